@@ -1,0 +1,1 @@
+//! Database, catalog, workers and sessions.

@@ -1,0 +1,62 @@
+//! Seeded random numbers. The same seed gives the same sequence on every machine.
+
+/// A small, fast generator (wyrand); not for secrets.
+#[derive(Clone, Debug)]
+pub struct Random(fastrand::Rng);
+
+impl Random {
+    /// A generator whose whole sequence is determined by `seed`.
+    pub fn from_seed(seed: u64) -> Random {
+        Random(fastrand::Rng::with_seed(seed))
+    }
+
+    /// The generator of part `stream` of a run seeded with `seed`: streams do not overlap in
+    /// practice, and each is determined by both numbers.
+    pub fn stream(seed: u64, stream: u64) -> Random {
+        // splitmix64's finaliser decorrelates neighbouring stream numbers.
+        let mut mixed = seed ^ stream.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        Random::from_seed(mixed ^ (mixed >> 31))
+    }
+
+    /// A uniformly distributed word.
+    #[inline]
+    pub fn next_u64(&mut self) -> u64 {
+        self.0.u64(..)
+    }
+
+    /// Uniform in `low..=high`, both included.
+    #[inline]
+    pub fn between(&mut self, low: i64, high: i64) -> i64 {
+        self.0.i64(low..=high)
+    }
+
+    /// Uniform in `0..bound`.
+    #[inline]
+    pub fn below(&mut self, bound: usize) -> usize {
+        self.0.usize(..bound)
+    }
+
+    /// Uniform in `[0, 1)`.
+    #[inline]
+    pub fn unit(&mut self) -> f64 {
+        self.0.f64()
+    }
+
+    /// True with probability `percent` in a hundred.
+    #[inline]
+    pub fn percent(&mut self, percent: f64) -> bool {
+        self.unit() * 100.0 < percent
+    }
+
+    /// Permutes `items` uniformly.
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        self.0.shuffle(items);
+    }
+}
+
+/// A seed that differs between runs, for callers that were given none; print it.
+pub fn fresh_seed() -> u64 {
+    fastrand::Rng::new().u64(..)
+}

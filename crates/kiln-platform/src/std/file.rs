@@ -1,0 +1,24 @@
+//! The few file operations the product needs.
+
+use std::io;
+use std::path::Path;
+
+/// The whole file as text.
+///
+/// # Errors
+/// The system's error, with the path in its message.
+pub fn read_to_string(path: &Path) -> io::Result<String> {
+    std::fs::read_to_string(path).map_err(|error| with_path(error, path))
+}
+
+/// Writes `content` to `path`, replacing what was there.
+///
+/// # Errors
+/// The system's error, with the path in its message.
+pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
+    std::fs::write(path, content).map_err(|error| with_path(error, path))
+}
+
+fn with_path(error: io::Error, path: &Path) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}

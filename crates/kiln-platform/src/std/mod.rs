@@ -1,0 +1,9 @@
+//! The ordinary backend: the machine's own atomics, threads and clocks at no extra cost.
+
+pub mod atomic;
+pub mod file;
+pub mod memory;
+pub mod sync;
+pub mod thread;
+pub mod time;
+pub mod words;

@@ -1,0 +1,1 @@
+//! The procedure IR, its analysis and its executor.

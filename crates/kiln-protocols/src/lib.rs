@@ -1,0 +1,1 @@
+//! Concurrency-control protocols: accesses and schedulers.

@@ -1,0 +1,1 @@
+//! PostgreSQL's SQL and PL/pgSQL, compiled to the procedure IR.

@@ -1,0 +1,1 @@
+//! Types, schema, records, indexes and epochs.

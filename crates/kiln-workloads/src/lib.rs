@@ -1,0 +1,1 @@
+//! Benchmark workloads: SQL files, loaders, argument generators and audits.

@@ -1,0 +1,1 @@
+//! A main-memory, multicore, serializable database for hot data.
