@@ -1,1 +1,4 @@
 //! Types, schema, records, indexes and epochs.
+
+pub mod error;
+pub mod types;

@@ -1,0 +1,417 @@
+//! The error that everything above storage returns: a SQLSTATE, a message for people, and where
+//! it happened. One pointer wide, so that a `Result` of a word stays in registers.
+
+use std::fmt;
+
+/// A result whose error is [`Error`].
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// A five-character SQLSTATE as PostgreSQL assigns them (appendix A of its manual).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SqlState([u8; 5]);
+
+impl SqlState {
+    /// The state with these five characters; `None` unless they are digits and upper-case letters.
+    pub fn parse(text: &str) -> Option<SqlState> {
+        let bytes: [u8; 5] = text.as_bytes().try_into().ok()?;
+        bytes
+            .iter()
+            .all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase())
+            .then_some(SqlState(bytes))
+    }
+
+    /// The five characters.
+    pub fn as_str(&self) -> &str {
+        // Every constructor admits ASCII only.
+        std::str::from_utf8(&self.0).unwrap_or("XX000")
+    }
+
+    /// The two-character class, for instance `23` for violated constraints.
+    pub fn class(&self) -> &str {
+        &self.as_str()[..2]
+    }
+
+    /// PostgreSQL's name of the condition in lower case (`unique_violation`), as PL/pgSQL's
+    /// `RAISE` and `EXCEPTION WHEN` spell it; `None` for a state without a name here.
+    pub fn condition_name(&self) -> Option<&'static str> {
+        CONDITIONS
+            .iter()
+            .find(|(state, _)| state == self)
+            .map(|(_, name)| *name)
+    }
+
+    /// The state of a condition by its PostgreSQL name, in any letter case.
+    pub fn from_condition_name(name: &str) -> Option<SqlState> {
+        CONDITIONS
+            .iter()
+            .find(|(_, known)| known.eq_ignore_ascii_case(name))
+            .map(|(state, _)| *state)
+    }
+}
+
+impl fmt::Display for SqlState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Debug for SqlState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SqlState({})", self.as_str())
+    }
+}
+
+/// Declares the states as constants and the table from state to condition name.
+macro_rules! conditions {
+    ($($constant:ident = $code:literal, $name:literal;)*) => {
+        impl SqlState {
+            $(
+                #[doc = concat!("PostgreSQL's condition `", $name, "`.")]
+                pub const $constant: SqlState = SqlState(*$code);
+            )*
+        }
+
+        const CONDITIONS: &[(SqlState, &str)] = &[$((SqlState::$constant, $name),)*];
+    };
+}
+
+conditions! {
+    SUCCESSFUL_COMPLETION = b"00000", "successful_completion";
+    WARNING = b"01000", "warning";
+    NO_DATA = b"02000", "no_data";
+    CONNECTION_EXCEPTION = b"08000", "connection_exception";
+    PROTOCOL_VIOLATION = b"08P01", "protocol_violation";
+    FEATURE_NOT_SUPPORTED = b"0A000", "feature_not_supported";
+    CASE_NOT_FOUND = b"20000", "case_not_found";
+    CARDINALITY_VIOLATION = b"21000", "cardinality_violation";
+    DATA_EXCEPTION = b"22000", "data_exception";
+    STRING_DATA_RIGHT_TRUNCATION = b"22001", "string_data_right_truncation";
+    NUMERIC_VALUE_OUT_OF_RANGE = b"22003", "numeric_value_out_of_range";
+    NULL_VALUE_NOT_ALLOWED = b"22004", "null_value_not_allowed";
+    INVALID_DATETIME_FORMAT = b"22007", "invalid_datetime_format";
+    DATETIME_FIELD_OVERFLOW = b"22008", "datetime_field_overflow";
+    SUBSTRING_ERROR = b"22011", "substring_error";
+    DIVISION_BY_ZERO = b"22012", "division_by_zero";
+    INTERVAL_FIELD_OVERFLOW = b"22015", "interval_field_overflow";
+    INVALID_ARGUMENT_FOR_LOGARITHM = b"2201E", "invalid_argument_for_logarithm";
+    INVALID_ARGUMENT_FOR_POWER_FUNCTION = b"2201F", "invalid_argument_for_power_function";
+    INVALID_ROW_COUNT_IN_LIMIT_CLAUSE = b"2201W", "invalid_row_count_in_limit_clause";
+    INVALID_ROW_COUNT_IN_RESULT_OFFSET_CLAUSE = b"2201X", "invalid_row_count_in_result_offset_clause";
+    CHARACTER_NOT_IN_REPERTOIRE = b"22021", "character_not_in_repertoire";
+    INVALID_PARAMETER_VALUE = b"22023", "invalid_parameter_value";
+    INVALID_ESCAPE_SEQUENCE = b"22025", "invalid_escape_sequence";
+    ARRAY_SUBSCRIPT_ERROR = b"2202E", "array_subscript_error";
+    INVALID_TEXT_REPRESENTATION = b"22P02", "invalid_text_representation";
+    INVALID_BINARY_REPRESENTATION = b"22P03", "invalid_binary_representation";
+    BAD_COPY_FILE_FORMAT = b"22P04", "bad_copy_file_format";
+    INTEGRITY_CONSTRAINT_VIOLATION = b"23000", "integrity_constraint_violation";
+    RESTRICT_VIOLATION = b"23001", "restrict_violation";
+    NOT_NULL_VIOLATION = b"23502", "not_null_violation";
+    FOREIGN_KEY_VIOLATION = b"23503", "foreign_key_violation";
+    UNIQUE_VIOLATION = b"23505", "unique_violation";
+    CHECK_VIOLATION = b"23514", "check_violation";
+    INVALID_TRANSACTION_STATE = b"25000", "invalid_transaction_state";
+    ACTIVE_SQL_TRANSACTION = b"25001", "active_sql_transaction";
+    READ_ONLY_SQL_TRANSACTION = b"25006", "read_only_sql_transaction";
+    NO_ACTIVE_SQL_TRANSACTION = b"25P01", "no_active_sql_transaction";
+    IN_FAILED_SQL_TRANSACTION = b"25P02", "in_failed_sql_transaction";
+    INVALID_SQL_STATEMENT_NAME = b"26000", "invalid_sql_statement_name";
+    INVALID_TRANSACTION_TERMINATION = b"2D000", "invalid_transaction_termination";
+    DEPENDENT_OBJECTS_STILL_EXIST = b"2BP01", "dependent_objects_still_exist";
+    SQL_ROUTINE_EXCEPTION = b"2F000", "sql_routine_exception";
+    FUNCTION_EXECUTED_NO_RETURN_STATEMENT = b"2F005", "function_executed_no_return_statement";
+    INVALID_CURSOR_NAME = b"34000", "invalid_cursor_name";
+    INVALID_SCHEMA_NAME = b"3F000", "invalid_schema_name";
+    TRANSACTION_ROLLBACK = b"40000", "transaction_rollback";
+    SERIALIZATION_FAILURE = b"40001", "serialization_failure";
+    DEADLOCK_DETECTED = b"40P01", "deadlock_detected";
+    SYNTAX_ERROR_OR_ACCESS_RULE_VIOLATION = b"42000", "syntax_error_or_access_rule_violation";
+    SYNTAX_ERROR = b"42601", "syntax_error";
+    INVALID_NAME = b"42602", "invalid_name";
+    INVALID_COLUMN_DEFINITION = b"42611", "invalid_column_definition";
+    NAME_TOO_LONG = b"42622", "name_too_long";
+    DUPLICATE_COLUMN = b"42701", "duplicate_column";
+    AMBIGUOUS_COLUMN = b"42702", "ambiguous_column";
+    UNDEFINED_COLUMN = b"42703", "undefined_column";
+    UNDEFINED_OBJECT = b"42704", "undefined_object";
+    DUPLICATE_OBJECT = b"42710", "duplicate_object";
+    DUPLICATE_ALIAS = b"42712", "duplicate_alias";
+    DUPLICATE_FUNCTION = b"42723", "duplicate_function";
+    AMBIGUOUS_FUNCTION = b"42725", "ambiguous_function";
+    GROUPING_ERROR = b"42803", "grouping_error";
+    DATATYPE_MISMATCH = b"42804", "datatype_mismatch";
+    WRONG_OBJECT_TYPE = b"42809", "wrong_object_type";
+    INVALID_FOREIGN_KEY = b"42830", "invalid_foreign_key";
+    CANNOT_COERCE = b"42846", "cannot_coerce";
+    UNDEFINED_FUNCTION = b"42883", "undefined_function";
+    RESERVED_NAME = b"42939", "reserved_name";
+    UNDEFINED_TABLE = b"42P01", "undefined_table";
+    UNDEFINED_PARAMETER = b"42P02", "undefined_parameter";
+    DUPLICATE_PREPARED_STATEMENT = b"42P05", "duplicate_prepared_statement";
+    DUPLICATE_TABLE = b"42P07", "duplicate_table";
+    AMBIGUOUS_PARAMETER = b"42P08", "ambiguous_parameter";
+    AMBIGUOUS_ALIAS = b"42P09", "ambiguous_alias";
+    INVALID_COLUMN_REFERENCE = b"42P10", "invalid_column_reference";
+    INVALID_FUNCTION_DEFINITION = b"42P13", "invalid_function_definition";
+    INVALID_TABLE_DEFINITION = b"42P16", "invalid_table_definition";
+    INDETERMINATE_DATATYPE = b"42P18", "indeterminate_datatype";
+    INSUFFICIENT_RESOURCES = b"53000", "insufficient_resources";
+    DISK_FULL = b"53100", "disk_full";
+    OUT_OF_MEMORY = b"53200", "out_of_memory";
+    TOO_MANY_CONNECTIONS = b"53300", "too_many_connections";
+    CONFIGURATION_LIMIT_EXCEEDED = b"53400", "configuration_limit_exceeded";
+    PROGRAM_LIMIT_EXCEEDED = b"54000", "program_limit_exceeded";
+    STATEMENT_TOO_COMPLEX = b"54001", "statement_too_complex";
+    TOO_MANY_COLUMNS = b"54011", "too_many_columns";
+    TOO_MANY_ARGUMENTS = b"54023", "too_many_arguments";
+    OBJECT_NOT_IN_PREREQUISITE_STATE = b"55000", "object_not_in_prerequisite_state";
+    OBJECT_IN_USE = b"55006", "object_in_use";
+    LOCK_NOT_AVAILABLE = b"55P03", "lock_not_available";
+    QUERY_CANCELED = b"57014", "query_canceled";
+    ADMIN_SHUTDOWN = b"57P01", "admin_shutdown";
+    IO_ERROR = b"58030", "io_error";
+    UNDEFINED_FILE = b"58P01", "undefined_file";
+    PLPGSQL_ERROR = b"P0000", "plpgsql_error";
+    RAISE_EXCEPTION = b"P0001", "raise_exception";
+    NO_DATA_FOUND = b"P0002", "no_data_found";
+    TOO_MANY_ROWS = b"P0003", "too_many_rows";
+    ASSERT_FAILURE = b"P0004", "assert_failure";
+    INTERNAL_ERROR = b"XX000", "internal_error";
+    DATA_CORRUPTED = b"XX001", "data_corrupted";
+}
+
+/// A place in source text. Lines and columns count from 1; columns count characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Position {
+    /// The line.
+    pub line: u32,
+    /// The column within the line.
+    pub column: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Body {
+    state: SqlState,
+    message: String,
+    detail: Option<String>,
+    hint: Option<String>,
+    constraint: Option<String>,
+    position: Option<Position>,
+}
+
+/// What went wrong: a [`SqlState`] for programs, a message for people, and optionally a detail, a
+/// hint at what to do, the violated constraint's name and the place in the source text.
+///
+/// ```
+/// use kiln_storage::error::{Error, SqlState};
+/// let error = Error::new(SqlState::DIVISION_BY_ZERO, "division by zero").at(3, 14);
+/// assert_eq!(error.to_string(), "division by zero (SQLSTATE 22012) at line 3, column 14");
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct Error(Box<Body>);
+
+impl Error {
+    /// An error of `state` that says `message`; the other fields start empty.
+    #[cold]
+    pub fn new(state: SqlState, message: impl Into<String>) -> Error {
+        Error(Box::new(Body {
+            state,
+            message: message.into(),
+            detail: None,
+            hint: None,
+            constraint: None,
+            position: None,
+        }))
+    }
+
+    /// `division by zero`, 22012.
+    #[cold]
+    pub fn division_by_zero() -> Error {
+        Error::new(SqlState::DIVISION_BY_ZERO, "division by zero")
+    }
+
+    /// `<type name> out of range`, 22003.
+    #[cold]
+    pub fn out_of_range(type_name: &str) -> Error {
+        Error::new(
+            SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+            format!("{type_name} out of range"),
+        )
+    }
+
+    /// `invalid input syntax for type <type name>: "<input>"`, 22P02.
+    #[cold]
+    pub fn invalid_input(type_name: &str, input: &str) -> Error {
+        Error::new(
+            SqlState::INVALID_TEXT_REPRESENTATION,
+            format!("invalid input syntax for type {type_name}: \"{input}\""),
+        )
+    }
+
+    /// An error of state 0A000 that names a feature which is not supported.
+    #[cold]
+    pub fn unsupported(message: impl Into<String>) -> Error {
+        Error::new(SqlState::FEATURE_NOT_SUPPORTED, message)
+    }
+
+    /// A broken invariant that could be reported instead of panicking, XX000.
+    #[cold]
+    pub fn internal(message: impl Into<String>) -> Error {
+        Error::new(SqlState::INTERNAL_ERROR, message)
+    }
+
+    /// Adds the detail: the facts of this occurrence, a whole sentence.
+    #[must_use]
+    pub fn with_detail(mut self, detail: impl Into<String>) -> Error {
+        self.0.detail = Some(detail.into());
+        self
+    }
+
+    /// Adds the hint: what the user can do about it.
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Error {
+        self.0.hint = Some(hint.into());
+        self
+    }
+
+    /// Adds the name of the violated constraint.
+    #[must_use]
+    pub fn with_constraint(mut self, constraint: impl Into<String>) -> Error {
+        self.0.constraint = Some(constraint.into());
+        self
+    }
+
+    /// Sets where in the source text it happened, both counted from 1.
+    #[must_use]
+    pub fn at(mut self, line: u32, column: u32) -> Error {
+        self.0.position = Some(Position { line, column });
+        self
+    }
+
+    /// Sets the place only where none is set: the innermost place is the most exact one.
+    #[must_use]
+    pub fn or_at(mut self, position: Position) -> Error {
+        self.0.position.get_or_insert(position);
+        self
+    }
+
+    /// The SQLSTATE.
+    pub fn state(&self) -> SqlState {
+        self.0.state
+    }
+
+    /// The message, one line without a final full stop.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// The detail, if any.
+    pub fn detail(&self) -> Option<&str> {
+        self.0.detail.as_deref()
+    }
+
+    /// The hint, if any.
+    pub fn hint(&self) -> Option<&str> {
+        self.0.hint.as_deref()
+    }
+
+    /// The violated constraint's name, if one was violated.
+    pub fn constraint(&self) -> Option<&str> {
+        self.0.constraint.as_deref()
+    }
+
+    /// The place in the source text, if known.
+    pub fn position(&self) -> Option<Position> {
+        self.0.position
+    }
+}
+
+impl fmt::Display for Error {
+    /// One line: message, state and place. The alternate form (`{:#}`) adds detail and hint,
+    /// each on a line of its own.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let body = &*self.0;
+        write!(f, "{} (SQLSTATE {})", body.message, body.state)?;
+        if let Some(Position { line, column }) = body.position {
+            write!(f, " at line {line}, column {column}")?;
+        }
+        if f.alternate() {
+            if let Some(detail) = &body.detail {
+                write!(f, "\nDETAIL:  {detail}")?;
+            }
+            if let Some(hint) = &body.hint {
+                write!(f, "\nHINT:  {hint}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let body = &*self.0;
+        f.debug_struct("Error")
+            .field("state", &body.state)
+            .field("message", &body.message)
+            .field("detail", &body.detail)
+            .field("hint", &body.hint)
+            .field("constraint", &body.constraint)
+            .field("position", &body.position)
+            .finish()
+    }
+}
+
+impl std::error::Error for Error {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_one_pointer() {
+        assert_eq!(size_of::<Error>(), size_of::<usize>());
+        assert_eq!(size_of::<Result<()>>(), size_of::<usize>());
+    }
+
+    #[test]
+    fn states_have_unique_codes_and_names() {
+        for (index, (state, name)) in CONDITIONS.iter().enumerate() {
+            assert_eq!(SqlState::parse(state.as_str()), Some(*state));
+            assert_eq!(
+                SqlState::from_condition_name(&name.to_uppercase()),
+                Some(*state)
+            );
+            for (other_state, other_name) in &CONDITIONS[index + 1..] {
+                assert_ne!(state, other_state);
+                assert_ne!(name, other_name);
+            }
+        }
+        assert_eq!(SqlState::parse("2350x"), None);
+        assert_eq!(SqlState::parse("235055"), None);
+        assert_eq!(
+            SqlState::UNIQUE_VIOLATION.condition_name(),
+            Some("unique_violation")
+        );
+        assert_eq!(SqlState::UNIQUE_VIOLATION.class(), "23");
+    }
+
+    #[test]
+    fn the_alternate_form_adds_detail_and_hint() {
+        let error = Error::new(SqlState::UNIQUE_VIOLATION, "duplicate key")
+            .with_detail("Key (id)=(1) already exists.")
+            .with_hint("Use another key.")
+            .with_constraint("t_pkey")
+            .at(2, 7)
+            .or_at(Position { line: 9, column: 9 });
+        assert_eq!(
+            format!("{error}"),
+            "duplicate key (SQLSTATE 23505) at line 2, column 7"
+        );
+        assert_eq!(
+            format!("{error:#}"),
+            "duplicate key (SQLSTATE 23505) at line 2, column 7\n\
+             DETAIL:  Key (id)=(1) already exists.\nHINT:  Use another key."
+        );
+        assert_eq!(error.constraint(), Some("t_pkey"));
+    }
+}

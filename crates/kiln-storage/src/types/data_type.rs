@@ -1,0 +1,190 @@
+//! The types of columns and expressions, named as PostgreSQL names them.
+
+use std::fmt;
+
+/// The most significant digits that every NUMERIC value can have; see
+/// [`Decimal`](super::Decimal).
+pub const NUMERIC_PRECISION_MAX: u8 = 33;
+
+/// The type of a column or an expression.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum DataType {
+    /// SMALLINT, 16 bits signed.
+    SmallInt,
+    /// INTEGER, 32 bits signed.
+    Integer,
+    /// BIGINT, 64 bits signed.
+    BigInt,
+    /// NUMERIC; with a precision (digits in all) and a scale (digits after the point) it is
+    /// rounded and checked when stored.
+    Numeric {
+        /// Precision and scale as declared; `None` keeps each value's own scale.
+        precision_scale: Option<(u8, u8)>,
+    },
+    /// DOUBLE PRECISION, IEEE 754 binary64.
+    Double,
+    /// BOOLEAN.
+    Boolean,
+    /// CHAR(n): at most n characters, held without trailing blanks, padded when printed.
+    Char(u32),
+    /// VARCHAR(n), or VARCHAR without a limit: at most n characters.
+    VarChar(Option<u32>),
+    /// TEXT.
+    Text,
+    /// BYTEA, a string of bytes.
+    Bytea,
+    /// DATE, days since 2000-01-01.
+    Date,
+    /// TIMESTAMP WITHOUT TIME ZONE, microseconds since 2000-01-01 00:00.
+    Timestamp,
+    /// TIMESTAMP WITH TIME ZONE, microseconds since 2000-01-01 00:00 UTC.
+    TimestampTz,
+    /// UUID, 16 bytes.
+    Uuid,
+    /// INTERVAL; a type of expressions, not of columns.
+    Interval,
+    /// A one-dimensional array; a type of arguments and variables, not of columns.
+    Array(Box<DataType>),
+}
+
+impl DataType {
+    /// NUMERIC without precision and scale.
+    pub const NUMERIC: DataType = DataType::Numeric {
+        precision_scale: None,
+    };
+
+    /// NUMERIC(precision, scale).
+    pub const fn numeric(precision: u8, scale: u8) -> DataType {
+        DataType::Numeric {
+            precision_scale: Some((precision, scale)),
+        }
+    }
+
+    /// The array type with this element.
+    pub fn array(element: DataType) -> DataType {
+        DataType::Array(Box::new(element))
+    }
+
+    /// Whether a table's column can have this type.
+    pub fn is_storable(&self) -> bool {
+        !matches!(self, DataType::Interval | DataType::Array(_))
+    }
+
+    /// SMALLINT, INTEGER or BIGINT.
+    pub fn is_integer(&self) -> bool {
+        matches!(
+            self,
+            DataType::SmallInt | DataType::Integer | DataType::BigInt
+        )
+    }
+
+    /// An integer type, NUMERIC or DOUBLE PRECISION.
+    pub fn is_number(&self) -> bool {
+        self.is_integer() || matches!(self, DataType::Numeric { .. } | DataType::Double)
+    }
+
+    /// CHAR, VARCHAR or TEXT.
+    pub fn is_string(&self) -> bool {
+        matches!(
+            self,
+            DataType::Char(_) | DataType::VarChar(_) | DataType::Text
+        )
+    }
+
+    /// DATE, TIMESTAMP or TIMESTAMPTZ.
+    pub fn is_datetime(&self) -> bool {
+        matches!(
+            self,
+            DataType::Date | DataType::Timestamp | DataType::TimestampTz
+        )
+    }
+
+    /// The type without length, precision and scale: what decides which operator applies.
+    #[must_use]
+    pub fn without_modifier(&self) -> DataType {
+        match self {
+            DataType::Numeric { .. } => DataType::NUMERIC,
+            DataType::VarChar(_) => DataType::VarChar(None),
+            DataType::Array(element) => DataType::array(element.without_modifier()),
+            other => other.clone(),
+        }
+    }
+
+    /// PostgreSQL's name without length, precision and scale, as its error messages use it.
+    pub fn base_name(&self) -> &'static str {
+        match self {
+            DataType::SmallInt => "smallint",
+            DataType::Integer => "integer",
+            DataType::BigInt => "bigint",
+            DataType::Numeric { .. } => "numeric",
+            DataType::Double => "double precision",
+            DataType::Boolean => "boolean",
+            DataType::Char(_) => "character",
+            DataType::VarChar(_) => "character varying",
+            DataType::Text => "text",
+            DataType::Bytea => "bytea",
+            DataType::Date => "date",
+            DataType::Timestamp => "timestamp without time zone",
+            DataType::TimestampTz => "timestamp with time zone",
+            DataType::Uuid => "uuid",
+            DataType::Interval => "interval",
+            DataType::Array(element) => match **element {
+                DataType::SmallInt => "smallint[]",
+                DataType::Integer => "integer[]",
+                DataType::BigInt => "bigint[]",
+                DataType::Numeric { .. } => "numeric[]",
+                DataType::Double => "double precision[]",
+                DataType::Boolean => "boolean[]",
+                DataType::Char(_) => "character[]",
+                DataType::VarChar(_) => "character varying[]",
+                DataType::Text => "text[]",
+                DataType::Bytea => "bytea[]",
+                DataType::Date => "date[]",
+                DataType::Timestamp => "timestamp without time zone[]",
+                DataType::TimestampTz => "timestamp with time zone[]",
+                DataType::Uuid => "uuid[]",
+                DataType::Interval => "interval[]",
+                DataType::Array(_) => "array",
+            },
+        }
+    }
+}
+
+impl fmt::Display for DataType {
+    /// The name that PostgreSQL's `format_type` prints, for instance `numeric(12,2)`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DataType::Numeric {
+                precision_scale: Some((precision, scale)),
+            } => {
+                write!(f, "numeric({precision},{scale})")
+            }
+            DataType::Char(length) => write!(f, "character({length})"),
+            DataType::VarChar(Some(length)) => write!(f, "character varying({length})"),
+            DataType::Array(element) => write!(f, "{element}[]"),
+            other => f.write_str(other.base_name()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_format_type() {
+        for (data_type, name) in [
+            (DataType::VarChar(Some(16)), "character varying(16)"),
+            (DataType::VarChar(None), "character varying"),
+            (DataType::Char(9), "character(9)"),
+            (DataType::numeric(12, 2), "numeric(12,2)"),
+            (DataType::NUMERIC, "numeric"),
+            (DataType::Timestamp, "timestamp without time zone"),
+            (DataType::TimestampTz, "timestamp with time zone"),
+            (DataType::array(DataType::numeric(4, 1)), "numeric(4,1)[]"),
+            (DataType::array(DataType::Integer), "integer[]"),
+        ] {
+            assert_eq!(data_type.to_string(), name);
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! SQL types and values with PostgreSQL's semantics.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`decimal`] | NUMERIC in two words |
+//! | [`datetime`] | DATE, TIMESTAMP, TIMESTAMPTZ and INTERVAL |
+//! | [`double`] | DOUBLE PRECISION in and out of text, and its order |
+//! | [`text`] | LIKE, character functions, BYTEA and UUID |
+
+pub mod datetime;
+pub mod decimal;
+pub mod double;
+pub mod text;
+
+mod convert;
+mod data_type;
+mod value;
+
+pub use convert::{FromRow, FromValue};
+pub use data_type::{DataType, NUMERIC_PRECISION_MAX};
+pub use datetime::Interval;
+pub use decimal::Decimal;
+pub use value::{Value, format_value};

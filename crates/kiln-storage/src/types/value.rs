@@ -1,0 +1,181 @@
+//! Owned values, for the edges of the API: arguments, results, literals.
+
+use std::fmt;
+use std::fmt::Write;
+
+use super::datetime::{Interval, format_date, format_timestamp, format_timestamptz};
+use super::double::format_double;
+use super::text::{format_bytea, format_uuid};
+use super::{DataType, Decimal};
+
+/// One owned value of any type, or NULL.
+///
+/// Equality is Rust's, for tests and plans: NULL equals NULL, numbers of different types differ.
+/// SQL's comparison lives with the expressions.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Value {
+    /// SQL's NULL, of every type.
+    #[default]
+    Null,
+    /// BOOLEAN.
+    Boolean(bool),
+    /// SMALLINT.
+    SmallInt(i16),
+    /// INTEGER.
+    Integer(i32),
+    /// BIGINT.
+    BigInt(i64),
+    /// NUMERIC.
+    Numeric(Decimal),
+    /// DOUBLE PRECISION.
+    Double(f64),
+    /// CHAR (without trailing blanks), VARCHAR and TEXT.
+    Text(String),
+    /// BYTEA.
+    Bytea(Vec<u8>),
+    /// DATE, in days since 2000-01-01.
+    Date(i32),
+    /// TIMESTAMP, in microseconds since 2000-01-01 00:00.
+    Timestamp(i64),
+    /// TIMESTAMPTZ, in microseconds since 2000-01-01 00:00 UTC.
+    TimestampTz(i64),
+    /// UUID.
+    Uuid([u8; 16]),
+    /// INTERVAL.
+    Interval(Interval),
+    /// An array's elements.
+    Array(Vec<Value>),
+}
+
+impl Value {
+    /// Whether the value is NULL.
+    #[inline]
+    pub fn is_null(&self) -> bool {
+        matches!(self, Value::Null)
+    }
+
+    /// The type's name as error messages use it; `unknown` for NULL.
+    pub fn type_name(&self) -> &'static str {
+        match self {
+            Value::Null => "unknown",
+            Value::Boolean(_) => "boolean",
+            Value::SmallInt(_) => "smallint",
+            Value::Integer(_) => "integer",
+            Value::BigInt(_) => "bigint",
+            Value::Numeric(_) => "numeric",
+            Value::Double(_) => "double precision",
+            Value::Text(_) => "text",
+            Value::Bytea(_) => "bytea",
+            Value::Date(_) => "date",
+            Value::Timestamp(_) => "timestamp without time zone",
+            Value::TimestampTz(_) => "timestamp with time zone",
+            Value::Uuid(_) => "uuid",
+            Value::Interval(_) => "interval",
+            Value::Array(_) => "array",
+        }
+    }
+
+    /// The type that the value has by itself: text for every string, the first element's type for
+    /// an array; `None` for NULL and for an array without elements that are not NULL.
+    pub fn data_type(&self) -> Option<DataType> {
+        Some(match self {
+            Value::Null => return None,
+            Value::Boolean(_) => DataType::Boolean,
+            Value::SmallInt(_) => DataType::SmallInt,
+            Value::Integer(_) => DataType::Integer,
+            Value::BigInt(_) => DataType::BigInt,
+            Value::Numeric(_) => DataType::NUMERIC,
+            Value::Double(_) => DataType::Double,
+            Value::Text(_) => DataType::Text,
+            Value::Bytea(_) => DataType::Bytea,
+            Value::Date(_) => DataType::Date,
+            Value::Timestamp(_) => DataType::Timestamp,
+            Value::TimestampTz(_) => DataType::TimestampTz,
+            Value::Uuid(_) => DataType::Uuid,
+            Value::Interval(_) => DataType::Interval,
+            Value::Array(elements) => DataType::array(elements.iter().find_map(Value::data_type)?),
+        })
+    }
+
+    /// The value as psql prints it; `None` for NULL. CHAR(n) comes without its padding, which
+    /// [`format_value`] adds.
+    pub fn to_text(&self) -> Option<String> {
+        Some(match self {
+            Value::Null => return None,
+            Value::Boolean(value) => if *value { "t" } else { "f" }.to_string(),
+            Value::SmallInt(value) => value.to_string(),
+            Value::Integer(value) => value.to_string(),
+            Value::BigInt(value) => value.to_string(),
+            Value::Numeric(value) => value.to_string(),
+            Value::Double(value) => format_double(*value),
+            Value::Text(value) => value.clone(),
+            Value::Bytea(value) => format_bytea(value),
+            Value::Date(value) => format_date(*value),
+            Value::Timestamp(value) => format_timestamp(*value),
+            Value::TimestampTz(value) => format_timestamptz(*value),
+            Value::Uuid(value) => format_uuid(value),
+            Value::Interval(value) => value.to_string(),
+            Value::Array(elements) => format_array(elements, None),
+        })
+    }
+}
+
+impl fmt::Display for Value {
+    /// As psql prints it, NULL as `NULL`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.to_text().as_deref().unwrap_or("NULL"))
+    }
+}
+
+/// The value as psql prints a column of this type: CHAR(n) padded with blanks to n characters,
+/// NULL as the empty string.
+pub fn format_value(value: &Value, data_type: &DataType) -> String {
+    match (value, data_type) {
+        (Value::Text(text), DataType::Char(length)) => {
+            format!("{text:<width$}", width = *length as usize)
+        }
+        (Value::Array(elements), DataType::Array(element)) => format_array(elements, Some(element)),
+        _ => value.to_text().unwrap_or_default(),
+    }
+}
+
+/// `{1,NULL,"a b"}`: elements are quoted where PostgreSQL's `array_out` quotes them.
+fn format_array(elements: &[Value], element_type: Option<&DataType>) -> String {
+    let mut out = String::from("{");
+    for (index, element) in elements.iter().enumerate() {
+        if index > 0 {
+            out.push(',');
+        }
+        let text = match element_type {
+            _ if element.is_null() => {
+                out.push_str("NULL");
+                continue;
+            }
+            Some(data_type) => format_value(element, data_type),
+            None => element.to_text().unwrap_or_default(),
+        };
+        let special = |character: char| {
+            matches!(
+                character,
+                '"' | '\\' | '{' | '}' | ',' | ' ' | '\t' | '\n' | '\r' | '\x0b' | '\x0c'
+            )
+        };
+        let nested = matches!(element, Value::Array(_));
+        if !nested
+            && (text.is_empty() || text.eq_ignore_ascii_case("null") || text.contains(special))
+        {
+            out.push('"');
+            for character in text.chars() {
+                if matches!(character, '"' | '\\') {
+                    out.push('\\');
+                }
+                out.push(character);
+            }
+            out.push('"');
+        } else {
+            let _ = write!(out, "{text}");
+        }
+    }
+    out.push('}');
+    out
+}
