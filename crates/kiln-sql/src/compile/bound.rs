@@ -1,0 +1,351 @@
+//! Bound expressions: names resolved, types known, operators chosen.
+
+use kiln_procedure::{Arithmetic, Class, Comparison, Reg, ScalarFunction, Width};
+use kiln_storage::types::{DataType, Value};
+
+use super::Position;
+use super::aggregate::AggregateCall;
+use super::scope::SourceId;
+use super::subquery::Subquery;
+
+/// An expression with its type.
+#[derive(Clone, Debug)]
+pub(crate) struct Bound {
+    pub kind: Kind,
+    pub data_type: DataType,
+    pub position: Position,
+}
+
+/// What a bound expression does.
+#[derive(Clone, Debug)]
+pub(crate) enum Kind {
+    /// A literal whose type the context decides; `None` is NULL. Its `data_type` is TEXT.
+    Unknown(Option<String>),
+    /// A constant of the expression's type.
+    Constant(Value),
+    /// A variable, or something computed before.
+    Register(Reg),
+    /// A column of a row source.
+    Column { source: SourceId, column: u16 },
+    /// The value of an aggregate or a group key, by its number in the compiler's list.
+    Slot(usize),
+    /// Computed by one instruction from operands that are all evaluated.
+    Operation(Operation, Vec<Bound>),
+    /// `CASE WHEN … THEN … ELSE … END`.
+    Case { branches: Vec<(Bound, Bound)>, otherwise: Option<Box<Bound>> },
+    /// The first operand that is not NULL.
+    Coalesce(Vec<Bound>),
+    /// Three-valued AND of at least two operands; the later ones only where they matter.
+    And(Vec<Bound>),
+    /// Three-valued OR.
+    Or(Vec<Bound>),
+    /// Used at several places and computed once where possible.
+    Shared(u16, Box<Bound>),
+    /// An aggregate of the query level that is being bound.
+    Aggregate(Box<AggregateCall>),
+    /// A subquery.
+    Subquery(Box<Subquery>),
+    /// `(a, b)`: an operand of a row comparison only.
+    Row(Vec<Bound>),
+}
+
+/// The instruction of a [`Kind::Operation`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Operation {
+    Integer(Arithmetic, Width),
+    Decimal(Arithmetic),
+    Double(Arithmetic),
+    Compare(Comparison, Class),
+    IsNull { negated: bool },
+    Not,
+    IntegerToDecimal,
+    IntegerToDouble,
+    CheckWidth(Width),
+    Rescale { precision: u8, scale: u8 },
+    Concat,
+    Element,
+    ArrayLength,
+    Call(Builtin),
+}
+
+/// A function written in Rust.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Builtin {
+    pub name: &'static str,
+    pub function: ScalarFunction,
+    /// Not a function of its arguments alone: never folded.
+    pub volatile: bool,
+}
+
+impl PartialEq for Operation {
+    fn eq(&self, other: &Operation) -> bool {
+        use Operation::*;
+        match (self, other) {
+            (Integer(a, b), Integer(c, d)) => a == c && b == d,
+            (Decimal(a), Decimal(b)) | (Double(a), Double(b)) => a == b,
+            (Compare(a, b), Compare(c, d)) => a == c && b == d,
+            (IsNull { negated: a }, IsNull { negated: b }) => a == b,
+            (CheckWidth(a), CheckWidth(b)) => a == b,
+            (Rescale { precision: a, scale: b }, Rescale { precision: c, scale: d }) => {
+                a == c && b == d
+            }
+            (Call(a), Call(b)) => a.name == b.name && !a.volatile,
+            (Not, Not)
+            | (IntegerToDecimal, IntegerToDecimal)
+            | (IntegerToDouble, IntegerToDouble)
+            | (Concat, Concat)
+            | (Element, Element)
+            | (ArrayLength, ArrayLength) => true,
+            _ => false,
+        }
+    }
+}
+
+impl PartialEq for Bound {
+    /// Whether both compute the same; where they stand in the source does not matter. Subqueries
+    /// are never equal.
+    fn eq(&self, other: &Bound) -> bool {
+        if self.data_type != other.data_type {
+            return false;
+        }
+        match (&self.kind, &other.kind) {
+            (Kind::Unknown(a), Kind::Unknown(b)) => a == b,
+            (Kind::Constant(a), Kind::Constant(b)) => a == b,
+            (Kind::Register(a), Kind::Register(b)) => a == b,
+            (
+                Kind::Column { source: a, column: b },
+                Kind::Column { source: c, column: d },
+            ) => a == c && b == d,
+            (Kind::Slot(a), Kind::Slot(b)) => a == b,
+            (Kind::Operation(a, b), Kind::Operation(c, d)) => a == c && b == d,
+            (
+                Kind::Case { branches: a, otherwise: b },
+                Kind::Case { branches: c, otherwise: d },
+            ) => a == c && b == d,
+            (Kind::Coalesce(a), Kind::Coalesce(b))
+            | (Kind::And(a), Kind::And(b))
+            | (Kind::Or(a), Kind::Or(b))
+            | (Kind::Row(a), Kind::Row(b)) => a == b,
+            (Kind::Shared(_, a), _) => **a == *other,
+            (_, Kind::Shared(_, b)) => *self == **b,
+            (Kind::Aggregate(a), Kind::Aggregate(b)) => a == b,
+            _ => false,
+        }
+    }
+}
+
+impl Bound {
+    pub(super) fn new(kind: Kind, data_type: DataType, position: Position) -> Bound {
+        Bound { kind, data_type, position }
+    }
+
+    pub(super) fn register(register: Reg, data_type: DataType, position: Position) -> Bound {
+        Bound::new(Kind::Register(register), data_type, position)
+    }
+
+    pub(super) fn constant(value: Value, data_type: DataType, position: Position) -> Bound {
+        Bound::new(Kind::Constant(value), data_type, position)
+    }
+
+    pub(super) fn null(data_type: DataType, position: Position) -> Bound {
+        Bound::constant(Value::Null, data_type, position)
+    }
+
+    pub(super) fn boolean(value: bool) -> Bound {
+        Bound::constant(Value::Boolean(value), DataType::Boolean, None)
+    }
+
+    pub(super) fn integer(value: i32) -> Bound {
+        Bound::constant(Value::Integer(value), DataType::Integer, None)
+    }
+
+    pub(super) fn text(value: impl Into<String>) -> Bound {
+        Bound::constant(Value::Text(value.into()), DataType::Text, None)
+    }
+
+    /// Whether its type is not decided yet.
+    pub(super) fn is_unknown(&self) -> bool {
+        matches!(self.kind, Kind::Unknown(_))
+    }
+
+    /// Whether it is the literal NULL, typed or not.
+    pub(super) fn is_null_literal(&self) -> bool {
+        matches!(self.kind, Kind::Unknown(None) | Kind::Constant(Value::Null))
+    }
+
+    pub(super) fn as_constant(&self) -> Option<&Value> {
+        match &self.kind {
+            Kind::Constant(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// The name of its type for messages.
+    pub(super) fn type_name(&self) -> String {
+        if self.is_unknown() { "unknown".to_owned() } else { self.data_type.base_name().to_owned() }
+    }
+
+    /// Whether computing it again costs nothing.
+    pub(super) fn is_simple(&self) -> bool {
+        matches!(
+            self.kind,
+            Kind::Unknown(_)
+                | Kind::Constant(_)
+                | Kind::Register(_)
+                | Kind::Column { .. }
+                | Kind::Slot(_)
+                | Kind::Shared(..)
+        )
+    }
+
+    /// The same value under another type whose representation is the same.
+    pub(super) fn relabel(mut self, data_type: DataType) -> Bound {
+        self.data_type = data_type;
+        self
+    }
+
+    /// The direct operands, in order of evaluation; those of subqueries are not among them.
+    pub(super) fn operands(&self) -> Vec<&Bound> {
+        match &self.kind {
+            Kind::Operation(_, operands)
+            | Kind::Coalesce(operands)
+            | Kind::And(operands)
+            | Kind::Or(operands)
+            | Kind::Row(operands) => operands.iter().collect(),
+            Kind::Case { branches, otherwise } => branches
+                .iter()
+                .flat_map(|(condition, result)| [condition, result])
+                .chain(otherwise.as_deref())
+                .collect(),
+            Kind::Shared(_, inner) => vec![inner],
+            Kind::Aggregate(call) => call.operands(),
+            Kind::Subquery(subquery) => subquery.operand.iter().collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Calls `f` for this node and every node below it, those inside subqueries included.
+    pub(super) fn visit(&self, f: &mut dyn FnMut(&Bound)) {
+        f(self);
+        for operand in self.operands() {
+            operand.visit(f);
+        }
+        if let Kind::Subquery(subquery) = &self.kind {
+            subquery.query.visit(f);
+        }
+    }
+
+    /// Whether `accept` holds for a node.
+    pub(super) fn any(&self, accept: impl Fn(&Bound) -> bool) -> bool {
+        let mut found = false;
+        self.visit(&mut |bound| found |= accept(bound));
+        found
+    }
+
+    /// The columns that it needs, once each.
+    pub(super) fn columns(&self) -> Vec<(SourceId, u16)> {
+        let mut columns = Vec::new();
+        self.collect_columns(&mut columns);
+        columns.sort_unstable();
+        columns.dedup();
+        columns
+    }
+
+    pub(super) fn collect_columns(&self, columns: &mut Vec<(SourceId, u16)>) {
+        self.visit(&mut |bound| {
+            if let Kind::Column { source, column } = bound.kind {
+                columns.push((source, column));
+            }
+        });
+    }
+
+    /// The row sources that it needs, once each.
+    pub(super) fn sources(&self) -> Vec<SourceId> {
+        let mut sources: Vec<SourceId> =
+            self.columns().into_iter().map(|(source, _)| source).collect();
+        sources.dedup();
+        sources
+    }
+
+    /// Whether computing it may raise, read records or cost more than a step or two: such
+    /// operands are computed only where their value matters.
+    pub(super) fn is_lazy(&self) -> bool {
+        match &self.kind {
+            Kind::Subquery(_) | Kind::Case { .. } => true,
+            Kind::Operation(operation, operands) => {
+                operation.may_raise() || operands.iter().any(Bound::is_lazy)
+            }
+            _ => self.operands().into_iter().any(Bound::is_lazy),
+        }
+    }
+
+    /// Whether it reads `register` (so that the register must not be written before its end).
+    pub(super) fn mentions(&self, register: Reg) -> bool {
+        self.any(|bound| matches!(bound.kind, Kind::Register(known) if known == register))
+    }
+
+    /// Whether its value may change from one evaluation to the next within a statement.
+    pub(super) fn is_volatile(&self) -> bool {
+        self.any(|bound| {
+            matches!(&bound.kind, Kind::Operation(Operation::Call(builtin), _) if builtin.volatile)
+        })
+    }
+
+    /// Rewrites from the root down: where `replace` gives an expression, it stands for the whole
+    /// subtree.
+    pub(super) fn rewrite(self, replace: &mut dyn FnMut(&Bound) -> Option<Bound>) -> Bound {
+        if let Some(replaced) = replace(&self) {
+            return replaced;
+        }
+        let Bound { kind, data_type, position } = self;
+        let mut each = |list: Vec<Bound>| -> Vec<Bound> {
+            list.into_iter().map(|bound| bound.rewrite(&mut *replace)).collect()
+        };
+        let kind = match kind {
+            Kind::Operation(operation, operands) => Kind::Operation(operation, each(operands)),
+            Kind::Coalesce(operands) => Kind::Coalesce(each(operands)),
+            Kind::And(operands) => Kind::And(each(operands)),
+            Kind::Or(operands) => Kind::Or(each(operands)),
+            Kind::Row(operands) => Kind::Row(each(operands)),
+            Kind::Case { branches, otherwise } => Kind::Case {
+                branches: branches
+                    .into_iter()
+                    .map(|(condition, result)| {
+                        (condition.rewrite(&mut *replace), result.rewrite(&mut *replace))
+                    })
+                    .collect(),
+                otherwise: otherwise.map(|inner| Box::new(inner.rewrite(&mut *replace))),
+            },
+            Kind::Shared(id, inner) => Kind::Shared(id, Box::new(inner.rewrite(replace))),
+            Kind::Subquery(mut subquery) => {
+                subquery.operand =
+                    subquery.operand.into_iter().map(|bound| bound.rewrite(&mut *replace)).collect();
+                subquery.query.rewrite(replace);
+                Kind::Subquery(subquery)
+            }
+            other => other,
+        };
+        Bound { kind, data_type, position }
+    }
+}
+
+impl Operation {
+    fn may_raise(self) -> bool {
+        match self {
+            Operation::Integer(..)
+            | Operation::Decimal(_)
+            | Operation::Double(_)
+            | Operation::CheckWidth(_)
+            | Operation::Rescale { .. }
+            | Operation::Call(_) => true,
+            Operation::Compare(..)
+            | Operation::IsNull { .. }
+            | Operation::Not
+            | Operation::IntegerToDecimal
+            | Operation::IntegerToDouble
+            | Operation::Concat
+            | Operation::Element
+            | Operation::ArrayLength => false,
+        }
+    }
+}

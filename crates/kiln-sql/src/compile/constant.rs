@@ -1,0 +1,162 @@
+//! Constants: values in slots, and folding of operations on them.
+
+use kiln_procedure::{Arithmetic, Comparison, Width};
+use kiln_storage::error::{Error, Result};
+use kiln_storage::slot::{Heap, Slot};
+use kiln_storage::types::{DataType, Value};
+
+use super::bound::{Bound, Kind, Operation};
+use super::functions::compare;
+
+/// The longest text that folding makes: longer ones are computed at run time.
+const FOLDED_BYTES_MAX: usize = 1 << 16;
+
+/// The slot of `value`.
+pub(super) fn to_slot(heap: &mut Heap, value: &Value) -> Slot {
+    match value {
+        Value::Null => Slot::NULL,
+        Value::Boolean(value) => Slot::from_bool(*value),
+        Value::SmallInt(value) => Slot::from_i64(i64::from(*value)),
+        Value::Integer(value) | Value::Date(value) => Slot::from_i64(i64::from(*value)),
+        Value::BigInt(value) | Value::Timestamp(value) | Value::TimestampTz(value) => {
+            Slot::from_i64(*value)
+        }
+        Value::Numeric(value) => Slot::from_decimal(*value),
+        Value::Double(value) => Slot::from_f64(*value),
+        Value::Text(value) => heap.push_str(value),
+        Value::Bytea(value) => heap.push_bytes(value),
+        Value::Uuid(value) => heap.push_bytes(value),
+        Value::Interval(value) => heap.push_interval(*value),
+        Value::Array(values) => {
+            let slots: Vec<Slot> = values.iter().map(|value| to_slot(heap, value)).collect();
+            heap.push_array(&slots)
+        }
+    }
+}
+
+/// The value of `slot`, which is of `data_type`.
+pub(super) fn from_slot(heap: &Heap, slot: Slot, data_type: &DataType) -> Value {
+    if slot.is_null() {
+        return Value::Null;
+    }
+    match data_type {
+        DataType::SmallInt => Value::SmallInt(slot.as_i64() as i16),
+        DataType::Integer => Value::Integer(slot.as_i64() as i32),
+        DataType::BigInt => Value::BigInt(slot.as_i64()),
+        DataType::Numeric { .. } => Value::Numeric(slot.as_decimal()),
+        DataType::Double => Value::Double(slot.as_f64()),
+        DataType::Boolean => Value::Boolean(slot.as_bool()),
+        DataType::Char(_) | DataType::VarChar(_) | DataType::Text => {
+            Value::Text(heap.str(slot).to_owned())
+        }
+        DataType::Bytea => Value::Bytea(heap.bytes(slot).to_vec()),
+        DataType::Date => Value::Date(slot.as_i64() as i32),
+        DataType::Timestamp => Value::Timestamp(slot.as_i64()),
+        DataType::TimestampTz => Value::TimestampTz(slot.as_i64()),
+        DataType::Uuid => {
+            let mut uuid = [0; 16];
+            uuid.copy_from_slice(heap.bytes(slot));
+            Value::Uuid(uuid)
+        }
+        DataType::Interval => Value::Interval(heap.interval(slot)),
+        DataType::Array(element) => {
+            let slots = heap.array(slot).iter();
+            Value::Array(slots.map(|slot| from_slot(heap, *slot, element)).collect())
+        }
+    }
+}
+
+/// The operation on constants, computed now. `None` when an operand is no constant, the operation
+/// is volatile or too large, or it raises: then it shall raise when and if it is evaluated.
+pub(super) fn fold(operation: Operation, operands: &[Bound], data_type: &DataType) -> Option<Value> {
+    let mut heap = Heap::new();
+    let mut slots = Vec::with_capacity(operands.len());
+    let mut any_null = false;
+    for operand in operands {
+        let Kind::Constant(value) = &operand.kind else { return None };
+        any_null |= value.is_null();
+        slots.push(to_slot(&mut heap, value));
+    }
+    let strict = !matches!(
+        operation,
+        Operation::Call(_)
+            | Operation::IsNull { .. }
+            | Operation::Compare(Comparison::Distinct | Comparison::NotDistinct, _)
+    );
+    if strict && any_null {
+        return Some(Value::Null);
+    }
+    let slot = evaluate(operation, &mut heap, &slots).ok()??;
+    if heap.used_bytes() > FOLDED_BYTES_MAX {
+        return None;
+    }
+    Some(from_slot(&heap, slot, data_type))
+}
+
+fn evaluate(operation: Operation, heap: &mut Heap, slots: &[Slot]) -> Result<Option<Slot>> {
+    Ok(Some(match (operation, slots) {
+        (Operation::Integer(arithmetic, width), [left, right]) => {
+            integer(arithmetic, width, left.as_i64(), right.as_i64())?
+        }
+        (Operation::Decimal(arithmetic), [left, right]) => {
+            let (left, right) = (left.as_decimal(), right.as_decimal());
+            Slot::from_decimal(match arithmetic {
+                Arithmetic::Add => left.try_add(right)?,
+                Arithmetic::Subtract => left.try_sub(right)?,
+                Arithmetic::Multiply => left.try_mul(right)?,
+                Arithmetic::Divide => left.try_div(right)?,
+                Arithmetic::Remainder => left.try_rem(right)?,
+            })
+        }
+        (Operation::Compare(comparison, class), [left, right]) => {
+            let order = match (left.is_null(), right.is_null()) {
+                (false, false) => compare(heap, class, *left, *right),
+                (left, right) => left.cmp(&right),
+            };
+            Slot::from_bool(match comparison {
+                Comparison::Equal | Comparison::NotDistinct => order.is_eq(),
+                Comparison::NotEqual | Comparison::Distinct => order.is_ne(),
+                Comparison::Less => order.is_lt(),
+                Comparison::LessOrEqual => order.is_le(),
+                Comparison::Greater => order.is_gt(),
+                Comparison::GreaterOrEqual => order.is_ge(),
+            })
+        }
+        (Operation::IsNull { negated }, [source]) => Slot::from_bool(source.is_null() != negated),
+        (Operation::Not, [source]) => Slot::from_bool(!source.as_bool()),
+        (Operation::IntegerToDecimal, [source]) => {
+            Slot::from_decimal(kiln_storage::types::Decimal::from_i64(source.as_i64()))
+        }
+        (Operation::IntegerToDouble, [source]) => Slot::from_f64(source.as_i64() as f64),
+        (Operation::CheckWidth(width), [source]) => check_width(width, source.as_i64())?,
+        (Operation::Rescale { precision, scale }, [source]) => {
+            Slot::from_decimal(source.as_decimal().rescale(precision, scale)?)
+        }
+        (Operation::Concat, [left, right]) => heap.concat(*left, *right),
+        (Operation::Call(builtin), _) if !builtin.volatile => (builtin.function)(heap, slots)?,
+        _ => return Ok(None),
+    }))
+}
+
+fn check_width(width: Width, value: i64) -> Result<Slot> {
+    let (fits, name) = match width {
+        Width::Two => (i16::try_from(value).is_ok(), "smallint"),
+        Width::Four => (i32::try_from(value).is_ok(), "integer"),
+        Width::Eight => (true, "bigint"),
+    };
+    if fits { Ok(Slot::from_i64(value)) } else { Err(Error::out_of_range(name)) }
+}
+
+fn integer(arithmetic: Arithmetic, width: Width, left: i64, right: i64) -> Result<Slot> {
+    let result = match arithmetic {
+        Arithmetic::Add => left.checked_add(right),
+        Arithmetic::Subtract => left.checked_sub(right),
+        Arithmetic::Multiply => left.checked_mul(right),
+        Arithmetic::Divide | Arithmetic::Remainder if right == 0 => {
+            return Err(Error::division_by_zero());
+        }
+        Arithmetic::Divide => left.checked_div(right),
+        Arithmetic::Remainder => Some(left.wrapping_rem(right)),
+    };
+    check_width(width, result.ok_or_else(|| Error::out_of_range("bigint"))?)
+}

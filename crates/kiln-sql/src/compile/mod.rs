@@ -1,0 +1,320 @@
+//! Expressions and queries, compiled to the procedure IR.
+//!
+//! Compiling has two halves. *Binding* turns a syntax tree into a [`bound`] tree: names are resolved
+//! to registers and columns, operators and functions to instructions, and every node has its
+//! PostgreSQL type. *Emitting* plans the access paths of a bound query and writes the steps.
+//! Between the two, questions such as "which tables does this condition need" are walks over a
+//! small tree.
+//!
+//! Rows are pushed: a query is compiled as nested scans, look-ups and loops, and what shall happen
+//! to each result row is emitted by a *sink*, a closure that is called exactly once, at the place
+//! where the registers of one row are ready.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `scope` | variables, row sources, what a name means |
+//! | `control` | open loops, EXIT and CONTINUE |
+//! | `bound` | bound expressions and walks over them |
+//! | `bind`, `operators`, `coerce`, `functions` | binding expressions |
+//! | `emit` | bound expressions to instructions |
+//! | `query`, `select`, `plan`, `aggregate` | queries |
+
+mod aggregate;
+mod bind;
+mod bound;
+mod coerce;
+mod constant;
+mod control;
+mod emit;
+mod functions;
+mod operators;
+mod plan;
+mod query;
+mod rows;
+mod scope;
+mod select;
+mod special;
+mod subquery;
+mod types;
+
+use std::collections::HashMap;
+
+use kiln_platform::sync::Arc;
+use kiln_procedure::{ProgramBuilder, Reg};
+use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::schema::TableId;
+use kiln_storage::table::Table;
+use kiln_storage::types::DataType;
+use sqlparser::ast::Expr;
+use sqlparser::ast::Spanned;
+
+pub(crate) use bound::Bound;
+pub use coerce::CastContext;
+pub use control::LoopHandle;
+pub use query::{ColumnMeta, OutputColumn, QueryOptions};
+pub use rows::RowSource;
+pub use scope::{Field, SourceId, Variable};
+pub use types::data_type;
+
+/// A place in the source: line and column, from 1; `None` where it is not known.
+pub type Position = Option<(u32, u32)>;
+
+/// What a compilation needs to know of the database.
+pub trait CatalogView {
+    /// The table called `name` (already folded to lower case unless it was quoted).
+    fn table(&self, name: &str) -> Option<Arc<Table>>;
+}
+
+/// One use of an index by a compiled statement; the catalog derives from them which hash indexes
+/// and partitions help.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexUse {
+    /// The table.
+    pub table: TableId,
+    /// The index's position in [`Table::indexes`].
+    pub index: u16,
+    /// A look-up of a whole unique key, and not a scan.
+    pub point: bool,
+    /// How many leading key columns are fixed.
+    pub prefix_columns: usize,
+}
+
+/// A computed value: where it is and what it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Typed {
+    /// The register. It may be a variable's or a constant's own: copy it before writing.
+    pub register: Reg,
+    /// The PostgreSQL type of the expression.
+    pub data_type: DataType,
+}
+
+/// Compiles expressions and queries into a [`ProgramBuilder`].
+pub struct Compiler<'a> {
+    /// Where the steps go.
+    pub builder: ProgramBuilder,
+    /// The index uses seen so far.
+    pub requirements: Vec<IndexUse>,
+    catalog: &'a dyn CatalogView,
+    variables: Vec<scope::VariableScope>,
+    positional: Vec<Typed>,
+    levels: Vec<scope::Level>,
+    sources: Vec<scope::Source>,
+    available: Vec<scope::Available>,
+    marks: Vec<usize>,
+    loops: Vec<control::LoopFrame>,
+    depth: usize,
+    nesting: usize,
+    /// Registers of aggregates and group keys while the output of a grouped query is emitted.
+    slots: HashMap<usize, Reg>,
+    next_slot: usize,
+}
+
+impl<'a> Compiler<'a> {
+    /// A compiler that appends to `builder`.
+    pub fn new(builder: ProgramBuilder, catalog: &'a dyn CatalogView) -> Compiler<'a> {
+        Compiler {
+            builder,
+            requirements: Vec::new(),
+            catalog,
+            variables: Vec::new(),
+            positional: Vec::new(),
+            levels: Vec::new(),
+            sources: Vec::new(),
+            available: Vec::new(),
+            marks: Vec::new(),
+            loops: Vec::new(),
+            depth: 0,
+            nesting: 0,
+            slots: HashMap::new(),
+            next_slot: 0,
+        }
+    }
+
+    /// The table called `name`.
+    ///
+    /// # Errors
+    /// 42P01.
+    pub fn table(&self, name: &str, position: Position) -> Result<Arc<Table>> {
+        self.catalog.table(name).ok_or_else(|| {
+            fail(
+                SqlState::UNDEFINED_TABLE,
+                format!("relation \"{name}\" does not exist"),
+                position,
+            )
+        })
+    }
+
+    /// Computes `expr`. A literal without a type of its own (`'x'`, NULL) becomes `expected`, or
+    /// TEXT when nothing is expected; anything else keeps its type, whatever is expected.
+    ///
+    /// # Errors
+    /// What PostgreSQL reports when it analyses the expression; 0A000 for what is not supported.
+    pub fn expression(&mut self, expr: &Expr, expected: Option<&DataType>) -> Result<Typed> {
+        let bound = self.bind_expected(expr, expected)?;
+        let data_type = bound.data_type.clone();
+        let register = self.emit(&bound)?;
+        Ok(Typed { register, data_type })
+    }
+
+    /// Computes several expressions; the columns that they need of one record are read in one
+    /// step.
+    ///
+    /// # Errors
+    /// As [`Compiler::expression`].
+    pub fn expressions(&mut self, exprs: &[(&Expr, Option<&DataType>)]) -> Result<Vec<Typed>> {
+        let mut bounds = Vec::with_capacity(exprs.len());
+        for (expr, expected) in exprs {
+            bounds.push(self.bind_expected(expr, *expected)?);
+        }
+        self.emit_all(&bounds)
+    }
+
+    /// Computes `expr` and converts it to `data_type`; returns the register.
+    ///
+    /// # Errors
+    /// As [`Compiler::expression`], and 42804 or 42846 when the type does not convert.
+    pub fn expression_as(
+        &mut self,
+        expr: &Expr,
+        data_type: &DataType,
+        context: CastContext,
+    ) -> Result<Reg> {
+        let bound = self.bind_as(expr, data_type, context)?;
+        self.emit(&bound)
+    }
+
+    /// Computes several expressions, each converted to its type as an assignment converts; see
+    /// [`Compiler::expressions`].
+    ///
+    /// # Errors
+    /// As [`Compiler::expression_as`].
+    pub fn expressions_as(
+        &mut self,
+        exprs: &[(&Expr, &DataType)],
+        context: CastContext,
+    ) -> Result<Vec<Reg>> {
+        let mut bounds = Vec::with_capacity(exprs.len());
+        for (expr, data_type) in exprs {
+            bounds.push(self.bind_as(expr, data_type, context)?);
+        }
+        Ok(self.emit_all(&bounds)?.into_iter().map(|typed| typed.register).collect())
+    }
+
+    /// Assigns `expr` to the register `target` of type `data_type`, without a move where the last
+    /// instruction can write there.
+    ///
+    /// # Errors
+    /// As [`Compiler::expression_as`].
+    pub fn expression_into(
+        &mut self,
+        expr: &Expr,
+        target: Reg,
+        data_type: &DataType,
+        context: CastContext,
+    ) -> Result<()> {
+        let bound = self.bind_as(expr, data_type, context)?;
+        self.emit_into(&bound, target)
+    }
+
+    /// Computes a condition: `expr` must be BOOLEAN. `clause` is what the error message calls it
+    /// (`WHERE`, `IF`).
+    ///
+    /// # Errors
+    /// As [`Compiler::expression`]; 42804 when it is not boolean.
+    pub fn condition(&mut self, expr: &Expr, clause: &str) -> Result<Reg> {
+        let bound = self.bind_condition(expr, clause)?;
+        self.emit(&bound)
+    }
+
+    /// Converts a computed value to `data_type`; returns where it is then (`typed`'s own register
+    /// when nothing has to be done).
+    ///
+    /// # Errors
+    /// 42804 or 42846 when the type does not convert in this context.
+    pub fn cast(
+        &mut self,
+        typed: &Typed,
+        data_type: &DataType,
+        context: CastContext,
+        position: Position,
+    ) -> Result<Reg> {
+        let bound = Bound::register(typed.register, typed.data_type.clone(), position);
+        let bound = self.coerce(bound, data_type, context)?;
+        self.emit(&bound)
+    }
+
+    /// As [`Compiler::cast`], into `target`.
+    ///
+    /// # Errors
+    /// As [`Compiler::cast`].
+    pub fn cast_into(
+        &mut self,
+        typed: &Typed,
+        target: Reg,
+        data_type: &DataType,
+        context: CastContext,
+        position: Position,
+    ) -> Result<()> {
+        let bound = Bound::register(typed.register, typed.data_type.clone(), position);
+        let bound = self.coerce(bound, data_type, context)?;
+        self.emit_into(&bound, target)
+    }
+}
+
+/// An error of `state` at `position`.
+pub fn fail(state: SqlState, message: impl Into<String>, position: Position) -> Error {
+    let error = Error::new(state, message);
+    match position {
+        Some((line, column)) => error.at(line, column),
+        None => error,
+    }
+}
+
+/// The refusal of `feature`.
+pub fn unsupported(feature: impl std::fmt::Display, position: Position) -> Error {
+    fail(SqlState::FEATURE_NOT_SUPPORTED, format!("{feature} is not supported"), position)
+}
+
+/// Where a node of the syntax tree begins.
+pub fn position_of(node: &impl Spanned) -> Position {
+    position_of_span(node.span())
+}
+
+/// Where a span begins; `None` for the empty span of nodes that have none.
+pub fn position_of_span(span: sqlparser::tokenizer::Span) -> Position {
+    let narrow = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+    (span.start.line > 0).then(|| (narrow(span.start.line), narrow(span.start.column)))
+}
+
+/// An identifier's name: folded to lower case unless it was quoted.
+pub fn name_of(ident: &sqlparser::ast::Ident) -> String {
+    match ident.quote_style {
+        Some(_) => ident.value.clone(),
+        None => ident.value.to_lowercase(),
+    }
+}
+
+/// The name of a table or function. A qualification with `public` (or `pg_catalog`) is dropped.
+///
+/// # Errors
+/// 3F000 for any other schema.
+pub fn object_name(name: &sqlparser::ast::ObjectName) -> Result<String> {
+    let position = position_of(name);
+    let mut parts = Vec::with_capacity(name.0.len());
+    for part in &name.0 {
+        match part.as_ident() {
+            Some(ident) => parts.push(name_of(ident)),
+            None => return Err(unsupported("a function as part of a name", position)),
+        }
+    }
+    match parts.as_slice() {
+        [name] => Ok(name.clone()),
+        [schema, name] if schema == "public" || schema == "pg_catalog" => Ok(name.clone()),
+        [schema, _] => Err(fail(
+            SqlState::INVALID_SCHEMA_NAME,
+            format!("schema \"{schema}\" does not exist"),
+            position,
+        )),
+        _ => Err(unsupported("a cross-database reference", position)),
+    }
+}

@@ -1,0 +1,108 @@
+//! The rows that UPDATE and DELETE change.
+
+use kiln_platform::sync::Arc;
+use kiln_procedure::{RecordReg, Step, TableRef};
+use kiln_storage::error::Result;
+use kiln_storage::table::Table;
+use kiln_storage::types::DataType;
+use sqlparser::ast::{Expr, TableWithJoins};
+
+use super::query::BoundQuery;
+use super::scope::SourceId;
+use super::{Compiler, Position, unsupported};
+
+/// A row that matched, inside the body of [`Compiler::for_each_matching_row`].
+#[derive(Clone, Copy, Debug)]
+pub struct RowSource {
+    /// By which its columns are named; it is in scope in the body.
+    pub source: SourceId,
+    /// Its table.
+    pub table: TableRef,
+    /// Its record.
+    pub record: RecordReg,
+}
+
+impl Compiler<'_> {
+    /// Runs `body` for each row of `table` that satisfies `selection`. In the body the row is in
+    /// scope under `alias`, as are those of `from` (the tables of UPDATE … FROM and DELETE …
+    /// USING).
+    ///
+    /// With `materialise` all rows are found before the first turn of `body`, so that what it
+    /// writes does not change which rows are found. It is not needed when `body` changes no
+    /// column of any index and inserts nothing; it costs nothing when the row is found by a
+    /// unique key.
+    ///
+    /// # Errors
+    /// What PostgreSQL reports when it analyses the condition; 0A000 for what is not supported.
+    pub fn for_each_matching_row(
+        &mut self,
+        table: &Arc<Table>,
+        alias: &str,
+        from: &[TableWithJoins],
+        selection: Option<&Expr>,
+        materialise: bool,
+        position: Position,
+        body: &mut dyn FnMut(&mut Self, RowSource) -> Result<()>,
+    ) -> Result<()> {
+        let (query, target) = self.bind_target(table, alias, from, selection, position)?;
+        let BoundQuery { .. } = &query;
+        let reference = self.builder.table(table);
+        let sources = query.sources();
+        let single = query.finds_one_row(self);
+        if !from.is_empty() && !query.is_unique_per_target(self, target) {
+            return Err(unsupported("a join that may match a row several times", position));
+        }
+        let plan = self.plan_target(query, target)?;
+        if single || !materialise {
+            return self.emit_rows(&plan, &mut |compiler| {
+                let Some((_, record)) = compiler.source(target).record else { return Ok(()) };
+                let hidden = std::mem::take(&mut compiler.levels);
+                compiler.push_rows(&sources);
+                let result = body(compiler, RowSource { source: target, table: reference, record });
+                compiler.levels = hidden;
+                result
+            });
+        }
+        let others: Vec<(SourceId, u16)> = sources
+            .iter()
+            .filter(|source| **source != target)
+            .flat_map(|source| {
+                let columns = self.source(*source).columns.len();
+                (0..columns).map(|column| (*source, column as u16))
+            })
+            .collect();
+        let buffer = self.builder.buffer(1 + others.len());
+        self.builder.push(Step::BufferClear { buffer });
+        self.emit_rows(&plan, &mut |compiler| {
+            let Some((_, record)) = compiler.source(target).record else { return Ok(()) };
+            let saved = compiler.builder.register(DataType::BigInt);
+            compiler.builder.push(Step::SaveRecord { target: saved, record });
+            compiler.prefetch_columns(&others)?;
+            let mut row = vec![saved];
+            for (source, column) in &others {
+                row.push(compiler.available_column(*source, *column)?);
+            }
+            compiler.builder.push(Step::BufferPush { buffer, row: row.into() });
+            Ok(())
+        })?;
+        let saved = self.builder.register(DataType::BigInt);
+        let mut row = vec![saved];
+        self.open_ir_loop();
+        for (source, column) in &others {
+            let data_type = self.source(*source).columns[*column as usize].1.clone();
+            let register = self.builder.register(data_type);
+            self.set_column(*source, *column as usize, register);
+            row.push(register);
+        }
+        let record = self.builder.record();
+        self.builder.push(Step::RestoreRecord { record, source: saved });
+        self.source_mut(target).record = Some((reference, record));
+        let hidden = std::mem::take(&mut self.levels);
+        self.push_rows(&sources);
+        let result = body(self, RowSource { source: target, table: reference, record });
+        self.levels = hidden;
+        let steps = self.close_ir_loop();
+        self.builder.push(Step::ForBuffer { buffer, row: row.into(), body: steps });
+        result
+    }
+}

@@ -1,0 +1,450 @@
+//! What a name means: variables of blocks around a statement, and columns of the rows at hand.
+
+use kiln_platform::sync::Arc;
+use kiln_procedure::{RecordReg, Reg, TableRef};
+use kiln_storage::error::{Result, SqlState};
+use kiln_storage::schema::ColumnId;
+use kiln_storage::table::Table;
+use kiln_storage::types::DataType;
+use sqlparser::ast::Ident;
+
+use super::bound::{Bound, Kind};
+use super::{Compiler, Position, Typed, fail, name_of, position_of_span, unsupported};
+
+/// A variable of PL/pgSQL.
+#[derive(Clone, Debug)]
+pub enum Variable {
+    /// A variable with one value.
+    Scalar {
+        /// Where it is.
+        register: Reg,
+        /// Its declared type.
+        data_type: DataType,
+        /// Whether assignments to it are refused.
+        constant: bool,
+        /// Whether it refuses NULL.
+        not_null: bool,
+    },
+    /// A record or row variable, whose fields are registers of their own.
+    Record {
+        /// The fields, in order; empty until the first assignment gives it a shape.
+        fields: Vec<Field>,
+    },
+}
+
+/// A field of a record variable.
+#[derive(Clone, Debug)]
+pub struct Field {
+    /// Its name.
+    pub name: String,
+    /// Where it is.
+    pub register: Reg,
+    /// Its type.
+    pub data_type: DataType,
+}
+
+/// The variables of one block.
+#[derive(Debug, Default)]
+pub(super) struct VariableScope {
+    /// The block's label, or the function's name.
+    label: Option<String>,
+    names: Vec<(String, Variable)>,
+}
+
+/// The number of a row source within one compilation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SourceId(pub(super) u32);
+
+/// A table, subquery or the like, whose columns can be named.
+#[derive(Debug)]
+pub(super) struct Source {
+    pub name: String,
+    pub columns: Vec<(String, DataType)>,
+    /// The table, when it is one.
+    pub table: Option<Arc<Table>>,
+    /// Where to read columns that are in no register yet.
+    pub record: Option<(TableRef, RecordReg)>,
+    pub position: Position,
+    /// Columns that JOIN … USING merged into the other side's: found only when qualified.
+    pub merged: Vec<usize>,
+    /// Columns that cannot be named at all, such as the sort keys of a materialised subquery.
+    pub visible: usize,
+}
+
+/// The row sources of one query level.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Level {
+    pub sources: Vec<SourceId>,
+}
+
+/// A column that is in a register now.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Available {
+    pub source: SourceId,
+    pub column: u16,
+    pub register: Reg,
+}
+
+impl Compiler<'_> {
+    /// Opens a block of variables; `label` is the block's label or the function's name.
+    pub fn push_variables(&mut self, label: Option<&str>) {
+        let label = label.map(str::to_owned);
+        self.variables.push(VariableScope { label, names: Vec::new() });
+    }
+
+    /// Closes the innermost block of variables.
+    pub fn pop_variables(&mut self) {
+        self.variables.pop();
+    }
+
+    /// Declares a variable in the innermost block, opening one when there is none.
+    ///
+    /// # Errors
+    /// 42601 when the block has one of that name.
+    pub fn declare(&mut self, name: &str, variable: Variable, position: Position) -> Result<()> {
+        if self.variables.is_empty() {
+            self.variables.push(VariableScope::default());
+        }
+        let Some(scope) = self.variables.last_mut() else { return Ok(()) };
+        if scope.names.iter().any(|(known, _)| known == name) {
+            return Err(fail(
+                SqlState::SYNTAX_ERROR,
+                format!("duplicate declaration at or near \"{name}\""),
+                position,
+            ));
+        }
+        scope.names.push((name.to_owned(), variable));
+        Ok(())
+    }
+
+    /// Gives a variable another meaning (a record its fields). The variable is found as
+    /// [`Compiler::variable`] finds it; nothing happens when there is none.
+    pub fn redeclare(&mut self, path: &[String], variable: Variable) {
+        if let Some((scope, index, _)) = self.find_variable(path) {
+            self.variables[scope].names[index].1 = variable;
+        }
+    }
+
+    /// The variable that `path` names: `x`, `label.x`, `record.field` or `label.record.field`. A
+    /// field is given as a scalar.
+    pub fn variable(&self, path: &[String]) -> Option<Variable> {
+        let (scope, index, rest) = self.find_variable(path)?;
+        let variable = &self.variables[scope].names[index].1;
+        match (variable, &path[rest..]) {
+            (variable, []) => Some(variable.clone()),
+            (Variable::Record { fields }, [name]) => {
+                let field = fields.iter().find(|field| field.name == *name)?;
+                Some(Variable::Scalar {
+                    register: field.register,
+                    data_type: field.data_type.clone(),
+                    constant: false,
+                    not_null: false,
+                })
+            }
+            _ => None,
+        }
+    }
+
+    /// The scope and the index of the variable that `path` begins with, and how much of the path
+    /// names it.
+    fn find_variable(&self, path: &[String]) -> Option<(usize, usize, usize)> {
+        let first = path.first()?;
+        for (number, scope) in self.variables.iter().enumerate().rev() {
+            let find = |name: &String| scope.names.iter().position(|(known, _)| known == name);
+            if let Some(index) = find(first) {
+                let is_record = matches!(scope.names[index].1, Variable::Record { .. });
+                if path.len() == 1 || (path.len() == 2 && is_record) {
+                    return Some((number, index, 1));
+                }
+            }
+            if path.len() > 1 && scope.label.as_ref() == Some(first) {
+                if let Some(index) = find(&path[1]) {
+                    let is_record = matches!(scope.names[index].1, Variable::Record { .. });
+                    if path.len() == 2 || (path.len() == 3 && is_record) {
+                        return Some((number, index, 2));
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    /// Sets what `$1`, `$2`, … mean.
+    pub fn set_positional(&mut self, parameters: Vec<Typed>) {
+        self.positional = parameters;
+    }
+
+    /// Declares a row whose columns are read through `record` as they are needed.
+    pub fn declare_record_row(
+        &mut self,
+        table: &Arc<Table>,
+        alias: &str,
+        record: RecordReg,
+        position: Position,
+    ) -> SourceId {
+        let reference = self.builder.table(table);
+        let columns: Vec<_> = table
+            .schema()
+            .columns
+            .iter()
+            .map(|column| (column.name.clone(), column.data_type.clone()))
+            .collect();
+        self.add_source(Source {
+            name: alias.to_owned(),
+            visible: columns.len(),
+            columns,
+            table: Some(table.clone()),
+            record: Some((reference, record)),
+            position,
+            merged: Vec::new(),
+        })
+    }
+
+    /// Declares a row whose columns (name, type, register) are all in registers (EXCLUDED, the new
+    /// row that RETURNING and CHECK see).
+    pub fn declare_register_row(
+        &mut self,
+        alias: &str,
+        columns: &[(String, DataType, Reg)],
+        position: Position,
+    ) -> SourceId {
+        let names = columns.iter().map(|(name, data_type, _)| (name.clone(), data_type.clone()));
+        let source = self.add_source(Source {
+            name: alias.to_owned(),
+            columns: names.collect(),
+            table: None,
+            record: None,
+            position,
+            merged: Vec::new(),
+            visible: columns.len(),
+        });
+        for (column, (_, _, register)) in columns.iter().enumerate() {
+            self.set_column(source, column, *register);
+        }
+        source
+    }
+
+    /// Says that a column of a row is in `register` until the innermost block is closed: a newly
+    /// written value, for instance.
+    pub fn set_column(&mut self, source: SourceId, column: usize, register: Reg) {
+        self.available.push(Available { source, column: column as u16, register });
+    }
+
+    /// The register of a row's column, reading it when it is in none.
+    ///
+    /// # Errors
+    /// XX000 when the row is not at hand.
+    pub fn column(&mut self, source: SourceId, column: ColumnId) -> Result<Reg> {
+        self.prefetch_columns(&[(source, column.0)])?;
+        self.available_column(source, column.0)
+    }
+
+    /// Puts rows in scope, as one level inside those that are.
+    pub fn push_rows(&mut self, sources: &[SourceId]) {
+        self.levels.push(Level { sources: sources.to_vec() });
+    }
+
+    /// Takes the innermost rows out of scope.
+    pub fn pop_rows(&mut self) {
+        self.levels.pop();
+    }
+
+    pub(super) fn add_source(&mut self, source: Source) -> SourceId {
+        self.sources.push(source);
+        SourceId((self.sources.len() - 1) as u32)
+    }
+
+    pub(super) fn source(&self, id: SourceId) -> &Source {
+        &self.sources[id.0 as usize]
+    }
+
+    pub(super) fn source_mut(&mut self, id: SourceId) -> &mut Source {
+        &mut self.sources[id.0 as usize]
+    }
+
+    pub(super) fn find_available(&self, source: SourceId, column: u16) -> Option<Reg> {
+        self.available
+            .iter()
+            .rev()
+            .find(|one| one.source == source && one.column == column)
+            .map(|one| one.register)
+    }
+
+    pub(super) fn available_column(&self, source: SourceId, column: u16) -> Result<Reg> {
+        self.find_available(source, column).ok_or_else(|| {
+            let Source { name, columns, .. } = self.source(source);
+            kiln_storage::error::Error::internal(format!(
+                "column {} of {name} is not at hand",
+                columns[column as usize].0
+            ))
+        })
+    }
+
+    /// Reads those of `needed` that are in no register, with one step for each record.
+    pub(super) fn prefetch_columns(&mut self, needed: &[(SourceId, u16)]) -> Result<()> {
+        let mut missing: Vec<(SourceId, u16)> = needed
+            .iter()
+            .copied()
+            .filter(|(source, column)| self.find_available(*source, *column).is_none())
+            .collect();
+        missing.sort_unstable();
+        missing.dedup();
+        for group in missing.chunk_by(|one, other| one.0 == other.0) {
+            let source = group[0].0;
+            let Some((table, record)) = self.source(source).record else { continue };
+            let position = self.source(source).position;
+            let columns: Vec<ColumnId> = group.iter().map(|(_, column)| ColumnId(*column)).collect();
+            let registers = self.builder.read(table, record, &columns, position);
+            for ((_, column), register) in group.iter().zip(registers) {
+                self.available.push(Available { source, column: *column, register });
+            }
+        }
+        Ok(())
+    }
+
+    /// What an identifier, qualified or not, means in an expression.
+    pub(super) fn resolve(&self, idents: &[Ident]) -> Result<Bound> {
+        let position = idents.first().and_then(|ident| position_of_span(ident.span));
+        let mut path: Vec<String> = idents.iter().map(name_of).collect();
+        if path.len() == 3 && path[0] == "public" && self.variable(&path).is_none() {
+            path.remove(0);
+        }
+        let column = match path.as_slice() {
+            [name] => self.find_column(name, position)?,
+            [table, name] => self.find_qualified(table, name, position)?,
+            _ => None,
+        };
+        let variable = self.variable(&path);
+        match (column, variable) {
+            (Some(_), Some(_)) => Err(fail(
+                SqlState::AMBIGUOUS_COLUMN,
+                format!("column reference \"{}\" is ambiguous", path.join(".")),
+                position,
+            )
+            .with_detail("It could refer to either a PL/pgSQL variable or a table column.")),
+            (Some((source, column)), None) => {
+                let data_type = self.source(source).columns[column].1.clone();
+                let column = column as u16;
+                Ok(Bound { kind: Kind::Column { source, column }, data_type, position })
+            }
+            (None, Some(Variable::Scalar { register, data_type, .. })) => {
+                Ok(Bound::register(register, data_type, position))
+            }
+            (None, Some(Variable::Record { fields })) if fields.is_empty() => Err(fail(
+                SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!("record \"{}\" is not assigned yet", path.join(".")),
+                position,
+            )
+            .with_detail("The tuple structure of a not-yet-assigned record is indeterminate.")),
+            (None, Some(Variable::Record { .. })) => {
+                Err(unsupported("a record variable as a value", position))
+            }
+            (None, None) => Err(self.unresolved(&path, position)),
+        }
+    }
+
+    fn unresolved(&self, path: &[String], position: Position) -> kiln_storage::error::Error {
+        let undefined = |message: String| fail(SqlState::UNDEFINED_COLUMN, message, position);
+        match path {
+            [name] => {
+                let is_row = self.levels.iter().flat_map(|level| &level.sources);
+                if is_row.into_iter().any(|id| self.source(*id).name == *name) {
+                    return unsupported("a whole row as a value", position);
+                }
+                undefined(format!("column \"{name}\" does not exist"))
+            }
+            [table, name] => {
+                if let Some(Variable::Record { fields }) = self.variable(&path[..1]) {
+                    if fields.is_empty() {
+                        return fail(
+                            SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+                            format!("record \"{table}\" is not assigned yet"),
+                            position,
+                        )
+                        .with_detail(
+                            "The tuple structure of a not-yet-assigned record is indeterminate.",
+                        );
+                    }
+                    return undefined(format!("record \"{table}\" has no field \"{name}\""));
+                }
+                fail(
+                    SqlState::UNDEFINED_TABLE,
+                    format!("missing FROM-clause entry for table \"{table}\""),
+                    position,
+                )
+            }
+            _ => undefined(format!("column {} does not exist", path.join("."))),
+        }
+    }
+
+    fn find_column(&self, name: &str, position: Position) -> Result<Option<(SourceId, usize)>> {
+        for level in self.levels.iter().rev() {
+            let mut found = None;
+            for id in &level.sources {
+                let source = self.source(*id);
+                let columns = source.columns[..source.visible].iter().enumerate();
+                for (index, (known, _)) in columns {
+                    if known != name || source.merged.contains(&index) {
+                        continue;
+                    }
+                    if found.is_some() {
+                        return Err(fail(
+                            SqlState::AMBIGUOUS_COLUMN,
+                            format!("column reference \"{name}\" is ambiguous"),
+                            position,
+                        ));
+                    }
+                    found = Some((*id, index));
+                }
+            }
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        Ok(None)
+    }
+
+    fn find_qualified(
+        &self,
+        table: &str,
+        name: &str,
+        position: Position,
+    ) -> Result<Option<(SourceId, usize)>> {
+        let sources = self.levels.iter().rev().flat_map(|level| &level.sources);
+        for id in sources {
+            let source = self.source(*id);
+            if source.name != table {
+                continue;
+            }
+            let column = source.columns[..source.visible].iter().position(|(known, _)| known == name);
+            return match column {
+                Some(column) => Ok(Some((*id, column))),
+                // A record variable may have the table's name and this field.
+                None if self.variable(&[table.to_owned(), name.to_owned()]).is_some() => Ok(None),
+                None => Err(fail(
+                    SqlState::UNDEFINED_COLUMN,
+                    format!("column {table}.{name} does not exist"),
+                    position,
+                )),
+            };
+        }
+        Ok(None)
+    }
+
+    /// What `$number` means.
+    pub(super) fn placeholder(&self, text: &str, position: Position) -> Result<Bound> {
+        let number: Option<usize> = text.strip_prefix('$').and_then(|text| text.parse().ok());
+        let parameter =
+            number.and_then(|number| self.positional.get(number.checked_sub(1)?)).cloned();
+        match parameter {
+            Some(Typed { register, data_type }) => {
+                Ok(Bound::register(register, data_type, position))
+            }
+            None => Err(fail(
+                SqlState::UNDEFINED_PARAMETER,
+                format!("there is no parameter {text}"),
+                position,
+            )),
+        }
+    }
+}
