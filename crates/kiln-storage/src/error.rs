@@ -90,6 +90,7 @@ conditions! {
     NULL_VALUE_NOT_ALLOWED = b"22004", "null_value_not_allowed";
     INVALID_DATETIME_FORMAT = b"22007", "invalid_datetime_format";
     DATETIME_FIELD_OVERFLOW = b"22008", "datetime_field_overflow";
+    INVALID_TIME_ZONE_DISPLACEMENT_VALUE = b"22009", "invalid_time_zone_displacement_value";
     SUBSTRING_ERROR = b"22011", "substring_error";
     DIVISION_BY_ZERO = b"22012", "division_by_zero";
     INTERVAL_FIELD_OVERFLOW = b"22015", "interval_field_overflow";

@@ -14,10 +14,12 @@ pub mod text;
 
 mod convert;
 mod data_type;
+mod parse;
 mod value;
 
 pub use convert::{FromRow, FromValue};
 pub use data_type::{DataType, NUMERIC_PRECISION_MAX};
 pub use datetime::Interval;
 pub use decimal::Decimal;
+pub use parse::{fit_text, parse_value};
 pub use value::{Value, format_value};

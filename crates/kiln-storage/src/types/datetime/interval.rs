@@ -143,7 +143,7 @@ impl Interval {
         let total_days = whole(whole_days + carried_days, integer_limit)?;
         let time = scale(self.microseconds as f64) + seconds * 1e6;
         let time = time.round_ties_even();
-        if !(time.abs() < 9.223_372_036_854_775e18) {
+        if time.is_nan() || time.abs() >= 9.223_372_036_854_775e18 {
             return Err(interval_out_of_range());
         }
         Ok(Interval::new(

@@ -5,13 +5,30 @@
 //! 2000-01-01 00:00; a TIMESTAMPTZ is the same in UTC, which is every session's time zone. The
 //! smallest and largest integer of each mean `-infinity` and `infinity`.
 
+mod arithmetic;
 mod calendar;
+mod field;
+mod format;
+mod input;
 mod interval;
+mod interval_input;
 
+pub use arithmetic::{
+    age, date_add_days, date_add_interval, date_difference, date_to_timestamp, make_date,
+    make_timestamp, timestamp_add_interval, timestamp_difference, timestamp_sub_interval,
+    timestamp_to_date,
+};
 pub use calendar::{
     Civil, MICROSECONDS_PER_DAY, MICROSECONDS_PER_HOUR, MICROSECONDS_PER_MINUTE,
     MICROSECONDS_PER_SECOND, TimeOfDay, UNIX_EPOCH_DAYS, civil_from_days, days_from_civil,
     days_in_month, format_date, format_timestamp, format_timestamptz, is_leap_year,
     split_timestamp, time_of_day,
 };
+pub use field::{
+    Field, date_trunc, date_trunc_interval, extract_from_date, extract_from_interval,
+    extract_from_timestamp, extract_from_timestamptz,
+};
+pub use format::to_char;
+pub use input::{parse_date, parse_timestamp, parse_timestamptz};
 pub use interval::Interval;
+pub use interval_input::parse_interval;

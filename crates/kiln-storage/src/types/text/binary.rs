@@ -165,3 +165,132 @@ pub fn parse_uuid(text: &str) -> Result<[u8; 16]> {
         Err(invalid())
     }
 }
+
+/// `encode(bytes, format)`: `hex`, `escape` or `base64` (in lines of 76 characters).
+///
+/// # Errors
+/// 22023 for another format.
+pub fn encode(bytes: &[u8], format: &str) -> Result<String> {
+    if format.eq_ignore_ascii_case("hex") {
+        let mut out = String::with_capacity(2 * bytes.len());
+        push_hex(bytes, &mut out);
+        return Ok(out);
+    }
+    if format.eq_ignore_ascii_case("escape") {
+        return Ok(encode_escape(bytes));
+    }
+    if format.eq_ignore_ascii_case("base64") {
+        return Ok(encode_base64(bytes));
+    }
+    Err(unknown_encoding(format))
+}
+
+/// `decode(text, format)`, the reverse of [`encode`].
+///
+/// # Errors
+/// 22023 for another format or malformed text.
+pub fn decode(text: &str, format: &str) -> Result<Vec<u8>> {
+    if format.eq_ignore_ascii_case("hex") {
+        return parse_hex(text);
+    }
+    if format.eq_ignore_ascii_case("escape") {
+        return parse_escape(text.as_bytes());
+    }
+    if format.eq_ignore_ascii_case("base64") {
+        return decode_base64(text);
+    }
+    Err(unknown_encoding(format))
+}
+
+#[cold]
+fn unknown_encoding(format: &str) -> Error {
+    Error::new(
+        SqlState::INVALID_PARAMETER_VALUE,
+        format!("unrecognized encoding: \"{format}\""),
+    )
+    .with_hint("The encodings are base64, escape and hex.")
+}
+
+/// `encode`'s escape format differs from BYTEA's: only NUL, bytes above 127 and backslashes are
+/// escaped.
+fn encode_escape(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len());
+    for &byte in bytes {
+        match byte {
+            0 | 128.. => out.push_str(&format!("\\{byte:03o}")),
+            b'\\' => out.push_str("\\\\"),
+            _ => out.push(byte as char),
+        }
+    }
+    out
+}
+
+const BASE64_DIGITS: &[u8; 64] =
+    b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+const BASE64_LINE: usize = 76;
+
+fn encode_base64(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    let mut line = 0;
+    for chunk in bytes.chunks(3) {
+        if line == BASE64_LINE {
+            out.push('\n');
+            line = 0;
+        }
+        let mut group = [0; 4];
+        group[1..=chunk.len()].copy_from_slice(chunk);
+        let bits = u32::from_be_bytes(group);
+        for digit in 0..4 {
+            let index = (bits >> (18 - 6 * digit) & 63) as usize;
+            out.push(if digit <= chunk.len() {
+                BASE64_DIGITS[index] as char
+            } else {
+                '='
+            });
+        }
+        line += 4;
+    }
+    out
+}
+
+fn decode_base64(text: &str) -> Result<Vec<u8>> {
+    let invalid = |message: String| Error::new(SqlState::INVALID_PARAMETER_VALUE, message);
+    let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
+    let (mut bits, mut digits, mut padding) = (0_u32, 0, 0);
+    for character in text.chars() {
+        if matches!(character, ' ' | '\t' | '\n' | '\r') {
+            continue;
+        }
+        let known = BASE64_DIGITS
+            .iter()
+            .position(|digit| *digit as char == character);
+        let value = match known {
+            Some(value) if padding == 0 => value as u32,
+            None if character == '=' && digits >= 2 => {
+                padding += 1;
+                0
+            }
+            None if character == '=' => {
+                return Err(invalid(
+                    "unexpected \"=\" while decoding base64 sequence".to_string(),
+                ));
+            }
+            _ => {
+                return Err(invalid(format!(
+                    "invalid symbol \"{character}\" found while decoding base64 sequence"
+                )));
+            }
+        };
+        bits = bits << 6 | value;
+        digits += 1;
+        if digits == 4 {
+            bytes.extend_from_slice(&bits.to_be_bytes()[1..4 - padding]);
+            (bits, digits) = (0, 0);
+        }
+    }
+    if digits != 0 {
+        return Err(invalid("invalid base64 end sequence".to_string())
+            .with_hint("Input data is missing padding, is truncated, or is otherwise corrupted."));
+    }
+    Ok(bytes)
+}

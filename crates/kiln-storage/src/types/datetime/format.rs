@@ -1,0 +1,241 @@
+//! `to_char` of timestamps: PostgreSQL's template patterns.
+
+use super::calendar::{Civil, TimeOfDay};
+use super::field::{civil_and_time, day_of_week, day_of_year, iso_week, julian_day};
+use super::input::{MONTHS, WEEKDAYS};
+
+/// Roman numerals of the months.
+const ROMAN: [&str; 12] = [
+    "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII",
+];
+
+/// The patterns whose output is a number; each is also known in lower case.
+const NUMBERS: &[&str] = &[
+    "Y,YYY", "YYYY", "YYY", "YY", "Y", "IYYY", "IYY", "IY", "I", "MM", "DDD", "DD", "D", "IDDD",
+    "ID", "HH24", "HH12", "HH", "MI", "SSSSS", "SSSS", "SS", "MS", "US", "FF1", "FF2", "FF3",
+    "FF4", "FF5", "FF6", "Q", "WW", "W", "IW", "CC", "J",
+];
+
+/// The patterns whose output is text; the letter case of the pattern is that of the output.
+const TEXTS: &[&str] = &[
+    "MONTH", "Month", "month", "MON", "Mon", "mon", "DAY", "Day", "day", "DY", "Dy", "dy", "AM",
+    "PM", "am", "pm", "A.M.", "P.M.", "a.m.", "p.m.", "BC", "AD", "bc", "ad", "B.C.", "A.D.",
+    "b.c.", "a.d.", "RM", "rm", "TZ", "tz", "OF", "TZH", "TZM",
+];
+
+struct Moment {
+    days: i64,
+    civil: Civil,
+    time: TimeOfDay,
+    with_zone: bool,
+}
+
+/// A TIMESTAMP (or, `with_zone`, a TIMESTAMPTZ in UTC) printed by a template such as
+/// `YYYY-MM-DD HH24:MI:SS.MS`. Text outside patterns is copied; text in double quotes is copied
+/// without looking for patterns. An infinite timestamp prints as the empty string.
+pub fn to_char(timestamp: i64, template: &str, with_zone: bool) -> String {
+    let mut out = String::with_capacity(template.len() + 8);
+    if timestamp == i64::MIN || timestamp == i64::MAX {
+        return out;
+    }
+    let (days, civil, time) = civil_and_time(timestamp);
+    let moment = Moment {
+        days,
+        civil,
+        time,
+        with_zone,
+    };
+
+    let mut rest = template;
+    while let Some(first) = rest.chars().next() {
+        if first == '"' {
+            rest = copy_quoted(&rest[1..], &mut out);
+            continue;
+        }
+        // Only an escaped quote loses its backslash.
+        if let Some(after) = rest.strip_prefix("\\\"") {
+            out.push('"');
+            rest = after;
+            continue;
+        }
+        let mut pattern = rest;
+        let mut fill = true;
+        while let Some(after) = pattern
+            .strip_prefix("FM")
+            .or_else(|| pattern.strip_prefix("fm"))
+        {
+            fill = false;
+            pattern = after;
+        }
+        if let Some(name) = longest(NUMBERS, pattern, true) {
+            let width_and_value = moment.number(&name.to_ascii_uppercase());
+            let start = out.len();
+            push_number(width_and_value, fill, &mut out);
+            rest = &pattern[name.len()..];
+            for (suffix, upper) in [("TH", true), ("th", false)] {
+                if let Some(after) = rest.strip_prefix(suffix) {
+                    let ending = ordinal_ending(&out[start..]);
+                    out.push_str(if upper { ending.0 } else { ending.1 });
+                    rest = after;
+                    break;
+                }
+            }
+        } else if let Some(name) = longest(TEXTS, pattern, false) {
+            moment.push_text(name, fill, &mut out);
+            rest = &pattern[name.len()..];
+        } else if pattern.len() < rest.len() {
+            // A modifier without a pattern prints nothing.
+            rest = pattern;
+        } else {
+            out.push(first);
+            rest = &rest[first.len_utf8()..];
+        }
+    }
+    out
+}
+
+/// Copies up to the closing quote and returns what follows it.
+fn copy_quoted<'a>(quoted: &'a str, out: &mut String) -> &'a str {
+    let mut characters = quoted.char_indices();
+    while let Some((at, character)) = characters.next() {
+        match character {
+            '"' => return &quoted[at + 1..],
+            '\\' => out.extend(characters.next().map(|(_, escaped)| escaped)),
+            _ => out.push(character),
+        }
+    }
+    ""
+}
+
+/// The longest of the names that `text` begins with, as it is written there.
+fn longest<'a>(names: &[&str], text: &'a str, or_lower: bool) -> Option<&'a str> {
+    names
+        .iter()
+        .filter_map(|name| {
+            let candidate = text.get(..name.len())?;
+            let found = candidate == *name
+                || (or_lower
+                    && candidate.eq_ignore_ascii_case(name)
+                    && !candidate.bytes().any(|byte| byte.is_ascii_uppercase()));
+            found.then_some(candidate)
+        })
+        .max_by_key(|name| name.len())
+}
+
+/// Endings of ordinal numbers in upper and lower case.
+fn ordinal_ending(digits: &str) -> (&'static str, &'static str) {
+    let bytes = digits.as_bytes();
+    let teens = bytes.len() >= 2 && bytes[bytes.len() - 2] == b'1';
+    match bytes.last() {
+        Some(b'1') if !teens => ("ST", "st"),
+        Some(b'2') if !teens => ("ND", "nd"),
+        Some(b'3') if !teens => ("RD", "rd"),
+        _ => ("TH", "th"),
+    }
+}
+
+enum Number {
+    Padded(i64, usize),
+    Text(String),
+}
+
+fn push_number(number: Number, fill: bool, out: &mut String) {
+    match number {
+        Number::Text(text) => out.push_str(&text),
+        Number::Padded(value, _) if !fill => out.push_str(&value.to_string()),
+        Number::Padded(value, width) => out.push_str(&format!("{value:0width$}")),
+    }
+}
+
+impl Moment {
+    /// The number that an upper-case pattern stands for, with its width.
+    fn number(&self, pattern: &str) -> Number {
+        let Moment {
+            days, civil, time, ..
+        } = *self;
+        let shown = |year: i64| if year > 0 { year } else { 1 - year };
+        let year = shown(i64::from(civil.year));
+        let (iso_year, iso_week) = iso_week(days);
+        let iso_year = shown(iso_year);
+        let hour_of_12 = i64::from((time.hour + 11) % 12 + 1);
+        let week_day = day_of_week(days);
+        let iso_week_day = (week_day + 6) % 7 + 1;
+        let of_year = day_of_year(days, civil);
+        let second_of_day = i64::from(time.hour * 3_600 + time.minute * 60 + time.second);
+        let fraction = |digits: u32| {
+            let value = time.microsecond / 10_u32.pow(6 - digits);
+            // Leading zeros of a fraction are digits of it, whatever the modifier.
+            Number::Text(format!("{value:0width$}", width = digits as usize))
+        };
+        match pattern {
+            "Y,YYY" => Number::Text(format!("{},{:03}", year / 1_000, year % 1_000)),
+            "YYYY" => Number::Padded(year, 4),
+            "YYY" => Number::Padded(year % 1_000, 3),
+            "YY" => Number::Padded(year % 100, 2),
+            "Y" => Number::Padded(year % 10, 1),
+            "IYYY" => Number::Padded(iso_year, 4),
+            "IYY" => Number::Padded(iso_year % 1_000, 3),
+            "IY" => Number::Padded(iso_year % 100, 2),
+            "I" => Number::Padded(iso_year % 10, 1),
+            "MM" => Number::Padded(i64::from(civil.month), 2),
+            "DDD" => Number::Padded(of_year, 3),
+            "DD" => Number::Padded(i64::from(civil.day), 2),
+            "D" => Number::Padded(week_day + 1, 1),
+            "IDDD" => Number::Padded((iso_week - 1) * 7 + iso_week_day, 3),
+            "ID" => Number::Padded(iso_week_day, 1),
+            "HH24" => Number::Padded(i64::from(time.hour), 2),
+            "HH12" | "HH" => Number::Padded(hour_of_12, 2),
+            "MI" => Number::Padded(i64::from(time.minute), 2),
+            "SSSSS" | "SSSS" => Number::Padded(second_of_day, 1),
+            "SS" => Number::Padded(i64::from(time.second), 2),
+            "MS" => fraction(3),
+            "US" => fraction(6),
+            "FF1" => fraction(1),
+            "FF2" => fraction(2),
+            "FF3" => fraction(3),
+            "FF4" => fraction(4),
+            "FF5" => fraction(5),
+            "FF6" => fraction(6),
+            "Q" => Number::Padded(i64::from((civil.month - 1) / 3 + 1), 1),
+            "WW" => Number::Padded((of_year - 1) / 7 + 1, 2),
+            "W" => Number::Padded(i64::from((civil.day - 1) / 7 + 1), 1),
+            "IW" => Number::Padded(iso_week, 2),
+            "CC" => {
+                let century = (year - 1) / 100 + 1;
+                Number::Padded(if civil.year > 0 { century } else { -century }, 2)
+            }
+            _ => Number::Padded(julian_day(days), 1),
+        }
+    }
+
+    fn push_text(&self, pattern: &str, fill: bool, out: &mut String) {
+        let afternoon = self.time.hour >= 12;
+        let before_christ = self.civil.year <= 0;
+        let month = MONTHS[self.civil.month as usize - 1];
+        let day = WEEKDAYS[day_of_week(self.days) as usize];
+        // The names' columns are as wide as the longest name, except the abbreviations'.
+        let (text, width) = match pattern.to_ascii_uppercase().as_str() {
+            "MONTH" => (month, 9),
+            "MON" => (&month[..3], 0),
+            "DAY" => (day, 9),
+            "DY" => (&day[..3], 0),
+            "AM" | "PM" => (if afternoon { "PM" } else { "AM" }, 0),
+            "A.M." | "P.M." => (if afternoon { "P.M." } else { "A.M." }, 0),
+            "BC" | "AD" => (if before_christ { "BC" } else { "AD" }, 0),
+            "B.C." | "A.D." => (if before_christ { "B.C." } else { "A.D." }, 0),
+            "RM" => (ROMAN[self.civil.month as usize - 1], 4),
+            "TZ" => (if self.with_zone { "UTC" } else { "" }, 0),
+            "TZM" => ("00", 0),
+            _ => ("+00", 0),
+        };
+        let width = if fill { width } else { 0 };
+        let upper = !pattern.bytes().any(|byte| byte.is_ascii_lowercase());
+        let lower = !pattern.bytes().any(|byte| byte.is_ascii_uppercase());
+        let text = match (upper, lower) {
+            (true, false) => text.to_ascii_uppercase(),
+            (false, true) => text.to_ascii_lowercase(),
+            _ => text.to_string(),
+        };
+        out.push_str(&format!("{text:<width$}"));
+    }
+}

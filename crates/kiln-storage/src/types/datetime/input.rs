@@ -1,0 +1,514 @@
+//! Dates and timestamps from text: ISO 8601 and the other unambiguous forms that PostgreSQL
+//! accepts (`Jan 2, 2020`, `1/2/2020` as month and day, `20200102T0304`).
+
+use super::calendar::{
+    MICROSECONDS_PER_DAY, MICROSECONDS_PER_HOUR, MICROSECONDS_PER_MINUTE, MICROSECONDS_PER_SECOND,
+    UNIX_EPOCH_DAYS, check_date, check_timestamp, days_from_civil, days_in_month,
+};
+use crate::error::{Error, Result, SqlState};
+
+/// The months' English names; the first three letters suffice.
+pub(super) const MONTHS: [&str; 12] = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+];
+
+/// The weekdays' English names, from Sunday.
+pub(super) const WEEKDAYS: [&str; 7] = [
+    "Sunday",
+    "Monday",
+    "Tuesday",
+    "Wednesday",
+    "Thursday",
+    "Friday",
+    "Saturday",
+];
+
+/// The largest displacement from UTC, in hours.
+const ZONE_HOUR_MAX: i64 = 15;
+
+/// Why a text is no date or time; the caller adds the text and the type.
+#[derive(Clone, Copy, Debug)]
+enum Fault {
+    Syntax,
+    FieldRange,
+    /// A field out of range that another order of day, month and year might explain.
+    FieldRangeOrOrder,
+    Zone,
+    /// A word whose meaning depends on the time of the call.
+    Relative,
+}
+
+impl Fault {
+    #[cold]
+    fn error(self, type_name: &str, text: &str) -> Error {
+        match self {
+            Fault::Syntax => Error::new(
+                SqlState::INVALID_DATETIME_FORMAT,
+                format!("invalid input syntax for type {type_name}: \"{text}\""),
+            ),
+            Fault::FieldRange => Error::new(
+                SqlState::DATETIME_FIELD_OVERFLOW,
+                format!("date/time field value out of range: \"{text}\""),
+            ),
+            Fault::FieldRangeOrOrder => Fault::FieldRange
+                .error(type_name, text)
+                .with_hint("Write the date as year-month-day."),
+            Fault::Zone => Error::new(
+                SqlState::INVALID_TIME_ZONE_DISPLACEMENT_VALUE,
+                format!("time zone displacement out of range: \"{text}\""),
+            ),
+            Fault::Relative => Error::unsupported(format!(
+                "date/time input \"{text}\" is not supported because its value changes with time"
+            ))
+            .with_hint("Use CURRENT_DATE or CURRENT_TIMESTAMP."),
+        }
+    }
+}
+
+/// What a text says.
+enum Moment {
+    Finite {
+        /// Days since 2000-01-01.
+        days: i64,
+        /// Microseconds since midnight, up to 24 hours.
+        time: i64,
+        /// Seconds east of UTC.
+        zone: i64,
+    },
+    Infinity,
+    MinusInfinity,
+}
+
+/// One part of a date: a month's name, or digits whose number tells years from days.
+#[derive(Clone, Copy)]
+enum DatePart {
+    Month(u32),
+    Number { value: i64, digits: usize },
+}
+
+#[derive(Default)]
+struct Reader<'a> {
+    rest: &'a str,
+    date: Vec<DatePart>,
+    time: Option<i64>,
+    zone: Option<i64>,
+    afternoon: Option<bool>,
+    before_christ: Option<bool>,
+    /// A `T` came: what follows is a time even without colons.
+    time_follows: bool,
+}
+
+/// Takes the leading ASCII digits off `text`.
+pub(super) fn take_digits<'a>(text: &mut &'a str) -> &'a str {
+    let end = text
+        .bytes()
+        .position(|byte| !byte.is_ascii_digit())
+        .unwrap_or(text.len());
+    let (digits, rest) = text.split_at(end);
+    *text = rest;
+    digits
+}
+
+/// Takes the leading ASCII letters off `text`.
+pub(super) fn take_letters<'a>(text: &mut &'a str) -> &'a str {
+    let end = text
+        .bytes()
+        .position(|byte| !byte.is_ascii_alphabetic())
+        .unwrap_or(text.len());
+    let (letters, rest) = text.split_at(end);
+    *text = rest;
+    letters
+}
+
+/// The number that a name abbreviates to three letters or more, counted from 0.
+fn index_of_name(names: &[&str], word: &str) -> Option<usize> {
+    // PostgreSQL knows whole names, three letters, and a few in between.
+    names.iter().position(|name| {
+        word.eq_ignore_ascii_case(name)
+            || word.eq_ignore_ascii_case(&name[..3])
+            || (word.len() == 4
+                && ["sept", "tues", "thur", "weds"]
+                    .iter()
+                    .any(|s| word.eq_ignore_ascii_case(s))
+                && word[..3].eq_ignore_ascii_case(&name[..3]))
+            || (word.eq_ignore_ascii_case("thurs") && *name == "Thursday")
+    })
+}
+
+/// Microseconds of a fraction's digits, rounded as PostgreSQL rounds them.
+pub(super) fn fraction_microseconds(digits: &str) -> i64 {
+    // A fraction of digits always parses.
+    let fraction: f64 = format!("0.{digits}0").parse().unwrap_or(0.0);
+    (fraction * 1e6).round_ties_even() as i64
+}
+
+impl<'a> Reader<'a> {
+    fn number(digits: &str) -> std::result::Result<i64, Fault> {
+        if digits.is_empty() {
+            return Err(Fault::Syntax);
+        }
+        digits.parse().map_err(|_| Fault::FieldRange)
+    }
+
+    fn eat(&mut self, character: char) -> bool {
+        match self.rest.strip_prefix(character) {
+            Some(rest) => {
+                self.rest = rest;
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn read(mut self) -> std::result::Result<Moment, Fault> {
+        while let Some(first) = self.rest.chars().next() {
+            match first {
+                ' ' | '\t' | '\n' | '\r' | '\x0b' | '\x0c' | ',' => {
+                    self.rest = &self.rest[1..];
+                }
+                'a'..='z' | 'A'..='Z' => self.word()?,
+                '0'..='9' => self.digits()?,
+                '+' | '-' if !self.date.is_empty() => self.zone()?,
+                _ => return Err(Fault::Syntax),
+            }
+        }
+        self.resolve()
+    }
+
+    fn word(&mut self) -> std::result::Result<(), Fault> {
+        let word = take_letters(&mut self.rest);
+        let is = |name: &str| word.eq_ignore_ascii_case(name);
+        if let Some(month) = index_of_name(&MONTHS, word) {
+            self.date.push(DatePart::Month(month as u32 + 1));
+        } else if is("t") && !self.date.is_empty() && self.time.is_none() && !self.time_follows {
+            self.time_follows = true;
+        } else if (is("am") || is("pm")) && self.afternoon.is_none() && self.time.is_some() {
+            self.afternoon = Some(is("pm"));
+        } else if (is("bc") || is("ad")) && self.before_christ.is_none() {
+            self.before_christ = Some(is("bc"));
+        } else if ["z", "utc", "gmt", "ut", "zulu"]
+            .iter()
+            .any(|name| is(name))
+            && self.zone.is_none()
+        {
+            self.zone = Some(0);
+        } else if index_of_name(&WEEKDAYS, word).is_none() {
+            return Err(Fault::Syntax);
+        }
+        Ok(())
+    }
+
+    fn digits(&mut self) -> std::result::Result<(), Fault> {
+        let digits = take_digits(&mut self.rest);
+        let next = self.rest.bytes().next();
+        let after_date = !self.date.is_empty();
+        if next == Some(b':') && self.time.is_none() {
+            return self.colon_time(digits);
+        }
+        if self.time_follows && self.time.is_none() {
+            return self.compact_time(digits);
+        }
+        match next {
+            Some(separator @ (b'-' | b'/' | b'.')) if !after_date => {
+                return self.separated_date(digits, separator as char);
+            }
+            _ => {}
+        }
+        if !after_date && digits.len() >= 8 {
+            let (year, month_day) = digits.split_at(digits.len() - 4);
+            for part in [year, &month_day[..2], &month_day[2..]] {
+                self.date_number(part)?;
+            }
+            return Ok(());
+        }
+        if self.date.len() == 3 && digits.len() == 6 && self.time.is_none() {
+            return self.compact_time(digits);
+        }
+        self.date_number(digits)
+    }
+
+    fn date_number(&mut self, digits: &str) -> std::result::Result<(), Fault> {
+        let value = Self::number(digits)?;
+        self.date.push(DatePart::Number {
+            value,
+            digits: digits.len(),
+        });
+        Ok(())
+    }
+
+    /// The rest of `2020-01-02`, `2/1/2020` or `2-Jan-2020`.
+    fn separated_date(&mut self, first: &str, separator: char) -> std::result::Result<(), Fault> {
+        self.date_number(first)?;
+        for _ in 0..2 {
+            if !self.eat(separator) {
+                return Err(Fault::Syntax);
+            }
+            let letters = take_letters(&mut self.rest);
+            if letters.is_empty() {
+                let digits = take_digits(&mut self.rest);
+                self.date_number(digits)?;
+            } else {
+                let month = index_of_name(&MONTHS, letters).ok_or(Fault::Syntax)?;
+                self.date.push(DatePart::Month(month as u32 + 1));
+            }
+        }
+        Ok(())
+    }
+
+    /// The rest of `03:04`, `03:04:05` or `03:04:05.678`.
+    fn colon_time(&mut self, hour: &str) -> std::result::Result<(), Fault> {
+        let hour = Self::number(hour)?;
+        self.eat(':');
+        let minute = Self::number(take_digits(&mut self.rest))?;
+        let mut second = 0;
+        let mut fraction = 0;
+        if self.eat(':') {
+            second = Self::number(take_digits(&mut self.rest))?;
+            if self.eat('.') {
+                fraction = fraction_microseconds(take_digits(&mut self.rest));
+            }
+        }
+        self.set_time(hour, minute, second, fraction)
+    }
+
+    /// `03`, `0304` or `030405` with a fraction.
+    fn compact_time(&mut self, digits: &str) -> std::result::Result<(), Fault> {
+        let part = |from: usize| digits.get(from..from + 2).map_or(Ok(0), Self::number);
+        if !matches!(digits.len(), 2 | 4 | 6) {
+            return Err(Fault::Syntax);
+        }
+        let (hour, minute, second) = (part(0)?, part(2)?, part(4)?);
+        let mut fraction = 0;
+        if digits.len() == 6 && self.eat('.') {
+            fraction = fraction_microseconds(take_digits(&mut self.rest));
+        }
+        self.set_time(hour, minute, second, fraction)
+    }
+
+    fn set_time(
+        &mut self,
+        hour: i64,
+        minute: i64,
+        second: i64,
+        fraction: i64,
+    ) -> std::result::Result<(), Fault> {
+        if self.time.is_some() {
+            return Err(Fault::Syntax);
+        }
+        // A leap second counts as the next minute's first.
+        if hour > 24 || minute > 59 || second > 60 {
+            return Err(Fault::FieldRange);
+        }
+        let time = hour * MICROSECONDS_PER_HOUR
+            + minute * MICROSECONDS_PER_MINUTE
+            + second * MICROSECONDS_PER_SECOND
+            + fraction;
+        if time > MICROSECONDS_PER_DAY {
+            return Err(Fault::FieldRange);
+        }
+        self.time = Some(time);
+        Ok(())
+    }
+
+    /// `+02`, `-0830`, `+05:30` or `+05:30:15`.
+    fn zone(&mut self) -> std::result::Result<(), Fault> {
+        if self.zone.is_some() {
+            return Err(Fault::Syntax);
+        }
+        let west = self.eat('-');
+        if !west {
+            self.eat('+');
+        }
+        let digits = take_digits(&mut self.rest);
+        let (mut hour, mut minute, mut second) = (Self::number(digits)?, 0, 0);
+        if self.eat(':') {
+            minute = Self::number(take_digits(&mut self.rest))?;
+            if self.eat(':') {
+                second = Self::number(take_digits(&mut self.rest))?;
+            }
+        } else if digits.len() > 2 {
+            (hour, minute) = (hour / 100, hour % 100);
+        }
+        if hour > ZONE_HOUR_MAX || minute > 59 || second > 59 {
+            return Err(Fault::Zone);
+        }
+        let displacement = hour * 3_600 + minute * 60 + second;
+        self.zone = Some(if west { -displacement } else { displacement });
+        Ok(())
+    }
+
+    fn resolve(self) -> std::result::Result<Moment, Fault> {
+        let (year, month, day, year_digits) = match *self.date {
+            [
+                DatePart::Number {
+                    value: year,
+                    digits,
+                },
+                DatePart::Number { value: month, .. },
+                DatePart::Number { value: day, .. },
+            ] if digits > 2 => (year, month, day, digits),
+            [
+                DatePart::Number { value: month, .. },
+                DatePart::Number { value: day, .. },
+                DatePart::Number {
+                    value: year,
+                    digits,
+                },
+            ] => (year, month, day, digits),
+            [DatePart::Month(month), first, second]
+            | [first, DatePart::Month(month), second]
+            | [first, second, DatePart::Month(month)] => match (first, second) {
+                (
+                    DatePart::Number {
+                        value: first,
+                        digits: first_digits,
+                    },
+                    DatePart::Number {
+                        value: second,
+                        digits: second_digits,
+                    },
+                ) => {
+                    // The number that cannot be a day is the year; else the day comes first.
+                    if first_digits > 2 {
+                        (first, i64::from(month), second, first_digits)
+                    } else {
+                        (second, i64::from(month), first, second_digits)
+                    }
+                }
+                _ => return Err(Fault::Syntax),
+            },
+            _ => return Err(Fault::Syntax),
+        };
+
+        let year = match self.before_christ {
+            _ if year == 0 && year_digits > 2 => return Err(Fault::FieldRange),
+            Some(true) => 1 - year,
+            Some(false) => year,
+            None if year_digits <= 2 && year < 70 => year + 2000,
+            None if year_digits <= 2 => year + 1900,
+            None => year,
+        };
+        if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+            return Err(Fault::FieldRangeOrOrder);
+        }
+        if day > i64::from(days_in_month(year, month as u32)) {
+            return Err(Fault::FieldRange);
+        }
+        if year.abs() > 10_000_000 {
+            return Err(Fault::FieldRange);
+        }
+
+        let mut time = self.time.unwrap_or(0);
+        if let Some(afternoon) = self.afternoon {
+            let hour = time / MICROSECONDS_PER_HOUR;
+            if !(1..=12).contains(&hour) {
+                return Err(Fault::FieldRange);
+            }
+            time +=
+                (i64::from(afternoon) * 12 - i64::from(hour == 12) * 12) * MICROSECONDS_PER_HOUR;
+        }
+        Ok(Moment::Finite {
+            days: days_from_civil(year, month as u32, day),
+            time,
+            zone: self.zone.unwrap_or(0),
+        })
+    }
+}
+
+fn read_moment(text: &str) -> std::result::Result<Moment, Fault> {
+    let trimmed = text.trim_ascii();
+    let is = |name: &str| trimmed.eq_ignore_ascii_case(name);
+    if is("epoch") {
+        return Ok(Moment::Finite {
+            days: -UNIX_EPOCH_DAYS,
+            time: 0,
+            zone: 0,
+        });
+    }
+    if is("infinity") || is("+infinity") {
+        return Ok(Moment::Infinity);
+    }
+    if is("-infinity") {
+        return Ok(Moment::MinusInfinity);
+    }
+    if ["now", "today", "tomorrow", "yesterday"]
+        .iter()
+        .any(|name| is(name))
+    {
+        return Err(Fault::Relative);
+    }
+    Reader {
+        rest: trimmed,
+        ..Reader::default()
+    }
+    .read()
+}
+
+/// Reads a DATE; a time of day is read and dropped.
+///
+/// # Errors
+/// 22007 for what is no date, 22008 for a field or a date out of range.
+pub fn parse_date(text: &str) -> Result<i32> {
+    match read_moment(text).map_err(|fault| fault.error("date", text))? {
+        Moment::Finite { days, .. } => check_date(days).map_err(|error| out_of_range(&error, text)),
+        Moment::Infinity => Ok(i32::MAX),
+        Moment::MinusInfinity => Ok(i32::MIN),
+    }
+}
+
+/// Reads a TIMESTAMP; a zone is read and dropped, as in PostgreSQL.
+///
+/// # Errors
+/// 22007 for what is no timestamp, 22008 for a field or a timestamp out of range.
+pub fn parse_timestamp(text: &str) -> Result<i64> {
+    to_timestamp(
+        read_moment(text).map_err(|fault| fault.error("timestamp", text))?,
+        false,
+        text,
+    )
+}
+
+/// Reads a TIMESTAMPTZ; without a zone it is in UTC.
+///
+/// # Errors
+/// 22007 for what is no timestamp, 22008 for a field or a timestamp out of range, 22009 for a
+/// zone out of range.
+pub fn parse_timestamptz(text: &str) -> Result<i64> {
+    let moment =
+        read_moment(text).map_err(|fault| fault.error("timestamp with time zone", text))?;
+    to_timestamp(moment, true, text)
+}
+
+fn to_timestamp(moment: Moment, use_zone: bool, text: &str) -> Result<i64> {
+    match moment {
+        Moment::Finite { days, time, zone } => {
+            let shift = if use_zone {
+                zone * MICROSECONDS_PER_SECOND
+            } else {
+                0
+            };
+            let microseconds =
+                i128::from(days) * i128::from(MICROSECONDS_PER_DAY) + i128::from(time - shift);
+            check_timestamp(microseconds).map_err(|error| out_of_range(&error, text))
+        }
+        Moment::Infinity => Ok(i64::MAX),
+        Moment::MinusInfinity => Ok(i64::MIN),
+    }
+}
+
+/// The error with the text that was read.
+#[cold]
+fn out_of_range(error: &Error, text: &str) -> Error {
+    Error::new(error.state(), format!("{}: \"{text}\"", error.message()))
+}

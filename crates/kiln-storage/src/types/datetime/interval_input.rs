@@ -1,0 +1,382 @@
+//! Intervals from text: `1 year 2 mons`, `1 day 02:03:04`, `1-2`, `P1DT2H`, `3 hours ago`.
+
+use super::calendar::{MICROSECONDS_PER_DAY, MICROSECONDS_PER_SECOND};
+use super::input::{take_digits, take_letters};
+use super::interval::Interval;
+use crate::error::{Error, Result, SqlState};
+
+/// What a unit's amount counts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Unit {
+    /// A number of months.
+    Months(i64),
+    /// A number of days.
+    Days(i64),
+    /// A number of microseconds.
+    Microseconds(i64),
+}
+
+/// Units with the bit that forbids naming one twice.
+const UNITS: &[(&[&str], Unit, u32)] = &[
+    (
+        &[
+            "microsecond",
+            "microseconds",
+            "microsecon",
+            "us",
+            "usec",
+            "usecs",
+            "usecond",
+            "useconds",
+        ],
+        Unit::Microseconds(1),
+        1,
+    ),
+    (
+        &[
+            "millisecond",
+            "milliseconds",
+            "millisecon",
+            "ms",
+            "msec",
+            "msecs",
+            "msecond",
+            "mseconds",
+        ],
+        Unit::Microseconds(1_000),
+        2,
+    ),
+    (
+        &["second", "seconds", "s", "sec", "secs"],
+        Unit::Microseconds(1_000_000),
+        4,
+    ),
+    (
+        &["minute", "minutes", "m", "min", "mins"],
+        Unit::Microseconds(60_000_000),
+        8,
+    ),
+    (
+        &["hour", "hours", "h", "hr", "hrs"],
+        Unit::Microseconds(3_600_000_000),
+        16,
+    ),
+    (&["day", "days", "d"], Unit::Days(1), 32),
+    (&["week", "weeks", "w"], Unit::Days(7), 64),
+    (&["month", "months", "mon", "mons"], Unit::Months(1), 128),
+    (&["year", "years", "y", "yr", "yrs"], Unit::Months(12), 256),
+    (
+        &["decade", "decades", "dec", "decs"],
+        Unit::Months(120),
+        512,
+    ),
+    (
+        &["century", "centuries", "c", "cent"],
+        Unit::Months(1_200),
+        1_024,
+    ),
+    (
+        &["millennium", "millennia", "mil", "mils"],
+        Unit::Months(12_000),
+        2_048,
+    ),
+];
+
+/// Hours, minutes and seconds: what `02:03:04` sets.
+const TIME_BITS: u32 = 4 | 8 | 16;
+const SECOND: (Unit, u32) = (Unit::Microseconds(1_000_000), 4);
+const DAY: (Unit, u32) = (Unit::Days(1), 32);
+
+enum Fault {
+    Syntax,
+    Range,
+}
+
+type Read<T> = std::result::Result<T, Fault>;
+
+/// A decimal amount: its sign applies to both parts.
+#[derive(Clone, Copy)]
+struct Amount {
+    negative: bool,
+    whole: i64,
+    fraction: f64,
+}
+
+#[derive(Default)]
+struct Builder {
+    months: i64,
+    days: i64,
+    microseconds: i64,
+    seen: u32,
+}
+
+fn checked_sum(sum: &mut i64, amount: i64, factor: i64) -> Read<()> {
+    *sum = amount
+        .checked_mul(factor)
+        .and_then(|product| sum.checked_add(product))
+        .ok_or(Fault::Range)?;
+    Ok(())
+}
+
+impl Builder {
+    fn mark(&mut self, bits: u32) -> Read<()> {
+        if self.seen & bits != 0 {
+            return Err(Fault::Syntax);
+        }
+        self.seen |= bits;
+        Ok(())
+    }
+
+    /// Adds an amount; the fraction of a unit goes to the next smaller part.
+    fn add(&mut self, amount: Amount, unit: Unit) -> Read<()> {
+        let sign = if amount.negative { -1 } else { 1 };
+        let whole = amount.whole * sign;
+        let fraction = amount.fraction * sign as f64;
+        match unit {
+            Unit::Microseconds(size) => {
+                checked_sum(&mut self.microseconds, whole, size)?;
+                self.add_microseconds(fraction * size as f64)
+            }
+            Unit::Days(size) => {
+                checked_sum(&mut self.days, whole, size)?;
+                self.add_days(fraction * size as f64)
+            }
+            // The fraction of a year is rounded to months; that of a month goes to days.
+            Unit::Months(1) => {
+                checked_sum(&mut self.months, whole, 1)?;
+                self.add_days(fraction * 30.0)
+            }
+            Unit::Months(size) => {
+                checked_sum(&mut self.months, whole, size)?;
+                checked_sum(
+                    &mut self.months,
+                    (fraction * size as f64).round_ties_even() as i64,
+                    1,
+                )
+            }
+        }
+    }
+
+    fn add_days(&mut self, days: f64) -> Read<()> {
+        checked_sum(&mut self.days, days.trunc() as i64, 1)?;
+        self.add_microseconds((days - days.trunc()) * MICROSECONDS_PER_DAY as f64)
+    }
+
+    fn add_microseconds(&mut self, microseconds: f64) -> Read<()> {
+        checked_sum(
+            &mut self.microseconds,
+            microseconds.round_ties_even() as i64,
+            1,
+        )
+    }
+
+    fn finish(self, ago: bool) -> Read<Interval> {
+        let sign = if ago { -1 } else { 1 };
+        let part = |value: i64| i32::try_from(value * sign).map_err(|_| Fault::Range);
+        if i32::try_from(self.months).is_err() || i32::try_from(self.days).is_err() {
+            return Err(Fault::Range);
+        }
+        let microseconds = self.microseconds.checked_mul(sign).ok_or(Fault::Range)?;
+        Ok(Interval::new(
+            part(self.months)?,
+            part(self.days)?,
+            microseconds,
+        ))
+    }
+}
+
+/// Takes `12`, `12.5` or `.5` off the text, after its sign.
+fn take_amount(rest: &mut &str, negative: bool) -> Read<Amount> {
+    let whole = take_digits(rest);
+    let mut fraction = 0.0;
+    let mut fraction_digits = "";
+    if let Some(after) = rest.strip_prefix('.') {
+        *rest = after;
+        fraction_digits = take_digits(rest);
+        fraction = format!("0.{fraction_digits}0")
+            .parse()
+            .map_err(|_| Fault::Syntax)?;
+    }
+    if whole.is_empty() && fraction_digits.is_empty() {
+        return Err(Fault::Syntax);
+    }
+    let whole = if whole.is_empty() {
+        0
+    } else {
+        whole.parse().map_err(|_| Fault::Range)?
+    };
+    Ok(Amount {
+        negative,
+        whole,
+        fraction,
+    })
+}
+
+fn find_unit(word: &str) -> Read<(Unit, u32)> {
+    UNITS
+        .iter()
+        .find(|(names, ..)| names.iter().any(|name| word.eq_ignore_ascii_case(name)))
+        .map(|(_, unit, bit)| (*unit, *bit))
+        .ok_or(Fault::Syntax)
+}
+
+fn read_interval(text: &str) -> Read<Interval> {
+    let mut rest = text.trim_ascii();
+    if let Some(iso) = rest.strip_prefix('P') {
+        return read_iso(iso);
+    }
+    let mut builder = Builder::default();
+    let mut any = false;
+    let mut ago = false;
+    rest = rest.strip_prefix('@').unwrap_or(rest);
+    loop {
+        rest = rest.trim_ascii_start();
+        let Some(first) = rest.bytes().next() else {
+            break;
+        };
+        if ago {
+            return Err(Fault::Syntax);
+        }
+        if first.is_ascii_alphabetic() {
+            if !take_letters(&mut rest).eq_ignore_ascii_case("ago") || !any {
+                return Err(Fault::Syntax);
+            }
+            ago = true;
+            continue;
+        }
+        let negative = first == b'-';
+        if negative || first == b'+' {
+            rest = rest[1..].trim_ascii_start();
+        }
+        any = true;
+        let amount = take_amount(&mut rest, negative)?;
+        match rest.bytes().next() {
+            Some(b':') => {
+                builder.mark(TIME_BITS)?;
+                read_clock(&mut rest, amount, &mut builder)?;
+            }
+            Some(b'-') if amount.fraction == 0.0 => {
+                rest = &rest[1..];
+                let months = take_digits(&mut rest).parse().map_err(|_| Fault::Syntax)?;
+                if !(0..12).contains(&months) {
+                    return Err(Fault::Range);
+                }
+                builder.mark(128 | 256)?;
+                builder.add(amount, Unit::Months(12))?;
+                builder.add(
+                    Amount {
+                        whole: months,
+                        ..amount
+                    },
+                    Unit::Months(1),
+                )?;
+            }
+            _ => {
+                rest = rest.trim_ascii_start();
+                let (unit, bit) = match rest.bytes().next() {
+                    Some(byte) if byte.is_ascii_alphabetic() => find_unit(take_letters(&mut rest))?,
+                    // A bare number is seconds at the end and days before a time of day.
+                    None => SECOND,
+                    Some(_) if is_clock(rest) => DAY,
+                    Some(_) => return Err(Fault::Syntax),
+                };
+                builder.mark(bit)?;
+                builder.add(amount, unit)?;
+            }
+        }
+    }
+    if !any {
+        return Err(Fault::Syntax);
+    }
+    builder.finish(ago)
+}
+
+/// Whether the text goes on with `02:03`, signed or not.
+fn is_clock(rest: &str) -> bool {
+    let mut unsigned = rest.strip_prefix(['+', '-']).unwrap_or(rest);
+    !take_digits(&mut unsigned).is_empty() && unsigned.starts_with(':')
+}
+
+/// The rest of `02:03`, `02:03:04.5` or, minutes and seconds, `02:03.5`.
+fn read_clock(rest: &mut &str, first: Amount, builder: &mut Builder) -> Read<()> {
+    let negative = first.negative;
+    *rest = &rest[1..];
+    let mut parts = vec![first, take_amount(rest, negative)?];
+    if let Some(after) = rest.strip_prefix(':') {
+        *rest = after;
+        parts.push(take_amount(rest, negative)?);
+    }
+    let last = parts.len() - 1;
+    if parts[..last].iter().any(|part| part.fraction != 0.0) {
+        return Err(Fault::Syntax);
+    }
+    let minutes_and_seconds = parts.len() == 2 && parts[1].fraction != 0.0;
+    let units: &[i64] = if minutes_and_seconds {
+        &[60, 1]
+    } else {
+        &[3_600, 60, 1]
+    };
+    for (index, (part, seconds)) in parts.iter().zip(units).enumerate() {
+        let limit = if seconds * 60 <= 60 { 60 } else { 59 };
+        if index > 0 && part.whole > limit {
+            return Err(Fault::Range);
+        }
+        builder.add(*part, Unit::Microseconds(seconds * MICROSECONDS_PER_SECOND))?;
+    }
+    Ok(())
+}
+
+/// ISO 8601 with designators, after the `P`: `1Y2M3DT4H5M6S`, `2W`.
+fn read_iso(text: &str) -> Read<Interval> {
+    let mut builder = Builder::default();
+    let mut rest = text;
+    let mut in_time = false;
+    let mut any = false;
+    while !rest.is_empty() {
+        if let Some(after) = rest.strip_prefix('T') {
+            if in_time {
+                return Err(Fault::Syntax);
+            }
+            in_time = true;
+            rest = after;
+            continue;
+        }
+        let negative = rest.starts_with('-');
+        rest = rest.strip_prefix(['-', '+']).unwrap_or(rest);
+        let amount = take_amount(&mut rest, negative)?;
+        let unit = match (rest.bytes().next(), in_time) {
+            (Some(b'Y'), false) => Unit::Months(12),
+            (Some(b'M'), false) => Unit::Months(1),
+            (Some(b'W'), false) => Unit::Days(7),
+            (Some(b'D'), false) => Unit::Days(1),
+            (Some(b'H'), true) => Unit::Microseconds(3_600_000_000),
+            (Some(b'M'), true) => Unit::Microseconds(60_000_000),
+            (Some(b'S'), true) => Unit::Microseconds(1_000_000),
+            _ => return Err(Fault::Syntax),
+        };
+        rest = &rest[1..];
+        any = true;
+        builder.add(amount, unit)?;
+    }
+    if !any {
+        return Err(Fault::Syntax);
+    }
+    builder.finish(false)
+}
+
+/// Reads an INTERVAL in PostgreSQL's, SQL's (`1-2`) or ISO 8601's (`P1DT2H`) notation.
+///
+/// # Errors
+/// 22007 for what is no interval, 22015 for a field out of range.
+pub fn parse_interval(text: &str) -> Result<Interval> {
+    read_interval(text).map_err(|fault| match fault {
+        Fault::Syntax => Error::new(
+            SqlState::INVALID_DATETIME_FORMAT,
+            format!("invalid input syntax for type interval: \"{text}\""),
+        ),
+        Fault::Range => Error::new(
+            SqlState::INTERVAL_FIELD_OVERFLOW,
+            format!("interval field value out of range: \"{text}\""),
+        ),
+    })
+}

@@ -1,0 +1,239 @@
+//! Values from text, as PostgreSQL's input functions read them.
+
+use std::borrow::Cow;
+
+use super::datetime::{parse_date, parse_interval, parse_timestamp, parse_timestamptz};
+use super::double::parse_double;
+use super::text::{character_length, parse_bytea, parse_uuid};
+use super::{DataType, Decimal, Value};
+use crate::error::{Error, Result, SqlState};
+
+/// The value of this type that the text writes. A length, or precision and scale, of the type is
+/// enforced as on assignment to a column.
+///
+/// # Errors
+/// PostgreSQL's: 22P02 (22007 for dates and times) for malformed text, 22003 and 22008 for values
+/// out of range, 22001 for a string that is too long.
+pub fn parse_value(data_type: &DataType, text: &str) -> Result<Value> {
+    Ok(match data_type {
+        DataType::SmallInt => Value::SmallInt(parse_integer(text, "smallint")?),
+        DataType::Integer => Value::Integer(parse_integer(text, "integer")?),
+        DataType::BigInt => Value::BigInt(parse_integer(text, "bigint")?),
+        DataType::Numeric { precision_scale } => {
+            let value = Decimal::parse(text)?;
+            Value::Numeric(match precision_scale {
+                Some((precision, scale)) => value.rescale(*precision, *scale)?,
+                None => value,
+            })
+        }
+        DataType::Double => Value::Double(parse_double(text)?),
+        DataType::Boolean => Value::Boolean(parse_boolean(text)?),
+        DataType::Char(_) | DataType::VarChar(_) | DataType::Text => {
+            Value::Text(fit_text(text, data_type, false)?.into_owned())
+        }
+        DataType::Bytea => Value::Bytea(parse_bytea(text)?),
+        DataType::Date => Value::Date(parse_date(text)?),
+        DataType::Timestamp => Value::Timestamp(parse_timestamp(text)?),
+        DataType::TimestampTz => Value::TimestampTz(parse_timestamptz(text)?),
+        DataType::Uuid => Value::Uuid(parse_uuid(text)?),
+        DataType::Interval => Value::Interval(parse_interval(text)?),
+        DataType::Array(element) => ArrayReader { text, rest: text }.read(element)?,
+    })
+}
+
+/// The string as a column of this type holds it: CHAR(n) without trailing blanks, and not longer
+/// than the type allows. Blanks past the limit are cut silently; other characters are cut in an
+/// explicit cast and refused otherwise.
+///
+/// # Errors
+/// 22001, `value too long for type character varying(16)`.
+pub fn fit_text<'a>(
+    text: &'a str,
+    data_type: &DataType,
+    explicit_cast: bool,
+) -> Result<Cow<'a, str>> {
+    let (limit, text) = match data_type {
+        DataType::Char(limit) => (*limit, text.trim_end_matches(' ')),
+        DataType::VarChar(Some(limit)) => (*limit, text),
+        _ => return Ok(Cow::Borrowed(text)),
+    };
+    let limit = limit as usize;
+    // No more characters than bytes: most strings need no counting.
+    if text.len() <= limit || character_length(text) <= limit {
+        return Ok(Cow::Borrowed(text));
+    }
+    let cut = text
+        .char_indices()
+        .nth(limit)
+        .map_or(text.len(), |(at, _)| at);
+    let (kept, excess) = text.split_at(cut);
+    if !explicit_cast && excess.bytes().any(|byte| byte != b' ') {
+        return Err(Error::new(
+            SqlState::STRING_DATA_RIGHT_TRUNCATION,
+            format!("value too long for type {data_type}"),
+        ));
+    }
+    Ok(Cow::Borrowed(match data_type {
+        DataType::Char(_) => kept.trim_end_matches(' '),
+        _ => kept,
+    }))
+}
+
+/// An integer of a width: blanks around, a sign, decimal digits.
+fn parse_integer<T: TryFrom<i128>>(text: &str, type_name: &str) -> Result<T> {
+    let trimmed = text.trim_matches([' ', '\t', '\n', '\r', '\x0b', '\x0c']);
+    let digits = trimmed.strip_prefix(['+', '-']).unwrap_or(trimmed);
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(Error::invalid_input(type_name, text));
+    }
+    trimmed
+        .parse::<i128>()
+        .ok()
+        .and_then(|value| T::try_from(value).ok())
+        .ok_or_else(|| {
+            Error::new(
+                SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+                format!("value \"{text}\" is out of range for type {type_name}"),
+            )
+        })
+}
+
+/// A boolean: any prefix of `true`, `false`, `yes`, `no` that is not ambiguous, `on`, `off`, `1`,
+/// `0`.
+fn parse_boolean(text: &str) -> Result<bool> {
+    let trimmed = text.trim_ascii().to_ascii_lowercase();
+    let prefix_of = |word: &str, least: usize| trimmed.len() >= least && word.starts_with(&trimmed);
+    if prefix_of("true", 1) || prefix_of("yes", 1) || trimmed == "on" || trimmed == "1" {
+        Ok(true)
+    } else if prefix_of("false", 1) || prefix_of("no", 1) || prefix_of("off", 2) || trimmed == "0" {
+        Ok(false)
+    } else {
+        Err(Error::invalid_input("boolean", text))
+    }
+}
+
+/// Reads `{1,"a b",NULL}`.
+struct ArrayReader<'a> {
+    text: &'a str,
+    rest: &'a str,
+}
+
+impl ArrayReader<'_> {
+    #[cold]
+    fn malformed(&self, detail: &str) -> Error {
+        Error::new(
+            SqlState::INVALID_TEXT_REPRESENTATION,
+            format!("malformed array literal: \"{}\"", self.text),
+        )
+        .with_detail(detail)
+    }
+
+    fn skip_blanks(&mut self) {
+        self.rest = self.rest.trim_ascii_start();
+    }
+
+    fn eat(&mut self, character: char) -> bool {
+        match self.rest.strip_prefix(character) {
+            Some(rest) => {
+                self.rest = rest;
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn read(mut self, element: &DataType) -> Result<Value> {
+        self.skip_blanks();
+        if !self.eat('{') {
+            return Err(
+                self.malformed("Array value must start with \"{\" or dimension information.")
+            );
+        }
+        let mut elements = Vec::new();
+        self.skip_blanks();
+        if !self.eat('}') {
+            loop {
+                self.skip_blanks();
+                elements.push(self.element(element)?);
+                self.skip_blanks();
+                if self.eat('}') {
+                    break;
+                }
+                if !self.eat(',') {
+                    return Err(self.unexpected());
+                }
+            }
+        }
+        self.skip_blanks();
+        if !self.rest.is_empty() {
+            return Err(self.malformed("Junk after closing right brace."));
+        }
+        Ok(Value::Array(elements))
+    }
+
+    #[cold]
+    fn unexpected(&self) -> Error {
+        match self.rest.chars().next() {
+            None => self.malformed("Unexpected end of input."),
+            Some('"') => self.malformed("Unexpected array element."),
+            Some(character) => self.malformed(&format!("Unexpected \"{character}\" character.")),
+        }
+    }
+
+    fn element(&mut self, element: &DataType) -> Result<Value> {
+        if self.rest.starts_with('{') {
+            return Err(Error::unsupported(
+                "arrays of more than one dimension are not supported",
+            ));
+        }
+        if self.eat('"') {
+            let mut content = String::new();
+            loop {
+                let Some(character) = self.rest.chars().next() else {
+                    return Err(self.unexpected());
+                };
+                self.rest = &self.rest[character.len_utf8()..];
+                match character {
+                    '"' => return parse_value(element, &content),
+                    '\\' => content.push(self.escaped()?),
+                    _ => content.push(character),
+                }
+            }
+        }
+        let mut content = String::new();
+        let mut kept = 0;
+        while let Some(character) = self.rest.chars().next() {
+            if matches!(character, ',' | '}' | '{' | '"') {
+                break;
+            }
+            self.rest = &self.rest[character.len_utf8()..];
+            if character == '\\' {
+                content.push(self.escaped()?);
+                kept = content.len();
+            } else {
+                content.push(character);
+                if !character.is_ascii_whitespace() {
+                    kept = content.len();
+                }
+            }
+        }
+        // Blanks before a delimiter are none of the element's.
+        content.truncate(kept);
+        if content.is_empty() {
+            return Err(self.unexpected());
+        }
+        if content.eq_ignore_ascii_case("null") {
+            return Ok(Value::Null);
+        }
+        parse_value(element, &content)
+    }
+
+    /// The character after a backslash.
+    fn escaped(&mut self) -> Result<char> {
+        let Some(character) = self.rest.chars().next() else {
+            return Err(self.unexpected());
+        };
+        self.rest = &self.rest[character.len_utf8()..];
+        Ok(character)
+    }
+}
