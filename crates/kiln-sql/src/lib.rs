@@ -1,1 +1,3 @@
 //! PostgreSQL's SQL and PL/pgSQL, compiled to the procedure IR.
+
+pub mod parse;

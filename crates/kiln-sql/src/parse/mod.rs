@@ -1,0 +1,37 @@
+//! From text to syntax trees.
+//!
+//! [`script()`] splits a script into statements, [`statement()`] parses one of them. Expressions,
+//! queries and statements on data are parsed by `sqlparser` and keep its trees; PL/pgSQL and the
+//! headers of functions are parsed here, over the same tokens. Nothing is resolved: a name is a
+//! name, be it a variable, a column or a mistake.
+//!
+//! Three things hold for every input. Errors carry line and column of the script, inside function
+//! bodies too. Unquoted identifiers are in lower case in every tree, so that later stages compare
+//! names as they are. And no input makes the parser panic or overflow its stack.
+
+mod function;
+mod lexer;
+pub mod plpgsql;
+mod position;
+mod scanner;
+mod script;
+mod statement;
+mod tokens;
+mod types;
+
+#[cfg(test)]
+mod tests;
+
+pub use function::{
+    Argument, ArgumentMode, Body, FunctionDefinition, ResultColumn, Returns, Volatility,
+};
+pub use kiln_storage::error::Position;
+pub use position::position_of;
+pub use script::{SourceStatement, is_complete, script};
+pub use sqlparser;
+pub use statement::{
+    Call, CallArgument, Drop, DropFunction, DropKind, Explain, RoutineKind, RoutineSignature,
+    Statement, statement,
+};
+pub use tokens::Expression;
+pub use types::{TypeKind, TypeReference};

@@ -1,0 +1,11 @@
+//! PL/pgSQL: the syntax tree of function bodies and the parser that builds it.
+
+mod ast;
+pub(super) mod parser;
+mod raise;
+mod sql;
+
+pub use ast::{
+    Block, CaseArm, Declaration, ExitKind, ForRange, Into, Loop, Raise, RaiseLevel, RaiseMessage,
+    RaiseOption, Statement, StatementKind, Target,
+};

@@ -1,0 +1,770 @@
+//! Parses function bodies by recursive descent.
+
+use super::ast::{
+    Block, CaseArm, Declaration, ExitKind, ForRange, Loop, Statement, StatementKind, Target,
+};
+use super::{raise, sql};
+use crate::parse::lexer::RANGE;
+use crate::parse::statement;
+use crate::parse::tokens::{Expression, Tokens};
+use crate::parse::types;
+use kiln_storage::error::{Result, SqlState};
+use sqlparser::ast::Ident;
+use sqlparser::tokenizer::Token;
+
+/// How deep blocks, loops and branches may nest, within a stack of 2 MiB here and in the stages
+/// that follow.
+const NESTING_LIMIT: usize = 100;
+
+/// Parses all of `tokens` as the body of a function.
+pub(in crate::parse) fn body(tokens: &Tokens<'_>) -> Result<Block> {
+    let mut parser = Parser {
+        tokens,
+        next: 0,
+        depth: 0,
+        scopes: Vec::new(),
+    };
+    if *tokens.get(0) == Token::Sharp {
+        return Err(tokens.unsupported(0, "an option of PL/pgSQL (#)"));
+    }
+    let label = parser.label()?;
+    let block = parser.block(0, label)?;
+    if *tokens.get(parser.next) == Token::SemiColon {
+        parser.next += 1;
+    }
+    if parser.next < tokens.len() {
+        return Err(tokens.syntax_error(parser.next));
+    }
+    Ok(block)
+}
+
+/// A block or loop around the statement that is being parsed.
+struct Scope {
+    label: Option<String>,
+    is_loop: bool,
+}
+
+struct Parser<'t, 'a> {
+    tokens: &'t Tokens<'a>,
+    /// The first token that is not parsed yet.
+    next: usize,
+    depth: usize,
+    scopes: Vec<Scope>,
+}
+
+impl Parser<'_, '_> {
+    fn word(&self) -> &str {
+        self.tokens.word(self.next)
+    }
+
+    fn token(&self) -> &Token {
+        self.tokens.get(self.next)
+    }
+
+    fn take_word(&mut self, word: &str) -> bool {
+        let taken = self.word() == word;
+        if taken {
+            self.next += 1;
+        }
+        taken
+    }
+
+    fn expect_word(&mut self, word: &str) -> Result<()> {
+        if self.take_word(word) {
+            Ok(())
+        } else {
+            Err(self.tokens.syntax_error(self.next))
+        }
+    }
+
+    fn expect(&mut self, token: &Token) -> Result<()> {
+        if self.token() != token {
+            return Err(self.tokens.syntax_error(self.next));
+        }
+        self.next += 1;
+        Ok(())
+    }
+
+    fn identifier(&mut self) -> Result<Ident> {
+        let identifier = types::identifier(self.tokens, self.next)?;
+        self.next += 1;
+        Ok(identifier)
+    }
+
+    /// The next semicolon outside of parentheses.
+    fn semicolon(&self) -> Result<usize> {
+        self.tokens.find(self.next, |tokens, index| {
+            *tokens.get(index) == Token::SemiColon
+        })
+    }
+
+    /// The expression before the word `end`, which is taken as well.
+    fn expression_until(&mut self, end: &str) -> Result<Expression> {
+        let at = self
+            .tokens
+            .find(self.next, |tokens, index| tokens.word(index) == end)?;
+        let expression = self.tokens.expression(self.next..at)?;
+        self.next = at + 1;
+        Ok(expression)
+    }
+
+    /// The expression before the semicolon, which is taken as well.
+    fn expression_to_end(&mut self) -> Result<Expression> {
+        let end = self.semicolon()?;
+        let expression = self.tokens.expression(self.next..end)?;
+        self.next = end + 1;
+        Ok(expression)
+    }
+
+    /// `<<label>>`, if it is next.
+    fn label(&mut self) -> Result<Option<Ident>> {
+        if *self.token() != Token::ShiftLeft {
+            return Ok(None);
+        }
+        self.next += 1;
+        let label = self.identifier()?;
+        self.expect(&Token::ShiftRight)?;
+        Ok(Some(label))
+    }
+
+    /// The label that may follow END and must be the one at the beginning.
+    fn end_label(&mut self, label: Option<&Ident>) -> Result<()> {
+        if !matches!(self.token(), Token::Word(_)) {
+            return Ok(());
+        }
+        let at = self.next;
+        let end = self.identifier()?;
+        let message = match label {
+            Some(label) if label.value == end.value => return Ok(()),
+            Some(label) => format!(
+                "end label \"{}\" differs from block's label \"{}\"",
+                end.value, label.value
+            ),
+            None => format!("end label \"{}\" specified for unlabeled block", end.value),
+        };
+        Err(self.tokens.error_at(at, SqlState::SYNTAX_ERROR, message))
+    }
+
+    /// A block whose first token, its label's included, is at `first`.
+    fn block(&mut self, first: usize, label: Option<Ident>) -> Result<Block> {
+        let position = self.tokens.position(first);
+        let mut declarations: Vec<Declaration> = Vec::new();
+        let mut declaring = false;
+        while !self.take_word("begin") {
+            if self.take_word("declare") {
+                declaring = true;
+                continue;
+            }
+            if !declaring {
+                return Err(self.tokens.syntax_error(self.next));
+            }
+            let at = self.next;
+            let declaration = self.declaration()?;
+            if declarations
+                .iter()
+                .any(|known| known.name.value == declaration.name.value)
+            {
+                return Err(self
+                    .tokens
+                    .error(at, SqlState::SYNTAX_ERROR, "duplicate declaration"));
+            }
+            declarations.push(declaration);
+        }
+        self.scopes.push(Scope {
+            label: label.as_ref().map(|label| label.value.clone()),
+            is_loop: false,
+        });
+        let body = self.statements()?;
+        if self.word() == "exception" {
+            return Err(self
+                .tokens
+                .unsupported(self.next, "EXCEPTION (an exception handler)"));
+        }
+        self.scopes.pop();
+        self.expect_word("end")?;
+        self.end_label(label.as_ref())?;
+        Ok(Block {
+            position,
+            label,
+            declarations,
+            body,
+        })
+    }
+
+    fn declaration(&mut self) -> Result<Declaration> {
+        let tokens = self.tokens;
+        let position = tokens.position(self.next);
+        let name = self.identifier()?;
+        match self.word() {
+            "alias" => return Err(tokens.unsupported(self.next, "ALIAS")),
+            "cursor" | "scroll" | "no" => {
+                return Err(tokens.unsupported(self.next, "a cursor (CURSOR)"));
+            }
+            _ => {}
+        }
+        let constant = self.take_word("constant");
+        let end_of_type = tokens.find(self.next, |tokens, index| {
+            matches!(
+                tokens.get(index),
+                Token::SemiColon | Token::Assignment | Token::Eq
+            ) || matches!(tokens.word(index), "default" | "not" | "collate")
+        })?;
+        let data_type = types::parse(tokens, self.next..end_of_type)?;
+        self.next = end_of_type;
+        if self.word() == "collate" {
+            return Err(tokens.unsupported(self.next, "COLLATE of a variable"));
+        }
+        let not_null = self.take_word("not");
+        if not_null {
+            self.expect_word("null")?;
+        }
+        let has_default = match self.token() {
+            Token::Assignment | Token::Eq => true,
+            _ => self.word() == "default",
+        };
+        let default = if has_default {
+            self.next += 1;
+            Some(self.expression_to_end()?)
+        } else {
+            if not_null && *self.token() == Token::SemiColon {
+                return Err(tokens.error_at(
+                    end_of_type,
+                    SqlState::NULL_VALUE_NOT_ALLOWED,
+                    format!(
+                        "variable \"{}\" must have a default value, since it's declared NOT NULL",
+                        name.value
+                    ),
+                ));
+            }
+            self.expect(&Token::SemiColon)?;
+            None
+        };
+        Ok(Declaration {
+            position,
+            name,
+            constant,
+            data_type,
+            not_null,
+            default,
+        })
+    }
+
+    /// Whether the tokens at `next` can only be the beginning of an assignment. Few words are
+    /// reserved in PL/pgSQL, so this is asked before any keyword is looked for.
+    fn at_assignment(&self) -> bool {
+        matches!(self.token(), Token::Word(_))
+            && matches!(
+                self.tokens.get(self.next + 1),
+                Token::Assignment | Token::Eq | Token::Period | Token::LBracket
+            )
+    }
+
+    /// Statements up to the word that ends the list, which is left.
+    fn statements(&mut self) -> Result<Vec<Statement>> {
+        const ENDS: &[&str] = &["end", "else", "elsif", "elseif", "when", "exception"];
+        let mut statements = Vec::new();
+        while self.at_assignment() || !ENDS.contains(&self.word()) {
+            if self.next >= self.tokens.len() {
+                return Err(self.tokens.syntax_error(self.next));
+            }
+            statements.push(self.statement()?);
+        }
+        Ok(statements)
+    }
+
+    fn statement(&mut self) -> Result<Statement> {
+        if self.depth >= NESTING_LIMIT {
+            return Err(self
+                .tokens
+                .error_at(
+                    self.next,
+                    SqlState::STATEMENT_TOO_COMPLEX,
+                    "stack depth limit exceeded",
+                )
+                .with_detail(format!(
+                    "Statements nest deeper than {NESTING_LIMIT} levels."
+                )));
+        }
+        self.depth += 1;
+        let first = self.next;
+        let position = self.tokens.position(first);
+        let kind = if self.at_assignment() {
+            self.assignment()?
+        } else {
+            self.keyword_statement(first)?
+        };
+        self.depth -= 1;
+        Ok(Statement { position, kind })
+    }
+
+    fn assignment(&mut self) -> Result<StatementKind> {
+        let target = self.target()?;
+        if !matches!(self.token(), Token::Assignment | Token::Eq) {
+            return Err(self.tokens.syntax_error(self.next));
+        }
+        self.next += 1;
+        let value = self.expression_to_end()?;
+        Ok(StatementKind::Assign { target, value })
+    }
+
+    /// `variable`, `record.field` or `array[subscript]`.
+    fn target(&mut self) -> Result<Target> {
+        let tokens = self.tokens;
+        let position = tokens.position(self.next);
+        let mut path = vec![self.identifier()?];
+        while *self.token() == Token::Period {
+            self.next += 1;
+            path.push(self.identifier()?);
+        }
+        let mut subscripts = Vec::new();
+        while *self.token() == Token::LBracket {
+            let close = tokens.find(self.next + 1, |tokens, index| {
+                matches!(tokens.get(index), Token::RBracket | Token::Colon)
+            })?;
+            if *tokens.get(close) == Token::Colon {
+                return Err(tokens.unsupported(close, "an assignment to a slice of an array"));
+            }
+            subscripts.push(tokens.expression(self.next + 1..close)?);
+            self.next = close + 1;
+        }
+        if !subscripts.is_empty() && *self.token() == Token::Period {
+            return Err(tokens.unsupported(self.next, "an assignment to a field of an element"));
+        }
+        Ok(Target {
+            position,
+            path,
+            subscripts,
+        })
+    }
+
+    /// A statement that is told by its first word or label.
+    fn keyword_statement(&mut self, first: usize) -> Result<StatementKind> {
+        let tokens = self.tokens;
+        let label = self.label()?;
+        let at = self.next;
+        match tokens.word(at) {
+            "declare" | "begin" => {
+                let block = self.block(first, label)?;
+                self.expect(&Token::SemiColon)?;
+                return Ok(StatementKind::Block(block));
+            }
+            "loop" | "while" | "for" | "foreach" => return self.any_loop(label),
+            _ if label.is_some() => return Err(tokens.syntax_error(at)),
+            _ => {}
+        }
+        match tokens.word(at) {
+            "if" => self.if_statement(),
+            "case" => self.case_statement(),
+            "exit" => self.exit(ExitKind::Exit),
+            "continue" => self.exit(ExitKind::Continue),
+            "return" => self.return_statement(),
+            "raise" => {
+                self.next += 1;
+                let end = self.semicolon()?;
+                let raise = raise::raise(tokens, self.next..end)?;
+                self.next = end + 1;
+                Ok(StatementKind::Raise(raise))
+            }
+            "null" => {
+                self.next += 1;
+                self.expect(&Token::SemiColon)?;
+                Ok(StatementKind::Null)
+            }
+            "perform" => {
+                let end = self.semicolon()?;
+                if at + 1 == end {
+                    return Err(tokens.syntax_error(end));
+                }
+                let query = statement::query_parts(tokens, Some("select"), &[at + 1..end])?;
+                self.next = end + 1;
+                Ok(StatementKind::Perform(query))
+            }
+            "call" => {
+                let end = self.semicolon()?;
+                let call = statement::call(tokens, at..end)?;
+                self.next = end + 1;
+                Ok(StatementKind::Call(call))
+            }
+            "assert" => self.assert(),
+            "get" => self.get_diagnostics(),
+            "select" | "with" | "values" | "table" | "insert" | "update" | "delete" => {
+                self.sql_statement()
+            }
+            "" if *tokens.get(at) == Token::LParen => self.sql_statement(),
+            word => Err(match refusal(word) {
+                Some(feature) => tokens.unsupported(at, feature),
+                None => tokens.syntax_error(at),
+            }),
+        }
+    }
+
+    fn sql_statement(&mut self) -> Result<StatementKind> {
+        let end = self.semicolon()?;
+        let kind = sql::sql(self.tokens, self.next..end)?;
+        self.next = end + 1;
+        Ok(kind)
+    }
+
+    fn if_statement(&mut self) -> Result<StatementKind> {
+        self.next += 1;
+        let mut branches = Vec::new();
+        loop {
+            let condition = self.expression_until("then")?;
+            branches.push((condition, self.statements()?));
+            if !self.take_word("elsif") && !self.take_word("elseif") {
+                break;
+            }
+        }
+        let otherwise = if self.take_word("else") {
+            self.statements()?
+        } else {
+            Vec::new()
+        };
+        self.end_of("if")?;
+        Ok(StatementKind::If {
+            branches,
+            otherwise,
+        })
+    }
+
+    /// `END word;`
+    fn end_of(&mut self, word: &str) -> Result<()> {
+        self.expect_word("end")?;
+        self.expect_word(word)?;
+        self.expect(&Token::SemiColon)
+    }
+
+    fn case_statement(&mut self) -> Result<StatementKind> {
+        let tokens = self.tokens;
+        self.next += 1;
+        let operand = if self.take_word("when") {
+            None
+        } else {
+            Some(self.expression_until("when")?)
+        };
+        let mut arms = Vec::new();
+        loop {
+            let then = tokens.find(self.next, |tokens, index| tokens.word(index) == "then")?;
+            let values = if operand.is_some() {
+                tokens
+                    .split(self.next..then)
+                    .into_iter()
+                    .map(|value| tokens.expression(value))
+                    .collect::<Result<Vec<_>>>()?
+            } else {
+                vec![tokens.expression(self.next..then)?]
+            };
+            self.next = then + 1;
+            arms.push(CaseArm {
+                values,
+                body: self.statements()?,
+            });
+            if !self.take_word("when") {
+                break;
+            }
+        }
+        let otherwise = if self.take_word("else") {
+            Some(self.statements()?)
+        } else {
+            None
+        };
+        self.end_of("case")?;
+        Ok(StatementKind::Case {
+            operand,
+            arms,
+            otherwise,
+        })
+    }
+
+    fn any_loop(&mut self, label: Option<Ident>) -> Result<StatementKind> {
+        let word = self.word().to_string();
+        self.next += 1;
+        match word.as_str() {
+            "loop" => Ok(StatementKind::Loop(self.loop_body(label)?)),
+            "while" => {
+                let condition = self.expression_until("loop")?;
+                let body = self.loop_body(label)?;
+                Ok(StatementKind::While { condition, body })
+            }
+            "foreach" => {
+                let target = self.target()?;
+                if self.word() == "slice" {
+                    return Err(self.tokens.unsupported(self.next, "FOREACH … SLICE"));
+                }
+                self.expect_word("in")?;
+                self.expect_word("array")?;
+                let array = self.expression_until("loop")?;
+                let body = self.loop_body(label)?;
+                Ok(StatementKind::ForEach {
+                    target,
+                    array,
+                    body,
+                })
+            }
+            _ => self.for_loop(label),
+        }
+    }
+
+    /// The statements of a loop, from after its LOOP to its semicolon.
+    fn loop_body(&mut self, label: Option<Ident>) -> Result<Loop> {
+        self.scopes.push(Scope {
+            label: label.as_ref().map(|label| label.value.clone()),
+            is_loop: true,
+        });
+        let body = self.statements()?;
+        self.scopes.pop();
+        self.expect_word("end")?;
+        self.expect_word("loop")?;
+        self.end_label(label.as_ref())?;
+        self.expect(&Token::SemiColon)?;
+        Ok(Loop { label, body })
+    }
+
+    fn for_loop(&mut self, label: Option<Ident>) -> Result<StatementKind> {
+        let tokens = self.tokens;
+        let first = self.next;
+        let mut targets = vec![self.target()?];
+        while *self.token() == Token::Comma {
+            self.next += 1;
+            targets.push(self.target()?);
+        }
+        self.expect_word("in")?;
+        // REVERSE is a word like any other: a range that begins with it would be an operator's.
+        let reverse = self.word() == "reverse" && *tokens.get(self.next + 1) != RANGE;
+        let start = self.next + usize::from(reverse);
+        let end = tokens.find(start, |tokens, index| tokens.word(index) == "loop")?;
+        let dots = tokens.find(start, |tokens, index| {
+            *tokens.get(index) == RANGE || tokens.word(index) == "loop"
+        })?;
+        if dots < end {
+            let [
+                Target {
+                    path, subscripts, ..
+                },
+            ] = targets.as_slice()
+            else {
+                return Err(tokens.error(
+                    first,
+                    SqlState::SYNTAX_ERROR,
+                    "integer FOR loop must have only one target variable",
+                ));
+            };
+            let ([variable], []) = (path.as_slice(), subscripts.as_slice()) else {
+                return Err(tokens.syntax_error(first + 1));
+            };
+            let variable = variable.clone();
+            let by = tokens.find(dots + 1, |tokens, index| {
+                matches!(tokens.word(index), "by" | "loop")
+            })?;
+            let from = tokens.expression(start..dots)?;
+            let to = tokens.expression(dots + 1..by)?;
+            let step = if by < end {
+                Some(tokens.expression(by + 1..end)?)
+            } else {
+                None
+            };
+            self.next = end + 1;
+            let body = self.loop_body(label)?;
+            return Ok(StatementKind::ForRange(Box::new(ForRange {
+                variable,
+                reverse,
+                from,
+                to,
+                step,
+                body,
+            })));
+        }
+        if reverse {
+            return Err(tokens.error(
+                self.next,
+                SqlState::SYNTAX_ERROR,
+                "cannot specify REVERSE in query FOR loop: syntax error",
+            ));
+        }
+        match (tokens.word(start), tokens.get(start)) {
+            ("select" | "with" | "values" | "table", _) | (_, Token::LParen) => {}
+            ("execute", _) => {
+                return Err(tokens.unsupported(start, "EXECUTE (dynamic SQL)"));
+            }
+            ("insert" | "update" | "delete", _) => {
+                let feature = "FOR over the rows of INSERT, UPDATE or DELETE";
+                return Err(tokens.unsupported(start, feature));
+            }
+            (_, Token::Word(_)) if start + 1 == end || *tokens.get(start + 1) == Token::LParen => {
+                return Err(tokens.unsupported(start, "FOR over a cursor"));
+            }
+            _ => return Err(tokens.syntax_error(start)),
+        }
+        let query = statement::query(tokens, start..end)?;
+        self.next = end + 1;
+        let body = self.loop_body(label)?;
+        Ok(StatementKind::ForQuery {
+            targets,
+            query,
+            body,
+        })
+    }
+
+    fn exit(&mut self, kind: ExitKind) -> Result<StatementKind> {
+        let tokens = self.tokens;
+        let first = self.next;
+        self.next += 1;
+        let mut label = None;
+        if self.word() != "when" && matches!(self.token(), Token::Word(_)) {
+            let at = self.next;
+            let name = self.identifier()?;
+            let scope = self
+                .scopes
+                .iter()
+                .rev()
+                .find(|scope| scope.label.as_ref() == Some(&name.value));
+            let message = match scope {
+                None => format!(
+                    "there is no label \"{}\" attached to any block or loop enclosing this \
+                     statement",
+                    name.value
+                ),
+                Some(scope) if kind == ExitKind::Continue && !scope.is_loop => {
+                    format!("block label \"{}\" cannot be used in CONTINUE", name.value)
+                }
+                Some(_) => String::new(),
+            };
+            if !message.is_empty() {
+                return Err(tokens.error_at(at, SqlState::SYNTAX_ERROR, message));
+            }
+            label = Some(name);
+        } else if !self.scopes.iter().any(|scope| scope.is_loop) {
+            let message = match kind {
+                ExitKind::Exit => "EXIT cannot be used outside a loop, unless it has a label",
+                ExitKind::Continue => "CONTINUE cannot be used outside a loop",
+            };
+            return Err(tokens.error_at(first, SqlState::SYNTAX_ERROR, message));
+        }
+        let condition = if self.take_word("when") {
+            Some(self.expression_to_end()?)
+        } else {
+            self.expect(&Token::SemiColon)?;
+            None
+        };
+        Ok(StatementKind::Exit {
+            kind,
+            label,
+            condition,
+        })
+    }
+
+    fn return_statement(&mut self) -> Result<StatementKind> {
+        let tokens = self.tokens;
+        self.next += 1;
+        if self.take_word("query") {
+            if self.word() == "execute" {
+                return Err(tokens.unsupported(self.next, "EXECUTE (dynamic SQL)"));
+            }
+            if matches!(self.word(), "insert" | "update" | "delete") {
+                return Err(
+                    tokens.unsupported(self.next, "RETURN QUERY of INSERT, UPDATE or DELETE")
+                );
+            }
+            let end = self.semicolon()?;
+            if self.next == end {
+                return Err(tokens.syntax_error(end));
+            }
+            let query = statement::query(tokens, self.next..end)?;
+            self.next = end + 1;
+            return Ok(StatementKind::ReturnQuery(query));
+        }
+        let is_next = self.take_word("next");
+        let value = if *self.token() == Token::SemiColon {
+            self.next += 1;
+            None
+        } else {
+            Some(self.expression_to_end()?)
+        };
+        Ok(if is_next {
+            StatementKind::ReturnNext(value)
+        } else {
+            StatementKind::Return(value)
+        })
+    }
+
+    fn assert(&mut self) -> Result<StatementKind> {
+        let tokens = self.tokens;
+        self.next += 1;
+        let end = self.semicolon()?;
+        let parts = tokens.split(self.next..end);
+        if let Some(third) = parts.get(2) {
+            return Err(tokens.syntax_error(third.start - 1));
+        }
+        let mut parts = parts.into_iter();
+        let condition = tokens.expression(parts.next().unwrap_or(end..end))?;
+        let message = match parts.next() {
+            Some(message) => Some(tokens.expression(message)?),
+            None => None,
+        };
+        self.next = end + 1;
+        Ok(StatementKind::Assert { condition, message })
+    }
+
+    fn get_diagnostics(&mut self) -> Result<StatementKind> {
+        let tokens = self.tokens;
+        self.next += 1;
+        if self.word() == "stacked" {
+            return Err(tokens.unsupported(self.next, "GET STACKED DIAGNOSTICS"));
+        }
+        self.take_word("current");
+        self.expect_word("diagnostics")?;
+        let target = self.target()?;
+        if !matches!(self.token(), Token::Assignment | Token::Eq) {
+            return Err(tokens.syntax_error(self.next));
+        }
+        self.next += 1;
+        match self.word() {
+            "row_count" => self.next += 1,
+            "pg_context" | "pg_routine_oid" => {
+                let feature = format!("GET DIAGNOSTICS of {}", self.word().to_ascii_uppercase());
+                return Err(tokens.unsupported(self.next, &feature));
+            }
+            _ => {
+                return Err(tokens.error(
+                    self.next,
+                    SqlState::SYNTAX_ERROR,
+                    "unrecognized GET DIAGNOSTICS item",
+                ));
+            }
+        }
+        if *self.token() == Token::Comma {
+            return Err(tokens.unsupported(self.next, "GET DIAGNOSTICS of several items"));
+        }
+        self.expect(&Token::SemiColon)?;
+        Ok(StatementKind::GetRowCount(target))
+    }
+}
+
+/// The name of the unsupported feature that a statement beginning with `word` is.
+fn refusal(word: &str) -> Option<&'static str> {
+    Some(match word {
+        "execute" => "EXECUTE (dynamic SQL)",
+        "open" => "a cursor (OPEN)",
+        "fetch" => "a cursor (FETCH)",
+        "move" => "a cursor (MOVE)",
+        "close" => "a cursor (CLOSE)",
+        "commit" => "COMMIT in a function or procedure",
+        "rollback" | "abort" => "ROLLBACK in a function or procedure",
+        "savepoint" | "release" | "start" => "a transaction statement in a function or procedure",
+        "create" => "CREATE in a function or procedure",
+        "alter" => "ALTER in a function or procedure",
+        "drop" => "DROP in a function or procedure",
+        "truncate" => "TRUNCATE in a function or procedure",
+        "do" => "DO in a function or procedure",
+        "explain" => "EXPLAIN in a function or procedure",
+        "merge" => "MERGE",
+        "copy" => "COPY in a function or procedure",
+        "lock" => "LOCK in a function or procedure",
+        "set" | "reset" | "show" => "a setting (SET) in a function or procedure",
+        "analyze" | "vacuum" | "cluster" | "reindex" | "refresh" | "grant" | "revoke"
+        | "comment" | "listen" | "notify" | "unlisten" | "prepare" | "deallocate" | "import" => {
+            "an administrative statement in a function or procedure"
+        }
+        _ => return None,
+    })
+}

@@ -1,0 +1,511 @@
+//! The statements of SQL that exist here, told apart by their first words.
+
+use super::function::{self, FunctionDefinition};
+use super::plpgsql;
+use super::script::SourceStatement;
+use super::tokens::{Expression, Tokens};
+use super::types::{self, TypeReference};
+use kiln_storage::error::{Position, Result, SqlState};
+use sqlparser::ast;
+use sqlparser::tokenizer::Token;
+use std::ops::Range;
+
+/// A statement. Queries and statements on data are `sqlparser`'s trees, in which unquoted
+/// identifiers are in lower case and spans count from the start of the script.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Statement {
+    /// `SELECT`, `VALUES`, `TABLE` or `WITH …`; the latter may hold statements on data.
+    Query(Box<ast::Query>),
+    /// `INSERT`.
+    Insert(Box<ast::Insert>),
+    /// `UPDATE`.
+    Update(Box<ast::Update>),
+    /// `DELETE`.
+    Delete(Box<ast::Delete>),
+    /// `CREATE TABLE`.
+    CreateTable(Box<ast::CreateTable>),
+    /// `CREATE INDEX`.
+    CreateIndex(Box<ast::CreateIndex>),
+    /// `DROP TABLE` or `DROP INDEX`.
+    Drop(Drop),
+    /// `TRUNCATE`.
+    Truncate(Box<ast::Truncate>),
+    /// `BEGIN` or `START TRANSACTION`.
+    Begin(Vec<ast::TransactionMode>),
+    /// `COMMIT` or `END`.
+    Commit,
+    /// `ROLLBACK` or `ABORT`.
+    Rollback,
+    /// `CREATE FUNCTION` or `CREATE PROCEDURE`.
+    CreateFunction(Box<FunctionDefinition>),
+    /// `DROP FUNCTION`, `DROP PROCEDURE` or `DROP ROUTINE`.
+    DropFunction(DropFunction),
+    /// `CALL`.
+    Call(Call),
+    /// `EXPLAIN`.
+    Explain(Explain),
+    /// `SET`.
+    Set(Box<ast::Set>),
+    /// `SHOW` of a setting, whose name's parts these are.
+    Show(Vec<ast::Ident>),
+    /// `DO`: a block of PL/pgSQL that runs once.
+    Do(Box<plpgsql::Block>),
+}
+
+/// What [`Statement::Drop`] removes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DropKind {
+    /// A table.
+    Table,
+    /// An index.
+    Index,
+}
+
+/// `DROP TABLE` or `DROP INDEX`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Drop {
+    /// What is removed.
+    pub kind: DropKind,
+    /// A missing object is no error.
+    pub if_exists: bool,
+    /// What is removed, by name; never empty.
+    pub names: Vec<ast::ObjectName>,
+    /// What depends on it goes too.
+    pub cascade: bool,
+}
+
+/// Which of the two callable things is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RoutineKind {
+    /// Called in expressions and in FROM.
+    Function,
+    /// Called with `CALL`.
+    Procedure,
+}
+
+/// `DROP FUNCTION`, `DROP PROCEDURE` or `DROP ROUTINE`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DropFunction {
+    /// `None` for `DROP ROUTINE`, which takes either.
+    pub kind: Option<RoutineKind>,
+    /// A missing routine is no error.
+    pub if_exists: bool,
+    /// What is removed; never empty.
+    pub routines: Vec<RoutineSignature>,
+}
+
+/// A routine named by [`DropFunction`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct RoutineSignature {
+    /// Its name.
+    pub name: ast::ObjectName,
+    /// The types of its input arguments, where they were given.
+    pub arguments: Option<Vec<TypeReference>>,
+}
+
+/// `CALL procedure(arguments)`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Call {
+    /// The CALL keyword.
+    pub position: Position,
+    /// The procedure.
+    pub name: ast::ObjectName,
+    /// The arguments in the order written.
+    pub arguments: Vec<CallArgument>,
+}
+
+/// An argument of a [`Call`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct CallArgument {
+    /// The parameter that `name => value` names.
+    pub name: Option<ast::Ident>,
+    /// The value.
+    pub value: Expression,
+}
+
+/// `EXPLAIN [ANALYZE] statement`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Explain {
+    /// The statement is to be run as well.
+    pub analyze: bool,
+    /// A query, INSERT, UPDATE, DELETE or CALL.
+    pub statement: Box<Statement>,
+}
+
+/// Statements of PostgreSQL that are refused by name; everything else is a syntax error.
+const REFUSED: &[&str] = &[
+    "alter",
+    "analyze",
+    "checkpoint",
+    "close",
+    "cluster",
+    "comment",
+    "copy",
+    "deallocate",
+    "declare",
+    "discard",
+    "execute",
+    "fetch",
+    "grant",
+    "import",
+    "listen",
+    "load",
+    "lock",
+    "merge",
+    "move",
+    "notify",
+    "prepare",
+    "reassign",
+    "refresh",
+    "reindex",
+    "release",
+    "reset",
+    "revoke",
+    "savepoint",
+    "security",
+    "unlisten",
+    "vacuum",
+];
+
+/// Parses one statement of a script, which [`script`](super::script()) found.
+///
+/// # Errors
+///
+/// 42601 for what is not PostgreSQL's syntax, 0A000 for what is but is not supported, 54001 for
+/// what nests too deep; each with line and column in the script.
+pub fn statement(source: &SourceStatement<'_>) -> Result<Statement> {
+    let tokens = Tokens::new(source.text, source.position())?;
+    let mut end = tokens.len();
+    if end > 0 && *tokens.get(end - 1) == Token::SemiColon {
+        end -= 1;
+    }
+    if let Some(second) = (0..end).find(|index| *tokens.get(*index) == Token::SemiColon) {
+        return Err(tokens.error(
+            second,
+            SqlState::SYNTAX_ERROR,
+            "cannot run several statements as one: syntax error",
+        ));
+    }
+    parse(&tokens, 0..end)
+}
+
+/// Parses all of `range` as a statement.
+pub(super) fn parse(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
+    let first = range.start;
+    if range.is_empty() {
+        return Err(tokens.syntax_error(range.end));
+    }
+    match tokens.word(first) {
+        "select" | "values" | "with" | "table" => query(tokens, range).map(Statement::Query),
+        "" if *tokens.get(first) == Token::LParen => query(tokens, range).map(Statement::Query),
+        "insert" | "update" | "delete" => data_statement(tokens, None, &[range]),
+        "create" => create(tokens, range),
+        "drop" => drop(tokens, range),
+        "truncate" | "begin" | "start" | "commit" | "end" | "rollback" | "abort" | "set"
+        | "show" => control(tokens, range),
+        "call" => call(tokens, range).map(Statement::Call),
+        "explain" => explain(tokens, range),
+        "do" => function::do_block(tokens, range).map(|block| Statement::Do(Box::new(block))),
+        word if REFUSED.contains(&word) => {
+            Err(tokens.unsupported(first, &word.to_ascii_uppercase()))
+        }
+        _ => Err(tokens.syntax_error(first)),
+    }
+}
+
+/// Parses all of `range` as a query.
+pub(super) fn query(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Box<ast::Query>> {
+    query_parts(tokens, None, &[range])
+}
+
+/// Parses the tokens of `parts` as one query, with the keyword `leading` before them.
+pub(super) fn query_parts(
+    tokens: &Tokens<'_>,
+    leading: Option<&str>,
+    parts: &[Range<usize>],
+) -> Result<Box<ast::Query>> {
+    let query = tokens.sql_parts(leading, parts, |parser| parser.parse_query())?;
+    if let ast::SetExpr::Select(select) = query.body.as_ref()
+        && select.into.is_some()
+        && let Some(into) = parts
+            .iter()
+            .cloned()
+            .flatten()
+            .find(|index| tokens.word(*index) == "into")
+    {
+        return Err(tokens
+            .unsupported(into, "SELECT INTO a new table")
+            .with_hint("Create the table and use INSERT … SELECT."));
+    }
+    Ok(query)
+}
+
+/// Parses the tokens of `parts` as one INSERT, UPDATE, DELETE or query.
+pub(super) fn data_statement(
+    tokens: &Tokens<'_>,
+    leading: Option<&str>,
+    parts: &[Range<usize>],
+) -> Result<Statement> {
+    let first = parts.first().map_or(0, |part| part.start);
+    Ok(
+        match tokens.sql_parts(leading, parts, |parser| parser.parse_statement())? {
+            ast::Statement::Insert(insert) => Statement::Insert(Box::new(insert)),
+            ast::Statement::Update(update) => Statement::Update(Box::new(update)),
+            ast::Statement::Delete(delete) => Statement::Delete(Box::new(delete)),
+            ast::Statement::Query(query) => Statement::Query(query),
+            _ => return Err(tokens.syntax_error(first)),
+        },
+    )
+}
+
+fn create(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
+    let first = range.start;
+    let mut kind = first + 1;
+    let or_replace = tokens.words(kind, &["or", "replace"]);
+    if or_replace {
+        kind += 2;
+    }
+    match tokens.word(kind) {
+        "function" | "procedure" => function::definition(tokens, range, kind, or_replace)
+            .map(|definition| Statement::CreateFunction(Box::new(definition))),
+        "table" | "unique" | "index" if or_replace => Err(tokens.syntax_error(kind)),
+        word @ ("temp" | "temporary" | "global" | "local" | "unlogged" | "foreign")
+            if tokens.word(kind + 1) != "data" =>
+        {
+            Err(tokens.unsupported(kind, &format!("CREATE {} TABLE", word.to_ascii_uppercase())))
+        }
+        "table" => match tokens.sql(range, |parser| parser.parse_statement())? {
+            ast::Statement::CreateTable(table) => Ok(Statement::CreateTable(Box::new(table))),
+            _ => Err(tokens.syntax_error(kind)),
+        },
+        "unique" | "index" => match tokens.sql(range, |parser| parser.parse_statement())? {
+            ast::Statement::CreateIndex(index) => Ok(Statement::CreateIndex(Box::new(index))),
+            _ => Err(tokens.syntax_error(kind)),
+        },
+        "" => Err(tokens.syntax_error(kind)),
+        word if is_object(word) => {
+            Err(tokens.unsupported(first, &format!("CREATE {}", word.to_ascii_uppercase())))
+        }
+        _ => Err(tokens.syntax_error(kind)),
+    }
+}
+
+/// Whether PostgreSQL has a CREATE or DROP of this kind of object.
+fn is_object(word: &str) -> bool {
+    const OBJECTS: &[&str] = &[
+        "access",
+        "aggregate",
+        "cast",
+        "collation",
+        "conversion",
+        "constraint",
+        "database",
+        "domain",
+        "event",
+        "extension",
+        "foreign",
+        "group",
+        "language",
+        "materialized",
+        "operator",
+        "owned",
+        "policy",
+        "publication",
+        "recursive",
+        "role",
+        "rule",
+        "schema",
+        "sequence",
+        "server",
+        "statistics",
+        "subscription",
+        "tablespace",
+        "text",
+        "transform",
+        "trigger",
+        "trusted",
+        "type",
+        "user",
+        "view",
+    ];
+    OBJECTS.contains(&word)
+}
+
+fn drop(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
+    let kind = range.start + 1;
+    match tokens.word(kind) {
+        "table" | "index" => {}
+        "function" => return drop_function(tokens, range, Some(RoutineKind::Function)),
+        "procedure" => return drop_function(tokens, range, Some(RoutineKind::Procedure)),
+        "routine" => return drop_function(tokens, range, None),
+        word if is_object(word) => {
+            let feature = format!("DROP {}", word.to_ascii_uppercase());
+            return Err(tokens.unsupported(range.start, &feature));
+        }
+        _ => return Err(tokens.syntax_error(kind)),
+    }
+    match tokens.sql(range, |parser| parser.parse_statement())? {
+        ast::Statement::Drop {
+            object_type,
+            if_exists,
+            names,
+            cascade,
+            ..
+        } => Ok(Statement::Drop(Drop {
+            kind: match object_type {
+                ast::ObjectType::Table => DropKind::Table,
+                ast::ObjectType::Index => DropKind::Index,
+                _ => return Err(tokens.syntax_error(kind)),
+            },
+            if_exists,
+            names,
+            cascade,
+        })),
+        _ => Err(tokens.syntax_error(kind)),
+    }
+}
+
+fn drop_function(
+    tokens: &Tokens<'_>,
+    range: Range<usize>,
+    kind: Option<RoutineKind>,
+) -> Result<Statement> {
+    let mut start = range.start + 2;
+    let if_exists = tokens.words(start, &["if", "exists"]);
+    if if_exists {
+        start += 2;
+    }
+    let mut end = range.end;
+    if end > start + 1 && matches!(tokens.word(end - 1), "cascade" | "restrict") {
+        end -= 1;
+    }
+    let mut routines = Vec::new();
+    for routine in tokens.split(start..end) {
+        let open = routine
+            .clone()
+            .find(|index| *tokens.get(*index) == Token::LParen)
+            .unwrap_or(routine.end);
+        let name = ast::ObjectName::from(types::identifiers(tokens, routine.start..open)?);
+        let arguments = if open < routine.end {
+            let close = routine.end - 1;
+            if close <= open || *tokens.get(close) != Token::RParen {
+                return Err(tokens.syntax_error(routine.end));
+            }
+            let arguments = function::arguments(tokens, open + 1..close)?;
+            let inputs = arguments
+                .into_iter()
+                .filter(|argument| argument.mode.is_input());
+            Some(inputs.map(|argument| argument.data_type).collect())
+        } else {
+            None
+        };
+        routines.push(RoutineSignature { name, arguments });
+    }
+    Ok(Statement::DropFunction(DropFunction {
+        kind,
+        if_exists,
+        routines,
+    }))
+}
+
+/// Statements of a few words that the SQL parser knows.
+fn control(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
+    let first = range.start;
+    let word = tokens.word(first);
+    if word == "show" && tokens.word(first + 1) == "all" {
+        return Err(tokens.unsupported(first, "SHOW ALL"));
+    }
+    let chain = |word: &str| range.clone().find(|index| tokens.word(*index) == word);
+    if matches!(word, "commit" | "end" | "rollback" | "abort") {
+        if let Some(to) = chain("to") {
+            return Err(tokens.unsupported(to, "ROLLBACK TO SAVEPOINT"));
+        }
+        if let Some(prepared) = chain("prepared") {
+            return Err(tokens.unsupported(prepared, "two-phase commit"));
+        }
+        if let Some(chain) = chain("chain")
+            && tokens.word(chain - 1) != "no"
+        {
+            return Err(tokens.unsupported(chain, "AND CHAIN"));
+        }
+    }
+    match tokens.sql(range, |parser| parser.parse_statement())? {
+        ast::Statement::Truncate(truncate) => Ok(Statement::Truncate(Box::new(truncate))),
+        ast::Statement::StartTransaction { modes, .. } => Ok(Statement::Begin(modes)),
+        ast::Statement::Commit { .. } => Ok(Statement::Commit),
+        ast::Statement::Rollback { .. } => Ok(Statement::Rollback),
+        ast::Statement::Set(set) => Ok(Statement::Set(Box::new(set))),
+        ast::Statement::ShowVariable { variable } => Ok(Statement::Show(variable)),
+        _ => Err(tokens.syntax_error(first)),
+    }
+}
+
+/// Parses all of `range` as a CALL.
+pub(super) fn call(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Call> {
+    let position = tokens.position(range.start);
+    let open = range
+        .clone()
+        .find(|index| *tokens.get(*index) == Token::LParen)
+        .unwrap_or(range.end);
+    let name = types::identifiers(tokens, range.start + 1..open)?;
+    let close = range.end - 1;
+    if open >= close || *tokens.get(close) != Token::RParen {
+        return Err(tokens.syntax_error(range.end));
+    }
+    let mut arguments = Vec::new();
+    if open + 1 < close {
+        for argument in tokens.split(open + 1..close) {
+            let named = matches!(
+                tokens.get(argument.start + 1),
+                Token::RArrow | Token::Assignment
+            );
+            arguments.push(if named && argument.len() > 1 {
+                CallArgument {
+                    name: Some(types::identifier(tokens, argument.start)?),
+                    value: tokens.expression(argument.start + 2..argument.end)?,
+                }
+            } else {
+                CallArgument {
+                    name: None,
+                    value: tokens.expression(argument)?,
+                }
+            });
+        }
+    }
+    Ok(Call {
+        position,
+        name: ast::ObjectName::from(name),
+        arguments,
+    })
+}
+
+fn explain(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
+    let mut start = range.start + 1;
+    let mut analyze = false;
+    let is_statement = |word: &str| matches!(word, "select" | "values" | "with" | "table" | "");
+    if *tokens.get(start) == Token::LParen && !is_statement(tokens.word(start + 1)) {
+        return Err(tokens.unsupported(start, "EXPLAIN with a list of options"));
+    }
+    while matches!(tokens.word(start), "analyze" | "analyse" | "verbose") {
+        analyze |= tokens.word(start) != "verbose";
+        start += 1;
+    }
+    if start >= range.end {
+        return Err(tokens.syntax_error(range.end));
+    }
+    if tokens.word(start) == "explain" {
+        return Err(tokens.syntax_error(start));
+    }
+    let statement = parse(tokens, start..range.end)?;
+    match statement {
+        Statement::Query(_)
+        | Statement::Insert(_)
+        | Statement::Update(_)
+        | Statement::Delete(_)
+        | Statement::Call(_) => Ok(Statement::Explain(Explain {
+            analyze,
+            statement: Box::new(statement),
+        })),
+        _ => Err(tokens.syntax_error(start)),
+    }
+}
