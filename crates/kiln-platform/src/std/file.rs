@@ -1,7 +1,7 @@
 //! The few file operations the product needs.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The whole file as text.
 ///
@@ -17,6 +17,19 @@ pub fn read_to_string(path: &Path) -> io::Result<String> {
 /// The system's error, with the path in its message.
 pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     std::fs::write(path, content).map_err(|error| with_path(error, path))
+}
+
+/// What `directory` holds, files and directories, sorted by path.
+///
+/// # Errors
+/// The system's error, with the path in its message.
+pub fn list(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut paths = Vec::new();
+    for entry in std::fs::read_dir(directory).map_err(|error| with_path(error, directory))? {
+        paths.push(entry.map_err(|error| with_path(error, directory))?.path());
+    }
+    paths.sort();
+    Ok(paths)
 }
 
 fn with_path(error: io::Error, path: &Path) -> io::Error {

@@ -1,0 +1,73 @@
+-- Secondary indexes must never change an answer.
+
+-- snippet: index-equality-and-range
+CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER, s TEXT);
+CREATE INDEX t_v ON t (v);
+INSERT INTO t VALUES (1, 5, 'a'), (2, 3, 'b'), (3, 5, 'c'), (4, NULL, 'd'), (5, 9, 'e');
+SELECT id FROM t WHERE v = 5 ORDER BY id;
+SELECT id FROM t WHERE v > 3 ORDER BY v, id;
+SELECT id FROM t WHERE v >= 3 AND v < 9 ORDER BY v DESC, id;
+SELECT id FROM t WHERE v IS NULL;
+SELECT id FROM t ORDER BY v, id;
+
+-- snippet: index-on-existing-rows
+CREATE TABLE t (id INTEGER PRIMARY KEY, s TEXT);
+INSERT INTO t VALUES (1, 'pear'), (2, 'fig'), (3, 'pear');
+CREATE INDEX t_s ON t (s);
+SELECT id FROM t WHERE s = 'pear' ORDER BY id;
+INSERT INTO t VALUES (4, 'pear');
+DELETE FROM t WHERE id = 1;
+SELECT id FROM t WHERE s = 'pear' ORDER BY id;
+
+-- snippet: index-composite-prefix
+CREATE TABLE customer (w INTEGER, d INTEGER, c INTEGER, last VARCHAR(16), first VARCHAR(16), PRIMARY KEY (w, d, c));
+CREATE INDEX customer_name ON customer (w, d, last, first);
+INSERT INTO customer VALUES (1, 1, 1, 'BAR', 'Zoe'), (1, 1, 2, 'BAR', 'Amy'), (1, 1, 3, 'OUGHT', 'Kim'), (1, 2, 1, 'BAR', 'Lee'), (1, 1, 4, 'BARS', 'Bob');
+SELECT c, first FROM customer WHERE w = 1 AND d = 1 AND last = 'BAR' ORDER BY first;
+SELECT count(*) FROM customer WHERE w = 1 AND d = 1 AND last = 'BAR';
+SELECT c FROM customer WHERE w = 1 AND d = 1 AND last >= 'BAR' AND last < 'BAT' ORDER BY last, first;
+SELECT c FROM customer WHERE w = 1 AND last = 'BAR' ORDER BY d, first DESC;
+
+-- snippet: index-descending-and-mixed-order
+CREATE TABLE t (id INTEGER PRIMARY KEY, a INTEGER, b INTEGER);
+CREATE INDEX t_ab ON t (a, b DESC);
+INSERT INTO t VALUES (1, 1, 1), (2, 1, 2), (3, 2, 1), (4, 1, NULL);
+SELECT id FROM t WHERE a = 1 ORDER BY b DESC NULLS LAST;
+SELECT id FROM t ORDER BY a, b;
+
+-- snippet: index-follows-updates-and-rollback
+CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER);
+CREATE INDEX t_v ON t (v);
+INSERT INTO t VALUES (1, 1), (2, 2);
+BEGIN;
+UPDATE t SET v = 7 WHERE id = 1;
+SELECT id FROM t WHERE v = 7;
+ROLLBACK;
+SELECT id FROM t WHERE v = 7;
+SELECT id FROM t WHERE v = 1;
+
+-- snippet: index-on-text-with-prefixes
+CREATE TABLE t (id INTEGER PRIMARY KEY, s TEXT);
+CREATE INDEX t_s ON t (s);
+INSERT INTO t VALUES (1, 'ab'), (2, 'a'), (3, ''), (4, 'abc'), (5, 'b'), (6, NULL), (7, 'aé');
+SELECT id, s FROM t WHERE s > 'a' ORDER BY s;
+SELECT id FROM t WHERE s >= 'ab' AND s <= 'b' ORDER BY s;
+SELECT id FROM t WHERE s LIKE 'ab%' ORDER BY s;
+
+-- snippet: index-on-numeric-and-date
+CREATE TABLE t (id INTEGER PRIMARY KEY, n NUMERIC(8, 2), d DATE);
+CREATE INDEX t_n ON t (n);
+CREATE INDEX t_d ON t (d, n);
+INSERT INTO t VALUES (1, -5.25, '2024-01-01'), (2, 5.25, '2023-12-31'), (3, 0, '2024-01-01'), (4, NULL, NULL);
+SELECT id FROM t WHERE n < 1 ORDER BY n;
+SELECT id FROM t WHERE d = '2024-01-01' ORDER BY n DESC;
+SELECT id FROM t WHERE n = 5.25;
+
+-- snippet: index-in-join
+CREATE TABLE a (id INTEGER PRIMARY KEY, k INTEGER);
+CREATE TABLE b (id INTEGER PRIMARY KEY, k INTEGER);
+CREATE INDEX b_k ON b (k);
+INSERT INTO a VALUES (1, 10), (2, 20), (3, NULL);
+INSERT INTO b VALUES (1, 10), (2, 10), (3, NULL), (4, 30);
+SELECT a.id, b.id FROM a JOIN b ON a.k = b.k ORDER BY a.id, b.id;
+SELECT a.id, b.id FROM a LEFT JOIN b ON b.k = a.k ORDER BY a.id, b.id;
