@@ -1,1 +1,42 @@
-//! Benchmark workloads: SQL files, loaders, argument generators and audits.
+//! Benchmark workloads: SQL files, populations, argument generators and audits.
+//!
+//! A workload is plain SQL (`sql/<name>/schema.sql`, `procedures.sql` and `audit.sql`, the same
+//! files that run on PostgreSQL) and Rust that fills the tables and draws the arguments of calls.
+//! Nothing here knows an engine: rows go to a [`RowSink`], arguments to an [`ArgumentSink`], and
+//! an audit is a list of queries, so that Kiln and PostgreSQL are driven by the same code.
+//!
+//! ```
+//! use kiln_workloads::{ArgumentValues, Workload};
+//!
+//! let mut workload = Workload::by_name("tpcc").unwrap();
+//! workload.set("warehouses", "2").unwrap();
+//! let mut terminal = workload.terminals(42, 1).remove(0);
+//! let mut arguments = ArgumentValues::default();
+//! let call = terminal.next(&mut arguments);
+//! let procedure = &workload.procedures()[call.procedure.0];
+//! println!("{}", kiln_workloads::export::render_call(procedure, arguments.values()));
+//! ```
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`tpcc`] | TPC-C: all five transactions, or New-Order and Payment only |
+//! | [`smallbank`] | SmallBank |
+//! | [`random`] | the specifications' distributions |
+//! | [`export`] | populations and calls as PostgreSQL text |
+
+pub mod export;
+pub mod random;
+pub mod smallbank;
+pub mod tpcc;
+
+mod arguments;
+mod audit;
+mod population;
+mod workload;
+
+pub use arguments::{ArgumentSink, ArgumentValues};
+pub use audit::{Audit, ClosingCheck, Totals, named_statements};
+pub use population::RowSink;
+pub use workload::{
+    Call, Procedure, ProcedureIndex, ProcedureKind, Terminal, Workload, WorkloadOption,
+};

@@ -4,7 +4,7 @@
 -- 1 to 4 after a run and for all twelve on the population; they are written here so that all of them hold
 -- at any time. Joins start at the table whose rows drive them and follow indexes.
 -- The population gives every warehouse, district and customer a history row and nothing deletes one, so
--- joins that start at history miss nobody; a row that were lost all the same would show in conditions 8 and 9.
+-- joins that start at history miss nobody; a row lost all the same would show in conditions 8 and 9.
 
 -- condition 1: w_ytd is the sum of d_ytd over the warehouse's districts
 SELECT w_id, w_ytd, sum(d_ytd) AS districts_ytd

@@ -1,0 +1,230 @@
+//! TPC-C's settings: what the specification fixes, and what the papers vary.
+
+use crate::workload::WorkloadOption;
+
+/// Which transactions run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mix {
+    /// All five: 45 % New-Order, 43 % Payment, 4 % each of the others (clause 5.2.3).
+    Full,
+    /// Half New-Order, half Payment (ORTHRUS §4, STRIFE §5).
+    NewOrderPayment,
+}
+
+/// Which warehouse a terminal's next call goes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WarehouseChoice {
+    /// One of the worker's own: the warehouses are dealt out to the workers in turn, and workers
+    /// beyond the warehouses share them.
+    Home,
+    /// Any, uniformly.
+    Uniform,
+}
+
+/// The settings of TPC-C.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// Warehouses, 1 to 32,767.
+    pub warehouses: u16,
+    /// Items, and stock rows per warehouse. The specification has 100,000.
+    pub items: u32,
+    /// Customers, and orders of the population, per district. The specification has 3,000.
+    pub customers_per_district: u32,
+    /// Which transactions run.
+    pub mix: Mix,
+    /// Which warehouse the next call goes to.
+    pub warehouse_choice: WarehouseChoice,
+    /// Order lines supplied by another warehouse, in percent. The specification has 1, so that
+    /// one order in ten is remote.
+    pub remote_item_percent: f64,
+    /// Payments of customers of another warehouse, in percent. The specification has 15.
+    pub remote_payment_percent: f64,
+    /// Payments and Order-Status calls that name the customer by last name, in percent. The
+    /// specification has 60.
+    pub by_last_name_percent: f64,
+    /// New-Orders that roll back on an unused item, in percent. The specification has 1.
+    pub rollback_percent: f64,
+    /// The fewest lines of an order. The specification has 5.
+    pub items_min: u8,
+    /// The most lines of an order. The specification has 15.
+    pub items_max: u8,
+    /// The date of the population, in microseconds since 2000-01-01; calls follow it.
+    pub start: i64,
+}
+
+/// 2026-01-01 00:00.
+const START: i64 = 9_497 * 86_400 * 1_000_000;
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            warehouses: 1,
+            items: 100_000,
+            customers_per_district: 3_000,
+            mix: Mix::Full,
+            warehouse_choice: WarehouseChoice::Home,
+            remote_item_percent: 1.0,
+            remote_payment_percent: 15.0,
+            by_last_name_percent: 60.0,
+            rollback_percent: 1.0,
+            items_min: 5,
+            items_max: 15,
+            start: START,
+        }
+    }
+}
+
+impl Config {
+    /// A database of this many warehouses with a hundredth of the rows, for tests.
+    pub fn small(warehouses: u16) -> Config {
+        Config {
+            warehouses,
+            items: 1_000,
+            customers_per_district: 30,
+            ..Config::default()
+        }
+    }
+
+    /// Orders of the population in a district that are delivered already: seven in ten, which is
+    /// 2,100 of 3,000.
+    pub(super) fn delivered_per_district(&self) -> u32 {
+        self.customers_per_district * 7 / 10
+    }
+
+    /// How many last names there are: a thousand, or one per customer when there are fewer.
+    pub(super) fn last_names(&self) -> i64 {
+        i64::from(self.customers_per_district).min(1_000)
+    }
+
+    pub(crate) fn options(&self) -> Vec<WorkloadOption> {
+        let option = |name, value: String, help| WorkloadOption { name, value, help };
+        vec![
+            option("warehouses", self.warehouses.to_string(), "Warehouses."),
+            option(
+                "items",
+                self.items.to_string(),
+                "Items, and stock rows per warehouse.",
+            ),
+            option(
+                "customers-per-district",
+                self.customers_per_district.to_string(),
+                "Customers per district, and its orders in the population.",
+            ),
+            option(
+                "mix",
+                match self.mix {
+                    Mix::Full => "full",
+                    Mix::NewOrderPayment => "new-order-payment",
+                }
+                .to_owned(),
+                "Which transactions run: full, or new-order-payment half and half.",
+            ),
+            option(
+                "warehouse-choice",
+                match self.warehouse_choice {
+                    WarehouseChoice::Home => "home",
+                    WarehouseChoice::Uniform => "uniform",
+                }
+                .to_owned(),
+                "Whether a worker keeps to its home warehouses or takes any: home, uniform.",
+            ),
+            option(
+                "remote-item-percent",
+                self.remote_item_percent.to_string(),
+                "Order lines supplied by another warehouse.",
+            ),
+            option(
+                "remote-payment-percent",
+                self.remote_payment_percent.to_string(),
+                "Payments of customers of another warehouse.",
+            ),
+            option(
+                "by-last-name-percent",
+                self.by_last_name_percent.to_string(),
+                "Customers chosen by last name.",
+            ),
+            option(
+                "rollback-percent",
+                self.rollback_percent.to_string(),
+                "New-Orders that roll back on an unused item.",
+            ),
+            option(
+                "items-min",
+                self.items_min.to_string(),
+                "The fewest lines of an order.",
+            ),
+            option(
+                "items-max",
+                self.items_max.to_string(),
+                "The most lines of an order.",
+            ),
+        ]
+    }
+
+    pub(crate) fn set(&mut self, option: &str, value: &str) -> Result<(), String> {
+        use crate::workload::parse::{number, percent};
+        match option {
+            "warehouses" => self.warehouses = number(option, value, 1, 32_767)?,
+            "items" => self.items = number(option, value, 1, 10_000_000)?,
+            "customers-per-district" => {
+                self.customers_per_district = number(option, value, 1, 1_000_000)?;
+            }
+            "mix" => {
+                self.mix = match value {
+                    "full" => Mix::Full,
+                    "new-order-payment" => Mix::NewOrderPayment,
+                    _ => {
+                        return Err(format!(
+                            "mix is \"{value}\", but must be full or new-order-payment"
+                        ));
+                    }
+                }
+            }
+            "warehouse-choice" => {
+                self.warehouse_choice = match value {
+                    "home" => WarehouseChoice::Home,
+                    "uniform" => WarehouseChoice::Uniform,
+                    _ => {
+                        return Err(format!(
+                            "warehouse-choice is \"{value}\", but must be home or uniform"
+                        ));
+                    }
+                }
+            }
+            "remote-item-percent" => self.remote_item_percent = percent(option, value)?,
+            "remote-payment-percent" => self.remote_payment_percent = percent(option, value)?,
+            "by-last-name-percent" => self.by_last_name_percent = percent(option, value)?,
+            "rollback-percent" => self.rollback_percent = percent(option, value)?,
+            "items-min" => self.items_min = number(option, value, 1, 255)?,
+            "items-max" => self.items_max = number(option, value, 1, 255)?,
+            _ => {
+                return Err(crate::workload::parse::unknown(
+                    "tpcc",
+                    option,
+                    &self.options(),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn validate(&self) -> Result<(), String> {
+        if self.warehouses == 0 || self.warehouses > 32_767 {
+            return Err(format!(
+                "warehouses is {}, but must be 1 to 32767 (w_id is a SMALLINT)",
+                self.warehouses
+            ));
+        }
+        if self.items == 0 || self.customers_per_district == 0 {
+            return Err("items and customers-per-district must not be zero".to_owned());
+        }
+        if self.items_min == 0 || self.items_min > self.items_max {
+            return Err(format!(
+                "items-min is {} and items-max {}, but an order has at least one line and \
+                 items-min may not exceed items-max",
+                self.items_min, self.items_max
+            ));
+        }
+        Ok(())
+    }
+}
