@@ -103,12 +103,12 @@ pub enum StatementKind {
     },
     /// `FOR i IN from..to`.
     ForRange(Box<ForRange>),
-    /// `FOR targets IN query`.
+    /// `FOR targets IN rows`.
     ForQuery {
         /// What each row is written to: one record, or one variable for each column.
         targets: Vec<Target>,
         /// The rows.
-        query: Box<Query>,
+        rows: RowSource,
         /// What is repeated.
         body: Loop,
     },
@@ -134,8 +134,8 @@ pub enum StatementKind {
     Return(Option<Expression>),
     /// `RETURN NEXT [value]`: without a value, the row of the output arguments.
     ReturnNext(Option<Expression>),
-    /// `RETURN QUERY query`.
-    ReturnQuery(Box<Query>),
+    /// `RETURN QUERY rows`.
+    ReturnQuery(RowSource),
     /// `RAISE`.
     Raise(Raise),
     /// `ASSERT condition [, message]`.
@@ -149,6 +149,17 @@ pub enum StatementKind {
     GetRowCount(Target),
     /// `NULL`: nothing.
     Null,
+}
+
+/// Where the rows of a loop or of `RETURN QUERY` come from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RowSource {
+    /// A query.
+    Query(Box<Query>),
+    /// The RETURNING clause of an [`Insert`](crate::parse::Statement::Insert),
+    /// [`Update`](crate::parse::Statement::Update) or [`Delete`](crate::parse::Statement::Delete),
+    /// which has one.
+    Data(Box<crate::parse::Statement>),
 }
 
 /// What an assignment writes.

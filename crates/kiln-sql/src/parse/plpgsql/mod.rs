@@ -7,5 +7,5 @@ mod sql;
 
 pub use ast::{
     Block, CaseArm, Declaration, ExitKind, ForRange, Into, Loop, Raise, RaiseLevel, RaiseMessage,
-    RaiseOption, Statement, StatementKind, Target,
+    RaiseOption, RowSource, Statement, StatementKind, Target,
 };

@@ -582,25 +582,22 @@ impl Parser<'_, '_> {
             ));
         }
         match (tokens.word(start), tokens.get(start)) {
-            ("select" | "with" | "values" | "table", _) | (_, Token::LParen) => {}
+            ("select" | "with" | "values" | "table" | "insert" | "update" | "delete", _)
+            | (_, Token::LParen) => {}
             ("execute", _) => {
                 return Err(tokens.unsupported(start, "EXECUTE (dynamic SQL)"));
-            }
-            ("insert" | "update" | "delete", _) => {
-                let feature = "FOR over the rows of INSERT, UPDATE or DELETE";
-                return Err(tokens.unsupported(start, feature));
             }
             (_, Token::Word(_)) if start + 1 == end || *tokens.get(start + 1) == Token::LParen => {
                 return Err(tokens.unsupported(start, "FOR over a cursor"));
             }
             _ => return Err(tokens.syntax_error(start)),
         }
-        let query = statement::query(tokens, start..end)?;
+        let rows = sql::rows(tokens, start..end)?;
         self.next = end + 1;
         let body = self.loop_body(label)?;
         Ok(StatementKind::ForQuery {
             targets,
-            query,
+            rows,
             body,
         })
     }
@@ -660,18 +657,13 @@ impl Parser<'_, '_> {
             if self.word() == "execute" {
                 return Err(tokens.unsupported(self.next, "EXECUTE (dynamic SQL)"));
             }
-            if matches!(self.word(), "insert" | "update" | "delete") {
-                return Err(
-                    tokens.unsupported(self.next, "RETURN QUERY of INSERT, UPDATE or DELETE")
-                );
-            }
             let end = self.semicolon()?;
             if self.next == end {
                 return Err(tokens.syntax_error(end));
             }
-            let query = statement::query(tokens, self.next..end)?;
+            let rows = sql::rows(tokens, self.next..end)?;
             self.next = end + 1;
-            return Ok(StatementKind::ReturnQuery(query));
+            return Ok(StatementKind::ReturnQuery(rows));
         }
         let is_next = self.take_word("next");
         let value = if *self.token() == Token::SemiColon {

@@ -1,11 +1,11 @@
 //! SQL inside of function bodies: INTO is cut out of the tokens, the rest is parsed as SQL.
 
-use super::ast::{Into, StatementKind, Target};
+use super::ast::{Into, RowSource, StatementKind, Target};
 use crate::parse::statement;
 use crate::parse::tokens::Tokens;
 use crate::parse::types;
-use kiln_storage::error::{Result, SqlState};
-use sqlparser::ast::SetExpr;
+use kiln_storage::error::{Error, Result, SqlState};
+use sqlparser::ast::{Query, SetExpr};
 use sqlparser::tokenizer::Token;
 use std::ops::Range;
 
@@ -16,28 +16,18 @@ pub(super) fn sql(tokens: &Tokens<'_>, range: Range<usize>) -> Result<StatementK
     let is_query = !matches!(tokens.word(first), "insert" | "update" | "delete");
     if is_query {
         let query = statement::query_parts(tokens, None, &parts)?;
-        if matches!(
-            query.body.as_ref(),
-            SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_)
-        ) {
-            return Err(tokens.unsupported(first, "WITH before INSERT, UPDATE or DELETE"));
-        }
+        refuse_data_after_with(tokens, first, &query)?;
         let Some(into) = into else {
             return Err(no_destination(tokens, first));
         };
         return Ok(StatementKind::Select { query, into });
     }
     let statement = statement::data_statement(tokens, None, &parts)?;
-    let returns = match &statement {
-        crate::parse::Statement::Insert(insert) => insert.returning.is_some(),
-        crate::parse::Statement::Update(update) => update.returning.is_some(),
-        crate::parse::Statement::Delete(delete) => delete.returning.is_some(),
-        _ => return Err(tokens.syntax_error(first)),
-    };
+    let returns = has_returning(&statement);
     match &into {
         None if returns => return Err(no_destination(tokens, first)),
         Some(into) if !returns => {
-            return Err(kiln_storage::error::Error::new(
+            return Err(Error::new(
                 SqlState::SYNTAX_ERROR,
                 "INTO used with a command that cannot return data",
             )
@@ -51,7 +41,45 @@ pub(super) fn sql(tokens: &Tokens<'_>, range: Range<usize>) -> Result<StatementK
     })
 }
 
-fn no_destination(tokens: &Tokens<'_>, index: usize) -> kiln_storage::error::Error {
+/// Parses `range` as a query, or as a statement on data with RETURNING.
+pub(super) fn rows(tokens: &Tokens<'_>, range: Range<usize>) -> Result<RowSource> {
+    let first = range.start;
+    if !matches!(tokens.word(first), "insert" | "update" | "delete") {
+        let query = statement::query(tokens, range)?;
+        refuse_data_after_with(tokens, first, &query)?;
+        return Ok(RowSource::Query(query));
+    }
+    let statement = statement::data_statement(tokens, None, &[range])?;
+    if !has_returning(&statement) {
+        let message = format!(
+            "{} without RETURNING has no rows",
+            tokens.word(first).to_ascii_uppercase()
+        );
+        return Err(tokens.error_at(first, SqlState::SYNTAX_ERROR, message));
+    }
+    Ok(RowSource::Data(Box::new(statement)))
+}
+
+fn has_returning(statement: &crate::parse::Statement) -> bool {
+    match statement {
+        crate::parse::Statement::Insert(insert) => insert.returning.is_some(),
+        crate::parse::Statement::Update(update) => update.returning.is_some(),
+        crate::parse::Statement::Delete(delete) => delete.returning.is_some(),
+        _ => false,
+    }
+}
+
+fn refuse_data_after_with(tokens: &Tokens<'_>, first: usize, query: &Query) -> Result<()> {
+    if matches!(
+        query.body.as_ref(),
+        SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_)
+    ) {
+        return Err(tokens.unsupported(first, "WITH before INSERT, UPDATE or DELETE"));
+    }
+    Ok(())
+}
+
+fn no_destination(tokens: &Tokens<'_>, index: usize) -> Error {
     tokens
         .error_at(
             index,

@@ -79,7 +79,7 @@ fn is_inside(text: &str, position: Position) -> bool {
 fn every_workload_parses() {
     for (name, text) in WORKLOADS {
         let statements = script(text);
-        assert!(statements.len() > 3, "{name} has statements");
+        assert!(statements.len() > 1, "{name} has statements");
         for source in statements {
             if let Err(error) = statement(&source) {
                 panic!("{name}: {error:#}\n{}", source.text);

@@ -2,7 +2,7 @@
 
 use super::{assert_refused, parse_ok};
 use crate::parse::plpgsql::{
-    Block, ExitKind, RaiseLevel, RaiseMessage, RaiseOption, StatementKind,
+    Block, ExitKind, RaiseLevel, RaiseMessage, RaiseOption, RowSource, StatementKind,
 };
 use crate::parse::{Statement, TypeKind};
 use kiln_storage::error::{Position, SqlState};
@@ -255,6 +255,8 @@ fn loops() {
         "for r in (select 1) loop end loop;",
         "for r in with a as (select 1) select * from a loop end loop;",
         "for r in values (1) loop end loop;",
+        "for r in update t set a = 1 where b in (select 1) returning c loop end loop;",
+        "for r.x, y in delete from t returning * loop end loop;",
     ] {
         assert!(
             matches!(only(text), StatementKind::ForQuery { .. }),
@@ -284,7 +286,11 @@ fn returns() {
     ));
     assert!(matches!(
         only("return query select 1;"),
-        StatementKind::ReturnQuery(_)
+        StatementKind::ReturnQuery(RowSource::Query(_))
+    ));
+    assert!(matches!(
+        only("return query insert into t values (1) returning a;"),
+        StatementKind::ReturnQuery(RowSource::Data(_))
     ));
 }
 
@@ -422,6 +428,10 @@ fn syntax_errors_in_bodies() {
         ("return query¶;", "at or near \";\""),
         ("perform¶;", "at or near \";\""),
         ("null ¶1;", "at or near \"1\""),
+        (
+            "for r in ¶delete from t loop end loop;",
+            "DELETE without RETURNING",
+        ),
     ] {
         refused(text, "42601", message);
     }
@@ -473,10 +483,6 @@ fn unsupported_features_in_bodies() {
         ("¶close c;", "cursor"),
         ("for r in ¶c loop end loop;", "cursor"),
         ("for r in ¶c(1, 2) loop end loop;", "cursor"),
-        (
-            "for r in ¶delete from t returning * loop end loop;",
-            "DELETE",
-        ),
         ("¶commit;", "COMMIT"),
         ("¶rollback;", "ROLLBACK"),
         ("¶create table t (a int);", "CREATE"),

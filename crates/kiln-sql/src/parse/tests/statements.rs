@@ -19,7 +19,6 @@ fn definition(text: &str) -> FunctionDefinition {
 fn queries_and_data_statements_parse() {
     for text in [
         "select 1",
-        "select",
         "(select 1) union all (select 2) order by 1 limit 3 offset 1",
         "values (1, 'a'), (2, 'b')",
         "table t",
