@@ -1,0 +1,486 @@
+//! The door's guard: no other crate of the workspace names an atomic, a lock, a thread, a clock, a
+//! random source or a file of the standard library, or depends on a crate that would hand it one.
+//!
+//! What passes by this crate would also pass by its backend for virtual cores: a thread that the
+//! schedule does not know, a clock that is not virtual, an order of events that a seed does not
+//! reproduce. Tests, benchmarks and examples count as well.
+
+use std::path::{Path, PathBuf};
+
+use kiln_platform::file;
+
+/// A part of the standard library and what to use in its place.
+struct Closed {
+    /// The path after `std`, `core` or `alloc`.
+    path: &'static [&'static str],
+    instead: &'static str,
+    /// Whether importing the module around it is refused too, because the item could then be named
+    /// without its path.
+    with_module: bool,
+}
+
+const fn closed(path: &'static [&'static str], instead: &'static str) -> Closed {
+    Closed {
+        path,
+        instead,
+        with_module: path.len() > 1,
+    }
+}
+
+const CLOSED: [Closed; 10] = [
+    closed(&["sync", "atomic"], "kiln_platform::atomic"),
+    closed(&["sync"], "kiln_platform::sync"),
+    closed(&["thread"], "kiln_platform::thread"),
+    closed(&["time", "Instant"], "kiln_platform::time"),
+    closed(&["time", "SystemTime"], "kiln_platform::time"),
+    closed(&["time", "UNIX_EPOCH"], "kiln_platform::time"),
+    closed(&["hint", "spin_loop"], "kiln_platform::spin"),
+    closed(&["fs"], "kiln_platform::file"),
+    Closed {
+        path: &["hash", "RandomState"],
+        instead: "kiln_platform::random",
+        with_module: false,
+    },
+    Closed {
+        path: &["collections", "hash_map", "RandomState"],
+        instead: "kiln_platform::random",
+        with_module: false,
+    },
+];
+
+/// Crates that bring atomics, locks, threads, clocks or randomness of their own.
+const CLOSED_CRATES: [&str; 23] = [
+    "async-std",
+    "chrono",
+    "crossbeam",
+    "crossbeam-channel",
+    "crossbeam-epoch",
+    "crossbeam-utils",
+    "fastrand",
+    "getrandom",
+    "libc",
+    "nix",
+    "once_cell",
+    "oorandom",
+    "parking_lot",
+    "portable-atomic",
+    "quanta",
+    "rand",
+    "rand_chacha",
+    "rand_core",
+    "rand_distr",
+    "rayon",
+    "spin",
+    "time",
+    "tokio",
+];
+
+#[test]
+fn no_other_crate_goes_past_the_platform() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut complaints = Vec::new();
+    for directory in file::list(&crates).expect("the crates can be listed") {
+        if !directory.is_dir() || directory.ends_with("kiln-platform") {
+            continue;
+        }
+        let manifest = directory.join("Cargo.toml");
+        let text = file::read_to_string(&manifest).expect("every crate has a manifest");
+        complain(&mut complaints, &manifest, closed_dependencies(&text));
+
+        let sources = rust_files(&directory);
+        assert!(
+            !sources.is_empty(),
+            "{} holds no source",
+            directory.display()
+        );
+        for source in sources {
+            let text = file::read_to_string(&source).expect("a listed file can be read");
+            complain(&mut complaints, &source, violations(&text));
+        }
+    }
+    assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
+}
+
+fn complain(complaints: &mut Vec<String>, path: &Path, found: Vec<(usize, String)>) {
+    let shown = path.display().to_string();
+    let shown = shown.split("/../").last().unwrap_or(&shown);
+    complaints.extend(
+        found
+            .into_iter()
+            .map(|(line, what)| format!("crates/{shown}:{line}: {what}")),
+    );
+}
+
+/// All Rust files under `directory`, build results apart.
+fn rust_files(directory: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for path in file::list(directory).expect("a directory of the workspace can be listed") {
+        if path.is_dir() {
+            if !path.ends_with("target") {
+                found.extend(rust_files(&path));
+            }
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+    found
+}
+
+/// The closed crates that a manifest depends on, with their lines.
+fn closed_dependencies(manifest: &str) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    let mut in_dependencies = false;
+    for (number, line) in manifest.lines().enumerate() {
+        let line = line.split('#').next().unwrap_or_default().trim();
+        let mut name = None;
+        if let Some(section) = line.strip_prefix('[') {
+            let section = section.trim_end_matches(']');
+            in_dependencies = section.ends_with("dependencies");
+            name = section.split_once("dependencies.").map(|(_, name)| name);
+        } else if in_dependencies {
+            name = line.split(['.', '=', ' ']).next();
+            // `door = { package = "rand" }` depends on rand under another name.
+            if let Some((_, package)) = line.split_once("package") {
+                name = package.split('"').nth(1);
+            }
+        }
+        if let Some(name) = name.map(|name| name.trim_matches('"'))
+            && CLOSED_CRATES.contains(&name)
+        {
+            found.push((number + 1, format!("depends on {name}; use kiln_platform")));
+        }
+    }
+    found
+}
+
+/// The lines of a Rust source that name something closed, and what to use.
+fn violations(source: &str) -> Vec<(usize, String)> {
+    let tokens = tokens(source);
+    let mut found = Vec::new();
+    let mut at = 0;
+    while at < tokens.len() {
+        let starts_path = matches!(&tokens[at].kind, Kind::Name(name) if is_standard(name));
+        // `other::std` is another crate's module unless only `::` stands before it.
+        let continues_path = at >= 2
+            && matches!(tokens[at - 1].kind, Kind::PathSeparator)
+            && matches!(&tokens[at - 2].kind, Kind::Name(name) if !is_keyword(name));
+        if starts_path && !continues_path {
+            let mut paths = Vec::new();
+            at = read_paths(&tokens, at, &[], &mut paths);
+            for path in paths {
+                if let Some(what) = judge(&path) {
+                    found.push((path.line, what));
+                }
+            }
+        } else {
+            at += 1;
+        }
+    }
+    found
+}
+
+fn is_standard(name: &str) -> bool {
+    matches!(name, "std" | "core" | "alloc")
+}
+
+fn is_keyword(name: &str) -> bool {
+    matches!(
+        name,
+        "use" | "return" | "in" | "as" | "dyn" | "impl" | "mut" | "match" | "if" | "else" | "break"
+    )
+}
+
+/// One path that a source names, its groups resolved.
+struct NamedPath {
+    segments: Vec<String>,
+    line: usize,
+    renamed: bool,
+}
+
+/// Reads the path or tree of paths that starts at `tokens[at]` and gives the place after it.
+fn read_paths(tokens: &[Token], at: usize, prefix: &[String], found: &mut Vec<NamedPath>) -> usize {
+    let mut at = at;
+    let mut segments = prefix.to_vec();
+    let mut line = tokens.get(at).map_or(0, |token| token.line);
+    while let Some(token) = tokens.get(at) {
+        match &token.kind {
+            Kind::Name(name) => {
+                segments.push(name.clone());
+                line = token.line;
+                at += 1;
+            }
+            Kind::Other('*') => {
+                segments.push("*".to_owned());
+                line = token.line;
+                at += 1;
+                break;
+            }
+            Kind::Other('{') => {
+                at += 1;
+                while let Some(token) = tokens.get(at) {
+                    match token.kind {
+                        Kind::Other('}') => return at + 1,
+                        Kind::Name(_) | Kind::Other('*' | '{') => {
+                            at = read_paths(tokens, at, &segments, found);
+                        }
+                        _ => at += 1,
+                    }
+                }
+                return at;
+            }
+            _ => break,
+        }
+        match tokens.get(at).map(|token| &token.kind) {
+            Some(Kind::PathSeparator) => at += 1,
+            _ => break,
+        }
+    }
+    if segments.last().is_some_and(|last| last == "self") {
+        segments.pop();
+    }
+    let renamed = matches!(tokens.get(at).map(|t| &t.kind), Some(Kind::Name(n)) if n == "as");
+    if renamed {
+        at += 2;
+    }
+    found.push(NamedPath {
+        segments,
+        line,
+        renamed,
+    });
+    at
+}
+
+/// Why `path` is refused, if it is.
+fn judge(path: &NamedPath) -> Option<String> {
+    let shown = path.segments.join("::");
+    let inner: Vec<&str> = path.segments.iter().skip(1).map(String::as_str).collect();
+    match inner.as_slice() {
+        [] if path.renamed => return Some(format!("renames {shown}, which hides what is named")),
+        ["*"] => return Some(format!("imports {shown}, which hides what is named")),
+        _ => {}
+    }
+    CLOSED.iter().find_map(|closed| {
+        let module = &closed.path[..closed.path.len() - 1];
+        let names_item = inner.starts_with(closed.path);
+        let names_module = closed.with_module
+            && inner.starts_with(module)
+            && (inner.len() == module.len() || inner[module.len()] == "*");
+        (names_item || names_module)
+            .then(|| format!("names {shown}; use {} or import less", closed.instead))
+    })
+}
+
+enum Kind {
+    Name(String),
+    PathSeparator,
+    Other(char),
+}
+
+struct Token {
+    kind: Kind,
+    line: usize,
+}
+
+/// Cuts Rust source into names, `::` and single characters; comments, strings, characters and
+/// lifetimes are left out.
+fn tokens(source: &str) -> Vec<Token> {
+    let mut found = Vec::new();
+    let mut line = 1;
+    let mut rest = source;
+    while let Some(next) = rest.chars().next() {
+        let (length, kind) = if rest.starts_with("//") {
+            (rest.find('\n').unwrap_or(rest.len()), None)
+        } else if rest.starts_with("/*") {
+            (block_comment_length(rest), None)
+        } else if let Some(length) = raw_string_length(rest) {
+            (length, None)
+        } else if next == '"' {
+            (string_length(rest), None)
+        } else if next == '\'' {
+            (quote_length(rest), None)
+        } else if rest.starts_with("::") {
+            (2, Some(Kind::PathSeparator))
+        } else if next.is_alphanumeric() || next == '_' {
+            let name = rest
+                .find(|c: char| !c.is_alphanumeric() && c != '_')
+                .map_or(rest, |end| &rest[..end]);
+            if name == "r" && rest[1..].starts_with('#') {
+                (2, None)
+            } else {
+                (name.len(), Some(Kind::Name(name.to_owned())))
+            }
+        } else if next.is_whitespace() {
+            (next.len_utf8(), None)
+        } else {
+            (next.len_utf8(), Some(Kind::Other(next)))
+        };
+        found.extend(kind.map(|kind| Token { kind, line }));
+        line += rest[..length].matches('\n').count();
+        rest = &rest[length..];
+    }
+    found
+}
+
+/// Block comments nest.
+fn block_comment_length(rest: &str) -> usize {
+    let mut depth = 0usize;
+    let mut at = 0;
+    let bytes = rest.as_bytes();
+    while at + 1 < bytes.len() {
+        match &bytes[at..at + 2] {
+            b"/*" => {
+                depth += 1;
+                at += 2;
+            }
+            b"*/" => {
+                depth -= 1;
+                at += 2;
+                if depth == 0 {
+                    return at;
+                }
+            }
+            _ => at += 1,
+        }
+    }
+    rest.len()
+}
+
+/// The length of `r"…"`, `r#"…"#` and their byte and C forms, when one starts here.
+fn raw_string_length(rest: &str) -> Option<usize> {
+    let start = ["r", "br", "cr"].into_iter().find(|prefix| {
+        let hashes = rest.strip_prefix(prefix).unwrap_or_default();
+        hashes.trim_start_matches('#').starts_with('"')
+    })?;
+    let hashes = rest[start.len()..].find('"')?;
+    let body = start.len() + hashes + 1;
+    let end = format!("\"{}", "#".repeat(hashes));
+    Some(
+        rest[body..]
+            .find(&end)
+            .map_or(rest.len(), |at| body + at + end.len()),
+    )
+}
+
+fn string_length(rest: &str) -> usize {
+    let mut escaped = false;
+    for (at, c) in rest.char_indices().skip(1) {
+        if c == '"' && !escaped {
+            return at + 1;
+        }
+        escaped = c == '\\' && !escaped;
+    }
+    rest.len()
+}
+
+/// A character literal, or the quote and name of a lifetime or label.
+fn quote_length(rest: &str) -> usize {
+    let mut inside = rest[1..].char_indices();
+    match (inside.next(), inside.next()) {
+        (Some((_, '\\')), Some((at, escaped))) => {
+            let from = 1 + at + escaped.len_utf8();
+            rest[from..]
+                .find('\'')
+                .map_or(rest.len(), |end| from + end + 1)
+        }
+        (Some(_), Some((at, '\''))) => at + 2,
+        _ => {
+            let name = |c: char| !c.is_alphanumeric() && c != '_';
+            rest[1..].find(name).map_or(rest.len(), |end| end + 1)
+        }
+    }
+}
+
+#[test]
+fn every_spelling_is_caught() {
+    for source in [
+        "use std::sync::Mutex;",
+        "use std::sync::atomic::{AtomicU64, Ordering};",
+        "use core::sync::atomic::AtomicBool;",
+        "use alloc::sync::Arc;",
+        "use ::std::sync::Arc;",
+        "use std::sync;",
+        "use std::sync as s;",
+        "use std::sync::*;",
+        "use std::{collections::HashMap, sync::{Arc, Mutex}};",
+        "use std::{fmt, thread};",
+        "use std::{io::{self, Read}, fs::{self, File}};",
+        "use {std::fmt, std::fs};",
+        "pub use std::thread::spawn;",
+        "use std::thread::{self};",
+        "let handle = std::thread::spawn(|| ());",
+        "let x: std::sync::Arc<u8> = make();",
+        "fn f() -> std :: sync :: OnceLock<u8> { todo() }",
+        "let t = std::time::Instant::now();",
+        "use std::time::{Duration, Instant};",
+        "use std::time::SystemTime;",
+        "use std::time;",
+        "use std::time::{self, Duration};",
+        "use std::time::*;",
+        "let text = std::fs::read_to_string(path);",
+        "std::hint::spin_loop();",
+        "use core::hint;",
+        "use std::hash::RandomState;",
+        "use std::collections::hash_map::{Entry, RandomState};",
+        "use std as standard;",
+        "use std::{self as standard};",
+        "extern crate std as standard;",
+        "use std::*;",
+        "use std::{fmt::Debug,\n    // a comment between\n    sync::Arc};",
+        "let c = '\\''; use std::fs;",
+        "fn f<'a>(x: &'a u8) { std::fs::read(x) }",
+        "let s = r#\"quote \" inside\"#; use std::fs;",
+        "let s = \"escaped \\\" quote\"; use std::fs;",
+        "use r#std::fs;",
+        "return ::std::thread::yield_now();",
+    ] {
+        assert!(!violations(source).is_empty(), "not caught: {source}");
+    }
+}
+
+#[test]
+fn what_is_open_passes() {
+    for source in [
+        "use kiln_platform::{atomic::AtomicU64, sync::Mutex, thread, time};",
+        "use kiln_platform::sync::Arc; thread::spawn(\"x\", || ());",
+        "use std::collections::{BTreeMap, HashMap};",
+        "use std::time::Duration;",
+        "use std::{fmt, io::{self, Write}, path::Path, process::Command};",
+        "// use std::sync::Mutex;",
+        "/// `std::thread` is elsewhere\nfn f() {}",
+        "/* std::fs /* nested */ std::sync */ fn f() {}",
+        "let message = \"std::sync is closed\";",
+        "let message = r#\"use std::fs; \"quoted\" \"#;",
+        "let message = b\"std::thread\"; let c = '\"'; let d = 'x';",
+        "use std::hint::black_box;",
+        "let sync = 1; let thread = sync; fs::read(x);",
+        "use crate::std::sync::Mutex;",
+        "mod fs; use self::fs::File;",
+        "'outer: loop { break 'outer; }",
+    ] {
+        assert_eq!(violations(source), [], "caught by mistake: {source}");
+    }
+}
+
+#[test]
+fn the_line_is_the_one_that_names_it() {
+    let source = "//! docs\n\nuse std::{\n    fmt,\n    sync::{\n        Arc,\n    },\n};\n/*\n*/\nfn f() {\n    std::fs::read(\"a\nb\");\n    std::thread::park();\n}\n";
+    let lines: Vec<usize> = violations(source)
+        .into_iter()
+        .map(|(line, _)| line)
+        .collect();
+    assert_eq!(lines, [6, 12, 14]);
+}
+
+#[test]
+fn closed_crates_are_found_in_manifests() {
+    let manifest = "[package]\nname = \"rand\"\n\n[dependencies]\nkiln-platform.workspace = true\n\
+                    # rand = \"1\"\nlibc.workspace = true\nfastrand = \"2\"\n\
+                    [dev-dependencies]\ndice = { package = \"rand\", version = \"1\" }\n\
+                    [target.'cfg(unix)'.dependencies.crossbeam-epoch]\nversion = \"1\"\n\
+                    [features]\nrayon = []\n";
+    let lines: Vec<usize> = closed_dependencies(manifest)
+        .into_iter()
+        .map(|(line, _)| line)
+        .collect();
+    assert_eq!(lines, [7, 8, 10, 11]);
+}
