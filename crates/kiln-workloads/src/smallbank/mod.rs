@@ -82,8 +82,10 @@ pub fn closing_checks(config: &Config, seed: u64, totals: &Totals) -> Vec<Closin
     let expected = Decimal::new(cents, 2).unwrap_or(Decimal::MAX);
     vec![ClosingCheck {
         name: "money",
-        sql: "SELECT sum(savings.balance + checking.balance) FROM savings \
-              JOIN checking ON checking.customer_id = savings.customer_id",
+        sql: "SELECT sum(coalesce(savings.balance, 0) + coalesce(checking.balance, 0)) \
+              FROM accounts \
+              LEFT JOIN savings ON savings.customer_id = accounts.customer_id \
+              LEFT JOIN checking ON checking.customer_id = accounts.customer_id",
         expected,
     }]
 }

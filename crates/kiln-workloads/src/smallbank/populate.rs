@@ -11,7 +11,7 @@ use crate::random::push_alphanumeric;
 const PART: u32 = 1 << 16;
 
 /// Balances of the population, in cents (H-Store's bounds).
-const BALANCE_CENTS: std::ops::RangeInclusive<i64> = 10_000_00..=50_000_00;
+const BALANCE_CENTS: std::ops::RangeInclusive<i64> = 1_000_000..=5_000_000;
 
 /// How many parts the population has.
 pub fn parts(config: &Config) -> u64 {

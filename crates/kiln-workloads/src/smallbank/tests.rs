@@ -154,7 +154,7 @@ fn changes_of_committed_calls_are_added_up() {
     terminal.committed(call(DEPOSIT_CHECKING), &row(1_30));
     terminal.committed(call(WRITE_CHECK), &row(-6_00));
     // What an amalgamation returns is money moved, not money gained.
-    terminal.committed(call(AMALGAMATE), &row(100_00));
+    terminal.committed(call(AMALGAMATE), &row(10_000));
     assert_eq!(terminal.totals().money_cents, -4_70);
     let checks = closing_checks(&config, 1, terminal.totals());
     let expected = i128::from(initial_cents(&config, 1)) - 4_70;

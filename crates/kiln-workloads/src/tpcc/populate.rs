@@ -170,7 +170,7 @@ impl Population<'_> {
         row[2] = self.warehouse.clone();
         fixed_text(&mut row[4], "OE");
         row[12] = Value::Timestamp(self.config.start);
-        row[14] = money(50_000_00);
+        row[14] = money(5_000_000);
         row[16] = money(-PAID_CENTS);
         row[17] = money(PAID_CENTS);
         row[18] = Value::Integer(1);

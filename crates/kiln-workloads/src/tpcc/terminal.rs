@@ -281,7 +281,7 @@ impl Terminal {
         arguments.push_i64(customer_warehouse);
         arguments.push_i64(customer_district);
         self.choose_customer(arguments);
-        arguments.push_decimal(decimal(self.random.between(1_00, 5_000_00), 2));
+        arguments.push_decimal(decimal(self.random.between(100, 500_000), 2));
         arguments.push_timestamp(self.clock);
     }
 

@@ -1,10 +1,10 @@
 -- Ways to break a SmallBank database, each with the conditions of audit.sql that must report it ("money" is
 -- the driver's own check of the total).
 
--- breaks savings, money: a savings account lost
+-- breaks savings: a savings account lost
 DELETE FROM savings WHERE customer_id = 3;
 
--- breaks checking, money: a checking account lost
+-- breaks checking: a checking account lost
 DELETE FROM checking WHERE customer_id = 3;
 
 -- breaks savings owner, checking owner: a customer lost

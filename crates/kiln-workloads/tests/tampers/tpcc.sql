@@ -1,5 +1,5 @@
 -- Ways to break a TPC-C database, each with the conditions of audit.sql that must report it (others may as well).
--- They assume a warehouse 1 whose districts have delivered and undelivered orders.
+-- They assume districts of 60 customers, of whose orders 1 to 42 are delivered, and 57 and later not yet.
 
 -- breaks 1, 8: a payment that reached the district but not the warehouse
 UPDATE warehouse SET w_ytd = w_ytd - 0.01 WHERE w_id = 1;
@@ -13,11 +13,11 @@ UPDATE district SET d_next_o_id = d_next_o_id + 1 WHERE d_w_id = 1 AND d_id = 3;
 -- breaks 2b: a new order that no order number covers
 INSERT INTO new_order (no_o_id, no_d_id, no_w_id) VALUES (2000000, 3, 1);
 
--- breaks 2a, 4b: the last order lost, its lines left behind
-DELETE FROM orders WHERE o_w_id = 1 AND o_d_id = 3 AND o_id = 30;
+-- breaks 2a, 4b: the last orders lost, their lines left behind
+DELETE FROM orders WHERE o_w_id = 1 AND o_d_id = 3 AND o_id >= 60;
 
 -- breaks 3, 5, 11a: a new order lost from the middle of the queue
-DELETE FROM new_order WHERE no_w_id = 1 AND no_d_id = 3 AND no_o_id = 27;
+DELETE FROM new_order WHERE no_w_id = 1 AND no_d_id = 3 AND no_o_id = 57;
 
 -- breaks 4a, 6: a line lost
 DELETE FROM order_line WHERE ol_w_id = 1 AND ol_d_id = 3 AND ol_o_id = 5 AND ol_number = 2;
@@ -33,7 +33,7 @@ INSERT INTO order_line (ol_o_id, ol_d_id, ol_w_id, ol_number, ol_i_id, ol_supply
 VALUES (2000000, 3, 1, 1, 1, 1, NULL, 5, 1.00, 'nobody');
 
 -- breaks 5, 7: an order delivered that is still queued
-UPDATE orders SET o_carrier_id = 4 WHERE o_w_id = 1 AND o_d_id = 3 AND o_id = 29;
+UPDATE orders SET o_carrier_id = 4 WHERE o_w_id = 1 AND o_d_id = 3 AND o_id = 59;
 
 -- breaks 5, 7: a delivered order without its carrier
 UPDATE orders SET o_carrier_id = NULL WHERE o_w_id = 1 AND o_d_id = 3 AND o_id = 5;
@@ -45,7 +45,7 @@ UPDATE orders SET o_ol_cnt = o_ol_cnt + CASE WHEN o_id = 5 THEN 1 ELSE -1 END WH
 UPDATE order_line SET ol_delivery_d = NULL WHERE ol_w_id = 1 AND ol_d_id = 3 AND ol_o_id = 5 AND ol_number = 2;
 
 -- breaks 7, 12: one line delivered too early
-UPDATE order_line SET ol_delivery_d = TIMESTAMP '2020-01-01 00:00:00' WHERE ol_w_id = 1 AND ol_d_id = 3 AND ol_o_id = 29 AND ol_number = 2;
+UPDATE order_line SET ol_delivery_d = TIMESTAMP '2020-01-01 00:00:00' WHERE ol_w_id = 1 AND ol_d_id = 3 AND ol_o_id = 59 AND ol_number = 2;
 
 -- breaks 8, 9: a history row lost
 DELETE FROM history WHERE h_w_id = 1 AND h_d_id = 3 AND h_c_w_id = 1 AND h_c_d_id = 3 AND h_c_id = 7;
