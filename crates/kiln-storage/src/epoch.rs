@@ -1,0 +1,472 @@
+//! Epochs: the global epoch counter, the participants that run in it, and the garbage that
+//! waits until nobody can see it any more (Silo §4.1, §4.8).
+//!
+//! # Definitions
+//!
+//! - The *global epoch* `E` starts at 1 and grows by one at a time.
+//! - A participant is *active* between [`Participant::enter`] and [`Participant::leave`], and has
+//!   then *published* the epoch `e` that it found on entering.
+//! - An object is *unlinked* when no path from shared memory leads to it any more; from then on
+//!   only participants that were active already can still hold its address. It is *retired* when
+//!   it is handed to [`Participant::retire`], which tags it with an epoch.
+//!
+//! # Invariants
+//!
+//! 1. `E - e <= 1` for every active participant (Silo's rule): [`Epochs::advance`] moves on only
+//!    if every active participant has published `E`.
+//! 2. A tag is at least the value of `E` at the time of unlinking. An active participant tags with
+//!    `e + 1`, which rule 1 makes an upper bound without looking at `E`.
+//! 3. An object with tag `t` is *reclaimable* when `E >= t + 2`: whoever could hold it had
+//!    published at most `t`, and `E` reached `t + 2` only after all of those had left.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::fmt;
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+
+use kiln_platform::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
+use kiln_platform::sync::{Arc, Mutex, lock};
+
+/// The published value of a participant that is not active; no epoch has this number.
+const INACTIVE: u64 = 0;
+
+/// The value of [`Slot::oldest_tag`] when nothing waits.
+const NOTHING_WAITS: u64 = u64::MAX;
+
+/// What one participant shows to the others, on cache lines of its own (two, because processors
+/// fetch lines in pairs).
+#[repr(align(128))]
+struct Slot {
+    /// The published epoch, or [`INACTIVE`].
+    published: AtomicU64,
+    /// The tag of the oldest object in the participant's limbo, or [`NOTHING_WAITS`].
+    oldest_tag: AtomicU64,
+    /// Whether a [`Participant`] owns this slot.
+    taken: AtomicBool,
+}
+
+/// The global counter on lines of its own: everybody reads it, once in some milliseconds it moves.
+#[repr(align(128))]
+struct Global(AtomicU64);
+
+/// An object that is freed as a whole, with everything that was retired into it.
+struct RetiredOwner {
+    /// The global epoch when the owner was retired.
+    epoch: u64,
+    owner: Box<dyn Send>,
+}
+
+struct Shared {
+    global: Global,
+    slots: Box<[Slot]>,
+    /// Slots at and above this position were never taken, so that scans may end here.
+    slots_used: AtomicUsize,
+    /// What participants left behind when they were dropped, each with its tag.
+    orphans: Mutex<VecDeque<(u64, Retired)>>,
+    /// The length of `orphans`, so that collecting looks at the mutex only when there are any.
+    orphan_count: AtomicUsize,
+    owners: Mutex<Vec<RetiredOwner>>,
+    owner_count: AtomicUsize,
+}
+
+/// The global epoch and its participants; a cheap handle, clones share one counter.
+#[derive(Clone)]
+pub struct Epochs {
+    shared: Arc<Shared>,
+}
+
+impl Epochs {
+    /// A counter at epoch 1 with room for `participants` participants at a time.
+    pub fn new(participants: usize) -> Epochs {
+        let slots = (0..participants)
+            .map(|_| Slot {
+                published: AtomicU64::new(INACTIVE),
+                oldest_tag: AtomicU64::new(NOTHING_WAITS),
+                taken: AtomicBool::new(false),
+            })
+            .collect();
+        Epochs {
+            shared: Arc::new(Shared {
+                global: Global(AtomicU64::new(1)),
+                slots,
+                slots_used: AtomicUsize::new(0),
+                orphans: Mutex::new(VecDeque::new()),
+                orphan_count: AtomicUsize::new(0),
+                owners: Mutex::new(Vec::new()),
+                owner_count: AtomicUsize::new(0),
+            }),
+        }
+    }
+
+    /// The number of participants there is room for; slots are numbered below it.
+    pub fn participants_max(&self) -> usize {
+        self.shared.slots.len()
+    }
+
+    /// Takes a free slot, or `None` when all are taken.
+    pub fn register(&self) -> Option<Participant> {
+        for (slot, state) in self.shared.slots.iter().enumerate() {
+            // Acquire pairs with the release in `Participant::drop`: the new owner of the slot
+            // also owns what is kept per slot elsewhere (free lists), and must see it as the old
+            // owner left it.
+            let free =
+                state
+                    .taken
+                    .compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed);
+            if free.is_ok() {
+                // Before the first publication, so that an `advance` whose fence comes after the
+                // fence in `enter` looks at this slot; see there.
+                self.shared.slots_used.fetch_max(slot + 1, Ordering::SeqCst);
+                return Some(Participant {
+                    epochs: self.clone(),
+                    slot,
+                    published: Cell::new(INACTIVE),
+                    limbo: RefCell::new(VecDeque::new()),
+                    not_sync: PhantomData,
+                });
+            }
+        }
+        None
+    }
+
+    /// The global epoch.
+    ///
+    /// Acquire pairs with the release in [`Epochs::advance`]: who sees epoch `E` also sees what
+    /// every participant did before it let `E` begin.
+    #[inline]
+    pub fn current(&self) -> u64 {
+        self.shared.global.0.load(Ordering::Acquire)
+    }
+
+    /// The newest tag whose objects nobody can hold any more; 0 when there is none.
+    #[inline]
+    pub fn reclaimable(&self) -> u64 {
+        self.current().saturating_sub(2)
+    }
+
+    /// Moves the global epoch on by one if every active participant has published it already;
+    /// says whether it moved. Called every few milliseconds by one background thread, and harmless
+    /// when several call it.
+    pub fn advance(&self) -> bool {
+        let shared = &*self.shared;
+        let epoch = shared.global.0.load(Ordering::Acquire);
+        // Pairs with the fence in `Participant::enter`. If this fence is first, the participant
+        // finds any epoch stored before it and publishes that; if it is second, the loads below
+        // find the publication. Weaker fences would let both sides miss each other.
+        fence(Ordering::SeqCst);
+        let used = shared.slots_used.load(Ordering::SeqCst);
+        for slot in &shared.slots[..used] {
+            // Acquire pairs with the release in `leave` and `enter`: the participant's last reads
+            // of unlinked objects come before the epoch that lets others reuse them.
+            let published = slot.published.load(Ordering::Acquire);
+            if published != INACTIVE && published != epoch {
+                return false;
+            }
+        }
+        // Release hands on what the acquires above gathered to whoever sees the new epoch.
+        let moved = shared
+            .global
+            .0
+            .compare_exchange(epoch, epoch + 1, Ordering::AcqRel, Ordering::Relaxed)
+            .is_ok();
+        if shared.owner_count.load(Ordering::Relaxed) > 0 {
+            self.drop_owners();
+        }
+        moved
+    }
+
+    /// Drops `owner` once nobody can reach it: when every participant that was active has left,
+    /// and nothing that was retired until then, which may name `owner` as its context, waits in
+    /// any limbo. The owner must be unlinked already. It is dropped inside a later
+    /// [`Epochs::advance`]; with participants that are idle and never call
+    /// [`Participant::collect`], that may be never.
+    pub fn retire_owner(&self, owner: Box<dyn Send>) {
+        // The owner was unlinked before this fence; a participant that enters after it cannot
+        // find the owner, and one that entered before it published at most the epoch read below.
+        fence(Ordering::SeqCst);
+        let epoch = self.current();
+        let mut owners = lock(&self.shared.owners);
+        owners.push(RetiredOwner { epoch, owner });
+        self.shared
+            .owner_count
+            .store(owners.len(), Ordering::Relaxed);
+    }
+
+    /// Drops the retired owners that nothing refers to any more.
+    fn drop_owners(&self) {
+        let shared = &*self.shared;
+        let current = self.current();
+        let used = shared.slots_used.load(Ordering::SeqCst);
+        let oldest = shared.slots[..used]
+            .iter()
+            // Acquire pairs with the release in `collect`: the reclaim functions that ran before
+            // have finished with their contexts.
+            .map(|slot| slot.oldest_tag.load(Ordering::Acquire))
+            .min()
+            .unwrap_or(NOTHING_WAITS);
+        let mut ready = Vec::new();
+        {
+            let orphans = lock(&shared.orphans);
+            let oldest = orphans.iter().map(|&(tag, _)| tag).fold(oldest, u64::min);
+            let mut owners = lock(&shared.owners);
+            // Participants that could still reach the owner had published at most `epoch`, so
+            // their tags are at most `epoch + 1`, and they have left when `E` is `epoch + 3`.
+            let mut position = 0;
+            while position < owners.len() {
+                let epoch = owners[position].epoch;
+                if current >= epoch + 3 && oldest > epoch + 1 {
+                    ready.push(owners.swap_remove(position).owner);
+                } else {
+                    position += 1;
+                }
+            }
+            shared.owner_count.store(owners.len(), Ordering::Relaxed);
+        }
+        // Outside the locks, because a destructor may do anything.
+        drop(ready);
+    }
+}
+
+impl fmt::Debug for Epochs {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Epochs")
+            .field("current", &self.current())
+            .field("participants_max", &self.participants_max())
+            .finish()
+    }
+}
+
+/// An unlinked object and how to free it.
+#[derive(Clone, Copy, Debug)]
+pub struct Retired {
+    /// The object.
+    pub pointer: NonNull<u8>,
+    /// Frees the object. The arguments are `context`, `pointer` and the slot of the participant
+    /// that collects, whose free lists the function may use.
+    pub reclaim: unsafe fn(context: *const (), pointer: NonNull<u8>, slot: usize),
+    /// What `reclaim` needs to know, usually the slab.
+    pub context: *const (),
+}
+
+/// One worker's part in the epochs: its published epoch and its garbage. It may move to another
+/// thread but is used by one at a time.
+pub struct Participant {
+    epochs: Epochs,
+    slot: usize,
+    /// What the slot shows, kept here to be read without touching shared memory.
+    published: Cell<u64>,
+    /// Retired objects with their tags. Tags grow from front to back but for one step back, when
+    /// a retirement outside an epoch follows one inside; that only delays.
+    limbo: RefCell<VecDeque<(u64, Retired)>>,
+    not_sync: PhantomData<*const ()>,
+}
+
+// SAFETY: the raw pointers in the limbo are only handed to their reclaim functions, and the
+// contract of `retire` demands that these may run on any thread.
+unsafe impl Send for Participant {}
+
+impl Participant {
+    /// The number of this participant's slot, below [`Epochs::participants_max`]. No other live
+    /// participant has it, so it may index per-worker state such as a slab's free lists.
+    #[inline]
+    pub fn slot(&self) -> usize {
+        self.slot
+    }
+
+    /// The epochs this participant belongs to.
+    #[inline]
+    pub fn epochs(&self) -> &Epochs {
+        &self.epochs
+    }
+
+    /// The epoch published on entering; 0 when not active.
+    #[inline]
+    pub fn epoch(&self) -> u64 {
+        self.published.get()
+    }
+
+    /// Publishes the current global epoch and returns it. From here to [`Participant::leave`],
+    /// what this participant finds in shared memory is not freed. Entering while active moves on
+    /// to the current epoch: addresses found before are then void.
+    #[inline]
+    pub fn enter(&self) -> u64 {
+        let shared = &*self.epochs.shared;
+        let slot = &shared.slots[self.slot];
+        let mut epoch = shared.global.0.load(Ordering::Acquire);
+        loop {
+            // The publication must be visible to `advance` before this participant reads any
+            // shared pointer, which takes a barrier between a store and later loads; the fence
+            // in `advance` is the other side. On x86-64 a swap is that barrier and costs half of
+            // the fence instruction; its acquire keeps the compiler from hoisting later loads.
+            // The release half pairs with `advance`, for entering while active.
+            if cfg!(target_arch = "x86_64") {
+                slot.published.swap(epoch, Ordering::SeqCst);
+            } else {
+                slot.published.store(epoch, Ordering::Release);
+                fence(Ordering::SeqCst);
+            }
+            // If the epoch moved on twice between the load and the publication, the publication
+            // is too old for Silo's rule; publishing the newer one repairs that.
+            let now = shared.global.0.load(Ordering::Acquire);
+            if now == epoch {
+                break;
+            }
+            epoch = now;
+        }
+        self.published.set(epoch);
+        epoch
+    }
+
+    /// Ends what [`Participant::enter`] began: this participant holds no address any more.
+    #[inline]
+    pub fn leave(&self) {
+        self.published.set(INACTIVE);
+        // Release pairs with the acquire in `advance`: no read of an unlinked object may sink
+        // below this store, or its memory could be reused under the reader.
+        self.epochs.shared.slots[self.slot]
+            .published
+            .store(INACTIVE, Ordering::Release);
+    }
+
+    /// Whether this participant is between [`Participant::enter`] and [`Participant::leave`].
+    #[inline]
+    pub fn is_active(&self) -> bool {
+        self.published.get() != INACTIVE
+    }
+
+    /// Takes over an unlinked object, to be freed by a later [`Participant::collect`] of this
+    /// participant, or of another one when this one is dropped first.
+    ///
+    /// # Safety
+    /// The object is unlinked, nobody retires it twice, and calling `reclaim` once with these
+    /// arguments, on any thread, is sound from the moment that no participant that is active now
+    /// is active any more. The context must live until then; [`Epochs::retire_owner`] knows when.
+    #[inline]
+    pub unsafe fn retire(&self, retired: Retired) {
+        let tag = if self.is_active() {
+            // No participant can have published more while this one is active (invariant 1), and
+            // one that enters later than this participant leaves sees the unlinking.
+            self.published.get() + 1
+        } else {
+            // Whoever enters after this fence sees the unlinking; whoever entered before it had
+            // published at most the epoch read after it. Pairs with the fence in `enter`.
+            fence(Ordering::SeqCst);
+            self.epochs.current()
+        };
+        let mut limbo = self.limbo.borrow_mut();
+        if limbo.is_empty() {
+            // Relaxed is enough: `drop_owners` looks only after this participant has left the
+            // epoch, and leaving releases.
+            self.epochs.shared.slots[self.slot]
+                .oldest_tag
+                .store(tag.min(self.epochs.current()), Ordering::Relaxed);
+        }
+        limbo.push_back((tag, retired));
+    }
+
+    /// The number of objects that wait in this participant's limbo.
+    pub fn waiting(&self) -> usize {
+        self.limbo.borrow().len()
+    }
+
+    /// Frees at most `limit` objects that nobody can hold any more: its own first, then those of
+    /// dropped participants. Returns how many.
+    #[inline]
+    pub fn collect(&self, limit: usize) -> usize {
+        let reclaimable = self.epochs.reclaimable();
+        let mut freed = 0;
+        if !self.limbo.borrow().is_empty() {
+            while freed < limit {
+                // The borrow ends before the call, because `reclaim` may retire something itself.
+                let next = {
+                    let mut limbo = self.limbo.borrow_mut();
+                    match limbo.front() {
+                        Some(&(tag, _)) if tag <= reclaimable => limbo.pop_front(),
+                        _ => None,
+                    }
+                };
+                let Some((_, retired)) = next else { break };
+                // SAFETY: by the contract of `retire`, for the grace period has passed.
+                unsafe { (retired.reclaim)(retired.context, retired.pointer, self.slot) };
+                freed += 1;
+            }
+            if freed > 0 {
+                let oldest = self
+                    .limbo
+                    .borrow()
+                    .front()
+                    .map_or(NOTHING_WAITS, |&(tag, _)| tag);
+                // Release pairs with the acquire in `drop_owners`: the calls above are over.
+                self.epochs.shared.slots[self.slot]
+                    .oldest_tag
+                    .store(oldest, Ordering::Release);
+            }
+        }
+        if freed < limit && self.epochs.shared.orphan_count.load(Ordering::Relaxed) > 0 {
+            freed += self.collect_orphans(limit - freed, reclaimable);
+        }
+        freed
+    }
+
+    #[cold]
+    fn collect_orphans(&self, limit: usize, reclaimable: u64) -> usize {
+        let shared = &*self.epochs.shared;
+        // Whoever holds the lock is collecting too; waiting for it would gain nothing.
+        let Ok(mut orphans) = shared.orphans.try_lock() else {
+            return 0;
+        };
+        let mut freed = 0;
+        while freed < limit {
+            match orphans.front() {
+                Some(&(tag, _)) if tag <= reclaimable => {}
+                _ => break,
+            }
+            let Some((_, retired)) = orphans.pop_front() else {
+                break;
+            };
+            // SAFETY: by the contract of `retire`, for the grace period has passed. The lock is
+            // held, so that `drop_owners` cannot miss an object that is being freed; a reclaim
+            // function only touches its own slab and retires with this participant at most.
+            unsafe { (retired.reclaim)(retired.context, retired.pointer, self.slot) };
+            freed += 1;
+        }
+        shared.orphan_count.store(orphans.len(), Ordering::Relaxed);
+        freed
+    }
+}
+
+impl Drop for Participant {
+    fn drop(&mut self) {
+        let shared = &*self.epochs.shared;
+        let limbo = self.limbo.get_mut();
+        if !limbo.is_empty() {
+            let mut orphans = lock(&shared.orphans);
+            orphans.extend(limbo.drain(..));
+            shared.orphan_count.store(orphans.len(), Ordering::Relaxed);
+        }
+        let slot = &shared.slots[self.slot];
+        slot.oldest_tag.store(NOTHING_WAITS, Ordering::Release);
+        slot.published.store(INACTIVE, Ordering::Release);
+        // Release pairs with the acquire in `register`.
+        slot.taken.store(false, Ordering::Release);
+    }
+}
+
+impl fmt::Debug for Participant {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Participant")
+            .field("slot", &self.slot)
+            .field("epoch", &self.published.get())
+            .field("waiting", &self.waiting())
+            .finish()
+    }
+}
+
+// SAFETY: the raw pointers among the orphans are only handed to their reclaim functions, which
+// the contract of `retire` allows on any thread; everything else is atomic or behind a mutex.
+unsafe impl Send for Shared {}
+// SAFETY: as above.
+unsafe impl Sync for Shared {}

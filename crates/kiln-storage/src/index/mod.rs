@@ -1,0 +1,75 @@
+//! The two kinds of index: [`HashIndex`] for points, [`OrderedIndex`] for points and ranges.
+//!
+//! Both map a [`Key`] to a non-zero word, the address of a record, and may be used by any number
+//! of threads through a shared reference. Readers never write to shared memory: they read a node
+//! between two looks at its version (optimistic lock coupling; Leis et al., DaMoN 2016). Writers
+//! latch the nodes that they change, for a few instructions.
+//!
+//! # Phantoms
+//!
+//! A lookup that misses, and each leaf of a scan, yields a [`NodeVersion`]: the guard of a gap in
+//! the key space (Silo §4.6). While it [is current](NodeVersion::is_current), no key has been
+//! inserted into that gap. A transaction keeps its guards until commit; its own insertions move
+//! them on, for which [`InsertEffect`] says what changed.
+//!
+//! # Memory
+//!
+//! An index keeps its nodes until it is dropped and reuses them only as nodes of the same kind,
+//! and node versions only ever grow. So a reader that follows an outdated address still reads a
+//! node, finds its version changed, and starts again: neither readers nor removals need an epoch
+//! for the sake of the *index*. The records that payloads point to are another matter: whoever
+//! follows a payload does so inside an epoch.
+
+mod hash;
+mod key;
+mod ordered;
+mod pool;
+mod version;
+
+use std::ptr::NonNull;
+
+use kiln_platform::atomic::AtomicU64;
+
+pub use hash::HashIndex;
+pub use key::{ByteKey, Key};
+pub use ordered::{Cursor, FANOUT, LeafBatch, OrderedIndex};
+pub use version::NodeVersion;
+
+/// What a point lookup found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lookup {
+    /// The payload of the key.
+    Found(u64),
+    /// The key was not there, and stays absent while the guard is current.
+    Missing(NodeVersion),
+}
+
+/// What an insertion did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Insertion {
+    /// The key is new.
+    Inserted(InsertEffect),
+    /// The key was there already, with this payload; nothing changed.
+    Exists(u64),
+}
+
+/// How an insertion changed the guards around its key (Silo §4.6).
+///
+/// A transaction that holds `node` at `before` replaces that by `after` and, when there are
+/// `splits`, adds those: they cover what `node` covered before. If it holds `node` at another
+/// version, somebody else inserted there, and it cannot commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InsertEffect {
+    /// The version word of the node that the key belonged to before the insertion.
+    pub node: NonNull<AtomicU64>,
+    /// What a guard taken just before the insertion had observed.
+    pub before: u64,
+    /// What a guard taken just after it observes.
+    pub after: u64,
+    /// The guards of the new siblings that took over parts of the node's key range. A split makes
+    /// one; cutting out the range of a new prefix makes up to two.
+    pub splits: [Option<NodeVersion>; 2],
+}
+
+// SAFETY: the pointer is the address of an atomic word, see `NodeVersion`.
+unsafe impl Send for InsertEffect {}

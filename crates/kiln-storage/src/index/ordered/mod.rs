@@ -1,0 +1,567 @@
+//! A B+-tree with optimistic lock coupling, leaf guards and contention-aware partitioning.
+//!
+//! ```text
+//!  root ─► inner ─┬─► leaf [low, high)   keys in order, payloads
+//!                 ├─► leaf [low, high)   `high` of one is `low` of the next; leaves are not linked:
+//!                 └─► leaf [low, ∞)      a scan goes on at the fence, through the parent
+//! ```
+//!
+//! # Invariants
+//!
+//! 1. The ranges `[low, high)` of the leaves partition the key space; a leaf's entries lie within.
+//! 2. With prefix bits, the entries of a leaf have one prefix, and a leaf with entries covers no
+//!    key of another prefix (contention-aware index, STO §4.4): the first key of a prefix cuts a
+//!    leaf of its own out of the empty leaf that it falls into. Empty leaves may cover any range.
+//! 3. An insertion changes the guard of the leaf that covers the key before the entry can be read;
+//!    a leaf's guard also changes when its range shrinks or the leaf goes. A removal, and growing
+//!    by an empty neighbour's range, change no guard: nothing was added that a guard denies.
+//!
+//! # Latches
+//!
+//! Readers take none: they read a node between two looks at its version, and a child's version
+//! between two looks at the parent's. Writers descend like readers and latch what they change by
+//! compare-and-swap from the version they saw, parents first; if that fails they let go of
+//! everything and start again, so that there are no deadlocks. Full inner nodes are split on the
+//! way down, so that a parent always has room for what a child's split needs.
+
+mod cursor;
+mod node;
+mod unlink;
+
+use std::fmt;
+
+use kiln_platform::atomic::{AtomicU64, Ordering};
+
+pub use cursor::{Cursor, LeafBatch};
+pub use node::FANOUT;
+
+use super::pool::Pool;
+use super::version;
+use super::{InsertEffect, Insertion, Key, Lookup, NodeVersion};
+use crate::epoch::Participant;
+use node::{Child, Inner, Leaf, Node};
+
+/// Where the tree begins: a version word like a node's and the root's address, alone on their
+/// cache lines, because every access reads them.
+#[repr(align(128))]
+struct Root {
+    version: AtomicU64,
+    child: AtomicU64,
+}
+
+/// An ordered index from keys to payloads; see the [module](self) for its structure.
+pub struct OrderedIndex<K: Key> {
+    root: Root,
+    prefix_bits: u32,
+    leaves: Pool,
+    inners: Pool,
+    keys: std::marker::PhantomData<fn(K)>,
+}
+
+/// The node above another, as a descent saw it.
+struct Above<K: Key> {
+    /// `None` is the root pointer itself.
+    inner: Option<Inner<K>>,
+    version: u64,
+    /// Which child the descent took.
+    position: usize,
+}
+
+/// A leaf as a descent found it.
+struct Found<K: Key> {
+    leaf: Leaf<K>,
+    version: u64,
+    above: Above<K>,
+}
+
+impl<K: Key> OrderedIndex<K> {
+    /// An empty index that is not partitioned.
+    pub fn new() -> OrderedIndex<K> {
+        Self::with_prefix_bits(0)
+    }
+
+    /// An empty index whose leaves never hold keys that differ in their top `bits` bits, so that
+    /// scans inside one prefix never conflict with insertions into another (STO §4.4). Each
+    /// prefix in use costs at least one leaf. With 0 the index is not partitioned.
+    pub fn with_prefix_bits(bits: u32) -> OrderedIndex<K> {
+        let leaves = Pool::new(Leaf::<K>::BYTES);
+        let (first, seen) = leaves.alloc(0);
+        let leaf = Leaf::<K>::at(first);
+        leaf.reset(K::MIN, None);
+        version::unlatch_changed(leaf.version(), seen);
+        OrderedIndex {
+            root: Root {
+                version: AtomicU64::new(0),
+                child: AtomicU64::new(leaf.child().word()),
+            },
+            prefix_bits: bits,
+            leaves,
+            inners: Pool::new(Inner::<K>::BYTES),
+            keys: std::marker::PhantomData,
+        }
+    }
+
+    /// The number of leading key bits by which the index is partitioned.
+    pub fn prefix_bits(&self) -> u32 {
+        self.prefix_bits
+    }
+
+    /// The payload of `key`, or the guard of its absence.
+    #[inline]
+    pub fn get(&self, key: &K) -> Lookup {
+        loop {
+            let found = self.descend(|inner, count| inner.position_of(key, count));
+            let (leaf, seen) = (found.leaf, found.version);
+            let count = leaf.count();
+            let position = leaf.lower_bound(key, count);
+            let payload = leaf
+                .holds(position, count, key)
+                .then(|| leaf.payload(position));
+            if !version::validate(leaf.version(), seen) {
+                continue;
+            }
+            return match payload {
+                Some(payload) => Lookup::Found(payload),
+                None => Lookup::Missing(version::guard(leaf.version(), seen)),
+            };
+        }
+    }
+
+    /// Starts fetching the leaf of `key` into the cache; walks the inner nodes.
+    pub fn prefetch(&self, key: &K) {
+        // The descent prefetches each child before it looks at it, the leaf included; it waits
+        // for the leaf's version only.
+        self.descend(|inner, count| inner.position_of(key, count));
+    }
+
+    /// Inserts `key` with `payload`, which is not zero, unless the key is there already. The
+    /// participant's slot picks where new nodes come from; it need not be in an epoch.
+    ///
+    /// # Panics
+    /// When `payload` is zero, or the system has no memory for another node.
+    pub fn insert(&self, key: &K, payload: u64, participant: &Participant) -> Insertion {
+        assert!(payload != 0, "a payload is the address of a record");
+        loop {
+            let Some(found) = self.descend_for_insert(key, participant) else {
+                continue;
+            };
+            let (leaf, seen) = (found.leaf, found.version);
+            let count = leaf.count();
+            let position = leaf.insert_position(key, count);
+            if leaf.holds(position, count, key) {
+                let existing = leaf.payload(position);
+                if version::validate(leaf.version(), seen) {
+                    return Insertion::Exists(existing);
+                }
+                continue;
+            }
+            let cut = self.prefix_bits > 0 && count == 0 && self.covers_other_prefix(&leaf, key);
+            let effect = if cut {
+                self.cut_and_insert(&found, key, payload, participant)
+            } else if count == Leaf::<K>::CAPACITY {
+                self.split_and_insert(&found, position, key, payload, participant)
+            } else if version::try_latch_change(leaf.version(), seen) {
+                leaf.insert(position, key, payload);
+                let after = version::unlatch_changed(leaf.version(), seen);
+                Some(effect(&leaf, seen, after, [None, None]))
+            } else {
+                None
+            };
+            if let Some(effect) = effect {
+                return Insertion::Inserted(effect);
+            }
+        }
+    }
+
+    /// Removes `key` if it has this `payload`; says whether it did.
+    ///
+    /// No guard changes. Who has read the key must notice by other means that it is gone: the
+    /// record is marked absent, with a new tid, before its key is removed.
+    pub fn remove(&self, key: &K, payload: u64, participant: &Participant) -> bool {
+        loop {
+            let found = self.descend(|inner, count| inner.position_of(key, count));
+            let (leaf, seen) = (found.leaf, found.version);
+            let count = leaf.count();
+            let position = leaf.lower_bound(key, count);
+            if !leaf.holds(position, count, key) || leaf.payload(position) != payload {
+                if version::validate(leaf.version(), seen) {
+                    return false;
+                }
+                continue;
+            }
+            if !version::try_latch_removal(leaf.version(), seen) {
+                continue;
+            }
+            leaf.remove(position);
+            version::unlatch_removed(leaf.version(), seen);
+            if count == 1 && found.above.inner.is_some() {
+                self.unlink_empty_leaf(key, participant);
+            }
+            return true;
+        }
+    }
+
+    /// Calls `visit` with every entry in key order. Each leaf is seen at one moment, different
+    /// leaves at different moments.
+    pub fn for_each(&self, mut visit: impl FnMut(K, u64)) {
+        let mut entries = Vec::with_capacity(FANOUT);
+        let mut low = K::MIN;
+        loop {
+            entries.clear();
+            let found = self.descend(|inner, count| inner.position_of(&low, count));
+            let leaf = found.leaf;
+            // Entries below `low` were reported before the leaf's range grew to the left.
+            let count = leaf.count();
+            for position in leaf.lower_bound(&low, count)..count {
+                entries.push((leaf.key(position), leaf.payload(position)));
+            }
+            let high = leaf.high();
+            if !version::validate(leaf.version(), found.version) {
+                continue;
+            }
+            for &(key, payload) in &entries {
+                visit(key, payload);
+            }
+            match high {
+                Some(high) => low = high,
+                None => return,
+            }
+        }
+    }
+
+    /// The number of entries, counted leaf by leaf.
+    pub fn len(&self) -> usize {
+        let (mut total, mut low) = (0, K::MIN);
+        loop {
+            let found = self.descend(|inner, count| inner.position_of(&low, count));
+            let (count, high) = (found.leaf.count(), found.leaf.high());
+            if !version::validate(found.leaf.version(), found.version) {
+                continue;
+            }
+            total += count;
+            match high {
+                Some(high) => low = high,
+                None => return total,
+            }
+        }
+    }
+
+    /// Whether there is no entry.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes taken from the system for nodes, used or not.
+    pub fn bytes(&self) -> usize {
+        self.leaves.bytes() + self.inners.bytes()
+    }
+
+    /// Walks from the root to a leaf; `choose` picks the child of an inner node with that many
+    /// separators.
+    #[inline]
+    fn descend(&self, choose: impl Fn(&Inner<K>, usize) -> usize) -> Found<K> {
+        let walked = self.walk(|inner, count, _, _| Some(choose(inner, count)));
+        walked.expect("a walk that never gives up ends at a leaf")
+    }
+
+    /// Walks from the root to the leaf of `key` and splits full inner nodes on the way. `None`
+    /// when something was split, or could not be: the caller starts again.
+    #[inline]
+    fn descend_for_insert(&self, key: &K, participant: &Participant) -> Option<Found<K>> {
+        // Cutting out a prefix adds two separators to the parent, a split one.
+        let room = if self.prefix_bits > 0 { 2 } else { 1 };
+        self.walk(|inner, count, seen, above| {
+            let position = inner.position_of(key, count);
+            if count + room <= Inner::<K>::CAPACITY {
+                return Some(position);
+            }
+            self.split_inner(inner, seen, position, above, participant);
+            None
+        })
+    }
+
+    /// Walks from the root to a leaf. `choose` gets each inner node with its count and version,
+    /// and the node above; what it reads is validated afterwards. It may end the walk by `None`.
+    #[inline(always)]
+    fn walk(
+        &self,
+        choose: impl Fn(&Inner<K>, usize, u64, &Above<K>) -> Option<usize>,
+    ) -> Option<Found<K>> {
+        'restart: loop {
+            let mut above = Above {
+                inner: None,
+                version: version::read(&self.root.version),
+                position: 0,
+            };
+            let mut child = Child::from_word(self.root.child.load(Ordering::Relaxed));
+            if !version::validate(&self.root.version, above.version) {
+                continue 'restart;
+            }
+            loop {
+                child.prefetch::<K>();
+                // SAFETY: the child was read from a node, or the root pointer, that was valid
+                // then, so it is a node of this tree and stays one of its kind.
+                let inner = match unsafe { child.node::<K>() } {
+                    Node::Leaf(leaf) => {
+                        let version = version::read(leaf.version());
+                        // The child's version counts only if the child was still linked when it
+                        // was read; from then on its own version tells what happens to it.
+                        if !version::validate(self.word_of(&above), above.version) {
+                            continue 'restart;
+                        }
+                        return Some(Found {
+                            leaf,
+                            version,
+                            above,
+                        });
+                    }
+                    Node::Inner(inner) => inner,
+                };
+                let seen = version::read(inner.version());
+                if !version::validate(self.word_of(&above), above.version) {
+                    continue 'restart;
+                }
+                let count = inner.count();
+                let position = choose(&inner, count, seen, &above)?;
+                child = inner.child(position);
+                // Before the address is followed: it may be half of a change.
+                if !version::validate(inner.version(), seen) {
+                    continue 'restart;
+                }
+                above = Above {
+                    inner: Some(inner),
+                    version: seen,
+                    position,
+                };
+            }
+        }
+    }
+
+    /// The version word of the node above.
+    #[inline]
+    fn word_of<'a>(&'a self, above: &'a Above<K>) -> &'a AtomicU64 {
+        match &above.inner {
+            Some(inner) => inner.version(),
+            None => &self.root.version,
+        }
+    }
+
+    /// Whether the empty `leaf` covers a key whose prefix is not `key`'s.
+    fn covers_other_prefix(&self, leaf: &Leaf<K>, key: &K) -> bool {
+        leaf.low() < key.prefix(self.prefix_bits)
+            || !within(leaf.high(), key.prefix_successor(self.prefix_bits))
+    }
+
+    /// Latches the node above and a node below it, or neither.
+    fn latch_both(&self, above: &Above<K>, word: &AtomicU64, seen: u64) -> bool {
+        let above_word = self.word_of(above);
+        if !version::try_latch_change(above_word, above.version) {
+            return false;
+        }
+        if version::try_latch_change(word, seen) {
+            return true;
+        }
+        version::unlatch_unchanged(above_word, above.version);
+        false
+    }
+
+    /// Adds siblings to the right of the child that the descent took; the node above is latched
+    /// and has room. Below the root pointer, a new root takes them.
+    fn add_siblings(
+        &self,
+        above: &Above<K>,
+        old: Child,
+        siblings: &[(K, Child)],
+        participant: &Participant,
+    ) {
+        match &above.inner {
+            Some(inner) => {
+                for (offset, (separator, child)) in siblings.iter().enumerate() {
+                    inner.insert(above.position + offset, separator, *child);
+                }
+            }
+            None => {
+                let (address, seen) = self.inners.alloc(participant.slot());
+                let root = Inner::<K>::at(address);
+                root.reset(old);
+                for (position, (separator, child)) in siblings.iter().enumerate() {
+                    root.insert(position, separator, *child);
+                }
+                version::unlatch_changed(root.version(), seen);
+                self.root
+                    .child
+                    .store(root.as_child().word(), Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Splits a full inner node, unless something changed meanwhile.
+    #[cold]
+    fn split_inner(
+        &self,
+        inner: &Inner<K>,
+        seen: u64,
+        position: usize,
+        above: &Above<K>,
+        participant: &Participant,
+    ) {
+        if !self.latch_both(above, inner.version(), seen) {
+            return;
+        }
+        let count = inner.count();
+        // At the right end keys probably go on to grow: the left half stays full.
+        let at = if position == count {
+            count - 1
+        } else {
+            count / 2
+        };
+        let (address, right_seen) = self.inners.alloc(participant.slot());
+        let right = Inner::<K>::at(address);
+        let separator = inner.split_into(&right, at);
+        version::unlatch_changed(right.version(), right_seen);
+        self.add_siblings(
+            above,
+            inner.as_child(),
+            &[(separator, right.as_child())],
+            participant,
+        );
+        version::unlatch_changed(inner.version(), seen);
+        version::unlatch_changed(self.word_of(above), above.version);
+    }
+
+    /// Splits a full leaf and inserts `key`, whose place is `position`. `None` when something
+    /// changed meanwhile.
+    #[cold]
+    fn split_and_insert(
+        &self,
+        found: &Found<K>,
+        position: usize,
+        key: &K,
+        payload: u64,
+        participant: &Participant,
+    ) -> Option<InsertEffect> {
+        let (leaf, seen) = (found.leaf, found.version);
+        if !self.latch_both(&found.above, leaf.version(), seen) {
+            return None;
+        }
+        let count = leaf.count();
+        // Where the previous insertion went tells whether keys arrive in order; then the split
+        // leaves one leaf full and the other with room where the next keys will go.
+        let last = leaf.last_position();
+        let (at, separator) = if position == count && last.is_some_and(|last| last + 1 == count) {
+            (count, *key)
+        } else if position > 0 && position < count && last == Some(position - 1) {
+            (position, leaf.key(position))
+        } else if position == 0 && last == Some(0) {
+            (0, leaf.key(0))
+        } else {
+            (count / 2, leaf.key(count / 2))
+        };
+        let (address, right_seen) = self.leaves.alloc(participant.slot());
+        let right = Leaf::<K>::at(address);
+        leaf.split_into(&right, at, separator);
+        if *key < separator {
+            leaf.insert(position, key, payload);
+        } else {
+            right.insert(position - at, key, payload);
+        }
+        let right_version = version::unlatch_changed(right.version(), right_seen);
+        self.add_siblings(
+            &found.above,
+            leaf.child(),
+            &[(separator, right.child())],
+            participant,
+        );
+        let after = version::unlatch_changed(leaf.version(), seen);
+        version::unlatch_changed(self.word_of(&found.above), found.above.version);
+        let guard = version::guard(right.version(), right_version);
+        Some(effect(&leaf, seen, after, [Some(guard), None]))
+    }
+
+    /// Cuts the range of `key`'s prefix out of an empty leaf and inserts the key there. `None`
+    /// when something changed meanwhile.
+    #[cold]
+    fn cut_and_insert(
+        &self,
+        found: &Found<K>,
+        key: &K,
+        payload: u64,
+        participant: &Participant,
+    ) -> Option<InsertEffect> {
+        let (leaf, seen) = (found.leaf, found.version);
+        if !self.latch_both(&found.above, leaf.version(), seen) {
+            return None;
+        }
+        let (first, next) = (
+            key.prefix(self.prefix_bits),
+            key.prefix_successor(self.prefix_bits),
+        );
+        let mut siblings = [(first, leaf.child()); 2];
+        let mut guards: [Option<NodeVersion>; 2] = [None, None];
+        let mut made = 0;
+        // Cuts `rest` at `at` and returns the new right part, latched.
+        let mut cut = |rest: Leaf<K>, at: K| {
+            let (address, seen) = self.leaves.alloc(participant.slot());
+            let right = Leaf::<K>::at(address);
+            rest.split_into(&right, 0, at);
+            siblings[made] = (at, right.child());
+            made += 1;
+            (right, seen)
+        };
+        let own = (leaf.low() < first).then(|| cut(leaf, first));
+        let target = own.map_or(leaf, |(own, _)| own);
+        let above = match next {
+            Some(next) if !within(target.high(), Some(next)) => Some(cut(target, next)),
+            _ => None,
+        };
+        target.insert(0, key, payload);
+        for (guard, (new, new_seen)) in guards.iter_mut().zip([own, above].into_iter().flatten()) {
+            let new_version = version::unlatch_changed(new.version(), new_seen);
+            *guard = Some(version::guard(new.version(), new_version));
+        }
+        self.add_siblings(&found.above, leaf.child(), &siblings[..made], participant);
+        let after = version::unlatch_changed(leaf.version(), seen);
+        version::unlatch_changed(self.word_of(&found.above), found.above.version);
+        Some(effect(&leaf, seen, after, guards))
+    }
+}
+
+/// Whether a range that ends before `high` ends no later than one that ends before `limit`, where
+/// `None` is the end of all keys.
+fn within<K: Key>(high: Option<K>, limit: Option<K>) -> bool {
+    match (high, limit) {
+        (_, None) => true,
+        (None, Some(_)) => false,
+        (Some(high), Some(limit)) => high <= limit,
+    }
+}
+
+fn effect<K: Key>(
+    leaf: &Leaf<K>,
+    before: u64,
+    after: u64,
+    splits: [Option<NodeVersion>; 2],
+) -> InsertEffect {
+    InsertEffect {
+        node: std::ptr::NonNull::from(leaf.version()),
+        before: version::guard_part(before),
+        after: version::guard_part(after),
+        splits,
+    }
+}
+
+impl<K: Key> Default for OrderedIndex<K> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<K: Key> fmt::Debug for OrderedIndex<K> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("OrderedIndex")
+            .field("prefix_bits", &self.prefix_bits)
+            .field("bytes", &self.bytes())
+            .finish()
+    }
+}

@@ -1,0 +1,343 @@
+//! Slabs: fixed-size cells for the records of one table, handed out per worker.
+//!
+//! ```text
+//!  Slab ── Chunks ──  small chunks (a table that stays small)   │ huge-page regions, carved
+//!    │                [ 32 KiB ][ 64 KiB ][ 128 KiB ] …         │ [ 2 MiB … 64 MiB ] …
+//!    └─ per slot: free list ─► cell ─► cell      bump ─►│·····│end of the slot's own chunk
+//! ```
+//!
+//! A slot's free list, its chunk and its counters are touched by the owner of the slot alone, so
+//! that allocating and freeing need no shared cache line; only the next chunk, twice as large as
+//! the last, is taken under a mutex.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::cell::UnsafeCell;
+use std::fmt;
+use std::ptr::{NonNull, null_mut};
+
+use kiln_platform::atomic::{AtomicU64, AtomicUsize, Ordering, prefetch};
+use kiln_platform::memory::Region;
+use kiln_platform::sync::{Mutex, lock};
+
+use crate::epoch::Retired;
+
+/// The operating system has no more memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutOfMemory;
+
+impl fmt::Display for OutOfMemory {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("out of memory: the operating system grants no more")
+    }
+}
+
+impl std::error::Error for OutOfMemory {}
+
+/// Zeroed memory in chunks, never given back before the whole is dropped: small chunks come from
+/// the allocator one by one, so that a small table stays small, and later ones are carved from
+/// regions on huge pages.
+pub(crate) struct Chunks {
+    state: Mutex<ChunksState>,
+    reserved: AtomicUsize,
+}
+
+struct ChunksState {
+    regions: Vec<Region>,
+    small: Vec<(NonNull<u8>, Layout)>,
+    /// The part of the newest region that is not handed out yet.
+    next: *mut u8,
+    left: usize,
+}
+
+// SAFETY: the pointers are to memory that the state owns, without thread affinity.
+unsafe impl Send for ChunksState {}
+
+impl Chunks {
+    /// Chunks start at a multiple of this many bytes.
+    pub(crate) const ALIGNMENT: usize = 128;
+    /// Below this many bytes reserved, chunks come from the allocator.
+    const SMALL_BYTES_MAX: usize = 1 << 20;
+    const REGION_BYTES_MIN: usize = 2 << 20;
+    const REGION_BYTES_MAX: usize = 64 << 20;
+
+    pub(crate) fn new() -> Chunks {
+        Chunks {
+            state: Mutex::new(ChunksState {
+                regions: Vec::new(),
+                small: Vec::new(),
+                next: null_mut(),
+                left: 0,
+            }),
+            reserved: AtomicUsize::new(0),
+        }
+    }
+
+    /// A zeroed chunk of `bytes` bytes, aligned to [`Chunks::ALIGNMENT`].
+    pub(crate) fn take(&self, bytes: usize) -> Result<NonNull<u8>, OutOfMemory> {
+        let bytes = bytes.next_multiple_of(Self::ALIGNMENT);
+        let mut state = lock(&self.state);
+        let reserved = self.reserved.load(Ordering::Relaxed);
+        if state.left < bytes && reserved + bytes <= Self::SMALL_BYTES_MAX {
+            let layout =
+                Layout::from_size_align(bytes, Self::ALIGNMENT).map_err(|_| OutOfMemory)?;
+            // SAFETY: the size is not zero, because it is a positive multiple of the alignment.
+            let start = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or(OutOfMemory)?;
+            state.small.push((start, layout));
+            self.reserved.store(reserved + bytes, Ordering::Relaxed);
+            return Ok(start);
+        }
+        if state.left < bytes {
+            // As much again as there is already, so that the number of regions stays logarithmic
+            // and a half-used one costs address space, not memory. What is left of the previous
+            // region stays unused.
+            let wanted = reserved
+                .clamp(Self::REGION_BYTES_MIN, Self::REGION_BYTES_MAX)
+                .max(bytes);
+            let region = Region::map(wanted).map_err(|_| OutOfMemory)?;
+            state.next = region.start().as_ptr();
+            state.left = region.bytes();
+            self.reserved
+                .store(reserved + region.bytes(), Ordering::Relaxed);
+            state.regions.push(region);
+        }
+        let start = NonNull::new(state.next).ok_or(OutOfMemory)?;
+        // SAFETY: `left` bytes from `next` on are inside the newest region, and at least `bytes`.
+        state.next = unsafe { state.next.add(bytes) };
+        state.left -= bytes;
+        Ok(start)
+    }
+
+    /// Bytes taken from the system, used or not.
+    pub(crate) fn bytes_reserved(&self) -> usize {
+        self.reserved.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for ChunksState {
+    fn drop(&mut self) {
+        for &(start, layout) in &self.small {
+            // SAFETY: allocated in `take` with this layout, and handed back only here.
+            unsafe { dealloc(start.as_ptr(), layout) };
+        }
+    }
+}
+
+/// What one slot keeps for itself, on its own pair of cache lines.
+#[repr(align(128))]
+struct Local {
+    cells: UnsafeCell<LocalCells>,
+    /// Cells handed out minus cells freed through this slot; a cell may be freed through another
+    /// slot than it came from, so single values may wrap and only the sum means something.
+    in_use: AtomicUsize,
+}
+
+struct LocalCells {
+    /// The most recently freed cell; each free cell holds the address of the next in its second
+    /// word.
+    free: *mut u8,
+    bump: *mut u8,
+    end: *mut u8,
+    next_chunk_bytes: usize,
+}
+
+/// Fixed-size cells for one table.
+///
+/// Invariant: a slot's `cells` are accessed only by the one thread that owns the slot at the time.
+pub struct Slab {
+    stride: usize,
+    cell_bytes: usize,
+    locals: Box<[Local]>,
+    chunks: Chunks,
+}
+
+// SAFETY: the raw pointers lead into `chunks`, which moves along.
+unsafe impl Send for Slab {}
+// SAFETY: by the contract of `alloc` and `free`, a slot's cells have one user at a time, and
+// handing a slot over synchronises (see `Epochs::register`); the rest is atomic or under a mutex.
+unsafe impl Sync for Slab {}
+
+impl Slab {
+    const FIRST_CHUNK_BYTES: usize = 32 << 10;
+    const CHUNK_BYTES_MAX: usize = 1 << 20;
+    /// The smallest cell: a free cell keeps its link in the second word.
+    const CELL_BYTES_MIN: usize = 16;
+
+    /// A slab of cells of `cell_bytes` bytes for the slots `0..slots`.
+    ///
+    /// # Panics
+    /// When `cell_bytes` is no multiple of 8.
+    pub fn new(cell_bytes: usize, slots: usize) -> Slab {
+        assert!(
+            cell_bytes % 8 == 0,
+            "a cell is a whole number of words, not {cell_bytes} bytes"
+        );
+        let stride = Self::stride_for(cell_bytes.max(Self::CELL_BYTES_MIN));
+        let first_chunk_bytes = Self::FIRST_CHUNK_BYTES.max(stride.next_multiple_of(64));
+        let locals = (0..slots)
+            .map(|_| Local {
+                cells: UnsafeCell::new(LocalCells {
+                    free: null_mut(),
+                    bump: null_mut(),
+                    end: null_mut(),
+                    next_chunk_bytes: first_chunk_bytes,
+                }),
+                in_use: AtomicUsize::new(0),
+            })
+            .collect();
+        Slab {
+            stride,
+            cell_bytes,
+            locals,
+            chunks: Chunks::new(),
+        }
+    }
+
+    /// The distance between cells. Whole cache lines, or else whole headers, where rounding up
+    /// costs less than a tenth: the 16-byte header then never straddles two lines.
+    fn stride_for(cell_bytes: usize) -> usize {
+        for alignment in [64, 16] {
+            let rounded = cell_bytes.next_multiple_of(alignment);
+            if (rounded - cell_bytes) * 10 < cell_bytes {
+                return rounded;
+            }
+        }
+        cell_bytes
+    }
+
+    /// The size of a cell as asked for, in bytes.
+    pub fn cell_bytes(&self) -> usize {
+        self.cell_bytes
+    }
+
+    /// The memory a cell takes with its padding, in bytes.
+    pub fn cell_stride(&self) -> usize {
+        self.stride
+    }
+
+    /// A cell, aligned to 8 bytes. A fresh one is zeroed; a recycled one keeps the words that it
+    /// had when it was freed, except the second.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`] when the system grants no further chunk.
+    ///
+    /// # Safety
+    /// The caller owns `slot` (see [`Participant::slot`](crate::epoch::Participant::slot)): no
+    /// other thread uses this slab with it at the same time.
+    ///
+    /// # Panics
+    /// When there is no such slot.
+    #[inline]
+    pub unsafe fn alloc(&self, slot: usize) -> Result<NonNull<u8>, OutOfMemory> {
+        let local = &self.locals[slot];
+        // SAFETY: the caller owns the slot, and no reference outlives this call.
+        let cells = unsafe { &mut *local.cells.get() };
+        let cell = if let Some(cell) = NonNull::new(cells.free) {
+            // SAFETY: a free cell is ours alone; its second word was set in `free`.
+            cells.free = unsafe { Self::link(cell).load(Ordering::Relaxed) } as *mut u8;
+            // The next allocation reads the link of that cell, probably long out of the cache.
+            prefetch(cells.free);
+            cell
+        } else {
+            if cells.bump == cells.end {
+                self.refill(cells)?;
+            }
+            let cell = cells.bump;
+            // SAFETY: between `bump` and `end` there is a whole number of cells, and at least one.
+            cells.bump = unsafe { cell.add(self.stride) };
+            // SAFETY: inside a chunk, so not null.
+            unsafe { NonNull::new_unchecked(cell) }
+        };
+        // Written by the owner only; atomic because `cells_in_use` reads it.
+        let in_use = local.in_use.load(Ordering::Relaxed);
+        local
+            .in_use
+            .store(in_use.wrapping_add(1), Ordering::Relaxed);
+        Ok(cell)
+    }
+
+    #[cold]
+    fn refill(&self, cells: &mut LocalCells) -> Result<(), OutOfMemory> {
+        let bytes = cells.next_chunk_bytes;
+        let chunk = self.chunks.take(bytes)?;
+        cells.next_chunk_bytes = (bytes * 2).min(Self::CHUNK_BYTES_MAX).max(bytes);
+        cells.bump = chunk.as_ptr();
+        // SAFETY: at most `bytes` from the start of a chunk of that size.
+        cells.end = unsafe { chunk.as_ptr().add(bytes / self.stride * self.stride) };
+        Ok(())
+    }
+
+    /// Takes a cell back, to be handed out again by the same slot.
+    ///
+    /// # Safety
+    /// The caller owns `slot`, `cell` came from [`Slab::alloc`] of this slab and is freed once,
+    /// and nobody can reach it any more: its grace period is over.
+    ///
+    /// # Panics
+    /// When there is no such slot.
+    #[inline]
+    pub unsafe fn free(&self, slot: usize, cell: NonNull<u8>) {
+        let local = &self.locals[slot];
+        // SAFETY: the caller owns the slot, and no reference outlives this call.
+        let cells = unsafe { &mut *local.cells.get() };
+        // SAFETY: the cell is at least two words and ours again.
+        unsafe { Self::link(cell).store(cells.free as u64, Ordering::Relaxed) };
+        cells.free = cell.as_ptr();
+        let in_use = local.in_use.load(Ordering::Relaxed);
+        local
+            .in_use
+            .store(in_use.wrapping_sub(1), Ordering::Relaxed);
+    }
+
+    /// The object to hand to [`Participant::retire`](crate::epoch::Participant::retire) so that
+    /// `cell` returns to this slab after its grace period. The slab must live until then
+    /// ([`Epochs::retire_owner`](crate::epoch::Epochs::retire_owner)).
+    #[inline]
+    pub fn retired(&self, cell: NonNull<u8>) -> Retired {
+        unsafe fn reclaim(context: *const (), cell: NonNull<u8>, slot: usize) {
+            // SAFETY: the context is the slab that `retired` was called on, alive by the contract
+            // of `retire`; the collecting participant owns its slot, and the grace period is over.
+            unsafe { (*context.cast::<Slab>()).free(slot, cell) }
+        }
+        Retired {
+            pointer: cell,
+            reclaim,
+            context: std::ptr::from_ref(self).cast(),
+        }
+    }
+
+    /// Bytes taken from the system for cells, used or not.
+    pub fn bytes_reserved(&self) -> usize {
+        self.chunks.bytes_reserved()
+    }
+
+    /// Cells handed out and not freed; retired cells count until they are collected. Exact when
+    /// no other thread allocates or frees.
+    pub fn cells_in_use(&self) -> usize {
+        self.locals
+            .iter()
+            .map(|local| local.in_use.load(Ordering::Relaxed))
+            .fold(0, usize::wrapping_add)
+    }
+
+    /// The word in which a free cell keeps the address of the next one.
+    ///
+    /// # Safety
+    /// `cell` is a cell of a slab, thus at least two aligned words.
+    #[inline]
+    unsafe fn link<'a>(cell: NonNull<u8>) -> &'a AtomicU64 {
+        // SAFETY: by the contract; every word of a cell is only ever accessed atomically.
+        unsafe { cell.cast::<AtomicU64>().add(1).as_ref() }
+    }
+}
+
+impl fmt::Debug for Slab {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Slab")
+            .field("cell_bytes", &self.cell_bytes)
+            .field("cell_stride", &self.stride)
+            .field("cells_in_use", &self.cells_in_use())
+            .field("bytes_reserved", &self.bytes_reserved())
+            .finish()
+    }
+}
