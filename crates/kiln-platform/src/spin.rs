@@ -37,7 +37,7 @@ impl Spinner {
     #[inline]
     pub fn turn(&mut self) {
         self.turns += 1;
-        if self.turns % Self::SPINS_BEFORE_YIELD == 0 {
+        if self.turns.is_multiple_of(Self::SPINS_BEFORE_YIELD) {
             thread::yield_now();
         } else {
             hint();

@@ -1,4 +1,5 @@
 -- PL/pgSQL: RAISE and the errors that end a call. The message of a raised error is compared too.
+-- compare: messages
 
 -- snippet: raise-exception
 CREATE FUNCTION f(x INTEGER) RETURNS INTEGER LANGUAGE plpgsql AS $$
