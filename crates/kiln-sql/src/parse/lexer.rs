@@ -44,15 +44,21 @@ pub(super) fn lex(text: &str, position: Position) -> Result<Vec<Lexeme>> {
             last.end = element.end;
             continue;
         }
-        lexemes.push(Lexeme {
-            token: TokenWithSpan {
-                token,
-                span: Span::new(location(element.position), location(element.end_position)),
-            },
+        // The SQL parser does not know the operator ISNULL, which it would take for an alias.
+        let is_isnull = matches!(&token, Token::Word(word)
+            if word.quote_style.is_none() && word.value == "isnull");
+        let tokens = if is_isnull {
+            vec![Token::make_word("is", None), Token::make_word("null", None)]
+        } else {
+            vec![token]
+        };
+        let span = Span::new(location(element.position), location(element.end_position));
+        lexemes.extend(tokens.into_iter().map(|token| Lexeme {
+            token: TokenWithSpan { token, span },
             position: element.position,
             start: element.start,
             end: element.end,
-        });
+        }));
     }
     Ok(lexemes)
 }

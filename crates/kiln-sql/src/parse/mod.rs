@@ -9,6 +9,7 @@
 //! bodies too. Unquoted identifiers are in lower case in every tree, so that later stages compare
 //! names as they are. And no input makes the parser panic or overflow its stack.
 
+mod dialect;
 mod function;
 mod lexer;
 pub mod plpgsql;

@@ -212,11 +212,12 @@ impl<'a> Scanner<'a> {
             self.advance();
             return self.quoted('\'', backslashes, kind);
         }
-        if matches!(first, 'u' | 'U') && self.peek() == Some('&') {
-            if let Some(quote @ ('\'' | '"')) = self.peek_second() {
-                self.advance_bytes(2);
-                return self.quoted(quote, false, Kind::UnicodeEscapes);
-            }
+        if matches!(first, 'u' | 'U')
+            && self.peek() == Some('&')
+            && let Some(quote @ ('\'' | '"')) = self.peek_second()
+        {
+            self.advance_bytes(2);
+            return self.quoted(quote, false, Kind::UnicodeEscapes);
         }
         self.advance_while(continues_word);
         Kind::Word

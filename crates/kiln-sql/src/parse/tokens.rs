@@ -2,6 +2,7 @@
 //! tokens can be parsed as an expression, a query or a statement, and what is wrong with it is
 //! reported where it stands in the script, as PostgreSQL words it.
 
+use super::dialect::Postgres;
 use super::lexer::{self, Lexeme};
 use super::position::{after_text, location};
 use kiln_storage::error::{Error, Position, Result, SqlState};
@@ -234,7 +235,7 @@ impl<'a> Tokens<'a> {
             indexes.push(index);
         }
         self.check_depth(&tokens, &indexes)?;
-        let dialect = PostgreSqlDialect {};
+        let dialect = Postgres(PostgreSqlDialect {});
         let mut parser = Parser::new(&dialect)
             .with_recursion_limit(NESTING_LIMIT)
             .with_tokens_with_locations(tokens);

@@ -103,7 +103,7 @@ pub(super) fn identifiers(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Ve
             _ => return Err(tokens.syntax_error(index)),
         }
     }
-    if range.len() % 2 == 0 {
+    if range.len().is_multiple_of(2) {
         return Err(tokens.syntax_error(range.end));
     }
     Ok(path)

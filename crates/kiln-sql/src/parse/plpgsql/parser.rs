@@ -11,6 +11,7 @@ use crate::parse::types;
 use kiln_storage::error::{Result, SqlState};
 use sqlparser::ast::Ident;
 use sqlparser::tokenizer::Token;
+use std::slice;
 
 /// How deep blocks, loops and branches may nest, within a stack of 2 MiB here and in the stages
 /// that follow.
@@ -375,7 +376,8 @@ impl Parser<'_, '_> {
                 if at + 1 == end {
                     return Err(tokens.syntax_error(end));
                 }
-                let query = statement::query_parts(tokens, Some("select"), &[at + 1..end])?;
+                let rest = at + 1..end;
+                let query = statement::query_parts(tokens, Some("select"), slice::from_ref(&rest))?;
                 self.next = end + 1;
                 Ok(StatementKind::Perform(query))
             }
