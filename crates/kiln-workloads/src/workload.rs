@@ -38,10 +38,24 @@ pub struct Procedure {
 pub struct Call {
     /// What to call.
     pub procedure: ProcedureIndex,
-    /// When the request was queued for deferred execution, in nanoseconds of
-    /// [`kiln_platform::time::now_ns`]: its latency counts from then. `None` for a call that
-    /// starts now.
-    pub queued_ns: Option<u64>,
+    /// The queued request that the call executes; `None` for a call that starts now.
+    pub delivery: Option<tpcc::DeliveryRequest>,
+}
+
+impl Call {
+    /// A call that starts now.
+    pub(crate) fn immediate(procedure: ProcedureIndex) -> Call {
+        Call {
+            procedure,
+            delivery: None,
+        }
+    }
+
+    /// When the call was asked for, if that was before now: its latency counts from then. In
+    /// nanoseconds of [`kiln_platform::time::now_ns`].
+    pub fn queued_ns(&self) -> Option<u64> {
+        self.delivery.map(|request| request.queued_ns)
+    }
 }
 
 /// One setting of a workload.
@@ -244,7 +258,7 @@ impl Terminal {
         }
     }
 
-    /// Counts a call that committed. `rows` is its result, and may be empty unless the procedure
+    /// Counts a call that committed; calls may commit in any order. `rows` is its result, and may be empty unless the procedure
     /// says [`Procedure::rows_wanted`].
     pub fn committed<R: AsRef<[Value]>>(&mut self, call: Call, rows: &[R]) {
         match self {

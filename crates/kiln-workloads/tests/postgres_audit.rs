@@ -16,7 +16,7 @@ use std::process::{Command, ExitCode, Stdio};
 use kiln_platform::thread;
 use kiln_storage::types::{Decimal, Value};
 use kiln_workloads::{
-    ArgumentValues, Terminal, Totals, Workload, export, export::CopySink, named_statements,
+    ArgumentValues, Totals, Workload, export, export::CopySink, named_statements,
 };
 
 const SEED: u64 = 20_260_101;
@@ -139,8 +139,8 @@ fn check_in_schema(
         ),
     )?;
 
-    // One worker, so that calls run in the order in which they are drawn. Terminals learn of the
-    // results afterwards: nothing they draw depends on those.
+    // One worker, so that calls run in the order in which they are drawn. The terminal learns of
+    // the results afterwards: nothing it draws depends on those.
     let mut terminal = workload.terminals(SEED, 1).remove(0);
     let mut arguments = ArgumentValues::default();
     let mut script = enter.clone();
@@ -157,13 +157,11 @@ fn check_in_schema(
     if outcomes.len() != calls {
         return Err(format!("{} of {calls} calls were answered", outcomes.len()));
     }
-    let mut totals = Totals::new(workload.procedures().len());
     let mut rejected: BTreeMap<&str, usize> = BTreeMap::new();
     for (call, (rows, sqlstate)) in drawn.iter().zip(&outcomes) {
         match sqlstate.as_str() {
             "00000" => {
-                let rows = parse_rows(rows);
-                committed(workload, &mut totals, &mut terminal, *call, &rows);
+                terminal.committed(*call, &parse_rows(rows));
             }
             "TC001" | "SB003" => *rejected.entry(sqlstate).or_default() += 1,
             other => {
@@ -172,7 +170,7 @@ fn check_in_schema(
             }
         }
     }
-    totals.merge(terminal.totals());
+    let totals = terminal.totals();
     if totals.committed.contains(&0) {
         return Err(format!(
             "some procedure never committed: {:?}",
@@ -180,26 +178,11 @@ fn check_in_schema(
         ));
     }
 
-    audit(connection, &enter, workload, &totals)?;
-    let tampered = tamper(connection, &enter, workload, &totals, tampers)?;
+    audit(connection, &enter, workload, totals)?;
+    let tampered = tamper(connection, &enter, workload, totals, tampers)?;
     Ok(format!(
         "{calls} calls, rejected {rejected:?}, {tampered} tampers"
     ))
-}
-
-/// Gives the terminal a committed call's rows. A delivery's request is known to the terminal only
-/// until the next call is drawn, so deliveries are counted here.
-fn committed(
-    workload: &Workload,
-    totals: &mut Totals,
-    terminal: &mut Terminal,
-    call: kiln_workloads::Call,
-    rows: &[Vec<Value>],
-) {
-    terminal.committed(call, rows);
-    if workload.procedures()[call.procedure.0].name == "delivery" {
-        totals.delivered += rows.len() as u64;
-    }
 }
 
 /// Every audit returns nothing, every closing check its number.

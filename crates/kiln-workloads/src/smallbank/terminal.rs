@@ -111,10 +111,7 @@ impl Terminal {
         if let Some(cents) = cents {
             arguments.push_decimal(decimal(cents, 2));
         }
-        Call {
-            procedure,
-            queued_ns: None,
-        }
+        Call::immediate(procedure)
     }
 
     /// Counts a committed call; deposits, withdrawals and checks return the change of the bank's

@@ -146,10 +146,7 @@ fn a_skew_that_always_chooses_one_customer_still_finds_another() {
 fn changes_of_committed_calls_are_added_up() {
     let config = Config::default();
     let mut terminal = Terminal::new(&config, 1, 0);
-    let call = |procedure| Call {
-        procedure,
-        queued_ns: None,
-    };
+    let call = Call::immediate;
     let row = |cents| [[Value::Numeric(decimal(cents, 2))]];
     terminal.committed(call(DEPOSIT_CHECKING), &row(1_30));
     terminal.committed(call(WRITE_CHECK), &row(-6_00));

@@ -24,8 +24,6 @@ pub struct Terminal {
     random: Random,
     homes: Homes,
     queues: Arc<DeliveryQueues>,
-    /// The delivery that the latest call executes.
-    executing: Option<DeliveryRequest>,
     log: DeliveryLog,
     totals: Totals,
     /// The logical clock, in microseconds since 2000-01-01: a millisecond a call.
@@ -89,7 +87,6 @@ impl Terminal {
                 random: Random::stream(seed, (1 << 32) + worker as u64),
                 homes: Homes::of_worker(config, worker, workers),
                 queues: queues.clone(),
-                executing: None,
                 log: DeliveryLog::new(),
                 totals: Totals::new(PROCEDURES.len()),
                 clock: config.start,
@@ -104,7 +101,6 @@ impl Terminal {
     /// Draws the next call and its arguments.
     pub fn next<A: ArgumentSink>(&mut self, arguments: &mut A) -> Call {
         arguments.clear();
-        self.executing = None;
         loop {
             self.clock += 1_000;
             let warehouse = self.homes.draw(&mut self.random);
@@ -130,20 +126,14 @@ impl Terminal {
                     return self.deliver(request, arguments);
                 }
             }
-            return Call {
-                procedure,
-                queued_ns: None,
-            };
+            return Call::immediate(procedure);
         }
     }
 
     /// Counts a committed call; a delivery's rows are (district, order).
     pub fn committed<R: AsRef<[Value]>>(&mut self, call: Call, rows: &[R]) {
         self.totals.committed[call.procedure.0] += 1;
-        if call.procedure != DELIVERY {
-            return;
-        }
-        let Some(request) = self.executing.take() else {
+        let Some(request) = call.delivery else {
             return;
         };
         let mut orders = [0; DISTRICTS as usize];
@@ -303,10 +293,9 @@ impl Terminal {
         arguments.push_i64(request.warehouse.into());
         arguments.push_i64(request.carrier.into());
         arguments.push_timestamp(request.date);
-        self.executing = Some(request);
         Call {
             procedure: DELIVERY,
-            queued_ns: Some(request.queued_ns),
+            delivery: Some(request),
         }
     }
 }

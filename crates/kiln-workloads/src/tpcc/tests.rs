@@ -215,7 +215,7 @@ fn the_full_mix_has_the_specifications_shares() {
     }
     assert!(drawn.iter().all(|(call, arguments)| {
         arguments.len() == PROCEDURES[call.procedure.0].parameters.len()
-            && call.queued_ns.is_some() == (call.procedure == DELIVERY)
+            && call.delivery.is_some() == (call.procedure == DELIVERY)
     }));
     let two = Config {
         mix: Mix::NewOrderPayment,
@@ -376,7 +376,7 @@ fn deliveries_are_logged_with_their_skipped_districts() {
         record.orders,
         [100, 100, 100, 100, 100, 100, 100, 100, 0, 0]
     );
-    assert_eq!(Some(record.request.queued_ns), call.queued_ns);
+    assert_eq!(Some(record.request.queued_ns), call.queued_ns());
     assert_eq!(
         Value::BigInt(record.request.carrier.into()),
         arguments.values()[1]
