@@ -216,3 +216,62 @@ from_row!(A: 1, B: 2, C: 3, D: 4, E: 5);
 from_row!(A: 1, B: 2, C: 3, D: 4, E: 5, F: 6);
 from_row!(A: 1, B: 2, C: 3, D: 4, E: 5, F: 6, G: 7);
 from_row!(A: 1, B: 2, C: 3, D: 4, E: 5, F: 6, G: 7, H: 8);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rust_values_come_back_as_they_went() {
+        fn there_and_back<T: Clone + PartialEq + std::fmt::Debug + Into<Value> + FromValue>(
+            value: T,
+        ) {
+            assert_eq!(T::from_value(value.clone().into()), Ok(value));
+        }
+        there_and_back(true);
+        there_and_back(-7_i16);
+        there_and_back(7_i32);
+        there_and_back(i64::MAX);
+        there_and_back(0.1);
+        there_and_back("text".to_string());
+        there_and_back(vec![0_u8, 255]);
+        there_and_back([7_u8; 16]);
+        there_and_back(Decimal::from(12));
+        there_and_back(Some(5_i32));
+        there_and_back(None::<String>);
+        there_and_back(vec![1_i32, 2, 3]);
+        there_and_back(vec![Some("a".to_string()), None]);
+        assert_eq!(Value::from("text"), Value::Text("text".to_string()));
+    }
+
+    #[test]
+    fn integers_widen_and_nothing_else_converts() {
+        assert_eq!(i64::from_value(Value::SmallInt(3)), Ok(3));
+        assert_eq!(Decimal::from_value(Value::Integer(3)), Ok(Decimal::from(3)));
+        let error = i32::from_value(Value::BigInt(3)).unwrap_err();
+        assert_eq!(error.state(), SqlState::DATATYPE_MISMATCH);
+        assert_eq!(
+            error.message(),
+            "expected a value of type integer but got bigint (3)"
+        );
+        let error = String::from_value(Value::Null).unwrap_err();
+        assert_eq!(error.state(), SqlState::NULL_VALUE_NOT_ALLOWED);
+    }
+
+    #[test]
+    fn rows_become_tuples() {
+        let row = || vec![Value::Integer(1), Value::Text("a".to_string()), Value::Null];
+        assert_eq!(
+            FromRow::from_row(row()),
+            Ok((1_i32, "a".to_string(), None::<bool>))
+        );
+        let error = <(i32, String)>::from_row(row()).unwrap_err();
+        assert_eq!(error.message(), "expected a row of 2 columns but got 3");
+        let error = <(i32, bool, Option<bool>)>::from_row(row()).unwrap_err();
+        assert_eq!(
+            error.message(),
+            "column 2: expected a value of type boolean but got text (a)"
+        );
+        assert_eq!(<()>::from_row(Vec::new()), Ok(()));
+    }
+}

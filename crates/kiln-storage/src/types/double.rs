@@ -13,15 +13,95 @@ pub fn format_double(value: f64) -> String {
     if value.is_infinite() {
         return if value > 0.0 { "Infinity" } else { "-Infinity" }.to_string();
     }
-    let scientific = format!("{value:e}");
+    let scientific = shortest_digits(value);
     let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
-    if value == 0.0 || (-4..15).contains(&exponent) {
-        // Without an exponent Rust prints the same shortest digits.
-        return format!("{value}");
+    if (-4..15).contains(&exponent) {
+        return without_exponent(digits, exponent);
     }
     let sign = if exponent < 0 { '-' } else { '+' };
     format!("{digits}e{sign}{:02}", exponent.abs())
+}
+
+/// The shortest digits in scientific notation, as PostgreSQL chooses them.
+///
+/// Rust's shortest digits differ in two rare cases: PostgreSQL does not use a number exactly
+/// between two doubles, although reading it back would round to the right one, and of two
+/// equally near candidates it takes the even one.
+fn shortest_digits(value: f64) -> String {
+    let shortest = format!("{value:e}");
+    let places = shortest
+        .split('e')
+        .next()
+        .unwrap_or_default()
+        .trim_start_matches('-')
+        .len();
+    // Digits after the first one; the point is one of the characters.
+    let mut places = places.saturating_sub(2);
+    // So few digits are nearest without doubt, and exact in the binary numbers below 2^53.
+    if places < 14 && value.abs() < 9e15 {
+        return shortest;
+    }
+    // A candidate of 17 digits always reads back.
+    while places <= 16 {
+        let nearest = format!("{value:.places$e}");
+        if reads_back(&nearest, value) {
+            return nearest;
+        }
+        // Next to a power of two the nearest candidate may belong to the other side.
+        if shortest.len() == nearest.len() && reads_back(&shortest, value) {
+            return shortest;
+        }
+        places += 1;
+    }
+    shortest
+}
+
+/// Whether the number, and both numbers a hair beside it, read back as `value`.
+fn reads_back(candidate: &str, value: f64) -> bool {
+    let (digits, exponent) = candidate.split_once('e').unwrap_or((candidate, "0"));
+    let point = if digits.contains('.') { "" } else { "." };
+    let above = format!("{digits}{point}{:025}e{exponent}", 1);
+    let same = |text: &str| text.parse::<f64>().is_ok_and(|read| read == value);
+    if !same(candidate) || !same(&above) {
+        return false;
+    }
+    // One unit of the last digit less, then nines.
+    let mut lower = digits.as_bytes().to_vec();
+    for byte in lower.iter_mut().rev() {
+        match byte {
+            b'0' => *byte = b'9',
+            b'1'..=b'9' => {
+                *byte -= 1;
+                break;
+            }
+            _ => {}
+        }
+    }
+    let below = format!(
+        "{}{point}{:9<25}e{exponent}",
+        String::from_utf8_lossy(&lower),
+        ""
+    );
+    same(&below)
+}
+
+/// Digits in scientific notation, `1.25`, moved to the point that the exponent says.
+fn without_exponent(digits: &str, exponent: i32) -> String {
+    let (sign, digits) = match digits.strip_prefix('-') {
+        Some(unsigned) => ("-", unsigned),
+        None => ("", digits),
+    };
+    let all = digits.replace('.', "");
+    if exponent < 0 {
+        return format!("{sign}0.{}{all}", "0".repeat((-exponent - 1) as usize));
+    }
+    let whole = exponent as usize + 1;
+    match all.split_at_checked(whole) {
+        Some((whole, "")) => format!("{sign}{whole}"),
+        Some((whole, fraction)) => format!("{sign}{whole}.{fraction}"),
+        None => format!("{sign}{all:0<whole$}"),
+    }
 }
 
 /// Reads a double as PostgreSQL does: blanks around, `NaN`, `Infinity` and `inf` in any case.

@@ -23,3 +23,6 @@ pub use datetime::Interval;
 pub use decimal::Decimal;
 pub use parse::{fit_text, parse_value};
 pub use value::{Value, format_value};
+
+#[cfg(test)]
+mod vector_tests;

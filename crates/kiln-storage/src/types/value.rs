@@ -179,3 +179,63 @@ fn format_array(elements: &[Value], element_type: Option<&DataType>) -> String {
     out.push('}');
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_print_as_in_psql() {
+        let text = |text: &str| Value::Text(text.to_string());
+        for (value, printed) in [
+            (Value::Boolean(true), "t"),
+            (Value::SmallInt(-5), "-5"),
+            (Value::Double(1e15), "1e+15"),
+            (Value::Double(-0.0), "-0"),
+            (Value::Double(f64::INFINITY), "Infinity"),
+            (Value::Bytea(vec![0, 171]), "\\x00ab"),
+            (Value::Date(0), "2000-01-01"),
+            (Value::Timestamp(-1), "1999-12-31 23:59:59.999999"),
+            (Value::TimestampTz(0), "2000-01-01 00:00:00+00"),
+            (Value::Date(i32::MAX), "infinity"),
+            (
+                Value::Interval(Interval::new(14, -3, 1_500_000)),
+                "1 year 2 mons -3 days +00:00:01.5",
+            ),
+            (Value::Null, "NULL"),
+            (
+                Value::Array(vec![
+                    text("a"),
+                    text("b c"),
+                    Value::Null,
+                    text("null"),
+                    text(""),
+                ]),
+                "{a,\"b c\",NULL,\"null\",\"\"}",
+            ),
+            (Value::Array(vec![text("q\"\\,{}")]), "{\"q\\\"\\\\,{}\"}"),
+            (Value::Array(Vec::new()), "{}"),
+        ] {
+            assert_eq!(value.to_string(), printed);
+        }
+        assert_eq!(Value::Null.to_text(), None);
+    }
+
+    #[test]
+    fn char_is_padded_to_its_length_when_printed() {
+        let value = Value::Text("añ".to_string());
+        assert_eq!(format_value(&value, &DataType::Char(4)), "añ  ");
+        assert_eq!(format_value(&value, &DataType::VarChar(Some(4))), "añ");
+        assert_eq!(format_value(&Value::Null, &DataType::Char(4)), "");
+        let array = Value::Array(vec![value]);
+        assert_eq!(
+            format_value(&array, &DataType::array(DataType::Char(3))),
+            "{\"añ \"}"
+        );
+    }
+
+    #[test]
+    fn a_value_is_four_words_at_most() {
+        assert!(size_of::<Value>() <= 32);
+    }
+}

@@ -155,10 +155,8 @@ pub fn age(left: i64, right: i64) -> Result<Interval> {
         days -= 1;
     }
     while days < 0 {
-        // The days borrowed are those of a month of the two dates: the earlier one's when going
-        // forward, the later one's when the arguments were exchanged.
-        let month_of = if sign > 0 { from } else { to };
-        days += i64::from(days_in_month(i64::from(month_of.year), month_of.month));
+        // The days borrowed are those of the earlier date's month.
+        days += i64::from(days_in_month(i64::from(from.year), from.month));
         months -= 1;
     }
     Ok(Interval::new(
@@ -173,41 +171,39 @@ pub fn age(left: i64, right: i64) -> Result<Interval> {
 /// # Errors
 /// 22008 when there is no such date.
 pub fn make_date(year: i32, month: i32, day: i32) -> Result<i32> {
-    let out_of_range = || {
-        Error::new(
-            SqlState::DATETIME_FIELD_OVERFLOW,
-            format!("date field value out of range: {year}-{month:02}-{day:02}"),
-        )
-    };
-    let civil = checked_civil(year, month, day).ok_or_else(out_of_range)?;
+    let civil = checked_civil(year, month, day)?;
     let days = days_from_civil(i64::from(civil.year), civil.month, i64::from(civil.day));
-    check_date(days).map_err(|_| {
-        Error::new(
-            SqlState::DATETIME_FIELD_OVERFLOW,
-            format!("date out of range: {year}-{month:02}-{day:02}"),
-        )
-    })
+    check_date(days).map_err(|_| out_of_range("date out of range", civil.year, month, day))
 }
 
-fn checked_civil(year: i32, month: i32, day: i32) -> Option<Civil> {
-    // There is no year 0: 1 BC comes before 1 AD.
-    let year = match year {
-        0 => return None,
-        ..0 => year.checked_add(1)?,
-        _ => year,
-    };
-    if !(1..=12).contains(&month) {
-        return None;
+#[cold]
+fn out_of_range(what: &str, astronomical_year: i32, month: i32, day: i32) -> Error {
+    Error::new(
+        SqlState::DATETIME_FIELD_OVERFLOW,
+        format!("{what}: {astronomical_year}-{month:02}-{day:02}"),
+    )
+}
+
+fn checked_civil(year: i32, month: i32, day: i32) -> Result<Civil> {
+    // There is no year 0: 1 BC comes before 1 AD. A sum cannot overflow.
+    let astronomical_year = if year < 0 { year + 1 } else { year };
+    let valid = year != 0
+        && (1..=12).contains(&month)
+        && (1..=days_in_month(i64::from(astronomical_year), month as u32) as i32).contains(&day);
+    if valid {
+        Ok(Civil {
+            year: astronomical_year,
+            month: month as u32,
+            day: day as u32,
+        })
+    } else {
+        Err(out_of_range(
+            "date field value out of range",
+            astronomical_year,
+            month,
+            day,
+        ))
     }
-    let length = days_in_month(i64::from(year), month as u32) as i32;
-    if !(1..=length).contains(&day) {
-        return None;
-    }
-    Some(Civil {
-        year,
-        month: month as u32,
-        day: day as u32,
-    })
 }
 
 /// The timestamp of a date and a time; `second` may have a fraction and be 60.
@@ -222,12 +218,7 @@ pub fn make_timestamp(
     minute: i32,
     second: f64,
 ) -> Result<i64> {
-    let civil = checked_civil(year, month, day).ok_or_else(|| {
-        Error::new(
-            SqlState::DATETIME_FIELD_OVERFLOW,
-            format!("date field value out of range: {year}-{month:02}-{day:02}"),
-        )
-    })?;
+    let civil = checked_civil(year, month, day)?;
     let in_range =
         (0..=24).contains(&hour) && (0..=59).contains(&minute) && (0.0..=60.0).contains(&second);
     let time = i64::from(hour) * MICROSECONDS_PER_HOUR

@@ -318,7 +318,7 @@ fn first_year(year: i64, length: i64) -> i64 {
     if year > 0 {
         (year - 1) / length * length + 1
     } else {
-        -((length - 1 - year) / length * length) + 1
+        -((length - year) / length * length) + 1
     }
 }
 

@@ -67,7 +67,10 @@ pub fn to_char(timestamp: i64, template: &str, with_zone: bool) -> String {
             fill = false;
             pattern = after;
         }
-        if let Some(name) = longest(NUMBERS, pattern, true) {
+        let text = longest(TEXTS, pattern, false);
+        let number = longest(NUMBERS, pattern, true)
+            .filter(|number| text.is_none_or(|text| text.len() < number.len()));
+        if let Some(name) = number {
             let width_and_value = moment.number(&name.to_ascii_uppercase());
             let start = out.len();
             push_number(width_and_value, fill, &mut out);
@@ -80,9 +83,14 @@ pub fn to_char(timestamp: i64, template: &str, with_zone: bool) -> String {
                     break;
                 }
             }
-        } else if let Some(name) = longest(TEXTS, pattern, false) {
+        } else if let Some(name) = text {
             moment.push_text(name, fill, &mut out);
             rest = &pattern[name.len()..];
+            // Only numbers have an ordinal ending.
+            rest = rest
+                .strip_prefix("TH")
+                .or_else(|| rest.strip_prefix("th"))
+                .unwrap_or(rest);
         } else if pattern.len() < rest.len() {
             // A modifier without a pattern prints nothing.
             rest = pattern;

@@ -153,6 +153,11 @@ pub(super) fn fraction_microseconds(digits: &str) -> i64 {
     (fraction * 1e6).round_ties_even() as i64
 }
 
+/// The year that two digits mean: 1970 to 2069.
+fn expand_year(year: i64) -> i64 {
+    if year < 70 { year + 2000 } else { year + 1900 }
+}
+
 impl<'a> Reader<'a> {
     fn number(digits: &str) -> std::result::Result<i64, Fault> {
         if digits.is_empty() {
@@ -179,6 +184,9 @@ impl<'a> Reader<'a> {
                 }
                 'a'..='z' | 'A'..='Z' => self.word()?,
                 '0'..='9' => self.digits()?,
+                '-' | '/' if matches!(self.date.len(), 1 | 2) && self.time.is_none() => {
+                    self.rest = &self.rest[1..];
+                }
                 '+' | '-' if !self.date.is_empty() => self.zone()?,
                 _ => return Err(Fault::Syntax),
             }
@@ -220,22 +228,36 @@ impl<'a> Reader<'a> {
             return self.compact_time(digits);
         }
         match next {
-            Some(separator @ (b'-' | b'/' | b'.')) if !after_date => {
+            Some(separator @ (b'-' | b'/' | b'.')) if !after_date && self.time.is_none() => {
                 return self.separated_date(digits, separator as char);
             }
             _ => {}
         }
-        if !after_date && digits.len() >= 8 {
+        if !after_date && (digits.len() == 6 || digits.len() >= 8) {
             let (year, month_day) = digits.split_at(digits.len() - 4);
-            for part in [year, &month_day[..2], &month_day[2..]] {
-                self.date_number(part)?;
-            }
-            return Ok(());
+            let (month, day) = month_day.split_at(2);
+            let value = Self::number(year)?;
+            let value = if year.len() == 2 {
+                expand_year(value)
+            } else {
+                value
+            };
+            // As the first of a date of three numbers, so that none takes it for a day.
+            self.date.push(DatePart::Number { value, digits: 4 });
+            self.date.push(DatePart::Month(self.month_number(month)?));
+            return self.date_number(day);
         }
         if self.date.len() == 3 && digits.len() == 6 && self.time.is_none() {
             return self.compact_time(digits);
         }
         self.date_number(digits)
+    }
+
+    fn month_number(&self, digits: &str) -> std::result::Result<u32, Fault> {
+        match Self::number(digits)? {
+            month @ 1..=12 => Ok(month as u32),
+            _ => Err(Fault::FieldRangeOrOrder),
+        }
     }
 
     fn date_number(&mut self, digits: &str) -> std::result::Result<(), Fault> {
@@ -282,10 +304,10 @@ impl<'a> Reader<'a> {
         self.set_time(hour, minute, second, fraction)
     }
 
-    /// `03`, `0304` or `030405` with a fraction.
+    /// `0304` or `030405` with a fraction.
     fn compact_time(&mut self, digits: &str) -> std::result::Result<(), Fault> {
         let part = |from: usize| digits.get(from..from + 2).map_or(Ok(0), Self::number);
-        if !matches!(digits.len(), 2 | 4 | 6) {
+        if !matches!(digits.len(), 4 | 6) {
             return Err(Fault::Syntax);
         }
         let (hour, minute, second) = (part(0)?, part(2)?, part(4)?);
@@ -395,8 +417,7 @@ impl<'a> Reader<'a> {
             _ if year == 0 && year_digits > 2 => return Err(Fault::FieldRange),
             Some(true) => 1 - year,
             Some(false) => year,
-            None if year_digits <= 2 && year < 70 => year + 2000,
-            None if year_digits <= 2 => year + 1900,
+            None if year_digits <= 2 => expand_year(year),
             None => year,
         };
         if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
@@ -412,7 +433,7 @@ impl<'a> Reader<'a> {
         let mut time = self.time.unwrap_or(0);
         if let Some(afternoon) = self.afternoon {
             let hour = time / MICROSECONDS_PER_HOUR;
-            if !(1..=12).contains(&hour) {
+            if hour > 12 {
                 return Err(Fault::FieldRange);
             }
             time +=

@@ -2,7 +2,7 @@
 
 use super::calendar::{MICROSECONDS_PER_DAY, MICROSECONDS_PER_SECOND};
 use super::input::{take_digits, take_letters};
-use super::interval::Interval;
+use super::interval::{Interval, interval_out_of_range};
 use crate::error::{Error, Result, SqlState};
 
 /// What a unit's amount counts.
@@ -89,6 +89,9 @@ const DAY: (Unit, u32) = (Unit::Days(1), 32);
 
 enum Fault {
     Syntax,
+    /// One field is out of range.
+    FieldRange,
+    /// Each field is in range, but not the months together.
     Range,
 }
 
@@ -114,7 +117,7 @@ fn checked_sum(sum: &mut i64, amount: i64, factor: i64) -> Read<()> {
     *sum = amount
         .checked_mul(factor)
         .and_then(|product| sum.checked_add(product))
-        .ok_or(Fault::Range)?;
+        .ok_or(Fault::FieldRange)?;
     Ok(())
 }
 
@@ -172,11 +175,17 @@ impl Builder {
 
     fn finish(self, ago: bool) -> Read<Interval> {
         let sign = if ago { -1 } else { 1 };
-        let part = |value: i64| i32::try_from(value * sign).map_err(|_| Fault::Range);
-        if i32::try_from(self.months).is_err() || i32::try_from(self.days).is_err() {
+        let part = |value: i64| i32::try_from(value * sign).map_err(|_| Fault::FieldRange);
+        if i32::try_from(self.months).is_err() {
             return Err(Fault::Range);
         }
-        let microseconds = self.microseconds.checked_mul(sign).ok_or(Fault::Range)?;
+        if i32::try_from(self.days).is_err() {
+            return Err(Fault::FieldRange);
+        }
+        let microseconds = self
+            .microseconds
+            .checked_mul(sign)
+            .ok_or(Fault::FieldRange)?;
         Ok(Interval::new(
             part(self.months)?,
             part(self.days)?,
@@ -203,7 +212,7 @@ fn take_amount(rest: &mut &str, negative: bool) -> Read<Amount> {
     let whole = if whole.is_empty() {
         0
     } else {
-        whole.parse().map_err(|_| Fault::Range)?
+        whole.parse().map_err(|_| Fault::FieldRange)?
     };
     Ok(Amount {
         negative,
@@ -230,7 +239,7 @@ fn read_interval(text: &str) -> Read<Interval> {
     let mut ago = false;
     rest = rest.strip_prefix('@').unwrap_or(rest);
     loop {
-        rest = rest.trim_ascii_start();
+        rest = rest.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == ',');
         let Some(first) = rest.bytes().next() else {
             break;
         };
@@ -259,7 +268,7 @@ fn read_interval(text: &str) -> Read<Interval> {
                 rest = &rest[1..];
                 let months = take_digits(&mut rest).parse().map_err(|_| Fault::Syntax)?;
                 if !(0..12).contains(&months) {
-                    return Err(Fault::Range);
+                    return Err(Fault::FieldRange);
                 }
                 builder.mark(128 | 256)?;
                 builder.add(amount, Unit::Months(12))?;
@@ -319,7 +328,7 @@ fn read_clock(rest: &mut &str, first: Amount, builder: &mut Builder) -> Read<()>
     for (index, (part, seconds)) in parts.iter().zip(units).enumerate() {
         let limit = if seconds * 60 <= 60 { 60 } else { 59 };
         if index > 0 && part.whole > limit {
-            return Err(Fault::Range);
+            return Err(Fault::FieldRange);
         }
         builder.add(*part, Unit::Microseconds(seconds * MICROSECONDS_PER_SECOND))?;
     }
@@ -358,7 +367,7 @@ fn read_iso(text: &str) -> Read<Interval> {
         any = true;
         builder.add(amount, unit)?;
     }
-    if !any {
+    if !any && !in_time {
         return Err(Fault::Syntax);
     }
     builder.finish(false)
@@ -374,7 +383,8 @@ pub fn parse_interval(text: &str) -> Result<Interval> {
             SqlState::INVALID_DATETIME_FORMAT,
             format!("invalid input syntax for type interval: \"{text}\""),
         ),
-        Fault::Range => Error::new(
+        Fault::Range => interval_out_of_range(),
+        Fault::FieldRange => Error::new(
             SqlState::INTERVAL_FIELD_OVERFLOW,
             format!("interval field value out of range: \"{text}\""),
         ),

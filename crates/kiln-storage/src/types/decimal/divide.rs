@@ -91,12 +91,27 @@ impl Decimal {
         if divisor.is_zero() {
             return Err(Error::division_by_zero());
         }
-        let remainder = self.try_rem(divisor)?;
-        // What remains divides exactly.
-        let multiple = self.try_sub(remainder)?;
-        multiple
-            .divide_at_scale(divisor, multiple.scale())?
-            .trunc(0)
+        let (dividend, by) = (self.mantissa(), divisor.mantissa());
+        let magnitude = if self.scale() >= divisor.scale() {
+            // A divisor beyond 127 bits is larger than any dividend.
+            scale_up(by, self.scale() - divisor.scale())
+                .map_or(0, |raised| dividend.unsigned_abs() / raised.unsigned_abs())
+        } else {
+            let raise = u32::from(divisor.scale() - self.scale());
+            let raised = Wide::from_u128(dividend.unsigned_abs())
+                .checked_scale_up(raise)
+                .ok_or_else(overflow)?;
+            raised.divide(by.unsigned_abs()).ok_or_else(overflow)?.0
+        };
+        let magnitude = i128::try_from(magnitude).map_err(|_| overflow())?;
+        Decimal::new(
+            if (dividend < 0) != (by < 0) {
+                -magnitude
+            } else {
+                magnitude
+            },
+            0,
+        )
     }
 
     /// The remainder of the division cut off to an integer: it has the dividend's sign and the

@@ -53,7 +53,8 @@ impl Wide {
         Some(result)
     }
 
-    fn sub(self, other: Wide) -> Wide {
+    /// The difference; `other` is not larger.
+    pub(super) fn sub(self, other: Wide) -> Wide {
         let (low, borrow) = self.low.overflowing_sub(other.low);
         Wide {
             high: self

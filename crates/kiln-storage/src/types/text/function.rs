@@ -231,12 +231,15 @@ pub fn split_part<'a>(text: &'a str, delimiter: &str, field: i32) -> Result<&'a 
         return Ok(if field.abs() == 1 { text } else { "" });
     }
     let index = field.unsigned_abs() as usize - 1;
-    let part = if field > 0 {
-        text.split(delimiter).nth(index)
+    // Fields are found from the start also when they are counted from the end.
+    let index = if field > 0 {
+        Some(index)
     } else {
-        text.rsplit(delimiter).nth(index)
+        text.split(delimiter).count().checked_sub(index + 1)
     };
-    Ok(part.unwrap_or_default())
+    Ok(index
+        .and_then(|index| text.split(delimiter).nth(index))
+        .unwrap_or_default())
 }
 
 /// ASCII letters in upper case, as in the C collation.
@@ -274,11 +277,14 @@ pub fn ascii(text: &str) -> i32 {
 /// The character of a code point.
 ///
 /// # Errors
-/// 54000 for 0 and for what is no character.
+/// 22023 for a negative number, 54000 for 0 and for what is no character.
 pub fn chr(code_point: i32) -> Result<char> {
     let limit = |message: String| Error::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message);
     match u32::try_from(code_point) {
-        Err(_) => Err(limit("character number must be positive".to_string())),
+        Err(_) => Err(Error::new(
+            SqlState::INVALID_PARAMETER_VALUE,
+            "character number must be positive",
+        )),
         Ok(0) => Err(limit("null character not permitted".to_string())),
         Ok(code) if code > 0x10_ffff => Err(limit(format!(
             "requested character too large for encoding: {code}"

@@ -148,13 +148,18 @@ impl LikePattern {
         let [middle @ .., last] = rest else {
             return Ok(true);
         };
+        // Whether text was left where the last run of `%` and `_` began.
+        let mut text_before_run = !remaining.is_empty();
         for segment in middle {
             match segment.find_end(remaining)? {
                 Some(end) => remaining = &remaining[end..],
                 None => return Ok(false),
             }
+            if !segment.is_wildcard() {
+                text_before_run = !remaining.is_empty();
+            }
         }
-        last.at_end(remaining)
+        last.at_end(remaining, text_before_run)
     }
 }
 
@@ -224,8 +229,16 @@ impl Segment {
         Ok(None)
     }
 
+    /// Whether there is nothing in the segment but `_`.
+    fn is_wildcard(&self) -> bool {
+        match self {
+            Segment::Literal(literal) => literal.is_empty(),
+            Segment::Mixed(elements) => elements.iter().all(|element| *element == Element::AnyOne),
+        }
+    }
+
     /// Whether the segment matches the text's end.
-    fn at_end(&self, text: &str) -> Result<bool> {
+    fn at_end(&self, text: &str, text_before_run: bool) -> Result<bool> {
         let elements = match self {
             Segment::Literal(literal) => return Ok(text.ends_with(literal.as_str())),
             Segment::Mixed(elements) => elements,
@@ -233,6 +246,15 @@ impl Segment {
         // A segment with a dangling escape never matches; whether it is an error depends on
         // reaching the escape.
         if elements.last() == Some(&Element::DanglingEscape) {
+            // After a run of `%` and `_` PostgreSQL looks at the next character of the pattern
+            // even at the text's end, unless the text ended before the run.
+            let any = elements.len() - 1;
+            let only_any = elements[..any]
+                .iter()
+                .all(|element| *element == Element::AnyOne);
+            if only_any && text_before_run && (any == 0 || text.chars().nth(any - 1).is_some()) {
+                return Err(dangling_escape());
+            }
             return self.find_end(text).map(|_| false);
         }
         let mut characters = text.chars();
