@@ -17,6 +17,10 @@ use std::ops::Range;
 /// level, and this keeps it within a stack of 2 MiB.
 const NESTING_LIMIT: usize = 64;
 
+/// How many parentheses and unfinished joins may be open at once. The SQL parser does not count
+/// all of them.
+const OPEN_LIMIT: usize = 100;
+
 /// How long a chain of operators and clauses may be: `1 + 1 + 1 …` is parsed in a loop but is a
 /// tree as deep as it is long, on which later stages recurse.
 const CHAIN_LIMIT: usize = 1500;
@@ -329,56 +333,104 @@ impl<'a> Tokens<'a> {
         ))
     }
 
-    /// Refuses what would become a tree too deep to walk, before there is a tree.
-    ///
-    /// The depth of a list element is at most its own operators and keywords plus the depth of the
-    /// deepest parentheses in it.
+    /// Refuses what would become a tree too deep to walk, or what the SQL parser recurses on
+    /// without counting, before either happens.
     fn check_depth(&self, tokens: &[TokenWithSpan], indexes: &[usize]) -> Result<()> {
-        #[derive(Default)]
-        struct Level {
-            chain: usize,
-            inner: usize,
-        }
-        let mut levels = vec![Level::default()];
+        let mut depth = Depth::default();
         for (token, index) in tokens.iter().zip(indexes) {
-            let depth = levels.len();
-            let Some(level) = levels.last_mut() else {
-                break;
-            };
-            match &token.token {
-                Token::LParen | Token::LBracket => {
-                    // Subscripts follow each other without an operator between them.
-                    level.chain += 1;
-                    if depth > 4 * NESTING_LIMIT {
-                        return Err(self.too_complex(*index));
-                    }
-                    levels.push(Level::default());
-                }
-                Token::RParen | Token::RBracket => {
-                    let inside = level.chain + level.inner;
-                    if depth > 1 {
-                        levels.pop();
-                        if let Some(outer) = levels.last_mut() {
-                            outer.inner = outer.inner.max(inside);
-                        }
-                    }
-                }
-                Token::Comma => level.chain = 0,
-                Token::Word(Word {
-                    keyword: Keyword::NoKeyword,
-                    ..
-                })
-                | Token::Number(..)
-                | Token::SingleQuotedString(_)
-                | Token::Period => {}
-                _ => level.chain += 1,
-            }
-            let Some(level) = levels.last() else { break };
-            if level.chain + level.inner > CHAIN_LIMIT {
+            if !depth.allows(&token.token) {
                 return Err(self.too_complex(*index));
             }
         }
         Ok(())
+    }
+}
+
+/// How deep the tree of the tokens so far can be at most: a list element is as deep as its own
+/// operators and keywords and the deepest parentheses in it together.
+struct Depth {
+    levels: Vec<Level>,
+    /// Open parentheses and joins that wait for their ON.
+    open: usize,
+}
+
+/// What stands between two parentheses.
+#[derive(Default)]
+struct Level {
+    /// Operators and keywords of the current list element.
+    chain: usize,
+    /// Depth of the deepest parentheses in it.
+    inner: usize,
+    /// Depth of the deepest element before it.
+    before: usize,
+    /// Its joins that wait for their ON: `a JOIN b JOIN c ON … ON …` nests to the right.
+    joins: usize,
+}
+
+impl Level {
+    fn depth(&self) -> usize {
+        self.before.max(self.chain + self.inner)
+    }
+}
+
+impl Default for Depth {
+    fn default() -> Depth {
+        Depth {
+            levels: vec![Level::default()],
+            open: 0,
+        }
+    }
+}
+
+impl Depth {
+    /// Counts `token`; false when it is one too many.
+    fn allows(&mut self, token: &Token) -> bool {
+        let is_outermost = self.levels.len() == 1;
+        let Some(level) = self.levels.last_mut() else {
+            return true;
+        };
+        match token {
+            Token::LParen | Token::LBracket => {
+                // Subscripts follow each other without an operator between them.
+                level.chain += 1;
+                self.open += 1;
+                self.levels.push(Level::default());
+            }
+            Token::RParen | Token::RBracket if !is_outermost => {
+                let inside = level.depth();
+                self.open -= 1 + level.joins;
+                self.levels.pop();
+                if let Some(outer) = self.levels.last_mut() {
+                    outer.inner = outer.inner.max(inside);
+                }
+            }
+            Token::Comma => {
+                self.open -= level.joins;
+                *level = Level {
+                    before: level.depth(),
+                    ..Level::default()
+                };
+            }
+            Token::Word(word) if word.keyword == Keyword::JOIN => {
+                level.chain += 1;
+                level.joins += 1;
+                self.open += 1;
+            }
+            Token::Word(word) if matches!(word.keyword, Keyword::ON | Keyword::USING) => {
+                level.chain += 1;
+                let ended = level.joins.min(1);
+                level.joins -= ended;
+                self.open -= ended;
+            }
+            Token::Word(word) if word.keyword == Keyword::NoKeyword => {}
+            Token::Number(..) | Token::SingleQuotedString(_) | Token::Period => {}
+            _ => level.chain += 1,
+        }
+        self.open <= OPEN_LIMIT
+            && self
+                .levels
+                .last()
+                .is_none_or(|level| level.depth() <= CHAIN_LIMIT)
     }
 }
 

@@ -170,3 +170,59 @@ fn damaged_statements_give_errors_with_a_place() {
         "{accepted} {refused}"
     );
 }
+
+/// Words that begin something in one place or another of the SQL parser, and so may recurse.
+const WORDS: &str = "select from where group by having order limit ( ) [ ] , . - + * / = <> := :: \
+    not and or is null in between like case when then else end cast as int exists any array \
+    interval '1' 1 a b join left natural on using with recursive union all values insert into \
+    update set delete returning create table index primary key default check references function \
+    f( row filter over partition window extract year at time zone collate date trim substring \
+    position overlay distinct lateral for unnest $1 || ~ % ^ # timestamp varchar numeric double \
+    precision true ceil floor grouping sets rollup cube listagg within respect nulls struct map \
+    begin if loop while match_recognize pivot tablesample json_table xmltable";
+
+const PREFIXES: &[&str] = &[
+    "select",
+    "select * from",
+    "select 1 from a where",
+    "select * from a join",
+    "insert into t",
+    "create table t (a",
+    "create index i on t (",
+    "update t set a =",
+    "call f(",
+    "drop table",
+    "do $$ begin x :=",
+    "set a =",
+    "with a as",
+    "truncate",
+    "explain",
+    "values (",
+    "create function f(a",
+];
+
+#[test]
+fn repetition_overflows_no_stack() {
+    let words: Vec<&str> = WORDS.split_whitespace().collect();
+    let mut random = Random::from_seed(0x5eed);
+    let some_words = |random: &mut Random| -> String {
+        (0..=random.below(3))
+            .map(|_| format!(" {}", words[random.below(words.len())]))
+            .collect()
+    };
+    for _ in 0..2_000 {
+        let repeats = [10, 60, 300, 3_000][random.below(4)];
+        let prefix = PREFIXES[random.below(PREFIXES.len())];
+        let opening = some_words(&mut random).repeat(repeats);
+        let closing = some_words(&mut random).repeat(repeats * random.below(2));
+        let text = format!("{prefix}{opening} 1{closing}");
+        for source in script(&text) {
+            if let Err(error) = statement(&source) {
+                assert!(
+                    error.position().is_some(),
+                    "{error} without a place: {text:.300}"
+                );
+            }
+        }
+    }
+}

@@ -64,6 +64,8 @@ fn ten_thousand_levels_are_an_error() {
         ("select a", " collate \"C\""),
         ("select a", " at time zone 'UTC'"),
         ("select * from a", " join b"),
+        ("select * from a", " join (b join c"),
+        ("select * from a", " left join b using join"),
         ("select * from a", " natural join b"),
         ("create table t (a int", "[]"),
         ("create function f(a int", "[]"),
