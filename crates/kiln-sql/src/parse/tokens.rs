@@ -14,12 +14,13 @@ use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Word};
 use std::ops::Range;
 
 /// How deep parentheses, subqueries, CASE and the like may nest. The SQL parser recurses for each
-/// level, and this keeps it within a stack of 2 MiB.
-const NESTING_LIMIT: usize = 64;
+/// level. This keeps it within a stack of 2 MiB when it is compiled with any optimisation, as this
+/// workspace's development profile does; without, it can need 6 MiB.
+const NESTING_LIMIT: usize = 48;
 
 /// How many parentheses and unfinished joins may be open at once. The SQL parser does not count
 /// all of them.
-const OPEN_LIMIT: usize = 100;
+const OPEN_LIMIT: usize = 64;
 
 /// How long a chain of operators and clauses may be: `1 + 1 + 1 …` is parsed in a loop but is a
 /// tree as deep as it is long, on which later stages recurse.
