@@ -14,8 +14,8 @@ use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Word};
 use std::ops::Range;
 
 /// How deep parentheses, subqueries, CASE and the like may nest. The SQL parser recurses for each
-/// level. This keeps it within a stack of 2 MiB when it is compiled with any optimisation, as this
-/// workspace's development profile does; without, it can need 6 MiB.
+/// level. This keeps it within a stack of 2 MiB as this workspace's profiles compile it; compiled
+/// without any optimisation it can need 6 MiB.
 const NESTING_LIMIT: usize = 48;
 
 /// How many parentheses and unfinished joins may be open at once. The SQL parser does not count
