@@ -18,7 +18,14 @@ use kiln_platform::atomic::{AtomicU64, Ordering, prefetch};
 use crate::index::Key;
 
 /// The most entries of a leaf.
-pub const FANOUT: usize = 30;
+pub const FANOUT: usize = 32;
+
+/// The entries of a leaf with keys of more than two words.
+const LONG_LEAF: usize = 14;
+/// The separators of an inner node with keys of one or two words.
+const SHORT_INNER: usize = 56;
+/// The separators of an inner node with keys of more than two words.
+const LONG_INNER: usize = 30;
 
 /// The low bit of a child's address says that it is a leaf.
 const LEAF_TAG: u64 = 1;
@@ -99,24 +106,47 @@ impl<K> Clone for Inner<K> {
 }
 impl<K> Copy for Inner<K> {}
 
-/// The position of the first of `count` sorted keys that `before` does not hold for.
-#[inline]
-fn partition(count: usize, mut before: impl FnMut(usize) -> bool) -> usize {
+/// Keys that are compared in one round.
+const BLOCK: usize = 8;
+
+/// The position of the first of `count` sorted keys that `before` does not hold for, in a node
+/// with room for `CAPACITY` keys whose unused places hold the greatest key.
+///
+/// The outcome of each comparison is a coin toss that no branch predictor gets right, so none is
+/// jumped on. Short keys are compared in two rounds of independent comparisons, the last key of
+/// each block and then the keys of one block: a binary search makes fewer, but each has to wait
+/// for the one before.
+#[inline(always)]
+fn partition<const CAPACITY: usize>(
+    short: bool,
+    count: usize,
+    before: impl Fn(usize) -> bool,
+) -> usize {
+    if short {
+        let mut base = 0;
+        for block in 1..CAPACITY / BLOCK {
+            base += usize::from(before(block * BLOCK - 1)) * BLOCK;
+        }
+        let mut position = base;
+        for offset in 0..BLOCK {
+            position += usize::from(before(base + offset));
+        }
+        // The greatest key itself may be asked for, which unused places then equal.
+        return position.min(count);
+    }
     let (mut base, mut length) = (0, count);
-    // The comparison feeds an addition instead of a jump: its outcome is a coin toss that no
-    // branch predictor gets right.
     while length > 1 {
         let half = length / 2;
-        base += usize::from(before(base + half - 1)) * half;
+        let next = base + half;
+        base = std::hint::select_unpredictable(before(next - 1), next, base);
         length -= half;
     }
     base + usize::from(length == 1 && before(base))
 }
 
 impl<K: Key> Leaf<K> {
-    /// Entries of a leaf. A leaf of 30 fills whole cache lines with one- and two-word keys; long
-    /// keys get fewer, because inserting moves half of them.
-    pub(super) const CAPACITY: usize = if K::WORDS <= 2 { FANOUT } else { 14 };
+    /// Entries of a leaf. Long keys get fewer, because inserting moves half of them.
+    pub(super) const CAPACITY: usize = if K::WORDS <= 2 { FANOUT } else { LONG_LEAF };
     const LOW: usize = 2;
     const HIGH: usize = 2 + K::WORDS;
     const KEYS: usize = 2 + 2 * K::WORDS;
@@ -225,10 +255,19 @@ impl<K: Key> Leaf<K> {
         self.word(Self::PAYLOADS + position).load(Ordering::Relaxed)
     }
 
+    #[inline(always)]
+    fn partition(&self, count: usize, before: impl Fn(usize) -> bool) -> usize {
+        if K::WORDS <= 2 {
+            partition::<FANOUT>(true, count, before)
+        } else {
+            partition::<LONG_LEAF>(false, count, before)
+        }
+    }
+
     /// The position of the first key that is at least `key`.
     #[inline]
     pub(super) fn lower_bound(&self, key: &K, count: usize) -> usize {
-        partition(count, |position| {
+        self.partition(count, |position| {
             key.compare_stored(self.key_words(position)) == Order::Less
         })
     }
@@ -236,7 +275,7 @@ impl<K: Key> Leaf<K> {
     /// The position of the first key that is greater than `key`.
     #[inline]
     pub(super) fn upper_bound(&self, key: &K, count: usize) -> usize {
-        partition(count, |position| {
+        self.partition(count, |position| {
             key.compare_stored(self.key_words(position)) != Order::Greater
         })
     }
@@ -264,11 +303,19 @@ impl<K: Key> Leaf<K> {
             .store(self.payload(from), Ordering::Relaxed);
     }
 
+    /// Sets unused places to the greatest key, as `partition` expects them.
+    fn clear_keys(&self, positions: std::ops::Range<usize>) {
+        for position in positions {
+            K::MAX.store(self.key_words(position));
+        }
+    }
+
     /// Makes this an empty leaf for the keys from `low` to below `high`.
     pub(super) fn reset(&self, low: K, high: Option<K>) {
         self.set_low(low);
         self.set_high(high);
         self.set_meta(0, NO_POSITION);
+        self.clear_keys(0..Self::CAPACITY);
     }
 
     /// Inserts at `position`; there is room.
@@ -291,6 +338,7 @@ impl<K: Key> Leaf<K> {
         for to in position..count - 1 {
             self.move_entry(to + 1, self, to);
         }
+        self.clear_keys(count - 1..count);
         self.set_meta(count - 1, NO_POSITION);
     }
 
@@ -303,13 +351,18 @@ impl<K: Key> Leaf<K> {
         }
         right.set_meta(count - at, NO_POSITION);
         self.set_high(Some(separator));
+        self.clear_keys(at..count);
         self.set_meta(at, NO_POSITION);
     }
 }
 
 impl<K: Key> Inner<K> {
     /// Separators of an inner node.
-    pub(super) const CAPACITY: usize = if K::WORDS <= 2 { 62 } else { 30 };
+    pub(super) const CAPACITY: usize = if K::WORDS <= 2 {
+        SHORT_INNER
+    } else {
+        LONG_INNER
+    };
     const KEYS: usize = 2;
     const CHILDREN: usize = Self::KEYS + Self::CAPACITY * K::WORDS;
     /// The size of an inner node.
@@ -386,10 +439,19 @@ impl<K: Key> Inner<K> {
             .store(child.0, Ordering::Relaxed);
     }
 
+    #[inline(always)]
+    fn partition(&self, count: usize, before: impl Fn(usize) -> bool) -> usize {
+        if K::WORDS <= 2 {
+            partition::<SHORT_INNER>(true, count, before)
+        } else {
+            partition::<LONG_INNER>(false, count, before)
+        }
+    }
+
     /// The child whose range holds `key`.
     #[inline]
     pub(super) fn position_of(&self, key: &K, count: usize) -> usize {
-        partition(count, |position| {
+        self.partition(count, |position| {
             key.compare_stored(self.key_words(position)) != Order::Greater
         })
     }
@@ -397,14 +459,22 @@ impl<K: Key> Inner<K> {
     /// The child whose range holds the keys just below `key`.
     #[inline]
     pub(super) fn position_below(&self, key: &K, count: usize) -> usize {
-        partition(count, |position| {
+        self.partition(count, |position| {
             key.compare_stored(self.key_words(position)) == Order::Less
         })
+    }
+
+    /// Sets unused places to the greatest key, as `partition` expects them.
+    fn clear_keys(&self, positions: std::ops::Range<usize>) {
+        for position in positions {
+            K::MAX.store(self.key_words(position));
+        }
     }
 
     /// Makes this a node with one child.
     pub(super) fn reset(&self, child: Child) {
         self.set_child(0, child);
+        self.clear_keys(0..Self::CAPACITY);
         self.set_count(0);
     }
 
@@ -426,12 +496,13 @@ impl<K: Key> Inner<K> {
     pub(super) fn split_into(&self, right: &Inner<K>, at: usize) -> K {
         let count = self.count();
         let separator = self.key(at);
-        right.set_child(0, self.child(at + 1));
+        right.reset(self.child(at + 1));
         for from in at + 1..count {
             right.set_key(from - at - 1, &self.key(from));
             right.set_child(from - at, self.child(from + 1));
         }
         right.set_count(count - at - 1);
+        self.clear_keys(at..count);
         self.set_count(at);
         separator
     }
@@ -442,6 +513,7 @@ impl<K: Key> Inner<K> {
         for to in separator..count - 1 {
             self.set_key(to, &self.key(to + 1));
         }
+        self.clear_keys(count - 1..count);
         for to in child..count {
             self.set_child(to, self.child(to + 1));
         }
