@@ -10,6 +10,7 @@
 //! error of state 22003, never a rounded value. There is no NaN and no infinity.
 
 mod divide;
+mod logarithm;
 mod text;
 mod wide;
 
@@ -62,10 +63,18 @@ fn overflow() -> Error {
 }
 
 /// `dividend / divisor` rounded half away from zero. `divisor` is positive and below 2^127.
+#[inline]
 fn divide_rounded(dividend: i128, divisor: i128) -> i128 {
+    // A division of 64 bits costs a fraction of one of 128.
+    if let (Ok(small), Ok(divisor)) = (i64::try_from(dividend), u64::try_from(divisor)) {
+        let magnitude = small.unsigned_abs();
+        let (quotient, remainder) = (magnitude / divisor, magnitude % divisor);
+        let rounded = i128::from(quotient) + i128::from(remainder >= divisor - remainder);
+        return if small < 0 { -rounded } else { rounded };
+    }
     let quotient = dividend / divisor;
-    let remainder = dividend % divisor;
-    if remainder.unsigned_abs() >= divisor.unsigned_abs() - remainder.unsigned_abs() {
+    let remainder = (dividend % divisor).unsigned_abs();
+    if remainder >= divisor.unsigned_abs() - remainder {
         quotient + dividend.signum()
     } else {
         quotient
@@ -131,12 +140,14 @@ impl Decimal {
     }
 
     /// The value that [`pack`](Decimal::pack) gave as these words; bits 0..8 of `high` are
-    /// ignored. Words from elsewhere give some value or other, and never undefined behaviour.
+    /// ignored. Words that no `pack` gave, such as halves of two values that a reader caught
+    /// during a write, make some value or other on which every operation is defined.
     #[inline]
     pub const fn unpack(low: u64, high: u64) -> Decimal {
+        // Masking the scale keeps it below 64 whatever the words.
         Decimal {
             low,
-            high: high & !0xff,
+            high: high & 0xffff_ffff_ffff_3f00,
         }
     }
 
@@ -152,8 +163,36 @@ impl Decimal {
         (self.high as i64) < 0
     }
 
-    /// Both mantissas at the larger of the two scales, or `None` when one leaves 127 bits.
+    /// Whether both have the same scale.
     #[inline]
+    const fn same_scale(self, other: Decimal) -> bool {
+        (self.high ^ other.high) & 0xff00 == 0
+    }
+
+    /// The order of two values of different scales.
+    fn compare_aligned(self, other: Decimal) -> Ordering {
+        match self.align(other) {
+            Some((left, right, _)) => left.cmp(&right),
+            // The operand of the smaller scale left 127 bits, so it is the larger in magnitude,
+            // and it is not zero.
+            None if self.scale() < other.scale() => {
+                if self.is_negative() {
+                    Ordering::Less
+                } else {
+                    Ordering::Greater
+                }
+            }
+            None => {
+                if other.is_negative() {
+                    Ordering::Greater
+                } else {
+                    Ordering::Less
+                }
+            }
+        }
+    }
+
+    /// Both mantissas at the larger of the two scales, or `None` when one leaves 127 bits.
     fn align(self, other: Decimal) -> Option<(i128, i128, u8)> {
         let (left, right) = (self.mantissa(), other.mantissa());
         let (left_scale, right_scale) = (self.scale(), other.scale());
@@ -176,6 +215,13 @@ impl Decimal {
     /// 22003 when it does not fit.
     #[inline]
     pub fn try_add(self, other: Decimal) -> Result<Decimal> {
+        if self.same_scale(other) {
+            return Decimal::new(self.mantissa() + other.mantissa(), self.scale());
+        }
+        self.add_aligned(other)
+    }
+
+    fn add_aligned(self, other: Decimal) -> Result<Decimal> {
         // An operand beyond 127 bits cannot be brought back by the other one, which has 111.
         let (left, right, scale) = self.align(other).ok_or_else(overflow)?;
         Decimal::new(left.checked_add(right).ok_or_else(overflow)?, scale)
@@ -201,6 +247,10 @@ impl Decimal {
         if left == left as i64 as i128 && right == right as i64 as i128 {
             return Decimal::new(left * right, scale);
         }
+        Decimal::new_product(left, right, scale)
+    }
+
+    fn new_product(left: i128, right: i128, scale: u8) -> Result<Decimal> {
         Decimal::new(left.checked_mul(right).ok_or_else(overflow)?, scale)
     }
 
@@ -438,25 +488,11 @@ impl Neg for Decimal {
 impl Ord for Decimal {
     #[inline]
     fn cmp(&self, other: &Decimal) -> Ordering {
-        match self.align(*other) {
-            Some((left, right, _)) => left.cmp(&right),
-            // The operand of the smaller scale left 127 bits, so it is the larger in magnitude,
-            // and it is not zero.
-            None if self.scale() < other.scale() => {
-                if self.is_negative() {
-                    Ordering::Less
-                } else {
-                    Ordering::Greater
-                }
-            }
-            None => {
-                if other.is_negative() {
-                    Ordering::Greater
-                } else {
-                    Ordering::Less
-                }
-            }
+        if self.same_scale(*other) {
+            // The lower 16 bits of the upper words are equal.
+            return (self.high as i64, self.low).cmp(&(other.high as i64, other.low));
         }
+        self.compare_aligned(*other)
     }
 }
 
@@ -470,10 +506,10 @@ impl PartialOrd for Decimal {
 impl PartialEq for Decimal {
     #[inline]
     fn eq(&self, other: &Decimal) -> bool {
-        if self.scale() == other.scale() {
+        if self.same_scale(*other) {
             return self.low == other.low && self.high == other.high;
         }
-        self.cmp(other).is_eq()
+        self.compare_aligned(*other).is_eq()
     }
 }
 

@@ -316,3 +316,54 @@ fn doubles_and_integers_convert_as_in_postgresql() {
         SqlState::FEATURE_NOT_SUPPORTED
     );
 }
+
+#[test]
+fn exponentials_undo_logarithms() {
+    let mut random = Random::from_seed(9);
+    for _ in 0..2_000 {
+        let value = Decimal::new(i128::from(random.between(1, 1_000_000_000)), 6).unwrap();
+        let back = value.ln().unwrap().exp().unwrap();
+        // 16 significant digits of a logarithm below 7 leave an error of 10^-15, relatively.
+        let error = back.try_sub(value).unwrap().abs();
+        let bound = value.to_f64() * 1e-14;
+        assert!(error.to_f64() <= bound, "exp(ln({value})) = {back}");
+        let square = value.power(Decimal::from(2)).unwrap();
+        assert_eq!(square, value.try_mul(value).unwrap(), "{value} squared");
+    }
+}
+
+#[test]
+fn words_that_no_value_packs_to_never_panic() {
+    let mut random = Random::from_seed(10);
+    for _ in 0..ROUNDS {
+        let torn = |random: &mut Random| {
+            let mask = u64::MAX << random.between(0, 63);
+            Decimal::unpack(random.next_u64() & mask, random.next_u64())
+        };
+        let (left, right) = (torn(&mut random), torn(&mut random));
+        let results = [
+            left.try_add(right),
+            left.try_sub(right),
+            left.try_mul(right),
+            left.try_div(right),
+            left.try_div_trunc(right),
+            left.try_rem(right),
+            left.round(2),
+            left.rescale(12, 2),
+            left.sqrt(),
+            left.ln(),
+            left.exp(),
+            left.power(right),
+            left.ceil(),
+            left.floor(),
+        ];
+        for result in results {
+            // Overflow is likely; what fits is a number like any other.
+            if let Ok(value) = result {
+                assert_eq!(decimal(&value.to_string()), value);
+            }
+        }
+        assert_eq!(left.cmp(&right), right.cmp(&left).reverse());
+        assert!(left.abs().to_f64().is_finite());
+    }
+}

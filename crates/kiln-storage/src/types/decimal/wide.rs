@@ -108,6 +108,19 @@ impl Wide {
         Some((quotient, remainder))
     }
 
+    /// Quotient and remainder by a divisor below 2^127, of whatever size.
+    pub(super) fn divide_wide(self, divisor: u128) -> (Wide, u128) {
+        let (high, rest) = (self.high / divisor, self.high % divisor);
+        // The rest is below the divisor, so that the lower quotient fits.
+        let lower = Wide {
+            high: rest,
+            low: self.low,
+        }
+        .divide(divisor);
+        let (low, remainder) = lower.unwrap_or((0, 0));
+        (Wide { high, low }, remainder)
+    }
+
     /// The integer square root and whether the remainder rounds it up (half away from zero).
     pub(super) fn square_root(self) -> (u128, bool) {
         // Digit by digit in base 2: `root` is the root of the bits taken so far and `rest` what
