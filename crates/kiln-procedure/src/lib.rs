@@ -1,1 +1,32 @@
-//! The procedure IR, its analysis and its executor.
+//! Procedures: the IR that the SQL front end compiles to, its analysis, and the executor that
+//! runs it under any protocol.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`ir`] | steps, instructions, operations |
+//! | [`program`] | a compiled procedure and its builder |
+//! | [`optimise`] | one record handle per key; intents |
+//! | [`verify`] | the IR's rules |
+//! | [`analysis`] | dataflow between operations, footprint, columns read and written |
+//! | [`explain`] | the analysis as text and as a graph |
+//! | [`access`] | what a protocol must offer to the executor |
+//! | [`arguments`] | a call's arguments |
+//! | [`frame`] | the memory of a running procedure |
+//! | [`executor`] | runs a program over an access |
+
+pub mod access;
+pub mod analysis;
+pub mod arguments;
+pub mod executor;
+pub mod explain;
+pub mod frame;
+pub mod ir;
+pub mod optimise;
+pub mod program;
+pub mod verify;
+
+pub use access::{AbortCause, Access, Handle, Stop};
+pub use arguments::Arguments;
+pub use executor::Executor;
+pub use frame::Frame;
+pub use program::{Program, ProgramBuilder};

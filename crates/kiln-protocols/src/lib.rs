@@ -1,1 +1,24 @@
-//! Concurrency-control protocols: accesses and schedulers.
+//! Concurrency-control protocols.
+//!
+//! A protocol is one scheduler ([`schedule`]: when a call may run, and where) and one access
+//! ([`access`]: how one attempt touches records). Protocols do not import each other; what
+//! several are built from is in [`shared`].
+//!
+//! | name | scheduler | access |
+//! |---|---|---|
+//! | `serial` | [`schedule::direct`], one worker | [`access::serial`] |
+//! | `silo` | [`schedule::direct`] | [`access::silo`] |
+//! | `2pl-no-wait` | [`schedule::direct`] | [`access::two_phase_locking`] |
+//!
+//! To add one: a folder under `access` or `schedule`, a name in [`Protocol`], an arm in
+//! [`Worker::new`], and a page in `docs/protocols/`.
+
+pub mod access;
+pub mod phases;
+pub mod schedule;
+pub mod shared;
+mod statistics;
+mod worker;
+
+pub use statistics::Statistics;
+pub use worker::{Outcome, Protocol, Worker};

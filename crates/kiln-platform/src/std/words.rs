@@ -36,3 +36,21 @@ pub fn write(target: &[AtomicU64], source: &[u64]) {
         to.store(*from, Ordering::Relaxed);
     }
 }
+
+/// Appends the bytes of `source`, each word's lowest byte first, to `target`.
+#[inline(always)]
+pub fn append_bytes(source: &[AtomicU64], target: &mut Vec<u8>) {
+    let length = target.len();
+    let added = source.len() * 8;
+    target.reserve(added);
+    // SAFETY: `reserve` made room for `added` bytes after `length`; each iteration writes eight of
+    // them, so all are initialised when the length is set. Unaligned writes need no alignment.
+    unsafe {
+        let mut end = target.as_mut_ptr().add(length).cast::<u64>();
+        for word in source {
+            end.write_unaligned(word.load(Ordering::Relaxed).to_le());
+            end = end.add(1);
+        }
+        target.set_len(length + added);
+    }
+}

@@ -1,0 +1,201 @@
+//! What a protocol offers to the executor: how one attempt of a transaction touches records.
+//!
+//! The executor finds records in the indexes by itself and tells the access about every record
+//! it meets ([`Access::visit`]) and about every gap that it relied on ([`Access::guard`]). The
+//! access decides what that means: nothing (`serial`), an entry in a read set (optimistic
+//! protocols), a lock (pessimistic ones).
+//!
+//! One attempt: `begin`, any of the middle methods, then `commit` or `roll_back`. After a method
+//! returned [`Stop::Abort`] the executor calls `roll_back`; it does so too when the procedure
+//! raised, after [`Access::confirm`] said that what it had read was consistent.
+
+use kiln_storage::error::Error;
+use kiln_storage::index::NodeVersion;
+use kiln_storage::record::RecordRef;
+use kiln_storage::schema::ColumnId;
+use kiln_storage::slot::Memory;
+use kiln_storage::table::Table;
+
+use crate::ir::{Intent, Reg};
+
+/// Why an attempt failed and must be repeated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum AbortCause {
+    /// A record that was read has changed since.
+    ReadValidation,
+    /// A record was inserted into a range that was read.
+    Phantom,
+    /// A record to be read was locked by a writer.
+    ReadLock,
+    /// A record to be written was locked by another transaction.
+    WriteLock,
+    /// Another transaction inserts, deletes or moves a record with the same key.
+    KeyInTransit,
+}
+
+impl AbortCause {
+    /// All causes, in the order of their numbers.
+    pub const ALL: [AbortCause; 5] = [
+        AbortCause::ReadValidation,
+        AbortCause::Phantom,
+        AbortCause::ReadLock,
+        AbortCause::WriteLock,
+        AbortCause::KeyInTransit,
+    ];
+
+    /// A short name for tables and JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            AbortCause::ReadValidation => "read_validation",
+            AbortCause::Phantom => "phantom",
+            AbortCause::ReadLock => "read_lock",
+            AbortCause::WriteLock => "write_lock",
+            AbortCause::KeyInTransit => "key_in_transit",
+        }
+    }
+}
+
+/// Why an attempt stopped before its end.
+#[derive(Debug)]
+pub enum Stop {
+    /// It must be repeated.
+    Abort(AbortCause),
+    /// The procedure raised an error; repeating it would raise it again.
+    Raise(Error),
+}
+
+impl From<AbortCause> for Stop {
+    #[inline(always)]
+    fn from(cause: AbortCause) -> Stop {
+        Stop::Abort(cause)
+    }
+}
+
+impl From<Error> for Stop {
+    #[inline(always)]
+    fn from(error: Error) -> Stop {
+        Stop::Raise(error)
+    }
+}
+
+/// A record as an attempt knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Handle {
+    /// The record.
+    pub record: RecordRef,
+    /// The access's own note about it, such as its position in the read set.
+    pub note: u32,
+}
+
+/// What an access found when it met a record.
+#[derive(Clone, Copy, Debug)]
+pub enum Visit {
+    /// There is a row.
+    Present(Handle),
+    /// There is none, and the access guards that.
+    Absent,
+    /// The record is leaving the indexes: look the key up again.
+    Dead,
+}
+
+/// What an insert did.
+#[derive(Clone, Copy, Debug)]
+pub enum Inserted {
+    /// The new record.
+    New(Handle),
+    /// Nothing: a row with the same key stands in the way.
+    Exists {
+        /// The unique index that has the key; its position in the table.
+        index: usize,
+        /// The row.
+        handle: Handle,
+    },
+}
+
+/// How one attempt of a transaction touches records; see the module's documentation.
+pub trait Access {
+    /// Starts an attempt.
+    fn begin(&mut self);
+
+    /// Meets a record found in an index, before anything else is done with it.
+    ///
+    /// # Errors
+    /// An [`AbortCause`] when a conflict is met.
+    fn visit(
+        &mut self,
+        table: &Table,
+        record: RecordRef,
+        intent: Intent,
+    ) -> Result<Visit, AbortCause>;
+
+    /// Relies on the node having no more entries in the searched range than it had.
+    ///
+    /// # Errors
+    /// An [`AbortCause`] when that is known to be false already.
+    fn guard(&mut self, node: NodeVersion) -> Result<(), AbortCause>;
+
+    /// Reads columns into registers, this attempt's own writes included. All columns of one call
+    /// belong to one version.
+    ///
+    /// # Errors
+    /// An [`AbortCause`] when a conflict is met.
+    fn read(
+        &mut self,
+        table: &Table,
+        handle: &mut Handle,
+        columns: &[(ColumnId, Reg)],
+        memory: &mut Memory,
+    ) -> Result<(), AbortCause>;
+
+    /// Writes columns.
+    ///
+    /// # Errors
+    /// An [`AbortCause`] when a conflict is met, 23505 when a unique index refuses.
+    fn update(
+        &mut self,
+        table: &Table,
+        handle: &mut Handle,
+        columns: &[(ColumnId, Reg)],
+        memory: &mut Memory,
+    ) -> Result<(), Stop>;
+
+    /// Inserts a row with `values` for all columns.
+    ///
+    /// # Errors
+    /// An [`AbortCause`] when a conflict is met; 54000 when a key is too long; 53200 when memory
+    /// is short.
+    fn insert(
+        &mut self,
+        table: &Table,
+        values: &[Reg],
+        memory: &mut Memory,
+    ) -> Result<Inserted, Stop>;
+
+    /// Deletes a record.
+    ///
+    /// # Errors
+    /// An [`AbortCause`] when a conflict is met.
+    fn delete(
+        &mut self,
+        table: &Table,
+        handle: &mut Handle,
+        memory: &mut Memory,
+    ) -> Result<(), Stop>;
+
+    /// Makes everything visible at once, or nothing.
+    ///
+    /// # Errors
+    /// An [`AbortCause`]; `roll_back` follows.
+    fn commit(&mut self) -> Result<(), AbortCause>;
+
+    /// Whether what was read so far is consistent and final: asked before a raised error is
+    /// reported, so that no error comes from a state that never was.
+    ///
+    /// # Errors
+    /// An [`AbortCause`] when it is not; `roll_back` follows either way.
+    fn confirm(&mut self) -> Result<(), AbortCause>;
+
+    /// Undoes everything.
+    fn roll_back(&mut self);
+}

@@ -1,0 +1,335 @@
+//! A call's arguments, in the form that the executor copies into its frame.
+
+use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::slot::{Heap, Slot};
+use kiln_storage::types::{DataType, Decimal, Value};
+
+use crate::frame::{push_value, to_value};
+use crate::program::Program;
+
+/// What kind of value was pushed; decides which parameters take it as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Null,
+    Boolean,
+    Integer,
+    Decimal,
+    Double,
+    Text,
+    Bytea,
+    Date,
+    Timestamp,
+    Uuid,
+    Interval,
+    IntegerArray,
+    /// An array of anything else: converted element by element.
+    Array,
+}
+
+/// The arguments of one call, reusable: [`Arguments::clear`] keeps the memory.
+///
+/// Integers of all widths are pushed as `i64`; whether they fit the parameter is checked when the
+/// call is bound to a procedure.
+#[derive(Default, Debug)]
+pub struct Arguments {
+    slots: Vec<Slot>,
+    kinds: Vec<Kind>,
+    heap: Heap,
+    /// The arrays of [`Kind::Array`] with their positions, as they were pushed.
+    arrays: Vec<(usize, Value)>,
+}
+
+impl Arguments {
+    /// No arguments.
+    pub fn new() -> Arguments {
+        Arguments::default()
+    }
+
+    /// The arguments `values`.
+    pub fn from_values(values: &[Value]) -> Arguments {
+        let mut arguments = Arguments::new();
+        values.iter().for_each(|value| arguments.push(value));
+        arguments
+    }
+
+    /// Forgets all arguments.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.slots.clear();
+        self.kinds.clear();
+        self.heap.clear();
+        self.arrays.clear();
+    }
+
+    /// The number of arguments.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    #[inline]
+    fn push_slot(&mut self, slot: Slot, kind: Kind) {
+        self.slots.push(slot);
+        self.kinds.push(kind);
+    }
+
+    /// Appends NULL.
+    pub fn push_null(&mut self) {
+        self.push_slot(Slot::NULL, Kind::Null);
+    }
+
+    /// Appends a BOOLEAN.
+    pub fn push_bool(&mut self, value: bool) {
+        self.push_slot(Slot::from_bool(value), Kind::Boolean);
+    }
+
+    /// Appends an integer of any width.
+    #[inline]
+    pub fn push_i64(&mut self, value: i64) {
+        self.push_slot(Slot::from_i64(value), Kind::Integer);
+    }
+
+    /// Appends a DOUBLE PRECISION.
+    pub fn push_f64(&mut self, value: f64) {
+        self.push_slot(Slot::from_f64(value), Kind::Double);
+    }
+
+    /// Appends a NUMERIC.
+    #[inline]
+    pub fn push_decimal(&mut self, value: Decimal) {
+        self.push_slot(Slot::from_decimal(value), Kind::Decimal);
+    }
+
+    /// Appends a text.
+    #[inline]
+    pub fn push_text(&mut self, value: &str) {
+        let slot = self.heap.push_str(value);
+        self.push_slot(slot, Kind::Text);
+    }
+
+    /// Appends a TIMESTAMP or TIMESTAMPTZ in microseconds since 2000-01-01.
+    pub fn push_timestamp(&mut self, microseconds: i64) {
+        self.push_slot(Slot::from_i64(microseconds), Kind::Timestamp);
+    }
+
+    /// Appends an array of integers of any width.
+    #[inline]
+    pub fn push_i64_array(&mut self, values: &[i64]) {
+        let slot = self.heap.push_integers(values);
+        self.push_slot(slot, Kind::IntegerArray);
+    }
+
+    /// Appends any value.
+    pub fn push(&mut self, value: &Value) {
+        let slot = push_value(&mut self.heap, value);
+        let kind = match value {
+            Value::Null => Kind::Null,
+            Value::Boolean(_) => Kind::Boolean,
+            Value::SmallInt(_) | Value::Integer(_) | Value::BigInt(_) => Kind::Integer,
+            Value::Numeric(_) => Kind::Decimal,
+            Value::Double(_) => Kind::Double,
+            Value::Text(_) => Kind::Text,
+            Value::Bytea(_) => Kind::Bytea,
+            Value::Date(_) => Kind::Date,
+            Value::Timestamp(_) | Value::TimestampTz(_) => Kind::Timestamp,
+            Value::Uuid(_) => Kind::Uuid,
+            Value::Interval(_) => Kind::Interval,
+            Value::Array(values) => match values.iter().all(|value| {
+                matches!(
+                    value,
+                    Value::Null | Value::SmallInt(_) | Value::Integer(_) | Value::BigInt(_)
+                )
+            }) {
+                true => Kind::IntegerArray,
+                false => Kind::Array,
+            },
+        };
+        if kind == Kind::Array {
+            self.arrays.push((self.slots.len(), value.clone()));
+        }
+        self.push_slot(slot, kind);
+    }
+
+    pub(crate) fn slots(&self) -> &[Slot] {
+        &self.slots
+    }
+
+    pub(crate) fn heap(&self) -> &Heap {
+        &self.heap
+    }
+
+    /// Checks the arguments against `program`'s parameters, and converts those that need it
+    /// (an integer for a NUMERIC parameter, a text for a DATE, …).
+    ///
+    /// # Errors
+    /// 42883 for a wrong number of arguments, 42804 for a type that does not convert, 22003 and
+    /// its like for values that do not fit.
+    #[inline]
+    pub fn bind(&mut self, program: &Program) -> Result<()> {
+        if self.slots.len() != program.parameters.len() {
+            return Err(self.wrong_count(program));
+        }
+        for position in 0..self.slots.len() {
+            let data_type = &program.parameters[position].data_type;
+            let slot = self.slots[position];
+            let fits = match (self.kinds[position], data_type) {
+                (Kind::Null, _) => true,
+                (Kind::Integer, DataType::BigInt) => true,
+                (Kind::Integer, DataType::Integer) => i32::try_from(slot.as_i64()).is_ok(),
+                (Kind::Integer, DataType::SmallInt) => i16::try_from(slot.as_i64()).is_ok(),
+                (Kind::IntegerArray, DataType::Array(element)) => {
+                    self.array_fits(slot, element)
+                }
+                (kind, data_type) => {
+                    matches!(
+                        (kind, data_type),
+                        (Kind::Boolean, DataType::Boolean)
+                            | (Kind::Decimal, DataType::Numeric { .. })
+                            | (Kind::Double, DataType::Double)
+                            | (Kind::Text, DataType::Text | DataType::VarChar(_))
+                            | (Kind::Bytea, DataType::Bytea)
+                            | (Kind::Date, DataType::Date)
+                            | (Kind::Timestamp, DataType::Timestamp | DataType::TimestampTz)
+                            | (Kind::Uuid, DataType::Uuid)
+                            | (Kind::Interval, DataType::Interval)
+                    )
+                }
+            };
+            if !fits {
+                self.convert(program, position)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn array_fits(&self, slot: Slot, element: &DataType) -> bool {
+        let values = self.heap.array(slot).iter().filter(|slot| !slot.is_null());
+        let mut values = values.map(|slot| slot.as_i64());
+        match element {
+            DataType::BigInt => true,
+            DataType::Integer => values.all(|value| i32::try_from(value).is_ok()),
+            DataType::SmallInt => values.all(|value| i16::try_from(value).is_ok()),
+            _ => false,
+        }
+    }
+
+    #[cold]
+    fn wrong_count(&self, program: &Program) -> Error {
+        let parameters: Vec<String> = program
+            .parameters
+            .iter()
+            .map(|parameter| format!("{} {}", parameter.name, parameter.data_type))
+            .collect();
+        Error::new(
+            SqlState::UNDEFINED_FUNCTION,
+            format!(
+                "procedure {} takes {} arguments, but {} were given",
+                program.name,
+                program.parameters.len(),
+                self.slots.len()
+            ),
+        )
+        .with_hint(format!("Its parameters are ({}).", parameters.join(", ").replace("  ", " ")))
+    }
+
+    /// The value at `position` with the type it was pushed with.
+    fn value(&self, position: usize) -> Value {
+        let data_type = match self.kinds[position] {
+            Kind::Null => return Value::Null,
+            Kind::Boolean => DataType::Boolean,
+            Kind::Integer => DataType::BigInt,
+            Kind::Decimal => DataType::NUMERIC,
+            Kind::Double => DataType::Double,
+            Kind::Text => DataType::Text,
+            Kind::Bytea => DataType::Bytea,
+            Kind::Date => DataType::Date,
+            Kind::Timestamp => DataType::Timestamp,
+            Kind::Uuid => DataType::Uuid,
+            Kind::Interval => DataType::Interval,
+            Kind::IntegerArray => DataType::array(DataType::BigInt),
+            Kind::Array => {
+                let array = self.arrays.iter().find(|(pushed_at, _)| *pushed_at == position);
+                return array.map_or(Value::Null, |(_, value)| value.clone());
+            }
+        };
+        to_value(&self.heap, self.slots[position], &data_type)
+    }
+
+    #[cold]
+    fn convert(&mut self, program: &Program, position: usize) -> Result<()> {
+        let parameter = &program.parameters[position];
+        let value = self.value(position);
+        let converted = convert(value, &parameter.data_type).map_err(|error| {
+            let (number, name) = (position + 1, &parameter.name);
+            error.with_detail(format!("This is argument {number} ({name}) of {}.", program.name))
+        })?;
+        self.slots[position] = push_value(&mut self.heap, &converted);
+        Ok(())
+    }
+}
+
+/// Converts a value to a type as PostgreSQL does for arguments: without loss, and texts by
+/// reading them.
+fn convert(value: Value, data_type: &DataType) -> Result<Value> {
+    let integer = match value {
+        Value::SmallInt(value) => Some(value as i64),
+        Value::Integer(value) => Some(value as i64),
+        Value::BigInt(value) => Some(value),
+        _ => None,
+    };
+    let out_of_range = || {
+        Error::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, format!("{data_type} out of range"))
+    };
+    Ok(match (data_type, &value) {
+        (_, Value::Null) => Value::Null,
+        (DataType::SmallInt, _) if integer.is_some() => {
+            let value = integer.and_then(|value| i16::try_from(value).ok());
+            Value::SmallInt(value.ok_or_else(out_of_range)?)
+        }
+        (DataType::Integer, _) if integer.is_some() => {
+            let value = integer.and_then(|value| i32::try_from(value).ok());
+            Value::Integer(value.ok_or_else(out_of_range)?)
+        }
+        (DataType::BigInt, _) if let Some(value) = integer => Value::BigInt(value),
+        (DataType::Numeric { .. }, _) if let Some(value) = integer => {
+            Value::Numeric(Decimal::from_i64(value))
+        }
+        (DataType::Double, _) if let Some(value) = integer => Value::Double(value as f64),
+        (DataType::Double, Value::Numeric(value)) => Value::Double(value.to_f64()),
+        (DataType::Numeric { .. }, Value::Double(value)) => {
+            Value::Numeric(Decimal::from_f64(*value)?)
+        }
+        (DataType::Timestamp, Value::Timestamp(at) | Value::TimestampTz(at)) => {
+            Value::Timestamp(*at)
+        }
+        (DataType::TimestampTz, Value::Timestamp(at) | Value::TimestampTz(at)) => {
+            Value::TimestampTz(*at)
+        }
+        (DataType::Timestamp, Value::Date(days)) => {
+            Value::Timestamp(*days as i64 * 86_400_000_000)
+        }
+        (DataType::TimestampTz, Value::Date(days)) => {
+            Value::TimestampTz(*days as i64 * 86_400_000_000)
+        }
+        // CHAR values are held without trailing blanks.
+        (DataType::Char(_), Value::Text(text)) => Value::Text(text.trim_end_matches(' ').to_owned()),
+        (DataType::Text | DataType::VarChar(_), Value::Text(_)) => value,
+        (_, Value::Text(text)) => kiln_storage::types::parse_value(data_type, text)?,
+        (DataType::Array(element), Value::Array(values)) => {
+            let values = values.iter().map(|value| convert(value.clone(), element));
+            Value::Array(values.collect::<Result<_>>()?)
+        }
+        _ if value.data_type().as_ref() == Some(data_type) => value,
+        _ => {
+            return Err(Error::new(
+                SqlState::DATATYPE_MISMATCH,
+                format!("a value of type {} does not convert to {data_type}", value.type_name()),
+            ));
+        }
+    })
+}

@@ -1,0 +1,289 @@
+//! The memory of a running procedure, reused from call to call.
+
+use kiln_platform::time;
+use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::slot::{Heap, Memory, Slot};
+use kiln_storage::types::{DataType, Value};
+
+use crate::access::Handle;
+use crate::arguments::Arguments;
+use crate::ir::Class;
+use crate::program::Program;
+
+/// Rows kept within a run.
+#[derive(Default, Debug)]
+pub struct Buffer {
+    /// The rows, one after the other.
+    pub rows: Vec<Slot>,
+    /// The rows' hashes and positions, sorted or not, for distinct pushes.
+    pub distinct: DistinctRows,
+}
+
+/// Positions of rows by hash: open addressing, at most half full.
+#[derive(Default, Debug)]
+pub struct DistinctRows {
+    table: Vec<u32>,
+    used: usize,
+}
+
+impl DistinctRows {
+    /// Forgets all rows and keeps the memory.
+    pub fn clear(&mut self) {
+        if self.used > 0 {
+            self.table.fill(0);
+            self.used = 0;
+        }
+    }
+
+    /// The row for which `equals` holds among those with `hash`, or `None` after noting that the
+    /// row at `position` has it. `rehash` gives a noted row's hash.
+    pub fn find_or_note(
+        &mut self,
+        hash: u64,
+        position: usize,
+        mut equals: impl FnMut(usize) -> bool,
+        rehash: impl Fn(usize) -> u64,
+    ) -> Option<usize> {
+        if (self.used + 1) * 2 > self.table.len() {
+            let mut larger = vec![0; (self.table.len() * 2).max(64)];
+            for &row in self.table.iter().filter(|&&row| row != 0) {
+                let mut at = rehash(row as usize - 1) as usize & (larger.len() - 1);
+                while larger[at] != 0 {
+                    at = (at + 1) & (larger.len() - 1);
+                }
+                larger[at] = row;
+            }
+            self.table = larger;
+        }
+        let mask = self.table.len() - 1;
+        let mut at = hash as usize & mask;
+        while self.table[at] != 0 {
+            let row = self.table[at] as usize - 1;
+            if equals(row) {
+                return Some(row);
+            }
+            at = (at + 1) & mask;
+        }
+        self.table[at] = position as u32 + 1;
+        self.used += 1;
+        None
+    }
+}
+
+/// A message that a procedure raised below the level of an error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// PostgreSQL's name of the level.
+    pub level: &'static str,
+    /// The text.
+    pub message: String,
+}
+
+/// The memory of a running procedure. A worker has one and runs every call in it, so that calls
+/// allocate nothing once it has grown.
+#[derive(Default)]
+pub struct Frame {
+    /// Registers and heap.
+    pub memory: Memory,
+    /// Record handles, by record register.
+    pub(crate) records: Vec<Option<Handle>>,
+    /// Row buffers.
+    pub(crate) buffers: Vec<Buffer>,
+    /// The rows emitted, one after the other.
+    pub(crate) result: Vec<Slot>,
+    /// The number of rows emitted.
+    pub(crate) result_rows: usize,
+    /// Notices raised in this attempt.
+    pub notices: Vec<Notice>,
+    /// When the call must end, in nanoseconds of [`time::now_ns`].
+    pub deadline_ns: Option<u64>,
+    /// Loop turns left until the heap's size and the deadline are looked at again.
+    pub(crate) turns_until_check: u32,
+}
+
+/// Loop turns between two looks at the limits.
+pub(crate) const TURNS_PER_CHECK: u32 = 256;
+
+impl Frame {
+    /// An empty frame.
+    pub fn new() -> Frame {
+        Frame::default()
+    }
+
+    /// Prepares for an attempt of `program`: constants and arguments are in their registers.
+    #[inline]
+    pub(crate) fn prepare(&mut self, program: &Program, arguments: &Arguments) {
+        let Memory { slots, heap } = &mut self.memory;
+        heap.clear();
+        // Registers are written before they are read, so what an earlier call left is harmless.
+        if slots.len() < program.registers.len() {
+            slots.resize(program.registers.len(), Slot::NULL);
+        }
+        if self.records.len() < program.records {
+            self.records.resize(program.records, None);
+        }
+        if self.buffers.len() < program.buffers.len() {
+            self.buffers.resize_with(program.buffers.len(), Buffer::default);
+        }
+        heap.append_image(arguments.heap());
+        slots[..arguments.len()].copy_from_slice(arguments.slots());
+        for constant in &program.constants {
+            slots[constant.register.0 as usize] = push_value(heap, &constant.value);
+        }
+        self.result.clear();
+        self.result_rows = 0;
+        self.notices.clear();
+        self.turns_until_check = TURNS_PER_CHECK;
+    }
+
+    /// Looks at the limits: called every so many loop turns.
+    #[cold]
+    pub(crate) fn check_limits(&mut self) -> Result<()> {
+        self.turns_until_check = TURNS_PER_CHECK;
+        if self.memory.heap.used_bytes() > Heap::LIMIT_BYTES {
+            return Err(Error::new(
+                SqlState::OUT_OF_MEMORY,
+                format!("one statement holds more than {} MiB", Heap::LIMIT_BYTES >> 20),
+            )
+            .with_hint("Select fewer rows, or shorter values."));
+        }
+        if self.deadline_ns.is_some_and(|deadline| time::now_ns() >= deadline) {
+            return Err(Error::new(SqlState::QUERY_CANCELED, "the call's deadline passed"));
+        }
+        Ok(())
+    }
+
+    /// The rows that the last run emitted: their number, and their slots one after the other.
+    pub fn rows(&self) -> (usize, &[Slot]) {
+        (self.result_rows, &self.result)
+    }
+
+    /// The heap that the emitted slots point into.
+    pub fn heap(&self) -> &Heap {
+        &self.memory.heap
+    }
+
+    /// The emitted rows as values of the program's result columns.
+    pub fn result_values(&self, program: &Program) -> Vec<Vec<Value>> {
+        let columns = &program.result.columns;
+        if columns.is_empty() {
+            return vec![Vec::new(); self.result_rows];
+        }
+        let rows = self.result.chunks_exact(columns.len());
+        rows.map(|row| {
+            let values = row.iter().zip(columns);
+            values.map(|(slot, (_, data_type))| to_value(&self.memory.heap, *slot, data_type)).collect()
+        })
+        .collect()
+    }
+}
+
+/// Puts a value into a slot, with its bytes and elements in `heap`.
+pub fn push_value(heap: &mut Heap, value: &Value) -> Slot {
+    match value {
+        Value::Null => Slot::NULL,
+        Value::Boolean(value) => Slot::from_bool(*value),
+        Value::SmallInt(value) => Slot::from_i64(*value as i64),
+        Value::Integer(value) => Slot::from_i64(*value as i64),
+        Value::BigInt(value) => Slot::from_i64(*value),
+        Value::Numeric(value) => Slot::from_decimal(*value),
+        Value::Double(value) => Slot::from_f64(*value),
+        Value::Text(value) => heap.push_str(value),
+        Value::Bytea(value) => heap.push_bytes(value),
+        Value::Date(days) => Slot::from_i64(*days as i64),
+        Value::Timestamp(microseconds) | Value::TimestampTz(microseconds) => {
+            Slot::from_i64(*microseconds)
+        }
+        Value::Uuid(bytes) => heap.push_bytes(bytes),
+        Value::Interval(interval) => heap.push_interval(*interval),
+        Value::Array(values) => {
+            let slots: Vec<Slot> = values.iter().map(|value| push_value(heap, value)).collect();
+            heap.push_array(&slots)
+        }
+    }
+}
+
+/// The value in a slot of `data_type`.
+pub fn to_value(heap: &Heap, slot: Slot, data_type: &DataType) -> Value {
+    if slot.is_null() {
+        return Value::Null;
+    }
+    match data_type {
+        DataType::SmallInt => Value::SmallInt(slot.as_i64() as i16),
+        DataType::Integer => Value::Integer(slot.as_i64() as i32),
+        DataType::BigInt => Value::BigInt(slot.as_i64()),
+        DataType::Numeric { .. } => Value::Numeric(slot.as_decimal()),
+        DataType::Double => Value::Double(slot.as_f64()),
+        DataType::Boolean => Value::Boolean(slot.as_bool()),
+        DataType::Char(_) | DataType::VarChar(_) | DataType::Text => {
+            Value::Text(heap.str(slot).to_owned())
+        }
+        DataType::Bytea => Value::Bytea(heap.bytes(slot).to_vec()),
+        DataType::Date => Value::Date(slot.as_i64() as i32),
+        DataType::Timestamp => Value::Timestamp(slot.as_i64()),
+        DataType::TimestampTz => Value::TimestampTz(slot.as_i64()),
+        DataType::Uuid => {
+            Value::Uuid(heap.bytes(slot).try_into().expect("a UUID has sixteen bytes"))
+        }
+        DataType::Interval => Value::Interval(heap.interval(slot)),
+        DataType::Array(element) => {
+            let elements = heap.array(slot).iter();
+            Value::Array(elements.map(|slot| to_value(heap, *slot, element)).collect())
+        }
+    }
+}
+
+/// Compares two slots of a class; NULLs are handled by the caller.
+#[inline]
+pub fn compare(heap: &Heap, class: Class, left: Slot, right: Slot) -> std::cmp::Ordering {
+    match class {
+        Class::Integer => left.as_i64().cmp(&right.as_i64()),
+        Class::Decimal => left.as_decimal().cmp(&right.as_decimal()),
+        Class::Double => {
+            let (left, right) = (left.as_f64(), right.as_f64());
+            // PostgreSQL: NaN equals itself and is greater than every number.
+            left.partial_cmp(&right).unwrap_or_else(|| left.is_nan().cmp(&right.is_nan()))
+        }
+        Class::Bytes => heap.bytes(left).cmp(heap.bytes(right)),
+        Class::Interval => heap.interval(left).cmp(&heap.interval(right)),
+    }
+}
+
+/// A hash for which slots that [`compare`] calls equal are equal; NULLs are.
+pub fn hash(heap: &Heap, class: Class, slot: Slot) -> u64 {
+    const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
+    if slot.is_null() {
+        return MULTIPLIER;
+    }
+    let fold = |value: u64| {
+        let mixed = value.wrapping_mul(MULTIPLIER);
+        mixed ^ (mixed >> 32)
+    };
+    match class {
+        Class::Integer => fold(slot.as_i64() as u64),
+        Class::Decimal => {
+            let normal = slot.as_decimal().normalize();
+            fold(normal.mantissa() as u64 ^ (normal.scale() as u64) << 56)
+        }
+        Class::Double => {
+            let value = slot.as_f64() + 0.0;
+            fold(if value.is_nan() { u64::MAX } else { value.to_bits() })
+        }
+        Class::Bytes => {
+            let bytes = heap.bytes(slot);
+            let mut state = fold(bytes.len() as u64);
+            for chunk in bytes.chunks(8) {
+                let mut word = [0; 8];
+                word[..chunk.len()].copy_from_slice(chunk);
+                state = fold(state ^ u64::from_le_bytes(word));
+            }
+            state
+        }
+        // Intervals of one length may be written in several ways; their hash must not tell.
+        Class::Interval => {
+            let interval = heap.interval(slot);
+            let days = interval.months as i128 * 30 + interval.days as i128;
+            fold((days * 86_400_000_000 + interval.microseconds as i128) as u64)
+        }
+    }
+}

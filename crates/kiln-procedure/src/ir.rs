@@ -1,0 +1,380 @@
+//! The procedure IR: operations on records over a register frame.
+//!
+//! A program is a tree of [`Step`]s. Control flow is structured (blocks, conditionals, loops), so
+//! which step governs which is read off the tree. Scalar work is [`Instruction`]s on typed
+//! registers; everything that touches a table is an *operation* with a number ([`OpId`]), by
+//! which the analysis, the protocols and the statistics speak of it.
+//!
+//! Three kinds of names:
+//!
+//! - [`Reg`]: a register, one [`Slot`](kiln_storage::slot::Slot) of a fixed type. The first
+//!   registers hold the parameters, then the constants; both are written before the first step.
+//! - [`RecordReg`]: holds the handle of a record that an operation found. A key that was looked
+//!   up once is not looked up again: later operations on the same key use the same handle.
+//! - [`BufferId`]: a list of rows kept within one run (sorting, grouping, materialising).
+//!
+//! Rules for whoever builds programs (checked by [`Program::verify`](crate::Program::verify)):
+//! a register is written before it is read on every path; parameters and constants are never
+//! written; an operation's handle is only used where the operation found its record.
+
+use kiln_storage::error::SqlState;
+use kiln_storage::schema::{ColumnId, TableId};
+use kiln_storage::slot::{Heap, Slot};
+use kiln_storage::types::{DataType, Value};
+
+/// A register's number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Reg(pub u16);
+
+/// The number of a register that holds a record's handle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RecordReg(pub u16);
+
+/// The number of a row buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BufferId(pub u16);
+
+/// The number of an operation: its position in [`Program::operations`](crate::Program).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OpId(pub u16);
+
+/// A table's position in [`Program::tables`](crate::Program).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TableRef(pub u16);
+
+/// A sequence of steps.
+pub type Block = Vec<Step>;
+
+/// A builtin: computes one value from its arguments; may append to the heap; may raise. It is
+/// called also when arguments are NULL.
+pub type ScalarFunction = fn(&mut Heap, &[Slot]) -> kiln_storage::error::Result<Slot>;
+
+/// Pure computation on registers. Except where said, a NULL operand makes the result NULL.
+///
+/// Integer results are checked against the width of their type and raise 22003; division by zero
+/// raises 22012.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "the sentence on a variant names its fields")]
+pub enum Instruction {
+    /// `target := source`, of any type.
+    Move { target: Reg, source: Reg },
+    /// `target := NULL`.
+    SetNull { target: Reg },
+    /// Integer `left op right`, checked against `width`.
+    Integer { op: Arithmetic, width: Width, target: Reg, left: Reg, right: Reg },
+    /// NUMERIC `left op right`.
+    Decimal { op: Arithmetic, target: Reg, left: Reg, right: Reg },
+    /// DOUBLE PRECISION `left op right`.
+    Double { op: Arithmetic, target: Reg, left: Reg, right: Reg },
+    /// Compares two registers of one class; the result is BOOLEAN.
+    Compare { op: Comparison, class: Class, target: Reg, left: Reg, right: Reg },
+    /// `target := source IS NULL` (or IS NOT NULL when `negated`); never NULL.
+    IsNull { target: Reg, source: Reg, negated: bool },
+    /// Three-valued NOT.
+    Not { target: Reg, source: Reg },
+    /// Three-valued AND; both sides were computed.
+    And { target: Reg, left: Reg, right: Reg },
+    /// Three-valued OR; both sides were computed.
+    Or { target: Reg, left: Reg, right: Reg },
+    /// An integer as NUMERIC with scale 0.
+    IntegerToDecimal { target: Reg, source: Reg },
+    /// An integer as DOUBLE PRECISION.
+    IntegerToDouble { target: Reg, source: Reg },
+    /// Raises 22003 unless the integer fits `width`.
+    CheckWidth { width: Width, target: Reg, source: Reg },
+    /// A NUMERIC rounded to `scale`, raising 22003 unless it fits `precision`.
+    Rescale { target: Reg, source: Reg, precision: u8, scale: u8 },
+    /// Concatenation of two texts.
+    Concat { target: Reg, left: Reg, right: Reg },
+    /// The element of `array` at `index` (from 1, as in SQL); NULL outside.
+    Element { target: Reg, array: Reg, index: Reg },
+    /// The number of elements as an integer.
+    ArrayLength { target: Reg, array: Reg },
+    /// A builtin function.
+    Call { function: ScalarFunction, name: &'static str, target: Reg, arguments: Box<[Reg]> },
+    /// Raises `error` when `condition` is FALSE — or also when it is NULL, if `null_fails`.
+    Require { condition: Reg, null_fails: bool, error: Box<Failure> },
+    /// Raises `error` when `source` is NULL (NOT NULL columns, STRICT).
+    RequireNotNull { source: Reg, error: Box<Failure> },
+}
+
+/// `+ - * / %`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arithmetic {
+    /// Addition.
+    Add,
+    /// Subtraction.
+    Subtract,
+    /// Multiplication.
+    Multiply,
+    /// Division; truncates towards zero for integers.
+    Divide,
+    /// Remainder with the dividend's sign.
+    Remainder,
+}
+
+/// The width of an integer type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Width {
+    /// SMALLINT.
+    Two,
+    /// INTEGER.
+    Four,
+    /// BIGINT.
+    Eight,
+}
+
+/// `= <> < <= > >=`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comparison {
+    /// Equal.
+    Equal,
+    /// Not equal.
+    NotEqual,
+    /// Less.
+    Less,
+    /// Less or equal.
+    LessOrEqual,
+    /// Greater.
+    Greater,
+    /// Greater or equal.
+    GreaterOrEqual,
+    /// IS DISTINCT FROM: NULLs are equal to each other; never NULL.
+    Distinct,
+    /// IS NOT DISTINCT FROM.
+    NotDistinct,
+}
+
+/// How values of a type compare, and so also sort and group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// Integers, BOOLEAN, DATE, TIMESTAMP: the lower word as a signed integer.
+    Integer,
+    /// NUMERIC.
+    Decimal,
+    /// DOUBLE PRECISION; NaN equals itself and is greatest, as in PostgreSQL.
+    Double,
+    /// Text (C collation), BYTEA, UUID: bytes in memcmp order.
+    Bytes,
+    /// INTERVAL: by length, months as 30 days.
+    Interval,
+}
+
+impl Class {
+    /// The class of a scalar type; `None` for arrays.
+    pub fn of(data_type: &DataType) -> Option<Class> {
+        Some(match data_type {
+            DataType::SmallInt
+            | DataType::Integer
+            | DataType::BigInt
+            | DataType::Boolean
+            | DataType::Date
+            | DataType::Timestamp
+            | DataType::TimestampTz => Class::Integer,
+            DataType::Numeric { .. } => Class::Decimal,
+            DataType::Double => Class::Double,
+            DataType::Char(_)
+            | DataType::VarChar(_)
+            | DataType::Text
+            | DataType::Bytea
+            | DataType::Uuid => Class::Bytes,
+            DataType::Interval => Class::Interval,
+            DataType::Array(_) => return None,
+        })
+    }
+}
+
+/// An error that a step raises. The message may refer to registers.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// SQLSTATE.
+    pub state: SqlState,
+    /// The message; each `%` that [`Failure::arguments`] has a register for is replaced by its
+    /// text, and `%%` by a percent sign. Without arguments the message is literal.
+    pub message: String,
+    /// Text registers for the message's placeholders; a NULL prints as `<NULL>`.
+    pub arguments: Box<[Reg]>,
+    /// DETAIL: literal, or a text register.
+    pub detail: Option<TextSource>,
+    /// HINT: literal, or a text register.
+    pub hint: Option<TextSource>,
+    /// The name of the violated constraint.
+    pub constraint: Option<String>,
+    /// Where in the procedure's source (line, column, from 1).
+    pub position: Option<(u32, u32)>,
+}
+
+/// A text known when compiling, or computed.
+#[derive(Clone, Debug)]
+pub enum TextSource {
+    /// Known.
+    Literal(String),
+    /// In a text register.
+    Register(Reg),
+}
+
+/// One step of a program.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "the sentence on a variant names its fields")]
+pub enum Step {
+    /// Computes.
+    Scalar(Instruction),
+
+    // Control.
+    /// Runs `then` when `condition` is TRUE, else `otherwise`.
+    If { condition: Reg, then: Block, otherwise: Block },
+    /// Repeats `body` until an [`Step::Exit`]; with `before`, first runs `before` and leaves the
+    /// loop when `condition` is not TRUE.
+    Loop { before: Block, condition: Option<Reg>, body: Block },
+    /// `variable` counts from `first` to `last` (both included) by `step` (a positive BIGINT
+    /// register), downwards when `reverse`. The bounds are read once. NULL bounds raise 22004,
+    /// a step below 1 raises 22023.
+    ForRange { variable: Reg, first: Reg, last: Reg, step: Reg, reverse: bool, body: Block },
+    /// `variable` takes each element of `array`; a NULL array raises 22004.
+    ForEach { variable: Reg, array: Reg, body: Block },
+    /// Leaves the innermost loop for `depth` 0, the one around it for 1, and so on. Every step
+    /// with a `body` counts as a loop, scans and buffer loops too.
+    Exit { depth: u16 },
+    /// Goes on with the next turn of that loop.
+    Continue { depth: u16 },
+    /// Ends the procedure successfully.
+    Return,
+    /// Ends the procedure with an error; its effects are undone.
+    Raise { error: Box<Failure> },
+    /// Reports a NOTICE or a lower level to the client; `level` is PostgreSQL's name.
+    Notice { level: &'static str, error: Box<Failure> },
+
+    // Operations.
+    /// Finds the record whose `index` columns equal `key` (a unique index, all its columns).
+    /// Sets `found`, and `record` when there is one. A NULL in the key finds nothing.
+    Lookup { op: OpId, table: TableRef, index: u16, key: Box<[Reg]>, record: RecordReg, found: Reg, intent: Intent },
+    /// Runs `body` for each record in a range of an ordered index, in its order.
+    Scan { op: OpId, table: TableRef, index: u16, range: Box<Range>, reverse: bool, record: RecordReg, intent: Intent, body: Block },
+    /// Reads columns of a record, this transaction's own changes included.
+    Read { op: OpId, table: TableRef, record: RecordReg, columns: Box<[(ColumnId, Reg)]> },
+    /// Writes columns of a record. The registers hold values that fit their columns (length,
+    /// precision, NOT NULL were checked by steps before). Raises 23505 when a unique index
+    /// refuses.
+    Update { op: OpId, table: TableRef, record: RecordReg, columns: Box<[(ColumnId, Reg)]> },
+    /// Inserts a record with `values` for all columns in table order. When a unique index has its key
+    /// already: without `conflict` raises 23505; else see [`Conflict`]. Sets `record` to the new
+    /// record.
+    Insert { op: OpId, table: TableRef, values: Box<[Reg]>, record: RecordReg, conflict: Option<Conflict> },
+    /// Deletes a record.
+    Delete { op: OpId, table: TableRef, record: RecordReg },
+
+    // Rows kept within a run.
+    /// Keeps a record's handle in a register (only for buffers), to be used after a scan.
+    SaveRecord { target: Reg, record: RecordReg },
+    /// The opposite.
+    RestoreRecord { record: RecordReg, source: Reg },
+    /// Empties a buffer.
+    BufferClear { buffer: BufferId },
+    /// Appends a row; all rows of a buffer have the same width.
+    BufferPush { buffer: BufferId, row: Box<[Reg]> },
+    /// Appends a row unless an equal one is there (NULLs are equal); sets `added`. `classes` has
+    /// one entry a column.
+    BufferPushDistinct { buffer: BufferId, row: Box<[Reg]>, classes: Box<[Class]>, added: Reg },
+    /// Sorts the rows, stably.
+    BufferSort { buffer: BufferId, by: Box<[SortKey]> },
+    /// Sets `target` to the number of rows (BIGINT).
+    BufferCount { buffer: BufferId, target: Reg },
+    /// Runs `body` for each row with its columns in `row`.
+    ForBuffer { buffer: BufferId, row: Box<[Reg]>, body: Block },
+    /// Appends a row to the procedure's result.
+    Emit { row: Box<[Reg]> },
+}
+
+/// Whether the records that an operation finds will be written by this transaction: pessimistic
+/// protocols take the stronger lock at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Intent {
+    /// Only read, as far as is known.
+    Read,
+    /// Written later through the same handle.
+    Write,
+}
+
+/// A range of an ordered index: the leading columns equal `prefix`, and the next column lies
+/// between `lower` and `upper`. A NULL in any of them makes the range empty.
+#[derive(Clone, Debug, Default)]
+pub struct Range {
+    /// Registers for the leading key columns.
+    pub prefix: Box<[Reg]>,
+    /// The lower bound on the next key column.
+    pub lower: Option<Bound>,
+    /// The upper bound on the next key column.
+    pub upper: Option<Bound>,
+}
+
+/// One end of a range.
+#[derive(Clone, Copy, Debug)]
+pub struct Bound {
+    /// Where the bound's value is.
+    pub value: Reg,
+    /// Whether the value itself is in the range.
+    pub inclusive: bool,
+}
+
+/// What an insert does when a unique index has its key already.
+#[derive(Clone, Copy, Debug)]
+pub struct Conflict {
+    /// Only conflicts on this index are caught, others raise; `None` catches all.
+    pub index: Option<u16>,
+    /// Set to TRUE when the record was inserted, to FALSE when an existing one stood in the way;
+    /// then the insert's `record` is that one.
+    pub inserted: Reg,
+}
+
+/// One key of a sort.
+#[derive(Clone, Copy, Debug)]
+pub struct SortKey {
+    /// The column of the buffer.
+    pub column: u16,
+    /// How it compares.
+    pub class: Class,
+    /// Greatest first.
+    pub descending: bool,
+    /// NULLs before everything else.
+    pub nulls_first: bool,
+}
+
+/// What is known of an operation apart from its steps; see
+/// [`Program::operations`](crate::Program).
+#[derive(Clone, Debug)]
+pub struct Operation {
+    /// What it does.
+    pub kind: OperationKind,
+    /// On which table.
+    pub table: TableId,
+    /// The source position of its statement (line, column, from 1).
+    pub position: Option<(u32, u32)>,
+}
+
+/// The kinds of operations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OperationKind {
+    /// A look-up of one key.
+    Lookup,
+    /// A range or full scan.
+    Scan,
+    /// Reading columns.
+    Read,
+    /// Writing columns.
+    Update,
+    /// Inserting a record.
+    Insert,
+    /// Deleting a record.
+    Delete,
+}
+
+/// A constant and the register that holds it.
+#[derive(Clone, Debug)]
+pub struct Constant {
+    /// The register; written once, before the first step.
+    pub register: Reg,
+    /// The value.
+    pub value: Value,
+}

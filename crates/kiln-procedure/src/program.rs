@@ -1,0 +1,330 @@
+//! A compiled procedure and the builder that makes one.
+
+use kiln_platform::sync::Arc;
+use kiln_storage::schema::{ColumnId, TableId};
+use kiln_storage::table::Table;
+use kiln_storage::types::{DataType, Value};
+
+use crate::analysis::Analysis;
+use crate::ir::*;
+
+/// A parameter of a procedure.
+#[derive(Clone, Debug)]
+pub struct Parameter {
+    /// Its name; empty when it has none.
+    pub name: String,
+    /// Its type; arguments are converted to it.
+    pub data_type: DataType,
+    /// Its register; the parameters have the first registers, in order.
+    pub register: Reg,
+}
+
+/// What comes back from a procedure: the rows of its [`Step::Emit`]s.
+#[derive(Clone, Debug, Default)]
+pub struct ResultShape {
+    /// Names and types of the columns; empty when nothing comes back.
+    pub columns: Vec<(String, DataType)>,
+}
+
+/// A compiled procedure: immutable, shared by all workers.
+#[derive(Debug)]
+pub struct Program {
+    /// Its name.
+    pub name: String,
+    /// Its parameters.
+    pub parameters: Vec<Parameter>,
+    /// What it returns.
+    pub result: ResultShape,
+    /// The type of each register.
+    pub registers: Vec<DataType>,
+    /// The number of record registers.
+    pub records: usize,
+    /// The width of each row buffer.
+    pub buffers: Vec<usize>,
+    /// The constants.
+    pub constants: Vec<Constant>,
+    /// The tables that its operations name by [`TableRef`].
+    pub tables: Vec<Arc<Table>>,
+    /// The operations, by [`OpId`].
+    pub operations: Vec<Operation>,
+    /// The steps.
+    pub body: Block,
+    /// What the first analysis found.
+    pub analysis: Analysis,
+}
+
+/// Builds a [`Program`] step by step.
+///
+/// Steps go to the innermost open block; [`ProgramBuilder::open`] and [`ProgramBuilder::close`]
+/// bracket the blocks of conditionals and loops:
+///
+/// ```ignore
+/// builder.open();
+/// … // steps of the body
+/// let body = builder.close();
+/// builder.push(Step::Loop { before: vec![], condition: None, body });
+/// ```
+pub struct ProgramBuilder {
+    name: String,
+    parameters: Vec<Parameter>,
+    result: ResultShape,
+    registers: Vec<DataType>,
+    records: usize,
+    buffers: Vec<usize>,
+    constants: Vec<Constant>,
+    tables: Vec<Arc<Table>>,
+    operations: Vec<Operation>,
+    blocks: Vec<Block>,
+}
+
+impl ProgramBuilder {
+    /// Starts a procedure called `name` with these parameters (name, type); the registers 0, 1, …
+    /// are theirs.
+    pub fn new(name: &str, parameters: impl IntoIterator<Item = (String, DataType)>) -> Self {
+        let mut builder = ProgramBuilder {
+            name: name.to_owned(),
+            parameters: Vec::new(),
+            result: ResultShape::default(),
+            registers: Vec::new(),
+            records: 0,
+            buffers: Vec::new(),
+            constants: Vec::new(),
+            tables: Vec::new(),
+            operations: Vec::new(),
+            blocks: vec![Vec::new()],
+        };
+        for (name, data_type) in parameters {
+            let register = builder.register(data_type.clone());
+            builder.parameters.push(Parameter { name, data_type, register });
+        }
+        builder
+    }
+
+    /// The register of the parameter at `position`.
+    pub fn parameter(&self, position: usize) -> Reg {
+        self.parameters[position].register
+    }
+
+    /// A new register.
+    ///
+    /// # Panics
+    /// Past 65,535 registers; front ends refuse such procedures by
+    /// [`ProgramBuilder::is_too_large`].
+    pub fn register(&mut self, data_type: DataType) -> Reg {
+        let number = u16::try_from(self.registers.len()).expect("at most 65,535 registers");
+        self.registers.push(data_type);
+        Reg(number)
+    }
+
+    /// Whether the procedure nears the limits of the IR and must be refused.
+    pub fn is_too_large(&self) -> bool {
+        self.registers.len() > 60_000 || self.operations.len() > 60_000 || self.records > 60_000
+    }
+
+    /// A register's type.
+    pub fn type_of(&self, register: Reg) -> &DataType {
+        &self.registers[register.0 as usize]
+    }
+
+    /// A new record register.
+    pub fn record(&mut self) -> RecordReg {
+        self.records += 1;
+        RecordReg((self.records - 1) as u16)
+    }
+
+    /// A new row buffer with rows of `width` columns.
+    pub fn buffer(&mut self, width: usize) -> BufferId {
+        self.buffers.push(width);
+        BufferId((self.buffers.len() - 1) as u16)
+    }
+
+    /// The register that holds `value`, which is of `data_type`; equal constants share one.
+    pub fn constant(&mut self, data_type: DataType, value: Value) -> Reg {
+        let known = self.constants.iter().find(|constant| {
+            constant.value == value && self.registers[constant.register.0 as usize] == data_type
+        });
+        if let Some(constant) = known {
+            return constant.register;
+        }
+        let register = self.register(data_type);
+        self.constants.push(Constant { register, value });
+        register
+    }
+
+    /// The value of `register` if it is a constant.
+    pub fn constant_value(&self, register: Reg) -> Option<&Value> {
+        let constant = self.constants.iter().find(|constant| constant.register == register)?;
+        Some(&constant.value)
+    }
+
+    /// The reference to `table`, adding it to the program's tables.
+    pub fn table(&mut self, table: &Arc<Table>) -> TableRef {
+        let id = table.id();
+        let known = self.tables.iter().position(|known| known.id() == id);
+        let position = known.unwrap_or_else(|| {
+            self.tables.push(table.clone());
+            self.tables.len() - 1
+        });
+        TableRef(position as u16)
+    }
+
+    /// The table behind a reference.
+    pub fn table_of(&self, table: TableRef) -> &Arc<Table> {
+        &self.tables[table.0 as usize]
+    }
+
+    fn operation(&mut self, kind: OperationKind, table: TableRef, position: Position) -> OpId {
+        let table: TableId = self.table_of(table).id();
+        self.operations.push(Operation { kind, table, position });
+        OpId((self.operations.len() - 1) as u16)
+    }
+
+    /// Appends a step to the innermost open block.
+    pub fn push(&mut self, step: Step) {
+        self.blocks.last_mut().expect("a block is open").push(step);
+    }
+
+    /// Appends a computation.
+    pub fn scalar(&mut self, instruction: Instruction) {
+        self.push(Step::Scalar(instruction));
+    }
+
+    /// Opens a block.
+    pub fn open(&mut self) {
+        self.blocks.push(Vec::new());
+    }
+
+    /// Closes the innermost block and returns its steps.
+    ///
+    /// # Panics
+    /// When only the program's own block is open.
+    pub fn close(&mut self) -> Block {
+        assert!(self.blocks.len() > 1, "close without open");
+        self.blocks.pop().expect("just checked")
+    }
+
+    /// Appends a look-up; returns the handle's register and the register that says whether it was
+    /// found.
+    pub fn lookup(
+        &mut self,
+        table: TableRef,
+        index: u16,
+        key: &[Reg],
+        position: Position,
+    ) -> (RecordReg, Reg) {
+        let op = self.operation(OperationKind::Lookup, table, position);
+        let (record, found) = (self.record(), self.register(DataType::Boolean));
+        let (key, intent) = (key.into(), Intent::Read);
+        self.push(Step::Lookup { op, table, index, key, record, found, intent });
+        (record, found)
+    }
+
+    /// Wraps `body` (closed with [`ProgramBuilder::close`]) into a scan whose handle is `record`.
+    pub fn scan(
+        &mut self,
+        table: TableRef,
+        index: u16,
+        range: Range,
+        reverse: bool,
+        record: RecordReg,
+        body: Block,
+        position: Position,
+    ) {
+        let op = self.operation(OperationKind::Scan, table, position);
+        let (range, intent) = (Box::new(range), Intent::Read);
+        self.push(Step::Scan { op, table, index, range, reverse, record, intent, body });
+    }
+
+    /// Appends a read of `columns` into new registers, returned in the same order.
+    pub fn read(
+        &mut self,
+        table: TableRef,
+        record: RecordReg,
+        columns: &[ColumnId],
+        position: Position,
+    ) -> Vec<Reg> {
+        let op = self.operation(OperationKind::Read, table, position);
+        let registers: Vec<Reg> = columns
+            .iter()
+            .map(|column| {
+                let schema = self.table_of(table).schema();
+                let data_type = schema.columns[column.index()].data_type.clone();
+                self.register(data_type)
+            })
+            .collect();
+        let columns = columns.iter().copied().zip(registers.iter().copied()).collect();
+        self.push(Step::Read { op, table, record, columns });
+        registers
+    }
+
+    /// Appends an update.
+    pub fn update(
+        &mut self,
+        table: TableRef,
+        record: RecordReg,
+        columns: &[(ColumnId, Reg)],
+        position: Position,
+    ) {
+        let op = self.operation(OperationKind::Update, table, position);
+        self.push(Step::Update { op, table, record, columns: columns.into() });
+    }
+
+    /// Appends an insert of `values` (all columns, in table order); returns the new record.
+    pub fn insert(
+        &mut self,
+        table: TableRef,
+        values: &[Reg],
+        conflict: Option<Conflict>,
+        position: Position,
+    ) -> RecordReg {
+        let op = self.operation(OperationKind::Insert, table, position);
+        let record = self.record();
+        self.push(Step::Insert { op, table, values: values.into(), record, conflict });
+        record
+    }
+
+    /// Appends a delete.
+    pub fn delete(&mut self, table: TableRef, record: RecordReg, position: Position) {
+        let op = self.operation(OperationKind::Delete, table, position);
+        self.push(Step::Delete { op, table, record });
+    }
+
+    /// Says what comes back.
+    pub fn returns(&mut self, columns: Vec<(String, DataType)>) {
+        self.result = ResultShape { columns };
+    }
+
+    /// Ends the program: merges repeated look-ups of one key, sets each operation's intent, and
+    /// analyses the result.
+    ///
+    /// # Panics
+    /// When a block is still open or the program breaks a rule of the IR: that is a defect of the
+    /// front end.
+    pub fn finish(mut self) -> Program {
+        assert_eq!(self.blocks.len(), 1, "every opened block is closed");
+        let body = self.blocks.pop().expect("just checked");
+        let mut program = Program {
+            name: self.name,
+            parameters: self.parameters,
+            result: self.result,
+            registers: self.registers,
+            records: self.records,
+            buffers: self.buffers,
+            constants: self.constants,
+            tables: self.tables,
+            operations: self.operations,
+            body,
+            analysis: Analysis::default(),
+        };
+        crate::optimise::merge_lookups(&mut program);
+        crate::optimise::set_intents(&mut program);
+        crate::verify::verify(&program).unwrap_or_else(|fault| {
+            panic!("the program of {} breaks the IR's rules: {fault}\n{program:#?}", program.name)
+        });
+        program.analysis = Analysis::of(&program);
+        program
+    }
+}
+
+/// A source position: line and column, from 1.
+pub type Position = Option<(u32, u32)>;

@@ -1,0 +1,166 @@
+//! Serial: one worker, no concurrency control.
+//!
+//! The floor that every overhead is measured against: records are read and written in place, and
+//! an undo log takes back what a rejected transaction did. Nothing is locked, validated or
+//! waited for; correct only because the scheduler runs one transaction at a time in the whole
+//! database. Versions are still advanced, so that the history tells what was read, and so that
+//! another protocol can take over between epochs.
+
+use kiln_platform::atomic::Ordering;
+use kiln_procedure::access::{Inserted, Visit};
+use kiln_procedure::executor::unique_violation;
+use kiln_procedure::ir::{Intent, Reg};
+use kiln_procedure::{AbortCause, Access, Handle, Stop};
+use kiln_storage::epoch::Participant;
+use kiln_storage::index::NodeVersion;
+use kiln_storage::record::{RecordRef, Tid};
+use kiln_storage::schema::ColumnId;
+use kiln_storage::slot::{Memory, Slot};
+use kiln_storage::table::Table;
+
+use crate::phases::{Phase, Phased, Phases};
+use crate::shared::in_place::InPlace;
+
+/// The access of the one worker; see the module's documentation.
+pub struct Serial {
+    in_place: InPlace,
+    phases: Phases,
+}
+
+impl Serial {
+    /// An access for the worker that `participant` stands for.
+    pub fn new(participant: Participant) -> Serial {
+        Serial { in_place: InPlace::new(participant), phases: Phases::default() }
+    }
+}
+
+impl Access for Serial {
+    #[inline]
+    fn begin(&mut self) {
+        self.in_place.participant.enter();
+    }
+
+    #[inline(always)]
+    fn visit(&mut self, _: &Table, record: RecordRef, _: Intent) -> Result<Visit, AbortCause> {
+        let tid = Tid(record.tid().load(Ordering::Relaxed));
+        Ok(match tid.is_absent() {
+            true => Visit::Absent,
+            false => Visit::Present(Handle { record, note: 0 }),
+        })
+    }
+
+    #[inline(always)]
+    fn guard(&mut self, _: NodeVersion) -> Result<(), AbortCause> {
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn read(
+        &mut self,
+        table: &Table,
+        handle: &mut Handle,
+        columns: &[(ColumnId, Reg)],
+        memory: &mut Memory,
+    ) -> Result<(), AbortCause> {
+        self.in_place.read(table, handle.record, columns, memory);
+        Ok(())
+    }
+
+    #[inline]
+    fn update(
+        &mut self,
+        table: &Table,
+        handle: &mut Handle,
+        columns: &[(ColumnId, Reg)],
+        memory: &mut Memory,
+    ) -> Result<(), Stop> {
+        let record = handle.record;
+        let refused = self.in_place.update(table, record, columns, memory, |_| Ok(()))?;
+        match refused {
+            None => Ok(()),
+            Some((index, _)) => Err(refused_update(table, index, record, columns, memory)),
+        }
+    }
+
+    #[inline]
+    fn insert(
+        &mut self,
+        table: &Table,
+        values: &[Reg],
+        memory: &mut Memory,
+    ) -> Result<Inserted, Stop> {
+        let record = match self.in_place.insert(table, values, memory, 0, |_| Ok(()))? {
+            Ok(record) => record,
+            Err((index, other)) => {
+                let tid = Tid(other.tid().load(Ordering::Relaxed));
+                if !tid.is_absent() {
+                    let handle = Handle { record: other, note: 0 };
+                    return Ok(Inserted::Exists { index, handle });
+                }
+                // Nobody else deletes, so this transaction did.
+                let refused =
+                    self.in_place.revive(table, other, values, memory, |_| Ok(()))?;
+                if let Some((index, other)) = refused {
+                    let handle = Handle { record: other, note: 0 };
+                    return Ok(Inserted::Exists { index, handle });
+                }
+                other
+            }
+        };
+        Ok(Inserted::New(Handle { record, note: 0 }))
+    }
+
+    #[inline]
+    fn delete(
+        &mut self,
+        table: &Table,
+        handle: &mut Handle,
+        _: &mut Memory,
+    ) -> Result<(), Stop> {
+        self.in_place.delete(table, handle.record);
+        Ok(())
+    }
+
+    #[inline]
+    fn commit(&mut self) -> Result<(), AbortCause> {
+        self.phases.enter(Phase::Install);
+        self.in_place.commit(Tid(0));
+        self.in_place.finish();
+        Ok(())
+    }
+
+    fn confirm(&mut self) -> Result<(), AbortCause> {
+        Ok(())
+    }
+
+    fn roll_back(&mut self) {
+        self.in_place.roll_back();
+        self.in_place.finish();
+    }
+}
+
+/// 23505 for an update of `record` that a unique index refuses.
+#[cold]
+pub(crate) fn refused_update(
+    table: &Table,
+    index: usize,
+    record: RecordRef,
+    columns: &[(ColumnId, Reg)],
+    memory: &mut Memory,
+) -> Stop {
+    let mut values = vec![Slot::NULL; table.schema().columns.len()];
+    for &column in &table.indexes()[index].definition().columns {
+        let update = columns.iter().find(|(updated, _)| *updated == column);
+        values[column.index()] = match update {
+            Some((_, register)) => memory.slots[register.0 as usize],
+            None => table.column_value(column, table.row(record), &mut memory.heap),
+        };
+    }
+    unique_violation(table, index, memory, |column| values[column]).into()
+}
+
+impl Phased for Serial {
+    fn phases(&mut self) -> &mut Phases {
+        &mut self.phases
+    }
+}

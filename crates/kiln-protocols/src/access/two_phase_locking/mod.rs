@@ -1,0 +1,279 @@
+//! Strict two-phase locking with a lock word beside each record and no waiting.
+//!
+//! Source: the 2PL NO-WAIT of STRIFE §5.3 and of healing §5 (THEDB-2PL), after Yu et al.,
+//! *Staring into the Abyss*, PVLDB 8, 2014: a lock that cannot be had at once aborts the
+//! transaction, so there is no deadlock to detect and no queue to keep.
+//!
+//! # The idea
+//!
+//! A record's `aux` word is its lock ([`lock`]): free, shared by a number of readers, or held by
+//! one writer. An attempt takes the shared lock of each record it meets, the exclusive one where
+//! the analysis of the procedure says that it will write (so that two transactions that read and
+//! then write the same record do not both start by sharing it). It writes in place, with an undo
+//! log. All locks are held to the end; commit gives the written records a new tid and lets go.
+//!
+//! # Phantoms
+//!
+//! Locks on records do not cover gaps. Each leaf or bucket that a scan or a failed look-up relied
+//! on is noted with its version and checked at commit, while all locks are held: if no entry
+//! came in since, the scans are still true at the commit point, and so is everything that is
+//! locked. The paper's 2PL has no range queries; this is our addition.
+//!
+//! # Invariants
+//!
+//! - A record's words and tid change only under its exclusive lock, or before any index has it.
+//! - A new record is locked exclusively by its transaction from before it is in an index.
+//! - Every lock in the list is held, each record once, in the mode noted.
+//! - `aux` is 0 for every record when no transaction runs.
+
+mod lock;
+
+use kiln_platform::atomic::{Ordering, fence};
+use kiln_procedure::access::{Inserted, Visit};
+use kiln_procedure::ir::{Intent, Reg};
+use kiln_procedure::{AbortCause, Access, Handle, Stop};
+use kiln_storage::epoch::Participant;
+use kiln_storage::index::NodeVersion;
+use kiln_storage::record::{RecordRef, Tid};
+use kiln_storage::schema::ColumnId;
+use kiln_storage::slot::Memory;
+use kiln_storage::table::Table;
+
+use crate::access::serial::refused_update;
+use crate::phases::{Phase, Phased, Phases};
+use crate::shared::in_place::InPlace;
+use crate::shared::node_set::NodeSet;
+use crate::shared::record_map::RecordMap;
+
+/// A lock that the attempt holds.
+struct Held {
+    record: RecordRef,
+    exclusive: bool,
+}
+
+/// The access of one worker; see the module's documentation.
+pub struct NoWait {
+    in_place: InPlace,
+    locks: Vec<Held>,
+    /// From a record to its lock.
+    locked: RecordMap,
+    nodes: NodeSet,
+    /// The newest version met.
+    newest: Tid,
+    phases: Phases,
+}
+
+impl NoWait {
+    /// An access for the worker that `participant` stands for.
+    pub fn new(participant: Participant) -> NoWait {
+        NoWait {
+            in_place: InPlace::new(participant),
+            locks: Vec::new(),
+            locked: RecordMap::default(),
+            nodes: NodeSet::default(),
+            newest: Tid(0),
+            phases: Phases::default(),
+        }
+    }
+
+    #[inline(always)]
+    fn hold(&mut self, record: RecordRef, exclusive: bool) -> u32 {
+        let note = self.locks.len() as u32;
+        self.locks.push(Held { record, exclusive });
+        self.locked.insert(record, note);
+        note
+    }
+
+    /// Makes sure that the lock at `note` is exclusive.
+    #[inline(always)]
+    fn make_exclusive(&mut self, note: u32) -> Result<(), AbortCause> {
+        let held = &mut self.locks[note as usize];
+        if !held.exclusive {
+            if !lock::upgrade(held.record) {
+                return Err(AbortCause::WriteLock);
+            }
+            held.exclusive = true;
+        }
+        Ok(())
+    }
+
+    /// Locks a record, or finds that it is locked already.
+    #[inline(always)]
+    fn lock(&mut self, record: RecordRef, intent: Intent) -> Result<Visit, AbortCause> {
+        let note = match self.locked.get(record) {
+            Some(note) => {
+                if intent == Intent::Write {
+                    self.make_exclusive(note)?;
+                }
+                note
+            }
+            None => {
+                match intent {
+                    Intent::Read if !lock::share(record) => return Err(AbortCause::ReadLock),
+                    Intent::Write if !lock::take(record) => return Err(AbortCause::WriteLock),
+                    _ => {}
+                }
+                let tid = Tid(record.tid().load(Ordering::Relaxed));
+                if tid.is_dead() {
+                    lock::release(record, intent == Intent::Write);
+                    return Ok(Visit::Dead);
+                }
+                self.newest = self.newest.max(Tid(tid.version()));
+                self.hold(record, intent == Intent::Write)
+            }
+        };
+        let absent = Tid(record.tid().load(Ordering::Relaxed)).is_absent();
+        Ok(if absent { Visit::Absent } else { Visit::Present(Handle { record, note }) })
+    }
+
+    fn release_all(&mut self) {
+        for held in self.locks.drain(..) {
+            lock::release(held.record, held.exclusive);
+        }
+        self.locked.clear();
+        self.nodes.clear();
+        self.newest = Tid(0);
+    }
+
+    /// Whether a unique index's entry that stands in the way is there to stay: the attempt now
+    /// shares its record, so the row's present key decides.
+    fn is_taken(
+        &mut self,
+        table: &Table,
+        index: usize,
+        other: RecordRef,
+    ) -> Result<Handle, AbortCause> {
+        let _ = (table, index);
+        match self.lock(other, Intent::Read)? {
+            Visit::Present(handle) => Ok(handle),
+            Visit::Absent | Visit::Dead => Err(AbortCause::KeyInTransit),
+        }
+    }
+}
+
+impl Access for NoWait {
+    #[inline]
+    fn begin(&mut self) {
+        self.in_place.participant.enter();
+    }
+
+    #[inline(always)]
+    fn visit(&mut self, _: &Table, record: RecordRef, intent: Intent) -> Result<Visit, AbortCause> {
+        self.lock(record, intent)
+    }
+
+    #[inline]
+    fn guard(&mut self, node: NodeVersion) -> Result<(), AbortCause> {
+        self.nodes.guard(node)
+    }
+
+    #[inline(always)]
+    fn read(
+        &mut self,
+        table: &Table,
+        handle: &mut Handle,
+        columns: &[(ColumnId, Reg)],
+        memory: &mut Memory,
+    ) -> Result<(), AbortCause> {
+        self.in_place.read(table, handle.record, columns, memory);
+        Ok(())
+    }
+
+    #[inline]
+    fn update(
+        &mut self,
+        table: &Table,
+        handle: &mut Handle,
+        columns: &[(ColumnId, Reg)],
+        memory: &mut Memory,
+    ) -> Result<(), Stop> {
+        self.make_exclusive(handle.note)?;
+        let nodes = &mut self.nodes;
+        let refused = self.in_place.update(table, handle.record, columns, memory, |effect| {
+            Ok(nodes.inserted(effect)?)
+        })?;
+        let Some((index, other)) = refused else { return Ok(()) };
+        self.is_taken(table, index, other)?;
+        Err(refused_update(table, index, handle.record, columns, memory))
+    }
+
+    #[inline]
+    fn insert(
+        &mut self,
+        table: &Table,
+        values: &[Reg],
+        memory: &mut Memory,
+    ) -> Result<Inserted, Stop> {
+        let nodes = &mut self.nodes;
+        let inserted = self.in_place.insert(table, values, memory, lock::EXCLUSIVE, |effect| {
+            Ok(nodes.inserted(effect)?)
+        })?;
+        let (index, other) = match inserted {
+            Ok(record) => {
+                let note = self.hold(record, true);
+                return Ok(Inserted::New(Handle { record, note }));
+            }
+            Err(in_the_way) => in_the_way,
+        };
+        let own_deleted = self.locked.get(other).filter(|&note| {
+            let held = &self.locks[note as usize];
+            held.exclusive && Tid(other.tid().load(Ordering::Relaxed)).is_absent()
+        });
+        if let Some(note) = own_deleted {
+            let nodes = &mut self.nodes;
+            let refused = self.in_place.revive(table, other, values, memory, |effect| {
+                Ok(nodes.inserted(effect)?)
+            })?;
+            if let Some((index, other)) = refused {
+                let handle = self.is_taken(table, index, other)?;
+                return Ok(Inserted::Exists { index, handle });
+            }
+            return Ok(Inserted::New(Handle { record: other, note }));
+        }
+        let handle = self.is_taken(table, index, other)?;
+        Ok(Inserted::Exists { index, handle })
+    }
+
+    #[inline]
+    fn delete(
+        &mut self,
+        table: &Table,
+        handle: &mut Handle,
+        _: &mut Memory,
+    ) -> Result<(), Stop> {
+        self.make_exclusive(handle.note)?;
+        self.in_place.delete(table, handle.record);
+        Ok(())
+    }
+
+    #[inline]
+    fn commit(&mut self) -> Result<(), AbortCause> {
+        self.phases.enter(Phase::Validate);
+        self.confirm()?;
+        self.phases.enter(Phase::Install);
+        self.in_place.commit(self.newest);
+        self.release_all();
+        self.in_place.finish();
+        Ok(())
+    }
+
+    #[inline]
+    fn confirm(&mut self) -> Result<(), AbortCause> {
+        // Sequentially consistent: of two attempts that each insert into a gap that the other
+        // relies on, one sees the other's insertion here.
+        fence(Ordering::SeqCst);
+        if self.nodes.is_current() { Ok(()) } else { Err(AbortCause::Phantom) }
+    }
+
+    fn roll_back(&mut self) {
+        self.in_place.roll_back();
+        self.release_all();
+        self.in_place.finish();
+    }
+}
+
+impl Phased for NoWait {
+    fn phases(&mut self) -> &mut Phases {
+        &mut self.phases
+    }
+}

@@ -1,0 +1,167 @@
+//! Direct: a call runs at once, on the worker that has it, and is repeated until it ends.
+//!
+//! The scheduler of all protocols that need to know nothing before they run. A failed attempt
+//! waits for a random time that doubles with each failure (STO §4.1) and starts again with the
+//! same arguments, so that a caller never hears "please retry".
+
+use kiln_platform::random::Random;
+use kiln_platform::spin::Backoff;
+use kiln_platform::time;
+use kiln_procedure::{AbortCause, Access, Arguments, Executor, Frame, Program, Stop};
+
+use crate::phases::{Phase, Phased};
+use crate::{Outcome, Statistics};
+
+/// One worker's scheduler over one access.
+pub struct Direct<A> {
+    access: A,
+    frame: Frame,
+    backoff: Backoff,
+    statistics: Statistics,
+}
+
+impl<A: Access + Phased> Direct<A> {
+    /// Runs calls over `access`; the waits between attempts are drawn from `random`.
+    pub fn new(access: A, random: Random) -> Direct<A> {
+        Direct {
+            access,
+            frame: Frame::new(),
+            backoff: Backoff::new(random),
+            statistics: Statistics::default(),
+        }
+    }
+
+    /// Runs a call to its end; `arguments` are bound to `program`. The rows that it emitted are in
+    /// [`Direct::frame`] until the next call.
+    pub fn call(
+        &mut self,
+        program: &Program,
+        arguments: &Arguments,
+        deadline_ns: Option<u64>,
+    ) -> Outcome {
+        self.backoff.reset();
+        self.frame.deadline_ns = deadline_ns;
+        let expired = || deadline_ns.is_some_and(|deadline| time::now_ns() >= deadline);
+        self.access.phases().start();
+        let outcome = loop {
+            if expired() {
+                self.statistics.expired += 1;
+                break Outcome::Expired;
+            }
+            self.access.begin();
+            match self.attempt(program, arguments) {
+                Ok(()) => {
+                    self.statistics.committed += 1;
+                    break Outcome::Committed;
+                }
+                Err(Stop::Abort(cause)) => self.retreat(cause),
+                Err(Stop::Raise(error)) => {
+                    let confirmed = self.access.confirm();
+                    self.access.phases().enter(Phase::Abort);
+                    self.access.roll_back();
+                    match confirmed {
+                        Err(cause) => self.wait(cause),
+                        Ok(()) if expired() => {
+                            self.statistics.expired += 1;
+                            break Outcome::Expired;
+                        }
+                        Ok(()) => {
+                            self.statistics.rejected += 1;
+                            break Outcome::Rejected(error);
+                        }
+                    }
+                }
+            }
+        };
+        self.access.phases().stop();
+        outcome
+    }
+
+    #[inline(always)]
+    fn attempt(&mut self, program: &Program, arguments: &Arguments) -> Result<(), Stop> {
+        Executor::run(program, &mut self.access, &mut self.frame, arguments)?;
+        self.access.commit()?;
+        Ok(())
+    }
+
+    /// Undoes a failed attempt and waits before the next.
+    #[cold]
+    fn retreat(&mut self, cause: AbortCause) {
+        self.access.phases().enter(Phase::Abort);
+        self.access.roll_back();
+        self.wait(cause);
+    }
+
+    #[cold]
+    fn wait(&mut self, cause: AbortCause) {
+        self.statistics.count_abort(cause);
+        self.access.phases().enter(Phase::Wait);
+        self.backoff.wait();
+        self.access.phases().enter(Phase::Execute);
+    }
+
+    /// Starts a transaction of several statements.
+    pub fn begin(&mut self) {
+        self.frame.deadline_ns = None;
+        self.access.begin();
+    }
+
+    /// Runs one statement of the transaction that [`Direct::begin`] started.
+    ///
+    /// # Errors
+    /// [`Stop::Abort`] when the whole transaction must be repeated, [`Stop::Raise`] when the
+    /// statement raised; the caller rolls back either way.
+    pub fn run(&mut self, program: &Program, arguments: &Arguments) -> Result<(), Stop> {
+        match Executor::run(program, &mut self.access, &mut self.frame, arguments) {
+            // An error seen in a state that never was is an abort, not an error.
+            Err(Stop::Raise(error)) => match self.access.confirm() {
+                Ok(()) => Err(Stop::Raise(error)),
+                Err(cause) => Err(Stop::Abort(cause)),
+            },
+            result => result,
+        }
+    }
+
+    /// Ends the transaction.
+    ///
+    /// # Errors
+    /// Why it must be repeated; it is rolled back already.
+    pub fn commit(&mut self) -> Result<(), AbortCause> {
+        let result = self.access.commit();
+        match result {
+            Ok(()) => self.statistics.committed += 1,
+            Err(cause) => {
+                self.statistics.count_abort(cause);
+                self.access.roll_back();
+            }
+        }
+        result
+    }
+
+    /// Undoes the transaction.
+    pub fn roll_back(&mut self) {
+        self.access.roll_back();
+    }
+
+    /// Waits as between two attempts; for callers that repeat a transaction of several statements.
+    pub fn back_off(&mut self) {
+        self.backoff.wait();
+    }
+
+    /// The memory of the last run, with the rows that it emitted.
+    pub fn frame(&self) -> &Frame {
+        &self.frame
+    }
+
+    /// What this worker has counted.
+    pub fn statistics(&mut self) -> Statistics {
+        self.statistics.phase_cycles = self.access.phases().cycles();
+        self.statistics.clone()
+    }
+
+    /// Starts counting anew.
+    pub fn reset_statistics(&mut self) {
+        self.statistics = Statistics::default();
+        self.access.phases().reset();
+    }
+}

@@ -1,0 +1,3 @@
+//! Schedulers: when a call may run, and on which worker. One folder a scheduler.
+
+pub mod direct;

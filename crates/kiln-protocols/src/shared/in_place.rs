@@ -1,0 +1,324 @@
+//! Writing in place with an undo log: what a protocol needs that holds its records exclusively
+//! while it writes them (or has no rivals at all).
+
+use kiln_platform::atomic::Ordering;
+use kiln_procedure::Stop;
+use kiln_procedure::ir::Reg;
+use kiln_storage::epoch::Participant;
+use kiln_storage::index::InsertEffect;
+use kiln_storage::layout::{is_spilled, resolve};
+use kiln_storage::record::{RecordRef, Tid};
+use kiln_storage::schema::{ColumnId, ColumnSet};
+use kiln_storage::slot::{Heap, Memory};
+use kiln_storage::table::Table;
+
+use super::index_changes::IndexChanges;
+use super::links::{self, Linked};
+use super::scratch::{RowImage, Scratch};
+
+/// What was done to a record.
+#[derive(Clone, Copy)]
+enum Change {
+    /// `columns` were overwritten; `image` holds what they were.
+    Update { columns: ColumnSet, image: RowImage },
+    Insert,
+    Delete,
+    /// A record deleted by the same attempt was inserted again.
+    Revive,
+}
+
+struct Entry {
+    record: RecordRef,
+    table: *const Table,
+    change: Change,
+}
+
+impl Entry {
+    fn table<'a>(&self) -> &'a Table {
+        // SAFETY: the engine keeps a table while a transaction that uses it runs.
+        unsafe { &*self.table }
+    }
+}
+
+/// Freed objects per transaction at most: garbage leaves as fast as it comes, in small portions.
+const COLLECT_MAX: usize = 8;
+
+/// The changes of one attempt, made at once and undone if need be.
+pub struct InPlace {
+    /// The worker's part in the epochs.
+    pub participant: Participant,
+    log: Vec<Entry>,
+    changes: IndexChanges,
+    scratch: Scratch,
+    heap: Heap,
+    last: Tid,
+}
+
+// SAFETY: the table pointers inside are only followed by whoever runs the attempt, while the
+// tables are kept.
+unsafe impl Send for InPlace {}
+
+impl InPlace {
+    /// For the worker that `participant` stands for.
+    pub fn new(participant: Participant) -> InPlace {
+        InPlace {
+            participant,
+            log: Vec::new(),
+            changes: IndexChanges::default(),
+            scratch: Scratch::default(),
+            heap: Heap::new(),
+            last: Tid(0),
+        }
+    }
+
+    /// Reads columns of a record that nobody changes.
+    #[inline(always)]
+    pub fn read(
+        &self,
+        table: &Table,
+        record: RecordRef,
+        columns: &[(ColumnId, Reg)],
+        memory: &mut Memory,
+    ) {
+        let (layout, row) = (table.layout(), table.row(record));
+        for &(column, register) in columns {
+            let mut slot = layout.column(column).load(row, &mut memory.heap);
+            if is_spilled(slot) {
+                // SAFETY: the row is stable, and the epoch entered keeps the blob.
+                slot = unsafe { resolve(slot, &mut memory.heap) };
+            }
+            memory.slots[register.0 as usize] = slot;
+        }
+    }
+
+    /// Writes columns of a record held exclusively. Returns the record in the way, and the index,
+    /// when a unique index has the new key for another one; then nothing was written.
+    ///
+    /// # Errors
+    /// What `noted` returns, and 54000 when a key is too long.
+    #[inline(always)]
+    pub fn update(
+        &mut self,
+        table: &Table,
+        record: RecordRef,
+        columns: &[(ColumnId, Reg)],
+        memory: &mut Memory,
+        noted: impl FnMut(&InsertEffect) -> Result<(), Stop>,
+    ) -> Result<Option<(usize, RecordRef)>, Stop> {
+        let changed: ColumnSet = columns.iter().map(|&(column, _)| column).collect();
+        if table.indexed_columns().intersects(changed) {
+            let refused = self.move_entries(table, record, columns, changed, memory, noted)?;
+            if refused.is_some() {
+                return Ok(refused);
+            }
+        }
+        let (layout, row) = (table.layout(), table.row(record));
+        let image = self.scratch.take(layout.words());
+        // SAFETY: the scratch is cleared only when the attempt has ended.
+        layout.copy(changed, row, unsafe { image.words() });
+        for &(column, register) in columns {
+            let slot = memory.slots[register.0 as usize];
+            layout.column(column).store(row, slot, &memory.heap);
+        }
+        self.log.push(Entry { record, table, change: Change::Update { columns: changed, image } });
+        Ok(None)
+    }
+
+    #[cold]
+    fn move_entries(
+        &mut self,
+        table: &Table,
+        record: RecordRef,
+        columns: &[(ColumnId, Reg)],
+        changed: ColumnSet,
+        memory: &mut Memory,
+        mut noted: impl FnMut(&InsertEffect) -> Result<(), Stop>,
+    ) -> Result<Option<(usize, RecordRef)>, Stop> {
+        for (position, index) in table.indexes().iter().enumerate() {
+            if !index.columns().intersects(changed) {
+                continue;
+            }
+            let row = table.row(record);
+            let old = table.entry_key_of(index, row, &mut memory.heap)?;
+            let mut present = [kiln_storage::slot::Slot::NULL; MAX_FIELDS];
+            for (slot, field) in present.iter_mut().zip(index.key_layout().fields()) {
+                *slot = table.field_value(field, row, &mut memory.heap);
+            }
+            let new = index.entry_key(&memory.heap, |field_position, field| {
+                let update = columns.iter().find(|(column, _)| Some(*column) == field.column);
+                update.map_or(present[field_position], |(_, register)| {
+                    memory.slots[register.0 as usize]
+                })
+            })?;
+            if old == new {
+                continue;
+            }
+            let keys = (old, new);
+            let in_the_way = self
+                .changes
+                .change(table, position, record, keys, &self.participant, &mut noted)?;
+            if let Some(other) = in_the_way {
+                return Ok(Some((position, other)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Inserts a record whose header's `aux` is `aux`.
+    ///
+    /// # Errors
+    /// What `noted` returns, and 54000 when a key is too long.
+    #[inline(always)]
+    pub fn insert(
+        &mut self,
+        table: &Table,
+        values: &[Reg],
+        memory: &Memory,
+        aux: u64,
+        noted: impl FnMut(&InsertEffect) -> Result<(), Stop>,
+    ) -> Result<Result<RecordRef, (usize, RecordRef)>, Stop> {
+        let (record, number) = links::create(table, values, memory, 0, aux, &self.participant)?;
+        let linked =
+            links::link(table, record, values, number, memory, &self.participant, noted);
+        match linked {
+            Ok(Linked::All) => {
+                self.log.push(Entry { record, table, change: Change::Insert });
+                return Ok(Ok(record));
+            }
+            Ok(Linked::Exists(index, other)) => {
+                self.discard(table, record);
+                Ok(Err((index, other)))
+            }
+            Err(stop) => {
+                self.discard(table, record);
+                Err(stop)
+            }
+        }
+    }
+
+    /// Gives back a new record that did not get into the indexes.
+    fn discard(&mut self, table: &Table, record: RecordRef) {
+        record.tid().store(Tid::ABSENT | Tid::DEAD, Ordering::Release);
+        links::retire(table, record, &self.participant);
+    }
+
+    /// Deletes a record held exclusively.
+    #[inline]
+    pub fn delete(&mut self, table: &Table, record: RecordRef) {
+        let tid = record.tid().load(Ordering::Relaxed);
+        record.tid().store(tid | Tid::ABSENT, Ordering::Relaxed);
+        self.log.push(Entry { record, table, change: Change::Delete });
+    }
+
+    /// Inserts over a record that the attempt has deleted before: all its columns are updated.
+    ///
+    /// # Errors
+    /// As [`InPlace::update`].
+    pub fn revive(
+        &mut self,
+        table: &Table,
+        record: RecordRef,
+        values: &[Reg],
+        memory: &mut Memory,
+        noted: impl FnMut(&InsertEffect) -> Result<(), Stop>,
+    ) -> Result<Option<(usize, RecordRef)>, Stop> {
+        let tid = record.tid().load(Ordering::Relaxed);
+        record.tid().store(tid & !Tid::ABSENT, Ordering::Relaxed);
+        self.log.push(Entry { record, table, change: Change::Revive });
+        let columns: Vec<(ColumnId, Reg)> =
+            (0..values.len()).map(|column| (ColumnId(column as u16), values[column])).collect();
+        self.update(table, record, &columns, memory, noted)
+    }
+
+    /// Makes the changes final with a tid above `newest` in the current epoch. The caller still
+    /// holds its records.
+    #[inline]
+    pub fn commit(&mut self, newest: Tid) {
+        if self.log.is_empty() {
+            return;
+        }
+        let epoch = self.participant.epochs().current();
+        let tid = newest.max(self.last).next_in(epoch);
+        self.last = tid;
+        if !self.changes.is_empty() {
+            self.changes.commit(&self.participant);
+        }
+        let mut removals = false;
+        for entry in &self.log {
+            match entry.change {
+                Change::Update { columns, image } => {
+                    if columns.intersects(entry.table().layout().spilling()) {
+                        // SAFETY: the scratch is cleared only when the attempt has ended.
+                        let image = unsafe { image.words() };
+                        for blob in entry.table().layout().blobs(columns, image) {
+                            links::retire_blob(blob, &self.participant);
+                        }
+                    }
+                }
+                Change::Delete => removals = true,
+                Change::Insert | Change::Revive => {}
+            }
+            let absent = entry.record.tid().load(Ordering::Relaxed) & Tid::ABSENT;
+            // Release: whoever reads this tid sees the row that it belongs to.
+            entry.record.tid().store(tid.0 | absent, Ordering::Release);
+        }
+        if removals {
+            self.remove_deleted();
+        }
+    }
+
+    fn remove_deleted(&mut self) {
+        for entry in &self.log {
+            let tid = Tid(entry.record.tid().load(Ordering::Relaxed));
+            // A record deleted twice in one attempt is removed once.
+            if tid.is_absent() && !tid.is_dead() {
+                entry.record.tid().store(tid.0 | Tid::DEAD, Ordering::Release);
+                links::unlink(entry.table(), entry.record, &mut self.heap, &self.participant);
+                links::retire(entry.table(), entry.record, &self.participant);
+            }
+        }
+        self.heap.clear();
+    }
+
+    /// Undoes the changes, the last one first. The caller still holds its records.
+    #[cold]
+    pub fn roll_back(&mut self) {
+        self.changes.roll_back(&self.participant);
+        for entry in self.log.iter().rev() {
+            let (table, record) = (entry.table(), entry.record);
+            let tid = record.tid().load(Ordering::Relaxed);
+            match entry.change {
+                Change::Update { columns, image } => {
+                    let (layout, row) = (table.layout(), table.row(record));
+                    for blob in layout.blobs(columns, row) {
+                        links::retire_blob(blob, &self.participant);
+                    }
+                    // SAFETY: the scratch is cleared only when the attempt has ended.
+                    layout.copy(columns, unsafe { image.words() }, row);
+                }
+                Change::Insert => {
+                    record.tid().store(Tid::ABSENT | Tid::DEAD, Ordering::Release);
+                    links::unlink(table, record, &mut self.heap, &self.participant);
+                    links::retire(table, record, &self.participant);
+                }
+                Change::Delete => record.tid().store(tid & !Tid::ABSENT, Ordering::Release),
+                Change::Revive => record.tid().store(tid | Tid::ABSENT, Ordering::Release),
+            }
+        }
+        self.heap.clear();
+    }
+
+    /// Forgets the attempt and leaves the epoch. The caller has let its records go.
+    #[inline]
+    pub fn finish(&mut self) {
+        self.log.clear();
+        self.scratch.clear();
+        self.participant.leave();
+        if self.participant.waiting() > 0 {
+            self.participant.collect(COLLECT_MAX);
+        }
+    }
+}
+
+/// The most fields of a key.
+const MAX_FIELDS: usize = kiln_storage::schema::COLUMNS_MAX + 1;

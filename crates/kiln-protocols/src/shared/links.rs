@@ -1,0 +1,131 @@
+//! Putting records into the indexes and taking them out.
+
+use std::ptr::NonNull;
+
+use kiln_platform::atomic::Ordering;
+use kiln_procedure::Stop;
+use kiln_procedure::ir::Reg;
+use kiln_storage::epoch::{Participant, Retired};
+use kiln_storage::error::{Error, SqlState};
+use kiln_storage::index::{InsertEffect, Insertion};
+use kiln_storage::key::KeyField;
+use kiln_storage::layout::Blob;
+use kiln_storage::record::RecordRef;
+use kiln_storage::slot::{Heap, Memory, Slot};
+use kiln_storage::table::Table;
+
+/// What linking a new record did.
+pub enum Linked {
+    /// It is in all indexes.
+    All,
+    /// It is in none: the unique index at this position has its key for another record.
+    Exists(usize, RecordRef),
+}
+
+/// A new record of `table` with `values` for all columns, in no index yet. Its header is `tid`
+/// and `aux`.
+///
+/// # Errors
+/// 53200 when there is no memory.
+#[inline]
+pub fn create(
+    table: &Table,
+    values: &[Reg],
+    memory: &Memory,
+    tid: u64,
+    aux: u64,
+    participant: &Participant,
+) -> Result<(RecordRef, i64), Error> {
+    // SAFETY: the participant's slot is this worker's alone.
+    let cell = unsafe { table.slab().alloc(participant.slot()) };
+    let cell = cell.map_err(|_| {
+        Error::new(SqlState::OUT_OF_MEMORY, "the system grants no more memory for records")
+    })?;
+    // SAFETY: the cell is of this table's slab.
+    let record = unsafe { RecordRef::from_cell(cell) };
+    // Nobody else sees the record before an index has it; the index publishes these writes.
+    record.tid().store(tid, Ordering::Relaxed);
+    record.aux().store(aux, Ordering::Relaxed);
+    let row = table.row(record);
+    for (access, value) in table.layout().columns().iter().zip(values) {
+        access.store(row, memory.slots[value.0 as usize], &memory.heap);
+    }
+    let mut number = 0;
+    if let Some(access) = table.layout().row_number() {
+        number = table.next_row_number(participant.slot());
+        access.store(row, Slot::from_i64(number), &memory.heap);
+    }
+    Ok((record, number))
+}
+
+/// Puts a new record into all indexes, and tells `noted` what that did to their nodes.
+///
+/// # Errors
+/// 54000 when a key is too long, or what `noted` returns; then the record is in no index.
+#[inline]
+pub fn link(
+    table: &Table,
+    record: RecordRef,
+    values: &[Reg],
+    row_number: i64,
+    memory: &Memory,
+    participant: &Participant,
+    mut noted: impl FnMut(&InsertEffect) -> Result<(), Stop>,
+) -> Result<Linked, Stop> {
+    let value = |_: usize, field: &KeyField| match field.column {
+        Some(column) => memory.slots[values[column.index()].0 as usize],
+        None => Slot::from_i64(row_number),
+    };
+    for (position, index) in table.indexes().iter().enumerate() {
+        let outcome = match index.insert(&memory.heap, value, record, participant) {
+            Ok(Insertion::Inserted(effect)) => noted(&effect).map(|()| None),
+            // SAFETY: indexes hold addresses of their own table's records.
+            Ok(Insertion::Exists(other)) => Ok(Some(unsafe { RecordRef::from_address(other) })),
+            Err(error) => Err(Stop::Raise(error)),
+        };
+        if let Ok(None) = outcome {
+            continue;
+        }
+        for earlier in &table.indexes()[..=position] {
+            earlier.remove(&memory.heap, value, record, participant);
+        }
+        return outcome.map(|other| Linked::Exists(position, other.expect("just checked")));
+    }
+    Ok(Linked::All)
+}
+
+/// Takes a record out of all indexes. Its tid says dead already, so whoever still meets it looks
+/// again; `heap` is only used for the time of the call.
+pub fn unlink(table: &Table, record: RecordRef, heap: &mut Heap, participant: &Participant) {
+    let row = table.row(record);
+    for index in table.indexes() {
+        let mark = heap.mark();
+        // An entry's key was short enough when it was made, and the row has not changed.
+        if let Ok(key) = table.entry_key_of(index, row, heap) {
+            index.remove_key(&key, record, participant);
+        }
+        heap.release(mark);
+    }
+}
+
+/// Gives a record back that is in no index, after its grace period, with all it points to.
+pub fn retire(table: &Table, record: RecordRef, participant: &Participant) {
+    let layout = table.layout();
+    for blob in layout.blobs(layout.spilling(), table.row(record)) {
+        retire_blob(blob, participant);
+    }
+    // SAFETY: the record is in no index, so only participants active now can reach it; the slab
+    // lives as long as its table, which the engine gives to the epochs when it is dropped.
+    unsafe { participant.retire(table.slab().retired(record.cell())) };
+}
+
+/// Gives a blob back after its grace period; no row points to it any more.
+pub fn retire_blob(blob: NonNull<Blob>, participant: &Participant) {
+    unsafe fn reclaim(_: *const (), pointer: NonNull<u8>, _: usize) {
+        // SAFETY: retired below, and its grace period is over.
+        unsafe { Blob::free(pointer.cast()) }
+    }
+    let retired = Retired { pointer: blob.cast(), reclaim, context: std::ptr::null() };
+    // SAFETY: no row points to the blob any more, and freeing it needs no context.
+    unsafe { participant.retire(retired) };
+}

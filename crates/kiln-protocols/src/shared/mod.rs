@@ -1,0 +1,8 @@
+//! What several accesses are built from. Nothing here knows a protocol.
+
+pub mod in_place;
+pub mod index_changes;
+pub mod links;
+pub mod node_set;
+pub mod record_map;
+pub mod scratch;

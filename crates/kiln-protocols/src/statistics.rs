@@ -1,0 +1,47 @@
+//! What one worker counts.
+
+use kiln_procedure::AbortCause;
+
+use crate::phases::Phase;
+
+/// Counters of one worker, or the sum of several.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Transactions that committed.
+    pub committed: u64,
+    /// Transactions whose procedure raised.
+    pub rejected: u64,
+    /// Transactions whose deadline passed.
+    pub expired: u64,
+    /// Failed attempts, by cause, in the order of [`AbortCause::ALL`].
+    pub aborts: [u64; AbortCause::ALL.len()],
+    /// Cycles of the measured transactions, by phase, in the order of [`Phase::ALL`].
+    pub phase_cycles: [u64; Phase::ALL.len()],
+}
+
+impl Statistics {
+    /// Failed attempts of all causes.
+    pub fn aborts_total(&self) -> u64 {
+        self.aborts.iter().sum()
+    }
+
+    /// Counts a failed attempt.
+    #[inline]
+    pub fn count_abort(&mut self, cause: AbortCause) {
+        let position = AbortCause::ALL.iter().position(|known| *known == cause);
+        self.aborts[position.expect("every cause is listed")] += 1;
+    }
+
+    /// Adds another worker's counters.
+    pub fn add(&mut self, other: &Statistics) {
+        self.committed += other.committed;
+        self.rejected += other.rejected;
+        self.expired += other.expired;
+        for (sum, value) in self.aborts.iter_mut().zip(other.aborts) {
+            *sum += value;
+        }
+        for (sum, value) in self.phase_cycles.iter_mut().zip(other.phase_cycles) {
+            *sum += value;
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! The one place that knows all protocols: their names, and how a worker is made for each.
+
+use kiln_platform::random::Random;
+use kiln_procedure::{AbortCause, Arguments, Frame, Program, Stop};
+use kiln_storage::epoch::Participant;
+use kiln_storage::error::Error;
+
+use crate::Statistics;
+use crate::access::serial::Serial;
+use crate::access::silo::Silo;
+use crate::access::two_phase_locking::NoWait;
+use crate::schedule::direct::Direct;
+
+/// A protocol, by its name on the command line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Protocol {
+    /// One worker, no concurrency control.
+    Serial,
+    /// Optimistic, epoch-based.
+    #[default]
+    Silo,
+    /// Strict two-phase locking that aborts instead of waiting.
+    TwoPhaseLockingNoWait,
+}
+
+impl Protocol {
+    /// All protocols.
+    pub const ALL: [Protocol; 3] =
+        [Protocol::Serial, Protocol::Silo, Protocol::TwoPhaseLockingNoWait];
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Protocol::Serial => "serial",
+            Protocol::Silo => "silo",
+            Protocol::TwoPhaseLockingNoWait => "2pl-no-wait",
+        }
+    }
+
+    /// One line on what it is.
+    pub const fn description(self) -> &'static str {
+        match self {
+            Protocol::Serial => "one worker, no concurrency control: the floor",
+            Protocol::Silo => "optimistic, validated at commit, epoch-based versions",
+            Protocol::TwoPhaseLockingNoWait => {
+                "strict two-phase locking beside the record, aborts instead of waiting"
+            }
+        }
+    }
+
+    /// The protocol called `name`.
+    pub fn parse(name: &str) -> Option<Protocol> {
+        Protocol::ALL.into_iter().find(|protocol| protocol.name() == name)
+    }
+
+    /// Whether only one transaction may run at a time in the whole database.
+    pub const fn is_single_worker(self) -> bool {
+        matches!(self, Protocol::Serial)
+    }
+}
+
+impl std::fmt::Display for Protocol {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// How a call ended. It never ends "please retry".
+#[derive(Debug)]
+pub enum Outcome {
+    /// Its effects are there, all of them.
+    Committed,
+    /// The procedure raised an error; there are no effects.
+    Rejected(Error),
+    /// Its deadline passed; there are no effects.
+    Expired,
+}
+
+/// One worker of any protocol: the enum at the edge, one match a call.
+pub enum Worker {
+    /// [`Protocol::Serial`].
+    Serial(Box<Direct<Serial>>),
+    /// [`Protocol::Silo`].
+    Silo(Box<Direct<Silo>>),
+    /// [`Protocol::TwoPhaseLockingNoWait`].
+    NoWait(Box<Direct<NoWait>>),
+}
+
+/// Does the same with whichever worker is there.
+macro_rules! for_any_worker {
+    ($self:ident, $worker:ident => $body:expr) => {
+        match $self {
+            Worker::Serial($worker) => $body,
+            Worker::Silo($worker) => $body,
+            Worker::NoWait($worker) => $body,
+        }
+    };
+}
+
+impl Worker {
+    /// A worker of `protocol` with its own part in the epochs and its own random waits.
+    pub fn new(protocol: Protocol, participant: Participant, random: Random) -> Worker {
+        match protocol {
+            Protocol::Serial => {
+                Worker::Serial(Box::new(Direct::new(Serial::new(participant), random)))
+            }
+            Protocol::Silo => Worker::Silo(Box::new(Direct::new(Silo::new(participant), random))),
+            Protocol::TwoPhaseLockingNoWait => {
+                Worker::NoWait(Box::new(Direct::new(NoWait::new(participant), random)))
+            }
+        }
+    }
+
+    /// Runs a call to its end; see [`Direct::call`].
+    #[inline]
+    pub fn call(
+        &mut self,
+        program: &Program,
+        arguments: &Arguments,
+        deadline_ns: Option<u64>,
+    ) -> Outcome {
+        for_any_worker!(self, worker => worker.call(program, arguments, deadline_ns))
+    }
+
+    /// Starts a transaction of several statements.
+    pub fn begin(&mut self) {
+        for_any_worker!(self, worker => worker.begin());
+    }
+
+    /// Runs one statement of a transaction; see [`Direct::run`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn run(&mut self, program: &Program, arguments: &Arguments) -> Result<(), Stop> {
+        for_any_worker!(self, worker => worker.run(program, arguments))
+    }
+
+    /// Commits a transaction of several statements.
+    ///
+    /// # Errors
+    /// Why it must be repeated; it is rolled back already.
+    pub fn commit(&mut self) -> Result<(), AbortCause> {
+        for_any_worker!(self, worker => worker.commit())
+    }
+
+    /// Rolls a transaction of several statements back.
+    pub fn roll_back(&mut self) {
+        for_any_worker!(self, worker => worker.roll_back());
+    }
+
+    /// Waits as between two attempts.
+    pub fn back_off(&mut self) {
+        for_any_worker!(self, worker => worker.back_off());
+    }
+
+    /// The memory of the last run, with the rows that it emitted.
+    pub fn frame(&self) -> &Frame {
+        for_any_worker!(self, worker => worker.frame())
+    }
+
+    /// What this worker has counted.
+    pub fn statistics(&mut self) -> Statistics {
+        for_any_worker!(self, worker => worker.statistics())
+    }
+
+    /// Starts counting anew.
+    pub fn reset_statistics(&mut self) {
+        for_any_worker!(self, worker => worker.reset_statistics());
+    }
+}

@@ -1,0 +1,550 @@
+//! Keys: the values of an index's columns packed into one integer that sorts as they do.
+//!
+//! Fixed-width columns are packed into 64 or 128 bits when they fit, the first column in the
+//! highest bits: each becomes an unsigned number in the order of its type (the sign bit flipped).
+//! What does not fit, and every key with text, becomes a byte key of at most 256 bytes, compared
+//! as memcmp compares: text ends in a zero byte (which text cannot contain), BYTEA escapes its
+//! zeroes. A nullable column is preceded by a flag, so that NULLs sort last.
+//!
+//! A key that is not unique by its own columns is made so by a *suffix*: the primary key's
+//! columns, or the row number of a table without one.
+
+use crate::index::{ByteKey, Key};
+use crate::schema::ColumnId;
+use crate::slot::{Heap, Slot};
+use crate::types::{DataType, Decimal};
+
+/// Why values do not make a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyFault {
+    /// A value is NULL: it equals no key.
+    Null,
+    /// A value lies below the range of its column's type.
+    Below,
+    /// A value lies above the range of its column's type.
+    Above,
+    /// A number has more digits than its column: it lies between two keys and equals none.
+    Between,
+    /// The key would be longer than 256 bytes.
+    TooLong,
+}
+
+/// The encoding of one column within a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Encoding {
+    /// A signed integer of this many bits.
+    Signed(u32),
+    /// The mantissa, at this scale, as a signed integer of this many bits.
+    Decimal { bits: u32, scale: u8 },
+    /// Numbers with their own scale: sign, exponent, digits. Byte keys only.
+    AnyDecimal,
+    /// A double by its order-preserving bits.
+    Double,
+    /// Text, ended by a zero byte. Byte keys only.
+    Text,
+    /// Bytes with zeroes escaped. Byte keys only.
+    Bytea,
+    /// Sixteen bytes. Byte keys only.
+    Uuid,
+}
+
+/// One column of a key.
+#[derive(Clone, Copy, Debug)]
+pub struct KeyField {
+    /// The column; `None` for the row number.
+    pub column: Option<ColumnId>,
+    encoding: Encoding,
+    nullable: bool,
+}
+
+impl KeyField {
+    fn new(column: ColumnId, data_type: &DataType, nullable: bool) -> KeyField {
+        let encoding = match data_type {
+            DataType::Boolean => Encoding::Signed(8),
+            DataType::SmallInt => Encoding::Signed(16),
+            DataType::Integer | DataType::Date => Encoding::Signed(32),
+            DataType::BigInt | DataType::Timestamp | DataType::TimestampTz => Encoding::Signed(64),
+            DataType::Numeric { precision_scale: Some((precision, scale)) } if *precision <= 9 => {
+                Encoding::Decimal { bits: 32, scale: *scale }
+            }
+            DataType::Numeric { precision_scale: Some((precision, scale)) } if *precision <= 18 => {
+                Encoding::Decimal { bits: 64, scale: *scale }
+            }
+            DataType::Numeric { .. } => Encoding::AnyDecimal,
+            DataType::Double => Encoding::Double,
+            DataType::Bytea => Encoding::Bytea,
+            DataType::Uuid => Encoding::Uuid,
+            DataType::Char(_) | DataType::VarChar(_) | DataType::Text => Encoding::Text,
+            DataType::Interval | DataType::Array(_) => {
+                unreachable!("columns of type {data_type} are refused when a table is created")
+            }
+        };
+        KeyField { column: Some(column), encoding, nullable }
+    }
+
+    /// The bits in a packed key, the NULL flag included; `None` when only a byte key can hold it.
+    fn bits(&self) -> Option<u32> {
+        let value = match self.encoding {
+            Encoding::Signed(bits) | Encoding::Decimal { bits, .. } => bits,
+            Encoding::Double => 64,
+            Encoding::AnyDecimal | Encoding::Text | Encoding::Bytea | Encoding::Uuid => return None,
+        };
+        Some(value + self.nullable as u32)
+    }
+
+    /// The bytes in a byte key at most, if the type bounds them.
+    fn bytes(&self, data_type: Option<&DataType>) -> usize {
+        let value = match (self.encoding, data_type) {
+            (Encoding::Signed(bits) | Encoding::Decimal { bits, .. }, _) => bits as usize / 8,
+            (Encoding::Double, _) => 8,
+            (Encoding::AnyDecimal, _) => 20,
+            (Encoding::Uuid, _) => 16,
+            (_, Some(DataType::Char(length) | DataType::VarChar(Some(length)))) => {
+                *length as usize + 1
+            }
+            _ => 65,
+        };
+        value + self.nullable as usize
+    }
+
+    /// A packed field's value as an unsigned number of its width, without the flag.
+    #[inline(always)]
+    fn number(&self, slot: Slot) -> Result<u64, KeyFault> {
+        let (value, bits) = match self.encoding {
+            Encoding::Signed(bits) => (slot.as_i64(), bits),
+            Encoding::Decimal { bits, scale } => (decimal_mantissa(slot.as_decimal(), scale)?, bits),
+            Encoding::Double => {
+                // Negative zero equals zero, and NaN is above everything.
+                let value = slot.as_f64() + 0.0;
+                let raw = if value.is_nan() { u64::MAX >> 1 } else { value.to_bits() };
+                return Ok(if raw >> 63 != 0 { !raw } else { raw | 1 << 63 });
+            }
+            _ => unreachable!("the encoding is not packed"),
+        };
+        if bits == 64 {
+            return Ok(value as u64 ^ 1 << 63);
+        }
+        let offset = 1_i64 << (bits - 1);
+        match value {
+            value if value < -offset => Err(KeyFault::Below),
+            value if value >= offset => Err(KeyFault::Above),
+            value => Ok((value + offset) as u64),
+        }
+    }
+}
+
+/// The number as an integer at `scale`.
+#[inline(always)]
+fn decimal_mantissa(value: Decimal, scale: u8) -> Result<i64, KeyFault> {
+    let outside = if value.is_negative() { KeyFault::Below } else { KeyFault::Above };
+    let power = |exponent: u8| 10_i128.checked_pow(exponent as u32);
+    let mantissa = if value.scale() <= scale {
+        let factor = power(scale - value.scale()).ok_or(outside)?;
+        value.mantissa().checked_mul(factor).ok_or(outside)?
+    } else {
+        let divisor = power(value.scale() - scale).ok_or(KeyFault::Between)?;
+        if value.mantissa() % divisor != 0 {
+            return Err(KeyFault::Between);
+        }
+        value.mantissa() / divisor
+    };
+    i64::try_from(mantissa).map_err(|_| outside)
+}
+
+/// Which integer an index's keys are packed into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyWidth {
+    /// 64 bits.
+    Word,
+    /// 128 bits.
+    DoubleWord,
+    /// A byte key of 64 bytes.
+    Bytes64,
+    /// A byte key of 256 bytes.
+    Bytes256,
+}
+
+/// How an index packs its keys.
+#[derive(Debug)]
+pub struct KeyLayout {
+    fields: Box<[KeyField]>,
+    /// How many of the fields are the index's own columns; the rest is the suffix.
+    declared: usize,
+    /// The suffix counts only when one of the declared columns is NULL: in unique indexes, where
+    /// NULLs differ from each other.
+    suffix_if_null: bool,
+    width: KeyWidth,
+    bits: u32,
+}
+
+impl KeyLayout {
+    /// The layout of a key of the columns `declared`, followed by those of `suffix` that are not
+    /// among them; `suffix` ends with the row number for tables without a primary key.
+    pub fn new(
+        columns: &[crate::schema::Column],
+        declared: &[ColumnId],
+        suffix: &[ColumnId],
+        row_number: bool,
+        unique: bool,
+    ) -> KeyLayout {
+        let field = |column: &ColumnId| {
+            let definition = &columns[column.index()];
+            KeyField::new(*column, &definition.data_type, !definition.not_null)
+        };
+        let mut fields: Vec<KeyField> = declared.iter().map(field).collect();
+        let suffix_if_null = unique && fields.iter().any(|field| field.nullable);
+        if !unique || suffix_if_null {
+            fields.extend(suffix.iter().filter(|column| !declared.contains(column)).map(field));
+            if row_number {
+                let encoding = Encoding::Signed(64);
+                fields.push(KeyField { column: None, encoding, nullable: false });
+            }
+        }
+        let bits: Option<u32> = fields.iter().map(KeyField::bits).sum();
+        let bytes: usize = fields
+            .iter()
+            .map(|field| {
+                field.bytes(field.column.map(|column| &columns[column.index()].data_type))
+            })
+            .sum();
+        let width = match bits {
+            Some(0..=64) => KeyWidth::Word,
+            Some(65..=128) => KeyWidth::DoubleWord,
+            _ if bytes <= 64 => KeyWidth::Bytes64,
+            _ => KeyWidth::Bytes256,
+        };
+        KeyLayout {
+            fields: fields.into(),
+            declared: declared.len(),
+            suffix_if_null,
+            width,
+            bits: bits.unwrap_or(0),
+        }
+    }
+
+    /// The key of a hidden index over row numbers alone.
+    pub fn of_row_numbers() -> KeyLayout {
+        let encoding = Encoding::Signed(64);
+        let field = KeyField { column: None, encoding, nullable: false };
+        KeyLayout {
+            fields: [field].into(),
+            declared: 1,
+            suffix_if_null: false,
+            width: KeyWidth::Word,
+            bits: 64,
+        }
+    }
+
+    /// All fields: declared columns, then the suffix.
+    pub fn fields(&self) -> &[KeyField] {
+        &self.fields
+    }
+
+    /// Which integer the keys are packed into.
+    pub fn width(&self) -> KeyWidth {
+        self.width
+    }
+
+    /// The number of leading key bits that the first `columns` columns fill; 0 when one of them
+    /// has no fixed width (then the index cannot be partitioned by them).
+    pub fn prefix_bits(&self, columns: usize) -> u32 {
+        match self.width {
+            KeyWidth::Word | KeyWidth::DoubleWord => {
+                self.fields[..columns].iter().filter_map(KeyField::bits).sum()
+            }
+            KeyWidth::Bytes64 | KeyWidth::Bytes256 => {
+                let fixed = self.fields[..columns].iter().map(|field| {
+                    let bits = field.bits()? - field.nullable as u32;
+                    Some(bits + 8 * field.nullable as u32)
+                });
+                fixed.sum::<Option<u32>>().unwrap_or(0)
+            }
+        }
+    }
+
+    /// Whether a whole key can be looked up: no field of it needs the suffix.
+    pub fn is_unique_by_columns(&self) -> bool {
+        self.fields.len() == self.declared || self.suffix_if_null
+    }
+
+    /// The key with all fields, for entries. `value` gives a field's value, also by its position.
+    ///
+    /// # Errors
+    /// [`KeyFault::TooLong`]; range faults cannot happen for values that fit their columns.
+    #[inline(always)]
+    pub fn entry<K: PackedKey>(
+        &self,
+        heap: &Heap,
+        value: impl Fn(usize, &KeyField) -> Slot,
+    ) -> Result<K, KeyFault> {
+        let mut packer = K::Packer::default();
+        let mut any_null = false;
+        for (position, field) in self.fields.iter().enumerate() {
+            if position >= self.declared && self.suffix_if_null && !any_null {
+                break;
+            }
+            let slot = value(position, field);
+            any_null |= slot.is_null();
+            packer.push(field, slot, heap)?;
+        }
+        packer.finish(self.bits, false)
+    }
+
+    /// The key that the entries with these values of the declared columns have, if the index is
+    /// unique by them.
+    ///
+    /// # Errors
+    /// [`KeyFault`]: no entry can have this key.
+    #[inline(always)]
+    pub fn point<K: PackedKey>(
+        &self,
+        heap: &Heap,
+        values: impl Iterator<Item = Slot>,
+    ) -> Result<K, KeyFault> {
+        let mut packer = K::Packer::default();
+        for (field, slot) in self.fields.iter().zip(values) {
+            if slot.is_null() {
+                return Err(KeyFault::Null);
+            }
+            packer.push(field, slot, heap)?;
+        }
+        packer.finish(self.bits, false)
+    }
+
+    /// The smallest (or with `upper` the greatest) key whose first columns have these values.
+    ///
+    /// # Errors
+    /// [`KeyFault`], naming where the first value that does not fit lies.
+    pub fn prefix<K: PackedKey>(
+        &self,
+        heap: &Heap,
+        values: impl Iterator<Item = Slot>,
+        upper: bool,
+    ) -> Result<K, KeyFault> {
+        let mut packer = K::Packer::default();
+        for (field, slot) in self.fields.iter().zip(values) {
+            if slot.is_null() {
+                return Err(KeyFault::Null);
+            }
+            packer.push(field, slot, heap)?;
+        }
+        packer.finish(self.bits, upper)
+    }
+
+    /// The greatest key whose first columns have these values and whose next column is not NULL.
+    ///
+    /// # Errors
+    /// As [`KeyLayout::prefix`].
+    pub fn prefix_not_null<K: PackedKey>(
+        &self,
+        heap: &Heap,
+        values: impl Iterator<Item = Slot>,
+    ) -> Result<K, KeyFault> {
+        let mut packer = K::Packer::default();
+        let mut fields = self.fields.iter();
+        for slot in values {
+            let field = fields.next().expect("at most one value a field");
+            if slot.is_null() {
+                return Err(KeyFault::Null);
+            }
+            packer.push(field, slot, heap)?;
+        }
+        if let Some(next) = fields.next()
+            && next.nullable
+        {
+            packer.push_flag(false);
+        }
+        packer.finish(self.bits, true)
+    }
+}
+
+/// A key type and how it is put together.
+pub trait PackedKey: Key {
+    /// The key while fields are appended.
+    type Packer: Packer<Self>;
+}
+
+/// A key while fields are appended.
+pub trait Packer<K>: Default {
+    /// Appends a field with its NULL flag.
+    fn push(&mut self, field: &KeyField, slot: Slot, heap: &Heap) -> Result<(), KeyFault>;
+    /// Appends only a NULL flag.
+    fn push_flag(&mut self, null: bool);
+    /// The key; what is not filled becomes zeroes, or ones with `upper`. `bits` is the width of
+    /// the whole packed key.
+    fn finish(self, bits: u32, upper: bool) -> Result<K, KeyFault>;
+}
+
+/// Packs into an integer from the highest bit down.
+#[derive(Default)]
+pub struct IntegerPacker {
+    value: u128,
+    bits: u32,
+}
+
+impl IntegerPacker {
+    #[inline(always)]
+    fn append(&mut self, value: u64, bits: u32) {
+        self.value = self.value << bits | value as u128;
+        self.bits += bits;
+    }
+
+    #[inline(always)]
+    fn push_number(&mut self, field: &KeyField, slot: Slot) -> Result<(), KeyFault> {
+        let bits = match field.encoding {
+            Encoding::Signed(bits) | Encoding::Decimal { bits, .. } => bits,
+            _ => 64,
+        };
+        if field.nullable {
+            self.append(slot.is_null() as u64, 1);
+            if slot.is_null() {
+                self.append(0, bits);
+                return Ok(());
+            }
+        }
+        self.append(field.number(slot)?, bits);
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn aligned(self, total: u32, upper: bool) -> u128 {
+        let free = total - self.bits;
+        if free == 128 {
+            return if upper { u128::MAX } else { 0 };
+        }
+        let fill = if upper { (1_u128 << free) - 1 } else { 0 };
+        (self.value << free) | fill
+    }
+}
+
+impl PackedKey for u64 {
+    type Packer = IntegerPacker;
+}
+
+impl Packer<u64> for IntegerPacker {
+    #[inline(always)]
+    fn push(&mut self, field: &KeyField, slot: Slot, _: &Heap) -> Result<(), KeyFault> {
+        self.push_number(field, slot)
+    }
+
+    fn push_flag(&mut self, null: bool) {
+        self.append(null as u64, 1);
+    }
+
+    #[inline(always)]
+    fn finish(self, _: u32, upper: bool) -> Result<u64, KeyFault> {
+        Ok(self.aligned(64, upper) as u64)
+    }
+}
+
+impl PackedKey for u128 {
+    type Packer = IntegerPacker;
+}
+
+impl Packer<u128> for IntegerPacker {
+    #[inline(always)]
+    fn push(&mut self, field: &KeyField, slot: Slot, _: &Heap) -> Result<(), KeyFault> {
+        self.push_number(field, slot)
+    }
+
+    fn push_flag(&mut self, null: bool) {
+        self.append(null as u64, 1);
+    }
+
+    #[inline(always)]
+    fn finish(self, _: u32, upper: bool) -> Result<u128, KeyFault> {
+        Ok(self.aligned(128, upper))
+    }
+}
+
+/// Packs into a byte key.
+pub struct BytePacker<const WORDS: usize> {
+    bytes: [[u8; 8]; WORDS],
+    length: usize,
+}
+
+impl<const WORDS: usize> Default for BytePacker<WORDS> {
+    fn default() -> Self {
+        BytePacker { bytes: [[0; 8]; WORDS], length: 0 }
+    }
+}
+
+impl<const WORDS: usize> BytePacker<WORDS> {
+    fn append(&mut self, bytes: &[u8]) -> Result<(), KeyFault> {
+        let end = self.length + bytes.len();
+        let target = self.bytes.as_flattened_mut().get_mut(self.length..end);
+        target.ok_or(KeyFault::TooLong)?.copy_from_slice(bytes);
+        self.length = end;
+        Ok(())
+    }
+}
+
+impl<const WORDS: usize> PackedKey for ByteKey<WORDS> {
+    type Packer = BytePacker<WORDS>;
+}
+
+impl<const WORDS: usize> Packer<ByteKey<WORDS>> for BytePacker<WORDS> {
+    fn push(&mut self, field: &KeyField, slot: Slot, heap: &Heap) -> Result<(), KeyFault> {
+        if field.nullable {
+            self.append(&[slot.is_null() as u8])?;
+            if slot.is_null() {
+                return Ok(());
+            }
+        }
+        match field.encoding {
+            Encoding::Signed(bits) | Encoding::Decimal { bits, .. } => {
+                let number = field.number(slot)?.to_be_bytes();
+                self.append(&number[8 - bits as usize / 8..])
+            }
+            Encoding::Double => self.append(&field.number(slot)?.to_be_bytes()),
+            Encoding::AnyDecimal => self.append(&decimal_bytes(slot.as_decimal())),
+            Encoding::Uuid => self.append(heap.bytes(slot)),
+            Encoding::Text => {
+                self.append(heap.bytes(slot))?;
+                self.append(&[0])
+            }
+            Encoding::Bytea => {
+                for &byte in heap.bytes(slot) {
+                    self.append(if byte == 0 { &[0, 0xff] } else { std::slice::from_ref(&byte) })?;
+                }
+                self.append(&[0, 0])
+            }
+        }
+    }
+
+    fn push_flag(&mut self, null: bool) {
+        // A flag that does not fit cannot make a difference: the bound is the whole array.
+        let _ = self.append(&[null as u8]);
+    }
+
+    fn finish(mut self, _: u32, upper: bool) -> Result<ByteKey<WORDS>, KeyFault> {
+        if upper {
+            self.bytes.as_flattened_mut()[self.length..].fill(0xff);
+        }
+        Ok(ByteKey(self.bytes.map(u64::from_be_bytes)))
+    }
+}
+
+/// Numbers of any scale in memcmp order: a sign byte, the decimal exponent, the digits from the
+/// first that is not zero on (as a left-aligned 17-byte number); negative numbers inverted.
+fn decimal_bytes(value: Decimal) -> [u8; 20] {
+    /// The digits of the left-aligned mantissa.
+    const DIGITS: u32 = 38;
+    let mantissa = value.mantissa();
+    let mut bytes = [0; 20];
+    if mantissa == 0 {
+        bytes[0] = 1;
+        return bytes;
+    }
+    let digits = mantissa.unsigned_abs().ilog10() + 1;
+    let exponent = digits as i32 - value.scale() as i32;
+    let aligned = mantissa.unsigned_abs() * 10_u128.pow(DIGITS - digits);
+    bytes[0] = 2;
+    bytes[1..3].copy_from_slice(&((exponent + 0x4000) as u16).to_be_bytes());
+    bytes[3..19].copy_from_slice(&aligned.to_be_bytes());
+    if mantissa < 0 {
+        bytes[0] = 0;
+        bytes[1..].iter_mut().for_each(|byte| *byte = !*byte);
+    }
+    bytes
+}

@@ -1,0 +1,188 @@
+//! What a table is, as declared: columns, keys, constraints.
+
+use std::fmt;
+
+use crate::types::DataType;
+
+/// A table's number within its database; never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TableId(pub u32);
+
+/// A column's position within its table, counted from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ColumnId(pub u16);
+
+impl ColumnId {
+    /// The position as an index.
+    #[inline(always)]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// The most columns a table may have: the width of a [`ColumnSet`].
+pub const COLUMNS_MAX: usize = 128;
+
+/// A set of columns of one table.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct ColumnSet(u128);
+
+impl ColumnSet {
+    /// No column.
+    pub const EMPTY: ColumnSet = ColumnSet(0);
+
+    /// Adds `column`.
+    #[inline(always)]
+    pub fn insert(&mut self, column: ColumnId) {
+        self.0 |= 1 << column.0;
+    }
+
+    /// Whether `column` is in the set.
+    #[inline(always)]
+    pub const fn contains(self, column: ColumnId) -> bool {
+        self.0 >> column.0 & 1 != 0
+    }
+
+    /// Whether no column is in the set.
+    #[inline(always)]
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Whether a column is in both sets.
+    #[inline(always)]
+    pub const fn intersects(self, other: ColumnSet) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// The columns of either set.
+    #[inline(always)]
+    pub const fn union(self, other: ColumnSet) -> ColumnSet {
+        ColumnSet(self.0 | other.0)
+    }
+
+    /// The columns of both sets.
+    #[inline(always)]
+    pub const fn intersection(self, other: ColumnSet) -> ColumnSet {
+        ColumnSet(self.0 & other.0)
+    }
+
+    /// The number of columns.
+    pub const fn len(self) -> usize {
+        self.0.count_ones() as usize
+    }
+
+    /// The columns in ascending order.
+    pub fn iter(self) -> impl Iterator<Item = ColumnId> {
+        let mut rest = self.0;
+        std::iter::from_fn(move || {
+            (rest != 0).then(|| {
+                let column = rest.trailing_zeros();
+                rest &= rest - 1;
+                ColumnId(column as u16)
+            })
+        })
+    }
+}
+
+impl FromIterator<ColumnId> for ColumnSet {
+    fn from_iter<I: IntoIterator<Item = ColumnId>>(columns: I) -> ColumnSet {
+        let mut set = ColumnSet::EMPTY;
+        columns.into_iter().for_each(|column| set.insert(column));
+        set
+    }
+}
+
+impl fmt::Debug for ColumnSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.iter().map(|column| column.0)).finish()
+    }
+}
+
+/// One column as declared.
+#[derive(Clone, Debug)]
+pub struct Column {
+    /// Its name, folded to lower case unless it was quoted.
+    pub name: String,
+    /// Its type.
+    pub data_type: DataType,
+    /// Whether NULL is refused (NOT NULL, or part of the primary key).
+    pub not_null: bool,
+    /// The DEFAULT expression as SQL text.
+    pub default: Option<String>,
+}
+
+/// A CHECK constraint.
+#[derive(Clone, Debug)]
+pub struct Check {
+    /// Its name, given or made as PostgreSQL makes it.
+    pub name: String,
+    /// Its expression as SQL text.
+    pub expression: String,
+}
+
+/// A REFERENCES constraint: each row's `columns` must be NULL or the key of a row in `table`.
+#[derive(Clone, Debug)]
+pub struct ForeignKey {
+    /// Its name, given or made as PostgreSQL makes it.
+    pub name: String,
+    /// The referencing columns.
+    pub columns: Vec<ColumnId>,
+    /// The referenced table's name.
+    pub table: String,
+    /// The referenced columns, which are unique there, in the order of `columns`.
+    pub referenced: Vec<ColumnId>,
+}
+
+/// An index as declared. The primary key and UNIQUE constraints are indexes too.
+#[derive(Clone, Debug)]
+pub struct IndexDefinition {
+    /// Its name, given or made as PostgreSQL makes it.
+    pub name: String,
+    /// The indexed columns, in order.
+    pub columns: Vec<ColumnId>,
+    /// Whether two rows with equal, non-NULL `columns` are refused.
+    pub unique: bool,
+    /// Whether it came from a PRIMARY KEY or UNIQUE constraint and so cannot be dropped alone.
+    pub constraint: bool,
+    /// How it is built.
+    pub kind: IndexKind,
+}
+
+/// How an index is built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IndexKind {
+    /// Hash: look-ups of whole keys only, unique keys only.
+    Hash,
+    /// Ordered (B+-tree): look-ups and ranges. The first `partition_columns` of the key partition
+    /// it: scans that fix them never meet inserts with other values (STO §4.4).
+    Ordered {
+        /// The number of leading key columns that partition the index; 0 when it is whole.
+        partition_columns: usize,
+    },
+}
+
+/// A table as declared.
+#[derive(Clone, Debug)]
+pub struct TableSchema {
+    /// Its name.
+    pub name: String,
+    /// Its columns, in order; at most [`COLUMNS_MAX`].
+    pub columns: Vec<Column>,
+    /// The primary key's columns, in key order; empty when there is none.
+    pub primary_key: Vec<ColumnId>,
+    /// CHECK constraints.
+    pub checks: Vec<Check>,
+    /// REFERENCES constraints.
+    pub foreign_keys: Vec<ForeignKey>,
+    /// The column by which rows are divided over partitions (PARTITION BY), if declared.
+    pub partition_by: Option<ColumnId>,
+}
+
+impl TableSchema {
+    /// The column called `name`.
+    pub fn column(&self, name: &str) -> Option<ColumnId> {
+        let position = self.columns.iter().position(|column| column.name == name)?;
+        Some(ColumnId(position as u16))
+    }
+}

@@ -1,0 +1,332 @@
+//! Slots: the registers of a running procedure, and the heap that holds what does not fit in one.
+//!
+//! A slot is sixteen bytes without a type tag: the compiled procedure knows the type of each of
+//! its registers. The low bit of the upper word says NULL, whatever the type:
+//!
+//! | type | lower word | upper word |
+//! |---|---|---|
+//! | integers, DATE, TIMESTAMP | the value, sign-extended | 0 |
+//! | BOOLEAN | 0 or 1 | 0 |
+//! | DOUBLE PRECISION | its bits | 0 |
+//! | NUMERIC | lower mantissa | scale in bits 8–15, upper mantissa in bits 16–63 |
+//! | text, BYTEA, UUID, INTERVAL | offset into the heap's bytes | length in bits 8–39 |
+//! | arrays | offset into the heap's elements | length in bits 8–39 |
+//! | any, NULL | 0 | 1 |
+
+use crate::types::{Decimal, Interval};
+
+/// One register's content; see the module's table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C, align(16))]
+pub struct Slot {
+    lo: u64,
+    hi: u64,
+}
+
+const _: () = assert!(size_of::<Slot>() == 16);
+
+impl Slot {
+    /// NULL of every type.
+    pub const NULL: Slot = Slot { lo: 0, hi: 1 };
+    /// SQL's TRUE.
+    pub const TRUE: Slot = Slot { lo: 1, hi: 0 };
+    /// SQL's FALSE.
+    pub const FALSE: Slot = Slot { lo: 0, hi: 0 };
+
+    /// A slot from its two words.
+    #[inline(always)]
+    pub const fn from_words(lo: u64, hi: u64) -> Slot {
+        Slot { lo, hi }
+    }
+
+    /// The two words.
+    #[inline(always)]
+    pub const fn words(self) -> (u64, u64) {
+        (self.lo, self.hi)
+    }
+
+    /// Whether this is NULL.
+    #[inline(always)]
+    pub const fn is_null(self) -> bool {
+        self.hi & 1 != 0
+    }
+
+    /// Whether this is TRUE, and neither FALSE nor NULL.
+    #[inline(always)]
+    pub const fn is_true(self) -> bool {
+        self.lo & !self.hi & 1 != 0
+    }
+
+    /// Whether one of the two is NULL: the test before most strict functions.
+    #[inline(always)]
+    pub const fn either_null(a: Slot, b: Slot) -> bool {
+        (a.hi | b.hi) & 1 != 0
+    }
+
+    /// An integer, a date (days) or a timestamp (microseconds).
+    #[inline(always)]
+    pub const fn from_i64(value: i64) -> Slot {
+        Slot { lo: value as u64, hi: 0 }
+    }
+
+    /// The integer, date or timestamp; meaningless when NULL.
+    #[inline(always)]
+    pub const fn as_i64(self) -> i64 {
+        self.lo as i64
+    }
+
+    /// A boolean.
+    #[inline(always)]
+    pub const fn from_bool(value: bool) -> Slot {
+        Slot { lo: value as u64, hi: 0 }
+    }
+
+    /// The boolean; meaningless when NULL.
+    #[inline(always)]
+    pub const fn as_bool(self) -> bool {
+        self.lo != 0
+    }
+
+    /// A double.
+    #[inline(always)]
+    pub const fn from_f64(value: f64) -> Slot {
+        Slot { lo: value.to_bits(), hi: 0 }
+    }
+
+    /// The double; meaningless when NULL.
+    #[inline(always)]
+    pub const fn as_f64(self) -> f64 {
+        f64::from_bits(self.lo)
+    }
+
+    /// An exact number.
+    #[inline(always)]
+    pub fn from_decimal(value: Decimal) -> Slot {
+        let (lo, hi) = value.pack();
+        Slot { lo, hi }
+    }
+
+    /// The exact number; meaningless when NULL.
+    #[inline(always)]
+    pub fn as_decimal(self) -> Decimal {
+        Decimal::unpack(self.lo, self.hi)
+    }
+
+    /// A stretch of the heap: bytes or elements.
+    #[inline(always)]
+    pub const fn from_span(offset: u32, length: u32) -> Slot {
+        Slot { lo: offset as u64, hi: (length as u64) << 8 }
+    }
+
+    /// Offset and length of a stretch of the heap; meaningless when NULL.
+    #[inline(always)]
+    pub const fn span(self) -> (usize, usize) {
+        (self.lo as u32 as usize, (self.hi >> 8) as u32 as usize)
+    }
+}
+
+/// The variable-length values of one running procedure: bytes (text, BYTEA, UUID, INTERVAL) and
+/// array elements. Values are appended and never change; the whole heap is cleared at once.
+#[derive(Default, Debug)]
+pub struct Heap {
+    bytes: Vec<u8>,
+    elements: Vec<Slot>,
+}
+
+/// A position in a [`Heap`] to go back to.
+#[derive(Clone, Copy, Debug)]
+pub struct HeapMark {
+    bytes: usize,
+    elements: usize,
+}
+
+impl Heap {
+    /// What one procedure may hold at a time; the executor checks it in every loop.
+    pub const LIMIT_BYTES: usize = 1 << 30;
+
+    /// An empty heap.
+    pub fn new() -> Heap {
+        Heap::default()
+    }
+
+    /// Forgets everything and keeps the memory.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.elements.clear();
+    }
+
+    /// The present end, for [`Heap::release`].
+    #[inline(always)]
+    pub fn mark(&self) -> HeapMark {
+        HeapMark { bytes: self.bytes.len(), elements: self.elements.len() }
+    }
+
+    /// Forgets what was appended since `mark`; slots that point there become meaningless.
+    #[inline(always)]
+    pub fn release(&mut self, mark: HeapMark) {
+        self.bytes.truncate(mark.bytes);
+        self.elements.truncate(mark.elements);
+    }
+
+    /// The bytes in use.
+    pub fn used_bytes(&self) -> usize {
+        self.bytes.len() + self.elements.len() * size_of::<Slot>()
+    }
+
+    /// Appends `bytes`.
+    ///
+    /// # Panics
+    /// Past 4 GiB; callers keep to [`Heap::LIMIT_BYTES`].
+    #[inline]
+    pub fn push_bytes(&mut self, bytes: &[u8]) -> Slot {
+        let offset = self.bytes.len();
+        assert!(offset + bytes.len() <= u32::MAX as usize, "a procedure's heap passed 4 GiB");
+        self.bytes.extend_from_slice(bytes);
+        Slot::from_span(offset as u32, bytes.len() as u32)
+    }
+
+    /// Appends `text`.
+    #[inline]
+    pub fn push_str(&mut self, text: &str) -> Slot {
+        self.push_bytes(text.as_bytes())
+    }
+
+    /// Lets `write` append bytes and returns the stretch they take.
+    #[inline]
+    pub fn build_bytes<E>(
+        &mut self,
+        write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
+    ) -> Result<Slot, E> {
+        let offset = self.bytes.len();
+        write(&mut self.bytes)?;
+        let end = self.bytes.len();
+        assert!(offset <= end && end <= u32::MAX as usize, "a procedure's heap passed 4 GiB");
+        Ok(Slot::from_span(offset as u32, (end - offset) as u32))
+    }
+
+    /// Appends the concatenation of two stretches of this heap.
+    pub fn concat(&mut self, left: Slot, right: Slot) -> Slot {
+        let ((a, a_len), (b, b_len)) = (left.span(), right.span());
+        let offset = self.bytes.len();
+        if a + a_len == offset {
+            // The left part is the last thing appended: grow it in place, so that building a text
+            // piece by piece is linear. Its old slot stays valid, as it ends where it ended.
+            self.bytes.extend_from_within(b..b + b_len);
+            return Slot::from_span(a as u32, (a_len + b_len) as u32);
+        }
+        self.bytes.extend_from_within(a..a + a_len);
+        self.bytes.extend_from_within(b..b + b_len);
+        assert!(self.bytes.len() <= u32::MAX as usize, "a procedure's heap passed 4 GiB");
+        Slot::from_span(offset as u32, (a_len + b_len) as u32)
+    }
+
+    /// The bytes of a text, BYTEA, UUID or INTERVAL slot that is not NULL.
+    #[inline(always)]
+    pub fn bytes(&self, slot: Slot) -> &[u8] {
+        let (offset, length) = slot.span();
+        &self.bytes[offset..offset + length]
+    }
+
+    /// The text of a slot that is not NULL.
+    ///
+    /// # Panics
+    /// When the bytes are not UTF-8: text is checked where it enters the database.
+    #[inline]
+    pub fn str(&self, slot: Slot) -> &str {
+        std::str::from_utf8(self.bytes(slot)).expect("text in a slot is valid UTF-8")
+    }
+
+    /// Appends an array of integers.
+    #[inline]
+    pub fn push_integers(&mut self, values: &[i64]) -> Slot {
+        let offset = self.elements.len();
+        self.elements.extend(values.iter().map(|&value| Slot::from_i64(value)));
+        Slot::from_span(offset as u32, values.len() as u32)
+    }
+
+    /// Copies the whole of `image` in; slots that point into it are valid here too.
+    ///
+    /// # Panics
+    /// When this heap is not empty.
+    #[inline]
+    pub fn append_image(&mut self, image: &Heap) {
+        assert!(self.bytes.is_empty() && self.elements.is_empty(), "an image fills an empty heap");
+        self.bytes.extend_from_slice(&image.bytes);
+        self.elements.extend_from_slice(&image.elements);
+    }
+
+    /// Appends an array of `elements`.
+    #[inline]
+    pub fn push_array(&mut self, elements: &[Slot]) -> Slot {
+        let offset = self.elements.len();
+        self.elements.extend_from_slice(elements);
+        Slot::from_span(offset as u32, elements.len() as u32)
+    }
+
+    /// The elements of an array slot that is not NULL.
+    #[inline(always)]
+    pub fn array(&self, slot: Slot) -> &[Slot] {
+        let (offset, length) = slot.span();
+        &self.elements[offset..offset + length]
+    }
+
+    /// A new array: `array` with `element` appended.
+    pub fn array_append(&mut self, array: Slot, element: Slot) -> Slot {
+        let (offset, length) = array.span();
+        if offset + length == self.elements.len() {
+            self.elements.push(element);
+            return Slot::from_span(offset as u32, length as u32 + 1);
+        }
+        let start = self.elements.len();
+        self.elements.extend_from_within(offset..offset + length);
+        self.elements.push(element);
+        Slot::from_span(start as u32, length as u32 + 1)
+    }
+
+    /// A new array: `array` with the element at `position` (from 0) replaced.
+    ///
+    /// # Panics
+    /// When `position` is outside the array.
+    pub fn array_replace(&mut self, array: Slot, position: usize, element: Slot) -> Slot {
+        let (offset, length) = array.span();
+        assert!(position < length, "position {position} in an array of {length}");
+        let start = self.elements.len();
+        self.elements.extend_from_within(offset..offset + length);
+        self.elements[start + position] = element;
+        Slot::from_span(start as u32, length as u32)
+    }
+
+    /// Appends an interval: sixteen bytes, little-endian months, days, microseconds.
+    pub fn push_interval(&mut self, interval: Interval) -> Slot {
+        let mut bytes = [0; 16];
+        bytes[0..4].copy_from_slice(&interval.months.to_le_bytes());
+        bytes[4..8].copy_from_slice(&interval.days.to_le_bytes());
+        bytes[8..16].copy_from_slice(&interval.microseconds.to_le_bytes());
+        self.push_bytes(&bytes)
+    }
+
+    /// The interval of a slot that is not NULL.
+    pub fn interval(&self, slot: Slot) -> Interval {
+        let bytes: &[u8; 16] = self.bytes(slot).try_into().expect("an interval has 16 bytes");
+        let word = |at: usize| i32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        let mut microseconds = [0; 8];
+        microseconds.copy_from_slice(&bytes[8..16]);
+        Interval { months: word(0), days: word(4), microseconds: i64::from_le_bytes(microseconds) }
+    }
+
+    /// The raw bytes, for a record's columns to be copied in.
+    #[inline(always)]
+    pub(crate) fn raw_bytes(&mut self) -> &mut Vec<u8> {
+        &mut self.bytes
+    }
+}
+
+/// The memory of one running procedure: registers and heap.
+#[derive(Default, Debug)]
+pub struct Memory {
+    /// The registers.
+    pub slots: Vec<Slot>,
+    /// Variable-length values.
+    pub heap: Heap,
+}

@@ -1,0 +1,289 @@
+//! Rows hold what was stored in them, and keys sort as their values do.
+
+use std::cmp::Ordering as Order;
+
+use kiln_platform::atomic::AtomicU64;
+use kiln_platform::random::Random;
+use kiln_storage::index::{ByteKey, Key};
+use kiln_storage::key::{KeyFault, KeyLayout, KeyWidth, PackedKey};
+use kiln_storage::layout::{Blob, RowLayout, is_spilled, resolve};
+use kiln_storage::schema::{Column, ColumnId, ColumnSet};
+use kiln_storage::slot::{Heap, Slot};
+use kiln_storage::types::{DataType, Decimal};
+
+fn column(data_type: DataType, not_null: bool) -> Column {
+    Column { name: "c".to_owned(), data_type, not_null, default: None }
+}
+
+fn types() -> Vec<DataType> {
+    vec![
+        DataType::Boolean,
+        DataType::SmallInt,
+        DataType::Integer,
+        DataType::BigInt,
+        DataType::Double,
+        DataType::Date,
+        DataType::Timestamp,
+        DataType::numeric(4, 2),
+        DataType::numeric(12, 2),
+        DataType::numeric(30, 5),
+        DataType::NUMERIC,
+        DataType::Char(1),
+        DataType::Char(2),
+        DataType::VarChar(Some(16)),
+        DataType::VarChar(Some(300)),
+        DataType::VarChar(Some(5000)),
+        DataType::Text,
+        DataType::Bytea,
+        DataType::Uuid,
+    ]
+}
+
+/// A random value of a type: often small, sometimes extreme.
+fn random_slot(data_type: &DataType, random: &mut Random, heap: &mut Heap) -> Slot {
+    let integer = |random: &mut Random, bits: u32| {
+        let value = random.next_u64() as i64 >> (64 - bits);
+        if random.percent(50.0) { value >> (bits / 2) } else { value }
+    };
+    let text = |random: &mut Random, most: usize, heap: &mut Heap| {
+        let length = if random.percent(10.0) { most } else { random.below(most + 1) };
+        let text: String = (0..length)
+            .map(|_| if random.percent(5.0) { 'é' } else { (b'a' + random.below(3) as u8) as char })
+            .collect();
+        heap.push_str(&text)
+    };
+    match data_type {
+        DataType::Boolean => Slot::from_bool(random.percent(50.0)),
+        DataType::SmallInt => Slot::from_i64(integer(random, 16)),
+        DataType::Integer | DataType::Date => Slot::from_i64(integer(random, 32)),
+        DataType::BigInt | DataType::Timestamp | DataType::TimestampTz => {
+            Slot::from_i64(integer(random, 64))
+        }
+        DataType::Double => Slot::from_f64((random.unit() - 0.5) * 10_f64.powi(random.below(40) as i32)),
+        DataType::Numeric { precision_scale } => {
+            let (precision, scale) = precision_scale.unwrap_or((20, random.below(12) as u8));
+            let limit = 10_i128.pow(precision as u32);
+            let wide = (random.next_u64() as i128) << 40 | random.next_u64() as i128;
+            let mantissa = (wide % limit) * if random.percent(50.0) { -1 } else { 1 };
+            Slot::from_decimal(Decimal::new(mantissa, scale).expect("within the precision"))
+        }
+        DataType::Char(most) => text(random, *most as usize, heap),
+        DataType::VarChar(most) => text(random, most.unwrap_or(100).min(700) as usize, heap),
+        DataType::Text => text(random, 200, heap),
+        DataType::Bytea => {
+            let bytes: Vec<u8> = (0..random.below(60)).map(|_| random.below(3) as u8).collect();
+            heap.push_bytes(&bytes)
+        }
+        DataType::Uuid => {
+            let bytes: Vec<u8> = (0..16).map(|_| random.next_u64() as u8).collect();
+            heap.push_bytes(&bytes)
+        }
+        other => panic!("{other} is not stored"),
+    }
+}
+
+fn is_bytes(data_type: &DataType) -> bool {
+    matches!(
+        data_type,
+        DataType::Char(_) | DataType::VarChar(_) | DataType::Text | DataType::Bytea | DataType::Uuid
+    )
+}
+
+/// Whether two slots of a type are the same value, each in its heap.
+fn same(data_type: &DataType, a: Slot, a_heap: &Heap, b: Slot, b_heap: &Heap) -> bool {
+    match (a.is_null(), b.is_null()) {
+        (false, false) if is_bytes(data_type) => a_heap.bytes(a) == b_heap.bytes(b),
+        (false, false) => a == b,
+        (a, b) => a == b,
+    }
+}
+
+#[test]
+fn columns_hold_what_was_stored_and_leave_their_neighbours_alone() {
+    let seed = 7;
+    let mut random = Random::from_seed(seed);
+    for round in 0..60 {
+        let mut columns: Vec<Column> = types()
+            .into_iter()
+            .chain(types())
+            .map(|data_type| column(data_type, random.percent(50.0)))
+            .collect();
+        random.shuffle(&mut columns);
+        let layout = RowLayout::new(&columns, round % 2 == 0);
+        let row: Vec<AtomicU64> = (0..layout.words()).map(|_| AtomicU64::new(0)).collect();
+        let copy: Vec<AtomicU64> =
+            (0..layout.words()).map(|_| AtomicU64::new(random.next_u64())).collect();
+        let mut heap = Heap::new();
+        let mut expected = vec![None; columns.len()];
+        if let Some(access) = layout.row_number() {
+            access.store(&row, Slot::from_i64(-5), &heap);
+        }
+        for _ in 0..400 {
+            let position = random.below(columns.len());
+            let definition = &columns[position];
+            let slot = match !definition.not_null && random.percent(20.0) {
+                true => Slot::NULL,
+                false => random_slot(&definition.data_type, &mut random, &mut heap),
+            };
+            let access = layout.column(ColumnId(position as u16));
+            if expected[position].is_some()
+                && let Some(blob) = access.blob(&row)
+            {
+                // SAFETY: only this thread uses the row.
+                unsafe { Blob::free(blob) };
+            }
+            access.store(&row, slot, &heap);
+            expected[position] = Some(slot);
+        }
+        let all: ColumnSet = (0..columns.len())
+            .filter(|&position| expected[position].is_some())
+            .map(|position| ColumnId(position as u16))
+            .collect();
+        layout.copy(all, &row, &copy);
+        for from in [&row, &copy] {
+            for column in all.iter() {
+                let position = column.index();
+                let mut loaded_heap = Heap::new();
+                let mut loaded = layout.column(column).load(from, &mut loaded_heap);
+                if is_spilled(loaded) {
+                    // SAFETY: only this thread uses the row.
+                    loaded = unsafe { resolve(loaded, &mut loaded_heap) };
+                }
+                let wanted = expected[position].expect("in the set");
+                let data_type = &columns[position].data_type;
+                assert!(
+                    same(data_type, loaded, &loaded_heap, wanted, &heap),
+                    "seed {seed}, round {round}, column {position} of type {data_type}"
+                );
+            }
+        }
+        if let Some(access) = layout.row_number() {
+            assert_eq!(access.load(&row, &mut heap).as_i64(), -5);
+        }
+        for blob in layout.blobs(all, &row) {
+            // SAFETY: only this thread uses the row.
+            unsafe { Blob::free(blob) };
+        }
+    }
+}
+
+#[test]
+fn torn_rows_give_values_and_no_faults() {
+    let mut random = Random::from_seed(3);
+    let columns: Vec<Column> =
+        types().into_iter().map(|data_type| column(data_type, false)).collect();
+    let layout = RowLayout::new(&columns, false);
+    for _ in 0..2_000 {
+        let row: Vec<AtomicU64> =
+            (0..layout.words()).map(|_| AtomicU64::new(random.next_u64())).collect();
+        let mut heap = Heap::new();
+        for access in layout.columns() {
+            let slot = access.load(&row, &mut heap);
+            if !slot.is_null() && !is_spilled(slot) {
+                assert!(slot.span().1 <= u32::MAX as usize);
+            }
+        }
+    }
+}
+
+fn compare(data_type: &DataType, a: Slot, b: Slot, heap: &Heap) -> Order {
+    match (a.is_null(), b.is_null()) {
+        (false, false) => match data_type {
+            DataType::Numeric { .. } => a.as_decimal().cmp(&b.as_decimal()),
+            DataType::Double => a.as_f64().partial_cmp(&b.as_f64()).expect("no NaN here"),
+            data_type if is_bytes(data_type) => heap.bytes(a).cmp(heap.bytes(b)),
+            _ => a.as_i64().cmp(&b.as_i64()),
+        },
+        (a, b) => a.cmp(&b),
+    }
+}
+
+fn check_order<K: PackedKey>(layout: &KeyLayout, columns: &[Column], random: &mut Random) {
+    let mut heap = Heap::new();
+    let mut rows = Vec::new();
+    while rows.len() < 300 {
+        let row: Vec<Slot> = columns
+            .iter()
+            .map(|column| match !column.not_null && random.percent(15.0) {
+                true => Slot::NULL,
+                false => random_slot(&column.data_type, random, &mut heap),
+            })
+            .collect();
+        let key = layout.entry::<K>(&heap, |_, field| row[field.column.expect("columns only").index()]);
+        match key {
+            Ok(key) => rows.push((key, row)),
+            Err(fault) => {
+                assert_eq!(fault, KeyFault::TooLong);
+                rows.push((K::MAX, Vec::new()));
+            }
+        }
+    }
+    rows.retain(|(_, row)| !row.is_empty());
+    assert!(!rows.is_empty());
+    for (a_key, a) in &rows {
+        for (b_key, b) in &rows {
+            let by_value = columns
+                .iter()
+                .enumerate()
+                .map(|(position, column)| {
+                    compare(&column.data_type, a[position], b[position], &heap)
+                })
+                .find(|order| order.is_ne())
+                .unwrap_or(Order::Equal);
+            assert_eq!(a_key.cmp(b_key), by_value, "{columns:?}");
+        }
+        if a.iter().all(|slot| !slot.is_null()) {
+            let point = layout.point::<K>(&heap, a.iter().copied());
+            assert_eq!(point, Ok(*a_key));
+        }
+        let first = || a[..1].iter().copied();
+        if !a[0].is_null() {
+            let low = layout.prefix::<K>(&heap, first(), false).expect("it fitted before");
+            let high = layout.prefix::<K>(&heap, first(), true).expect("it fitted before");
+            assert!(low <= *a_key && *a_key <= high);
+        }
+    }
+}
+
+#[test]
+fn keys_sort_as_their_values_do() {
+    let mut random = Random::from_seed(11);
+    for round in 0..80 {
+        let mut types = types();
+        random.shuffle(&mut types);
+        let columns: Vec<Column> = types
+            .into_iter()
+            .take(1 + round % 4)
+            .map(|data_type| column(data_type, random.percent(60.0)))
+            .collect();
+        let ids: Vec<ColumnId> = (0..columns.len()).map(|at| ColumnId(at as u16)).collect();
+        let layout = KeyLayout::new(&columns, &ids, &[], false, true);
+        match layout.width() {
+            KeyWidth::Word => check_order::<u64>(&layout, &columns, &mut random),
+            KeyWidth::DoubleWord => check_order::<u128>(&layout, &columns, &mut random),
+            KeyWidth::Bytes64 => check_order::<ByteKey<8>>(&layout, &columns, &mut random),
+            KeyWidth::Bytes256 => check_order::<ByteKey<32>>(&layout, &columns, &mut random),
+        }
+    }
+}
+
+#[test]
+fn values_outside_a_column_make_no_key() {
+    let columns = [column(DataType::SmallInt, true), column(DataType::numeric(6, 2), true)];
+    let layout = KeyLayout::new(&columns, &[ColumnId(0), ColumnId(1)], &[], false, true);
+    assert_eq!(layout.width(), KeyWidth::Word);
+    let heap = Heap::new();
+    let decimal = |text: &str| Slot::from_decimal(Decimal::parse(text).expect("a number"));
+    let point = |first: i64, second: &str| {
+        layout.point::<u64>(&heap, [Slot::from_i64(first), decimal(second)].into_iter())
+    };
+    assert!(point(32767, "-9999.99").is_ok());
+    assert_eq!(point(32768, "1"), Err(KeyFault::Above));
+    assert_eq!(point(-32769, "1"), Err(KeyFault::Below));
+    assert_eq!(point(1, "1.005"), Err(KeyFault::Between));
+    assert_eq!(point(1, "1.500"), point(1, "1.5"));
+    let null = layout.point::<u64>(&heap, [Slot::NULL, decimal("1")].into_iter());
+    assert_eq!(null, Err(KeyFault::Null));
+    assert_eq!(layout.prefix::<u64>(&heap, std::iter::empty(), true), Ok(u64::MAX));
+    assert_eq!(u64::MIN, <u64 as Key>::MIN);
+}
