@@ -3,6 +3,8 @@
 //! They are computed in binary fixed point with 119 bits after the point, 35 decimal digits, and
 //! rounded to the result's scale. That is two digits more than a [`Decimal`] holds.
 
+use std::f64::consts::LOG10_E;
+
 use super::wide::Wide;
 use super::{Decimal, POWERS, SCALE_MAX, divide_rounded, overflow};
 use crate::error::{Error, Result, SqlState};
@@ -162,9 +164,6 @@ fn invalid_logarithm(message: &str) -> Error {
 fn invalid_power(message: &str) -> Error {
     Error::new(SqlState::INVALID_ARGUMENT_FOR_POWER_FUNCTION, message)
 }
-
-/// log10(e), as PostgreSQL writes it.
-const LOG10_E: f64 = 0.434_294_481_903_252;
 
 impl Decimal {
     /// The exponent in base 10 of the logarithm's first digit, estimated as PostgreSQL does.
