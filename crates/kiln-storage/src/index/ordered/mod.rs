@@ -29,6 +29,7 @@ mod node;
 mod unlink;
 
 use std::fmt;
+use std::ptr::NonNull;
 
 use kiln_platform::atomic::{AtomicU64, Ordering};
 
@@ -49,12 +50,18 @@ struct Root {
     child: AtomicU64,
 }
 
+/// The leaf that a worker inserted into last, where its next key probably goes too; null at first.
+/// Only a hint: leaves are never given back, and one that was unlinked covers nothing.
+#[repr(align(64))]
+struct Finger(AtomicU64);
+
 /// An ordered index from keys to payloads; see the [module](self) for its structure.
 pub struct OrderedIndex<K: Key> {
     root: Root,
     prefix_bits: u32,
     leaves: Pool,
     inners: Pool,
+    fingers: Box<[Finger]>,
     keys: std::marker::PhantomData<fn(K)>,
 }
 
@@ -75,6 +82,9 @@ struct Found<K: Key> {
 }
 
 impl<K: Key> OrderedIndex<K> {
+    /// Workers beyond this number share fingers.
+    const FINGERS: usize = 32;
+
     /// An empty index that is not partitioned.
     pub fn new() -> OrderedIndex<K> {
         Self::with_prefix_bits(0)
@@ -97,6 +107,9 @@ impl<K: Key> OrderedIndex<K> {
             prefix_bits: bits,
             leaves,
             inners: Pool::new(Inner::<K>::BYTES),
+            fingers: (0..Self::FINGERS)
+                .map(|_| Finger(AtomicU64::new(0)))
+                .collect(),
             keys: std::marker::PhantomData,
         }
     }
@@ -135,12 +148,17 @@ impl<K: Key> OrderedIndex<K> {
     }
 
     /// Inserts `key` with `payload`, which is not zero, unless the key is there already. The
-    /// participant's slot picks where new nodes come from; it need not be in an epoch.
+    /// participant's slot picks where new nodes come from and where the last key went; it need not
+    /// be in an epoch.
     ///
     /// # Panics
     /// When `payload` is zero, or the system has no memory for another node.
     pub fn insert(&self, key: &K, payload: u64, participant: &Participant) -> Insertion {
         assert!(payload != 0, "a payload is the address of a record");
+        let finger = &self.fingers[participant.slot() % Self::FINGERS].0;
+        if let Some(effect) = self.insert_at_finger(finger, key, payload) {
+            return Insertion::Inserted(effect);
+        }
         loop {
             let Some(found) = self.descend_for_insert(key, participant) else {
                 continue;
@@ -156,21 +174,44 @@ impl<K: Key> OrderedIndex<K> {
                 continue;
             }
             let cut = self.prefix_bits > 0 && count == 0 && self.covers_other_prefix(&leaf, key);
-            let effect = if cut {
+            let inserted = if cut {
                 self.cut_and_insert(&found, key, payload, participant)
             } else if count == Leaf::<K>::CAPACITY {
                 self.split_and_insert(&found, position, key, payload, participant)
             } else if version::try_latch_change(leaf.version(), seen) {
                 leaf.insert(position, key, payload);
                 let after = version::unlatch_changed(leaf.version(), seen);
-                Some(effect(&leaf, seen, after, [None, None]))
+                Some((leaf, effect(&leaf, seen, after, [None, None])))
             } else {
                 None
             };
-            if let Some(effect) = effect {
+            if let Some((leaf, effect)) = inserted {
+                finger.store(leaf.address().as_ptr() as u64, Ordering::Relaxed);
                 return Insertion::Inserted(effect);
             }
         }
+    }
+
+    /// Inserts into the leaf of the last insertion, if the key belongs there, is new and needs no
+    /// other change. Saves the walk from the root when keys arrive in order.
+    #[inline]
+    fn insert_at_finger(&self, finger: &AtomicU64, key: &K, payload: u64) -> Option<InsertEffect> {
+        let address = NonNull::new(finger.load(Ordering::Relaxed) as *mut AtomicU64)?;
+        let leaf = Leaf::<K>::at(address);
+        let seen = version::read(leaf.version());
+        let count = leaf.count();
+        // An empty leaf may cover keys of several prefixes, and then has to be cut first.
+        if !leaf.covers(key) || count == Leaf::<K>::CAPACITY || count == 0 {
+            return None;
+        }
+        let position = leaf.insert_position(key, count);
+        if leaf.holds(position, count, key) || !version::try_latch_change(leaf.version(), seen) {
+            return None;
+        }
+        // The latch was taken at the version that all of the above was read at.
+        leaf.insert(position, key, payload);
+        let after = version::unlatch_changed(leaf.version(), seen);
+        Some(effect(&leaf, seen, after, [None, None]))
     }
 
     /// Removes `key` if it has this `payload`; says whether it did.
@@ -439,7 +480,7 @@ impl<K: Key> OrderedIndex<K> {
         key: &K,
         payload: u64,
         participant: &Participant,
-    ) -> Option<InsertEffect> {
+    ) -> Option<(Leaf<K>, InsertEffect)> {
         let (leaf, seen) = (found.leaf, found.version);
         if !self.latch_both(&found.above, leaf.version(), seen) {
             return None;
@@ -460,11 +501,13 @@ impl<K: Key> OrderedIndex<K> {
         let (address, right_seen) = self.leaves.alloc(participant.slot());
         let right = Leaf::<K>::at(address);
         leaf.split_into(&right, at, separator);
-        if *key < separator {
+        let target = if *key < separator {
             leaf.insert(position, key, payload);
+            leaf
         } else {
             right.insert(position - at, key, payload);
-        }
+            right
+        };
         let right_version = version::unlatch_changed(right.version(), right_seen);
         self.add_siblings(
             &found.above,
@@ -475,7 +518,7 @@ impl<K: Key> OrderedIndex<K> {
         let after = version::unlatch_changed(leaf.version(), seen);
         version::unlatch_changed(self.word_of(&found.above), found.above.version);
         let guard = version::guard(right.version(), right_version);
-        Some(effect(&leaf, seen, after, [Some(guard), None]))
+        Some((target, effect(&leaf, seen, after, [Some(guard), None])))
     }
 
     /// Cuts the range of `key`'s prefix out of an empty leaf and inserts the key there. `None`
@@ -487,7 +530,7 @@ impl<K: Key> OrderedIndex<K> {
         key: &K,
         payload: u64,
         participant: &Participant,
-    ) -> Option<InsertEffect> {
+    ) -> Option<(Leaf<K>, InsertEffect)> {
         let (leaf, seen) = (found.leaf, found.version);
         if !self.latch_both(&found.above, leaf.version(), seen) {
             return None;
@@ -522,7 +565,7 @@ impl<K: Key> OrderedIndex<K> {
         self.add_siblings(&found.above, leaf.child(), &siblings[..made], participant);
         let after = version::unlatch_changed(leaf.version(), seen);
         version::unlatch_changed(self.word_of(&found.above), found.above.version);
-        Some(effect(&leaf, seen, after, guards))
+        Some((target, effect(&leaf, seen, after, guards)))
     }
 }
 
@@ -543,7 +586,7 @@ fn effect<K: Key>(
     splits: [Option<NodeVersion>; 2],
 ) -> InsertEffect {
     InsertEffect {
-        node: std::ptr::NonNull::from(leaf.version()),
+        node: NonNull::from(leaf.version()),
         before: version::guard_part(before),
         after: version::guard_part(after),
         splits,

@@ -261,6 +261,7 @@ impl<K: Key> OrderedIndex<K> {
             return Attempt::Again;
         }
 
+        path.leaf.set_unlinked();
         match side {
             Side::Right => neighbour.set_low(low),
             Side::Left => neighbour.set_high(high),
