@@ -1,9 +1,8 @@
 //! Exponentials, logarithms and powers, with the scales that PostgreSQL gives them.
 //!
-//! They are computed in binary fixed point with 119 bits after the point, 35 decimal digits, and
-//! rounded to the result's scale. That is two digits more than a [`Decimal`] holds.
-
-use std::f64::consts::LOG10_E;
+//! Exponentials and logarithms are computed in binary fixed point with 119 bits after the point,
+//! 35 decimal digits, powers with an integer exponent with 128 significant bits; then they are rounded to the
+//! result's scale. That is two digits more than a [`Decimal`] holds.
 
 use super::wide::Wide;
 use super::{Decimal, POWERS, SCALE_MAX, divide_rounded, overflow};
@@ -140,6 +139,126 @@ impl Fixed {
     }
 }
 
+/// `mantissa * 2^exponent` with 128 significant bits: for powers with an integer exponent, with
+/// which the error of a logarithm would grow.
+#[derive(Clone, Copy, Debug)]
+struct Floating {
+    /// Its top bit is set.
+    mantissa: u128,
+    exponent: i64,
+}
+
+impl Floating {
+    /// The upper 128 bits of `value * 2^exponent`; `value` is not zero.
+    fn normal(value: Wide, exponent: i64) -> Floating {
+        let shift = if value.high == 0 {
+            128 + value.low.leading_zeros()
+        } else {
+            value.high.leading_zeros()
+        };
+        let mantissa = match shift {
+            0 => value.high,
+            1..128 => value.high << shift | value.low >> (128 - shift),
+            _ => value.low << (shift - 128),
+        };
+        Floating {
+            mantissa,
+            exponent: exponent + 128 - i64::from(shift),
+        }
+    }
+
+    /// The quotient of two integers, the divisor below 2^127.
+    fn quotient(dividend: u128, divisor: u128) -> Floating {
+        let (quotient, remainder) = Wide {
+            high: dividend,
+            low: 0,
+        }
+        .divide_wide(divisor);
+        // The bits after the point matter when the quotient is short.
+        let (fraction, _) = Wide {
+            high: remainder,
+            low: 0,
+        }
+        .divide_wide(divisor);
+        if quotient.high == 0 {
+            let joined = Wide {
+                high: quotient.low,
+                low: fraction.low,
+            };
+            Floating::normal(joined, -256)
+        } else {
+            Floating::normal(quotient, -128)
+        }
+    }
+
+    /// A positive decimal.
+    fn from_decimal(value: Decimal) -> Floating {
+        let first = value.scale().min(37);
+        let second = value.scale() - first;
+        let whole = Floating::quotient(
+            value.mantissa().unsigned_abs(),
+            POWERS[first as usize].unsigned_abs(),
+        );
+        if second == 0 {
+            return whole;
+        }
+        whole.multiply(Floating::quotient(
+            1,
+            POWERS[second as usize].unsigned_abs(),
+        ))
+    }
+
+    fn multiply(self, other: Floating) -> Floating {
+        let exponent = self.exponent.saturating_add(other.exponent);
+        Floating::normal(Wide::product(self.mantissa, other.mantissa), exponent)
+    }
+
+    fn power(self, exponent: u32) -> Floating {
+        let mut result = Floating {
+            mantissa: 1 << 127,
+            exponent: -127,
+        };
+        for bit in (0..32).rev() {
+            result = result.multiply(result);
+            if exponent >> bit & 1 == 1 {
+                result = result.multiply(self);
+            }
+        }
+        result
+    }
+
+    fn invert_if(self, invert: bool) -> Floating {
+        if !invert {
+            return self;
+        }
+        // The divisor loses its lowest bit to stay below 2^127.
+        let one = Floating::quotient(1, self.mantissa >> 1);
+        Floating {
+            exponent: one.exponent.saturating_sub(self.exponent + 1),
+            ..one
+        }
+    }
+
+    /// Rounded to `scale` places.
+    fn round(self, scale: i32) -> Result<Decimal> {
+        let power = POWERS.get(scale as usize).ok_or_else(overflow)?;
+        let product = Floating::normal(
+            Wide::product(self.mantissa, power.unsigned_abs()),
+            self.exponent,
+        );
+        // One bit more than the integer part decides the rounding.
+        let drop = -1 - product.exponent;
+        if drop >= 128 {
+            return Decimal::new(0, scale as u8);
+        }
+        if drop <= 0 {
+            return Err(overflow());
+        }
+        let halves = i128::try_from(product.mantissa >> drop).map_err(|_| overflow())?;
+        Decimal::new((halves + 1) >> 1, scale as u8)
+    }
+}
+
 /// `scale` as a result has it: at least that of each operand and not below zero.
 fn result_scale(scale: i32, operands: &[Decimal]) -> Result<i32> {
     let least = operands
@@ -164,6 +283,13 @@ fn invalid_logarithm(message: &str) -> Error {
 fn invalid_power(message: &str) -> Error {
     Error::new(SqlState::INVALID_ARGUMENT_FOR_POWER_FUNCTION, message)
 }
+
+/// log10(e) as PostgreSQL writes it; its last digit decides the scale of some results.
+#[expect(
+    clippy::approx_constant,
+    reason = "the nearest double would give other scales"
+)]
+const LOG10_E: f64 = 0.434_294_481_903_252;
 
 impl Decimal {
     /// The exponent in base 10 of the logarithm's first digit, estimated as PostgreSQL does.
@@ -260,10 +386,20 @@ impl Decimal {
             ));
         }
         let logarithm = Fixed::ln(self.abs()).ok_or_else(overflow)?;
-        let weight = exponent.to_f64() * self.abs().to_f64().ln() * LOG10_E;
-        let weight = weight.clamp(-2_000.0, 2_000.0) as i32;
+        // PostgreSQL estimates the result's weight from eight digits of the logarithm.
+        let places = (8 - self.abs().logarithm_weight()).clamp(0, PLACES_MAX);
+        let estimate = logarithm.round(places)?.to_f64() * exponent.to_f64();
+        let unit = 10_f64.powi(places);
+        let estimate = (estimate * unit).round() / unit * LOG10_E;
+        let weight = estimate.clamp(-2_000.0, 2_000.0) as i32;
         let scale = result_scale(SIGNIFICANT_DIGITS_MIN - weight, &[self, exponent])?;
-        logarithm.times(exponent).ok_or_else(overflow)?.exp(scale)
+        let magnitude = logarithm.times(exponent).ok_or_else(overflow)?.exp(scale)?;
+        let odd = exponent.trunc(0)?.mantissa() % 2 != 0;
+        Ok(if self.is_negative() && odd {
+            -magnitude
+        } else {
+            magnitude
+        })
     }
 
     fn integer_power(self, exponent: i32) -> Result<Decimal> {
@@ -274,14 +410,10 @@ impl Decimal {
         let negative = self.is_negative() && exponent % 2 != 0;
         let magnitude = match self.exact_power(exponent.unsigned_abs()) {
             Some((mantissa, places)) if exponent >= 0 => rounded(mantissa, places, scale)?,
-            _ => {
-                let logarithm = Fixed::ln(self.abs()).ok_or_else(overflow)?;
-                match logarithm.times(Decimal::from(exponent)) {
-                    Some(power) => power.exp(scale)?,
-                    None if (logarithm.0 > 0) == (exponent > 0) => return Err(overflow()),
-                    None => Decimal::new(0, scale as u8)?,
-                }
-            }
+            _ => Floating::from_decimal(self.abs())
+                .power(exponent.unsigned_abs())
+                .invert_if(exponent < 0)
+                .round(scale)?,
         };
         Ok(if negative { -magnitude } else { magnitude })
     }
