@@ -1,8 +1,8 @@
 //! Exponentials, logarithms and powers, with the scales that PostgreSQL gives them.
 //!
 //! Exponentials and logarithms are computed in binary fixed point with 119 bits after the point,
-//! 35 decimal digits, powers with an integer exponent with 128 significant bits; then they are rounded to the
-//! result's scale. That is two digits more than a [`Decimal`] holds.
+//! which is 35 decimal digits, and powers with an integer exponent in 128 significant bits; then
+//! they are rounded to the result's scale. A [`Decimal`] holds two digits less.
 
 use super::wide::Wide;
 use super::{Decimal, POWERS, SCALE_MAX, divide_rounded, overflow};
