@@ -1,11 +1,12 @@
 //! Where a generator puts the arguments of a call.
 
+use kiln_procedure::Arguments;
 use kiln_storage::types::{Decimal, Value};
 
 /// Takes the arguments of one call, in the order of the procedure's parameters.
 ///
-/// The engine's own argument buffer implements it without allocating; [`ArgumentValues`] does so
-/// with owned values, for tests and for rendering calls as text.
+/// The engine's [`Arguments`] implement it without allocating; [`ArgumentValues`] do so with owned
+/// values, for tests and for rendering calls as text.
 pub trait ArgumentSink {
     /// Forgets the arguments of the previous call.
     fn clear(&mut self);
@@ -25,6 +26,53 @@ pub trait ArgumentSink {
     fn push_timestamp(&mut self, value: i64);
     /// Appends an array of integers of any width.
     fn push_i64_array(&mut self, values: &[i64]);
+}
+
+impl ArgumentSink for Arguments {
+    #[inline]
+    fn clear(&mut self) {
+        Arguments::clear(self);
+    }
+
+    #[inline]
+    fn push_null(&mut self) {
+        Arguments::push_null(self);
+    }
+
+    #[inline]
+    fn push_bool(&mut self, value: bool) {
+        Arguments::push_bool(self, value);
+    }
+
+    #[inline]
+    fn push_i64(&mut self, value: i64) {
+        Arguments::push_i64(self, value);
+    }
+
+    #[inline]
+    fn push_f64(&mut self, value: f64) {
+        Arguments::push_f64(self, value);
+    }
+
+    #[inline]
+    fn push_decimal(&mut self, value: Decimal) {
+        Arguments::push_decimal(self, value);
+    }
+
+    #[inline]
+    fn push_text(&mut self, value: &str) {
+        Arguments::push_text(self, value);
+    }
+
+    #[inline]
+    fn push_timestamp(&mut self, value: i64) {
+        Arguments::push_timestamp(self, value);
+    }
+
+    #[inline]
+    fn push_i64_array(&mut self, values: &[i64]) {
+        Arguments::push_i64_array(self, values);
+    }
 }
 
 /// Arguments as owned values. Integers are BIGINT values whatever the parameter's type is.
@@ -74,5 +122,29 @@ impl ArgumentSink for ArgumentValues {
     fn push_i64_array(&mut self, values: &[i64]) {
         let elements = values.iter().map(|value| Value::BigInt(*value));
         self.0.push(Value::Array(elements.collect()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Workload;
+
+    #[test]
+    fn both_sinks_get_the_same_arguments() {
+        for workload in Workload::all() {
+            let mut left = workload.terminals(1, 1).remove(0);
+            let mut right = workload.terminals(1, 1).remove(0);
+            let (mut values, mut arguments) = (ArgumentValues::default(), Arguments::new());
+            for _ in 0..200 {
+                let call = left.next(&mut values);
+                assert_eq!(call.procedure, right.next(&mut arguments).procedure);
+                assert_eq!(values.values().len(), arguments.len());
+                assert_eq!(
+                    arguments.len(),
+                    workload.procedures()[call.procedure.0].parameters.len()
+                );
+            }
+        }
     }
 }
