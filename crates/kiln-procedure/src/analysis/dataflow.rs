@@ -1,0 +1,843 @@
+//! The abstract run of a program that finds its dependencies.
+//!
+//! Each register carries the set of operations whose results it was computed from, with no other
+//! operation between; a step that is an operation turns the sets of what it takes into
+//! dependencies and starts new sets of its own. Branches join by union, loops repeat until
+//! nothing new arrives at their head, so every flow of every run is in some set.
+//!
+//! Which operations *decide* that a step runs is kept beside: those of the conditions, bounds and
+//! scans around it, and those that decided an EXIT, CONTINUE or RETURN before it. What a branch or
+//! a loop assigns depends on them once the branch or the loop is left.
+
+use std::collections::{BTreeMap, HashMap};
+
+use kiln_storage::schema::{ColumnId, ColumnSet};
+
+use super::names::{Use, for_each_step, step_record, step_registers};
+use super::{Analysis, Dependency, DependencyKinds, Footprint, OperationFacts};
+use crate::ir::*;
+use crate::program::Program;
+
+/// A set of operations, by its number in [`Sets`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+struct SetId(u32);
+
+/// The empty set.
+const NONE: SetId = SetId(0);
+
+/// Every set of operations met, each once: states are vectors of small numbers then.
+struct Sets {
+    sets: Vec<Vec<OpId>>,
+    ids: HashMap<Vec<OpId>, SetId>,
+}
+
+impl Sets {
+    fn new() -> Sets {
+        Sets {
+            sets: vec![Vec::new()],
+            ids: HashMap::from([(Vec::new(), NONE)]),
+        }
+    }
+
+    fn intern(&mut self, set: Vec<OpId>) -> SetId {
+        if let Some(id) = self.ids.get(&set) {
+            return *id;
+        }
+        let id = SetId(self.sets.len() as u32);
+        self.sets.push(set.clone());
+        self.ids.insert(set, id);
+        id
+    }
+
+    fn single(&mut self, op: OpId) -> SetId {
+        self.intern(vec![op])
+    }
+
+    fn union(&mut self, left: SetId, right: SetId) -> SetId {
+        if left == right || right == NONE {
+            return left;
+        }
+        if left == NONE {
+            return right;
+        }
+        let mut set = self.get(left).to_vec();
+        set.extend_from_slice(self.get(right));
+        set.sort_unstable();
+        set.dedup();
+        self.intern(set)
+    }
+
+    fn get(&self, id: SetId) -> &[OpId] {
+        &self.sets[id.0 as usize]
+    }
+}
+
+/// Where a value, or a record's handle, comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Flow {
+    /// The operations that it was computed from or chosen by.
+    from: SetId,
+    /// For handles: the operations that found the record.
+    found_by: SetId,
+}
+
+/// What is known of a buffer's rows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Rows {
+    columns: Vec<Flow>,
+    /// What decides how many rows there are, which, and in which order.
+    chosen_by: SetId,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct State {
+    registers: Vec<Flow>,
+    records: Vec<Flow>,
+    buffers: Vec<Rows>,
+    /// The writing operations that may have run.
+    written: SetId,
+}
+
+/// An open loop.
+#[derive(Default)]
+struct Loop {
+    /// What decides its turns, apart from EXIT and CONTINUE.
+    turns: SetId,
+    /// What decided an EXIT, CONTINUE or RETURN out of a turn.
+    escapes: SetId,
+    /// The states where it is left by EXIT.
+    exits: Option<State>,
+    /// The states where a next turn is begun by CONTINUE.
+    continues: Option<State>,
+}
+
+/// What is gathered for one operation.
+#[derive(Clone, Copy, Default)]
+struct Gathered {
+    /// What the registers of its own key come from.
+    key: SetId,
+    /// Which operations found its record.
+    found_by: SetId,
+    repeats: bool,
+}
+
+struct Dataflow<'a> {
+    program: &'a Program,
+    sets: Sets,
+    /// By the operation that takes and the one that gives.
+    edges: BTreeMap<(OpId, OpId), DependencyKinds>,
+    /// The columns that each operation writes.
+    columns_written: Vec<ColumnSet>,
+    gathered: Vec<Gathered>,
+    /// What decides the conditionals around the step.
+    conditions: Vec<SetId>,
+    /// The loops around the step, innermost last.
+    loops: Vec<Loop>,
+    /// What decided a RETURN before the step.
+    returns: SetId,
+}
+
+/// Analyses a verified program.
+pub(super) fn analyse(program: &Program) -> Analysis {
+    let mut columns_written = vec![ColumnSet::EMPTY; program.operations.len()];
+    for_each_step(&program.body, &mut |step| {
+        if let Some((op, _, [_, _, written])) = columns_of(program, step) {
+            columns_written[op.0 as usize] = written;
+        }
+    });
+    let mut dataflow = Dataflow {
+        program,
+        columns_written,
+        sets: Sets::new(),
+        edges: BTreeMap::new(),
+        gathered: vec![Gathered::default(); program.operations.len()],
+        conditions: Vec::new(),
+        loops: Vec::new(),
+        returns: NONE,
+    };
+    let rows = |width: &usize| Rows {
+        columns: vec![Flow::default(); *width],
+        chosen_by: NONE,
+    };
+    let state = State {
+        registers: vec![Flow::default(); program.registers.len()],
+        records: vec![Flow::default(); program.records],
+        buffers: program.buffers.iter().map(rows).collect(),
+        written: NONE,
+    };
+    dataflow.block(&program.body, state);
+    let dependencies = dataflow
+        .edges
+        .iter()
+        .map(|((to, from), kinds)| Dependency {
+            from: *from,
+            to: *to,
+            kinds: *kinds,
+        })
+        .collect();
+    let mut operations: Vec<Option<OperationFacts>> = vec![None; program.operations.len()];
+    for_each_step(&program.body, &mut |step| {
+        if let Some((op, facts)) = dataflow.facts(step) {
+            operations[op.0 as usize] = Some(facts);
+        }
+    });
+    let operations = operations
+        .into_iter()
+        .map(|facts| facts.expect("every operation of a verified program has a step"))
+        .collect();
+    Analysis {
+        operations,
+        dependencies,
+    }
+}
+
+/// The columns of all indexes of a table.
+fn indexed_columns(program: &Program, table: TableRef) -> ColumnSet {
+    let indexes = program.tables[table.0 as usize].indexes();
+    indexes
+        .iter()
+        .flat_map(|index| index.definition().columns.iter().copied())
+        .collect()
+}
+
+fn index_columns(program: &Program, table: TableRef, index: u16) -> ColumnSet {
+    let index = &program.tables[table.0 as usize].indexes()[index as usize];
+    index.definition().columns.iter().copied().collect()
+}
+
+fn all_columns(program: &Program, table: TableRef) -> ColumnSet {
+    let width = program.tables[table.0 as usize].schema().columns.len();
+    (0..width).map(|column| ColumnId(column as u16)).collect()
+}
+
+/// The key columns, the columns read and the columns written by an operation, and its table.
+fn columns_of(program: &Program, step: &Step) -> Option<(OpId, TableRef, [ColumnSet; 3])> {
+    let none = ColumnSet::EMPTY;
+    Some(match step {
+        Step::Lookup {
+            op, table, index, ..
+        } => (
+            *op,
+            *table,
+            [index_columns(program, *table, *index), none, none],
+        ),
+        Step::Scan {
+            op,
+            table,
+            index,
+            range,
+            ..
+        } => {
+            let bounded = range.lower.is_some() || range.upper.is_some();
+            let used = range.prefix.len() + bounded as usize;
+            let index = &program.tables[table.0 as usize].indexes()[*index as usize];
+            let columns = index
+                .definition()
+                .columns
+                .iter()
+                .take(used)
+                .copied()
+                .collect();
+            (*op, *table, [columns, none, none])
+        }
+        Step::Read {
+            op, table, columns, ..
+        } => (
+            *op,
+            *table,
+            [
+                none,
+                columns.iter().map(|(column, _)| *column).collect(),
+                none,
+            ],
+        ),
+        Step::Update {
+            op, table, columns, ..
+        } => {
+            let written: ColumnSet = columns.iter().map(|(column, _)| *column).collect();
+            let keys = written.intersection(indexed_columns(program, *table));
+            (*op, *table, [keys, none, written])
+        }
+        Step::Insert { op, table, .. } | Step::Delete { op, table, .. } => {
+            let keys = indexed_columns(program, *table);
+            (*op, *table, [keys, none, all_columns(program, *table)])
+        }
+        _ => return None,
+    })
+}
+
+impl Dataflow<'_> {
+    fn facts(&self, step: &Step) -> Option<(OpId, OperationFacts)> {
+        let (op, _, [key_columns, columns_read, columns_written]) = columns_of(self.program, step)?;
+        let gathered = self.gathered[op.0 as usize];
+        let found_by = self.sets.get(gathered.found_by);
+        let keys = found_by
+            .iter()
+            .map(|found_by| self.gathered[found_by.0 as usize].key);
+        let needed = keys
+            .chain([gathered.key])
+            .filter_map(|key| self.sets.get(key).first())
+            .min();
+        let footprint = match needed {
+            None => Footprint::FromArguments,
+            Some(op) => Footprint::NeedsReconnaissance { because_of: *op },
+        };
+        let facts = OperationFacts {
+            kind: self.program.operations[op.0 as usize].kind,
+            key_columns,
+            columns_read,
+            columns_written,
+            found_by: found_by.to_vec(),
+            repeats: gathered.repeats,
+            footprint,
+        };
+        Some((op, facts))
+    }
+
+    fn depends(&mut self, op: OpId, on: SetId, kind: DependencyKinds) {
+        for from in self.sets.get(on) {
+            let kinds = self.edges.entry((op, *from)).or_default();
+            *kinds = kinds.union(kind);
+        }
+    }
+
+    /// What decides that the present step runs.
+    fn control(&mut self) -> SetId {
+        let mut control = self.returns;
+        for position in 0..self.conditions.len() {
+            control = self.sets.union(control, self.conditions[position]);
+        }
+        for position in 0..self.loops.len() {
+            let Loop { turns, escapes, .. } = self.loops[position];
+            control = self.sets.union(control, turns);
+            control = self.sets.union(control, escapes);
+        }
+        control
+    }
+
+    fn join_flow(&mut self, left: Flow, right: Flow) -> Flow {
+        Flow {
+            from: self.sets.union(left.from, right.from),
+            found_by: self.sets.union(left.found_by, right.found_by),
+        }
+    }
+
+    fn join(&mut self, left: Option<State>, right: Option<State>) -> Option<State> {
+        let (mut left, right) = match (left, right) {
+            (Some(left), Some(right)) => (left, right),
+            (one, None) | (None, one) => return one,
+        };
+        for (flow, other) in left.registers.iter_mut().zip(&right.registers) {
+            *flow = self.join_flow(*flow, *other);
+        }
+        for (flow, other) in left.records.iter_mut().zip(&right.records) {
+            *flow = self.join_flow(*flow, *other);
+        }
+        for (rows, other) in left.buffers.iter_mut().zip(&right.buffers) {
+            for (flow, other) in rows.columns.iter_mut().zip(&other.columns) {
+                *flow = self.join_flow(*flow, *other);
+            }
+            rows.chosen_by = self.sets.union(rows.chosen_by, other.chosen_by);
+        }
+        left.written = self.sets.union(left.written, right.written);
+        Some(left)
+    }
+
+    /// Makes everything that `step` may assign depend on `deciders`.
+    fn decided(&mut self, state: &mut State, step: &Step, deciders: SetId) {
+        if deciders == NONE {
+            return;
+        }
+        for_each_step(std::slice::from_ref(step), &mut |step| {
+            step_registers(step, &mut |register, usage| {
+                if usage == Use::Write {
+                    let flow = &mut state.registers[register.0 as usize];
+                    flow.from = self.sets.union(flow.from, deciders);
+                }
+            });
+            if let Some((record, Use::Write)) = step_record(step) {
+                let flow = &mut state.records[record.0 as usize];
+                flow.from = self.sets.union(flow.from, deciders);
+            }
+        });
+    }
+
+    fn block(&mut self, block: &[Step], state: State) -> Option<State> {
+        let mut state = state;
+        for step in block {
+            state = self.step(step, state)?;
+        }
+        Some(state)
+    }
+
+    /// What a list of registers comes from.
+    fn union_of<'r>(
+        &mut self,
+        state: &State,
+        registers: impl IntoIterator<Item = &'r Reg>,
+    ) -> SetId {
+        let mut union = NONE;
+        for register in registers {
+            union = self
+                .sets
+                .union(union, state.registers[register.0 as usize].from);
+        }
+        union
+    }
+
+    fn step(&mut self, step: &Step, state: State) -> Option<State> {
+        let mut state = state;
+        match step {
+            Step::If {
+                condition,
+                then,
+                otherwise,
+            } => {
+                let deciders = state.registers[condition.0 as usize].from;
+                self.conditions.push(deciders);
+                let then = self.block(then, state.clone());
+                let otherwise = self.block(otherwise, state);
+                self.conditions.pop();
+                let both = then.is_some() && otherwise.is_some();
+                let mut joined = self.join(then, otherwise)?;
+                // Behind a branch that ended, the other one was certainly taken.
+                if both {
+                    self.decided(&mut joined, step, deciders);
+                }
+                Some(joined)
+            }
+            Step::Loop { .. }
+            | Step::ForRange { .. }
+            | Step::ForEach { .. }
+            | Step::ForBuffer { .. }
+            | Step::Scan { .. } => self.repeat(step, state),
+            Step::Exit { depth } | Step::Continue { depth } => {
+                let control = self.control();
+                let target = self.loops.len() - 1 - *depth as usize;
+                for position in target..self.loops.len() {
+                    let escapes = self.loops[position].escapes;
+                    self.loops[position].escapes = self.sets.union(escapes, control);
+                }
+                let is_exit = matches!(step, Step::Exit { .. });
+                let at_target = &mut self.loops[target];
+                let known = if is_exit {
+                    at_target.exits.take()
+                } else {
+                    at_target.continues.take()
+                };
+                let joined = self.join(known, Some(state));
+                let at_target = &mut self.loops[target];
+                if is_exit {
+                    at_target.exits = joined;
+                } else {
+                    at_target.continues = joined;
+                }
+                None
+            }
+            Step::Return => {
+                let control = self.control();
+                self.returns = self.sets.union(self.returns, control);
+                None
+            }
+            Step::Raise { .. } => None,
+            _ => {
+                self.plain(step, &mut state);
+                Some(state)
+            }
+        }
+    }
+
+    /// A loop: its turns are followed until nothing new arrives at its head.
+    fn repeat(&mut self, step: &Step, state: State) -> Option<State> {
+        let mut head = state;
+        // What decides the turns: known when entering, but for a condition and a buffer that the
+        // body fills.
+        let entering = self.enter(step, &mut head);
+        self.loops.push(Loop {
+            turns: entering,
+            ..Loop::default()
+        });
+        loop {
+            let before = (head.clone(), self.open().turns, self.open().escapes);
+            let mut inside = head.clone();
+            let mut leaves = Some(head.clone());
+            let body = match step {
+                Step::Loop {
+                    before,
+                    condition,
+                    body,
+                } => {
+                    leaves = None;
+                    match self.block(before, inside) {
+                        Some(tested) => {
+                            if let Some(condition) = condition {
+                                let deciders = tested.registers[condition.0 as usize].from;
+                                self.decide_turns(deciders);
+                                leaves = Some(tested.clone());
+                            }
+                            inside = tested;
+                        }
+                        None => {
+                            self.loops.pop();
+                            return None;
+                        }
+                    }
+                    body
+                }
+                Step::ForRange { body, .. }
+                | Step::ForEach { body, .. }
+                | Step::ForBuffer { body, .. }
+                | Step::Scan { body, .. } => body,
+                _ => unreachable!("only loops repeat"),
+            };
+            self.begin_turn(step, &mut inside);
+            let end = self.block(body, inside);
+            let continues = self.open_mut().continues.take();
+            let mut back = self.join(end, continues);
+            let deciders = self.deciders();
+            if let Some(back) = &mut back {
+                self.decided(back, step, deciders);
+            }
+            head = self
+                .join(Some(head), back)
+                .expect("the entry reaches the head");
+            let after = (head, self.open().turns, self.open().escapes);
+            if after == before {
+                let exits = self.open_mut().exits.take();
+                let mut left = self.join(leaves, exits);
+                if let Some(left) = &mut left {
+                    self.decided(left, step, deciders);
+                }
+                self.loops.pop();
+                return left;
+            }
+            head = after.0;
+        }
+    }
+
+    fn open(&self) -> &Loop {
+        self.loops.last().expect("called within a loop")
+    }
+
+    fn open_mut(&mut self) -> &mut Loop {
+        self.loops.last_mut().expect("called within a loop")
+    }
+
+    /// What decides how many turns the innermost loop makes, and how far each gets.
+    fn deciders(&mut self) -> SetId {
+        let Loop { turns, escapes, .. } = *self.open();
+        self.sets.union(turns, escapes)
+    }
+
+    fn decide_turns(&mut self, deciders: SetId) {
+        let turns = self.sets.union(self.open().turns, deciders);
+        self.open_mut().turns = turns;
+    }
+
+    /// What a loop does once, before its first turn; returns what decides its turns.
+    fn enter(&mut self, step: &Step, state: &mut State) -> SetId {
+        match step {
+            Step::ForRange {
+                variable,
+                first,
+                last,
+                step,
+                ..
+            } => {
+                let bounds = self.union_of(state, [first, last, step]);
+                // The body sees the variable of the turn only; behind the loop it is unknown.
+                state.registers[variable.0 as usize] = Flow {
+                    from: bounds,
+                    found_by: NONE,
+                };
+                bounds
+            }
+            Step::ForEach { array, .. } => state.registers[array.0 as usize].from,
+            Step::Scan { op, range, .. } => {
+                let bounds = [&range.lower, &range.upper].into_iter().flatten();
+                let registers = range.prefix.iter().chain(bounds.map(|bound| &bound.value));
+                let key = self.union_of(state, registers);
+                self.finds(*op, key, step, state);
+                self.sets.single(*op)
+            }
+            _ => NONE,
+        }
+    }
+
+    /// What a loop writes at the start of each turn.
+    fn begin_turn(&mut self, step: &Step, state: &mut State) {
+        match step {
+            Step::ForRange { variable, .. } => {
+                state.registers[variable.0 as usize] = Flow {
+                    from: self.open().turns,
+                    found_by: NONE,
+                };
+            }
+            Step::ForEach { variable, .. } => {
+                state.registers[variable.0 as usize] = Flow {
+                    from: self.open().turns,
+                    found_by: NONE,
+                };
+            }
+            Step::Scan { op, record, .. } => {
+                let from = self.sets.single(*op);
+                state.records[record.0 as usize] = Flow {
+                    from,
+                    found_by: from,
+                };
+            }
+            Step::ForBuffer { buffer, row, .. } => {
+                let Rows { columns, chosen_by } = state.buffers[buffer.0 as usize].clone();
+                self.decide_turns(chosen_by);
+                for (register, flow) in row.iter().zip(columns) {
+                    let from = self.sets.union(flow.from, chosen_by);
+                    state.registers[register.0 as usize] = Flow { from, ..flow };
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Notes an operation that finds records by a key, at the start of its step.
+    fn finds(&mut self, op: OpId, key: SetId, step: &Step, state: &State) {
+        self.depends(op, key, DependencyKinds::KEY);
+        self.runs(op, step, state);
+        let known = self.gathered[op.0 as usize].key;
+        self.gathered[op.0 as usize].key = self.sets.union(known, key);
+    }
+
+    /// Notes what decides that an operation runs, and which earlier writes it may see.
+    fn runs(&mut self, op: OpId, step: &Step, state: &State) {
+        let control = self.control();
+        self.depends(op, control, DependencyKinds::CONTROL);
+        self.gathered[op.0 as usize].repeats |= !self.loops.is_empty();
+        let Some((_, table, [keys, reads, _])) = columns_of(self.program, step) else {
+            return;
+        };
+        let table = self.program.tables[table.0 as usize].id();
+        for write in self.sets.get(state.written).to_vec() {
+            let operation = &self.program.operations[write.0 as usize];
+            if operation.table != table {
+                continue;
+            }
+            let written = self.columns_written[write.0 as usize];
+            let seen = match (step, operation.kind) {
+                (Step::Lookup { .. } | Step::Scan { .. }, OperationKind::Update) => {
+                    written.intersects(keys)
+                }
+                (Step::Lookup { .. } | Step::Scan { .. }, _) => true,
+                (Step::Read { .. }, OperationKind::Update | OperationKind::Insert) => {
+                    written.intersects(reads)
+                }
+                (
+                    Step::Insert {
+                        conflict: Some(_), ..
+                    },
+                    OperationKind::Update,
+                ) => written.intersects(keys),
+                (
+                    Step::Insert {
+                        conflict: Some(_), ..
+                    },
+                    _,
+                ) => true,
+                _ => false,
+            };
+            if seen {
+                let kinds = self.edges.entry((op, write)).or_default();
+                *kinds = kinds.union(DependencyKinds::OWN_WRITE);
+            }
+        }
+    }
+
+    /// Notes an operation on a record found before.
+    fn works_on(&mut self, op: OpId, record: RecordReg, step: &Step, state: &State) {
+        let Flow { from, found_by } = state.records[record.0 as usize];
+        self.depends(op, from, DependencyKinds::KEY);
+        self.runs(op, step, state);
+        let known = self.gathered[op.0 as usize].found_by;
+        self.gathered[op.0 as usize].found_by = self.sets.union(known, found_by);
+    }
+
+    /// Notes the values that an operation writes.
+    fn writes(
+        &mut self,
+        op: OpId,
+        columns: impl Iterator<Item = (ColumnId, Reg)>,
+        indexed: ColumnSet,
+        state: &mut State,
+    ) {
+        for (column, register) in columns {
+            let from = state.registers[register.0 as usize].from;
+            if indexed.contains(column) {
+                self.depends(op, from, DependencyKinds::KEY);
+                let known = self.gathered[op.0 as usize].key;
+                self.gathered[op.0 as usize].key = self.sets.union(known, from);
+            } else {
+                self.depends(op, from, DependencyKinds::VALUE);
+            }
+        }
+        self.has_written(op, state);
+    }
+
+    fn has_written(&mut self, op: OpId, state: &mut State) {
+        let single = self.sets.single(op);
+        state.written = self.sets.union(state.written, single);
+    }
+
+    /// A step without blocks that goes on to the next.
+    fn plain(&mut self, step: &Step, state: &mut State) {
+        match step {
+            Step::Scalar(Instruction::Move { target, source }) => {
+                state.registers[target.0 as usize] = state.registers[source.0 as usize];
+            }
+            Step::Lookup {
+                op,
+                key,
+                record,
+                found,
+                ..
+            } => {
+                let from = self.union_of(state, key);
+                self.finds(*op, from, step, state);
+                let from = self.sets.single(*op);
+                state.records[record.0 as usize] = Flow {
+                    from,
+                    found_by: from,
+                };
+                state.registers[found.0 as usize] = Flow {
+                    from,
+                    found_by: NONE,
+                };
+            }
+            Step::Read {
+                op,
+                record,
+                columns,
+                ..
+            } => {
+                self.works_on(*op, *record, step, state);
+                let from = self.sets.single(*op);
+                for (_, register) in columns {
+                    state.registers[register.0 as usize] = Flow {
+                        from,
+                        found_by: NONE,
+                    };
+                }
+            }
+            Step::Update {
+                op,
+                table,
+                record,
+                columns,
+            } => {
+                self.works_on(*op, *record, step, state);
+                let indexed = indexed_columns(self.program, *table);
+                self.writes(*op, columns.iter().copied(), indexed, state);
+            }
+            Step::Delete { op, record, .. } => {
+                self.works_on(*op, *record, step, state);
+                self.has_written(*op, state);
+            }
+            Step::Insert {
+                op,
+                table,
+                values,
+                record,
+                conflict,
+            } => {
+                self.runs(*op, step, state);
+                let indexed = indexed_columns(self.program, *table);
+                let columns = values
+                    .iter()
+                    .enumerate()
+                    .map(|(at, value)| (ColumnId(at as u16), *value));
+                self.writes(*op, columns, indexed, state);
+                let from = self.sets.single(*op);
+                state.records[record.0 as usize] = Flow {
+                    from,
+                    found_by: from,
+                };
+                if let Some(Conflict { inserted, .. }) = conflict {
+                    state.registers[inserted.0 as usize] = Flow {
+                        from,
+                        found_by: NONE,
+                    };
+                }
+            }
+            Step::SaveRecord { target, record } => {
+                state.registers[target.0 as usize] = state.records[record.0 as usize];
+            }
+            Step::RestoreRecord { record, source } => {
+                state.records[record.0 as usize] = state.registers[source.0 as usize];
+            }
+            Step::BufferClear { buffer } => {
+                let chosen_by = self.control();
+                let rows = &mut state.buffers[buffer.0 as usize];
+                rows.columns.fill(Flow::default());
+                rows.chosen_by = chosen_by;
+            }
+            Step::BufferPush { buffer, row } => self.push(state, *buffer, row),
+            Step::BufferPushDistinct {
+                buffer, row, added, ..
+            } => {
+                // Whether it is added depends on this row and on those that are there.
+                let mut from = self.union_of(state, row);
+                for flow in state.buffers[buffer.0 as usize].columns.clone() {
+                    from = self.sets.union(from, flow.from);
+                }
+                self.push(state, *buffer, row);
+                let rows = &mut state.buffers[buffer.0 as usize];
+                rows.chosen_by = self.sets.union(rows.chosen_by, from);
+                let from = rows.chosen_by;
+                state.registers[added.0 as usize] = Flow {
+                    from,
+                    found_by: NONE,
+                };
+            }
+            Step::BufferSort { buffer, by } => {
+                let rows = &mut state.buffers[buffer.0 as usize];
+                for key in by {
+                    let from = rows.columns[key.column as usize].from;
+                    rows.chosen_by = self.sets.union(rows.chosen_by, from);
+                }
+            }
+            Step::BufferCount { buffer, target } => {
+                let from = state.buffers[buffer.0 as usize].chosen_by;
+                state.registers[target.0 as usize] = Flow {
+                    from,
+                    found_by: NONE,
+                };
+            }
+            step => {
+                let (mut from, mut targets) = (NONE, Vec::new());
+                step_registers(step, &mut |register, usage| match usage {
+                    Use::Read => {
+                        let flow = state.registers[register.0 as usize];
+                        from = self.sets.union(from, flow.from);
+                    }
+                    Use::Write => targets.push(*register),
+                });
+                for target in targets {
+                    state.registers[target.0 as usize] = Flow {
+                        from,
+                        found_by: NONE,
+                    };
+                }
+            }
+        }
+    }
+
+    fn push(&mut self, state: &mut State, buffer: BufferId, row: &[Reg]) {
+        let control = self.control();
+        let rows = &mut state.buffers[buffer.0 as usize];
+        rows.chosen_by = self.sets.union(rows.chosen_by, control);
+        for (column, register) in row.iter().enumerate() {
+            let (known, flow) = (
+                state.buffers[buffer.0 as usize].columns[column],
+                state.registers[register.0 as usize],
+            );
+            state.buffers[buffer.0 as usize].columns[column] = self.join_flow(known, flow);
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! What is improved in a program before it is verified and analysed.
+//!
+//! A front end compiles one statement at a time, so a procedure that reads a row, tests it and
+//! writes it looks the same key up three times. [`merge_lookups`] makes one record handle of
+//! them: fewer index look-ups, and protocols see that it is one record. [`set_intents`] then
+//! tells each look-up whether its record will be written.
+//!
+//! | module | does |
+//! |---|---|
+//! | `numbering` | value numbering: repeated look-ups, repeated reads, copies |
+//! | `effects` | what a block may write |
+//! | `reads` | one read instead of several in a row |
+//! | `dead` | steps whose result nobody reads |
+//! | `intents` | which records are written later |
+//!
+//! A repeated look-up or read gives what the first one gave: the transaction is serializable, and
+//! nothing of its own came between, which is what the passes prove. Nothing that can raise is
+//! removed or moved.
+
+mod dead;
+mod effects;
+mod intents;
+mod numbering;
+mod reads;
+
+use crate::analysis::names::{for_each_step, for_each_step_mut, step_operation, step_operation_mut};
+use crate::ir::OpId;
+use crate::program::Program;
+
+pub use intents::set_intents;
+
+/// Gives one record handle to all look-ups of one key, reads no column twice that cannot have
+/// changed, propagates copies, and removes what became useless. Operations are numbered anew, in
+/// the order of the program, so that an operation has a lower number than those in its body.
+///
+/// Two look-ups are of one key when they are on one table and set of unique columns, the values
+/// are the same (same register and not written between, or copies of one another), the first
+/// comes before the second on every path within one turn of every loop around both, and between
+/// them the procedure inserts or deletes no record of the table and updates none of the columns.
+/// The record of a scan or of another index is also recognised when its key columns are known:
+/// from a read, from the scan's prefix, or from its own look-up.
+///
+/// Not recognised: a key read in a scan that ended (`SELECT min(k)` and then a look-up of `k`), as
+/// the scan may have found nothing; a record that this procedure inserted; a look-up that only
+/// one branch of a conditional made before; keys that are equal through separate computations.
+pub fn merge_lookups(program: &mut Program) {
+    numbering::run(program);
+    reads::merge(&mut program.body);
+    dead::remove(program);
+    renumber(program);
+}
+
+/// Numbers the operations that are left in the order of the program.
+fn renumber(program: &mut Program) {
+    let mut order = Vec::with_capacity(program.operations.len());
+    for_each_step(&program.body, &mut |step| order.extend(step_operation(step)));
+    if order.iter().any(|op| op.0 as usize >= program.operations.len()) {
+        // Verification reports it.
+        return;
+    }
+    let operations = order.iter().map(|op| program.operations[op.0 as usize].clone()).collect();
+    program.operations = operations;
+    let mut next = 0;
+    for_each_step_mut(&mut program.body, &mut |step| {
+        if let Some(op) = step_operation_mut(step) {
+            *op = OpId(next);
+            next += 1;
+        }
+    });
+}

@@ -1,0 +1,448 @@
+//! The last pass: operands have the types that their steps expect.
+
+use kiln_storage::schema::ColumnId;
+use kiln_storage::types::DataType;
+
+use super::meanings::{Content, Meanings};
+use super::{Path, block_names};
+use crate::analysis::names::{step_blocks, step_name};
+use crate::ir::*;
+use crate::program::Program;
+
+/// Checks the types of all operands; numbers are known to be in range.
+pub(super) fn verify(program: &Program, meanings: Meanings) -> Result<(), String> {
+    Types {
+        program,
+        path: Path::default(),
+        meanings,
+    }
+    .block("body", &program.body)
+}
+
+/// Whether a slot of type `from` can stand where `to` is expected: one representation, and every
+/// value of the one is a value of the other but for lengths, precisions and scales.
+pub(super) fn assignable(from: &DataType, to: &DataType) -> bool {
+    use DataType as T;
+    match (from, to) {
+        (T::SmallInt, T::SmallInt | T::Integer | T::BigInt) => true,
+        (T::Integer, T::Integer | T::BigInt) => true,
+        (T::Timestamp | T::TimestampTz, T::Timestamp | T::TimestampTz) => true,
+        (T::Array(from), T::Array(to)) => assignable(from, to),
+        _ => same_family(from, to) && !from.is_integer(),
+    }
+}
+
+/// Whether two types have one representation and compare with each other.
+fn same_family(left: &DataType, right: &DataType) -> bool {
+    use DataType as T;
+    match (left, right) {
+        (T::Array(left), T::Array(right)) => same_family(left, right),
+        (T::Timestamp | T::TimestampTz, T::Timestamp | T::TimestampTz) => true,
+        _ => {
+            left.is_integer() && right.is_integer()
+                || left.is_string() && right.is_string()
+                || left.without_modifier() == right.without_modifier()
+        }
+    }
+}
+
+/// Whether integers of this many bits are whole values of the type.
+fn holds_width(data_type: &DataType, width: Width) -> bool {
+    match data_type {
+        DataType::SmallInt => width == Width::Two,
+        DataType::Integer | DataType::Date => width != Width::Eight,
+        DataType::BigInt | DataType::Timestamp | DataType::TimestampTz => true,
+        _ => false,
+    }
+}
+
+struct Types<'a> {
+    program: &'a Program,
+    path: Path,
+    meanings: Meanings,
+}
+
+impl Types<'_> {
+    fn block(&mut self, name: &'static str, steps: &[Step]) -> Result<(), String> {
+        self.path.enter(name);
+        for (position, step) in steps.iter().enumerate() {
+            self.path.at(position);
+            self.step(step)
+                .map_err(|rule| format!("{} ({}): {rule}", self.path, step_name(step)))?;
+            for (name, inner) in block_names(step).into_iter().zip(step_blocks(step)) {
+                self.block(name, inner)?;
+            }
+        }
+        self.path.leave();
+        Ok(())
+    }
+
+    fn type_of(&self, register: Reg) -> &DataType {
+        &self.program.registers[register.0 as usize]
+    }
+
+    fn expect(
+        &self,
+        register: Reg,
+        expected: &str,
+        holds: impl Fn(&DataType) -> bool,
+    ) -> Result<(), String> {
+        let data_type = self.type_of(register);
+        if holds(data_type) {
+            return Ok(());
+        }
+        Err(format!(
+            "register {} is {data_type}, expected {expected}",
+            register.0
+        ))
+    }
+
+    fn class(&self, register: Reg, class: Class) -> Result<(), String> {
+        self.expect(register, &format!("the class {class:?}"), |data_type| {
+            Class::of(data_type) == Some(class)
+        })
+    }
+
+    fn boolean(&self, register: Reg) -> Result<(), String> {
+        self.expect(register, "boolean", |data_type| {
+            *data_type == DataType::Boolean
+        })
+    }
+
+    fn integer(&self, register: Reg) -> Result<(), String> {
+        self.expect(register, "an integer", DataType::is_integer)
+    }
+
+    /// An operand of integer arithmetic: an integer, or a date or timestamp moved by one.
+    fn countable(&self, register: Reg) -> Result<(), String> {
+        self.expect(register, "an integer", |data_type| {
+            Class::of(data_type) == Some(Class::Integer) && *data_type != DataType::Boolean
+        })
+    }
+
+    fn width(&self, register: Reg, width: Width) -> Result<(), String> {
+        self.expect(
+            register,
+            &format!("room for {width:?} bytes"),
+            |data_type| holds_width(data_type, width),
+        )
+    }
+
+    /// `from` may be moved to `to`.
+    fn moves(&self, from: Reg, to: &DataType) -> Result<(), String> {
+        self.expect(from, &format!("what fits {to}"), |data_type| {
+            assignable(data_type, to)
+        })
+    }
+
+    fn failure(&self, failure: &Failure) -> Result<(), String> {
+        for argument in &failure.arguments {
+            self.expect(*argument, "text", DataType::is_string)?;
+        }
+        for text in [&failure.detail, &failure.hint] {
+            if let Some(TextSource::Register(register)) = text {
+                self.expect(*register, "text", DataType::is_string)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn column_type(&self, table: TableRef, column: ColumnId) -> &DataType {
+        &self.program.tables[table.0 as usize].schema().columns[column.index()].data_type
+    }
+
+    fn step(&self, step: &Step) -> Result<(), String> {
+        match step {
+            Step::Scalar(instruction) => self.instruction(instruction),
+            Step::If { condition, .. } => self.boolean(*condition),
+            Step::Loop { condition, .. } => {
+                condition.map_or(Ok(()), |register| self.boolean(register))
+            }
+            Step::ForRange {
+                variable,
+                first,
+                last,
+                step,
+                ..
+            } => {
+                self.integer(*variable)?;
+                self.integer(*step)?;
+                self.moves(*first, self.type_of(*variable))?;
+                self.moves(*last, self.type_of(*variable))
+            }
+            Step::ForEach {
+                variable, array, ..
+            } => {
+                let expected = format!("an array of {}", self.type_of(*variable));
+                self.expect(*array, &expected, |data_type| match data_type {
+                    DataType::Array(element) => assignable(element, self.type_of(*variable)),
+                    _ => false,
+                })
+            }
+            Step::Exit { .. } | Step::Continue { .. } | Step::Return => Ok(()),
+            Step::Raise { error } | Step::Notice { error, .. } => self.failure(error),
+            Step::Lookup {
+                table,
+                index,
+                key,
+                found,
+                ..
+            } => {
+                self.boolean(*found)?;
+                let index = &self.program.tables[table.0 as usize].indexes()[*index as usize];
+                for (register, column) in key.iter().zip(&index.definition().columns) {
+                    self.compares(*register, *table, *column)?;
+                }
+                Ok(())
+            }
+            Step::Scan {
+                table,
+                index,
+                range,
+                ..
+            } => {
+                let index = &self.program.tables[table.0 as usize].indexes()[*index as usize];
+                let columns = &index.definition().columns;
+                for (register, column) in range.prefix.iter().zip(columns) {
+                    self.compares(*register, *table, *column)?;
+                }
+                for bound in [range.lower, range.upper].into_iter().flatten() {
+                    self.compares(bound.value, *table, columns[range.prefix.len()])?;
+                }
+                Ok(())
+            }
+            Step::Read { table, columns, .. } => {
+                for (column, register) in columns {
+                    let (from, to) = (self.column_type(*table, *column), self.type_of(*register));
+                    if !assignable(from, to) {
+                        let (column, register) = (column.0, register.0);
+                        return Err(format!(
+                            "column {column} is {from}, its register {register} is {to}"
+                        ));
+                    }
+                }
+                Ok(())
+            }
+            Step::Update { table, columns, .. } => {
+                for (column, register) in columns {
+                    self.moves(*register, self.column_type(*table, *column))?;
+                }
+                Ok(())
+            }
+            Step::Insert {
+                table,
+                values,
+                conflict,
+                ..
+            } => {
+                for (column, register) in values.iter().enumerate() {
+                    self.moves(*register, self.column_type(*table, ColumnId(column as u16)))?;
+                }
+                conflict.map_or(Ok(()), |conflict| self.boolean(conflict.inserted))
+            }
+            Step::Delete { .. } | Step::BufferClear { .. } => Ok(()),
+            Step::SaveRecord { record, .. } => match self.meanings.records[record.0 as usize] {
+                Some(_) => Ok(()),
+                None => Err(format!("record {} is never found", record.0)),
+            },
+            Step::RestoreRecord { source, .. } => {
+                match self.meanings.registers[source.0 as usize] {
+                    Some(Content::Handle(_)) => Ok(()),
+                    _ => Err(format!("register {} holds no saved record", source.0)),
+                }
+            }
+            Step::BufferPush { .. } => Ok(()),
+            Step::BufferPushDistinct {
+                row,
+                classes,
+                added,
+                ..
+            } => {
+                self.boolean(*added)?;
+                for (register, class) in row.iter().zip(classes) {
+                    if self.meanings.registers[register.0 as usize] != Some(Content::Value) {
+                        return Err("a handle among distinct values".to_owned());
+                    }
+                    self.class(*register, *class)?;
+                }
+                Ok(())
+            }
+            Step::BufferSort { buffer, by } => {
+                for key in by {
+                    let column = &self.meanings.columns[buffer.0 as usize][key.column as usize];
+                    match column {
+                        // Nothing is ever pushed there.
+                        (None, _) | (_, None) => {}
+                        (Some(Content::Value), Some(data_type))
+                            if Class::of(data_type) == Some(key.class) => {}
+                        _ => return Err(format!("column {} is not {:?}", key.column, key.class)),
+                    }
+                }
+                Ok(())
+            }
+            Step::BufferCount { target, .. } => self.width(*target, Width::Eight),
+            Step::ForBuffer { buffer, row, .. } => {
+                for (column, register) in row.iter().enumerate() {
+                    let (content, data_type) = &self.meanings.columns[buffer.0 as usize][column];
+                    if let (Some(Content::Value), Some(pushed)) = (content, data_type)
+                        && !assignable(pushed, self.type_of(*register))
+                    {
+                        let (register, data_type) = (register.0, self.type_of(*register));
+                        return Err(format!(
+                            "column {column} holds {pushed}, register {register} is {data_type}"
+                        ));
+                    }
+                }
+                Ok(())
+            }
+            Step::Emit { row } => {
+                for (register, (_, data_type)) in row.iter().zip(&self.program.result.columns) {
+                    self.moves(*register, data_type)?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// `register` may be compared with a column in an index.
+    fn compares(&self, register: Reg, table: TableRef, column: ColumnId) -> Result<(), String> {
+        let column_type = self.column_type(table, column);
+        self.expect(
+            register,
+            &format!("what compares with {column_type}"),
+            |data_type| same_family(data_type, column_type),
+        )
+    }
+
+    fn instruction(&self, instruction: &Instruction) -> Result<(), String> {
+        use Instruction as I;
+        match instruction {
+            I::Move { target, source } => self.moves(*source, self.type_of(*target)),
+            I::SetNull { .. } | I::Call { .. } => Ok(()),
+            I::Integer {
+                width,
+                target,
+                left,
+                right,
+                ..
+            } => {
+                self.countable(*left)?;
+                self.countable(*right)?;
+                self.width(*target, *width)
+            }
+            I::Decimal {
+                target,
+                left,
+                right,
+                ..
+            } => [target, left, right]
+                .into_iter()
+                .try_for_each(|register| self.class(*register, Class::Decimal)),
+            I::Double {
+                target,
+                left,
+                right,
+                ..
+            } => [target, left, right]
+                .into_iter()
+                .try_for_each(|register| self.class(*register, Class::Double)),
+            I::Compare {
+                class,
+                target,
+                left,
+                right,
+                ..
+            } => {
+                self.class(*left, *class)?;
+                self.class(*right, *class)?;
+                self.boolean(*target)
+            }
+            I::IsNull { target, .. } => self.boolean(*target),
+            I::Not { target, source } => {
+                self.boolean(*source)?;
+                self.boolean(*target)
+            }
+            I::And {
+                target,
+                left,
+                right,
+            }
+            | I::Or {
+                target,
+                left,
+                right,
+            } => [target, left, right]
+                .into_iter()
+                .try_for_each(|register| self.boolean(*register)),
+            I::IntegerToDecimal { target, source } => {
+                self.integer(*source)?;
+                self.class(*target, Class::Decimal)
+            }
+            I::IntegerToDouble { target, source } => {
+                self.integer(*source)?;
+                self.class(*target, Class::Double)
+            }
+            I::CheckWidth {
+                width,
+                target,
+                source,
+            } => {
+                self.countable(*source)?;
+                self.width(*target, *width)
+            }
+            I::Rescale {
+                target,
+                source,
+                precision,
+                scale,
+            } => {
+                self.class(*source, Class::Decimal)?;
+                if scale > precision {
+                    return Err(format!("scale {scale} beyond precision {precision}"));
+                }
+                self.class(*target, Class::Decimal)
+            }
+            I::Concat {
+                target,
+                left,
+                right,
+            } => {
+                let all_text = [target, left, right]
+                    .into_iter()
+                    .all(|register| self.type_of(*register).is_string());
+                if all_text {
+                    return Ok(());
+                }
+                let bytes = |data_type: &DataType| *data_type == DataType::Bytea;
+                [target, left, right]
+                    .into_iter()
+                    .try_for_each(|register| self.expect(*register, "text", bytes))
+            }
+            I::Element {
+                target,
+                array,
+                index,
+            } => {
+                self.integer(*index)?;
+                let expected = format!("an array of {}", self.type_of(*target));
+                self.expect(*array, &expected, |data_type| match data_type {
+                    DataType::Array(element) => assignable(element, self.type_of(*target)),
+                    _ => false,
+                })
+            }
+            I::ArrayLength { target, array } => {
+                self.expect(*array, "an array", |data_type| {
+                    matches!(data_type, DataType::Array(_))
+                })?;
+                self.integer(*target)
+            }
+            I::Require {
+                condition, error, ..
+            } => {
+                self.boolean(*condition)?;
+                self.failure(error)
+            }
+            I::RequireNotNull { error, .. } => self.failure(error),
+        }
+    }
+}
