@@ -361,7 +361,7 @@ impl Participant {
             // epoch, and leaving releases.
             self.epochs.shared.slots[self.slot]
                 .oldest_tag
-                .store(tag.min(self.epochs.current()), Ordering::Relaxed);
+                .store(tag, Ordering::Relaxed);
         }
         limbo.push_back((tag, retired));
     }
