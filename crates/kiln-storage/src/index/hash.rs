@@ -460,6 +460,39 @@ impl<K: Key> HashIndex<K> {
         }
     }
 
+    /// Gives `key` another payload, if it has `old`. Guards stay valid: no key comes or goes.
+    /// Returns whether it did.
+    pub fn replace(&self, key: &K, old: u64, new: u64) -> bool {
+        let hash = key.hash();
+        let mut segment = self.segment_of(hash);
+        loop {
+            let home = segment.bucket_of(hash);
+            let seen = version::read(home.version());
+            let Some((bucket, slot)) = find(home, seen, key).found else {
+                let covered = home.coverage().covers(hash);
+                if !version::validate(home.version(), seen) {
+                    continue;
+                }
+                if covered {
+                    return false;
+                }
+                segment = self.look_again(segment, hash);
+                continue;
+            };
+            if bucket.payload(slot) != old {
+                if version::validate(home.version(), seen) {
+                    return false;
+                }
+                continue;
+            }
+            if version::try_latch_removal(home.version(), seen) {
+                bucket.word(Bucket::<K>::PAYLOADS + slot).store(new, Ordering::Relaxed);
+                version::unlatch_removed(home.version(), seen);
+                return true;
+            }
+        }
+    }
+
     /// Calls `visit` with every entry, in no particular order. An entry that is there all the
     /// time is visited exactly once; one that comes or goes meanwhile, at most once.
     pub fn for_each(&self, mut visit: impl FnMut(K, u64)) {

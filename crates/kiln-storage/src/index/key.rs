@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn hashes_of_consecutive_keys_spread_over_high_and_low_bits() {
         // 4096 keys into 4096 boxes by either end of the hash: a random function leaves about
-        // 1507 boxes empty (a share of 1/e), with a standard deviation of about 20.
+        // 1507 boxes empty (a share of 1/e), with a standard deviation of about 20. Fewer is fine.
         let empty = |boxes: &dyn Fn(u64) -> u64| {
             let mut used = vec![false; 4096];
             (0..4096).for_each(|key| used[boxes(key) as usize] = true);
@@ -262,7 +262,7 @@ mod tests {
             empty(&|key| Key::hash(&ByteKey([7, key, 0])) >> 52),
             empty(&|key| Key::hash(&ByteKey([key << 40, 1, 0])) & 4095),
         ] {
-            assert!((1300..1700).contains(&empty), "{empty} of 4096 boxes empty");
+            assert!(empty < 1_700, "{empty} of 4096 boxes empty");
         }
     }
 }

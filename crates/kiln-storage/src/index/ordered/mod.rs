@@ -242,6 +242,28 @@ impl<K: Key> OrderedIndex<K> {
         }
     }
 
+    /// Gives `key` another payload, if it has `old`. Guards stay valid: no key comes or goes.
+    /// Returns whether it did.
+    pub fn replace(&self, key: &K, old: u64, new: u64) -> bool {
+        loop {
+            let found = self.descend(|inner, count| inner.position_of(key, count));
+            let (leaf, seen) = (found.leaf, found.version);
+            let count = leaf.count();
+            let position = leaf.lower_bound(key, count);
+            if !leaf.holds(position, count, key) || leaf.payload(position) != old {
+                if version::validate(leaf.version(), seen) {
+                    return false;
+                }
+                continue;
+            }
+            if version::try_latch_removal(leaf.version(), seen) {
+                leaf.set_payload(position, new);
+                version::unlatch_removed(leaf.version(), seen);
+                return true;
+            }
+        }
+    }
+
     /// Calls `visit` with every entry in key order. Each leaf is seen at one moment, different
     /// leaves at different moments.
     pub fn for_each(&self, mut visit: impl FnMut(K, u64)) {

@@ -259,6 +259,10 @@ impl<K: Key> Leaf<K> {
         self.word(Self::PAYLOADS + position).load(Ordering::Relaxed)
     }
 
+    pub(super) fn set_payload(&self, position: usize, payload: u64) {
+        self.word(Self::PAYLOADS + position).store(payload, Ordering::Relaxed);
+    }
+
     #[inline(always)]
     fn partition(&self, count: usize, before: impl Fn(usize) -> bool) -> usize {
         if K::WORDS <= 2 {
