@@ -14,7 +14,7 @@ use kiln_storage::index::NodeVersion;
 use kiln_storage::record::RecordRef;
 use kiln_storage::schema::ColumnId;
 use kiln_storage::slot::Memory;
-use kiln_storage::table::Table;
+use kiln_storage::table::{Entry, Table};
 
 use crate::ir::{Intent, Reg};
 
@@ -182,6 +182,21 @@ pub trait Access {
         handle: &mut Handle,
         memory: &mut Memory,
     ) -> Result<(), Stop>;
+
+    /// Whether this attempt has moved entries of any index: then [`Access::resolve`] is asked
+    /// about every entry, else only about moving ones.
+    fn moves_entries(&self) -> bool;
+
+    /// The record that this attempt finds at an index entry; `None` when it has moved it away.
+    ///
+    /// # Errors
+    /// [`AbortCause::KeyInTransit`] when another attempt is moving a record there.
+    fn resolve(
+        &self,
+        table: &Table,
+        index: usize,
+        entry: Entry,
+    ) -> Result<Option<RecordRef>, AbortCause>;
 
     /// Makes everything visible at once, or nothing.
     ///

@@ -12,7 +12,7 @@ use kiln_storage::error::{Error, SqlState};
 use kiln_storage::index::LeafBatch;
 use kiln_storage::record::RecordRef;
 use kiln_storage::slot::{Memory, Slot};
-use kiln_storage::table::{Found, RangeValues, Table};
+use kiln_storage::table::{Entry, Found, RangeValues, Table};
 use kiln_storage::types::Decimal;
 
 use crate::access::{AbortCause, Access, Handle, Inserted, Stop, Visit};
@@ -91,7 +91,12 @@ impl<'a, A: Access> Executor<'a, A> {
         arguments: &Arguments,
     ) -> Result<(), Stop> {
         frame.prepare(program, arguments);
-        let mut executor = Executor { program, access, frame, stop: None };
+        let mut executor = Executor {
+            program,
+            access,
+            frame,
+            stop: None,
+        };
         match executor.block(&program.body) {
             Flow::Stop => Err(executor.stop.take().expect("a stop has a reason")),
             _ => Ok(()),
@@ -109,7 +114,13 @@ impl<'a, A: Access> Executor<'a, A> {
     fn set(&mut self, register: Reg, slot: Slot) {
         debug_assert!((register.0 as usize) < self.frame.memory.slots.len());
         // SAFETY: as in `get`.
-        unsafe { *self.frame.memory.slots.get_unchecked_mut(register.0 as usize) = slot }
+        unsafe {
+            *self
+                .frame
+                .memory
+                .slots
+                .get_unchecked_mut(register.0 as usize) = slot
+        }
     }
 
     #[inline(always)]
@@ -146,46 +157,122 @@ impl<'a, A: Access> Executor<'a, A> {
     fn step(&mut self, step: &'a Step) -> Flow {
         match step {
             Step::Scalar(instruction) => return self.scalar(instruction),
-            Step::If { condition, then, otherwise } => {
-                let block = if self.get(*condition).is_true() { then } else { otherwise };
+            Step::If {
+                condition,
+                then,
+                otherwise,
+            } => {
+                let block = if self.get(*condition).is_true() {
+                    then
+                } else {
+                    otherwise
+                };
                 return self.block(block);
             }
-            Step::Lookup { table, index, key, record, found, intent, .. } => {
+            Step::Lookup {
+                table,
+                index,
+                key,
+                record,
+                found,
+                intent,
+                ..
+            } => {
                 return self.lookup(*table, *index, key, *record, *found, *intent);
             }
-            Step::Read { table, record, columns, .. } => {
+            Step::Read {
+                table,
+                record,
+                columns,
+                ..
+            } => {
                 let table = self.table(*table);
                 let handle = &mut self.frame.records[record.0 as usize];
-                let handle = handle.as_mut().expect("a verified program found this record");
-                attempt!(self, self.access.read(table, handle, columns, &mut self.frame.memory));
+                let handle = handle
+                    .as_mut()
+                    .expect("a verified program found this record");
+                attempt!(
+                    self,
+                    self.access
+                        .read(table, handle, columns, &mut self.frame.memory)
+                );
             }
-            Step::Update { table, record, columns, .. } => {
+            Step::Update {
+                table,
+                record,
+                columns,
+                ..
+            } => {
                 let table = self.table(*table);
                 let handle = &mut self.frame.records[record.0 as usize];
-                let handle = handle.as_mut().expect("a verified program found this record");
-                attempt!(self, self.access.update(table, handle, columns, &mut self.frame.memory));
+                let handle = handle
+                    .as_mut()
+                    .expect("a verified program found this record");
+                attempt!(
+                    self,
+                    self.access
+                        .update(table, handle, columns, &mut self.frame.memory)
+                );
             }
-            Step::Insert { table, values, record, conflict, .. } => {
+            Step::Insert {
+                table,
+                values,
+                record,
+                conflict,
+                ..
+            } => {
                 return self.insert(*table, values, *record, *conflict);
             }
             Step::Delete { table, record, .. } => {
                 let table = self.table(*table);
                 let handle = &mut self.frame.records[record.0 as usize];
-                let handle = handle.as_mut().expect("a verified program found this record");
-                attempt!(self, self.access.delete(table, handle, &mut self.frame.memory));
+                let handle = handle
+                    .as_mut()
+                    .expect("a verified program found this record");
+                attempt!(
+                    self,
+                    self.access.delete(table, handle, &mut self.frame.memory)
+                );
             }
-            Step::Scan { table, index, range, reverse, record, intent, body, .. } => {
+            Step::Scan {
+                table,
+                index,
+                range,
+                reverse,
+                record,
+                intent,
+                body,
+                ..
+            } => {
                 return self.scan(*table, *index, range, *reverse, *record, *intent, body);
             }
-            Step::Loop { before, condition, body } => return self.repeat(before, *condition, body),
-            Step::ForRange { variable, first, last, step, reverse, body } => {
+            Step::Loop {
+                before,
+                condition,
+                body,
+            } => return self.repeat(before, *condition, body),
+            Step::ForRange {
+                variable,
+                first,
+                last,
+                step,
+                reverse,
+                body,
+            } => {
                 return self.for_range(*variable, *first, *last, *step, *reverse, body);
             }
-            Step::ForEach { variable, array, body } => {
+            Step::ForEach {
+                variable,
+                array,
+                body,
+            } => {
                 let array = self.get(*array);
                 if array.is_null() {
                     let message = "FOREACH expression must not be null";
-                    attempt!(self, Err(Error::new(SqlState::NULL_VALUE_NOT_ALLOWED, message)));
+                    attempt!(
+                        self,
+                        Err(Error::new(SqlState::NULL_VALUE_NOT_ALLOWED, message))
+                    );
                 }
                 for position in 0..self.frame.memory.heap.array(array).len() {
                     let element = self.frame.memory.heap.array(array)[position];
@@ -222,11 +309,18 @@ impl<'a, A: Access> Executor<'a, A> {
                 buffer.distinct.clear();
             }
             Step::BufferPush { buffer, row } => {
-                let Frame { buffers, memory, .. } = &mut *self.frame;
+                let Frame {
+                    buffers, memory, ..
+                } = &mut *self.frame;
                 let rows = &mut buffers[buffer.0 as usize].rows;
                 rows.extend(row.iter().map(|register| memory.slots[register.0 as usize]));
             }
-            Step::BufferPushDistinct { buffer, row, classes, added } => {
+            Step::BufferPushDistinct {
+                buffer,
+                row,
+                classes,
+                added,
+            } => {
                 let is_new = self.push_distinct(*buffer, row, classes);
                 self.set(*added, Slot::from_bool(is_new));
             }
@@ -250,12 +344,37 @@ impl<'a, A: Access> Executor<'a, A> {
                 }
             }
             Step::Emit { row } => {
-                let Frame { result, result_rows, memory, .. } = &mut *self.frame;
+                let Frame {
+                    result,
+                    result_rows,
+                    memory,
+                    ..
+                } = &mut *self.frame;
                 result.extend(row.iter().map(|register| memory.slots[register.0 as usize]));
                 *result_rows += 1;
             }
         }
         Flow::Next
+    }
+
+    /// Meets the record of an index entry, if the entry is the one that counts.
+    #[inline(always)]
+    fn meet(
+        &mut self,
+        table: &Table,
+        index: usize,
+        entry: Entry,
+        intent: Intent,
+    ) -> Result<Visit, AbortCause> {
+        let record = if entry.is_moving() || self.access.moves_entries() {
+            match self.access.resolve(table, index, entry)? {
+                Some(record) => record,
+                None => return Ok(Visit::Absent),
+            }
+        } else {
+            entry.record()
+        };
+        self.access.visit(table, record, intent)
     }
 
     /// Meets the record that an index look-up found, or guards its absence.
@@ -270,22 +389,25 @@ impl<'a, A: Access> Executor<'a, A> {
         intent: Intent,
     ) -> Flow {
         let table = self.table(table);
+        let index_number = index;
         let index = &table.indexes()[index as usize];
         for _ in 0..DEAD_RETRIES_MAX {
             let Memory { slots, heap } = &self.frame.memory;
             let values = key.iter().map(|register| slots[register.0 as usize]);
             let is_there = match index.get(heap, values) {
-                Found::Record(met) => match attempt!(self, self.access.visit(table, met, intent)) {
-                    Visit::Present(handle) => {
-                        self.frame.records[record.0 as usize] = Some(handle);
-                        true
+                Found::Entry(entry) => {
+                    match attempt!(self, self.meet(table, index_number as usize, entry, intent)) {
+                        Visit::Present(handle) => {
+                            self.frame.records[record.0 as usize] = Some(handle);
+                            true
+                        }
+                        Visit::Absent => false,
+                        Visit::Dead => {
+                            kiln_platform::spin::hint();
+                            continue;
+                        }
                     }
-                    Visit::Absent => false,
-                    Visit::Dead => {
-                        kiln_platform::spin::hint();
-                        continue;
-                    }
-                },
+                }
                 Found::Missing(node) => {
                     attempt!(self, self.access.guard(node));
                     false
@@ -309,28 +431,35 @@ impl<'a, A: Access> Executor<'a, A> {
         body: &'a [Step],
     ) -> Flow {
         let table = self.table(table);
+        let index_number = index;
         let index = &table.indexes()[index as usize];
         let mut prefix = [Slot::NULL; kiln_storage::schema::COLUMNS_MAX];
         let prefix = &mut prefix[..range.prefix.len()];
         for (slot, register) in prefix.iter_mut().zip(&range.prefix) {
             *slot = self.get(*register);
         }
-        let bound = |bound: &Option<Bound>| {
-            bound.map(|bound| (self.get(bound.value), bound.inclusive))
+        let bound =
+            |bound: &Option<Bound>| bound.map(|bound| (self.get(bound.value), bound.inclusive));
+        let values = RangeValues {
+            prefix,
+            lower: bound(&range.lower),
+            upper: bound(&range.upper),
         };
-        let values =
-            RangeValues { prefix, lower: bound(&range.lower), upper: bound(&range.upper) };
         let scan = attempt!(self, index.scan(&self.frame.memory.heap, values, reverse));
-        let Some(mut scan) = scan else { return Flow::Next };
+        let Some(mut scan) = scan else {
+            return Flow::Next;
+        };
         let mut batch = LeafBatch::default();
         'leaves: while scan.next_leaf(&mut batch) {
             attempt!(self, self.access.guard(batch.version));
             for position in 0..batch.count {
-                // SAFETY: indexes hold addresses of their own table's records.
-                let met = unsafe { RecordRef::from_address(batch.payloads[position]) };
+                // SAFETY: the payload is of an index of a living table.
+                let entry = unsafe { Entry::from_payload(batch.payloads[position]) };
                 // A dead record's key is guarded by the leaf's version, as any gap is.
-                let visit = attempt!(self, self.access.visit(table, met, intent));
-                let Visit::Present(handle) = visit else { continue };
+                let visit = attempt!(self, self.meet(table, index_number as usize, entry, intent));
+                let Visit::Present(handle) = visit else {
+                    continue;
+                };
                 self.frame.records[record.0 as usize] = Some(handle);
                 match self.block(body) {
                     Flow::Next | Flow::Continue(0) => {
@@ -405,21 +534,35 @@ impl<'a, A: Access> Executor<'a, A> {
         body: &'a [Step],
     ) -> Flow {
         let (first, last, step) = (self.get(first), self.get(last), self.get(step));
-        for (slot, name) in [(first, "lower bound"), (last, "upper bound"), (step, "BY value")] {
+        for (slot, name) in [
+            (first, "lower bound"),
+            (last, "upper bound"),
+            (step, "BY value"),
+        ] {
             if slot.is_null() {
                 let message = format!("{name} of FOR loop cannot be null");
-                attempt!(self, Err(Error::new(SqlState::NULL_VALUE_NOT_ALLOWED, message)));
+                attempt!(
+                    self,
+                    Err(Error::new(SqlState::NULL_VALUE_NOT_ALLOWED, message))
+                );
             }
         }
         let (mut at, last, step) = (first.as_i64(), last.as_i64(), step.as_i64());
         if step <= 0 {
             let message = "BY value of FOR loop must be greater than zero";
-            attempt!(self, Err(Error::new(SqlState::INVALID_PARAMETER_VALUE, message)));
+            attempt!(
+                self,
+                Err(Error::new(SqlState::INVALID_PARAMETER_VALUE, message))
+            );
         }
         while if reverse { at >= last } else { at <= last } {
             self.set(variable, Slot::from_i64(at));
             after_body!(self, self.block(body));
-            let next = if reverse { at.checked_sub(step) } else { at.checked_add(step) };
+            let next = if reverse {
+                at.checked_sub(step)
+            } else {
+                at.checked_add(step)
+            };
             match next {
                 Some(next) => at = next,
                 None => break,
@@ -429,7 +572,11 @@ impl<'a, A: Access> Executor<'a, A> {
     }
 
     fn push_distinct(&mut self, buffer: BufferId, row: &[Reg], classes: &[Class]) -> bool {
-        let Frame { buffers, memory: Memory { slots, heap }, .. } = &mut *self.frame;
+        let Frame {
+            buffers,
+            memory: Memory { slots, heap },
+            ..
+        } = &mut *self.frame;
         let buffer = &mut buffers[buffer.0 as usize];
         let width = row.len();
         let rows = &mut buffer.rows;
@@ -443,15 +590,18 @@ impl<'a, A: Access> Executor<'a, A> {
         };
         let old_row = |at: usize| &old[at * width..(at + 1) * width];
         let equals = |at: usize| {
-            old_row(at).iter().zip(new).zip(classes).all(|((a, b), class)| {
-                match (a.is_null(), b.is_null()) {
+            old_row(at)
+                .iter()
+                .zip(new)
+                .zip(classes)
+                .all(|((a, b), class)| match (a.is_null(), b.is_null()) {
                     (false, false) => frame::compare(heap, *class, *a, *b).is_eq(),
                     (a, b) => a == b,
-                }
-            })
+                })
         };
-        let known =
-            buffer.distinct.find_or_note(hash_row(new), position, equals, |at| hash_row(old_row(at)));
+        let known = buffer
+            .distinct
+            .find_or_note(hash_row(new), position, equals, |at| hash_row(old_row(at)));
         if known.is_some() {
             rows.truncate(position * width);
         }
@@ -460,7 +610,9 @@ impl<'a, A: Access> Executor<'a, A> {
 
     fn sort(&mut self, buffer: BufferId, by: &[SortKey]) {
         let width = self.program.buffers[buffer.0 as usize];
-        let Frame { buffers, memory, .. } = &mut *self.frame;
+        let Frame {
+            buffers, memory, ..
+        } = &mut *self.frame;
         let rows = &mut buffers[buffer.0 as usize].rows;
         if width == 0 || rows.len() <= width {
             return;
@@ -469,11 +621,18 @@ impl<'a, A: Access> Executor<'a, A> {
         order.sort_by(|&a, &b| {
             for key in by {
                 let column = key.column as usize;
-                let (a, b) = (rows[a as usize * width + column], rows[b as usize * width + column]);
+                let (a, b) = (
+                    rows[a as usize * width + column],
+                    rows[b as usize * width + column],
+                );
                 let ordering = match (a.is_null(), b.is_null()) {
                     (false, false) => {
                         let ordering = frame::compare(&memory.heap, key.class, a, b);
-                        if key.descending { ordering.reverse() } else { ordering }
+                        if key.descending {
+                            ordering.reverse()
+                        } else {
+                            ordering
+                        }
                     }
                     (a, b) if key.nulls_first => b.cmp(&a),
                     (a, b) => a.cmp(&b),
@@ -538,7 +697,11 @@ impl<'a, A: Access> Executor<'a, A> {
             } else if let Some(register) = arguments.next() {
                 let slot = self.get(*register);
                 let heap = &self.frame.memory.heap;
-                message.push_str(if slot.is_null() { "<NULL>" } else { heap.str(slot) });
+                message.push_str(if slot.is_null() {
+                    "<NULL>"
+                } else {
+                    heap.str(slot)
+                });
             }
         }
         message
@@ -549,7 +712,13 @@ impl<'a, A: Access> Executor<'a, A> {
         match instruction {
             Instruction::Move { target, source } => self.set(*target, self.get(*source)),
             Instruction::SetNull { target } => self.set(*target, Slot::NULL),
-            Instruction::Integer { op, width, target, left, right } => {
+            Instruction::Integer {
+                op,
+                width,
+                target,
+                left,
+                right,
+            } => {
                 let (a, b) = (self.get(*left), self.get(*right));
                 let slot = if Slot::either_null(a, b) {
                     Slot::NULL
@@ -558,7 +727,12 @@ impl<'a, A: Access> Executor<'a, A> {
                 };
                 self.set(*target, slot);
             }
-            Instruction::Decimal { op, target, left, right } => {
+            Instruction::Decimal {
+                op,
+                target,
+                left,
+                right,
+            } => {
                 let (a, b) = (self.get(*left), self.get(*right));
                 let slot = if Slot::either_null(a, b) {
                     Slot::NULL
@@ -575,7 +749,12 @@ impl<'a, A: Access> Executor<'a, A> {
                 };
                 self.set(*target, slot);
             }
-            Instruction::Double { op, target, left, right } => {
+            Instruction::Double {
+                op,
+                target,
+                left,
+                right,
+            } => {
                 let (a, b) = (self.get(*left), self.get(*right));
                 let slot = if Slot::either_null(a, b) {
                     Slot::NULL
@@ -584,20 +763,38 @@ impl<'a, A: Access> Executor<'a, A> {
                 };
                 self.set(*target, slot);
             }
-            Instruction::Compare { op, class, target, left, right } => {
+            Instruction::Compare {
+                op,
+                class,
+                target,
+                left,
+                right,
+            } => {
                 let slot = self.compare(*op, *class, self.get(*left), self.get(*right));
                 self.set(*target, slot);
             }
-            Instruction::IsNull { target, source, negated } => {
+            Instruction::IsNull {
+                target,
+                source,
+                negated,
+            } => {
                 let null = self.get(*source).is_null();
                 self.set(*target, Slot::from_bool(null != *negated));
             }
             Instruction::Not { target, source } => {
                 let slot = self.get(*source);
-                let slot = if slot.is_null() { slot } else { Slot::from_bool(!slot.as_bool()) };
+                let slot = if slot.is_null() {
+                    slot
+                } else {
+                    Slot::from_bool(!slot.as_bool())
+                };
                 self.set(*target, slot);
             }
-            Instruction::And { target, left, right } => {
+            Instruction::And {
+                target,
+                left,
+                right,
+            } => {
                 let (a, b) = (self.get(*left), self.get(*right));
                 let false_ = |slot: Slot| !slot.is_null() && !slot.as_bool();
                 let slot = if false_(a) || false_(b) {
@@ -609,7 +806,11 @@ impl<'a, A: Access> Executor<'a, A> {
                 };
                 self.set(*target, slot);
             }
-            Instruction::Or { target, left, right } => {
+            Instruction::Or {
+                target,
+                left,
+                right,
+            } => {
                 let (a, b) = (self.get(*left), self.get(*right));
                 let slot = if a.is_true() || b.is_true() {
                     Slot::TRUE
@@ -631,18 +832,30 @@ impl<'a, A: Access> Executor<'a, A> {
             }
             Instruction::IntegerToDouble { target, source } => {
                 let slot = self.get(*source);
-                let slot =
-                    if slot.is_null() { slot } else { Slot::from_f64(slot.as_i64() as f64) };
+                let slot = if slot.is_null() {
+                    slot
+                } else {
+                    Slot::from_f64(slot.as_i64() as f64)
+                };
                 self.set(*target, slot);
             }
-            Instruction::CheckWidth { width, target, source } => {
+            Instruction::CheckWidth {
+                width,
+                target,
+                source,
+            } => {
                 let slot = self.get(*source);
                 if !slot.is_null() {
                     attempt!(self, fit(*width, slot.as_i64()));
                 }
                 self.set(*target, slot);
             }
-            Instruction::Rescale { target, source, precision, scale } => {
+            Instruction::Rescale {
+                target,
+                source,
+                precision,
+                scale,
+            } => {
                 let slot = self.get(*source);
                 let slot = if slot.is_null() {
                     slot
@@ -652,7 +865,11 @@ impl<'a, A: Access> Executor<'a, A> {
                 };
                 self.set(*target, slot);
             }
-            Instruction::Concat { target, left, right } => {
+            Instruction::Concat {
+                target,
+                left,
+                right,
+            } => {
                 let (a, b) = (self.get(*left), self.get(*right));
                 let slot = if Slot::either_null(a, b) {
                     Slot::NULL
@@ -661,7 +878,11 @@ impl<'a, A: Access> Executor<'a, A> {
                 };
                 self.set(*target, slot);
             }
-            Instruction::Element { target, array, index } => {
+            Instruction::Element {
+                target,
+                array,
+                index,
+            } => {
                 let (array, index) = (self.get(*array), self.get(*index));
                 let slot = if Slot::either_null(array, index) {
                     Slot::NULL
@@ -669,17 +890,28 @@ impl<'a, A: Access> Executor<'a, A> {
                     let position = index.as_i64().checked_sub(1);
                     let position = position.and_then(|position| usize::try_from(position).ok());
                     let elements = self.frame.memory.heap.array(array);
-                    position.and_then(|at| elements.get(at)).copied().unwrap_or(Slot::NULL)
+                    position
+                        .and_then(|at| elements.get(at))
+                        .copied()
+                        .unwrap_or(Slot::NULL)
                 };
                 self.set(*target, slot);
             }
             Instruction::ArrayLength { target, array } => {
                 let array = self.get(*array);
-                let slot =
-                    if array.is_null() { array } else { Slot::from_i64(array.span().1 as i64) };
+                let slot = if array.is_null() {
+                    array
+                } else {
+                    Slot::from_i64(array.span().1 as i64)
+                };
                 self.set(*target, slot);
             }
-            Instruction::Call { function, target, arguments, .. } => {
+            Instruction::Call {
+                function,
+                target,
+                arguments,
+                ..
+            } => {
                 let mut values = [Slot::NULL; ARGUMENTS_MAX];
                 let values = &mut values[..arguments.len()];
                 for (value, register) in values.iter_mut().zip(arguments) {
@@ -688,9 +920,17 @@ impl<'a, A: Access> Executor<'a, A> {
                 let slot = attempt!(self, function(&mut self.frame.memory.heap, values));
                 self.set(*target, slot);
             }
-            Instruction::Require { condition, null_fails, error } => {
+            Instruction::Require {
+                condition,
+                null_fails,
+                error,
+            } => {
                 let slot = self.get(*condition);
-                let fails = if slot.is_null() { *null_fails } else { !slot.as_bool() };
+                let fails = if slot.is_null() {
+                    *null_fails
+                } else {
+                    !slot.as_bool()
+                };
                 if fails {
                     return self.raise(error);
                 }
@@ -736,7 +976,11 @@ fn fit(width: Width, value: i64) -> Result<(), Error> {
         Width::Four => value == value as i32 as i64,
         Width::Eight => true,
     };
-    if fits { Ok(()) } else { Err(out_of_range(width)) }
+    if fits {
+        Ok(())
+    } else {
+        Err(out_of_range(width))
+    }
 }
 
 #[cold]
@@ -746,7 +990,10 @@ fn out_of_range(width: Width) -> Error {
         Width::Four => "integer",
         Width::Eight => "bigint",
     };
-    Error::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, format!("{name} out of range"))
+    Error::new(
+        SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+        format!("{name} out of range"),
+    )
 }
 
 #[cold]
@@ -805,13 +1052,27 @@ pub fn unique_violation(
     for column in &definition.columns {
         let column_definition = &schema.columns[column.index()];
         names.push(column_definition.name.clone());
-        let value = frame::to_value(&memory.heap, value(column.index()), &column_definition.data_type);
-        values.push(kiln_storage::types::format_value(&value, &column_definition.data_type));
+        let value = frame::to_value(
+            &memory.heap,
+            value(column.index()),
+            &column_definition.data_type,
+        );
+        values.push(kiln_storage::types::format_value(
+            &value,
+            &column_definition.data_type,
+        ));
     }
     Error::new(
         SqlState::UNIQUE_VIOLATION,
-        format!("duplicate key value violates unique constraint \"{}\"", definition.name),
+        format!(
+            "duplicate key value violates unique constraint \"{}\"",
+            definition.name
+        ),
     )
-    .with_detail(format!("Key ({})=({}) already exists.", names.join(", "), values.join(", ")))
+    .with_detail(format!(
+        "Key ({})=({}) already exists.",
+        names.join(", "),
+        values.join(", ")
+    ))
     .with_constraint(definition.name.clone())
 }

@@ -26,8 +26,11 @@ pub enum Protocol {
 
 impl Protocol {
     /// All protocols.
-    pub const ALL: [Protocol; 3] =
-        [Protocol::Serial, Protocol::Silo, Protocol::TwoPhaseLockingNoWait];
+    pub const ALL: [Protocol; 3] = [
+        Protocol::Serial,
+        Protocol::Silo,
+        Protocol::TwoPhaseLockingNoWait,
+    ];
 
     /// Its name.
     pub const fn name(self) -> &'static str {
@@ -51,7 +54,9 @@ impl Protocol {
 
     /// The protocol called `name`.
     pub fn parse(name: &str) -> Option<Protocol> {
-        Protocol::ALL.into_iter().find(|protocol| protocol.name() == name)
+        Protocol::ALL
+            .into_iter()
+            .find(|protocol| protocol.name() == name)
     }
 
     /// Whether only one transaction may run at a time in the whole database.

@@ -1,6 +1,7 @@
 //! Tables: a schema, the memory of its records, and its indexes.
 
-use kiln_platform::atomic::{AtomicU64, Ordering};
+use kiln_platform::atomic::{AtomicBool, AtomicU64, Ordering};
+use kiln_platform::sync::{Arc, Mutex, lock};
 
 use crate::epoch::Participant;
 use crate::error::{Error, Result, SqlState};
@@ -29,7 +30,7 @@ enum Map {
 /// Runs one expression for whichever map is there; `$map` is the map.
 macro_rules! for_any_map {
     ($index:expr, $map:ident => $body:expr) => {
-        match &$index.map {
+        match &*$index.map {
             Map::HashWord($map) => $body,
             Map::HashDoubleWord($map) => $body,
             Map::HashBytes64($map) => $body,
@@ -42,11 +43,74 @@ macro_rules! for_any_map {
     };
 }
 
+/// Runs one expression for the map and the key that belong together.
+macro_rules! with_key {
+    ($index:expr, $key:expr, $map:ident, $inner:ident => $body:expr) => {
+        match (&*$index.map, $key) {
+            (Map::HashWord($map), EntryKey::Word($inner)) => $body,
+            (Map::HashDoubleWord($map), EntryKey::DoubleWord($inner)) => $body,
+            (Map::HashBytes64($map), EntryKey::Bytes64($inner)) => $body,
+            (Map::HashBytes256($map), EntryKey::Bytes256($inner)) => $body,
+            (Map::OrderedWord($map), EntryKey::Word($inner)) => $body,
+            (Map::OrderedDoubleWord($map), EntryKey::DoubleWord($inner)) => $body,
+            (Map::OrderedBytes64($map), EntryKey::Bytes64($inner)) => $body,
+            (Map::OrderedBytes256($map), EntryKey::Bytes256($inner)) => $body,
+            _ => unreachable!("a key of index {} has its width", $index.definition.name),
+        }
+    };
+}
+
+/// What an index holds for a key: a record, and whether it is only moving there.
+///
+/// An update of indexed columns gives its record an entry under the new key at once, but a
+/// *moving* one until it commits. Other transactions that meet a moving entry fail; the
+/// transaction itself finds its record there, and ignores the entry under the old key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry(u64);
+
+impl Entry {
+    /// Records are eight-byte-aligned, so that the lowest bit of their address is free.
+    const MOVING: u64 = 1;
+
+    /// The entry of a record that has the key.
+    #[inline(always)]
+    pub fn of(record: RecordRef) -> Entry {
+        Entry(record.address())
+    }
+
+    /// The entry of a record that gets the key when its transaction commits.
+    pub fn moving(record: RecordRef) -> Entry {
+        Entry(record.address() | Entry::MOVING)
+    }
+
+    /// The entry that an index's payload stands for.
+    ///
+    /// # Safety
+    /// The payload is of an index whose table lives.
+    #[inline(always)]
+    pub unsafe fn from_payload(payload: u64) -> Entry {
+        Entry(payload)
+    }
+
+    /// Whether the record only gets the key when its transaction commits.
+    #[inline(always)]
+    pub fn is_moving(self) -> bool {
+        self.0 & Entry::MOVING != 0
+    }
+
+    /// The record.
+    #[inline(always)]
+    pub fn record(self) -> RecordRef {
+        // SAFETY: entries are made from records, or from payloads whose table lives.
+        unsafe { RecordRef::from_address(self.0 & !Entry::MOVING) }
+    }
+}
+
 /// The result of a look-up in an index.
 #[derive(Clone, Copy, Debug)]
 pub enum Found {
-    /// The record with the key; it may be absent or dead.
-    Record(RecordRef),
+    /// The entry with the key; its record may be absent or dead.
+    Entry(Entry),
     /// No record has the key; the node's version guards that.
     Missing(NodeVersion),
     /// No record can have the key (NULL, or outside the type's range).
@@ -72,7 +136,8 @@ pub struct Index {
     layout: KeyLayout,
     /// All columns of its key, the suffix included.
     columns: ColumnSet,
-    map: Map,
+    /// Shared with the table's successors; see [`Table::is_superseded`].
+    map: Arc<Map>,
 }
 
 /// The slot values of the fields of a range: how many leading columns are fixed, and the bounds
@@ -117,7 +182,17 @@ impl Index {
             }
         };
         let columns = layout.fields().iter().filter_map(|field| field.column).collect();
-        Index { definition, layout, columns, map }
+        Index { definition, layout, columns, map: Arc::new(map) }
+    }
+
+    /// The same index, entries and all, for a successor of its table.
+    fn share(&self) -> Index {
+        Index {
+            definition: self.definition.clone(),
+            layout: self.layout.clone(),
+            columns: self.columns,
+            map: self.map.clone(),
+        }
     }
 
     /// All columns of its key, also those that only make it unique.
@@ -153,10 +228,7 @@ impl Index {
         #[inline(always)]
         fn found(lookup: Lookup) -> Found {
             match lookup {
-                // SAFETY: indexes hold addresses of their own table's records.
-                Lookup::Found(address) => {
-                    Found::Record(unsafe { RecordRef::from_address(address) })
-                }
+                Lookup::Found(payload) => Found::Entry(Entry(payload)),
                 Lookup::Missing(version) => Found::Missing(version),
             }
         }
@@ -176,7 +248,7 @@ impl Index {
                 }
             };
         }
-        match &self.map {
+        match &*self.map {
             Map::HashWord(map) => hash!(map),
             Map::HashDoubleWord(map) => hash!(map),
             Map::HashBytes64(map) => hash!(map),
@@ -227,61 +299,20 @@ impl Index {
     pub fn insert_key(
         &self,
         key: &EntryKey,
-        record: RecordRef,
+        entry: Entry,
         participant: &Participant,
     ) -> Insertion {
-        let address = record.address();
-        match (&self.map, key) {
-            (Map::HashWord(map), EntryKey::Word(key)) => map.insert(key, address, participant),
-            (Map::HashDoubleWord(map), EntryKey::DoubleWord(key)) => {
-                map.insert(key, address, participant)
-            }
-            (Map::HashBytes64(map), EntryKey::Bytes64(key)) => {
-                map.insert(key, address, participant)
-            }
-            (Map::HashBytes256(map), EntryKey::Bytes256(key)) => {
-                map.insert(key, address, participant)
-            }
-            (Map::OrderedWord(map), EntryKey::Word(key)) => map.insert(key, address, participant),
-            (Map::OrderedDoubleWord(map), EntryKey::DoubleWord(key)) => {
-                map.insert(key, address, participant)
-            }
-            (Map::OrderedBytes64(map), EntryKey::Bytes64(key)) => {
-                map.insert(key, address, participant)
-            }
-            (Map::OrderedBytes256(map), EntryKey::Bytes256(key)) => {
-                map.insert(key, address, participant)
-            }
-            _ => unreachable!("a key of index {} has its width", self.definition.name),
-        }
+        with_key!(self, key, map, key => map.insert(key, entry.0, participant))
     }
 
-    /// Removes an entry by its key, if it is `record`'s.
-    pub fn remove_key(&self, key: &EntryKey, record: RecordRef, participant: &Participant) -> bool {
-        let address = record.address();
-        match (&self.map, key) {
-            (Map::HashWord(map), EntryKey::Word(key)) => map.remove(key, address, participant),
-            (Map::HashDoubleWord(map), EntryKey::DoubleWord(key)) => {
-                map.remove(key, address, participant)
-            }
-            (Map::HashBytes64(map), EntryKey::Bytes64(key)) => {
-                map.remove(key, address, participant)
-            }
-            (Map::HashBytes256(map), EntryKey::Bytes256(key)) => {
-                map.remove(key, address, participant)
-            }
-            (Map::OrderedWord(map), EntryKey::Word(key)) => map.remove(key, address, participant),
-            (Map::OrderedDoubleWord(map), EntryKey::DoubleWord(key)) => {
-                map.remove(key, address, participant)
-            }
-            (Map::OrderedBytes64(map), EntryKey::Bytes64(key)) => {
-                map.remove(key, address, participant)
-            }
-            (Map::OrderedBytes256(map), EntryKey::Bytes256(key)) => {
-                map.remove(key, address, participant)
-            }
-            _ => unreachable!("a key of index {} has its width", self.definition.name),
-        }
+    /// Removes an entry by its key, if it is this one. Returns whether it was.
+    pub fn remove_key(&self, key: &EntryKey, entry: Entry, participant: &Participant) -> bool {
+        with_key!(self, key, map, key => map.remove(key, entry.0, participant))
+    }
+
+    /// Replaces an entry by its key, if it is `old`. Returns whether it was.
+    pub fn replace_key(&self, key: &EntryKey, old: Entry, new: Entry) -> bool {
+        with_key!(self, key, map, key => map.replace(key, old.0, new.0))
     }
 
     /// Removes the entry of `record` with these field values.
@@ -310,7 +341,7 @@ impl Index {
         range: RangeValues<'_>,
         reverse: bool,
     ) -> Result<Option<IndexScan<'_>>> {
-        Ok(match &self.map {
+        Ok(match &*self.map {
             Map::OrderedWord(map) => self
                 .bounds(heap, range)?
                 .map(|(low, high)| IndexScan::Word(map.cursor(low, high, reverse))),
@@ -396,10 +427,7 @@ impl Index {
 
     /// Calls `visit` for each entry; concurrent changes may or may not be seen.
     pub fn for_each(&self, mut visit: impl FnMut(RecordRef)) {
-        // SAFETY: indexes hold addresses of their own table's records.
-        for_any_map!(self, map => map.for_each(|_, address| {
-            visit(unsafe { RecordRef::from_address(address) });
-        }))
+        for_any_map!(self, map => map.for_each(|_, payload| visit(Entry(payload).record())))
     }
 
     /// The number of entries.
@@ -450,15 +478,61 @@ pub const WORKERS_MAX: usize = 128;
 #[repr(align(64))]
 struct PaddedCounter(AtomicU64);
 
+/// The records of a table, shared by the table and its successors.
+struct Rows {
+    slab: Slab,
+    row_numbers: Box<[PaddedCounter]>,
+    /// The columns whose values may be kept outside the row, and how to find these.
+    layout: RowLayout,
+    /// The first index of the newest successor: it names every row.
+    newest: Mutex<Arc<Map>>,
+}
+
+impl Drop for Rows {
+    fn drop(&mut self) {
+        // The slab's memory goes as a whole; only what rows point to must be freed one by one.
+        let layout = &self.layout;
+        if layout.spilling().is_empty() {
+            return;
+        }
+        let newest = lock(&self.newest);
+        let free = |address| {
+            // SAFETY: the address is that of a record of this table. No table is left that has
+            // these rows, so nobody reads them or their blobs.
+            unsafe {
+                let record = RecordRef::from_address(address);
+                for blob in layout.blobs(layout.spilling(), record.row(layout.words())) {
+                    crate::layout::Blob::free(blob);
+                }
+            }
+        };
+        match &**newest {
+            Map::HashWord(map) => map.for_each(|_, address| free(address)),
+            Map::HashDoubleWord(map) => map.for_each(|_, address| free(address)),
+            Map::HashBytes64(map) => map.for_each(|_, address| free(address)),
+            Map::HashBytes256(map) => map.for_each(|_, address| free(address)),
+            Map::OrderedWord(map) => map.for_each(|_, address| free(address)),
+            Map::OrderedDoubleWord(map) => map.for_each(|_, address| free(address)),
+            Map::OrderedBytes64(map) => map.for_each(|_, address| free(address)),
+            Map::OrderedBytes256(map) => map.for_each(|_, address| free(address)),
+        }
+    }
+}
+
 /// A table. The first index is always ordered: over the primary key, or over a hidden row number.
+///
+/// A table never changes its shape. What changes it in SQL makes a *successor* that shares the
+/// rows and the indexes that stay ([`Table::with_index`], [`Table::with_rebuilt_index`],
+/// [`Table::without_index`]); the predecessor is then [superseded](Table::supersede), and nothing
+/// that was compiled for it may run any more, as it would leave the successor's indexes behind.
 pub struct Table {
     id: TableId,
     schema: TableSchema,
     layout: RowLayout,
-    slab: Slab,
     indexes: Vec<Index>,
     indexed_columns: ColumnSet,
-    row_numbers: Box<[PaddedCounter]>,
+    rows: Arc<Rows>,
+    superseded: AtomicBool,
 }
 
 impl std::fmt::Debug for Table {
@@ -516,14 +590,20 @@ impl Table {
             };
             Index::new(definition, key_layout, 0)
         };
+        let rows = Rows {
+            slab: Slab::new(cell_bytes, WORKERS_MAX),
+            row_numbers: (0..WORKERS_MAX).map(|_| PaddedCounter(AtomicU64::new(0))).collect(),
+            layout: layout.clone(),
+            newest: Mutex::new(primary.map.clone()),
+        };
         let mut table = Table {
             id,
-            slab: Slab::new(cell_bytes, WORKERS_MAX),
+            schema,
             layout,
             indexed_columns: primary.columns,
             indexes: vec![primary],
-            row_numbers: (0..WORKERS_MAX).map(|_| PaddedCounter(AtomicU64::new(0))).collect(),
-            schema,
+            rows: Arc::new(rows),
+            superseded: AtomicBool::new(false),
         };
         for definition in secondary {
             let index = table.empty_index(definition, 0);
@@ -544,28 +624,47 @@ impl Table {
         Index::new(definition, layout, expected)
     }
 
-    /// Adds an index and fills it from the present rows. Nobody else uses the table meanwhile.
+    /// A table with the same rows and these indexes.
+    fn successor(&self, indexes: Vec<Index>) -> Table {
+        let columns = indexes.iter().map(|index| index.columns);
+        Table {
+            id: self.id,
+            schema: self.schema.clone(),
+            layout: self.layout.clone(),
+            indexed_columns: columns.fold(ColumnSet::EMPTY, ColumnSet::union),
+            indexes,
+            rows: self.rows.clone(),
+            superseded: AtomicBool::new(false),
+        }
+    }
+
+    /// A successor with one more index, the last one, filled from the present rows. Nobody
+    /// changes the rows meanwhile.
     ///
     /// # Errors
     /// 23505 when the index is unique and the rows are not; 54000 when a key is too long.
-    pub fn add_index(&mut self, definition: IndexDefinition, participant: &Participant) -> Result<()> {
+    pub fn with_index(
+        &self,
+        definition: IndexDefinition,
+        participant: &Participant,
+    ) -> Result<Table> {
         let index = self.empty_index(definition, self.indexes[0].len());
         self.fill(&index, participant)?;
-        self.indexed_columns = self.indexed_columns.union(index.columns);
-        self.indexes.push(index);
-        Ok(())
+        let shared = self.indexes.iter().map(Index::share);
+        Ok(self.successor(shared.chain([index]).collect()))
     }
 
-    /// Rebuilds an index with another kind. Nobody else uses the table meanwhile.
+    /// A successor whose index at `position` is built anew with another kind. Nobody changes the
+    /// rows meanwhile.
     ///
     /// # Errors
     /// None that the present index would not have raised.
-    pub fn rebuild_index(
-        &mut self,
+    pub fn with_rebuilt_index(
+        &self,
         position: usize,
         kind: IndexKind,
         participant: &Participant,
-    ) -> Result<()> {
+    ) -> Result<Table> {
         let old = &self.indexes[position];
         let definition = IndexDefinition { kind, ..old.definition.clone() };
         let index = if position == 0 && self.schema.primary_key.is_empty() {
@@ -574,8 +673,35 @@ impl Table {
             self.empty_index(definition, old.len())
         };
         self.fill(&index, participant)?;
-        self.indexes[position] = index;
-        Ok(())
+        let mut indexes: Vec<Index> = self.indexes.iter().map(Index::share).collect();
+        indexes[position] = index;
+        Ok(self.successor(indexes))
+    }
+
+    /// A successor without the index called `name`; `None` when there is no such index besides
+    /// the first.
+    pub fn without_index(&self, name: &str) -> Option<Table> {
+        let position = self.indexes.iter().skip(1).position(|index| index.definition.name == name);
+        let mut indexes: Vec<Index> = self.indexes.iter().map(Index::share).collect();
+        indexes.remove(position? + 1);
+        Some(self.successor(indexes))
+    }
+
+    /// Says that `successor` has taken this table's place, or that it was dropped. No transaction
+    /// runs meanwhile.
+    pub fn supersede(&self, successor: Option<&Table>) {
+        if let Some(successor) = successor {
+            *lock(&self.rows.newest) = successor.indexes[0].map.clone();
+        }
+        // Relaxed: whoever looks synchronises with the end of the time without transactions.
+        self.superseded.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether another table has taken this one's place, or it was dropped: programs that name it
+    /// must be compiled again. Does not change while a transaction runs.
+    #[inline(always)]
+    pub fn is_superseded(&self) -> bool {
+        self.superseded.load(Ordering::Relaxed)
     }
 
     fn fill(&self, index: &Index, participant: &Participant) -> Result<()> {
@@ -589,7 +715,7 @@ impl Table {
             heap.clear();
             let row = self.row(record);
             result = self.entry_key_of(index, row, &mut heap)
-            .and_then(|key| match index.insert_key(&key, record, participant) {
+            .and_then(|key| match index.insert_key(&key, Entry::of(record), participant) {
                 Insertion::Inserted(_) => Ok(()),
                 Insertion::Exists(_) => Err(Error::new(
                     SqlState::UNIQUE_VIOLATION,
@@ -639,18 +765,6 @@ impl Table {
         slot
     }
 
-    /// Removes the index called `name`, unless it is the first. Nobody else uses the table
-    /// meanwhile. Returns whether it was there.
-    pub fn drop_index(&mut self, name: &str) -> bool {
-        let position = self.indexes.iter().skip(1).position(|index| index.definition.name == name);
-        position.is_some_and(|position| {
-            self.indexes.remove(position + 1);
-            let columns = self.indexes.iter().map(|index| index.columns);
-            self.indexed_columns = columns.fold(ColumnSet::EMPTY, ColumnSet::union);
-            true
-        })
-    }
-
     /// The table's number.
     #[inline(always)]
     pub fn id(&self) -> TableId {
@@ -684,7 +798,7 @@ impl Table {
     /// The memory of its records.
     #[inline(always)]
     pub fn slab(&self) -> &Slab {
-        &self.slab
+        &self.rows.slab
     }
 
     /// A record's row.
@@ -699,7 +813,7 @@ impl Table {
     pub fn next_row_number(&self, slot: usize) -> i64 {
         // Only the slot's worker counts here, so that relaxed load and store would do as well;
         // the addition keeps the numbers unique also when a slot changes hands.
-        let number = self.row_numbers[slot].0.fetch_add(1, Ordering::Relaxed);
+        let number = self.rows.row_numbers[slot].0.fetch_add(1, Ordering::Relaxed);
         (slot as i64) << 48 | number as i64
     }
 
@@ -715,23 +829,5 @@ impl Table {
             }
         });
         (bytes, rows)
-    }
-}
-
-impl Drop for Table {
-    fn drop(&mut self) {
-        // The slab's memory goes as a whole; only what rows point to must be freed one by one.
-        if self.layout.spilling().is_empty() {
-            return;
-        }
-        let (layout, indexes) = (&self.layout, &self.indexes);
-        indexes[0].for_each(|record| {
-            // SAFETY: the table is being dropped, so nobody reads its rows or their blobs.
-            unsafe {
-                for blob in layout.blobs(layout.spilling(), record.row(layout.words())) {
-                    crate::layout::Blob::free(blob);
-                }
-            }
-        });
     }
 }

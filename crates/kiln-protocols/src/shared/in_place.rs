@@ -12,7 +12,7 @@ use kiln_storage::schema::{ColumnId, ColumnSet};
 use kiln_storage::slot::{Heap, Memory};
 use kiln_storage::table::Table;
 
-use super::index_changes::IndexChanges;
+use super::index_changes::{Changed, IndexChanges};
 use super::links::{self, Linked};
 use super::scratch::{RowImage, Scratch};
 
@@ -20,7 +20,10 @@ use super::scratch::{RowImage, Scratch};
 #[derive(Clone, Copy)]
 enum Change {
     /// `columns` were overwritten; `image` holds what they were.
-    Update { columns: ColumnSet, image: RowImage },
+    Update {
+        columns: ColumnSet,
+        image: RowImage,
+    },
     Insert,
     Delete,
     /// A record deleted by the same attempt was inserted again.
@@ -69,6 +72,17 @@ impl InPlace {
             heap: Heap::new(),
             last: Tid(0),
         }
+    }
+
+    /// The entries that the attempt has moved.
+    #[inline(always)]
+    pub fn changes(&self) -> &IndexChanges {
+        &self.changes
+    }
+
+    /// Whether the attempt itself has deleted `record`, and not inserted it again.
+    pub fn has_deleted(&self, record: RecordRef) -> bool {
+        is_deleted(&self.log, record)
     }
 
     /// Reads columns of a record that nobody changes.
@@ -120,7 +134,14 @@ impl InPlace {
             let slot = memory.slots[register.0 as usize];
             layout.column(column).store(row, slot, &memory.heap);
         }
-        self.log.push(Entry { record, table, change: Change::Update { columns: changed, image } });
+        self.log.push(Entry {
+            record,
+            table,
+            change: Change::Update {
+                columns: changed,
+                image,
+            },
+        });
         Ok(None)
     }
 
@@ -145,7 +166,9 @@ impl InPlace {
                 *slot = table.field_value(field, row, &mut memory.heap);
             }
             let new = index.entry_key(&memory.heap, |field_position, field| {
-                let update = columns.iter().find(|(column, _)| Some(*column) == field.column);
+                let update = columns
+                    .iter()
+                    .find(|(column, _)| Some(*column) == field.column);
                 update.map_or(present[field_position], |(_, register)| {
                     memory.slots[register.0 as usize]
                 })
@@ -153,11 +176,17 @@ impl InPlace {
             if old == new {
                 continue;
             }
-            let keys = (old, new);
-            let in_the_way = self
-                .changes
-                .change(table, position, record, keys, &self.participant, &mut noted)?;
-            if let Some(other) = in_the_way {
+            let log = &self.log;
+            let changed = self.changes.change(
+                table,
+                position,
+                record,
+                (Some(old), new),
+                &self.participant,
+                |other| is_deleted(log, other),
+                &mut noted,
+            )?;
+            if let Changed::Taken(other) = changed {
                 return Ok(Some((position, other)));
             }
         }
@@ -178,11 +207,25 @@ impl InPlace {
         noted: impl FnMut(&InsertEffect) -> Result<(), Stop>,
     ) -> Result<Result<RecordRef, (usize, RecordRef)>, Stop> {
         let (record, number) = links::create(table, values, memory, 0, aux, &self.participant)?;
-        let linked =
-            links::link(table, record, values, number, memory, &self.participant, noted);
+        let log = &self.log;
+        let linked = links::link(
+            table,
+            record,
+            values,
+            number,
+            memory,
+            &self.participant,
+            &mut self.changes,
+            |other| is_deleted(log, other),
+            noted,
+        );
         match linked {
             Ok(Linked::All) => {
-                self.log.push(Entry { record, table, change: Change::Insert });
+                self.log.push(Entry {
+                    record,
+                    table,
+                    change: Change::Insert,
+                });
                 return Ok(Ok(record));
             }
             Ok(Linked::Exists(index, other)) => {
@@ -198,7 +241,9 @@ impl InPlace {
 
     /// Gives back a new record that did not get into the indexes.
     fn discard(&mut self, table: &Table, record: RecordRef) {
-        record.tid().store(Tid::ABSENT | Tid::DEAD, Ordering::Release);
+        record
+            .tid()
+            .store(Tid::ABSENT | Tid::DEAD, Ordering::Release);
         links::retire(table, record, &self.participant);
     }
 
@@ -207,7 +252,11 @@ impl InPlace {
     pub fn delete(&mut self, table: &Table, record: RecordRef) {
         let tid = record.tid().load(Ordering::Relaxed);
         record.tid().store(tid | Tid::ABSENT, Ordering::Relaxed);
-        self.log.push(Entry { record, table, change: Change::Delete });
+        self.log.push(Entry {
+            record,
+            table,
+            change: Change::Delete,
+        });
     }
 
     /// Inserts over a record that the attempt has deleted before: all its columns are updated.
@@ -224,9 +273,14 @@ impl InPlace {
     ) -> Result<Option<(usize, RecordRef)>, Stop> {
         let tid = record.tid().load(Ordering::Relaxed);
         record.tid().store(tid & !Tid::ABSENT, Ordering::Relaxed);
-        self.log.push(Entry { record, table, change: Change::Revive });
-        let columns: Vec<(ColumnId, Reg)> =
-            (0..values.len()).map(|column| (ColumnId(column as u16), values[column])).collect();
+        self.log.push(Entry {
+            record,
+            table,
+            change: Change::Revive,
+        });
+        let columns: Vec<(ColumnId, Reg)> = (0..values.len())
+            .map(|column| (ColumnId(column as u16), values[column]))
+            .collect();
         self.update(table, record, &columns, memory, noted)
     }
 
@@ -241,6 +295,11 @@ impl InPlace {
         let tid = newest.max(self.last).next_in(epoch);
         self.last = tid;
         if !self.changes.is_empty() {
+            for entry in &self.log {
+                if matches!(entry.change, Change::Delete) && is_deleted(&self.log, entry.record) {
+                    self.changes.forget(entry.record, &self.participant);
+                }
+            }
             self.changes.commit(&self.participant);
         }
         let mut removals = false;
@@ -272,8 +331,16 @@ impl InPlace {
             let tid = Tid(entry.record.tid().load(Ordering::Relaxed));
             // A record deleted twice in one attempt is removed once.
             if tid.is_absent() && !tid.is_dead() {
-                entry.record.tid().store(tid.0 | Tid::DEAD, Ordering::Release);
-                links::unlink(entry.table(), entry.record, &mut self.heap, &self.participant);
+                entry
+                    .record
+                    .tid()
+                    .store(tid.0 | Tid::DEAD, Ordering::Release);
+                links::unlink(
+                    entry.table(),
+                    entry.record,
+                    &mut self.heap,
+                    &self.participant,
+                );
                 links::retire(entry.table(), entry.record, &self.participant);
             }
         }
@@ -297,7 +364,9 @@ impl InPlace {
                     layout.copy(columns, unsafe { image.words() }, row);
                 }
                 Change::Insert => {
-                    record.tid().store(Tid::ABSENT | Tid::DEAD, Ordering::Release);
+                    record
+                        .tid()
+                        .store(Tid::ABSENT | Tid::DEAD, Ordering::Release);
                     links::unlink(table, record, &mut self.heap, &self.participant);
                     links::retire(table, record, &self.participant);
                 }
@@ -318,6 +387,12 @@ impl InPlace {
             self.participant.collect(COLLECT_MAX);
         }
     }
+}
+
+/// Whether the attempt with this log has deleted `record`, and not inserted it again.
+fn is_deleted(log: &[Entry], record: RecordRef) -> bool {
+    let deleted = |entry: &Entry| entry.record == record && matches!(entry.change, Change::Delete);
+    log.iter().any(deleted) && Tid(record.tid().load(Ordering::Relaxed)).is_absent()
 }
 
 /// The most fields of a key.

@@ -1,28 +1,65 @@
-//! Updates of indexed columns: a record gets entries under its new keys at once, and loses those
-//! under the old keys when the transaction commits. In between it can be found under both, so
-//! whoever looks through a secondary index checks the columns themselves.
+//! Updates of indexed columns.
+//!
+//! The record gets a *moving* entry under its new key at once, so that nobody else can take the
+//! key; the entry under the old key stays. Others that meet the moving entry fail, so they see the
+//! record in one place only. At commit, while the record is still held, the old entry goes and
+//! the moving one becomes an ordinary one; on roll-back the moving one goes.
+//!
+//! A key that the attempt itself has vacated (by moving or deleting the record that had it) is
+//! *taken over*: nothing changes in the index until the commit, when the attempt holds the
+//! previous record too; until then the attempt resolves the entry for itself. Taking the entry at
+//! once would hide it from another attempt that moves or deletes the previous record and
+//! commits first.
 
 use kiln_procedure::{AbortCause, Stop};
 use kiln_storage::epoch::Participant;
 use kiln_storage::index::{InsertEffect, Insertion};
 use kiln_storage::record::RecordRef;
-use kiln_storage::table::{EntryKey, Table};
+use kiln_storage::table::{Entry, EntryKey, Table};
 
-/// One moved entry.
+/// One moved entry. For each record and index there is at most one.
 struct IndexChange {
     table: *const Table,
     index: usize,
     record: RecordRef,
-    old: EntryKey,
+    /// The key under which the record was found before; `None` for a record that is new here.
+    old: Option<EntryKey>,
+    /// The key that it gets.
     new: EntryKey,
-    /// The old key's entry goes at commit.
-    removes_old: bool,
-    /// The new key's entry goes on roll-back.
-    removes_new: bool,
+    /// The record that has the new key until the commit; without one, the record has a moving
+    /// entry under it.
+    taken_over_from: Option<RecordRef>,
+}
+
+impl IndexChange {
+    fn index<'a>(&self) -> &'a kiln_storage::table::Index {
+        // SAFETY: the engine keeps a table while a transaction that uses it runs.
+        unsafe { &(&(*self.table).indexes())[self.index] }
+    }
+
+    fn is_of(&self, table: &Table, index: usize) -> bool {
+        self.index == index && std::ptr::eq(self.table, table)
+    }
+
+    /// Takes the moving entry back.
+    fn withdraw(&self, participant: &Participant) {
+        if self.taken_over_from.is_none() {
+            self.index()
+                .remove_key(&self.new, Entry::moving(self.record), participant);
+        }
+    }
 }
 
 // SAFETY: the pointer is to a table that outlives the attempt, whoever runs it.
 unsafe impl Send for IndexChange {}
+
+/// What came of a change.
+pub enum Changed {
+    /// The record has the new key.
+    Done,
+    /// The index is unique and has the key for this record.
+    Taken(RecordRef),
+}
 
 /// The entries that one attempt has moved.
 #[derive(Default)]
@@ -35,86 +72,159 @@ impl IndexChanges {
         self.0.is_empty()
     }
 
-    /// Moves the entry of `record` in the index at `index` from `old` to `new`.
-    ///
-    /// Returns the record in the way when the index is unique and has `new` for another one.
+    /// The record that the attempt itself finds at an entry; `None` when it has moved it away.
     ///
     /// # Errors
-    /// What `noted` returns.
+    /// [`AbortCause::KeyInTransit`] when another attempt is moving a record there.
+    pub fn resolve(
+        &self,
+        table: &Table,
+        index: usize,
+        entry: Entry,
+    ) -> Result<Option<RecordRef>, AbortCause> {
+        let record = entry.record();
+        if entry.is_moving() {
+            let own = self.position(table, index, record).is_some();
+            return if own {
+                Ok(Some(record))
+            } else {
+                Err(AbortCause::KeyInTransit)
+            };
+        }
+        let successor = self
+            .0
+            .iter()
+            .find(|change| change.is_of(table, index) && change.taken_over_from == Some(record));
+        Ok(match successor {
+            Some(change) => Some(change.record),
+            None if self.position(table, index, record).is_some() => None,
+            None => Some(record),
+        })
+    }
+
+    fn position(&self, table: &Table, index: usize, record: RecordRef) -> Option<usize> {
+        self.0
+            .iter()
+            .position(|change| change.record == record && change.is_of(table, index))
+    }
+
+    /// Moves `record` in the index at `index` from `old` (`None` when it is new) to `new`.
+    /// `is_deleted` says of another record whether the attempt has deleted it.
+    ///
+    /// # Errors
+    /// What `noted` returns, and [`AbortCause::KeyInTransit`] when another attempt is moving a
+    /// record to the same key.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the move, and the attempt that it is part of"
+    )]
     pub fn change(
         &mut self,
         table: &Table,
         index: usize,
         record: RecordRef,
-        (old, new): (EntryKey, EntryKey),
+        (old, new): (Option<EntryKey>, EntryKey),
         participant: &Participant,
+        is_deleted: impl Fn(RecordRef) -> bool,
         mut noted: impl FnMut(&InsertEffect) -> Result<(), Stop>,
-    ) -> Result<Option<RecordRef>, Stop> {
-        let mut removes_new = true;
-        match table.indexes()[index].insert_key(&new, record, participant) {
-            Insertion::Inserted(effect) => {
-                if let Err(stop) = noted(&effect) {
-                    table.indexes()[index].remove_key(&new, record, participant);
-                    return Err(stop);
-                }
-            }
-            Insertion::Exists(address) if address == record.address() => {
-                let mut came_back = false;
-                for earlier in &mut self.0 {
-                    if earlier.record == record && earlier.index == index && earlier.old == new {
-                        earlier.removes_old = false;
-                        came_back = true;
+    ) -> Result<Changed, Stop> {
+        let rival = self.0.iter().find(|change| {
+            change.is_of(table, index) && change.new == new && change.record != record
+        });
+        if let Some(rival) = rival {
+            return Ok(Changed::Taken(rival.record));
+        }
+        let earlier = self.position(table, index, record);
+        let old = match earlier {
+            Some(position) => self.0[position].old.clone(),
+            None => old,
+        };
+        // Back at the key that it had, the record needs nothing but its old entry.
+        if earlier.is_none() || old.as_ref() != Some(&new) {
+            let map = &table.indexes()[index];
+            let mut taken_over_from = None;
+            match map.insert_key(&new, Entry::moving(record), participant) {
+                Insertion::Inserted(effect) => {
+                    if let Err(stop) = noted(&effect) {
+                        map.remove_key(&new, Entry::moving(record), participant);
+                        return Err(stop);
                     }
                 }
-                // Either the record comes back to a key that it had in this attempt, and that
-                // entry stays at commit; or another transaction is moving it, one of the two must
-                // fail, and the entry is the other's to keep or to remove.
-                if !came_back {
-                    return Err(AbortCause::KeyInTransit.into());
+                Insertion::Exists(payload) => {
+                    // SAFETY: the payload is of an index of a living table.
+                    let entry = unsafe { Entry::from_payload(payload) };
+                    let other = entry.record();
+                    if entry.is_moving() || other == record {
+                        return Err(AbortCause::KeyInTransit.into());
+                    }
+                    if self.position(table, index, other).is_none() && !is_deleted(other) {
+                        return Ok(Changed::Taken(other));
+                    }
+                    taken_over_from = Some(other);
                 }
-                removes_new = false;
             }
-            // SAFETY: indexes hold addresses of their own table's records.
-            Insertion::Exists(address) => {
-                return Ok(Some(unsafe { RecordRef::from_address(address) }));
-            }
+            self.0.push(IndexChange {
+                table,
+                index,
+                record,
+                old,
+                new,
+                taken_over_from,
+            });
         }
-        let removes_old = true;
-        self.0.push(IndexChange { table, index, record, old, new, removes_old, removes_new });
-        Ok(None)
+        if let Some(position) = earlier {
+            self.0.remove(position).withdraw(participant);
+        }
+        Ok(Changed::Done)
     }
 
-    /// Removes what the updates leave behind. The attempt is certain to commit and still holds its
-    /// records, so that nobody can move one back meanwhile.
+    /// Makes the moves final. The attempt is certain to commit and still holds its records, so
+    /// that nobody moves one of them meanwhile.
     pub fn commit(&mut self, participant: &Participant) {
-        for change in self.0.drain(..).filter(|change| change.removes_old) {
-            // SAFETY: tables outlive the transactions that use them.
-            let index = unsafe { &(&(*change.table).indexes())[change.index] };
-            index.remove_key(&change.old, change.record, participant);
-        }
-    }
-
-    /// Removes what the undone updates had added.
-    pub fn roll_back(&mut self, participant: &Participant) {
-        for change in self.0.drain(..).filter(|change| change.removes_new) {
-            // SAFETY: tables outlive the transactions that use them.
-            let index = unsafe { &(&(*change.table).indexes())[change.index] };
-            index.remove_key(&change.new, change.record, participant);
-        }
-    }
-
-    /// Removes every entry that the changes of `record` made or left, as it is being deleted; its
-    /// row gives the one remaining key.
-    pub fn remove_all_of(&mut self, record: RecordRef, participant: &Participant) {
-        self.0.retain(|change| {
-            if change.record != record {
-                return true;
+        for change in &self.0 {
+            if let Some(previous) = change.taken_over_from {
+                let (from, to) = (Entry::of(previous), Entry::of(change.record));
+                change.index().replace_key(&change.new, from, to);
             }
-            // SAFETY: tables outlive the transactions that use them.
-            let index = unsafe { &(&(*change.table).indexes())[change.index] };
-            index.remove_key(&change.old, record, participant);
-            index.remove_key(&change.new, record, participant);
-            false
+        }
+        for change in &self.0 {
+            if let Some(old) = &change.old {
+                // When the old key was taken over, its entry is no longer this record's.
+                change
+                    .index()
+                    .remove_key(old, Entry::of(change.record), participant);
+            }
+        }
+        for change in self.0.drain(..) {
+            if change.taken_over_from.is_none() {
+                let (moving, ordinary) = (Entry::moving(change.record), Entry::of(change.record));
+                change.index().replace_key(&change.new, moving, ordinary);
+            }
+        }
+    }
+
+    /// Takes the moves back, the last one first.
+    pub fn roll_back(&mut self, participant: &Participant) {
+        while let Some(change) = self.0.pop() {
+            change.withdraw(participant);
+        }
+    }
+
+    /// Takes the moves of a record back that did not become one.
+    pub fn withdraw(&mut self, record: RecordRef, participant: &Participant) {
+        while let Some(position) = self.0.iter().rposition(|change| change.record == record) {
+            self.0.remove(position).withdraw(participant);
+        }
+    }
+
+    /// Takes the moves of a record back that is being deleted for good; its row gives the key of
+    /// the entry that remains.
+    pub fn forget(&mut self, record: RecordRef, participant: &Participant) {
+        self.0.retain(|change| {
+            if change.record == record {
+                change.withdraw(participant);
+            }
+            change.record != record
         });
     }
 }

@@ -12,7 +12,9 @@ use kiln_storage::key::KeyField;
 use kiln_storage::layout::Blob;
 use kiln_storage::record::RecordRef;
 use kiln_storage::slot::{Heap, Memory, Slot};
-use kiln_storage::table::Table;
+use kiln_storage::table::{Entry, Table};
+
+use super::index_changes::{Changed, IndexChanges};
 
 /// What linking a new record did.
 pub enum Linked {
@@ -39,7 +41,10 @@ pub fn create(
     // SAFETY: the participant's slot is this worker's alone.
     let cell = unsafe { table.slab().alloc(participant.slot()) };
     let cell = cell.map_err(|_| {
-        Error::new(SqlState::OUT_OF_MEMORY, "the system grants no more memory for records")
+        Error::new(
+            SqlState::OUT_OF_MEMORY,
+            "the system grants no more memory for records",
+        )
     })?;
     // SAFETY: the cell is of this table's slab.
     let record = unsafe { RecordRef::from_cell(cell) };
@@ -58,11 +63,17 @@ pub fn create(
     Ok((record, number))
 }
 
-/// Puts a new record into all indexes, and tells `noted` what that did to their nodes.
+/// Puts a new record into all indexes, and tells `noted` what that did to their nodes. Unique keys
+/// that the attempt has vacated itself, by `changes` or because it has deleted their record, are
+/// taken over.
 ///
 /// # Errors
 /// 54000 when a key is too long, or what `noted` returns; then the record is in no index.
 #[inline]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "what a new record consists of, and its attempt"
+)]
 pub fn link(
     table: &Table,
     record: RecordRef,
@@ -70,6 +81,8 @@ pub fn link(
     row_number: i64,
     memory: &Memory,
     participant: &Participant,
+    changes: &mut IndexChanges,
+    is_deleted: impl Fn(RecordRef) -> bool,
     mut noted: impl FnMut(&InsertEffect) -> Result<(), Stop>,
 ) -> Result<Linked, Stop> {
     let value = |_: usize, field: &KeyField| match field.column {
@@ -79,13 +92,33 @@ pub fn link(
     for (position, index) in table.indexes().iter().enumerate() {
         let outcome = match index.insert(&memory.heap, value, record, participant) {
             Ok(Insertion::Inserted(effect)) => noted(&effect).map(|()| None),
-            // SAFETY: indexes hold addresses of their own table's records.
-            Ok(Insertion::Exists(other)) => Ok(Some(unsafe { RecordRef::from_address(other) })),
+            // SAFETY: the payload is of an index of a living table.
+            Ok(Insertion::Exists(payload)) => match unsafe { Entry::from_payload(payload) } {
+                entry if position == 0 => Ok(Some(entry.record())),
+                _ => match index.entry_key(&memory.heap, value) {
+                    Ok(key) => changes
+                        .change(
+                            table,
+                            position,
+                            record,
+                            (None, key),
+                            participant,
+                            &is_deleted,
+                            &mut noted,
+                        )
+                        .map(|changed| match changed {
+                            Changed::Done => None,
+                            Changed::Taken(other) => Some(other),
+                        }),
+                    Err(error) => Err(Stop::Raise(error)),
+                },
+            },
             Err(error) => Err(Stop::Raise(error)),
         };
         if let Ok(None) = outcome {
             continue;
         }
+        changes.withdraw(record, participant);
         for earlier in &table.indexes()[..=position] {
             earlier.remove(&memory.heap, value, record, participant);
         }
@@ -102,7 +135,7 @@ pub fn unlink(table: &Table, record: RecordRef, heap: &mut Heap, participant: &P
         let mark = heap.mark();
         // An entry's key was short enough when it was made, and the row has not changed.
         if let Ok(key) = table.entry_key_of(index, row, heap) {
-            index.remove_key(&key, record, participant);
+            index.remove_key(&key, Entry::of(record), participant);
         }
         heap.release(mark);
     }
@@ -125,7 +158,11 @@ pub fn retire_blob(blob: NonNull<Blob>, participant: &Participant) {
         // SAFETY: retired below, and its grace period is over.
         unsafe { Blob::free(pointer.cast()) }
     }
-    let retired = Retired { pointer: blob.cast(), reclaim, context: std::ptr::null() };
+    let retired = Retired {
+        pointer: blob.cast(),
+        reclaim,
+        context: std::ptr::null(),
+    };
     // SAFETY: no row points to the blob any more, and freeing it needs no context.
     unsafe { participant.retire(retired) };
 }

@@ -23,7 +23,10 @@ impl NodeSet {
 
     fn position(&self, guard: &NodeVersion) -> Option<usize> {
         if self.by_node.is_empty() {
-            return self.guards.iter().position(|known| known.node == guard.node);
+            return self
+                .guards
+                .iter()
+                .position(|known| known.node == guard.node);
         }
         let mut at = self.start(guard);
         while self.by_node[at] != 0 {
@@ -82,8 +85,13 @@ impl NodeSet {
         if self.guards.is_empty() {
             return Ok(());
         }
-        let before = NodeVersion { node: effect.node, observed: effect.before };
-        let Some(position) = self.position(&before) else { return Ok(()) };
+        let before = NodeVersion {
+            node: effect.node,
+            observed: effect.before,
+        };
+        let Some(position) = self.position(&before) else {
+            return Ok(());
+        };
         if self.guards[position].observed != effect.before {
             return Err(AbortCause::Phantom);
         }

@@ -10,7 +10,10 @@ pub struct RecordMap {
 
 impl Default for RecordMap {
     fn default() -> RecordMap {
-        RecordMap { slots: vec![(0, 0); Self::SLOTS_MIN], used: 0 }
+        RecordMap {
+            slots: vec![(0, 0); Self::SLOTS_MIN],
+            used: 0,
+        }
     }
 }
 

@@ -60,7 +60,9 @@ impl Scratch {
 
     #[cold]
     fn grow(&mut self, words: usize) {
-        let chunk = (0..words.max(Self::CHUNK_WORDS)).map(|_| AtomicU64::new(0)).collect();
+        let chunk = (0..words.max(Self::CHUNK_WORDS))
+            .map(|_| AtomicU64::new(0))
+            .collect();
         self.chunks.push(chunk);
         self.current = self.chunks.len() - 1;
         self.used = 0;

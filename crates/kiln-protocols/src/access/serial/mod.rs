@@ -16,7 +16,7 @@ use kiln_storage::index::NodeVersion;
 use kiln_storage::record::{RecordRef, Tid};
 use kiln_storage::schema::ColumnId;
 use kiln_storage::slot::{Memory, Slot};
-use kiln_storage::table::Table;
+use kiln_storage::table::{Entry, Table};
 
 use crate::phases::{Phase, Phased, Phases};
 use crate::shared::in_place::InPlace;
@@ -30,7 +30,10 @@ pub struct Serial {
 impl Serial {
     /// An access for the worker that `participant` stands for.
     pub fn new(participant: Participant) -> Serial {
-        Serial { in_place: InPlace::new(participant), phases: Phases::default() }
+        Serial {
+            in_place: InPlace::new(participant),
+            phases: Phases::default(),
+        }
     }
 }
 
@@ -75,7 +78,9 @@ impl Access for Serial {
         memory: &mut Memory,
     ) -> Result<(), Stop> {
         let record = handle.record;
-        let refused = self.in_place.update(table, record, columns, memory, |_| Ok(()))?;
+        let refused = self
+            .in_place
+            .update(table, record, columns, memory, |_| Ok(()))?;
         match refused {
             None => Ok(()),
             Some((index, _)) => Err(refused_update(table, index, record, columns, memory)),
@@ -92,16 +97,21 @@ impl Access for Serial {
         let record = match self.in_place.insert(table, values, memory, 0, |_| Ok(()))? {
             Ok(record) => record,
             Err((index, other)) => {
-                let tid = Tid(other.tid().load(Ordering::Relaxed));
-                if !tid.is_absent() {
-                    let handle = Handle { record: other, note: 0 };
+                if index > 0 || !self.in_place.has_deleted(other) {
+                    let handle = Handle {
+                        record: other,
+                        note: 0,
+                    };
                     return Ok(Inserted::Exists { index, handle });
                 }
-                // Nobody else deletes, so this transaction did.
-                let refused =
-                    self.in_place.revive(table, other, values, memory, |_| Ok(()))?;
+                let refused = self
+                    .in_place
+                    .revive(table, other, values, memory, |_| Ok(()))?;
                 if let Some((index, other)) = refused {
-                    let handle = Handle { record: other, note: 0 };
+                    let handle = Handle {
+                        record: other,
+                        note: 0,
+                    };
                     return Ok(Inserted::Exists { index, handle });
                 }
                 other
@@ -111,12 +121,7 @@ impl Access for Serial {
     }
 
     #[inline]
-    fn delete(
-        &mut self,
-        table: &Table,
-        handle: &mut Handle,
-        _: &mut Memory,
-    ) -> Result<(), Stop> {
+    fn delete(&mut self, table: &Table, handle: &mut Handle, _: &mut Memory) -> Result<(), Stop> {
         self.in_place.delete(table, handle.record);
         Ok(())
     }
@@ -131,6 +136,20 @@ impl Access for Serial {
 
     fn confirm(&mut self) -> Result<(), AbortCause> {
         Ok(())
+    }
+
+    #[inline(always)]
+    fn moves_entries(&self) -> bool {
+        !self.in_place.changes().is_empty()
+    }
+
+    fn resolve(
+        &self,
+        table: &Table,
+        index: usize,
+        entry: Entry,
+    ) -> Result<Option<RecordRef>, AbortCause> {
+        self.in_place.changes().resolve(table, index, entry)
     }
 
     fn roll_back(&mut self) {

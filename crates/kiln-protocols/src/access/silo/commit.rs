@@ -106,7 +106,7 @@ impl Silo {
         if !self.changes.is_empty() {
             for write in &self.writes {
                 if matches!(write.kind, WriteKind::Delete | WriteKind::Forget) {
-                    self.changes.remove_all_of(write.record, &self.participant);
+                    self.changes.forget(write.record, &self.participant);
                 }
             }
             self.changes.commit(&self.participant);
@@ -162,7 +162,10 @@ impl Silo {
             free_image_blobs(write);
             if matches!(write.kind, WriteKind::Insert | WriteKind::Forget) {
                 // Whoever observed the absent record fails now, and looks for its successor.
-                write.record.tid().store(Tid::ABSENT | Tid::DEAD, Ordering::Release);
+                write
+                    .record
+                    .tid()
+                    .store(Tid::ABSENT | Tid::DEAD, Ordering::Release);
                 let table = write.table();
                 links::unlink(table, write.record, &mut self.heap, &self.participant);
                 links::retire(table, write.record, &self.participant);

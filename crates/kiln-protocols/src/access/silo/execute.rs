@@ -2,6 +2,7 @@
 
 use kiln_platform::atomic::{AtomicU64, Ordering, fence};
 use kiln_procedure::access::{Inserted, Visit};
+use kiln_procedure::executor::unique_violation;
 use kiln_procedure::ir::Reg;
 use kiln_procedure::{AbortCause, Handle, Stop};
 use kiln_storage::layout::{is_spilled, resolve};
@@ -11,7 +12,9 @@ use kiln_storage::slot::{Memory, Slot};
 use kiln_storage::table::{EntryKey, Table};
 
 use super::{Item, NO_WRITE, Silo, Write, WriteKind};
+use crate::shared::index_changes::Changed;
 use crate::shared::links::{self, Linked};
+use crate::shared::record_map::RecordMap;
 
 impl Silo {
     /// Notes a record's tid, or finds that the attempt writes it already.
@@ -20,9 +23,10 @@ impl Silo {
         if let Some(write) = self.written.get(record) {
             let write = &self.writes[write as usize];
             return Ok(match write.kind {
-                WriteKind::Update | WriteKind::Insert => {
-                    Visit::Present(Handle { record, note: write.item })
-                }
+                WriteKind::Update | WriteKind::Insert => Visit::Present(Handle {
+                    record,
+                    note: write.item,
+                }),
                 WriteKind::Delete | WriteKind::Forget => Visit::Absent,
             });
         }
@@ -31,7 +35,11 @@ impl Silo {
             return Ok(Visit::Dead);
         }
         let note = self.items.len() as u32;
-        self.items.push(Item { record, observed: tid.0, write: NO_WRITE });
+        self.items.push(Item {
+            record,
+            observed: tid.0,
+            write: NO_WRITE,
+        });
         Ok(if tid.is_absent() {
             Visit::Absent
         } else {
@@ -161,16 +169,24 @@ impl Silo {
             if old == new {
                 continue;
             }
-            let nodes = &mut self.nodes;
-            let in_the_way = self.changes.change(
+            let Silo {
+                nodes,
+                changes,
+                written,
+                writes,
+                participant,
+                ..
+            } = self;
+            let changed = changes.change(
                 table,
                 position,
                 handle.record,
-                (old, new),
-                &self.participant,
+                (Some(old), new),
+                participant,
+                |other| is_deleted(written, writes, other),
                 |effect| Ok(nodes.inserted(effect)?),
             )?;
-            if let Some(other) = in_the_way {
+            if let Changed::Taken(other) = changed {
                 return Err(self.refuse(table, position, other, handle, columns, memory));
             }
         }
@@ -194,8 +210,12 @@ impl Silo {
         }
         let old = index.entry_key(&memory.heap, |position, _| present[position])?;
         let new = index.entry_key(&memory.heap, |position, field| {
-            let update = columns.iter().find(|(column, _)| Some(*column) == field.column);
-            update.map_or(present[position], |(_, register)| memory.slots[register.0 as usize])
+            let update = columns
+                .iter()
+                .find(|(column, _)| Some(*column) == field.column);
+            update.map_or(present[position], |(_, register)| {
+                memory.slots[register.0 as usize]
+            })
         })?;
         Ok((old, new))
     }
@@ -209,7 +229,10 @@ impl Silo {
         memory: &mut Memory,
     ) -> Result<Slot, AbortCause> {
         let Some(column) = column else {
-            let access = table.layout().row_number().expect("a numbered table has row numbers");
+            let access = table
+                .layout()
+                .row_number()
+                .expect("a numbered table has row numbers");
             return Ok(access.load(table.row(handle.record), &mut memory.heap));
         };
         // A register beyond the procedure's own takes the value.
@@ -234,44 +257,20 @@ impl Silo {
         match self.meet(other) {
             Err(cause) => cause.into(),
             Ok(Visit::Absent | Visit::Dead) => AbortCause::KeyInTransit.into(),
-            Ok(Visit::Present(met)) => {
-                // Its entry may be a stale one, of a key that it is about to lose or to get.
-                match self.keys(table, index, met, &[], memory) {
-                    Err(stop) => stop,
-                    Ok((present, _)) => {
-                        let wanted = self.keys(table, index, handle, columns, memory);
-                        match wanted {
-                            Ok((_, wanted)) if wanted == present => {
-                                let definition = table.indexes()[index].definition();
-                                let mut values = Vec::new();
-                                for column in 0..table.schema().columns.len() {
-                                    let id = ColumnId(column as u16);
-                                    let update = columns.iter().find(|(column, _)| *column == id);
-                                    values.push(match update {
-                                        Some((_, register)) => memory.slots[register.0 as usize],
-                                        None if definition.columns.contains(&id) => {
-                                            match self.column_value(table, handle, Some(id), memory)
-                                            {
-                                                Ok(slot) => slot,
-                                                Err(cause) => return cause.into(),
-                                            }
-                                        }
-                                        None => Slot::NULL,
-                                    });
-                                }
-                                kiln_procedure::executor::unique_violation(
-                                    table,
-                                    index,
-                                    memory,
-                                    |column| values[column],
-                                )
-                                .into()
-                            }
-                            Ok(_) => AbortCause::KeyInTransit.into(),
-                            Err(stop) => stop,
-                        }
+            Ok(Visit::Present(_)) => {
+                let mut values = vec![Slot::NULL; table.schema().columns.len()];
+                for &column in &table.indexes()[index].definition().columns {
+                    let update = columns.iter().find(|(updated, _)| *updated == column);
+                    let value = match update {
+                        Some((_, register)) => Ok(memory.slots[register.0 as usize]),
+                        None => self.column_value(table, handle, Some(column), memory),
+                    };
+                    match value {
+                        Ok(slot) => values[column.index()] = slot,
+                        Err(cause) => return cause.into(),
                     }
                 }
+                unique_violation(table, index, memory, |column| values[column]).into()
             }
         }
     }
@@ -284,17 +283,34 @@ impl Silo {
         memory: &mut Memory,
     ) -> Result<Inserted, Stop> {
         let absent = Tid::ABSENT;
-        let (record, number) =
-            links::create(table, values, memory, absent, 0, &self.participant)?;
-        let nodes = &mut self.nodes;
-        let linked =
-            links::link(table, record, values, number, memory, &self.participant, |effect| {
-                Ok(nodes.inserted(effect)?)
-            });
+        let (record, number) = links::create(table, values, memory, absent, 0, &self.participant)?;
+        let Silo {
+            nodes,
+            changes,
+            written,
+            writes,
+            participant,
+            ..
+        } = self;
+        let linked = links::link(
+            table,
+            record,
+            values,
+            number,
+            memory,
+            participant,
+            changes,
+            |other| is_deleted(written, writes, other),
+            |effect| Ok(nodes.inserted(effect)?),
+        );
         let linked = match linked {
             Ok(Linked::All) => {
                 let note = self.items.len() as u32;
-                self.items.push(Item { record, observed: absent, write: NO_WRITE });
+                self.items.push(Item {
+                    record,
+                    observed: absent,
+                    write: NO_WRITE,
+                });
                 let handle = Handle { record, note };
                 self.write_for(table, handle, WriteKind::Insert);
                 return Ok(Inserted::New(handle));
@@ -303,28 +319,20 @@ impl Silo {
             Err(stop) => Err(stop),
         };
         // Others may have met the record in the indexes: it ends as a dead one.
-        record.tid().store(Tid::ABSENT | Tid::DEAD, Ordering::Release);
+        record
+            .tid()
+            .store(Tid::ABSENT | Tid::DEAD, Ordering::Release);
         links::retire(table, record, &self.participant);
         let (index, other) = linked?;
-        if let Some(write) = self.written.get(other) {
-            let kind = self.writes[write as usize].kind;
-            if matches!(kind, WriteKind::Delete | WriteKind::Forget) {
-                return self.revive(table, write as usize, values, memory);
-            }
+        if index == 0
+            && let Some(write) = self.written.get(other)
+            && is_deleted(&self.written, &self.writes, other)
+        {
+            return self.revive(table, write as usize, values, memory);
         }
         match self.meet(other)? {
             Visit::Absent | Visit::Dead => Err(AbortCause::KeyInTransit.into()),
-            Visit::Present(handle) => {
-                let (present, _) = self.keys(table, index, handle, &[], memory)?;
-                let columns: Vec<(ColumnId, Reg)> = (0..values.len())
-                    .map(|column| (ColumnId(column as u16), values[column]))
-                    .collect();
-                let (_, wanted) = self.keys(table, index, handle, &columns, memory)?;
-                if present != wanted {
-                    return Err(AbortCause::KeyInTransit.into());
-                }
-                Ok(Inserted::Exists { index, handle })
-            }
+            Visit::Present(handle) => Ok(Inserted::Exists { index, handle }),
         }
     }
 
@@ -336,14 +344,17 @@ impl Silo {
         values: &[Reg],
         memory: &mut Memory,
     ) -> Result<Inserted, Stop> {
-        let Write { record, item, kind, .. } = self.writes[write];
+        let Write {
+            record, item, kind, ..
+        } = self.writes[write];
         self.writes[write].kind = match kind {
             WriteKind::Forget => WriteKind::Insert,
             _ => WriteKind::Update,
         };
         let handle = Handle { record, note: item };
-        let columns: Vec<(ColumnId, Reg)> =
-            (0..values.len()).map(|column| (ColumnId(column as u16), values[column])).collect();
+        let columns: Vec<(ColumnId, Reg)> = (0..values.len())
+            .map(|column| (ColumnId(column as u16), values[column]))
+            .collect();
         self.buffer(table, &handle, &columns, memory)?;
         Ok(Inserted::New(handle))
     }
@@ -357,4 +368,14 @@ impl Silo {
             WriteKind::Update | WriteKind::Delete => WriteKind::Delete,
         };
     }
+}
+
+/// Whether the attempt with these writes has deleted `record`.
+fn is_deleted(written: &RecordMap, writes: &[Write], record: RecordRef) -> bool {
+    written.get(record).is_some_and(|write| {
+        matches!(
+            writes[write as usize].kind,
+            WriteKind::Delete | WriteKind::Forget
+        )
+    })
 }

@@ -50,7 +50,7 @@ use kiln_storage::index::NodeVersion;
 use kiln_storage::record::{RecordRef, Tid};
 use kiln_storage::schema::{ColumnId, ColumnSet};
 use kiln_storage::slot::{Heap, Memory};
-use kiln_storage::table::Table;
+use kiln_storage::table::{Entry, Table};
 
 use crate::phases::{Phase, Phases};
 use crate::shared::index_changes::IndexChanges;
@@ -211,12 +211,7 @@ impl Access for Silo {
         self.add(table, values, memory)
     }
 
-    fn delete(
-        &mut self,
-        table: &Table,
-        handle: &mut Handle,
-        _: &mut Memory,
-    ) -> Result<(), Stop> {
+    fn delete(&mut self, table: &Table, handle: &mut Handle, _: &mut Memory) -> Result<(), Stop> {
         self.mark_deleted(table, handle);
         Ok(())
     }
@@ -235,6 +230,20 @@ impl Access for Silo {
     fn confirm(&mut self) -> Result<(), AbortCause> {
         self.phases.enter(Phase::Validate);
         self.validate_reads()
+    }
+
+    #[inline(always)]
+    fn moves_entries(&self) -> bool {
+        !self.changes.is_empty()
+    }
+
+    fn resolve(
+        &self,
+        table: &Table,
+        index: usize,
+        entry: Entry,
+    ) -> Result<Option<RecordRef>, AbortCause> {
+        self.changes.resolve(table, index, entry)
     }
 
     fn roll_back(&mut self) {

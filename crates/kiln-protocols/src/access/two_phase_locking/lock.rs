@@ -26,7 +26,9 @@ pub(super) fn share(record: RecordRef) -> bool {
 pub(super) fn take(record: RecordRef) -> bool {
     // Acquire pairs with the releases of the last writer and of the last readers: this one's
     // writes come after their accesses.
-    let taken = record.aux().compare_exchange(0, EXCLUSIVE, Ordering::Acquire, Ordering::Relaxed);
+    let taken = record
+        .aux()
+        .compare_exchange(0, EXCLUSIVE, Ordering::Acquire, Ordering::Relaxed);
     taken.is_ok()
 }
 
@@ -34,7 +36,9 @@ pub(super) fn take(record: RecordRef) -> bool {
 #[inline(always)]
 pub(super) fn upgrade(record: RecordRef) -> bool {
     // Acquire: as for `take`, with respect to the other readers that have let go.
-    let taken = record.aux().compare_exchange(1, EXCLUSIVE, Ordering::Acquire, Ordering::Relaxed);
+    let taken = record
+        .aux()
+        .compare_exchange(1, EXCLUSIVE, Ordering::Acquire, Ordering::Relaxed);
     taken.is_ok()
 }
 

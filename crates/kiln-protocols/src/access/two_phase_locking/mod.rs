@@ -37,7 +37,7 @@ use kiln_storage::index::NodeVersion;
 use kiln_storage::record::{RecordRef, Tid};
 use kiln_storage::schema::ColumnId;
 use kiln_storage::slot::Memory;
-use kiln_storage::table::Table;
+use kiln_storage::table::{Entry, Table};
 
 use crate::access::serial::refused_update;
 use crate::phases::{Phase, Phased, Phases};
@@ -123,7 +123,11 @@ impl NoWait {
             }
         };
         let absent = Tid(record.tid().load(Ordering::Relaxed)).is_absent();
-        Ok(if absent { Visit::Absent } else { Visit::Present(Handle { record, note }) })
+        Ok(if absent {
+            Visit::Absent
+        } else {
+            Visit::Present(Handle { record, note })
+        })
     }
 
     fn release_all(&mut self) {
@@ -135,15 +139,8 @@ impl NoWait {
         self.newest = Tid(0);
     }
 
-    /// Whether a unique index's entry that stands in the way is there to stay: the attempt now
-    /// shares its record, so the row's present key decides.
-    fn is_taken(
-        &mut self,
-        table: &Table,
-        index: usize,
-        other: RecordRef,
-    ) -> Result<Handle, AbortCause> {
-        let _ = (table, index);
+    /// The record that has a unique key already, now shared by the attempt.
+    fn taken(&mut self, other: RecordRef) -> Result<Handle, AbortCause> {
         match self.lock(other, Intent::Read)? {
             Visit::Present(handle) => Ok(handle),
             Visit::Absent | Visit::Dead => Err(AbortCause::KeyInTransit),
@@ -189,11 +186,15 @@ impl Access for NoWait {
     ) -> Result<(), Stop> {
         self.make_exclusive(handle.note)?;
         let nodes = &mut self.nodes;
-        let refused = self.in_place.update(table, handle.record, columns, memory, |effect| {
-            Ok(nodes.inserted(effect)?)
-        })?;
-        let Some((index, other)) = refused else { return Ok(()) };
-        self.is_taken(table, index, other)?;
+        let refused = self
+            .in_place
+            .update(table, handle.record, columns, memory, |effect| {
+                Ok(nodes.inserted(effect)?)
+            })?;
+        let Some((index, other)) = refused else {
+            return Ok(());
+        };
+        self.taken(other)?;
         Err(refused_update(table, index, handle.record, columns, memory))
     }
 
@@ -205,9 +206,11 @@ impl Access for NoWait {
         memory: &mut Memory,
     ) -> Result<Inserted, Stop> {
         let nodes = &mut self.nodes;
-        let inserted = self.in_place.insert(table, values, memory, lock::EXCLUSIVE, |effect| {
-            Ok(nodes.inserted(effect)?)
-        })?;
+        let inserted = self
+            .in_place
+            .insert(table, values, memory, lock::EXCLUSIVE, |effect| {
+                Ok(nodes.inserted(effect)?)
+            })?;
         let (index, other) = match inserted {
             Ok(record) => {
                 let note = self.hold(record, true);
@@ -215,32 +218,32 @@ impl Access for NoWait {
             }
             Err(in_the_way) => in_the_way,
         };
-        let own_deleted = self.locked.get(other).filter(|&note| {
-            let held = &self.locks[note as usize];
-            held.exclusive && Tid(other.tid().load(Ordering::Relaxed)).is_absent()
-        });
-        if let Some(note) = own_deleted {
+        let own = self.locked.get(other);
+        if let Some(note) = own
+            && index == 0
+            && self.in_place.has_deleted(other)
+        {
             let nodes = &mut self.nodes;
-            let refused = self.in_place.revive(table, other, values, memory, |effect| {
-                Ok(nodes.inserted(effect)?)
-            })?;
+            let refused = self
+                .in_place
+                .revive(table, other, values, memory, |effect| {
+                    Ok(nodes.inserted(effect)?)
+                })?;
             if let Some((index, other)) = refused {
-                let handle = self.is_taken(table, index, other)?;
+                let handle = self.taken(other)?;
                 return Ok(Inserted::Exists { index, handle });
             }
-            return Ok(Inserted::New(Handle { record: other, note }));
+            return Ok(Inserted::New(Handle {
+                record: other,
+                note,
+            }));
         }
-        let handle = self.is_taken(table, index, other)?;
+        let handle = self.taken(other)?;
         Ok(Inserted::Exists { index, handle })
     }
 
     #[inline]
-    fn delete(
-        &mut self,
-        table: &Table,
-        handle: &mut Handle,
-        _: &mut Memory,
-    ) -> Result<(), Stop> {
+    fn delete(&mut self, table: &Table, handle: &mut Handle, _: &mut Memory) -> Result<(), Stop> {
         self.make_exclusive(handle.note)?;
         self.in_place.delete(table, handle.record);
         Ok(())
@@ -262,7 +265,25 @@ impl Access for NoWait {
         // Sequentially consistent: of two attempts that each insert into a gap that the other
         // relies on, one sees the other's insertion here.
         fence(Ordering::SeqCst);
-        if self.nodes.is_current() { Ok(()) } else { Err(AbortCause::Phantom) }
+        if self.nodes.is_current() {
+            Ok(())
+        } else {
+            Err(AbortCause::Phantom)
+        }
+    }
+
+    #[inline(always)]
+    fn moves_entries(&self) -> bool {
+        !self.in_place.changes().is_empty()
+    }
+
+    fn resolve(
+        &self,
+        table: &Table,
+        index: usize,
+        entry: Entry,
+    ) -> Result<Option<RecordRef>, AbortCause> {
+        self.in_place.changes().resolve(table, index, entry)
     }
 
     fn roll_back(&mut self) {
