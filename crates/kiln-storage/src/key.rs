@@ -165,7 +165,7 @@ pub enum KeyWidth {
 }
 
 /// How an index packs its keys.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct KeyLayout {
     fields: Box<[KeyField]>,
     /// How many of the fields are the index's own columns; the rest is the suffix.

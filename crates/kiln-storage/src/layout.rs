@@ -427,7 +427,7 @@ fn byte_mask(start: usize, end: usize) -> u64 {
 }
 
 /// The layout of a table's rows.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct RowLayout {
     columns: Box<[ColumnAccess]>,
     words: usize,
