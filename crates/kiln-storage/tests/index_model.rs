@@ -385,3 +385,72 @@ fn a_queue_neither_leaks_nor_leaves_empty_leaves_behind() {
         );
     }
 }
+
+#[test]
+fn an_emptied_tree_is_a_single_leaf_again() {
+    for bits in [0, 56] {
+        let participant = participant();
+        let index = OrderedIndex::<u64>::with_prefix_bits(bits);
+        let mut keys: Vec<u64> = (0..100_000).collect();
+        let mut random = Random::from_seed(4);
+        for removal in ["ascending", "descending", "random"] {
+            for &key in &keys {
+                assert!(inserted(index.insert(&key, key + 1, &participant)));
+            }
+            assert!(index.height() >= 2);
+            match removal {
+                "ascending" => keys.sort_unstable(),
+                "descending" => keys.sort_unstable_by(|left, right| right.cmp(left)),
+                _ => random.shuffle(&mut keys),
+            }
+            for key in &keys {
+                assert!(index.remove(key, key + 1, &participant));
+            }
+            assert!(index.is_empty());
+            let (_, guards) = scan(&index, Bound::Unbounded, Bound::Unbounded, false);
+            assert_eq!(
+                (index.height(), guards.len()),
+                (0, 1),
+                "after {removal} removal"
+            );
+        }
+    }
+}
+
+#[test]
+fn merging_leaves_keeps_prefixes_apart() {
+    let participant = participant();
+    let index = OrderedIndex::<u64>::with_prefix_bits(56);
+    let mut random = Random::from_seed(12);
+    let mut present = vec![false; 64 << 8];
+    for step in 0..300_000_u64 {
+        let position = random.below(present.len());
+        let key = position as u64;
+        // Prefixes fill and empty in turn, so that leaves merge next to full ones.
+        let fills = (key >> 8) % 3 != (step / 40_000) % 3;
+        if fills != present[position] {
+            if fills {
+                assert!(inserted(index.insert(&key, key + 1, &participant)));
+            } else {
+                assert!(index.remove(&key, key + 1, &participant));
+            }
+            present[position] = fills;
+        }
+        if step % 10_000 == 9_999 {
+            let mut owners = HashMap::new();
+            for prefix in 0..64_u64 {
+                let bounds = (
+                    Bound::Included(prefix << 8),
+                    Bound::Included(prefix << 8 | 255),
+                );
+                let (payloads, guards) = scan(&index, bounds.0, bounds.1, prefix % 2 == 0);
+                if payloads.is_empty() {
+                    continue;
+                }
+                for guard in guards {
+                    assert_eq!(owners.insert(guard.node, prefix), None, "a shared leaf");
+                }
+            }
+        }
+    }
+}

@@ -140,6 +140,69 @@ fn an_ordered_index_loses_nothing() {
     }
 }
 
+/// One thread moves entries about in the nodes of keys that stay; the other always finds those.
+fn readers_see_no_mixtures(index: &dyn Index, keys: &[u64]) {
+    let finished = AtomicBool::new(false);
+    on_threads(|number, participant| {
+        let mut random = Random::stream(17, number as u64);
+        let stays = |position: usize| position % 3 == 0;
+        match number {
+            0 => {
+                for (position, &key) in keys.iter().enumerate() {
+                    if stays(position) {
+                        index.insert(key, key << 20 | 1, participant);
+                    }
+                }
+                while !finished.load(Ordering::Acquire) {
+                    let position = random.below(keys.len());
+                    let key = keys[position];
+                    if stays(position) {
+                        continue;
+                    }
+                    if !inserted(index.insert(key, key << 20 | 1, participant)) {
+                        index.remove(key, key << 20 | 1, participant);
+                    }
+                }
+            }
+            1 => {
+                while keys
+                    .iter()
+                    .step_by(3)
+                    .any(|&key| matches!(index.get(key), Lookup::Missing(_)))
+                {
+                    thread::yield_now();
+                }
+                for _ in 0..600_000 {
+                    let position = random.below(keys.len());
+                    let key = keys[position];
+                    match index.get(key) {
+                        Lookup::Found(payload) => assert_eq!(payload, key << 20 | 1),
+                        Lookup::Missing(_) => assert!(!stays(position), "{key} is gone"),
+                    }
+                }
+                finished.store(true, Ordering::Release);
+            }
+            _ => {}
+        }
+    });
+}
+
+#[test]
+fn readers_of_a_changing_leaf_see_no_mixtures() {
+    let keys: Vec<u64> = (1..=40).collect();
+    readers_see_no_mixtures(&OrderedIndex::<u128>::new(), &keys);
+}
+
+#[test]
+fn readers_of_a_changing_bucket_see_no_mixtures() {
+    // Keys of one bucket, so that most are in its overflow and move when others go.
+    let keys: Vec<u64> = (1..)
+        .filter(|key| Key::hash(key) % 256 == 7)
+        .take(24)
+        .collect();
+    readers_see_no_mixtures(&HashIndex::<u64>::with_capacity(0), &keys);
+}
+
 /// All threads insert all keys: exactly one of them succeeds with each.
 #[test]
 fn a_key_is_inserted_once() {

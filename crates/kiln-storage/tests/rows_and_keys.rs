@@ -12,7 +12,12 @@ use kiln_storage::slot::{Heap, Slot};
 use kiln_storage::types::{DataType, Decimal};
 
 fn column(data_type: DataType, not_null: bool) -> Column {
-    Column { name: "c".to_owned(), data_type, not_null, default: None }
+    Column {
+        name: "c".to_owned(),
+        data_type,
+        not_null,
+        default: None,
+    }
 }
 
 fn types() -> Vec<DataType> {
@@ -43,12 +48,26 @@ fn types() -> Vec<DataType> {
 fn random_slot(data_type: &DataType, random: &mut Random, heap: &mut Heap) -> Slot {
     let integer = |random: &mut Random, bits: u32| {
         let value = random.next_u64() as i64 >> (64 - bits);
-        if random.percent(50.0) { value >> (bits / 2) } else { value }
+        if random.percent(50.0) {
+            value >> (bits / 2)
+        } else {
+            value
+        }
     };
     let text = |random: &mut Random, most: usize, heap: &mut Heap| {
-        let length = if random.percent(10.0) { most } else { random.below(most + 1) };
+        let length = if random.percent(10.0) {
+            most
+        } else {
+            random.below(most + 1)
+        };
         let text: String = (0..length)
-            .map(|_| if random.percent(5.0) { 'é' } else { (b'a' + random.below(3) as u8) as char })
+            .map(|_| {
+                if random.percent(5.0) {
+                    'é'
+                } else {
+                    (b'a' + random.below(3) as u8) as char
+                }
+            })
             .collect();
         heap.push_str(&text)
     };
@@ -59,7 +78,9 @@ fn random_slot(data_type: &DataType, random: &mut Random, heap: &mut Heap) -> Sl
         DataType::BigInt | DataType::Timestamp | DataType::TimestampTz => {
             Slot::from_i64(integer(random, 64))
         }
-        DataType::Double => Slot::from_f64((random.unit() - 0.5) * 10_f64.powi(random.below(40) as i32)),
+        DataType::Double => {
+            Slot::from_f64((random.unit() - 0.5) * 10_f64.powi(random.below(40) as i32))
+        }
         DataType::Numeric { precision_scale } => {
             let (precision, scale) = precision_scale.unwrap_or((20, random.below(12) as u8));
             let limit = 10_i128.pow(precision as u32);
@@ -71,7 +92,9 @@ fn random_slot(data_type: &DataType, random: &mut Random, heap: &mut Heap) -> Sl
         DataType::VarChar(most) => text(random, most.unwrap_or(100).min(700) as usize, heap),
         DataType::Text => text(random, 200, heap),
         DataType::Bytea => {
-            let bytes: Vec<u8> = (0..random.below(60)).map(|_| random.below(3) as u8).collect();
+            let bytes: Vec<u8> = (0..random.below(60))
+                .map(|_| random.below(3) as u8)
+                .collect();
             heap.push_bytes(&bytes)
         }
         DataType::Uuid => {
@@ -85,7 +108,11 @@ fn random_slot(data_type: &DataType, random: &mut Random, heap: &mut Heap) -> Sl
 fn is_bytes(data_type: &DataType) -> bool {
     matches!(
         data_type,
-        DataType::Char(_) | DataType::VarChar(_) | DataType::Text | DataType::Bytea | DataType::Uuid
+        DataType::Char(_)
+            | DataType::VarChar(_)
+            | DataType::Text
+            | DataType::Bytea
+            | DataType::Uuid
     )
 }
 
@@ -111,8 +138,9 @@ fn columns_hold_what_was_stored_and_leave_their_neighbours_alone() {
         random.shuffle(&mut columns);
         let layout = RowLayout::new(&columns, round % 2 == 0);
         let row: Vec<AtomicU64> = (0..layout.words()).map(|_| AtomicU64::new(0)).collect();
-        let copy: Vec<AtomicU64> =
-            (0..layout.words()).map(|_| AtomicU64::new(random.next_u64())).collect();
+        let copy: Vec<AtomicU64> = (0..layout.words())
+            .map(|_| AtomicU64::new(random.next_u64()))
+            .collect();
         let mut heap = Heap::new();
         let mut expected = vec![None; columns.len()];
         if let Some(access) = layout.row_number() {
@@ -170,12 +198,15 @@ fn columns_hold_what_was_stored_and_leave_their_neighbours_alone() {
 #[test]
 fn torn_rows_give_values_and_no_faults() {
     let mut random = Random::from_seed(3);
-    let columns: Vec<Column> =
-        types().into_iter().map(|data_type| column(data_type, false)).collect();
+    let columns: Vec<Column> = types()
+        .into_iter()
+        .map(|data_type| column(data_type, false))
+        .collect();
     let layout = RowLayout::new(&columns, false);
     for _ in 0..2_000 {
-        let row: Vec<AtomicU64> =
-            (0..layout.words()).map(|_| AtomicU64::new(random.next_u64())).collect();
+        let row: Vec<AtomicU64> = (0..layout.words())
+            .map(|_| AtomicU64::new(random.next_u64()))
+            .collect();
         let mut heap = Heap::new();
         for access in layout.columns() {
             let slot = access.load(&row, &mut heap);
@@ -209,7 +240,9 @@ fn check_order<K: PackedKey>(layout: &KeyLayout, columns: &[Column], random: &mu
                 false => random_slot(&column.data_type, random, &mut heap),
             })
             .collect();
-        let key = layout.entry::<K>(&heap, |_, field| row[field.column.expect("columns only").index()]);
+        let key = layout.entry::<K>(&heap, |_, field| {
+            row[field.column.expect("columns only").index()]
+        });
         match key {
             Ok(key) => rows.push((key, row)),
             Err(fault) => {
@@ -238,8 +271,12 @@ fn check_order<K: PackedKey>(layout: &KeyLayout, columns: &[Column], random: &mu
         }
         let first = || a[..1].iter().copied();
         if !a[0].is_null() {
-            let low = layout.prefix::<K>(&heap, first(), false).expect("it fitted before");
-            let high = layout.prefix::<K>(&heap, first(), true).expect("it fitted before");
+            let low = layout
+                .prefix::<K>(&heap, first(), false)
+                .expect("it fitted before");
+            let high = layout
+                .prefix::<K>(&heap, first(), true)
+                .expect("it fitted before");
             assert!(low <= *a_key && *a_key <= high);
         }
     }
@@ -269,7 +306,10 @@ fn keys_sort_as_their_values_do() {
 
 #[test]
 fn values_outside_a_column_make_no_key() {
-    let columns = [column(DataType::SmallInt, true), column(DataType::numeric(6, 2), true)];
+    let columns = [
+        column(DataType::SmallInt, true),
+        column(DataType::numeric(6, 2), true),
+    ];
     let layout = KeyLayout::new(&columns, &[ColumnId(0), ColumnId(1)], &[], false, true);
     assert_eq!(layout.width(), KeyWidth::Word);
     let heap = Heap::new();
@@ -284,6 +324,9 @@ fn values_outside_a_column_make_no_key() {
     assert_eq!(point(1, "1.500"), point(1, "1.5"));
     let null = layout.point::<u64>(&heap, [Slot::NULL, decimal("1")].into_iter());
     assert_eq!(null, Err(KeyFault::Null));
-    assert_eq!(layout.prefix::<u64>(&heap, std::iter::empty(), true), Ok(u64::MAX));
+    assert_eq!(
+        layout.prefix::<u64>(&heap, std::iter::empty(), true),
+        Ok(u64::MAX)
+    );
     assert_eq!(u64::MIN, <u64 as Key>::MIN);
 }

@@ -161,9 +161,6 @@ impl<K: Key> Cursor<'_, K> {
     #[inline]
     fn neighbour(&self, hint: &Hint<K>) -> Option<Found<K>> {
         let above = hint.above;
-        if !version::validate(above.version(), hint.version) {
-            return None;
-        }
         let position = if self.reverse {
             hint.position.checked_sub(1)?
         } else if hint.position < above.count() {
@@ -172,8 +169,8 @@ impl<K: Key> Cursor<'_, K> {
             return None;
         };
         let child = above.child(position);
-        // As in a walk: first that the address is whole, then that the leaf was still linked when
-        // its version was read.
+        // As in a walk: first that nothing has changed and the address is whole, then that the
+        // leaf was still linked when its version was read.
         if !version::validate(above.version(), hint.version) {
             return None;
         }

@@ -51,7 +51,7 @@ struct Root {
 }
 
 /// The leaf that a worker inserted into last, where its next key probably goes too; null at first.
-/// Only a hint: leaves are never given back, and one that was unlinked covers nothing.
+/// Only a hint: leaves are never given back, and one that is unlinked is empty.
 #[repr(align(64))]
 struct Finger(AtomicU64);
 
@@ -200,7 +200,8 @@ impl<K: Key> OrderedIndex<K> {
         let leaf = Leaf::<K>::at(address);
         let seen = version::read(leaf.version());
         let count = leaf.count();
-        // An empty leaf may cover keys of several prefixes, and then has to be cut first.
+        // An empty leaf may be unlinked, or cover keys of several prefixes and have to be cut; a
+        // leaf with entries is linked, and then its fences say what belongs there.
         if !leaf.covers(key) || count == Leaf::<K>::CAPACITY || count == 0 {
             return None;
         }
@@ -312,6 +313,16 @@ impl<K: Key> OrderedIndex<K> {
     /// Whether there is no entry.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// The number of levels above the leaves. Exact when no other thread changes the index.
+    pub fn height(&self) -> usize {
+        let levels = std::cell::Cell::new(0);
+        self.descend(|_, _| {
+            levels.set(levels.get() + 1);
+            0
+        });
+        levels.get()
     }
 
     /// Bytes taken from the system for nodes, used or not.

@@ -34,8 +34,6 @@ const LEAF_TAG: u64 = 1;
 const NO_POSITION: u64 = 0xff;
 /// In a leaf's meta word: the leaf ends at its high fence, not at the end of all keys.
 const BOUNDED: u64 = 1 << 16;
-/// In a leaf's meta word: the leaf is not part of the tree any more.
-const UNLINKED: u64 = 1 << 17;
 
 /// The address of a child with its kind.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -260,7 +258,8 @@ impl<K: Key> Leaf<K> {
     }
 
     pub(super) fn set_payload(&self, position: usize, payload: u64) {
-        self.word(Self::PAYLOADS + position).store(payload, Ordering::Relaxed);
+        self.word(Self::PAYLOADS + position)
+            .store(payload, Ordering::Relaxed);
     }
 
     #[inline(always)]
@@ -311,21 +310,14 @@ impl<K: Key> Leaf<K> {
             .store(self.payload(from), Ordering::Relaxed);
     }
 
-    /// Whether `key` belongs into this leaf. False for a leaf that was unlinked, so that with the
-    /// version unchanged the answer is right however the leaf was found.
+    /// Whether `key` lies between the fences.
     #[inline]
     pub(super) fn covers(&self, key: &K) -> bool {
         let meta = self.meta();
         let above_low = key.compare_stored(self.words(Self::LOW)) != Order::Greater;
         let below_high =
             meta & BOUNDED == 0 || key.compare_stored(self.words(Self::HIGH)) == Order::Greater;
-        above_low && below_high && meta & UNLINKED == 0
-    }
-
-    /// Marks the leaf as no part of the tree, until it is reset.
-    pub(super) fn set_unlinked(&self) {
-        self.word(1)
-            .store(self.meta() | UNLINKED, Ordering::Relaxed);
+        above_low && below_high
     }
 
     /// Sets unused places to the greatest key, as `partition` expects them.

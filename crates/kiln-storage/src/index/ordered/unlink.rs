@@ -53,7 +53,7 @@ enum Side {
 enum Attempt {
     /// Nothing remains to be done.
     Done,
-    /// Something changed meanwhile.
+    /// Something changed meanwhile, or another step may be possible.
     Again,
 }
 
@@ -261,7 +261,7 @@ impl<K: Key> OrderedIndex<K> {
             return Attempt::Again;
         }
 
-        path.leaf.set_unlinked();
+        let still_empty = neighbour.count() == 0;
         match side {
             Side::Right => neighbour.set_low(low),
             Side::Left => neighbour.set_high(high),
@@ -311,7 +311,12 @@ impl<K: Key> OrderedIndex<K> {
         if ancestor == 0 {
             self.lower_root(participant);
         }
-        Attempt::Done
+        if still_empty {
+            // The neighbour on the other side may take both.
+            Attempt::Again
+        } else {
+            Attempt::Done
+        }
     }
 
     /// While the root is an inner node with one child, makes that child the root.
