@@ -97,7 +97,8 @@ pub struct Dependency {
 impl Dependency {
     /// Whether it decides which records are touched: by key or by control.
     pub fn is_key(&self) -> bool {
-        self.kinds.intersects(DependencyKinds::KEY.union(DependencyKinds::CONTROL))
+        self.kinds
+            .intersects(DependencyKinds::KEY.union(DependencyKinds::CONTROL))
     }
 
     /// Whether it decides what is written.
@@ -116,6 +117,8 @@ impl Dependency {
 pub struct DependencyKinds(u8);
 
 impl DependencyKinds {
+    /// No way at all.
+    pub const NONE: DependencyKinds = DependencyKinds(0);
     /// It decides which record is touched.
     pub const KEY: DependencyKinds = DependencyKinds(1);
     /// It decides what is written.
@@ -162,37 +165,50 @@ impl Analysis {
 
     /// What feeds `op`, in order of the operations that give.
     pub fn dependencies_of(&self, op: OpId) -> &[Dependency] {
-        let first = self.dependencies.partition_point(|dependency| dependency.to < op);
-        let last = self.dependencies.partition_point(|dependency| dependency.to <= op);
+        let first = self
+            .dependencies
+            .partition_point(|dependency| dependency.to < op);
+        let last = self
+            .dependencies
+            .partition_point(|dependency| dependency.to <= op);
         &self.dependencies[first..last]
     }
 
     /// What `op` feeds.
     pub fn dependents_of(&self, op: OpId) -> impl Iterator<Item = &Dependency> {
-        self.dependencies.iter().filter(move |dependency| dependency.from == op)
+        self.dependencies
+            .iter()
+            .filter(move |dependency| dependency.from == op)
     }
 
     /// How `from` feeds `to`; no way when it does not.
     pub fn between(&self, from: OpId, to: OpId) -> DependencyKinds {
         let mut into = self.dependencies_of(to).iter();
-        into.find(|dependency| dependency.from == from).map(|found| found.kinds).unwrap_or_default()
+        into.find(|dependency| dependency.from == from)
+            .map(|found| found.kinds)
+            .unwrap_or_default()
     }
 
     /// The operations that decide whether or how often `op` runs.
     pub fn conditions(&self, op: OpId) -> impl Iterator<Item = OpId> {
-        let control = |dependency: &&Dependency| {
-            dependency.kinds.intersects(DependencyKinds::CONTROL)
-        };
-        self.dependencies_of(op).iter().filter(control).map(|dependency| dependency.from)
+        let control =
+            |dependency: &&Dependency| dependency.kinds.intersects(DependencyKinds::CONTROL);
+        self.dependencies_of(op)
+            .iter()
+            .filter(control)
+            .map(|dependency| dependency.from)
     }
 
     /// Whether all records that the procedure may touch can be named before it runs; healing §4.6
     /// calls it an independent transaction then.
     pub fn footprint(&self) -> Footprint {
-        let needed = self.operations.iter().filter_map(|facts| match facts.footprint {
-            Footprint::FromArguments => None,
-            Footprint::NeedsReconnaissance { because_of } => Some(because_of),
-        });
+        let needed = self
+            .operations
+            .iter()
+            .filter_map(|facts| match facts.footprint {
+                Footprint::FromArguments => None,
+                Footprint::NeedsReconnaissance { because_of } => Some(because_of),
+            });
         match needed.min() {
             None => Footprint::FromArguments,
             Some(because_of) => Footprint::NeedsReconnaissance { because_of },
@@ -202,7 +218,10 @@ impl Analysis {
     /// Whether the procedure writes nothing.
     pub fn is_read_only(&self) -> bool {
         self.operations.iter().all(|facts| {
-            matches!(facts.kind, OperationKind::Lookup | OperationKind::Scan | OperationKind::Read)
+            matches!(
+                facts.kind,
+                OperationKind::Lookup | OperationKind::Scan | OperationKind::Read
+            )
         })
     }
 }

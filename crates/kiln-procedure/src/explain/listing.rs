@@ -261,6 +261,9 @@ impl Listing<'_> {
             }
             Step::Insert { table, values, .. } => {
                 let schema = self.program.tables[table.0 as usize].schema();
+                if schema.primary_key.is_empty() {
+                    return "a new row".to_owned();
+                }
                 let parts = schema.primary_key.iter().map(|column| {
                     let name = self.terms.column(*table, column.index());
                     format!("{name} = {}", self.terms.of(values[column.index()]))
@@ -304,41 +307,76 @@ impl Listing<'_> {
     }
 
     fn render(&self) -> String {
-        let mut widths = HEADINGS.map(|heading| heading.chars().count());
+        let mut rows: Vec<Vec<[String; COLUMNS]>> = vec![vec![HEADINGS.map(str::to_owned)]];
         for line in &self.lines {
-            if let Line::Operation(cells) = line {
-                for (width, cell) in widths.iter_mut().zip(cells) {
-                    *width = (*width).max(cell.chars().count());
+            rows.push(match line {
+                Line::Operation(cells) => wrapped(cells),
+                Line::Control(text) => {
+                    let mut cells = [const { String::new() }; COLUMNS];
+                    cells[1] = text.clone();
+                    vec![cells]
                 }
+            });
+        }
+        let mut widths = [0; COLUMNS];
+        for cells in rows.iter().flatten() {
+            // Conditions may be long, and nothing stands to the right of them.
+            let is_control = cells[0].is_empty() && cells[2..].iter().all(String::is_empty);
+            for (width, cell) in widths.iter_mut().zip(cells).filter(|_| !is_control) {
+                *width = (*width).max(cell.chars().count());
             }
         }
-        let row = |cells: [&str; COLUMNS]| {
-            let mut out = String::new();
-            for (column, (cell, width)) in cells.into_iter().zip(widths).enumerate() {
-                let padding = " ".repeat(width - cell.chars().count());
+        let mut out = String::new();
+        for cells in rows.iter().flatten() {
+            let mut line = String::new();
+            for (column, (cell, width)) in cells.iter().zip(widths).enumerate() {
+                let padding = " ".repeat(width.saturating_sub(cell.chars().count()));
                 // Numbers stand to the right.
                 let numeric = matches!(HEADINGS[column], "op" | "line");
-                let padded = if numeric {
-                    format!("{padding}{cell}")
+                line.push_str(if column == 0 { "" } else { "  " });
+                line.push_str(&if numeric {
+                    padding + cell
                 } else {
-                    format!("{cell}{padding}")
-                };
-                out.push_str(if column == 0 { "" } else { "  " });
-                out.push_str(&padded);
+                    cell.clone() + &padding
+                });
             }
-            out.trim_end().to_owned() + "\n"
-        };
-        let mut out = row(HEADINGS);
-        for line in &self.lines {
-            match line {
-                Line::Operation(cells) => out.push_str(&row(cells.each_ref().map(String::as_str))),
-                Line::Control(text) => {
-                    out.push_str(&format!("{}  {text}\n", " ".repeat(widths[0])));
-                }
-            }
+            out.push_str(line.trim_end());
+            out.push('\n');
         }
         out
     }
+}
+
+/// Cells wider than this are broken at their commas, in characters.
+const CELL_MAX: usize = 44;
+
+/// The lines that an operation's cells take.
+fn wrapped(cells: &[String; COLUMNS]) -> Vec<[String; COLUMNS]> {
+    let columns: Vec<Vec<String>> = cells.iter().map(|cell| wrap(cell)).collect();
+    let height = columns.iter().map(Vec::len).max().unwrap_or(0);
+    let line = |at: usize| {
+        std::array::from_fn(|column| columns[column].get(at).cloned().unwrap_or_default())
+    };
+    (0..height).map(line).collect()
+}
+
+fn wrap(cell: &str) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for part in cell.split_inclusive(", ") {
+        match lines.last_mut() {
+            Some(line) if (line.clone() + part).trim_end().chars().count() <= CELL_MAX => {
+                line.push_str(part);
+            }
+            _ => lines.push(part.to_owned()),
+        }
+    }
+    if lines.is_empty() {
+        lines.push(String::new());
+    }
+    lines
+        .iter()
+        .map(|line| line.trim_end().to_owned())
+        .collect()
 }
 
 fn numbers(operations: impl Iterator<Item = OpId>) -> String {

@@ -23,7 +23,9 @@ mod intents;
 mod numbering;
 mod reads;
 
-use crate::analysis::names::{for_each_step, for_each_step_mut, step_operation, step_operation_mut};
+use crate::analysis::names::{
+    for_each_step, for_each_step_mut, step_operation, step_operation_mut,
+};
 use crate::ir::OpId;
 use crate::program::Program;
 
@@ -53,12 +55,20 @@ pub fn merge_lookups(program: &mut Program) {
 /// Numbers the operations that are left in the order of the program.
 fn renumber(program: &mut Program) {
     let mut order = Vec::with_capacity(program.operations.len());
-    for_each_step(&program.body, &mut |step| order.extend(step_operation(step)));
-    if order.iter().any(|op| op.0 as usize >= program.operations.len()) {
+    for_each_step(&program.body, &mut |step| {
+        order.extend(step_operation(step))
+    });
+    if order
+        .iter()
+        .any(|op| op.0 as usize >= program.operations.len())
+    {
         // Verification reports it.
         return;
     }
-    let operations = order.iter().map(|op| program.operations[op.0 as usize].clone()).collect();
+    let operations = order
+        .iter()
+        .map(|op| program.operations[op.0 as usize].clone())
+        .collect();
     program.operations = operations;
     let mut next = 0;
     for_each_step_mut(&mut program.body, &mut |step| {

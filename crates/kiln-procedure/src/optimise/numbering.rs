@@ -475,19 +475,42 @@ impl Numbering<'_> {
                 self.write(state, *register);
             }
         });
-        match step_record(step) {
-            Some((record, Use::Write)) => drop(self.write_record(state, record)),
-            Some((record, Use::Read)) => {
-                if let Step::Update { table, .. } = step {
-                    let version = state.records[record.0 as usize];
-                    state.present.push((*table, record, version));
-                }
-            }
-            None => {}
+        if let Some((record, Use::Write)) = step_record(step) {
+            self.write_record(state, record);
         }
         if let Some((table, effects)) = table_effects(step) {
             state.apply(table, effects);
         }
+        if let Step::Update {
+            table,
+            record,
+            columns,
+            ..
+        } = step
+        {
+            let record = (*record, state.records[record.0 as usize]);
+            state.present.push((*table, record.0, record.1));
+            for (column, register) in columns {
+                if self.reads_back(*table, *column) {
+                    let (table, column, number) = (*table, *column, self.number(state, *register));
+                    state.columns.push(KnownColumn {
+                        table,
+                        record,
+                        column,
+                        number,
+                        exact: true,
+                    });
+                }
+            }
+        }
+    }
+
+    /// Whether a column gives back the very value that was written: not NUMERIC, which takes the
+    /// column's scale, nor CHAR, which loses its blanks.
+    fn reads_back(&self, table: TableRef, column: ColumnId) -> bool {
+        let schema = self.program.tables[table.0 as usize].schema();
+        let data_type = &schema.columns[column.index()].data_type;
+        !matches!(data_type, DataType::Numeric { .. } | DataType::Char(_))
     }
 
     /// Notes that a record was found by this key. Not for columns that the program updates
@@ -670,7 +693,7 @@ impl Numbering<'_> {
 }
 
 /// Whether a step has blocks and so is a loop or a conditional.
-fn has_blocks(step: &Step) -> bool {
+pub(super) fn has_blocks(step: &Step) -> bool {
     matches!(
         step,
         Step::If { .. }

@@ -1,11 +1,12 @@
 //! One read of several columns instead of several reads in a row.
 
+use super::numbering::has_blocks;
 use crate::analysis::names::{Use, step_blocks_mut, step_record, step_registers};
 use crate::ir::*;
 
 /// Moves the columns of a read to an earlier read of the same record in the same block, when
-/// between the two there are only computations, look-ups and other reads, none of which names the
-/// registers that move or finds the record anew.
+/// control goes straight from the one to the other, and no step between names the registers that
+/// move, finds the record anew, or may change the columns.
 pub(super) fn merge(block: &mut Block) {
     for step in block.iter_mut() {
         for inner in step_blocks_mut(step).into_iter().flatten() {
@@ -14,16 +15,15 @@ pub(super) fn merge(block: &mut Block) {
     }
     let mut later = 1;
     while later < block.len() {
-        match earlier_read(block, later) {
-            Some(earlier) => {
-                let Step::Read { columns: moved, .. } = block.remove(later) else {
-                    unreachable!("only reads are moved");
-                };
-                if let Step::Read { columns, .. } = &mut block[earlier] {
-                    *columns = columns.iter().chain(&moved).copied().collect();
-                }
-            }
-            None => later += 1,
+        let Some(earlier) = earlier_read(block, later) else {
+            later += 1;
+            continue;
+        };
+        let Step::Read { columns: moved, .. } = block.remove(later) else {
+            unreachable!("only reads are moved");
+        };
+        if let Step::Read { columns, .. } = &mut block[earlier] {
+            *columns = columns.iter().chain(&moved).copied().collect();
         }
     }
 }
@@ -45,7 +45,7 @@ fn earlier_read(block: &Block, later: usize) -> Option<usize> {
         step_registers(step, &mut |register, _| {
             names_target |= columns.iter().any(|(_, target)| target == register);
         });
-        if names_target {
+        if names_target || has_blocks(step) || step_record(step) == Some((*record, Use::Write)) {
             return None;
         }
         match step {
@@ -56,9 +56,21 @@ fn earlier_read(block: &Block, later: usize) -> Option<usize> {
             } if other == table && read == record => {
                 return Some(earlier);
             }
-            Step::Scalar(_) | Step::Read { .. } => {}
-            Step::Lookup { .. } if step_record(step) != Some((*record, Use::Write)) => {}
-            _ => return None,
+            Step::Exit { .. } | Step::Continue { .. } | Step::Return | Step::Raise { .. } => {
+                return None;
+            }
+            Step::Delete { table: other, .. } if other == table => return None,
+            Step::Update {
+                table: other,
+                columns: written,
+                ..
+            } if other == table => {
+                let moves = |column| columns.iter().any(|(moved, _)| *moved == column);
+                if written.iter().any(|(column, _)| moves(*column)) {
+                    return None;
+                }
+            }
+            _ => {}
         }
     }
     None

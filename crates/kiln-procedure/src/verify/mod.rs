@@ -7,11 +7,11 @@
 //!
 //! The rules come in two groups:
 //!
-//! - *Shape* (in `numbers`, `meanings` and `types`): every number is in range; every operation has one step, of its kind
-//!   and on its table; operands have the types that their step expects; parameters and
-//!   constants are never written; a record register, a buffer's column and a register with a
-//!   saved handle each mean one table or one type throughout; EXIT and CONTINUE stay within the
-//!   loops around them. These do not depend on the order of steps.
+//! - *Shape* (in `numbers`, `meanings` and `types`): every number is in range; every operation
+//!   has one step, of its kind and on its table; operands have the types that their step
+//!   expects; parameters and constants are never written; a record register, a buffer's column
+//!   and a register with a saved handle each mean one table or one type throughout; EXIT and
+//!   CONTINUE stay within the loops around them. These do not depend on the order of steps.
 //! - *Flow* (in `flow`): on every path, a register is written before it is read, a record is
 //!   found before it is used, and a buffer is emptied before rows are put into it. Branches join
 //!   by intersection; a loop's body sees what was before the loop and may run no time at all.

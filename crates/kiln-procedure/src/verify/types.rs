@@ -25,7 +25,7 @@ pub(super) fn assignable(from: &DataType, to: &DataType) -> bool {
     use DataType as T;
     match (from, to) {
         (T::SmallInt, T::SmallInt | T::Integer | T::BigInt) => true,
-        (T::Integer, T::Integer | T::BigInt) => true,
+        (T::Integer, T::Integer | T::BigInt) | (T::BigInt, T::BigInt) => true,
         (T::Timestamp | T::TimestampTz, T::Timestamp | T::TimestampTz) => true,
         (T::Array(from), T::Array(to)) => assignable(from, to),
         _ => same_family(from, to) && !from.is_integer(),
