@@ -26,6 +26,33 @@ enum Kind {
     Array,
 }
 
+impl Kind {
+    fn of(value: &Value) -> Kind {
+        match value {
+            Value::Null => Kind::Null,
+            Value::Boolean(_) => Kind::Boolean,
+            Value::SmallInt(_) | Value::Integer(_) | Value::BigInt(_) => Kind::Integer,
+            Value::Numeric(_) => Kind::Decimal,
+            Value::Double(_) => Kind::Double,
+            Value::Text(_) => Kind::Text,
+            Value::Bytea(_) => Kind::Bytea,
+            Value::Date(_) => Kind::Date,
+            Value::Timestamp(_) | Value::TimestampTz(_) => Kind::Timestamp,
+            Value::Uuid(_) => Kind::Uuid,
+            Value::Interval(_) => Kind::Interval,
+            Value::Array(values) => match values.iter().all(|value| {
+                matches!(
+                    value,
+                    Value::Null | Value::SmallInt(_) | Value::Integer(_) | Value::BigInt(_)
+                )
+            }) {
+                true => Kind::IntegerArray,
+                false => Kind::Array,
+            },
+        }
+    }
+}
+
 /// The arguments of one call, reusable: [`Arguments::clear`] keeps the memory.
 ///
 /// Integers of all widths are pushed as `i64`; whether they fit the parameter is checked when the
@@ -127,28 +154,7 @@ impl Arguments {
     /// Appends any value.
     pub fn push(&mut self, value: &Value) {
         let slot = push_value(&mut self.heap, value);
-        let kind = match value {
-            Value::Null => Kind::Null,
-            Value::Boolean(_) => Kind::Boolean,
-            Value::SmallInt(_) | Value::Integer(_) | Value::BigInt(_) => Kind::Integer,
-            Value::Numeric(_) => Kind::Decimal,
-            Value::Double(_) => Kind::Double,
-            Value::Text(_) => Kind::Text,
-            Value::Bytea(_) => Kind::Bytea,
-            Value::Date(_) => Kind::Date,
-            Value::Timestamp(_) | Value::TimestampTz(_) => Kind::Timestamp,
-            Value::Uuid(_) => Kind::Uuid,
-            Value::Interval(_) => Kind::Interval,
-            Value::Array(values) => match values.iter().all(|value| {
-                matches!(
-                    value,
-                    Value::Null | Value::SmallInt(_) | Value::Integer(_) | Value::BigInt(_)
-                )
-            }) {
-                true => Kind::IntegerArray,
-                false => Kind::Array,
-            },
-        };
+        let kind = Kind::of(value);
         if kind == Kind::Array {
             self.arrays.push((self.slots.len(), value.clone()));
         }
@@ -182,9 +188,9 @@ impl Arguments {
                 (Kind::Integer, DataType::BigInt) => true,
                 (Kind::Integer, DataType::Integer) => i32::try_from(slot.as_i64()).is_ok(),
                 (Kind::Integer, DataType::SmallInt) => i16::try_from(slot.as_i64()).is_ok(),
-                (Kind::IntegerArray, DataType::Array(element)) => {
-                    self.array_fits(slot, element)
-                }
+                (Kind::IntegerArray, DataType::Array(element)) => self.array_fits(slot, element),
+                // CHAR values are held without trailing blanks.
+                (Kind::Text, DataType::Char(_)) => !self.heap.bytes(slot).ends_with(b" "),
                 (kind, data_type) => {
                     matches!(
                         (kind, data_type),
@@ -234,7 +240,10 @@ impl Arguments {
                 self.slots.len()
             ),
         )
-        .with_hint(format!("Its parameters are ({}).", parameters.join(", ").replace("  ", " ")))
+        .with_hint(format!(
+            "Its parameters are ({}).",
+            parameters.join(", ").replace("  ", " ")
+        ))
     }
 
     /// The value at `position` with the type it was pushed with.
@@ -253,7 +262,10 @@ impl Arguments {
             Kind::Interval => DataType::Interval,
             Kind::IntegerArray => DataType::array(DataType::BigInt),
             Kind::Array => {
-                let array = self.arrays.iter().find(|(pushed_at, _)| *pushed_at == position);
+                let array = self
+                    .arrays
+                    .iter()
+                    .find(|(pushed_at, _)| *pushed_at == position);
                 return array.map_or(Value::Null, |(_, value)| value.clone());
             }
         };
@@ -266,16 +278,28 @@ impl Arguments {
         let value = self.value(position);
         let converted = convert(value, &parameter.data_type).map_err(|error| {
             let (number, name) = (position + 1, &parameter.name);
-            error.with_detail(format!("This is argument {number} ({name}) of {}.", program.name))
+            error.with_detail(format!(
+                "This is argument {number} ({name}) of {}.",
+                program.name
+            ))
         })?;
         self.slots[position] = push_value(&mut self.heap, &converted);
+        // A later binding starts from what is there now.
+        self.kinds[position] = Kind::of(&converted);
+        self.arrays.retain(|(pushed_at, _)| *pushed_at != position);
+        if self.kinds[position] == Kind::Array {
+            self.arrays.push((position, converted));
+        }
         Ok(())
     }
 }
 
 /// Converts a value to a type as PostgreSQL does for arguments: without loss, and texts by
-/// reading them.
-fn convert(value: Value, data_type: &DataType) -> Result<Value> {
+/// reading them. A length, or a precision and scale, is not enforced.
+///
+/// # Errors
+/// 42804 for a type that does not convert, 22003 and its like for values that do not fit.
+pub fn convert(value: Value, data_type: &DataType) -> Result<Value> {
     let integer = match value {
         Value::SmallInt(value) => Some(value as i64),
         Value::Integer(value) => Some(value as i64),
@@ -283,7 +307,10 @@ fn convert(value: Value, data_type: &DataType) -> Result<Value> {
         _ => None,
     };
     let out_of_range = || {
-        Error::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, format!("{data_type} out of range"))
+        Error::new(
+            SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+            format!("{data_type} out of range"),
+        )
     };
     Ok(match (data_type, &value) {
         (_, Value::Null) => Value::Null,
@@ -310,14 +337,14 @@ fn convert(value: Value, data_type: &DataType) -> Result<Value> {
         (DataType::TimestampTz, Value::Timestamp(at) | Value::TimestampTz(at)) => {
             Value::TimestampTz(*at)
         }
-        (DataType::Timestamp, Value::Date(days)) => {
-            Value::Timestamp(*days as i64 * 86_400_000_000)
-        }
+        (DataType::Timestamp, Value::Date(days)) => Value::Timestamp(*days as i64 * 86_400_000_000),
         (DataType::TimestampTz, Value::Date(days)) => {
             Value::TimestampTz(*days as i64 * 86_400_000_000)
         }
         // CHAR values are held without trailing blanks.
-        (DataType::Char(_), Value::Text(text)) => Value::Text(text.trim_end_matches(' ').to_owned()),
+        (DataType::Char(_), Value::Text(text)) => {
+            Value::Text(text.trim_end_matches(' ').to_owned())
+        }
         (DataType::Text | DataType::VarChar(_), Value::Text(_)) => value,
         (_, Value::Text(text)) => kiln_storage::types::parse_value(data_type, text)?,
         (DataType::Array(element), Value::Array(values)) => {
@@ -328,7 +355,10 @@ fn convert(value: Value, data_type: &DataType) -> Result<Value> {
         _ => {
             return Err(Error::new(
                 SqlState::DATATYPE_MISMATCH,
-                format!("a value of type {} does not convert to {data_type}", value.type_name()),
+                format!(
+                    "a value of type {} does not convert to {data_type}",
+                    value.type_name()
+                ),
             ));
         }
     })
