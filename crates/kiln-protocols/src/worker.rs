@@ -154,6 +154,15 @@ impl Worker {
         for_any_worker!(self, worker => worker.roll_back());
     }
 
+    /// Whether what a transaction of several statements has read is consistent; see
+    /// [`Direct::confirm`].
+    ///
+    /// # Errors
+    /// Why it must be repeated instead.
+    pub fn confirm(&mut self) -> Result<(), AbortCause> {
+        for_any_worker!(self, worker => worker.confirm())
+    }
+
     /// Waits as between two attempts.
     pub fn back_off(&mut self) {
         for_any_worker!(self, worker => worker.back_off());

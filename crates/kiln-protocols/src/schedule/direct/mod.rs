@@ -129,7 +129,10 @@ impl<A: Access + Phased> Direct<A> {
     pub fn commit(&mut self) -> Result<(), AbortCause> {
         let result = self.access.commit();
         match result {
-            Ok(()) => self.statistics.committed += 1,
+            Ok(()) => {
+                self.backoff.reset();
+                self.statistics.committed += 1;
+            }
             Err(cause) => {
                 self.statistics.count_abort(cause);
                 self.access.roll_back();
@@ -141,6 +144,15 @@ impl<A: Access + Phased> Direct<A> {
     /// Undoes the transaction.
     pub fn roll_back(&mut self) {
         self.access.roll_back();
+    }
+
+    /// Whether what the transaction has read is consistent and final, asked before its caller
+    /// gives it up for a reason of its own; [`Direct::roll_back`] follows either way.
+    ///
+    /// # Errors
+    /// Why it must be repeated instead.
+    pub fn confirm(&mut self) -> Result<(), AbortCause> {
+        self.access.confirm()
     }
 
     /// Waits as between two attempts; for callers that repeat a transaction of several statements.
