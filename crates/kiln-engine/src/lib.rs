@@ -1,1 +1,52 @@
-//! Database, catalog, workers and sessions.
+//! The engine: a database that knows tables and compiled procedures, but no SQL.
+//!
+//! An [`Engine`] holds the catalog, runs calls on its workers, and hands out sessions, drivers and
+//! loaders, all under one protocol that can be changed while the database runs.
+//!
+//! | who | uses |
+//! |---|---|
+//! | applications that call procedures | [`Engine::call`], [`Engine::submit`], [`Ticket`] |
+//! | Rust code with its own logic | [`Engine::transaction`], [`Transaction`] |
+//! | interactive statements | [`Engine::session`], [`Session`] |
+//! | benchmarks | [`Engine::drive`], [`Driver`] |
+//! | bulk loading | [`Engine::loader`], [`Loader`] |
+//! | data definition | [`Engine::change_catalog`], [`CatalogChange`] |
+//!
+//! Whoever runs transactions owns a *seat*: a worker of the present protocol and a flag that says
+//! whether a transaction runs on it. Changes of the catalog and of the protocol shut the *gate*:
+//! they wait until no seat is busy, and then have the database for themselves for a moment.
+
+mod call;
+mod catalog;
+mod change;
+mod driver;
+mod engine;
+mod errors;
+mod gate;
+mod idempotency;
+mod inbox;
+mod loader;
+mod memory;
+mod options;
+mod records;
+mod seat;
+mod session;
+mod ticket;
+mod transaction;
+mod values;
+
+pub use call::{Call, IdempotencyKey, Reply, Rows, SubmitError};
+pub use catalog::{Catalog, Extra, Procedure, RowPrograms, TableEntry};
+pub use change::CatalogChange;
+pub use driver::{Driver, ProcedureHandle};
+pub use engine::Engine;
+pub use loader::{LoadReport, Loader};
+pub use memory::{IndexMemory, TableMemory};
+pub use options::Options;
+pub use session::{Ended, Session};
+pub use ticket::Ticket;
+pub use transaction::{Row, ScanRange, Transaction};
+pub use values::IntoValues;
+
+pub use kiln_procedure::{Arguments, Frame, Program, ProgramBuilder};
+pub use kiln_protocols::{Outcome, Protocol, Statistics};

@@ -1,0 +1,230 @@
+//! Calls of procedures, and how they end.
+
+use std::fmt;
+use std::time::Duration;
+
+use kiln_platform::sync::Arc;
+use kiln_procedure::Frame;
+use kiln_procedure::Program;
+use kiln_procedure::frame::Notice;
+use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::types::{DataType, FromRow, Value};
+
+use crate::values::IntoValues;
+
+/// A call of a stored procedure, to be submitted.
+///
+/// ```
+/// use std::time::Duration;
+/// use kiln_engine::{Call, IdempotencyKey};
+/// # fn main() -> kiln_storage::error::Result<()> {
+/// let call = Call::new("transfer", (1, 2, 100_i64))
+///     .deadline(Duration::from_millis(50))
+///     .idempotency_key(IdempotencyKey::new("order 4711")?);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Call {
+    pub(crate) procedure: String,
+    pub(crate) arguments: Vec<Value>,
+    pub(crate) deadline: Option<Duration>,
+    pub(crate) key: Option<IdempotencyKey>,
+}
+
+impl Call {
+    /// A call of the procedure called `procedure`.
+    pub fn new(procedure: impl Into<String>, arguments: impl IntoValues) -> Call {
+        Call {
+            procedure: procedure.into(),
+            arguments: arguments.into_values(),
+            deadline: None,
+            key: None,
+        }
+    }
+
+    /// Bounds the time from now to the call's end: waiting in the queue, repeated attempts, and
+    /// loops inside the procedure. When it has passed the call ends as [`Reply::Expired`].
+    #[must_use]
+    pub fn deadline(mut self, deadline: Duration) -> Call {
+        self.deadline = Some(deadline);
+        self
+    }
+
+    /// Names the call, so that a second one with the same key is not executed again but gets the
+    /// first one's outcome. A key goes with one procedure and its arguments. Only calls that
+    /// committed or were rejected are remembered, and only for a while (see
+    /// [`Options`](crate::Options)); one that expired left no effects and may be repeated.
+    #[must_use]
+    pub fn idempotency_key(mut self, key: IdempotencyKey) -> Call {
+        self.key = Some(key);
+        self
+    }
+}
+
+/// A name for a call that its caller chose, at most 128 bytes long.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct IdempotencyKey(String);
+
+impl IdempotencyKey {
+    /// The longest key in bytes.
+    pub const BYTES_MAX: usize = 128;
+
+    /// The key that reads `key`.
+    ///
+    /// # Errors
+    /// 22023 when it is empty or too long.
+    pub fn new(key: impl Into<String>) -> Result<IdempotencyKey> {
+        let key = key.into();
+        if key.is_empty() || key.len() > IdempotencyKey::BYTES_MAX {
+            let (length, limit) = (key.len(), IdempotencyKey::BYTES_MAX);
+            return Err(Error::new(
+                SqlState::INVALID_PARAMETER_VALUE,
+                format!("an idempotency key has 1 to {limit} bytes, not {length}"),
+            ));
+        }
+        Ok(IdempotencyKey(key))
+    }
+
+    /// The key's text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// How a call ended. It never ends "please retry".
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reply {
+    /// All its effects are there.
+    Committed(Rows),
+    /// The procedure raised; there are no effects.
+    Rejected(Error),
+    /// Its deadline passed; there are no effects.
+    Expired,
+}
+
+impl Reply {
+    /// The rows of a committed call.
+    ///
+    /// # Errors
+    /// The error of a rejected call; 57014 for an expired one.
+    pub fn rows(self) -> Result<Rows> {
+        match self {
+            Reply::Committed(rows) => Ok(rows),
+            Reply::Rejected(error) => Err(error),
+            Reply::Expired => Err(crate::errors::expired()),
+        }
+    }
+
+    /// Whether the call committed.
+    pub fn is_committed(&self) -> bool {
+        matches!(self, Reply::Committed(_))
+    }
+}
+
+/// The rows that a program emitted, and the notices that it raised.
+#[derive(Clone, Debug)]
+pub struct Rows {
+    columns: Arc<[(String, DataType)]>,
+    values: Vec<Vec<Value>>,
+    notices: Vec<Notice>,
+}
+
+impl Rows {
+    /// What `program` left in `frame`.
+    pub(crate) fn take(
+        frame: &Frame,
+        program: &Program,
+        columns: Arc<[(String, DataType)]>,
+    ) -> Rows {
+        Rows {
+            columns,
+            values: frame.result_values(program),
+            notices: frame.notices.clone(),
+        }
+    }
+
+    /// Names and types of the columns.
+    pub fn columns(&self) -> &[(String, DataType)] {
+        &self.columns
+    }
+
+    /// The rows; each has a value for every column.
+    pub fn values(&self) -> &[Vec<Value>] {
+        &self.values
+    }
+
+    /// The rows, owned.
+    pub fn into_values(self) -> Vec<Vec<Value>> {
+        self.values
+    }
+
+    /// Messages below the level of an error, in the order raised.
+    pub fn notices(&self) -> &[Notice] {
+        &self.notices
+    }
+
+    /// The number of rows.
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Whether there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
+    /// The rows as Rust values, for instance `rows.typed::<(i64, String)>()`.
+    ///
+    /// # Errors
+    /// 42804 when a row does not convert, 22004 for a NULL where none is expected.
+    pub fn typed<T: FromRow>(self) -> Result<Vec<T>> {
+        self.values.into_iter().map(T::from_row).collect()
+    }
+}
+
+impl PartialEq for Rows {
+    fn eq(&self, other: &Rows) -> bool {
+        self.columns == other.columns
+            && self.values == other.values
+            && self.notices == other.notices
+    }
+}
+
+/// Why a call was not accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SubmitError {
+    /// All inboxes are full; the same call may be accepted later. Nothing was done.
+    Overloaded,
+    /// There is no such procedure, it does not take these arguments, the key belongs to another
+    /// call, or the database is closed. Nothing was done.
+    Refused(Error),
+}
+
+impl From<Error> for SubmitError {
+    fn from(error: Error) -> SubmitError {
+        SubmitError::Refused(error)
+    }
+}
+
+impl From<SubmitError> for Error {
+    fn from(error: SubmitError) -> Error {
+        match error {
+            SubmitError::Overloaded => Error::new(
+                SqlState::CONFIGURATION_LIMIT_EXCEEDED,
+                "all workers have as many calls waiting as they may",
+            )
+            .with_hint("Submit it later, or open the database with a larger inbox_capacity."),
+            SubmitError::Refused(error) => error,
+        }
+    }
+}
+
+impl fmt::Display for SubmitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Error::from(self.clone()).fmt(f)
+    }
+}
+
+impl std::error::Error for SubmitError {}

@@ -1,0 +1,654 @@
+//! The engine: everything together.
+
+use std::time::Duration;
+
+use kiln_platform::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use kiln_platform::sync::{Arc, Mutex, RwLock, Weak, lock};
+use kiln_platform::thread::{self, JoinHandle};
+use kiln_platform::time;
+use kiln_procedure::Arguments;
+use kiln_protocols::Protocol;
+use kiln_storage::epoch::{Epochs, Participant};
+use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::table::{Table, WORKERS_MAX};
+use kiln_storage::types::Value;
+
+use crate::call::{Call, Reply, SubmitError};
+use crate::catalog::Catalog;
+use crate::change::CatalogChange;
+use crate::driver::{Driver, ProcedureHandle};
+use crate::errors;
+use crate::gate::{Alone, CLOSING, Gate};
+use crate::idempotency::{Admission, Idempotency};
+use crate::inbox::{self, Inbox, Job, Offer, Promise};
+use crate::loader::{LoadReport, Loader};
+use crate::memory::TableMemory;
+use crate::options::{Options, RESERVED};
+use crate::seat::Seat;
+use crate::session::{self, Session, State};
+use crate::ticket::{Desk, Ticket};
+use crate::transaction::Transaction;
+use crate::values::IntoValues;
+
+/// What the engine's threads and everybody with a seat share.
+pub(crate) struct Inner {
+    pub options: Options,
+    pub epochs: Epochs,
+    pub gate: Gate,
+    /// The engine's own part in the epochs: for changes of the catalog, and for freeing what
+    /// former workers left behind.
+    pub maintenance: Mutex<Participant>,
+    pub inboxes: Vec<Inbox>,
+    /// Whose turn it is to get a call.
+    pub turn: AtomicUsize,
+    catalog: RwLock<Arc<Catalog>>,
+    protocol: Mutex<Protocol>,
+    next_table_id: AtomicU32,
+    next_stream: AtomicU64,
+    /// Names that procedure handles were made for.
+    handles: Mutex<Vec<Arc<str>>>,
+    idempotency: Arc<Idempotency>,
+    pool: Mutex<Pool>,
+    sessions: Mutex<Vec<Weak<Mutex<State>>>>,
+    stopping: AtomicBool,
+}
+
+/// Seats of sessions, transactions and loaders.
+#[derive(Default)]
+struct Pool {
+    /// Seats in use.
+    used: usize,
+    /// Seats that wait for the next use, and since when in nanoseconds.
+    idle: Vec<(Seat, u64)>,
+    closed: bool,
+}
+
+/// An unused seat is kept for so long.
+const IDLE_SEAT_NS: u64 = 1_000_000_000;
+
+impl Inner {
+    pub fn catalog(&self) -> Arc<Catalog> {
+        self.catalog
+            .read()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+            .clone()
+    }
+
+    pub fn protocol(&self) -> Protocol {
+        *lock(&self.protocol)
+    }
+
+    pub fn next_table_id(&self) -> u32 {
+        self.next_table_id.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub fn next_stream(&self) -> u64 {
+        self.next_stream.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Lets the reaper look after a session.
+    pub fn watch(&self, session: Weak<Mutex<State>>) {
+        lock(&self.sessions).push(session);
+    }
+
+    /// A seat for a session or its like.
+    fn take_seat(self: &Arc<Inner>) -> Result<Seat> {
+        let mut pool = lock(&self.pool);
+        if pool.closed {
+            return Err(errors::closing());
+        }
+        if pool.used >= self.options.sessions_max {
+            return Err(errors::no_seat(self.options.sessions_max));
+        }
+        let seat = match pool.idle.pop() {
+            Some((seat, _)) => seat,
+            None => Seat::new(self).ok_or_else(|| errors::no_seat(WORKERS_MAX - RESERVED))?,
+        };
+        pool.used += 1;
+        Ok(seat)
+    }
+
+    /// Takes such a seat back.
+    pub fn give_back(&self, seat: Seat) {
+        let mut pool = lock(&self.pool);
+        pool.used -= 1;
+        if !pool.closed && !seat.is_broken() {
+            pool.idle.push((seat, time::now_ns()));
+            return;
+        }
+        drop(pool);
+        drop(seat);
+    }
+
+    fn shut_gate(&self) -> Result<Alone<'_>> {
+        let wait_ns = self.options.ddl_wait_ms.saturating_mul(1_000_000);
+        self.gate.shut(wait_ns).ok_or_else(|| {
+            Error::new(
+                SqlState::LOCK_NOT_AVAILABLE,
+                "transactions are still running that keep the database from being changed",
+            )
+            .with_hint("Commit or roll back open transactions, or wait longer with ddl_wait_ms.")
+        })
+    }
+
+    /// The ticker's life: epochs, idle seats, idle transactions.
+    fn tick(&self) {
+        let epoch_ns = self.options.epoch_ms.saturating_mul(1_000_000);
+        let mut next_look = time::now_ns();
+        while !self.stopping.load(Ordering::Acquire) {
+            thread::park_for(epoch_ns);
+            self.epochs.advance();
+            lock(&self.maintenance).collect(COLLECT_MAX);
+            let now = time::now_ns();
+            if now >= next_look {
+                next_look = now + LOOK_NS;
+                self.drop_idle_seats(now.saturating_sub(IDLE_SEAT_NS));
+                self.reap_sessions(now);
+            }
+        }
+    }
+
+    fn drop_idle_seats(&self, unused_since_ns: u64) {
+        let mut old = Vec::new();
+        {
+            let mut pool = lock(&self.pool);
+            let mut at = 0;
+            while at < pool.idle.len() {
+                if pool.idle[at].1 < unused_since_ns {
+                    old.push(pool.idle.swap_remove(at));
+                } else {
+                    at += 1;
+                }
+            }
+        }
+        drop(old);
+    }
+
+    fn reap_sessions(&self, now_ns: u64) {
+        let limit_ns = self
+            .options
+            .idle_in_transaction_ms
+            .saturating_mul(1_000_000);
+        let before = if limit_ns == 0 {
+            0
+        } else {
+            now_ns.saturating_sub(limit_ns)
+        };
+        lock(&self.sessions).retain(|session| session::reap(session, before));
+    }
+}
+
+/// How often the ticker looks at idle seats and transactions.
+const LOOK_NS: u64 = 50_000_000;
+/// Objects that the ticker frees at a time.
+const COLLECT_MAX: usize = 4_096;
+
+/// The threads; closes the database when the last handle goes.
+struct Owner {
+    inner: Arc<Inner>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Owner {
+    fn close(&self) {
+        let inner = &self.inner;
+        inner.gate.set(CLOSING);
+        inner.inboxes.iter().for_each(Inbox::close);
+        inner.stopping.store(true, Ordering::Release);
+        let threads = std::mem::take(&mut *lock(&self.threads));
+        for thread in threads {
+            thread.thread().unpark();
+            // A worker may drop the last handle itself; it cannot wait for itself.
+            if thread.thread().id() != thread::current().id() {
+                // A panicked worker has told those who waited for it already.
+                let _ = thread.join();
+            }
+        }
+        // Idle seats refer to the shared state, so they would keep it alive.
+        let idle = {
+            let mut pool = lock(&inner.pool);
+            pool.closed = true;
+            std::mem::take(&mut pool.idle)
+        };
+        drop(idle);
+        // Two epochs later nobody can hold what the workers left, while the tables are there.
+        for _ in 0..3 {
+            inner.epochs.advance();
+        }
+        lock(&inner.maintenance).collect(usize::MAX);
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// A database without SQL: tables, compiled procedures, workers. A handle is cheap to clone; the
+/// last one to go closes the database.
+#[derive(Clone)]
+pub struct Engine {
+    owner: Arc<Owner>,
+}
+
+impl Engine {
+    /// Opens an empty database and starts its threads.
+    ///
+    /// # Errors
+    /// 22023 for options that make no sense, 53000 when the system grants no more threads.
+    pub fn open(options: Options) -> Result<Engine> {
+        options.validate()?;
+        let epochs = Epochs::new(WORKERS_MAX);
+        let maintenance = epochs
+            .register()
+            .expect("the first participant finds a place");
+        let inboxes = (0..options.workers)
+            .map(|_| Inbox::new(options.inbox_capacity))
+            .collect();
+        let idempotency = Idempotency::new(options.idempotency_capacity, options.idempotency_age_s);
+        let inner = Arc::new(Inner {
+            protocol: Mutex::new(options.protocol),
+            gate: Gate::new(WORKERS_MAX - RESERVED),
+            maintenance: Mutex::new(maintenance),
+            inboxes,
+            turn: AtomicUsize::new(0),
+            catalog: RwLock::default(),
+            next_table_id: AtomicU32::new(1),
+            next_stream: AtomicU64::new(0),
+            handles: Mutex::default(),
+            idempotency: Arc::new(idempotency),
+            pool: Mutex::default(),
+            sessions: Mutex::default(),
+            stopping: AtomicBool::new(false),
+            epochs,
+            options,
+        });
+        let owner = Arc::new(Owner {
+            inner: inner.clone(),
+            threads: Mutex::default(),
+        });
+        let no_thread = |error: std::io::Error| {
+            Error::new(
+                SqlState::INSUFFICIENT_RESOURCES,
+                format!("the system starts no further thread: {error}"),
+            )
+        };
+        // From here on an error drops the owner, which ends the threads started so far.
+        let ticker = inner.clone();
+        let thread = thread::spawn("kiln-epochs", move || ticker.tick()).map_err(no_thread)?;
+        lock(&owner.threads).push(thread);
+        for position in 0..inner.options.workers {
+            let seat = Seat::new(&inner).expect("the options leave seats for all workers");
+            let shared = inner.clone();
+            let body = move || {
+                if shared.options.pin_workers {
+                    thread::pin_to_core(position);
+                }
+                inbox::work(&shared.inboxes[position], seat);
+            };
+            let thread = thread::spawn(&format!("kiln-{position}"), body).map_err(no_thread)?;
+            lock(&owner.threads).push(thread);
+        }
+        Ok(Engine { owner })
+    }
+
+    pub(crate) fn inner(&self) -> &Arc<Inner> {
+        &self.owner.inner
+    }
+
+    /// Closes the database: no new calls and transactions are accepted (57P01), the calls that
+    /// were accepted are finished, the engine's threads end. Sessions with an open transaction
+    /// can only roll it back. Called by dropping the last handle, too.
+    pub fn close(&self) {
+        self.owner.close();
+    }
+
+    /// The settings it was opened with; the protocol may have changed since.
+    pub fn options(&self) -> &Options {
+        &self.inner().options
+    }
+
+    /// The catalog as it is now.
+    pub fn catalog(&self) -> Arc<Catalog> {
+        self.inner().catalog()
+    }
+
+    /// The table called `name`.
+    ///
+    /// # Errors
+    /// 42P01.
+    pub fn table(&self, name: &str) -> Result<Arc<Table>> {
+        self.catalog().require_table(name).cloned()
+    }
+
+    /// The epochs; for tests and for what is told about them.
+    pub fn epochs(&self) -> &Epochs {
+        &self.inner().epochs
+    }
+
+    /// Changes the catalog. `change` runs while no transaction does; what it changed comes into
+    /// force when it returns `Ok`, all at once, and not at all when it returns an error.
+    ///
+    /// Procedures that use a changed table ([`CatalogChange::stale_procedures`]) must be compiled
+    /// again in the same change. Programs that others hold and that use one are refused with
+    /// 55000 from then on.
+    ///
+    /// # Errors
+    /// Those of `change`; 55P03 when running transactions do not end within
+    /// [`Options::ddl_wait_ms`], for instance because the caller has one open itself; 2BP01 when
+    /// a procedure still uses a changed table; 57P01 when the database is closed.
+    pub fn change_catalog<T>(
+        &self,
+        change: impl FnOnce(&mut CatalogChange<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let inner = self.inner();
+        if inner.gate.state() & CLOSING != 0 {
+            return Err(errors::closing());
+        }
+        let alone = inner.shut_gate()?;
+        let mut catalog_change = CatalogChange::new(inner, inner.catalog());
+        let result = change(&mut catalog_change)?;
+        let (catalog, replaced) = catalog_change.complete()?;
+        *inner
+            .catalog
+            .write()
+            .unwrap_or_else(|poisoned| poisoned.into_inner()) = Arc::new(catalog);
+        for table in replaced {
+            // Garbage of former transactions may still refer to the table's memory.
+            inner.epochs.retire_owner(Box::new(table));
+        }
+        alone.announce_change();
+        Ok(result)
+    }
+
+    /// The protocol in force.
+    pub fn protocol(&self) -> Protocol {
+        self.inner().protocol()
+    }
+
+    /// Goes over to another protocol, between transactions. Each seat changes its worker when it
+    /// starts its next one.
+    ///
+    /// # Errors
+    /// 55P03 when running transactions do not end within [`Options::ddl_wait_ms`].
+    pub fn set_protocol(&self, protocol: Protocol) -> Result<()> {
+        // Between transactions no record's header says anything of a protocol, so the next one
+        // finds all as it needs it.
+        let alone = self.inner().shut_gate()?;
+        *lock(&self.inner().protocol) = protocol;
+        alone.announce_change();
+        Ok(())
+    }
+
+    /// A handle to the procedure called `name`, for [`Driver::call`].
+    ///
+    /// # Errors
+    /// 42883 when there is none.
+    pub fn procedure(&self, name: &str) -> Result<ProcedureHandle> {
+        self.catalog().require_procedure(name)?;
+        let mut handles = lock(&self.inner().handles);
+        let known = handles.iter().position(|handle| **handle == *name);
+        let number = known.unwrap_or_else(|| {
+            handles.push(name.into());
+            handles.len() - 1
+        });
+        Ok(ProcedureHandle {
+            number,
+            name: handles[number].clone(),
+        })
+    }
+
+    /// A driver for the calling thread; `position` is what it says of itself.
+    ///
+    /// # Errors
+    /// 53300 when all seats are taken.
+    pub fn driver(&self, position: usize) -> Result<Driver> {
+        let seat = Seat::new(self.inner());
+        seat.map(|seat| Driver::new(seat, position))
+            .ok_or_else(|| errors::no_seat(WORKERS_MAX - RESERVED))
+    }
+
+    /// Runs `body` on each of `threads` threads, each pinned to a core and with a driver of its
+    /// own, and returns what they returned, by position.
+    ///
+    /// # Errors
+    /// 22023 for no thread at all, 53300 when there are not as many seats.
+    ///
+    /// # Panics
+    /// When `body` does.
+    pub fn drive<T: Send>(
+        &self,
+        threads: usize,
+        body: impl Fn(&mut Driver) -> T + Sync,
+    ) -> Result<Vec<T>> {
+        if threads == 0 {
+            return Err(Error::new(
+                SqlState::INVALID_PARAMETER_VALUE,
+                "at least one thread is needed to drive a database, not 0",
+            ));
+        }
+        let drivers: Result<Vec<Driver>> = (0..threads).map(|at| self.driver(at)).collect();
+        let (drivers, body) = (drivers?, &body);
+        Ok(thread::scope(|scope| {
+            let handles: Vec<_> = drivers
+                .into_iter()
+                .map(|mut driver| {
+                    scope.spawn(move || {
+                        thread::pin_to_core(driver.position());
+                        body(&mut driver)
+                    })
+                })
+                .collect();
+            let joined = handles.into_iter().map(|handle| handle.join());
+            joined
+                .map(|result| result.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                .collect()
+        }))
+    }
+
+    /// Calls a stored procedure and waits for its end. Waits too when all inboxes are full.
+    ///
+    /// # Errors
+    /// 42883 when there is no such procedure or it takes other arguments, 42804 and its like for
+    /// arguments that do not convert, 57P01 when the database is closed. What the procedure
+    /// raises is no error but [`Reply::Rejected`].
+    pub fn call(&self, procedure: &str, arguments: impl IntoValues) -> Result<Reply> {
+        self.execute(Call::new(procedure, arguments))
+    }
+
+    /// [`Engine::call`] for a call with a deadline or an idempotency key.
+    ///
+    /// # Errors
+    /// As there; and 22023 when the key belongs to another call.
+    pub fn execute(&self, call: Call) -> Result<Reply> {
+        self.enqueue(call, true).map_err(Error::from)?.wait()
+    }
+
+    /// Submits a call; the ticket says how it ended.
+    ///
+    /// # Errors
+    /// [`SubmitError::Overloaded`] when all inboxes are full; else those of [`Engine::execute`].
+    pub fn submit(&self, call: Call) -> std::result::Result<Ticket, SubmitError> {
+        self.enqueue(call, false)
+    }
+
+    fn enqueue(&self, call: Call, wait: bool) -> std::result::Result<Ticket, SubmitError> {
+        let inner = self.inner();
+        let deadline_ns = call.deadline.map(deadline_after);
+        let mut arguments = Arguments::from_values(&call.arguments);
+        arguments.bind(
+            inner
+                .catalog()
+                .require_procedure(&call.procedure)?
+                .program(),
+        )?;
+        let desk = Arc::new(Desk::default());
+        if let Some(key) = &call.key {
+            let admission =
+                inner
+                    .idempotency
+                    .admit(key, &call.procedure, &call.arguments, &desk)?;
+            if let Admission::Repeated(ticket) = admission {
+                return Ok(ticket);
+            }
+        }
+        let promise = Promise {
+            desk: desk.clone(),
+            key: call.key,
+            idempotency: inner.idempotency.clone(),
+            kept: false,
+        };
+        let mut job = Job {
+            procedure: call.procedure,
+            arguments,
+            deadline_ns,
+            promise,
+        };
+        loop {
+            let first = inner.next_inbox();
+            let mut closed = 0;
+            for step in 0..inner.inboxes.len() {
+                let inbox = &inner.inboxes[(first + step) % inner.inboxes.len()];
+                job = match inbox.offer(job) {
+                    Offer::Taken => return Ok(Ticket::new(desk)),
+                    Offer::Full(job) => job,
+                    Offer::Closed(job) => {
+                        closed += 1;
+                        job
+                    }
+                };
+            }
+            if closed == inner.inboxes.len() {
+                job.promise.keep(Err(errors::closing()));
+                return Err(errors::closing().into());
+            }
+            if !wait {
+                job.promise.keep(Err(SubmitError::Overloaded.into()));
+                return Err(SubmitError::Overloaded);
+            }
+            if !inner.inboxes[first].wait_for_room(deadline_ns) {
+                job.promise.keep(Ok(Reply::Expired));
+                return Ok(Ticket::ready(Ok(Reply::Expired)));
+            }
+        }
+    }
+
+    /// A session for the calling thread.
+    ///
+    /// # Errors
+    /// 53300 when [`Options::sessions_max`] sessions are in use, 57P01 when the database is
+    /// closed.
+    pub fn session(&self) -> Result<Session> {
+        let seat = self.inner().take_seat()?;
+        Ok(Session::new(self.clone(), seat))
+    }
+
+    /// Runs a Rust closure as a transaction: it commits when the closure returns `Ok`, and has
+    /// no effects when it returns an error.
+    ///
+    /// After a conflict the closure **runs again**, from the start, as often as it takes: it
+    /// should have no effects but through the transaction. What it reads may be out of date until
+    /// the transaction commits; it must not loop until it reads a certain value.
+    ///
+    /// # Errors
+    /// Those of the closure; 53300 and 57P01 as for [`Engine::session`].
+    pub fn transaction<T>(&self, body: impl FnMut(&mut Transaction<'_>) -> Result<T>) -> Result<T> {
+        self.run_transaction(None, body)
+    }
+
+    /// [`Engine::transaction`] that is not started again when `limit` has passed.
+    ///
+    /// # Errors
+    /// As there, and 57014 when the time was not enough.
+    pub fn transaction_within<T>(
+        &self,
+        limit: Duration,
+        body: impl FnMut(&mut Transaction<'_>) -> Result<T>,
+    ) -> Result<T> {
+        self.run_transaction(Some(deadline_after(limit)), body)
+    }
+
+    fn run_transaction<T>(
+        &self,
+        deadline_ns: Option<u64>,
+        body: impl FnMut(&mut Transaction<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let mut seat = Borrowed {
+            inner: self.inner(),
+            seat: Some(self.inner().take_seat()?),
+        };
+        let seat = seat.seat.as_mut().expect("there until it is dropped");
+        Transaction::run_to_end(seat, deadline_ns, body)
+    }
+
+    /// A loader of rows into the table called `table`, with values for these columns.
+    ///
+    /// # Errors
+    /// 42P01, 42703, 42701; 53300 and 57P01 as for [`Engine::session`].
+    pub fn loader(&self, table: &str, columns: &[&str]) -> Result<Loader> {
+        let table = self.table(table)?;
+        let seat = self.inner().take_seat()?;
+        Loader::new(self.clone(), seat, table, columns)
+    }
+
+    /// Loads rows into the table called `table`; see [`Loader`].
+    ///
+    /// # Errors
+    /// Those of [`Engine::loader`], [`Loader::row`] and [`Loader::finish`].
+    pub fn load<R: AsRef<[Value]>>(
+        &self,
+        table: &str,
+        columns: &[&str],
+        rows: impl IntoIterator<Item = R>,
+    ) -> Result<LoadReport> {
+        let mut loader = self.loader(table, columns)?;
+        for row in rows {
+            loader.row(row.as_ref())?;
+        }
+        loader.finish()
+    }
+
+    /// The memory of all tables, by name. No transaction runs meanwhile.
+    ///
+    /// # Errors
+    /// 55P03 when running transactions do not end within [`Options::ddl_wait_ms`].
+    pub fn memory(&self) -> Result<Vec<TableMemory>> {
+        let _alone = self.inner().shut_gate()?;
+        let catalog = self.catalog();
+        Ok(catalog
+            .tables()
+            .map(|(_, entry)| TableMemory::of(&entry.table))
+            .collect())
+    }
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine")
+            .field("protocol", &self.protocol())
+            .field("workers", &self.options().workers)
+            .field("catalog_version", &self.catalog().version())
+            .finish()
+    }
+}
+
+/// A seat of the pool that goes back when this is dropped.
+struct Borrowed<'a> {
+    inner: &'a Arc<Inner>,
+    seat: Option<Seat>,
+}
+
+impl Drop for Borrowed<'_> {
+    fn drop(&mut self) {
+        if let Some(seat) = self.seat.take() {
+            self.inner.give_back(seat);
+        }
+    }
+}
+
+/// The moment when `duration` from now has passed, in nanoseconds of the monotonic clock.
+pub(crate) fn deadline_after(duration: Duration) -> u64 {
+    let nanoseconds = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+    time::now_ns().saturating_add(nanoseconds)
+}

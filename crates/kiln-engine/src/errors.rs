@@ -1,0 +1,114 @@
+//! The engine's own errors, each in one place.
+
+use kiln_procedure::AbortCause;
+use kiln_protocols::Outcome;
+use kiln_storage::error::{Error, SqlState};
+
+/// Why a seat may not start a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// The database is being closed.
+    Closing,
+    /// A thread panicked inside a transaction.
+    Broken,
+    /// The deadline passed while waiting.
+    Expired,
+}
+
+impl Refusal {
+    #[cold]
+    pub fn error(self) -> Error {
+        match self {
+            Refusal::Closing => closing(),
+            Refusal::Broken => Error::internal("an earlier call broke an invariant of the engine")
+                .with_hint("Open the database anew; the first panic's message names the place."),
+            Refusal::Expired => expired(),
+        }
+    }
+
+    #[cold]
+    pub fn outcome(self) -> Outcome {
+        match self {
+            Refusal::Expired => Outcome::Expired,
+            refusal => Outcome::Rejected(refusal.error()),
+        }
+    }
+}
+
+#[cold]
+pub(crate) fn closing() -> Error {
+    Error::new(SqlState::ADMIN_SHUTDOWN, "the database is closed")
+}
+
+#[cold]
+pub(crate) fn expired() -> Error {
+    Error::new(SqlState::QUERY_CANCELED, "the deadline passed")
+}
+
+#[cold]
+pub(crate) fn no_seat(limit: usize) -> Error {
+    Error::new(
+        SqlState::TOO_MANY_CONNECTIONS,
+        format!("all {limit} sessions are in use"),
+    )
+    .with_hint("End a session, or open the database with a larger sessions_max.")
+}
+
+#[cold]
+pub(crate) fn conflict(cause: AbortCause) -> Error {
+    Error::new(
+        SqlState::SERIALIZATION_FAILURE,
+        "could not serialize access due to concurrent transactions",
+    )
+    .with_detail(format!("The conflict was found as {}.", cause.name()))
+    .with_hint("The transaction was rolled back and can be started again.")
+}
+
+#[cold]
+pub(crate) fn failed_transaction() -> Error {
+    Error::new(
+        SqlState::IN_FAILED_SQL_TRANSACTION,
+        "current transaction is aborted, commands ignored until end of transaction block",
+    )
+}
+
+#[cold]
+pub(crate) fn stale(program: &str) -> Error {
+    Error::new(
+        SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+        format!("a table of \"{program}\" was changed or dropped since it was compiled"),
+    )
+    .with_hint("Compile it again.")
+}
+
+#[cold]
+pub(crate) fn undefined_table(name: &str) -> Error {
+    Error::new(
+        SqlState::UNDEFINED_TABLE,
+        format!("relation \"{name}\" does not exist"),
+    )
+}
+
+#[cold]
+pub(crate) fn undefined_procedure(name: &str) -> Error {
+    Error::new(
+        SqlState::UNDEFINED_FUNCTION,
+        format!("procedure {name} does not exist"),
+    )
+}
+
+#[cold]
+pub(crate) fn undefined_column(table: &str, name: &str) -> Error {
+    Error::new(
+        SqlState::UNDEFINED_COLUMN,
+        format!("column \"{name}\" of relation \"{table}\" does not exist"),
+    )
+}
+
+#[cold]
+pub(crate) fn undefined_index(name: &str) -> Error {
+    Error::new(
+        SqlState::UNDEFINED_OBJECT,
+        format!("index \"{name}\" does not exist"),
+    )
+}

@@ -1,0 +1,240 @@
+//! Inboxes: bounded queues of calls, one for each worker, and the workers' loop.
+
+use std::collections::VecDeque;
+
+use kiln_platform::atomic::{AtomicUsize, Ordering};
+use kiln_platform::sync::{Arc, Condvar, Mutex, lock};
+use kiln_platform::time;
+use kiln_procedure::Arguments;
+use kiln_protocols::Outcome;
+use kiln_storage::error::{Error, Result};
+
+use crate::call::{IdempotencyKey, Reply, Rows};
+use crate::engine::Inner;
+use crate::errors::Refusal;
+use crate::gate::wait;
+use crate::idempotency::Idempotency;
+use crate::seat::Seat;
+use crate::ticket::Desk;
+
+/// A call on its way.
+pub(crate) struct Job {
+    pub procedure: String,
+    pub arguments: Arguments,
+    pub deadline_ns: Option<u64>,
+    pub promise: Promise,
+}
+
+/// The duty to put an outcome down. Dropped without one, it puts down an error.
+pub(crate) struct Promise {
+    pub desk: Arc<Desk>,
+    pub key: Option<IdempotencyKey>,
+    pub idempotency: Arc<Idempotency>,
+    pub kept: bool,
+}
+
+impl Promise {
+    pub fn keep(mut self, result: Result<Reply>) {
+        self.put_down(result);
+    }
+
+    fn put_down(&mut self, result: Result<Reply>) {
+        self.kept = true;
+        if let Some(key) = &self.key {
+            self.idempotency.ended(key, &result);
+        }
+        self.desk.complete(result);
+    }
+}
+
+impl Drop for Promise {
+    fn drop(&mut self) {
+        if !self.kept {
+            self.put_down(Err(Error::internal("the worker of this call broke down")));
+        }
+    }
+}
+
+struct Queue {
+    jobs: VecDeque<Job>,
+    /// No more calls: the worker ends when it has done those that are there.
+    closed: bool,
+    sleeping: bool,
+}
+
+/// One worker's queue.
+pub(crate) struct Inbox {
+    queue: Mutex<Queue>,
+    arrived: Condvar,
+    room: Condvar,
+    capacity: usize,
+    /// Calls waiting, for choosing the shorter queue.
+    length: AtomicUsize,
+}
+
+/// What became of a call that was offered to an inbox.
+pub(crate) enum Offer {
+    Taken,
+    Full(Job),
+    Closed(Job),
+}
+
+impl Inbox {
+    pub fn new(capacity: usize) -> Inbox {
+        Inbox {
+            queue: Mutex::new(Queue {
+                jobs: VecDeque::new(),
+                closed: false,
+                sleeping: false,
+            }),
+            arrived: Condvar::new(),
+            room: Condvar::new(),
+            capacity,
+            length: AtomicUsize::new(0),
+        }
+    }
+
+    pub fn length(&self) -> usize {
+        self.length.load(Ordering::Relaxed)
+    }
+
+    /// Puts a call into the queue if there is room.
+    pub fn offer(&self, job: Job) -> Offer {
+        let mut queue = lock(&self.queue);
+        if queue.closed {
+            return Offer::Closed(job);
+        }
+        if queue.jobs.len() >= self.capacity {
+            return Offer::Full(job);
+        }
+        queue.jobs.push_back(job);
+        self.length.store(queue.jobs.len(), Ordering::Relaxed);
+        if queue.sleeping {
+            self.arrived.notify_one();
+        }
+        Offer::Taken
+    }
+
+    /// Waits until there is room or `deadline_ns` has passed (`false`).
+    pub fn wait_for_room(&self, deadline_ns: Option<u64>) -> bool {
+        let mut queue = lock(&self.queue);
+        while queue.jobs.len() >= self.capacity && !queue.closed {
+            queue = match wait(&self.room, queue, deadline_ns) {
+                Some(queue) => queue,
+                None => return false,
+            };
+        }
+        true
+    }
+
+    /// Takes no further calls.
+    pub fn close(&self) {
+        lock(&self.queue).closed = true;
+        self.arrived.notify_all();
+        self.room.notify_all();
+    }
+
+    /// The next call; `None` when the inbox is closed and empty. Calls `idle` when nothing came
+    /// for a while.
+    fn next(&self, mut idle: impl FnMut()) -> Option<Job> {
+        let mut idle_rounds = 0;
+        let mut queue = lock(&self.queue);
+        loop {
+            if let Some(job) = queue.jobs.pop_front() {
+                self.length.store(queue.jobs.len(), Ordering::Relaxed);
+                if queue.jobs.len() + 1 == self.capacity {
+                    self.room.notify_all();
+                }
+                return Some(job);
+            }
+            if queue.closed {
+                return None;
+            }
+            queue.sleeping = true;
+            let until = (idle_rounds < IDLE_ROUNDS).then(|| time::now_ns() + IDLE_NS);
+            let waited = wait(&self.arrived, queue, until);
+            queue = waited.unwrap_or_else(|| lock(&self.queue));
+            queue.sleeping = false;
+            if queue.jobs.is_empty() && idle_rounds < IDLE_ROUNDS && !queue.closed {
+                idle_rounds += 1;
+                drop(queue);
+                idle();
+                queue = lock(&self.queue);
+            }
+        }
+    }
+}
+
+/// How long a worker waits for a call before it looks after its memory.
+const IDLE_NS: u64 = 20_000_000;
+/// How often it does so before it sleeps until a call comes.
+const IDLE_ROUNDS: u32 = 64;
+
+/// Closes the inbox and drops what is in it when its worker ends, for whatever reason.
+struct Watch<'a>(&'a Inbox);
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        self.0.close();
+        let left = std::mem::take(&mut lock(&self.0.queue).jobs);
+        // Outside the lock: each dropped promise wakes somebody.
+        drop(left);
+    }
+}
+
+/// A worker's life.
+pub(crate) fn work(inbox: &Inbox, mut seat: Seat) {
+    seat.drain();
+    let _watch = Watch(inbox);
+    while let Some(job) = inbox.next(|| seat.tidy()) {
+        let Job {
+            procedure,
+            mut arguments,
+            deadline_ns,
+            promise,
+        } = job;
+        let result = run(&mut seat, &procedure, &mut arguments, deadline_ns);
+        promise.keep(result);
+    }
+}
+
+/// Runs a call by the procedure's name on a seat.
+pub(crate) fn run(
+    seat: &mut Seat,
+    procedure: &str,
+    arguments: &mut Arguments,
+    deadline_ns: Option<u64>,
+) -> Result<Reply> {
+    match seat.enter(deadline_ns) {
+        Ok(()) => {}
+        Err(Refusal::Expired) => return Ok(Reply::Expired),
+        Err(refusal) => return Err(refusal.error()),
+    }
+    let ready = seat.catalog().require_procedure(procedure).cloned();
+    let ready = ready.and_then(|found| arguments.bind(found.program()).map(|()| found));
+    let result = ready.map(
+        |found| match seat.call(found.program(), arguments, deadline_ns) {
+            Outcome::Committed => {
+                let columns = found.columns().clone();
+                Reply::Committed(Rows::take(seat.frame(), found.program(), columns))
+            }
+            Outcome::Rejected(error) => Reply::Rejected(error),
+            Outcome::Expired => Reply::Expired,
+        },
+    );
+    seat.leave();
+    result
+}
+
+impl Inner {
+    /// The inbox to try first: the shorter of two that come next in turn.
+    pub(crate) fn next_inbox(&self) -> usize {
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+        let (a, b) = (turn % self.inboxes.len(), (turn + 1) % self.inboxes.len());
+        if self.inboxes[b].length() < self.inboxes[a].length() {
+            b
+        } else {
+            a
+        }
+    }
+}

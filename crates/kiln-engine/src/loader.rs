@@ -1,0 +1,196 @@
+//! Bulk loading: rows in transactions of many.
+
+use kiln_platform::sync::Arc;
+use kiln_procedure::{Arguments, Program, Stop};
+use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::table::Table;
+use kiln_storage::types::Value;
+
+use crate::engine::Engine;
+use crate::errors;
+use crate::records::RecordProgram;
+use crate::seat::Seat;
+use crate::values::{fit, fits};
+
+/// Rows in one transaction.
+const BATCH_ROWS: usize = 256;
+
+/// Loads rows into one table, in transactions of 256 rows; several threads may load at once,
+/// each with a loader of its own.
+///
+/// Types, lengths, NOT NULL and unique keys are checked; CHECK and REFERENCES constraints are
+/// not: the rows are trusted to satisfy them. Columns that are not named become NULL.
+pub struct Loader {
+    engine: Engine,
+    /// There until the loader ends.
+    seat: Option<Seat>,
+    table: Arc<Table>,
+    /// For each column of the table, the position of its value in the rows given.
+    sources: Vec<Option<usize>>,
+    width: usize,
+    batch: Vec<Arguments>,
+    filled: usize,
+    loaded: u64,
+}
+
+/// What a loader did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LoadReport {
+    /// Rows that are in the table now.
+    pub rows: u64,
+}
+
+impl Loader {
+    pub(crate) fn new(
+        engine: Engine,
+        seat: Seat,
+        table: Arc<Table>,
+        columns: &[&str],
+    ) -> Result<Loader> {
+        let schema = table.schema();
+        let mut sources = vec![None; schema.columns.len()];
+        for (position, name) in columns.iter().enumerate() {
+            let column = schema.column(name);
+            let column = column.ok_or_else(|| errors::undefined_column(&schema.name, name))?;
+            if sources[column.index()].replace(position).is_some() {
+                return Err(Error::new(
+                    SqlState::DUPLICATE_COLUMN,
+                    format!("column \"{name}\" specified more than once"),
+                ));
+            }
+        }
+        Ok(Loader {
+            engine,
+            seat: Some(seat),
+            sources,
+            width: columns.len(),
+            batch: Vec::new(),
+            filled: 0,
+            loaded: 0,
+            table,
+        })
+    }
+
+    /// Adds a row, with a value for each of the columns named; the values are only lent.
+    ///
+    /// # Errors
+    /// 23502, 22001, 22003, 42804 and their like for a row that does not fit, which is left out;
+    /// when the row fills a batch, the errors of [`Loader::finish`].
+    pub fn row(&mut self, values: &[Value]) -> Result<()> {
+        let schema = self.table.schema();
+        if values.len() != self.width {
+            let (expected, given) = (self.width, values.len());
+            return Err(Error::new(
+                SqlState::SYNTAX_ERROR,
+                format!(
+                    "a row of \"{}\" needs {expected} values, not {given}",
+                    schema.name
+                ),
+            ));
+        }
+        if self.filled == self.batch.len() {
+            self.batch.push(Arguments::new());
+        }
+        let arguments = &mut self.batch[self.filled];
+        arguments.clear();
+        for (source, column) in self.sources.iter().zip(&schema.columns) {
+            let value = source.map_or(&Value::Null, |source| &values[source]);
+            if fits(value, column) {
+                arguments.push(value);
+            } else {
+                arguments.push(&fit(value, column, &schema.name)?);
+            }
+        }
+        self.filled += 1;
+        if self.filled == BATCH_ROWS {
+            self.flush()
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Loads the rows that wait for their batch to be full.
+    ///
+    /// # Errors
+    /// Those of [`Loader::finish`].
+    pub fn flush(&mut self) -> Result<()> {
+        if self.filled == 0 {
+            return Ok(());
+        }
+        let batch = &mut self.batch[..std::mem::take(&mut self.filled)];
+        let seat = self.seat.as_mut().expect("a live loader has a seat");
+        loop {
+            seat.enter(None).map_err(errors::Refusal::error)?;
+            let result = current_program(seat, &mut self.table)
+                .and_then(|program| insert_all(seat, &program, batch, self.loaded));
+            seat.leave();
+            if result? {
+                self.loaded += batch.len() as u64;
+                return Ok(());
+            }
+            seat.back_off();
+        }
+    }
+
+    /// Loads what is left and ends the loader.
+    ///
+    /// # Errors
+    /// 23505 when a key is taken, 54000 for a key that is too long, 53200 when memory is short,
+    /// 42P01 when the table was dropped: the rows of that batch are not loaded, those of earlier
+    /// ones stay.
+    pub fn finish(mut self) -> Result<LoadReport> {
+        self.flush()?;
+        Ok(LoadReport { rows: self.loaded })
+    }
+}
+
+/// The program that inserts into the table as it is now.
+fn current_program(seat: &Seat, table: &mut Arc<Table>) -> Result<Arc<Program>> {
+    if table.is_superseded() {
+        let now = seat.catalog().table_by_id(table.id()).cloned();
+        *table = now.ok_or_else(|| errors::undefined_table(&table.schema().name))?;
+    }
+    seat.catalog().record_program(table, RecordProgram::Load)
+}
+
+/// Inserts the rows in one transaction; `false` when it met a conflict and was rolled back.
+fn insert_all(
+    seat: &mut Seat,
+    program: &Program,
+    rows: &mut [Arguments],
+    before: u64,
+) -> Result<bool> {
+    for arguments in &mut *rows {
+        arguments.bind(program)?;
+    }
+    seat.begin();
+    for (position, arguments) in rows.iter().enumerate() {
+        match seat.run(program, arguments) {
+            Ok(()) => {}
+            Err(Stop::Abort(_)) => {
+                seat.roll_back();
+                return Ok(false);
+            }
+            Err(Stop::Raise(error)) => {
+                seat.roll_back();
+                let number = before + position as u64 + 1;
+                return Err(match error.detail() {
+                    Some(detail) => {
+                        let detail = format!("{detail} This is row {number} of the load.");
+                        error.with_detail(detail)
+                    }
+                    None => error.with_detail(format!("This is row {number} of the load.")),
+                });
+            }
+        }
+    }
+    Ok(seat.commit().is_ok())
+}
+
+impl Drop for Loader {
+    fn drop(&mut self) {
+        if let Some(seat) = self.seat.take() {
+            self.engine.inner().give_back(seat);
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! How a database is opened.
+
+use kiln_platform::thread;
+use kiln_protocols::Protocol;
+use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::table::WORKERS_MAX;
+
+/// Declares the options: fields with their documentation, and a setter of the same name for each.
+macro_rules! options {
+    ($($(#[$doc:meta])* $name:ident: $type:ty = $default:expr;)*) => {
+        /// The settings of a database. Start from the defaults and change what matters:
+        ///
+        /// ```
+        /// use kiln_engine::{Options, Protocol};
+        /// let options = Options::new().workers(2).protocol(Protocol::Silo);
+        /// assert_eq!(options.workers, 2);
+        /// ```
+        #[derive(Clone, Debug)]
+        #[non_exhaustive]
+        pub struct Options {
+            $($(#[$doc])* pub $name: $type,)*
+        }
+
+        impl Default for Options {
+            fn default() -> Options {
+                Options { $($name: $default,)* }
+            }
+        }
+
+        impl Options {
+            $($(#[$doc])*
+            #[must_use]
+            pub fn $name(mut self, $name: $type) -> Options {
+                self.$name = $name;
+                self
+            })*
+        }
+    };
+}
+
+/// The default of [`Options::sessions_max`].
+const SESSIONS_MAX: usize = 64;
+
+options! {
+    /// Threads that run calls; by default one for each core.
+    workers: usize = thread::available_cores().min(WORKERS_MAX - RESERVED - SESSIONS_MAX);
+    /// The protocol to start with; [`Engine::set_protocol`](crate::Engine::set_protocol) changes it.
+    protocol: Protocol = Protocol::default();
+    /// Whether each worker stays on a core of its own. An operating system that refuses is no
+    /// error.
+    pin_workers: bool = true;
+    /// Milliseconds from epoch to epoch (10): how long removed rows stay in memory at least.
+    epoch_ms: u64 = 10;
+    /// Calls that may wait for each worker (1,024); further ones are refused or wait outside.
+    inbox_capacity: usize = 1_024;
+    /// Sessions at one time, Rust transactions and loaders included (64).
+    sessions_max: usize = SESSIONS_MAX;
+    /// Milliseconds that a change of the catalog waits for running transactions to end (10,000).
+    ddl_wait_ms: u64 = 10_000;
+    /// Milliseconds that a session's open transaction may idle before it is rolled back (60,000);
+    /// 0 lets it idle forever, which holds up changes of the catalog and the reuse of memory.
+    idle_in_transaction_ms: u64 = 60_000;
+    /// Outcomes that are remembered by their idempotency key (65,536); 0 refuses keys.
+    idempotency_capacity: usize = 65_536;
+    /// Seconds that such an outcome is remembered (600).
+    idempotency_age_s: u64 = 600;
+    /// Determines the random waits between attempts.
+    seed: u64 = 1;
+}
+
+/// Seats that belong to the engine itself: its maintenance.
+pub(crate) const RESERVED: usize = 1;
+
+impl Options {
+    /// The defaults.
+    pub fn new() -> Options {
+        Options::default()
+    }
+
+    /// Checks the settings.
+    ///
+    /// # Errors
+    /// 22023 that names the setting, its value and the allowed ones.
+    pub(crate) fn validate(&self) -> Result<()> {
+        let refuse = |message: String, hint: String| {
+            Err(Error::new(SqlState::INVALID_PARAMETER_VALUE, message).with_hint(hint))
+        };
+        let seats = WORKERS_MAX - RESERVED;
+        if self.workers == 0 {
+            return refuse(
+                "a database needs at least one worker, not 0".to_owned(),
+                format!("Set workers to a number from 1 to {seats}."),
+            );
+        }
+        if self.workers.saturating_add(self.sessions_max) > seats {
+            let (workers, sessions) = (self.workers, self.sessions_max);
+            return refuse(
+                format!("{workers} workers and {sessions} sessions are more than {seats}"),
+                format!("Lower workers or sessions_max so that their sum is at most {seats}."),
+            );
+        }
+        for (name, value) in [
+            ("epoch_ms", self.epoch_ms),
+            ("inbox_capacity", self.inbox_capacity as u64),
+            ("ddl_wait_ms", self.ddl_wait_ms),
+        ] {
+            if value == 0 {
+                return refuse(
+                    format!("{name} must not be 0"),
+                    format!("Set {name} to 1 or more."),
+                );
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,278 @@
+//! A seat: one worker of the present protocol, and the right to run transactions on it.
+
+use kiln_platform::random::Random;
+use kiln_platform::sync::Arc;
+use kiln_procedure::{AbortCause, Arguments, Program, Stop};
+use kiln_protocols::{Outcome, Protocol, Statistics, Worker};
+use kiln_storage::error::Result;
+
+use crate::catalog::Catalog;
+use crate::engine::Inner;
+use crate::errors::{self, Refusal};
+use crate::gate::{BROKEN, CLOSING, NEVER, SHUT};
+
+/// One worker and its seat number; used by one thread at a time.
+///
+/// Invariants: the worker is of `protocol`, and `catalog` is the one of the gate's state `known`.
+/// A transaction is open in the worker only while the flag is up (`entered`).
+pub(crate) struct Seat {
+    inner: Arc<Inner>,
+    number: usize,
+    /// The gate's state that the fields below belong to.
+    known: u64,
+    /// Always there, but for the moment of its replacement.
+    worker: Option<Worker>,
+    protocol: Protocol,
+    /// Whether transactions need the token.
+    single: bool,
+    catalog: Arc<Catalog>,
+    /// What former workers of this seat have counted.
+    past: Statistics,
+    /// Whether transactions may start although the database is being closed.
+    draining: bool,
+    entered: bool,
+    /// Whether control is inside the worker: a panic there leaves records in an unknown state.
+    inside: bool,
+}
+
+impl Seat {
+    /// A free seat with a worker of the present protocol; `None` when all are taken.
+    pub fn new(inner: &Arc<Inner>) -> Option<Seat> {
+        let number = inner.gate.sit()?;
+        let protocol = inner.protocol();
+        Some(Seat {
+            inner: inner.clone(),
+            number,
+            known: NEVER,
+            worker: Some(Seat::worker_of(inner, protocol)),
+            protocol,
+            single: protocol.is_single_worker(),
+            catalog: inner.catalog(),
+            past: Statistics::default(),
+            draining: false,
+            entered: false,
+            inside: false,
+        })
+    }
+
+    fn worker_of(inner: &Inner, protocol: Protocol) -> Worker {
+        // Each seat has at most one participant, so there is one for every seat.
+        let participant = inner
+            .epochs
+            .register()
+            .expect("there is a participant for every seat");
+        let random = Random::stream(inner.options.seed, inner.next_stream());
+        Worker::new(protocol, participant, random)
+    }
+
+    /// Lets transactions start also while the database is being closed.
+    pub fn drain(&mut self) {
+        self.draining = true;
+    }
+
+    /// The gate's state that the last [`Seat::enter`] saw: changes with the catalog.
+    #[inline(always)]
+    pub fn known(&self) -> u64 {
+        self.known
+    }
+
+    /// The catalog; current while entered.
+    #[inline(always)]
+    pub fn catalog(&self) -> &Arc<Catalog> {
+        &self.catalog
+    }
+
+    /// Raises the flag: from here to [`Seat::leave`] the catalog and the protocol stay as they
+    /// are, and no other transaction runs if the protocol needs that.
+    #[inline(always)]
+    pub fn enter(&mut self, deadline_ns: Option<u64>) -> std::result::Result<(), Refusal> {
+        let state = self.inner.gate.enter(self.number);
+        if state != self.known {
+            self.catch_up(state, deadline_ns)?;
+        }
+        self.entered = true;
+        if self.single && !self.inner.gate.token().take(deadline_ns) {
+            self.entered = false;
+            self.inner.gate.leave(self.number);
+            return Err(Refusal::Expired);
+        }
+        Ok(())
+    }
+
+    /// Lowers the flag; no transaction is open in the worker.
+    #[inline(always)]
+    pub fn leave(&mut self) {
+        if self.single {
+            self.inner.gate.token().give();
+        }
+        self.entered = false;
+        self.inner.gate.leave(self.number);
+    }
+
+    #[cold]
+    fn catch_up(
+        &mut self,
+        mut state: u64,
+        deadline_ns: Option<u64>,
+    ) -> std::result::Result<(), Refusal> {
+        if state & SHUT != 0 {
+            self.inner.gate.leave(self.number);
+            state = self.inner.gate.enter_when_open(self.number, deadline_ns)?;
+        }
+        if let Some(refusal) = self.refusal(state) {
+            self.inner.gate.leave(self.number);
+            return Err(refusal);
+        }
+        let protocol = self.inner.protocol();
+        if protocol != self.protocol {
+            self.past = self.statistics();
+            // The old worker first: it gives back the participant that the new one takes.
+            self.worker = None;
+            self.worker = Some(Seat::worker_of(&self.inner, protocol));
+            self.protocol = protocol;
+            self.single = protocol.is_single_worker();
+        }
+        self.catalog = self.inner.catalog();
+        self.known = state;
+        Ok(())
+    }
+
+    fn refusal(&self, state: u64) -> Option<Refusal> {
+        if state & BROKEN != 0 {
+            Some(Refusal::Broken)
+        } else if state & CLOSING != 0 && !self.draining {
+            Some(Refusal::Closing)
+        } else {
+            None
+        }
+    }
+
+    /// Why the open transaction must end, if it must: the database is being closed.
+    pub fn interruption(&self) -> Option<Refusal> {
+        self.refusal(self.inner.gate.state())
+    }
+
+    /// The worker. Whoever calls into it uses [`Seat::inside`].
+    #[inline(always)]
+    fn worker_mut(&mut self) -> &mut Worker {
+        match &mut self.worker {
+            Some(worker) => worker,
+            None => unreachable!("a seat has a worker"),
+        }
+    }
+
+    /// Runs `body` on the worker, and notes when it panics.
+    #[inline(always)]
+    fn inside<T>(&mut self, body: impl FnOnce(&mut Worker) -> T) -> T {
+        debug_assert!(self.entered);
+        self.inside = true;
+        let result = body(self.worker_mut());
+        self.inside = false;
+        result
+    }
+
+    /// Runs a whole call; the arguments are bound to the program, and the seat is entered.
+    #[inline(always)]
+    pub fn call(
+        &mut self,
+        program: &Program,
+        arguments: &Arguments,
+        deadline_ns: Option<u64>,
+    ) -> Outcome {
+        self.inside(|worker| worker.call(program, arguments, deadline_ns))
+    }
+
+    /// Starts a transaction of several statements.
+    pub fn begin(&mut self) {
+        self.inside(Worker::begin);
+    }
+
+    /// Runs one of its statements.
+    pub fn run(
+        &mut self,
+        program: &Program,
+        arguments: &Arguments,
+    ) -> std::result::Result<(), Stop> {
+        self.inside(|worker| worker.run(program, arguments))
+    }
+
+    /// Commits it; when that fails it is rolled back.
+    pub fn commit(&mut self) -> std::result::Result<(), AbortCause> {
+        self.inside(Worker::commit)
+    }
+
+    /// Rolls it back, unless the worker panicked in it.
+    pub fn roll_back(&mut self) {
+        if !self.inside {
+            self.inside(Worker::roll_back);
+        }
+    }
+
+    /// Whether what it has read is consistent.
+    pub fn confirm(&mut self) -> std::result::Result<(), AbortCause> {
+        self.inside(Worker::confirm)
+    }
+
+    /// Whether the worker panicked.
+    pub fn is_broken(&self) -> bool {
+        self.inside
+    }
+
+    /// Waits as between two attempts; nothing is open.
+    pub fn back_off(&mut self) {
+        self.worker_mut().back_off();
+    }
+
+    /// Frees memory that waited for its epoch to end, a little at a time.
+    pub fn tidy(&mut self) {
+        if self.enter(None).is_ok() {
+            // Each end of a transaction frees a few objects.
+            for _ in 0..16 {
+                self.begin();
+                self.roll_back();
+            }
+            self.leave();
+        }
+    }
+
+    /// The frame of the last run.
+    pub fn frame(&self) -> &kiln_procedure::Frame {
+        self.worker.as_ref().expect("a seat has a worker").frame()
+    }
+
+    /// What the seat's workers have counted.
+    pub fn statistics(&mut self) -> Statistics {
+        let mut sum = self.past.clone();
+        sum.add(&self.worker_mut().statistics());
+        sum
+    }
+
+    /// Starts counting anew.
+    pub fn reset_statistics(&mut self) {
+        self.past = Statistics::default();
+        self.worker_mut().reset_statistics();
+    }
+}
+
+/// Checks that no table of a program was changed since it was compiled; the seat is entered.
+#[inline]
+pub(crate) fn check_current(program: &Program) -> Result<()> {
+    if program.tables.iter().any(|table| table.is_superseded()) {
+        return Err(errors::stale(&program.name));
+    }
+    Ok(())
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        if self.inside {
+            self.inner.gate.set(BROKEN);
+        }
+        if self.entered {
+            self.leave();
+        }
+        // The participant goes before the seat is free for somebody who needs one.
+        self.worker = None;
+        self.inner.gate.stand_up(self.number);
+    }
+}

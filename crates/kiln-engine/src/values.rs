@@ -1,0 +1,152 @@
+//! Rust values as arguments and keys.
+
+use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::schema::Column;
+use kiln_storage::types::{DataType, Value, fit_text};
+
+/// Rust types that are lists of values: tuples of up to eight, arrays, slices and vectors of
+/// [`Value`].
+pub trait IntoValues {
+    /// The values, in order.
+    fn into_values(self) -> Vec<Value>;
+}
+
+impl IntoValues for Vec<Value> {
+    fn into_values(self) -> Vec<Value> {
+        self
+    }
+}
+
+impl IntoValues for &[Value] {
+    fn into_values(self) -> Vec<Value> {
+        self.to_vec()
+    }
+}
+
+impl IntoValues for &Vec<Value> {
+    fn into_values(self) -> Vec<Value> {
+        self.clone()
+    }
+}
+
+impl<const N: usize> IntoValues for [Value; N] {
+    fn into_values(self) -> Vec<Value> {
+        self.into()
+    }
+}
+
+impl<const N: usize> IntoValues for &[Value; N] {
+    fn into_values(self) -> Vec<Value> {
+        self.to_vec()
+    }
+}
+
+impl IntoValues for () {
+    fn into_values(self) -> Vec<Value> {
+        Vec::new()
+    }
+}
+
+macro_rules! tuples {
+    ($($name:ident)+) => {
+        impl<$($name: Into<Value>),+> IntoValues for ($($name,)+) {
+            #[expect(non_snake_case, reason = "each value is named as its type parameter")]
+            fn into_values(self) -> Vec<Value> {
+                let ($($name,)+) = self;
+                vec![$($name.into()),+]
+            }
+        }
+    };
+}
+
+tuples!(A);
+tuples!(A B);
+tuples!(A B C);
+tuples!(A B C D);
+tuples!(A B C D E);
+tuples!(A B C D E F);
+tuples!(A B C D E F G);
+tuples!(A B C D E F G H);
+
+/// Whether a value can be stored in a column as it is: of its type, NULL only where that is
+/// allowed, within its length. `false` only means that [`fit`] must look.
+#[inline]
+pub(crate) fn fits(value: &Value, column: &Column) -> bool {
+    match (value, &column.data_type) {
+        (Value::Null, _) => !column.not_null,
+        (Value::BigInt(_), DataType::BigInt)
+        | (Value::Integer(_), DataType::Integer | DataType::BigInt)
+        | (Value::SmallInt(_), DataType::SmallInt | DataType::Integer | DataType::BigInt)
+        | (Value::Boolean(_), DataType::Boolean)
+        | (Value::Double(_), DataType::Double)
+        | (Value::Text(_), DataType::Text | DataType::VarChar(None))
+        | (Value::Bytea(_), DataType::Bytea)
+        | (Value::Date(_), DataType::Date)
+        | (Value::Timestamp(_), DataType::Timestamp)
+        | (Value::TimestampTz(_), DataType::TimestampTz)
+        | (Value::Uuid(_), DataType::Uuid) => true,
+        // As many bytes as characters at least.
+        (Value::Text(text), DataType::VarChar(Some(length))) => text.len() <= *length as usize,
+        (Value::Text(text), DataType::Char(length)) => {
+            text.len() <= *length as usize && !text.ends_with(' ')
+        }
+        _ => false,
+    }
+}
+
+/// The value as it is stored in a column: converted as by an assignment, rounded to the column's
+/// scale, without a CHAR's trailing blanks.
+///
+/// # Errors
+/// 23502 for NULL where that is refused, 22001 for a text too long, 22003 for a number out of
+/// range, 42804 and others for a value of another type.
+pub(crate) fn fit(value: &Value, column: &Column, table: &str) -> Result<Value> {
+    let located = |error: Error| {
+        if error.detail().is_some() {
+            return error;
+        }
+        error.with_detail(format!(
+            "This is for column \"{}\" of \"{table}\".",
+            column.name
+        ))
+    };
+    if value.is_null() {
+        if column.not_null {
+            let name = &column.name;
+            return Err(Error::new(
+                SqlState::NOT_NULL_VIOLATION,
+                format!(
+                    "null value in column \"{name}\" of relation \"{table}\" violates \
+                     not-null constraint"
+                ),
+            ));
+        }
+        return Ok(Value::Null);
+    }
+    let data_type = &column.data_type;
+    let converted = match value {
+        // A text for a column of texts keeps its blanks until its length was looked at.
+        Value::Text(text) if data_type.is_string() => Value::Text(text.clone()),
+        Value::Numeric(number) if data_type.is_number() && !data_type.is_integer() => {
+            match data_type {
+                DataType::Double => Value::Double(number.to_f64()),
+                _ => Value::Numeric(*number),
+            }
+        }
+        value => kiln_procedure::arguments::convert(value.clone(), data_type).map_err(located)?,
+    };
+    Ok(match (converted, data_type) {
+        (
+            Value::Numeric(number),
+            DataType::Numeric {
+                precision_scale: Some((precision, scale)),
+            },
+        ) => Value::Numeric(number.rescale(*precision, *scale).map_err(located)?),
+        (Value::Text(text), data_type) => Value::Text(
+            fit_text(&text, data_type, false)
+                .map_err(located)?
+                .into_owned(),
+        ),
+        (converted, _) => converted,
+    })
+}
