@@ -1,6 +1,6 @@
 //! Bound expressions: names resolved, types known, operators chosen.
 
-use kiln_procedure::{Arithmetic, Class, Comparison, Reg, ScalarFunction, Width};
+use kiln_procedure::ir::{Arithmetic, Class, Comparison, Reg, ScalarFunction, Width};
 use kiln_storage::types::{DataType, Value};
 
 use super::Position;

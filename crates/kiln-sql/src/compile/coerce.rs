@@ -1,3 +1,13 @@
+//! Conversions between types: which exist, in which context, and what computes them.
+
+use kiln_procedure::ir::{Class, Comparison, Width};
+use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::types::{DataType, Decimal, Value};
+
+use super::bound::{Bound, Builtin, Kind, Operation};
+use super::functions::cast;
+use super::{Position, constant, fail, unsupported};
+
 /// In which way a value is converted; each admits what the one before does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CastContext {
@@ -10,4 +20,539 @@ pub enum CastContext {
     Variable,
     /// CAST or `::`: too long text is cut.
     Explicit,
+}
+
+/// PostgreSQL's type categories, as far as types of ours are in them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Category {
+    Number,
+    String,
+    Boolean,
+    DateTime,
+    Timespan,
+    Array,
+    User,
+}
+
+pub(super) fn category(data_type: &DataType) -> Category {
+    match data_type {
+        DataType::SmallInt
+        | DataType::Integer
+        | DataType::BigInt
+        | DataType::Numeric { .. }
+        | DataType::Double => Category::Number,
+        DataType::Char(_) | DataType::VarChar(_) | DataType::Text => Category::String,
+        DataType::Boolean => Category::Boolean,
+        DataType::Date | DataType::Timestamp | DataType::TimestampTz => Category::DateTime,
+        DataType::Interval => Category::Timespan,
+        DataType::Array(_) => Category::Array,
+        DataType::Bytea | DataType::Uuid => Category::User,
+    }
+}
+
+/// Whether PostgreSQL prefers the type within its category.
+pub(super) fn is_preferred(data_type: &DataType) -> bool {
+    matches!(
+        data_type,
+        DataType::Double
+            | DataType::Text
+            | DataType::Boolean
+            | DataType::TimestampTz
+            | DataType::Interval
+    )
+}
+
+/// Whether both are one type apart from length, precision and scale.
+pub(super) fn same_base(left: &DataType, right: &DataType) -> bool {
+    match (left, right) {
+        (DataType::Char(_), DataType::Char(_)) => true,
+        (DataType::Array(left), DataType::Array(right)) => same_base(left, right),
+        _ => left.without_modifier() == right.without_modifier(),
+    }
+}
+
+/// The weakest context in which `source` converts to `target` (lengths and the like aside).
+pub(super) fn cast_context(source: &DataType, target: &DataType) -> Option<CastContext> {
+    use CastContext::{Assignment, Explicit, Implicit};
+    use DataType::*;
+    if same_base(source, target) {
+        return Some(Implicit);
+    }
+    let rank = |data_type: &DataType| match data_type {
+        SmallInt => Some(0),
+        Integer => Some(1),
+        BigInt => Some(2),
+        Numeric { .. } => Some(3),
+        Double => Some(4),
+        _ => None,
+    };
+    if let (Some(from), Some(to)) = (rank(source), rank(target)) {
+        return Some(if from < to { Implicit } else { Assignment });
+    }
+    Some(match (source, target) {
+        (source, target) if source.is_string() && target.is_string() => Implicit,
+        (Date, Timestamp | TimestampTz) | (Timestamp, TimestampTz) => Implicit,
+        (Timestamp | TimestampTz, Date) | (TimestampTz, Timestamp) => Assignment,
+        (Integer, Boolean) | (Boolean, Integer) => Explicit,
+        (Array(source), Array(target)) => cast_context(source, target)?,
+        (_, target) if target.is_string() => Assignment,
+        (source, _) if source.is_string() => Explicit,
+        _ => return None,
+    })
+}
+
+/// Whether an operand converts to `target` without being asked to.
+pub(super) fn converts_implicitly(bound: &Bound, target: &DataType) -> bool {
+    bound.is_unknown() || cast_context(&bound.data_type, target) == Some(CastContext::Implicit)
+}
+
+/// An operation on operands, computed now when they are constants.
+pub(super) fn operation(
+    operation: Operation,
+    operands: Vec<Bound>,
+    data_type: DataType,
+    position: Position,
+) -> Bound {
+    match constant::fold(operation, &operands, &data_type) {
+        Some(value) => Bound::constant(value, data_type, position),
+        None => Bound::new(Kind::Operation(operation, operands), data_type, position),
+    }
+}
+
+/// A call of a builtin that depends on its arguments alone.
+pub(super) fn call(
+    (name, function): (&'static str, kiln_procedure::ir::ScalarFunction),
+    operands: Vec<Bound>,
+    data_type: DataType,
+    position: Position,
+) -> Bound {
+    let builtin = Builtin { name, function, volatile: false };
+    operation(Operation::Call(builtin), operands, data_type, position)
+}
+
+/// Converts `bound` to `target`.
+///
+/// # Errors
+/// 42846 when there is no such cast, 42804 when there is none in this context, 22P02 and the like
+/// for a literal that cannot be read.
+pub(super) fn coerce(bound: Bound, target: &DataType, context: CastContext) -> Result<Bound> {
+    let position = bound.position;
+    match bound.kind {
+        Kind::Unknown(None) => return Ok(Bound::null(target.clone(), position)),
+        Kind::Unknown(Some(text)) => {
+            let value = parse_value(&text, target).map_err(|error| located(error, position))?;
+            let data_type = match target {
+                // What the literal is before its length is looked at.
+                DataType::Char(_) => DataType::Char(u32::MAX),
+                other => other.without_modifier(),
+            };
+            return Ok(apply_modifier(
+                Bound::constant(value, data_type, position),
+                target,
+                context,
+            ));
+        }
+        Kind::Constant(Value::Null) if bound.data_type != *target => {
+            check_context(&bound.data_type, target, context, position)?;
+            return Ok(Bound::null(target.clone(), position));
+        }
+        Kind::Row(_) => return Err(unsupported("a row as a value", position)),
+        _ => {}
+    }
+    if bound.data_type == *target {
+        return Ok(bound);
+    }
+    check_context(&bound.data_type, target, context, position)?;
+    let converted = convert(bound, target)?;
+    Ok(apply_modifier(converted, target, context))
+}
+
+fn located(error: Error, position: Position) -> Error {
+    match position {
+        Some((line, column)) => {
+            error.or_at(kiln_storage::error::Position { line, column })
+        }
+        None => error,
+    }
+}
+
+fn check_context(
+    source: &DataType,
+    target: &DataType,
+    context: CastContext,
+    position: Position,
+) -> Result<()> {
+    let needed = cast_context(source, target);
+    match needed {
+        Some(needed) if needed <= context => return Ok(()),
+        // Through the text of the value.
+        _ if context == CastContext::Variable => return Ok(()),
+        _ => {}
+    }
+    if context == CastContext::Explicit {
+        return Err(fail(
+            SqlState::CANNOT_COERCE,
+            format!("cannot cast type {} to {}", source.base_name(), target.base_name()),
+            position,
+        ));
+    }
+    Err(fail(
+        SqlState::DATATYPE_MISMATCH,
+        format!(
+            "a value of type {} is required but the expression is of type {}",
+            target.base_name(),
+            source.base_name()
+        ),
+        position,
+    )
+    .with_hint("You will need to rewrite or cast the expression."))
+}
+
+/// Converts to the base type of `target`; length, precision and scale are not looked at.
+fn convert(bound: Bound, target: &DataType) -> Result<Bound> {
+    use DataType::*;
+    let position = bound.position;
+    let source = bound.data_type.clone();
+    if same_base(&source, target) {
+        return Ok(bound);
+    }
+    let to = |call_of, data_type| Ok(call(call_of, vec![bound.clone()], data_type, position));
+    let step = |step, data_type| Ok(operation(step, vec![bound.clone()], data_type, position));
+    match (&source, target) {
+        (SmallInt, Integer | BigInt) | (Integer, BigInt) => Ok(widen(bound, target.clone())),
+        (Integer | BigInt, SmallInt) => step(Operation::CheckWidth(Width::Two), SmallInt),
+        (BigInt, Integer) => step(Operation::CheckWidth(Width::Four), Integer),
+        (SmallInt | Integer | BigInt, Numeric { .. }) => {
+            step(Operation::IntegerToDecimal, DataType::NUMERIC)
+        }
+        (SmallInt | Integer | BigInt, Double) => step(Operation::IntegerToDouble, Double),
+        (Numeric { .. }, SmallInt) => to(cast::DECIMAL_TO_SMALLINT, SmallInt),
+        (Numeric { .. }, Integer) => to(cast::DECIMAL_TO_INTEGER, Integer),
+        (Numeric { .. }, BigInt) => to(cast::DECIMAL_TO_BIGINT, BigInt),
+        (Numeric { .. }, Double) => to(cast::DECIMAL_TO_DOUBLE, Double),
+        (Double, SmallInt) => to(cast::DOUBLE_TO_SMALLINT, SmallInt),
+        (Double, Integer) => to(cast::DOUBLE_TO_INTEGER, Integer),
+        (Double, BigInt) => to(cast::DOUBLE_TO_BIGINT, BigInt),
+        (Double, Numeric { .. }) => to(cast::DOUBLE_TO_DECIMAL, DataType::NUMERIC),
+        (Boolean, Integer) => Ok(call(cast::BOOLEAN_TO_INTEGER, vec![bound], Integer, position)),
+        (Integer, Boolean) => {
+            let zero = Bound::integer(0);
+            let compare = Operation::Compare(Comparison::NotEqual, Class::Integer);
+            Ok(operation(compare, vec![bound, zero], Boolean, position))
+        }
+        (Date, Timestamp | TimestampTz) => to(cast::DATE_TO_TIMESTAMP, target.clone()),
+        (Timestamp | TimestampTz, Date) => to(cast::TIMESTAMP_TO_DATE, Date),
+        // Every session's time zone is UTC.
+        (Timestamp, TimestampTz) | (TimestampTz, Timestamp) => {
+            Ok(retype(bound, target.clone()))
+        }
+        (source, target) if source.is_string() && target.is_string() => Ok(bound),
+        (_, target) if target.is_string() => to_text(bound),
+        (source, _) if source.is_string() => from_text(bound, target),
+        (Array(from), Array(to)) => {
+            let widens = matches!(
+                (&**from, &**to),
+                (SmallInt, Integer | BigInt) | (Integer, BigInt)
+            );
+            let free = widens
+                || (from.is_string()
+                    && matches!(**to, Text | VarChar(None))
+                    || matches!(
+                        (&**from, &**to),
+                        (Timestamp, TimestampTz) | (TimestampTz, Timestamp)
+                    ));
+            if free {
+                return Ok(retype(bound, target.clone()));
+            }
+            match (&**from, &**to) {
+                (SmallInt | Integer | BigInt, Numeric { .. }) => {
+                    Ok(call(cast::INTEGERS_TO_DECIMALS, vec![bound], target.clone(), position))
+                }
+                (BigInt, Integer) | (BigInt | Integer, SmallInt) => {
+                    let limit = if **to == Integer { i32::MAX } else { i32::from(i16::MAX) };
+                    let arguments = vec![bound, Bound::integer(limit)];
+                    Ok(call(cast::NARROW_INTEGERS, arguments, target.clone(), position))
+                }
+                _ => Err(unsupported(
+                    format!("a cast from {source} to {target}"),
+                    position,
+                )),
+            }
+        }
+        _ => {
+            // PL/pgSQL converts what has no cast through its text.
+            let text = to_output_text(bound)?;
+            from_text(text, target)
+        }
+    }
+}
+
+/// A constant keeps its value under the other type; anything else its slot.
+fn widen(bound: Bound, data_type: DataType) -> Bound {
+    let Bound { kind, position, .. } = bound;
+    let kind = match kind {
+        Kind::Constant(value) => {
+            let number = match value {
+                Value::SmallInt(value) => i64::from(value),
+                Value::Integer(value) => i64::from(value),
+                Value::BigInt(value) => value,
+                other => return Bound::constant(other, data_type, position),
+            };
+            Kind::Constant(match data_type {
+                DataType::Integer => Value::Integer(number as i32),
+                _ => Value::BigInt(number),
+            })
+        }
+        other => other,
+    };
+    Bound::new(kind, data_type, position)
+}
+
+/// The same slot under another type; constants are given the other type's value.
+fn retype(bound: Bound, data_type: DataType) -> Bound {
+    let Bound { kind, data_type: source, position } = bound;
+    let kind = match kind {
+        Kind::Constant(value) => {
+            let mut heap = kiln_storage::slot::Heap::new();
+            let slot = constant::to_slot(&mut heap, &value);
+            debug_assert_ne!(source, data_type);
+            Kind::Constant(constant::from_slot(&heap, slot, &data_type))
+        }
+        other => other,
+    };
+    Bound::new(kind, data_type, position)
+}
+
+/// The value as CAST makes it TEXT: as it is printed, but `true` and `false` in full and CHAR
+/// without its padding.
+pub(super) fn to_text(bound: Bound) -> Result<Bound> {
+    let position = bound.position;
+    let function = match &bound.data_type {
+        DataType::Char(_) | DataType::VarChar(_) | DataType::Text => {
+            return Ok(bound.relabel(DataType::Text));
+        }
+        DataType::SmallInt | DataType::Integer | DataType::BigInt => cast::INTEGER_TO_TEXT,
+        DataType::Numeric { .. } => cast::DECIMAL_TO_TEXT,
+        DataType::Double => cast::DOUBLE_TO_TEXT,
+        DataType::Boolean => cast::BOOLEAN_TO_TEXT,
+        DataType::Date => cast::DATE_TO_TEXT,
+        DataType::Timestamp => cast::TIMESTAMP_TO_TEXT,
+        DataType::TimestampTz => cast::TIMESTAMPTZ_TO_TEXT,
+        DataType::Uuid => cast::UUID_TO_TEXT,
+        DataType::Bytea => cast::BYTEA_TO_TEXT,
+        DataType::Interval => cast::INTERVAL_TO_TEXT,
+        DataType::Array(element) => match &**element {
+            DataType::SmallInt | DataType::Integer | DataType::BigInt => cast::INTEGERS_TO_TEXT,
+            DataType::Numeric { .. } => cast::DECIMALS_TO_TEXT,
+            DataType::Double => cast::DOUBLES_TO_TEXT,
+            DataType::Boolean => cast::BOOLEANS_TO_TEXT,
+            DataType::VarChar(_) | DataType::Text => cast::TEXTS_TO_TEXT,
+            DataType::Date => cast::DATES_TO_TEXT,
+            DataType::Timestamp => cast::TIMESTAMPS_TO_TEXT,
+            other => {
+                return Err(unsupported(format!("a cast from {other}[] to text"), position));
+            }
+        },
+    };
+    Ok(call(function, vec![bound], DataType::Text, position))
+}
+
+/// The value as it is printed: as [`to_text`], but `t` and `f`, and CHAR with its padding.
+pub(super) fn to_output_text(bound: Bound) -> Result<Bound> {
+    let position = bound.position;
+    if bound.is_unknown() {
+        return coerce(bound, &DataType::Text, CastContext::Implicit);
+    }
+    match bound.data_type {
+        DataType::Boolean => {
+            Ok(call(cast::BOOLEAN_TO_LETTER, vec![bound], DataType::Text, position))
+        }
+        DataType::Char(length) => Ok(padded(bound, length)),
+        _ => to_text(bound),
+    }
+}
+
+/// A CHAR(n) with its padding, as TEXT.
+pub(super) fn padded(bound: Bound, length: u32) -> Bound {
+    let position = bound.position;
+    if length == u32::MAX {
+        return bound.relabel(DataType::Text);
+    }
+    let length = Bound::integer(i32::try_from(length).unwrap_or(i32::MAX));
+    call(cast::PAD, vec![bound, length], DataType::Text, position)
+}
+
+fn from_text(bound: Bound, target: &DataType) -> Result<Bound> {
+    let position = bound.position;
+    let function = match target {
+        DataType::SmallInt => cast::TEXT_TO_SMALLINT,
+        DataType::Integer => cast::TEXT_TO_INTEGER,
+        DataType::BigInt => cast::TEXT_TO_BIGINT,
+        DataType::Numeric { .. } => cast::TEXT_TO_DECIMAL,
+        DataType::Double => cast::TEXT_TO_DOUBLE,
+        DataType::Boolean => cast::TEXT_TO_BOOLEAN,
+        DataType::Date => cast::TEXT_TO_DATE,
+        DataType::Timestamp => cast::TEXT_TO_TIMESTAMP,
+        DataType::TimestampTz => cast::TEXT_TO_TIMESTAMPTZ,
+        DataType::Uuid => cast::TEXT_TO_UUID,
+        DataType::Bytea => cast::TEXT_TO_BYTEA,
+        DataType::Interval => cast::TEXT_TO_INTERVAL,
+        DataType::Char(_) | DataType::VarChar(_) | DataType::Text => {
+            return Ok(bound.relabel(DataType::Text));
+        }
+        DataType::Array(element) => match **element {
+            DataType::SmallInt => cast::TEXT_TO_SMALLINTS,
+            DataType::Integer => cast::TEXT_TO_INTEGERS,
+            DataType::BigInt => cast::TEXT_TO_BIGINTS,
+            DataType::Numeric { .. } => cast::TEXT_TO_DECIMALS,
+            DataType::Double => cast::TEXT_TO_DOUBLES,
+            DataType::Boolean => cast::TEXT_TO_BOOLEANS,
+            DataType::Text | DataType::VarChar(_) => cast::TEXT_TO_TEXTS,
+            _ => {
+                return Err(unsupported(format!("a cast from text to {target}"), position));
+            }
+        },
+    };
+    Ok(call(function, vec![bound], target.without_modifier(), position))
+}
+
+/// Applies length, or precision and scale, of `target` to a value of its base type.
+fn apply_modifier(bound: Bound, target: &DataType, context: CastContext) -> Bound {
+    let position = bound.position;
+    if bound.data_type == *target {
+        return bound;
+    }
+    let length_call = |bound: Bound, explicit, assignment, length: u32| {
+        let function =
+            if context == CastContext::Explicit { explicit } else { assignment };
+        let length = Bound::integer(i32::try_from(length).unwrap_or(i32::MAX));
+        call(function, vec![bound, length], target.clone(), position)
+    };
+    match (&bound.data_type, target) {
+        (
+            DataType::Numeric { precision_scale: Some((from_precision, from_scale)) },
+            DataType::Numeric { precision_scale: Some((precision, scale)) },
+        ) if from_scale == scale && from_precision <= precision => bound.relabel(target.clone()),
+        (_, DataType::Numeric { precision_scale: Some((precision, scale)) }) => {
+            let (precision, scale) = (*precision, *scale);
+            let rescale = Operation::Rescale { precision, scale };
+            operation(rescale, vec![bound], target.clone(), position)
+        }
+        (DataType::Char(from), DataType::Char(length)) if from <= length => {
+            bound.relabel(target.clone())
+        }
+        (_, DataType::Char(length)) => {
+            length_call(bound, cast::CHAR_EXPLICIT, cast::CHAR_ASSIGNMENT, *length)
+        }
+        (DataType::Char(from) | DataType::VarChar(Some(from)), DataType::VarChar(Some(length)))
+            if from <= length =>
+        {
+            bound.relabel(target.clone())
+        }
+        (_, DataType::VarChar(Some(length))) => {
+            length_call(bound, cast::VARCHAR_EXPLICIT, cast::VARCHAR_ASSIGNMENT, *length)
+        }
+        _ => bound.relabel(target.clone()),
+    }
+}
+
+/// The type that CASE, COALESCE, UNION and the like give their alternatives. Arguments whose type
+/// is open follow the others.
+///
+/// # Errors
+/// 42804 that names `what` when the types do not go together.
+pub(super) fn common_type(
+    what: &str,
+    alternatives: &[&Bound],
+    position: Position,
+) -> Result<DataType> {
+    let mut common: Option<DataType> = None;
+    let mut exact = true;
+    for bound in alternatives {
+        if bound.is_unknown() {
+            exact = exact && bound.is_null_literal();
+            continue;
+        }
+        let next = &bound.data_type;
+        let Some(known) = &common else {
+            common = Some(next.clone());
+            continue;
+        };
+        if known == next {
+            continue;
+        }
+        exact = exact && same_base(known, next) && known == next;
+        if same_base(known, next) {
+            if let (DataType::Char(one), DataType::Char(other)) = (known, next) {
+                common = Some(DataType::Char(*one.max(other)));
+                exact = true;
+            }
+            continue;
+        }
+        if category(known) != category(next) {
+            return Err(mismatch(what, known, next, position));
+        }
+        let forward = cast_context(known, next) == Some(CastContext::Implicit);
+        let backward = cast_context(next, known) == Some(CastContext::Implicit);
+        if !is_preferred(known) && forward && !backward {
+            common = Some(next.clone());
+        } else if !backward {
+            return Err(mismatch(what, known, next, position));
+        }
+    }
+    Ok(match common {
+        None => DataType::Text,
+        Some(data_type) if exact => data_type,
+        Some(char @ DataType::Char(_)) => char,
+        Some(data_type) => data_type.without_modifier(),
+    })
+}
+
+fn mismatch(what: &str, left: &DataType, right: &DataType, position: Position) -> Error {
+    let (left, right) = (left.base_name(), right.base_name());
+    fail(
+        SqlState::DATATYPE_MISMATCH,
+        format!("{what} types {left} and {right} cannot be matched"),
+        position,
+    )
+}
+
+/// Reads a literal as a value of `data_type`, whose length, precision and scale are not looked at.
+///
+/// # Errors
+/// What PostgreSQL's input functions report: 22P02, 22003, 22007, 22008.
+pub(crate) fn parse_value(text: &str, data_type: &DataType) -> Result<Value> {
+    use kiln_storage::types::{datetime, double, text as strings};
+    Ok(match data_type {
+        DataType::SmallInt => Value::SmallInt(
+            i16::try_from(cast::parse_integer(text, "smallint", i64::from(i16::MAX))?)
+                .map_err(|_| cast::integer_range(text, "smallint"))?,
+        ),
+        DataType::Integer => Value::Integer(
+            i32::try_from(cast::parse_integer(text, "integer", i64::from(i32::MAX))?)
+                .map_err(|_| cast::integer_range(text, "integer"))?,
+        ),
+        DataType::BigInt => Value::BigInt(cast::parse_integer(text, "bigint", i64::MAX)?),
+        DataType::Numeric { .. } => Value::Numeric(Decimal::parse(text)?),
+        DataType::Double => Value::Double(double::parse_double(text)?),
+        DataType::Boolean => Value::Boolean(cast::parse_boolean(text)?),
+        DataType::Char(_) => Value::Text(text.trim_end_matches(' ').to_owned()),
+        DataType::VarChar(_) | DataType::Text => Value::Text(text.to_owned()),
+        DataType::Bytea => Value::Bytea(strings::parse_bytea(text)?),
+        DataType::Date => Value::Date(datetime::parse_date(text)?),
+        DataType::Timestamp => Value::Timestamp(datetime::parse_timestamp(text)?),
+        DataType::TimestampTz => Value::TimestampTz(datetime::parse_timestamptz(text)?),
+        DataType::Uuid => Value::Uuid(strings::parse_uuid(text)?),
+        DataType::Interval => Value::Interval(datetime::parse_interval(text)?),
+        DataType::Array(element) => {
+            let mut values = Vec::new();
+            for part in cast::parse_array(text)? {
+                values.push(match part {
+                    Some(part) => parse_value(&part, element)?,
+                    None => Value::Null,
+                });
+            }
+            Value::Array(values)
+        }
+    })
 }

@@ -1,6 +1,6 @@
 //! Constants: values in slots, and folding of operations on them.
 
-use kiln_procedure::{Arithmetic, Comparison, Width};
+use kiln_procedure::ir::{Arithmetic, Comparison, Width};
 use kiln_storage::error::{Error, Result};
 use kiln_storage::slot::{Heap, Slot};
 use kiln_storage::types::{DataType, Value};

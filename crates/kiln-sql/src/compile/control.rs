@@ -3,7 +3,7 @@
 //! One loop of the language may be several loops of the IR (a query over a join), or none (a query
 //! that finds one row by its key). A [`LoopFrame`] says how to leave it and how to go on with it.
 
-use kiln_procedure::{Block, Step};
+use kiln_procedure::ir::{Block, Step};
 use kiln_storage::error::{Result, SqlState};
 
 use super::{Compiler, Position, fail};

@@ -17,18 +17,24 @@
 //! | `bound` | bound expressions and walks over them |
 //! | `bind`, `operators`, `coerce`, `functions` | binding expressions |
 //! | `emit` | bound expressions to instructions |
-//! | `query`, `select`, `plan`, `aggregate` | queries |
+//! | `query`, `select`, `aggregate`, `subquery` | binding queries |
+//! | `plan`, `produce`, `rows` | access paths and the loops over them |
 
 mod aggregate;
+mod arguments;
 mod bind;
 mod bound;
 mod coerce;
 mod constant;
 mod control;
+pub mod ddl;
+pub mod dml;
 mod emit;
 mod functions;
 mod operators;
 mod plan;
+mod produce;
+pub mod plpgsql;
 mod query;
 mod rows;
 mod scope;
@@ -40,7 +46,8 @@ mod types;
 use std::collections::HashMap;
 
 use kiln_platform::sync::Arc;
-use kiln_procedure::{ProgramBuilder, Reg};
+use kiln_procedure::ProgramBuilder;
+use kiln_procedure::ir::Reg;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::schema::TableId;
 use kiln_storage::table::Table;
@@ -48,6 +55,7 @@ use kiln_storage::types::DataType;
 use sqlparser::ast::Expr;
 use sqlparser::ast::Spanned;
 
+pub use arguments::{CallArguments, bind_call};
 pub(crate) use bound::Bound;
 pub use coerce::CastContext;
 pub use control::LoopHandle;
@@ -63,6 +71,17 @@ pub type Position = Option<(u32, u32)>;
 pub trait CatalogView {
     /// The table called `name` (already folded to lower case unless it was quoted).
     fn table(&self, name: &str) -> Option<Arc<Table>>;
+
+    /// All tables: those whose rows refer to another table must be known when its rows go.
+    fn tables(&self) -> Vec<Arc<Table>> {
+        Vec::new()
+    }
+
+    /// Whether a user's function or procedure is called `name`: only for better messages.
+    fn has_function(&self, name: &str) -> bool {
+        let _ = name;
+        false
+    }
 }
 
 /// One use of an index by a compiled statement; the catalog derives from them which hash indexes
@@ -106,7 +125,15 @@ pub struct Compiler<'a> {
     nesting: usize,
     /// Registers of aggregates and group keys while the output of a grouped query is emitted.
     slots: HashMap<usize, Reg>,
+    /// The WITH queries in scope: name, column names, query.
+    ctes: Vec<(String, Vec<String>, std::rc::Rc<sqlparser::ast::Query>)>,
     next_slot: usize,
+    /// The number of the last shared operand.
+    shared: u16,
+    /// Where the time at which the procedure began is kept, once something asks for it.
+    now: Option<Reg>,
+    /// What compilations of functions learn.
+    routines: plpgsql::Memory,
 }
 
 impl<'a> Compiler<'a> {
@@ -126,7 +153,11 @@ impl<'a> Compiler<'a> {
             depth: 0,
             nesting: 0,
             slots: HashMap::new(),
+            ctes: Vec::new(),
             next_slot: 0,
+            shared: 0,
+            now: None,
+            routines: plpgsql::Memory::default(),
         }
     }
 
@@ -239,7 +270,7 @@ impl<'a> Compiler<'a> {
         position: Position,
     ) -> Result<Reg> {
         let bound = Bound::register(typed.register, typed.data_type.clone(), position);
-        let bound = self.coerce(bound, data_type, context)?;
+        let bound = coerce::coerce(bound, data_type, context)?;
         self.emit(&bound)
     }
 
@@ -256,7 +287,7 @@ impl<'a> Compiler<'a> {
         position: Position,
     ) -> Result<()> {
         let bound = Bound::register(typed.register, typed.data_type.clone(), position);
-        let bound = self.coerce(bound, data_type, context)?;
+        let bound = coerce::coerce(bound, data_type, context)?;
         self.emit_into(&bound, target)
     }
 }

@@ -1,10 +1,20 @@
-//! Queries: what they are called and what they give back.
-use kiln_procedure::Reg;
-use kiln_storage::error::Result;
-use kiln_storage::types::DataType;
-use sqlparser::ast::Query;
+//! Queries as a whole: what the parts are called, set operations, order and limits.
 
-use super::Compiler;
+use kiln_procedure::ir::{
+    Arithmetic, BufferId, Class, Comparison, Failure, Instruction, Reg, SortKey, Step, Width,
+};
+use kiln_storage::error::{Result, SqlState};
+use kiln_storage::types::{DataType, Value};
+use sqlparser::ast::{
+    Expr, LimitClause, OrderByKind, OrderByOptions, OrderBySort, Query, SetExpr, SetOperator,
+    SetQuantifier, Value as Literal, ValueWithSpan,
+};
+
+use super::bound::{Bound, Kind};
+use super::coerce::{CastContext, coerce, common_type};
+use super::scope::{AggregatePolicy, Level, SourceId};
+use super::select::{ItemKind, Select};
+use super::{Compiler, fail, name_of, position_of, unsupported};
 
 /// A column of a query's result.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +44,105 @@ pub struct QueryOptions {
     pub materialise: bool,
 }
 
+/// A bound query.
+#[derive(Clone, Debug)]
+pub(crate) struct BoundQuery {
+    pub body: Body,
+    pub columns: Vec<ColumnMeta>,
+    pub order: Vec<OrderKey>,
+    pub limit: Option<Bound>,
+    pub offset: Option<Bound>,
+}
+
+/// Where a query's rows come from.
+#[derive(Clone, Debug)]
+pub(crate) enum Body {
+    Select(Box<Select>),
+    Values(Vec<Vec<Bound>>),
+    Union { left: Box<BoundQuery>, right: Box<BoundQuery>, all: bool },
+}
+
+/// A key of ORDER BY.
+#[derive(Clone, Debug)]
+pub(crate) struct OrderKey {
+    /// An expression over the rows of a SELECT, or [`Kind::Slot`] of an output column, counted
+    /// from 0, for the other bodies.
+    pub bound: Bound,
+    pub descending: bool,
+    pub nulls_first: bool,
+}
+
+impl BoundQuery {
+    /// Calls `f` for every expression node.
+    pub(super) fn visit(&self, f: &mut dyn FnMut(&Bound)) {
+        match &self.body {
+            Body::Select(select) => select.visit(f),
+            Body::Values(rows) => rows.iter().flatten().for_each(|bound| bound.visit(f)),
+            Body::Union { left, right, .. } => {
+                left.visit(f);
+                right.visit(f);
+            }
+        }
+        self.order.iter().for_each(|key| key.bound.visit(f));
+        self.limit.iter().chain(&self.offset).for_each(|bound| bound.visit(f));
+    }
+
+    /// Rewrites every expression; see [`Bound::rewrite`].
+    pub(super) fn rewrite(&mut self, replace: &mut dyn FnMut(&Bound) -> Option<Bound>) {
+        match &mut self.body {
+            Body::Select(select) => select.rewrite(replace),
+            Body::Values(rows) => {
+                for bound in rows.iter_mut().flatten() {
+                    rewrite_in_place(bound, replace);
+                }
+            }
+            Body::Union { left, right, .. } => {
+                left.rewrite(replace);
+                right.rewrite(replace);
+            }
+        }
+        for key in &mut self.order {
+            rewrite_in_place(&mut key.bound, replace);
+        }
+        for bound in self.limit.iter_mut().chain(&mut self.offset) {
+            rewrite_in_place(bound, replace);
+        }
+    }
+
+    /// Whether it gives at most one row by its form alone.
+    pub(super) fn gives_one_row(&self) -> bool {
+        let limited = self.limit.as_ref().and_then(Bound::as_constant);
+        if matches!(limited, Some(Value::BigInt(0 | 1))) {
+            return true;
+        }
+        match &self.body {
+            Body::Select(select) => match &select.grouping {
+                Some(grouping) => grouping.keys.is_empty(),
+                None => select.items.is_empty(),
+            },
+            Body::Values(rows) => rows.len() < 2,
+            Body::Union { .. } => false,
+        }
+    }
+
+    /// Its own row sources.
+    pub(super) fn sources(&self) -> Vec<SourceId> {
+        match &self.body {
+            Body::Select(select) => select.items.iter().map(|item| item.source).collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// [`Bound::rewrite`] on a mutable reference.
+pub(super) fn rewrite_in_place(
+    bound: &mut Bound,
+    replace: &mut dyn FnMut(&Bound) -> Option<Bound>,
+) {
+    let taken = std::mem::replace(bound, Bound::boolean(true));
+    *bound = taken.rewrite(replace);
+}
+
 impl Compiler<'_> {
     /// Compiles `query`; `sink` is called once, where the registers of one result row are ready.
     /// Rows of the query cannot be named in the sink; variables can.
@@ -47,7 +156,9 @@ impl Compiler<'_> {
         options: QueryOptions,
         sink: &mut dyn FnMut(&mut Self, &[OutputColumn]) -> Result<()>,
     ) -> Result<Vec<ColumnMeta>> {
-        todo!()
+        let bound = self.bind_query(query)?;
+        self.emit_outputs(&bound, options, sink)?;
+        Ok(bound.columns)
     }
 
     /// Names and types of a query's columns, without compiling it.
@@ -55,7 +166,7 @@ impl Compiler<'_> {
     /// # Errors
     /// As [`Compiler::query`].
     pub fn query_columns(&mut self, query: &Query) -> Result<Vec<ColumnMeta>> {
-        todo!()
+        Ok(self.bind_query(query)?.columns)
     }
 
     /// Compiles `query` as the head of a FOR loop: `body` runs for each row, and EXIT and CONTINUE
@@ -70,6 +181,762 @@ impl Compiler<'_> {
         options: QueryOptions,
         body: &mut dyn FnMut(&mut Self, &[OutputColumn]) -> Result<()>,
     ) -> Result<Vec<ColumnMeta>> {
-        todo!()
+        let bound = self.bind_query(query)?;
+        let outside = self.depth;
+        let counts = bound.limit.is_some();
+        self.emit_outputs(&bound, options, &mut |compiler, row| {
+            compiler.language_loop_body(label, outside, counts, |compiler| body(compiler, row))
+        })?;
+        Ok(bound.columns)
     }
+
+    fn emit_outputs(
+        &mut self,
+        query: &BoundQuery,
+        options: QueryOptions,
+        sink: &mut dyn FnMut(&mut Self, &[OutputColumn]) -> Result<()>,
+    ) -> Result<()> {
+        self.emit_query(query, options, &mut |compiler, row| {
+            let columns: Vec<OutputColumn> = query
+                .columns
+                .iter()
+                .zip(row)
+                .map(|(column, register)| OutputColumn {
+                    name: column.name.clone(),
+                    data_type: column.data_type.clone(),
+                    register: *register,
+                })
+                .collect();
+            sink(compiler, &columns)
+        })
+    }
+
+    /// Binds a query and everything in it.
+    pub(super) fn bind_query(&mut self, query: &Query) -> Result<BoundQuery> {
+        self.nesting += 4;
+        let result = if self.nesting > 100 {
+            Err(fail(
+                SqlState::STATEMENT_TOO_COMPLEX,
+                "stack depth limit exceeded",
+                position_of(query),
+            ))
+        } else {
+            self.bind_query_parts(query)
+        };
+        self.nesting -= 4;
+        result
+    }
+
+    fn bind_query_parts(&mut self, query: &Query) -> Result<BoundQuery> {
+        let position = position_of(query);
+        if !query.locks.is_empty() {
+            // Every transaction is serializable: a lock taken by hand would add nothing.
+            for lock in &query.locks {
+                if lock.nonblock.is_some() {
+                    return Err(unsupported("NOWAIT and SKIP LOCKED", position));
+                }
+            }
+        }
+        if query.fetch.as_ref().is_some_and(|fetch| fetch.with_ties || fetch.percent) {
+            return Err(unsupported("FETCH … WITH TIES and PERCENT", position));
+        }
+        if query.for_clause.is_some()
+            || query.settings.is_some()
+            || query.format_clause.is_some()
+            || !query.pipe_operators.is_empty()
+        {
+            return Err(unsupported("this clause of a query", position));
+        }
+        let known = self.ctes.len();
+        if let Some(with) = &query.with {
+            if with.recursive {
+                return Err(unsupported("WITH RECURSIVE", position));
+            }
+            for cte in &with.cte_tables {
+                if cte.from.is_some() {
+                    return Err(unsupported("this form of WITH", position));
+                }
+                self.ctes.push((
+                    name_of(&cte.alias.name),
+                    cte.alias.columns.iter().map(|column| name_of(&column.name)).collect(),
+                    std::rc::Rc::new((*cte.query).clone()),
+                ));
+            }
+        }
+        let mut bound = self.bind_body(&query.body, query);
+        self.ctes.truncate(known);
+        if let Ok(bound) = &mut bound {
+            self.bind_limit(query, bound)?;
+        }
+        bound
+    }
+
+    fn bind_body(&mut self, body: &SetExpr, query: &Query) -> Result<BoundQuery> {
+        let position = position_of(body);
+        match body {
+            SetExpr::Select(select) => self.bind_select(select, query),
+            SetExpr::Query(inner) => {
+                let inner = self.bind_query(inner)?;
+                if query.order_by.is_none() && query.limit_clause.is_none() && query.fetch.is_none()
+                {
+                    return Ok(inner);
+                }
+                let columns = inner.columns.clone();
+                let order = self.bind_output_order(query, &columns)?;
+                let select = self.select_from(inner)?;
+                let order = order
+                    .into_iter()
+                    .map(|key| {
+                        let bound = match key.bound.kind {
+                            Kind::Slot(index) => select.outputs[index].clone(),
+                            _ => key.bound,
+                        };
+                        OrderKey { bound, ..key }
+                    })
+                    .collect();
+                Ok(BoundQuery {
+                    body: Body::Select(Box::new(select)),
+                    columns,
+                    order,
+                    limit: None,
+                    offset: None,
+                })
+            }
+            SetExpr::Values(values) => {
+                let rows = self.bind_values(values)?;
+                let columns: Vec<ColumnMeta> = rows[0]
+                    .iter()
+                    .enumerate()
+                    .map(|(index, bound)| ColumnMeta {
+                        name: format!("column{}", index + 1),
+                        data_type: bound.data_type.clone(),
+                    })
+                    .collect();
+                let order = self.bind_output_order(query, &columns)?;
+                Ok(BoundQuery {
+                    body: Body::Values(rows),
+                    columns,
+                    order,
+                    limit: None,
+                    offset: None,
+                })
+            }
+            SetExpr::SetOperation { left, op, set_quantifier, right } => {
+                if *op != SetOperator::Union {
+                    return Err(unsupported(op.to_string(), position));
+                }
+                let all = match set_quantifier {
+                    SetQuantifier::All => true,
+                    SetQuantifier::None | SetQuantifier::Distinct => false,
+                    _ => return Err(unsupported("BY NAME", position)),
+                };
+                let bare = bare_query();
+                let left = self.bind_body(left, &bare)?;
+                let right = self.bind_body(right, &bare)?;
+                self.bind_union(left, right, all, query, position)
+            }
+            SetExpr::Table(table) => {
+                let name = table.table_name.clone().unwrap_or_default();
+                let text = sqlparser::ast::Ident::new(name);
+                self.bind_table_query(&text, query)
+            }
+            SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_) => {
+                Err(unsupported("a statement that changes data within a query", position))
+            }
+        }
+    }
+
+    fn bind_values(&mut self, values: &sqlparser::ast::Values) -> Result<Vec<Vec<Bound>>> {
+        let mut rows: Vec<Vec<Bound>> = Vec::with_capacity(values.rows.len());
+        self.levels.push(Level {
+            sources: Vec::new(),
+            aggregates: AggregatePolicy::Refused("VALUES"),
+        });
+        let mut bind = || -> Result<()> {
+            for row in &values.rows {
+                let mut bounds = Vec::new();
+                for expr in row.iter() {
+                    bounds.push(self.bind(expr)?);
+                }
+                if rows.first().is_some_and(|first| first.len() != bounds.len()) {
+                    return Err(fail(
+                        SqlState::SYNTAX_ERROR,
+                        "VALUES lists must all be the same length",
+                        row.iter().next().and_then(|expr| position_of(expr)),
+                    ));
+                }
+                rows.push(bounds);
+            }
+            Ok(())
+        };
+        let result = bind();
+        self.levels.pop();
+        result?;
+        if rows.is_empty() || rows[0].is_empty() {
+            return Err(fail(SqlState::SYNTAX_ERROR, "VALUES without a row", None));
+        }
+        for column in 0..rows[0].len() {
+            let all: Vec<&Bound> = rows.iter().map(|row| &row[column]).collect();
+            let data_type = common_type("VALUES", &all, rows[0][column].position)?;
+            for row in &mut rows {
+                let taken = std::mem::replace(&mut row[column], Bound::boolean(true));
+                row[column] = coerce(taken, &data_type, CastContext::Implicit)?;
+            }
+        }
+        Ok(rows)
+    }
+
+    fn bind_union(
+        &mut self,
+        mut left: BoundQuery,
+        mut right: BoundQuery,
+        all: bool,
+        query: &Query,
+        position: super::Position,
+    ) -> Result<BoundQuery> {
+        if left.columns.len() != right.columns.len() {
+            return Err(fail(
+                SqlState::SYNTAX_ERROR,
+                "each UNION query must have the same number of columns",
+                position,
+            ));
+        }
+        let mut columns = Vec::with_capacity(left.columns.len());
+        for index in 0..left.columns.len() {
+            let open = |query: &BoundQuery| match &query.body {
+                Body::Select(select) if select.open_outputs.contains(&index) => {
+                    select.outputs[index].clone()
+                }
+                _ => Bound::new(
+                    Kind::Slot(index),
+                    query.columns[index].data_type.clone(),
+                    position,
+                ),
+            };
+            let (one, other) = (open(&left), open(&right));
+            let reopened = |bound: Bound| match bound.kind {
+                Kind::Constant(Value::Text(text)) => {
+                    Bound::new(Kind::Unknown(Some(text)), DataType::Text, position)
+                }
+                Kind::Constant(Value::Null) => {
+                    Bound::new(Kind::Unknown(None), DataType::Text, position)
+                }
+                kind => Bound { kind, ..bound },
+            };
+            let (one, other) = (reopened(one), reopened(other));
+            let data_type = common_type("UNION", &[&one, &other], position)?;
+            left.cast_column(index, one, &data_type)?;
+            right.cast_column(index, other, &data_type)?;
+            columns.push(ColumnMeta { name: left.columns[index].name.clone(), data_type });
+        }
+        let order = self.bind_output_order(query, &columns)?;
+        Ok(BoundQuery {
+            body: Body::Union { left: Box::new(left), right: Box::new(right), all },
+            columns,
+            order,
+            limit: None,
+            offset: None,
+        })
+    }
+
+    /// ORDER BY over output columns alone, by name or number.
+    fn bind_output_order(&mut self, query: &Query, columns: &[ColumnMeta]) -> Result<Vec<OrderKey>> {
+        let mut keys = Vec::new();
+        for (expr, options) in order_items(query)? {
+            let position = position_of(expr);
+            let index = match expr {
+                Expr::Identifier(ident) => {
+                    let name = name_of(ident);
+                    columns.iter().position(|column| column.name == name).ok_or_else(|| {
+                        fail(
+                            SqlState::UNDEFINED_COLUMN,
+                            format!("column \"{name}\" does not exist"),
+                            position,
+                        )
+                    })?
+                }
+                _ => match output_number(expr, columns.len())? {
+                    Some(index) => index,
+                    None => {
+                        return Err(unsupported(
+                            "ORDER BY with an expression over a UNION or VALUES",
+                            position,
+                        ));
+                    }
+                },
+            };
+            let data_type = columns[index].data_type.clone();
+            let bound = Bound::new(Kind::Slot(index), data_type, position);
+            keys.push(order_key(bound, options));
+        }
+        Ok(keys)
+    }
+
+    fn bind_limit(&mut self, query: &Query, bound: &mut BoundQuery) -> Result<()> {
+        let (mut limit, mut offset) = (None, None);
+        match &query.limit_clause {
+            None => {}
+            Some(LimitClause::LimitOffset { limit: count, offset: skip, limit_by }) => {
+                if !limit_by.is_empty() {
+                    return Err(unsupported("LIMIT BY", position_of(query)));
+                }
+                limit = count.as_ref();
+                offset = skip.as_ref().map(|skip| &skip.value);
+            }
+            Some(LimitClause::OffsetCommaLimit { .. }) => {
+                return Err(fail(
+                    SqlState::SYNTAX_ERROR,
+                    "LIMIT #,# syntax is not supported",
+                    position_of(query),
+                )
+                .with_hint("Use separate LIMIT and OFFSET clauses."));
+            }
+        }
+        if let Some(fetch) = &query.fetch {
+            bound.limit = match &fetch.quantity {
+                Some(quantity) => self.bind_count(quantity, "LIMIT")?,
+                None => Some(Bound::constant(Value::BigInt(1), DataType::BigInt, None)),
+            };
+        }
+        if let Some(limit) = limit {
+            bound.limit = self.bind_count(limit, "LIMIT")?;
+        }
+        if let Some(offset) = offset {
+            bound.offset = self.bind_count(offset, "OFFSET")?;
+        }
+        Ok(())
+    }
+
+    /// The operand of LIMIT or OFFSET; `None` for NULL, which limits nothing.
+    fn bind_count(&mut self, expr: &Expr, clause: &'static str) -> Result<Option<Bound>> {
+        self.levels
+            .push(Level { sources: Vec::new(), aggregates: AggregatePolicy::Refused(clause) });
+        let bound = self.bind_as(expr, &DataType::BigInt, CastContext::Assignment);
+        self.levels.pop();
+        let bound = bound.map_err(|error| {
+            if error.state() == SqlState::DATATYPE_MISMATCH {
+                return fail(
+                    SqlState::DATATYPE_MISMATCH,
+                    format!("argument of {clause} must be type bigint"),
+                    position_of(expr),
+                );
+            }
+            error
+        })?;
+        Ok((!bound.is_null_literal()).then_some(bound))
+    }
+
+    /// Emits a bound query; the sink gets the registers of the output columns.
+    pub(super) fn emit_query(
+        &mut self,
+        query: &BoundQuery,
+        options: QueryOptions,
+        sink: &mut dyn FnMut(&mut Self, &[Reg]) -> Result<()>,
+    ) -> Result<()> {
+        let limits = self.emit_limits(query)?;
+        if let Some(condition) = limits.guard {
+            self.open();
+            let result = self.emit_limited(query, options, &limits, sink);
+            let then = self.close();
+            self.builder.push(Step::If { condition, then, otherwise: Vec::new() });
+            return result;
+        }
+        self.emit_limited(query, options, &limits, sink)
+    }
+
+    fn emit_limited(
+        &mut self,
+        query: &BoundQuery,
+        options: QueryOptions,
+        limits: &Limits,
+        sink: &mut dyn FnMut(&mut Self, &[Reg]) -> Result<()>,
+    ) -> Result<()> {
+        match &query.body {
+            Body::Select(select) => self.emit_select(query, select, options, limits, sink),
+            Body::Values(rows) if rows.len() == 1 => {
+                self.start_limits(limits);
+                self.within_limits(limits, self.depth, &mut |compiler| {
+                    let row = compiler.emit_all(&rows[0])?;
+                    let row: Vec<Reg> = row.into_iter().map(|typed| typed.register).collect();
+                    sink(compiler, &row)
+                })
+            }
+            Body::Values(rows) => {
+                let buffer = self.builder.buffer(query.columns.len());
+                self.builder.push(Step::BufferClear { buffer });
+                for row in rows {
+                    let row = self.emit_all(row)?;
+                    let row = row.into_iter().map(|typed| typed.register).collect();
+                    self.builder.push(Step::BufferPush { buffer, row });
+                }
+                self.emit_buffer(query, buffer, limits, sink)
+            }
+            Body::Union { left, right, all } => {
+                let buffer = self.builder.buffer(query.columns.len());
+                self.builder.push(Step::BufferClear { buffer });
+                let classes: Option<Vec<Class>> =
+                    query.columns.iter().map(|column| Class::of(&column.data_type)).collect();
+                if !all && classes.is_none() {
+                    return Err(unsupported("UNION of arrays without ALL", None));
+                }
+                for part in [left, right] {
+                    self.emit_query(part, QueryOptions::default(), &mut |compiler, row| {
+                        let step = match &classes {
+                            Some(classes) if !*all => Step::BufferPushDistinct {
+                                buffer,
+                                row: row.into(),
+                                classes: classes.as_slice().into(),
+                                added: compiler.builder.register(DataType::Boolean),
+                            },
+                            _ => Step::BufferPush { buffer, row: row.into() },
+                        };
+                        compiler.builder.push(step);
+                        Ok(())
+                    })?;
+                }
+                self.emit_buffer(query, buffer, limits, sink)
+            }
+        }
+    }
+
+    /// Sorts a buffer whose first columns are the query's outputs, if the query has an order over
+    /// them, and hands out its rows.
+    fn emit_buffer(
+        &mut self,
+        query: &BoundQuery,
+        buffer: BufferId,
+        limits: &Limits,
+        sink: &mut dyn FnMut(&mut Self, &[Reg]) -> Result<()>,
+    ) -> Result<()> {
+        let mut by = Vec::with_capacity(query.order.len());
+        for key in &query.order {
+            let Kind::Slot(column) = key.bound.kind else { continue };
+            by.push(sort_key(column, key)?);
+        }
+        self.sort(buffer, by);
+        let types: Vec<DataType> =
+            query.columns.iter().map(|column| column.data_type.clone()).collect();
+        self.emit_buffer_rows(buffer, &types, limits, sink)
+    }
+
+    pub(super) fn sort(&mut self, buffer: BufferId, by: Vec<SortKey>) {
+        if !by.is_empty() {
+            self.builder.push(Step::BufferSort { buffer, by: by.into() });
+        }
+    }
+
+    /// A loop over a buffer whose columns have these types, within the limits.
+    pub(super) fn emit_buffer_rows(
+        &mut self,
+        buffer: BufferId,
+        types: &[DataType],
+        limits: &Limits,
+        sink: &mut dyn FnMut(&mut Self, &[Reg]) -> Result<()>,
+    ) -> Result<()> {
+        let outside = self.depth;
+        let row: Vec<Reg> =
+            types.iter().map(|data_type| self.builder.register(data_type.clone())).collect();
+        self.start_limits(limits);
+        self.open_ir_loop();
+        let result =
+            self.within_limits(limits, outside, &mut |compiler| sink(compiler, &row));
+        let body = self.close_ir_loop();
+        self.builder.push(Step::ForBuffer { buffer, row: row.into(), body });
+        result
+    }
+
+    /// Computes LIMIT and OFFSET, and checks them.
+    fn emit_limits(&mut self, query: &BoundQuery) -> Result<Limits> {
+        let mut limits = Limits::default();
+        let zero = |compiler: &mut Self| {
+            compiler.builder.constant(DataType::BigInt, Value::BigInt(0))
+        };
+        let parts = [
+            (
+                &query.offset,
+                SqlState::INVALID_ROW_COUNT_IN_RESULT_OFFSET_CLAUSE,
+                "OFFSET must not be negative",
+            ),
+            (
+                &query.limit,
+                SqlState::INVALID_ROW_COUNT_IN_LIMIT_CLAUSE,
+                "LIMIT must not be negative",
+            ),
+        ];
+        for (index, (bound, state, message)) in parts.into_iter().enumerate() {
+            let Some(bound) = bound else { continue };
+            let known = match bound.as_constant() {
+                Some(Value::BigInt(value)) => Some(*value),
+                _ => None,
+            };
+            if index == 0 && known == Some(0) {
+                continue;
+            }
+            let register = self.emit(bound)?;
+            if known.is_none_or(|value| value < 0) {
+                let condition = self.builder.register(DataType::Boolean);
+                let right = zero(self);
+                self.builder.scalar(Instruction::Compare {
+                    op: Comparison::GreaterOrEqual,
+                    class: Class::Integer,
+                    target: condition,
+                    left: register,
+                    right,
+                });
+                self.builder.scalar(Instruction::Require {
+                    condition,
+                    null_fails: false,
+                    error: Box::new(Failure {
+                        state,
+                        message: message.to_owned(),
+                        arguments: Box::default(),
+                        detail: None,
+                        hint: None,
+                        constraint: None,
+                        position: None,
+                    }),
+                });
+            }
+            if index == 0 {
+                limits.offset = Some((register, self.builder.register(DataType::BigInt)));
+                continue;
+            }
+            limits.limit = Some(match known {
+                Some(1) => Limit::One,
+                _ => Limit::Count(register, self.builder.register(DataType::BigInt)),
+            });
+            if known.is_none_or(|value| value == 0) {
+                // `LIMIT 0` reads nothing; a NULL limits nothing.
+                let condition = self.builder.register(DataType::Boolean);
+                let right = zero(self);
+                self.builder.scalar(Instruction::Compare {
+                    op: Comparison::Distinct,
+                    class: Class::Integer,
+                    target: condition,
+                    left: register,
+                    right,
+                });
+                limits.guard = Some(condition);
+            }
+        }
+        Ok(limits)
+    }
+
+    /// Sets the counters of the limits to zero: before the loops whose rows they count.
+    pub(super) fn start_limits(&mut self, limits: &Limits) {
+        let source = self.builder.constant(DataType::BigInt, Value::BigInt(0));
+        if let Some((_, skipped)) = limits.offset {
+            self.builder.scalar(Instruction::Move { target: skipped, source });
+        }
+        if let Some(Limit::Count(_, count)) = limits.limit {
+            self.builder.scalar(Instruction::Move { target: count, source });
+        }
+    }
+
+    /// Runs `body` for the rows that OFFSET and LIMIT let through, and leaves the loops inside
+    /// `outside` after the last of them. [`Compiler::start_limits`] came before the loops.
+    pub(super) fn within_limits(
+        &mut self,
+        limits: &Limits,
+        outside: usize,
+        body: &mut dyn FnMut(&mut Self) -> Result<()>,
+    ) -> Result<()> {
+        let one = self.builder.constant(DataType::BigInt, Value::BigInt(1));
+        let increment = |target: Reg| Instruction::Integer {
+            op: Arithmetic::Add,
+            width: Width::Eight,
+            target,
+            left: target,
+            right: one,
+        };
+        let mut skipping = None;
+        if let Some((offset, skipped)) = limits.offset {
+            let condition = self.builder.register(DataType::Boolean);
+            self.builder.scalar(Instruction::Compare {
+                op: Comparison::Less,
+                class: Class::Integer,
+                target: condition,
+                left: skipped,
+                right: offset,
+            });
+            self.open();
+            self.builder.scalar(increment(skipped));
+            let then = self.close();
+            skipping = Some((condition, then));
+            self.open();
+        }
+        let result = body(self);
+        if self.depth > outside {
+            match limits.limit {
+                Some(Limit::One) => self.leave(outside),
+                Some(Limit::Count(limit, count)) => {
+                    self.builder.scalar(increment(count));
+                    let condition = self.builder.register(DataType::Boolean);
+                    self.builder.scalar(Instruction::Compare {
+                        op: Comparison::GreaterOrEqual,
+                        class: Class::Integer,
+                        target: condition,
+                        left: count,
+                        right: limit,
+                    });
+                    self.open();
+                    self.leave(outside);
+                    let then = self.close();
+                    self.builder.push(Step::If { condition, then, otherwise: Vec::new() });
+                }
+                None => {}
+            }
+        }
+        if let Some((condition, then)) = skipping {
+            let otherwise = self.close();
+            self.builder.push(Step::If { condition, then, otherwise });
+        }
+        result
+    }
+
+    /// A SELECT of all columns of a bound query.
+    pub(super) fn select_from(&mut self, inner: BoundQuery) -> Result<Select> {
+        let source = self.add_derived_source("", &inner.columns, None);
+        let outputs = inner
+            .columns
+            .iter()
+            .enumerate()
+            .map(|(column, meta)| {
+                let column = column as u16;
+                Bound::new(Kind::Column { source, column }, meta.data_type.clone(), None)
+            })
+            .collect();
+        Ok(Select::over(source, ItemKind::Derived(Box::new(inner)), outputs))
+    }
+}
+
+impl BoundQuery {
+    /// Gives an output column another type; `open` is its literal when the type was open.
+    fn cast_column(&mut self, index: usize, open: Bound, data_type: &DataType) -> Result<()> {
+        if self.columns[index].data_type == *data_type && !open.is_unknown() {
+            return Ok(());
+        }
+        match &mut self.body {
+            Body::Select(select) => {
+                let old = select.outputs[index].clone();
+                let source = if open.is_unknown() { open } else { old };
+                if select.distinct && !source.is_unknown() {
+                    // Equal before and after: numbers and strings widen one to one.
+                }
+                select.outputs[index] = coerce(source, data_type, CastContext::Implicit)?;
+            }
+            Body::Values(rows) => {
+                for row in rows {
+                    let taken = std::mem::replace(&mut row[index], Bound::boolean(true));
+                    row[index] = coerce(taken, data_type, CastContext::Implicit)?;
+                }
+            }
+            Body::Union { left, right, .. } => {
+                let same = |query: &BoundQuery| {
+                    Bound::new(Kind::Slot(index), query.columns[index].data_type.clone(), None)
+                };
+                let (one, other) = (same(left), same(right));
+                left.cast_column(index, one, data_type)?;
+                right.cast_column(index, other, data_type)?;
+            }
+        }
+        self.columns[index].data_type = data_type.clone();
+        Ok(())
+    }
+}
+
+/// LIMIT and OFFSET in registers.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Limits {
+    /// How many rows to skip, and how many were skipped.
+    pub offset: Option<(Reg, Reg)>,
+    pub limit: Option<Limit>,
+    /// FALSE when nothing shall be read at all.
+    pub guard: Option<Reg>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Limit {
+    /// One row.
+    One,
+    /// As many as the first register says; the second counts.
+    Count(Reg, Reg),
+}
+
+fn bare_query() -> Query {
+    Query {
+        with: None,
+        body: Box::new(SetExpr::Values(sqlparser::ast::Values {
+            explicit_row: false,
+            value_keyword: false,
+            rows: Vec::new(),
+        })),
+        order_by: None,
+        limit_clause: None,
+        fetch: None,
+        locks: Vec::new(),
+        for_clause: None,
+        settings: None,
+        format_clause: None,
+        pipe_operators: Vec::new(),
+    }
+}
+
+/// The items of ORDER BY.
+pub(super) fn order_items(query: &Query) -> Result<Vec<(&Expr, OrderByOptions)>> {
+    let Some(order_by) = &query.order_by else { return Ok(Vec::new()) };
+    if order_by.interpolate.is_some() {
+        return Err(unsupported("INTERPOLATE", position_of(query)));
+    }
+    match &order_by.kind {
+        OrderByKind::All(_) => Err(unsupported("ORDER BY ALL", position_of(query))),
+        OrderByKind::Expressions(items) => items
+            .iter()
+            .map(|item| {
+                if item.with_fill.is_some() {
+                    return Err(unsupported("WITH FILL", position_of(&item.expr)));
+                }
+                Ok((&item.expr, item.options.clone()))
+            })
+            .collect(),
+    }
+}
+
+/// A key with its direction.
+pub(super) fn order_key(bound: Bound, options: OrderByOptions) -> OrderKey {
+    let descending = matches!(options.sort, Some(OrderBySort::Desc));
+    OrderKey { bound, descending, nulls_first: options.nulls_first.unwrap_or(descending) }
+}
+
+/// The output column that a plain number in ORDER BY or GROUP BY means, counted from 0.
+///
+/// # Errors
+/// 42P10 when there is no such column.
+pub(super) fn output_number(expr: &Expr, columns: usize) -> Result<Option<usize>> {
+    let Expr::Value(ValueWithSpan { value: Literal::Number(digits, _), .. }) = expr else {
+        return Ok(None);
+    };
+    match digits.parse::<usize>() {
+        Ok(number) if (1..=columns).contains(&number) => Ok(Some(number - 1)),
+        _ => Err(fail(
+            SqlState::INVALID_COLUMN_REFERENCE,
+            format!("position {digits} is not in select list"),
+            position_of(expr),
+        )),
+    }
+}
+
+/// The sort key for a column of a buffer.
+///
+/// # Errors
+/// 0A000 for arrays.
+pub(super) fn sort_key(column: usize, key: &OrderKey) -> Result<SortKey> {
+    let class = Class::of(&key.bound.data_type)
+        .ok_or_else(|| unsupported("ORDER BY of arrays", key.bound.position))?;
+    Ok(SortKey {
+        column: column as u16,
+        class,
+        descending: key.descending,
+        nulls_first: key.nulls_first,
+    })
 }

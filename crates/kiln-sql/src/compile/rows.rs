@@ -1,13 +1,13 @@
 //! The rows that UPDATE and DELETE change.
 
 use kiln_platform::sync::Arc;
-use kiln_procedure::{RecordReg, Step, TableRef};
+use kiln_procedure::ir::{RecordReg, Step, TableRef};
 use kiln_storage::error::Result;
 use kiln_storage::table::Table;
 use kiln_storage::types::DataType;
 use sqlparser::ast::{Expr, TableWithJoins};
 
-use super::query::BoundQuery;
+use super::query::Body;
 use super::scope::SourceId;
 use super::{Compiler, Position, unsupported};
 
@@ -45,16 +45,19 @@ impl Compiler<'_> {
         body: &mut dyn FnMut(&mut Self, RowSource) -> Result<()>,
     ) -> Result<()> {
         let (query, target) = self.bind_target(table, alias, from, selection, position)?;
-        let BoundQuery { .. } = &query;
-        let reference = self.builder.table(table);
         let sources = query.sources();
-        let single = query.finds_one_row(self);
-        if !from.is_empty() && !query.is_unique_per_target(self, target) {
+        let Body::Select(select) = query.body else { return Ok(()) };
+        let reference = self.builder.table(table);
+        if !from.is_empty() && !self.matches_once(&select, target) {
             return Err(unsupported("a join that may match a row several times", position));
         }
-        let plan = self.plan_target(query, target)?;
-        if single || !materialise {
-            return self.emit_rows(&plan, &mut |compiler| {
+        let mut plan = self.plan(&select, &[], false);
+        for step in &mut plan.steps {
+            // Its record is what is wanted: it cannot be a copy of its columns.
+            step.buffered = step.buffered && step.source != target;
+        }
+        if plan.single || !materialise {
+            return self.emit_plan(&plan, &mut |compiler| {
                 let Some((_, record)) = compiler.source(target).record else { return Ok(()) };
                 let hidden = std::mem::take(&mut compiler.levels);
                 compiler.push_rows(&sources);
@@ -73,7 +76,7 @@ impl Compiler<'_> {
             .collect();
         let buffer = self.builder.buffer(1 + others.len());
         self.builder.push(Step::BufferClear { buffer });
-        self.emit_rows(&plan, &mut |compiler| {
+        self.emit_plan(&plan, &mut |compiler| {
             let Some((_, record)) = compiler.source(target).record else { return Ok(()) };
             let saved = compiler.builder.register(DataType::BigInt);
             compiler.builder.push(Step::SaveRecord { target: saved, record });
@@ -101,6 +104,7 @@ impl Compiler<'_> {
         self.push_rows(&sources);
         let result = body(self, RowSource { source: target, table: reference, record });
         self.levels = hidden;
+        self.source_mut(target).record = None;
         let steps = self.close_ir_loop();
         self.builder.push(Step::ForBuffer { buffer, row: row.into(), body: steps });
         result

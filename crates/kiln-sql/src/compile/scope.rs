@@ -1,7 +1,7 @@
 //! What a name means: variables of blocks around a statement, and columns of the rows at hand.
 
 use kiln_platform::sync::Arc;
-use kiln_procedure::{RecordReg, Reg, TableRef};
+use kiln_procedure::ir::{RecordReg, Reg, TableRef};
 use kiln_storage::error::{Result, SqlState};
 use kiln_storage::schema::ColumnId;
 use kiln_storage::table::Table;
@@ -69,12 +69,26 @@ pub(super) struct Source {
     pub merged: Vec<usize>,
     /// Columns that cannot be named at all, such as the sort keys of a materialised subquery.
     pub visible: usize,
+    /// Whether all its columns may be NULL, as those of an outer join's inner side.
+    pub nullable: bool,
+}
+
+/// Whether aggregates may be called where an expression is being bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AggregatePolicy {
+    /// In the output, HAVING and ORDER BY of a query.
+    Allowed,
+    /// In the arguments of an aggregate.
+    Inside,
+    /// Nowhere in this clause.
+    Refused(&'static str),
 }
 
 /// The row sources of one query level.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Level {
     pub sources: Vec<SourceId>,
+    pub aggregates: AggregatePolicy,
 }
 
 /// A column that is in a register now.
@@ -122,6 +136,15 @@ impl Compiler<'_> {
     pub fn redeclare(&mut self, path: &[String], variable: Variable) {
         if let Some((scope, index, _)) = self.find_variable(path) {
             self.variables[scope].names[index].1 = variable;
+        }
+    }
+
+    /// As [`Compiler::redeclare`], for the variable `name` of the scope with this number, counted
+    /// from the outermost.
+    pub(super) fn redeclare_in(&mut self, scope: usize, name: &str, variable: Variable) {
+        let names = self.variables.get_mut(scope).map(|scope| &mut scope.names);
+        if let Some((_, known)) = names.into_iter().flatten().find(|(known, _)| known == name) {
+            *known = variable;
         }
     }
 
@@ -197,6 +220,7 @@ impl Compiler<'_> {
             record: Some((reference, record)),
             position,
             merged: Vec::new(),
+            nullable: false,
         })
     }
 
@@ -217,6 +241,7 @@ impl Compiler<'_> {
             position,
             merged: Vec::new(),
             visible: columns.len(),
+            nullable: true,
         });
         for (column, (_, _, register)) in columns.iter().enumerate() {
             self.set_column(source, column, *register);
@@ -241,7 +266,10 @@ impl Compiler<'_> {
 
     /// Puts rows in scope, as one level inside those that are.
     pub fn push_rows(&mut self, sources: &[SourceId]) {
-        self.levels.push(Level { sources: sources.to_vec() });
+        self.levels.push(Level {
+            sources: sources.to_vec(),
+            aggregates: AggregatePolicy::Refused("this clause"),
+        });
     }
 
     /// Takes the innermost rows out of scope.
@@ -434,11 +462,11 @@ impl Compiler<'_> {
     /// What `$number` means.
     pub(super) fn placeholder(&self, text: &str, position: Position) -> Result<Bound> {
         let number: Option<usize> = text.strip_prefix('$').and_then(|text| text.parse().ok());
-        let parameter =
-            number.and_then(|number| self.positional.get(number.checked_sub(1)?)).cloned();
+        let parameter: Option<&Typed> =
+            number.and_then(|number| self.positional.get(number.checked_sub(1)?));
         match parameter {
             Some(Typed { register, data_type }) => {
-                Ok(Bound::register(register, data_type, position))
+                Ok(Bound::register(*register, data_type.clone(), position))
             }
             None => Err(fail(
                 SqlState::UNDEFINED_PARAMETER,

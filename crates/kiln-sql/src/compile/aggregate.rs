@@ -1,0 +1,455 @@
+//! Aggregate functions: what they take, how they accumulate, what they give.
+
+use kiln_procedure::ir::{Arithmetic, BufferId, Class, Comparison, Instruction, Reg, Step, Width};
+use kiln_storage::error::{Result, SqlState};
+use kiln_storage::types::{DataType, Decimal, Value};
+
+use super::bound::{Bound, Kind};
+use super::coerce::{CastContext, coerce};
+use super::{Compiler, Position, fail, functions, unsupported};
+
+/// The aggregate functions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AggregateKind {
+    Count,
+    Sum,
+    Average,
+    Minimum,
+    Maximum,
+    BoolAnd,
+    BoolOr,
+    StringAgg,
+    ArrayAgg,
+}
+
+impl AggregateKind {
+    /// The aggregate called `name`.
+    pub(super) fn of(name: &str) -> Option<AggregateKind> {
+        Some(match name {
+            "count" => AggregateKind::Count,
+            "sum" => AggregateKind::Sum,
+            "avg" => AggregateKind::Average,
+            "min" => AggregateKind::Minimum,
+            "max" => AggregateKind::Maximum,
+            "bool_and" | "every" => AggregateKind::BoolAnd,
+            "bool_or" => AggregateKind::BoolOr,
+            "string_agg" => AggregateKind::StringAgg,
+            "array_agg" => AggregateKind::ArrayAgg,
+            _ => return None,
+        })
+    }
+}
+
+/// A bound call of an aggregate.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct AggregateCall {
+    pub kind: AggregateKind,
+    /// `None` for `count(*)`.
+    pub argument: Option<Bound>,
+    /// Of `string_agg`.
+    pub delimiter: Option<Bound>,
+    pub distinct: bool,
+    pub filter: Option<Bound>,
+    pub data_type: DataType,
+}
+
+impl AggregateCall {
+    pub(super) fn operands(&self) -> Vec<&Bound> {
+        self.argument.iter().chain(&self.delimiter).chain(&self.filter).collect()
+    }
+}
+
+/// Binds a call of an aggregate.
+///
+/// # Errors
+/// 42883 when the aggregate does not take such arguments.
+pub(super) fn call(
+    kind: AggregateKind,
+    name: &str,
+    mut arguments: Vec<Bound>,
+    is_star: bool,
+    distinct: bool,
+    filter: Option<Bound>,
+    position: Position,
+) -> Result<Bound> {
+    let undefined = |arguments: &[Bound]| {
+        let types: Vec<String> = arguments.iter().map(Bound::type_name).collect();
+        fail(
+            SqlState::UNDEFINED_FUNCTION,
+            format!("function {name}({}) does not exist", types.join(", ")),
+            position,
+        )
+        .with_hint(
+            "No function matches the given name and argument types. You might need to add \
+             explicit type casts.",
+        )
+    };
+    let wanted = match kind {
+        _ if is_star => 0,
+        AggregateKind::StringAgg => 2,
+        _ => 1,
+    };
+    if kind == AggregateKind::Count && !is_star && arguments.is_empty() {
+        return Err(fail(
+            SqlState::WRONG_OBJECT_TYPE,
+            "count(*) must be used to call a parameterless aggregate function",
+            position,
+        ));
+    }
+    if arguments.len() != wanted {
+        return Err(undefined(&arguments));
+    }
+    let delimiter = if kind == AggregateKind::StringAgg { arguments.pop() } else { None };
+    let argument = arguments.pop();
+    let argument = match argument {
+        Some(bound) if bound.is_unknown() => match kind {
+            AggregateKind::Sum | AggregateKind::Average => {
+                return Err(fail(
+                    SqlState::AMBIGUOUS_FUNCTION,
+                    format!("function {name}(unknown) is not unique"),
+                    position,
+                ));
+            }
+            AggregateKind::BoolAnd | AggregateKind::BoolOr => {
+                Some(coerce(bound, &DataType::Boolean, CastContext::Implicit)?)
+            }
+            _ => Some(coerce(bound, &DataType::Text, CastContext::Implicit)?),
+        },
+        other => other,
+    };
+    let data_type = match (kind, argument.as_ref().map(|bound| bound.data_type.clone())) {
+        (AggregateKind::Count, _) => DataType::BigInt,
+        (AggregateKind::Sum, Some(DataType::SmallInt | DataType::Integer)) => DataType::BigInt,
+        (AggregateKind::Sum, Some(DataType::BigInt | DataType::Numeric { .. })) => {
+            DataType::NUMERIC
+        }
+        (AggregateKind::Sum | AggregateKind::Average, Some(DataType::Double)) => DataType::Double,
+        (AggregateKind::Average, Some(number)) if number.is_number() => DataType::NUMERIC,
+        (AggregateKind::Sum | AggregateKind::Average, Some(DataType::Interval)) => {
+            return Err(unsupported(format!("{name} of intervals"), position));
+        }
+        (AggregateKind::Minimum | AggregateKind::Maximum, Some(data_type)) => match data_type {
+            DataType::Boolean | DataType::Bytea | DataType::Uuid => {
+                let arguments: Vec<Bound> = argument.into_iter().collect();
+                return Err(undefined(&arguments));
+            }
+            DataType::Array(_) => return Err(unsupported(format!("{name} of arrays"), position)),
+            DataType::VarChar(_) => DataType::Text,
+            other => match other {
+                char @ DataType::Char(_) => char,
+                other => other.without_modifier(),
+            },
+        },
+        (AggregateKind::BoolAnd | AggregateKind::BoolOr, Some(DataType::Boolean)) => {
+            DataType::Boolean
+        }
+        (AggregateKind::StringAgg, Some(data_type)) if data_type.is_string() => DataType::Text,
+        (AggregateKind::ArrayAgg, Some(DataType::Array(_))) => {
+            return Err(unsupported("an array of more than one dimension", position));
+        }
+        (AggregateKind::ArrayAgg, Some(data_type)) => {
+            DataType::array(data_type.without_modifier())
+        }
+        _ => {
+            let arguments: Vec<Bound> = argument.into_iter().collect();
+            return Err(undefined(&arguments));
+        }
+    };
+    let delimiter = match delimiter {
+        Some(bound) => Some(coerce(bound, &DataType::Text, CastContext::Implicit)?),
+        None => None,
+    };
+    // What is summed as NUMERIC is converted once, here.
+    let argument = match argument {
+        Some(bound) if data_type == DataType::NUMERIC && bound.data_type == DataType::BigInt => {
+            Some(coerce(bound, &DataType::NUMERIC, CastContext::Implicit)?)
+        }
+        other => other,
+    };
+    if distinct && is_star {
+        return Err(fail(SqlState::SYNTAX_ERROR, "DISTINCT is not possible with *", position));
+    }
+    let call = AggregateCall {
+        kind,
+        argument,
+        delimiter,
+        distinct,
+        filter,
+        data_type: data_type.clone(),
+    };
+    Ok(Bound::new(Kind::Aggregate(Box::new(call)), data_type, position))
+}
+
+/// The registers in which one aggregate accumulates.
+pub(super) struct State {
+    call: AggregateCall,
+    value: Reg,
+    /// The number of values, for aggregates that need it.
+    count: Option<Reg>,
+    /// The values seen, for DISTINCT.
+    distinct: Option<BufferId>,
+}
+
+/// Where an accumulation takes its arguments from.
+pub(super) struct Inputs {
+    pub argument: Option<Reg>,
+    pub delimiter: Option<Reg>,
+    pub filter: Option<Reg>,
+    /// Whether the argument cannot be NULL.
+    pub never_null: bool,
+}
+
+impl Compiler<'_> {
+    /// The registers for `call`.
+    pub(super) fn aggregate_state(&mut self, call: &AggregateCall) -> State {
+        let sums = matches!(call.kind, AggregateKind::Sum | AggregateKind::Average);
+        let data_type = match (call.kind, &call.argument) {
+            // Integers are summed as integers and divided at the end.
+            (AggregateKind::Average, Some(argument)) if argument.data_type.is_integer() => {
+                DataType::BigInt
+            }
+            _ => call.data_type.clone(),
+        };
+        State {
+            call: call.clone(),
+            value: self.builder.register(data_type),
+            count: sums.then(|| self.builder.register(DataType::BigInt)),
+            distinct: call.distinct.then(|| self.builder.buffer(1)),
+        }
+    }
+
+    /// Resets it for a group.
+    pub(super) fn aggregate_start(&mut self, state: &State) {
+        let zero = self.builder.constant(DataType::BigInt, Value::BigInt(0));
+        let target = state.value;
+        let start = match (state.call.kind, self.builder.type_of(target).clone()) {
+            (AggregateKind::Count, _) => Some(zero),
+            (AggregateKind::Sum | AggregateKind::Average, DataType::BigInt) => Some(zero),
+            (AggregateKind::Sum | AggregateKind::Average, DataType::Double) => {
+                Some(self.builder.constant(DataType::Double, Value::Double(0.0)))
+            }
+            (AggregateKind::Sum | AggregateKind::Average, _) => {
+                let zero = Value::Numeric(Decimal::ZERO);
+                Some(self.builder.constant(DataType::NUMERIC, zero))
+            }
+            _ => None,
+        };
+        self.builder.scalar(match start {
+            Some(source) => Instruction::Move { target, source },
+            None => Instruction::SetNull { target },
+        });
+        if let Some(count) = state.count {
+            self.builder.scalar(Instruction::Move { target: count, source: zero });
+        }
+        if let Some(buffer) = state.distinct {
+            self.builder.push(Step::BufferClear { buffer });
+        }
+    }
+
+    /// Takes in one row.
+    pub(super) fn aggregate_step(&mut self, state: &State, inputs: &Inputs) -> Result<()> {
+        let mut conditions = 0;
+        let mut guards = Vec::new();
+        if let Some(filter) = inputs.filter {
+            guards.push(filter);
+            self.open();
+            conditions += 1;
+        }
+        let skips_null = inputs.argument.is_some()
+            && !inputs.never_null
+            && state.call.kind != AggregateKind::ArrayAgg;
+        if let Some(source) = inputs.argument.filter(|_| skips_null) {
+            let target = self.builder.register(DataType::Boolean);
+            self.builder.scalar(Instruction::IsNull { target, source, negated: true });
+            guards.push(target);
+            self.open();
+            conditions += 1;
+        }
+        if let (Some(buffer), Some(argument)) = (state.distinct, inputs.argument) {
+            let data_type = state.call.argument.as_ref().map(|argument| &argument.data_type);
+            let Some(class) = data_type.and_then(Class::of) else {
+                return Err(unsupported("DISTINCT of arrays", None));
+            };
+            let added = self.builder.register(DataType::Boolean);
+            self.builder.push(Step::BufferPushDistinct {
+                buffer,
+                row: [argument].into(),
+                classes: [class].into(),
+                added,
+            });
+            guards.push(added);
+            self.open();
+            conditions += 1;
+        }
+        self.accumulate(state, inputs);
+        for _ in 0..conditions {
+            let then = self.close();
+            let Some(condition) = guards.pop() else { break };
+            self.builder.push(Step::If { condition, then, otherwise: Vec::new() });
+        }
+        Ok(())
+    }
+
+    fn accumulate(&mut self, state: &State, inputs: &Inputs) {
+        let value = state.value;
+        let one = self.builder.constant(DataType::BigInt, Value::BigInt(1));
+        let increment = |target: Reg| Instruction::Integer {
+            op: Arithmetic::Add,
+            width: Width::Eight,
+            target,
+            left: target,
+            right: one,
+        };
+        let Some(argument) = inputs.argument else {
+            self.builder.scalar(increment(value));
+            return;
+        };
+        match state.call.kind {
+            AggregateKind::Count => self.builder.scalar(increment(value)),
+            AggregateKind::Sum | AggregateKind::Average => {
+                let (op, target) = (Arithmetic::Add, value);
+                let (left, right) = (value, argument);
+                let addition = match self.builder.type_of(value) {
+                    DataType::BigInt => {
+                        Instruction::Integer { op, width: Width::Eight, target, left, right }
+                    }
+                    DataType::Double => Instruction::Double { op, target, left, right },
+                    _ => Instruction::Decimal { op, target, left, right },
+                };
+                self.builder.scalar(addition);
+                if let Some(count) = state.count {
+                    self.builder.scalar(increment(count));
+                }
+            }
+            AggregateKind::Minimum | AggregateKind::Maximum => {
+                let Some(class) = Class::of(&state.call.data_type) else { return };
+                let op = if state.call.kind == AggregateKind::Minimum {
+                    Comparison::GreaterOrEqual
+                } else {
+                    Comparison::LessOrEqual
+                };
+                // Nothing changes when the value is on the right side; a NULL so far is on none.
+                let stays = self.builder.register(DataType::Boolean);
+                let (left, right) = (argument, value);
+                self.builder.scalar(Instruction::Compare { op, class, target: stays, left, right });
+                self.builder.open();
+                self.builder.scalar(Instruction::Move { target: value, source: argument });
+                let otherwise = self.builder.close();
+                self.builder.push(Step::If { condition: stays, then: Vec::new(), otherwise });
+            }
+            AggregateKind::BoolAnd | AggregateKind::BoolOr => {
+                let is_and = state.call.kind == AggregateKind::BoolAnd;
+                self.first_or(value, argument, |builder| {
+                    let (target, left, right) = (value, value, argument);
+                    builder.scalar(if is_and {
+                        Instruction::And { target, left, right }
+                    } else {
+                        Instruction::Or { target, left, right }
+                    });
+                });
+            }
+            AggregateKind::StringAgg => {
+                let delimiter = inputs.delimiter;
+                self.first_or(value, argument, |builder| {
+                    let (target, left) = (value, value);
+                    if let Some(right) = delimiter {
+                        // A NULL delimiter counts as empty.
+                        let empty = builder.constant(DataType::Text, Value::Text(String::new()));
+                        let known = builder.register(DataType::Text);
+                        let missing = builder.register(DataType::Boolean);
+                        builder.scalar(Instruction::Move { target: known, source: right });
+                        builder.scalar(Instruction::IsNull {
+                            target: missing,
+                            source: right,
+                            negated: false,
+                        });
+                        builder.open();
+                        builder.scalar(Instruction::Move { target: known, source: empty });
+                        let then = builder.close();
+                        builder.push(Step::If { condition: missing, then, otherwise: Vec::new() });
+                        builder.scalar(Instruction::Concat { target, left, right: known });
+                    }
+                    builder.scalar(Instruction::Concat { target, left, right: argument });
+                });
+            }
+            AggregateKind::ArrayAgg => {
+                let (name, function) = functions::array_append();
+                self.builder.scalar(Instruction::Call {
+                    function,
+                    name,
+                    target: value,
+                    arguments: [value, argument].into(),
+                });
+            }
+        }
+    }
+
+    /// `value := argument` when it is NULL so far, else `combine`.
+    fn first_or(
+        &mut self,
+        value: Reg,
+        argument: Reg,
+        combine: impl FnOnce(&mut kiln_procedure::ProgramBuilder),
+    ) {
+        let first = self.builder.register(DataType::Boolean);
+        self.builder.scalar(Instruction::IsNull { target: first, source: value, negated: false });
+        self.builder.open();
+        self.builder.scalar(Instruction::Move { target: value, source: argument });
+        let then = self.builder.close();
+        self.builder.open();
+        combine(&mut self.builder);
+        let otherwise = self.builder.close();
+        self.builder.push(Step::If { condition: first, then, otherwise });
+    }
+
+    /// The aggregate's value after the last row.
+    pub(super) fn aggregate_result(&mut self, state: &State) -> Reg {
+        let Some(count) = state.count else { return state.value };
+        let result = self.builder.register(state.call.data_type.clone());
+        let zero = self.builder.constant(DataType::BigInt, Value::BigInt(0));
+        let condition = self.builder.register(DataType::Boolean);
+        self.builder.scalar(Instruction::Compare {
+            op: Comparison::Equal,
+            class: Class::Integer,
+            target: condition,
+            left: count,
+            right: zero,
+        });
+        self.builder.open();
+        self.builder.scalar(Instruction::SetNull { target: result });
+        let then = self.builder.close();
+        self.builder.open();
+        if state.call.kind == AggregateKind::Sum {
+            self.builder.scalar(Instruction::Move { target: result, source: state.value });
+        } else if state.call.data_type == DataType::Double {
+            let divisor = self.builder.register(DataType::Double);
+            self.builder.scalar(Instruction::IntegerToDouble { target: divisor, source: count });
+            self.builder.scalar(Instruction::Double {
+                op: Arithmetic::Divide,
+                target: result,
+                left: state.value,
+                right: divisor,
+            });
+        } else {
+            let mut dividend = state.value;
+            if *self.builder.type_of(dividend) == DataType::BigInt {
+                dividend = self.builder.register(DataType::NUMERIC);
+                self.builder.scalar(Instruction::IntegerToDecimal {
+                    target: dividend,
+                    source: state.value,
+                });
+            }
+            let divisor = self.builder.register(DataType::NUMERIC);
+            self.builder.scalar(Instruction::IntegerToDecimal { target: divisor, source: count });
+            self.builder.scalar(Instruction::Decimal {
+                op: Arithmetic::Divide,
+                target: result,
+                left: dividend,
+                right: divisor,
+            });
+        }
+        let otherwise = self.builder.close();
+        self.builder.push(Step::If { condition, then, otherwise });
+        result
+    }
+}

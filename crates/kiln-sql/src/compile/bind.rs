@@ -1,0 +1,694 @@
+//! Syntax trees of expressions to bound expressions.
+
+use kiln_procedure::ir::{Arithmetic, Comparison};
+use kiln_storage::error::{Result, SqlState};
+use kiln_storage::types::{DataType, Decimal, Value};
+use sqlparser::ast::{
+    AccessExpr, BinaryOperator, CastKind, Expr, Ident, Subscript, UnaryOperator,
+    Value as Literal, ValueWithSpan,
+};
+
+use super::bound::{Bound, Kind, Operation};
+use super::coerce::{CastContext, call, coerce, common_type, operation};
+use super::{Compiler, Position, fail, functions, operators, position_of, position_of_span};
+use super::{types, unsupported};
+
+/// How deep expressions and queries may nest; chains of one operator do not count.
+const NESTING_MAX: usize = 200;
+
+impl Compiler<'_> {
+    /// Binds `expr`; a literal without a type becomes `expected`, or TEXT.
+    pub(super) fn bind_expected(
+        &mut self,
+        expr: &Expr,
+        expected: Option<&DataType>,
+    ) -> Result<Bound> {
+        let bound = self.bind(expr)?;
+        if bound.is_unknown() {
+            let data_type = expected.cloned().unwrap_or(DataType::Text);
+            return coerce(bound, &data_type, CastContext::Assignment);
+        }
+        if matches!(bound.kind, Kind::Row(_)) {
+            return Err(unsupported("a row as a value", bound.position));
+        }
+        Ok(bound)
+    }
+
+    /// Binds `expr` and converts it.
+    pub(super) fn bind_as(
+        &mut self,
+        expr: &Expr,
+        data_type: &DataType,
+        context: CastContext,
+    ) -> Result<Bound> {
+        let bound = self.bind(expr)?;
+        coerce(bound, data_type, context)
+    }
+
+    /// Binds a condition, which must be BOOLEAN.
+    pub(super) fn bind_condition(&mut self, expr: &Expr, clause: &str) -> Result<Bound> {
+        let bound = self.bind(expr)?;
+        as_boolean(bound, clause)
+    }
+
+    /// Binds `expr`.
+    pub(super) fn bind(&mut self, expr: &Expr) -> Result<Bound> {
+        self.nesting += 1;
+        let result = if self.nesting > NESTING_MAX {
+            Err(fail(
+                SqlState::STATEMENT_TOO_COMPLEX,
+                "stack depth limit exceeded",
+                position_of(expr),
+            ))
+        } else {
+            self.bind_node(expr)
+        };
+        self.nesting -= 1;
+        result
+    }
+
+    fn bind_node(&mut self, expr: &Expr) -> Result<Bound> {
+        match expr {
+            Expr::Identifier(ident) => self.resolve(std::slice::from_ref(ident)),
+            Expr::CompoundIdentifier(idents) => self.resolve(idents),
+            Expr::Value(value) => self.bind_literal(value),
+            Expr::Nested(inner) => self.bind(inner),
+            Expr::BinaryOp { .. } => self.bind_chain(expr),
+            Expr::UnaryOp { op, expr } => self.bind_unary(*op, expr),
+            Expr::Function(function) => self.bind_function(function),
+            Expr::Cast { kind, expr, data_type, format } => {
+                if format.is_some() || !matches!(kind, CastKind::Cast | CastKind::DoubleColon) {
+                    return Err(unsupported("this form of cast", position_of(&**expr)));
+                }
+                let position = position_of(&**expr);
+                let target = types::data_type(data_type, position)?;
+                let bound = self.bind(expr)?;
+                coerce(bound, &target, CastContext::Explicit)
+            }
+            Expr::Case { .. } => self.bind_case(expr),
+            Expr::CompoundFieldAccess { root, access_chain } => {
+                self.bind_access(root, access_chain)
+            }
+            _ => self.bind_test(expr),
+        }
+    }
+
+    /// Predicates and what is left after [`Compiler::bind_node`].
+    fn bind_test(&mut self, expr: &Expr) -> Result<Bound> {
+        let position = position_of(expr);
+        match expr {
+            Expr::IsNull(inner) => operators::is_null(self.bind(inner)?, false, position),
+            Expr::IsNotNull(inner) => operators::is_null(self.bind(inner)?, true, position),
+            Expr::IsTrue(inner) => self.bind_truth(inner, "IS TRUE", Some(true), false),
+            Expr::IsNotTrue(inner) => self.bind_truth(inner, "IS NOT TRUE", Some(true), true),
+            Expr::IsFalse(inner) => self.bind_truth(inner, "IS FALSE", Some(false), false),
+            Expr::IsNotFalse(inner) => self.bind_truth(inner, "IS NOT FALSE", Some(false), true),
+            Expr::IsUnknown(inner) => self.bind_truth(inner, "IS UNKNOWN", None, false),
+            Expr::IsNotUnknown(inner) => self.bind_truth(inner, "IS NOT UNKNOWN", None, true),
+            Expr::IsDistinctFrom(left, right) => {
+                let (left, right) = (self.bind(left)?, self.bind(right)?);
+                operators::compare(Comparison::Distinct, left, right, position)
+            }
+            Expr::IsNotDistinctFrom(left, right) => {
+                let (left, right) = (self.bind(left)?, self.bind(right)?);
+                operators::compare(Comparison::NotDistinct, left, right, position)
+            }
+            Expr::InList { expr, list, negated } => {
+                let left = self.bind(expr)?;
+                let left = self.share(left);
+                let mut tests = Vec::with_capacity(list.len());
+                for item in list {
+                    let item = self.bind(item)?;
+                    tests.push(operators::compare(
+                        Comparison::Equal,
+                        left.clone(),
+                        item,
+                        position,
+                    )?);
+                }
+                let test = operators::any(tests);
+                Ok(if *negated { operators::not(test) } else { test })
+            }
+            Expr::Between { expr, negated, low, high } => {
+                let operand = self.bind(expr)?;
+                let operand = self.share(operand);
+                let (low, high) = (self.bind(low)?, self.bind(high)?);
+                let lower = operators::compare(
+                    Comparison::GreaterOrEqual,
+                    operand.clone(),
+                    low,
+                    position,
+                )?;
+                let upper =
+                    operators::compare(Comparison::LessOrEqual, operand, high, position)?;
+                let test = operators::all(vec![lower, upper]);
+                Ok(if *negated { operators::not(test) } else { test })
+            }
+            Expr::Like { negated, any: false, expr, pattern, escape_char } => {
+                self.bind_like(false, *negated, expr, pattern, escape_char.as_deref())
+            }
+            Expr::ILike { negated, any: false, expr, pattern, escape_char } => {
+                self.bind_like(true, *negated, expr, pattern, escape_char.as_deref())
+            }
+            Expr::AnyOp { left, compare_op, right, .. } => {
+                self.bind_quantified(left, compare_op, right, false)
+            }
+            Expr::AllOp { left, compare_op, right } => {
+                self.bind_quantified(left, compare_op, right, true)
+            }
+            Expr::InSubquery { expr, subquery, negated } => {
+                let test =
+                    self.bind_subquery_test(expr, Comparison::Equal, subquery, false, position)?;
+                Ok(if *negated { operators::not(test) } else { test })
+            }
+            Expr::Exists { subquery, negated } => {
+                let test = self.bind_exists(subquery, position)?;
+                Ok(if *negated { operators::not(test) } else { test })
+            }
+            Expr::Subquery(query) => self.bind_scalar_subquery(query, position),
+            Expr::Tuple(items) => {
+                let items: Result<Vec<Bound>> =
+                    items.iter().map(|item| self.bind(item)).collect();
+                Ok(Bound::new(Kind::Row(items?), DataType::Text, position))
+            }
+            _ => self.bind_special(expr),
+        }
+    }
+
+    /// Binds a chain of binary operators without recursing along its left side.
+    fn bind_chain(&mut self, expr: &Expr) -> Result<Bound> {
+        let mut rest = Vec::new();
+        let mut first = expr;
+        while let Expr::BinaryOp { left, op, right } = first {
+            rest.push((op, right));
+            first = left;
+        }
+        let mut result = self.bind(first)?;
+        // Runs of AND and of OR are collected: the tree is as flat as it can be.
+        let mut pending: Option<(bool, Vec<Bound>)> = None;
+        let join = |pending: Option<(bool, Vec<Bound>)>, last: Bound| match pending {
+            None => last,
+            Some((is_and, mut operands)) => {
+                operands.push(last);
+                if is_and { operators::all(operands) } else { operators::any(operands) }
+            }
+        };
+        while let Some((op, right)) = rest.pop() {
+            let is_and = match op {
+                BinaryOperator::And => Some(true),
+                BinaryOperator::Or => Some(false),
+                _ => None,
+            };
+            let Some(is_and) = is_and else {
+                let left = join(pending.take(), result);
+                result = self.bind_operator(left, op, right)?;
+                continue;
+            };
+            let name = if is_and { "AND" } else { "OR" };
+            match &mut pending {
+                Some((known, operands)) if *known == is_and => operands.push(result),
+                _ => {
+                    let left = as_boolean(join(pending.take(), result), name)?;
+                    pending = Some((is_and, vec![left]));
+                }
+            }
+            result = as_boolean(self.bind(right)?, name)?;
+        }
+        Ok(join(pending, result))
+    }
+
+    fn bind_operator(&mut self, left: Bound, op: &BinaryOperator, right: &Expr) -> Result<Bound> {
+        let position = left.position;
+        if let Some(comparison) = comparison_of(op) {
+            let right = self.bind(right)?;
+            return operators::compare(comparison, left, right, position);
+        }
+        let arithmetic = match op {
+            BinaryOperator::Plus => Some(Arithmetic::Add),
+            BinaryOperator::Minus => Some(Arithmetic::Subtract),
+            BinaryOperator::Multiply => Some(Arithmetic::Multiply),
+            BinaryOperator::Divide => Some(Arithmetic::Divide),
+            BinaryOperator::Modulo => Some(Arithmetic::Remainder),
+            _ => None,
+        };
+        if let Some(arithmetic) = arithmetic {
+            let right = self.bind(right)?;
+            return operators::arithmetic(arithmetic, left, right, position);
+        }
+        let right = self.bind(right)?;
+        match op {
+            BinaryOperator::StringConcat => operators::concatenate(left, right, position),
+            BinaryOperator::PGExp => operators::power(left, right, position),
+            BinaryOperator::BitwiseAnd => operators::bitwise("&", left, right, position),
+            BinaryOperator::BitwiseOr => operators::bitwise("|", left, right, position),
+            BinaryOperator::PGBitwiseXor => operators::bitwise("#", left, right, position),
+            BinaryOperator::PGBitwiseShiftLeft => operators::bitwise("<<", left, right, position),
+            BinaryOperator::PGBitwiseShiftRight => operators::bitwise(">>", left, right, position),
+            BinaryOperator::PGStartsWith => {
+                functions::bind("starts_with", vec![left, right], position)
+            }
+            BinaryOperator::PGLikeMatch => self.like_of(false, false, left, right, None, position),
+            BinaryOperator::PGILikeMatch => self.like_of(true, false, left, right, None, position),
+            BinaryOperator::PGNotLikeMatch => {
+                self.like_of(false, true, left, right, None, position)
+            }
+            BinaryOperator::PGNotILikeMatch => {
+                self.like_of(true, true, left, right, None, position)
+            }
+            other => Err(unsupported(format!("operator {other}"), position)),
+        }
+    }
+
+    fn bind_unary(&mut self, op: UnaryOperator, operand: &Expr) -> Result<Bound> {
+        let position = position_of(operand);
+        match op {
+            UnaryOperator::Minus => {
+                // `-9223372036854775808` is one literal: its digits alone would be too large.
+                if let Expr::Value(ValueWithSpan { value: Literal::Number(digits, _), .. }) =
+                    operand
+                {
+                    return number(&format!("-{digits}"), position);
+                }
+                let bound = self.bind(operand)?;
+                operators::negate(bound, position)
+            }
+            UnaryOperator::Plus => {
+                let bound = self.bind(operand)?;
+                if bound.is_unknown() {
+                    return coerce(bound, &DataType::Double, CastContext::Implicit);
+                }
+                if !bound.data_type.is_number() {
+                    return Err(fail(
+                        SqlState::UNDEFINED_FUNCTION,
+                        format!("operator does not exist: + {}", bound.type_name()),
+                        position,
+                    ));
+                }
+                Ok(bound)
+            }
+            UnaryOperator::Not => {
+                let bound = self.bind(operand)?;
+                Ok(operators::not(as_boolean(bound, "NOT")?))
+            }
+            UnaryOperator::BitwiseNot => {
+                let bound = self.bind(operand)?;
+                match functions::integer_operator("~", 8) {
+                    Some(named) if !bound.is_unknown() && bound.data_type.is_integer() => {
+                        let data_type = bound.data_type.clone();
+                        Ok(call(named, vec![bound], data_type, position))
+                    }
+                    _ => Err(fail(
+                        SqlState::UNDEFINED_FUNCTION,
+                        format!("operator does not exist: ~ {}", bound.type_name()),
+                        position,
+                    )),
+                }
+            }
+            UnaryOperator::PGAbs => {
+                let bound = self.bind(operand)?;
+                functions::bind("abs", vec![bound], position)
+            }
+            UnaryOperator::PGSquareRoot => {
+                let bound = self.bind(operand)?;
+                let bound = coerce(bound, &DataType::Double, CastContext::Implicit)?;
+                functions::bind("sqrt", vec![bound], position)
+            }
+            UnaryOperator::PGCubeRoot => {
+                let bound = self.bind(operand)?;
+                functions::bind("cbrt", vec![bound], position)
+            }
+            other => Err(unsupported(format!("operator {other}"), position)),
+        }
+    }
+
+    fn bind_literal(&mut self, literal: &ValueWithSpan) -> Result<Bound> {
+        let position = position_of_span(literal.span);
+        let open = |text: Option<String>| Bound::new(Kind::Unknown(text), DataType::Text, position);
+        Ok(match &literal.value {
+            Literal::Number(digits, _) => return number(digits, position),
+            Literal::SingleQuotedString(text)
+            | Literal::EscapedStringLiteral(text)
+            | Literal::UnicodeStringLiteral(text)
+            | Literal::NationalStringLiteral(text) => open(Some(text.clone())),
+            Literal::DollarQuotedString(text) => open(Some(text.value.clone())),
+            Literal::Boolean(value) => {
+                Bound::constant(Value::Boolean(*value), DataType::Boolean, position)
+            }
+            Literal::Null => open(None),
+            Literal::Placeholder(name) => return self.placeholder(name, position),
+            other => return Err(unsupported(format!("the literal {other}"), position)),
+        })
+    }
+
+    /// `operand IS [NOT] TRUE`, FALSE or UNKNOWN.
+    fn bind_truth(
+        &mut self,
+        operand: &Expr,
+        name: &str,
+        value: Option<bool>,
+        negated: bool,
+    ) -> Result<Bound> {
+        let position = position_of(operand);
+        let bound = as_boolean(self.bind(operand)?, name)?;
+        match value {
+            None => operators::is_null(bound, negated, position),
+            Some(value) => {
+                let comparison =
+                    if negated { Comparison::Distinct } else { Comparison::NotDistinct };
+                operators::compare(comparison, bound, Bound::boolean(value), position)
+            }
+        }
+    }
+
+    fn bind_case(&mut self, expr: &Expr) -> Result<Bound> {
+        let position = position_of(expr);
+        let Expr::Case { operand, conditions, else_result, .. } = expr else {
+            return Err(unsupported("this expression", position));
+        };
+        let operand = match operand {
+            Some(operand) => {
+                let bound = self.bind(operand)?;
+                let bound = if bound.is_unknown() {
+                    coerce(bound, &DataType::Text, CastContext::Implicit)?
+                } else {
+                    bound
+                };
+                Some(self.share(bound))
+            }
+            None => None,
+        };
+        let mut branches = Vec::with_capacity(conditions.len());
+        for when in conditions {
+            let condition = self.bind(&when.condition)?;
+            let condition = match &operand {
+                Some(operand) => operators::compare(
+                    Comparison::Equal,
+                    operand.clone(),
+                    condition,
+                    position_of(&when.condition),
+                )?,
+                None => as_boolean(condition, "CASE/WHEN")?,
+            };
+            branches.push((condition, self.bind(&when.result)?));
+        }
+        let otherwise = match else_result {
+            Some(expr) => Some(self.bind(expr)?),
+            None => None,
+        };
+        case(branches, otherwise, position)
+    }
+
+    /// Subscripts and fields.
+    fn bind_access(&mut self, root: &Expr, chain: &[AccessExpr]) -> Result<Bound> {
+        let position = position_of(root);
+        let mut path: Vec<Ident> = match root {
+            Expr::Identifier(ident) => vec![ident.clone()],
+            Expr::CompoundIdentifier(idents) => idents.clone(),
+            _ => Vec::new(),
+        };
+        let mut rest = chain;
+        if !path.is_empty() {
+            while let [AccessExpr::Dot(Expr::Identifier(ident)), after @ ..] = rest {
+                path.push(ident.clone());
+                rest = after;
+            }
+        }
+        let mut bound = if path.is_empty() { self.bind(root)? } else { self.resolve(&path)? };
+        for access in rest {
+            bound = match access {
+                AccessExpr::Dot(_) => return Err(unsupported("a field of a value", position)),
+                AccessExpr::Subscript(subscript) => {
+                    self.bind_subscript(bound, subscript, position)?
+                }
+            };
+        }
+        Ok(bound)
+    }
+
+    fn bind_subscript(
+        &mut self,
+        array: Bound,
+        subscript: &Subscript,
+        position: Position,
+    ) -> Result<Bound> {
+        let element = match &array.data_type {
+            DataType::Array(element) if !array.is_unknown() => (**element).clone(),
+            other => {
+                return Err(fail(
+                    SqlState::DATATYPE_MISMATCH,
+                    format!(
+                        "cannot subscript type {} because it does not support subscripting",
+                        other.base_name()
+                    ),
+                    position,
+                ));
+            }
+        };
+        match subscript {
+            Subscript::Index { index } => {
+                let index = self.bind_as(index, &DataType::Integer, CastContext::Assignment)?;
+                Ok(operation(Operation::Element, vec![array, index], element, position))
+            }
+            Subscript::Slice { lower_bound, upper_bound, stride: None } => {
+                let mut bound_or = |bound: &Option<Expr>, open: i32| match bound {
+                    Some(bound) => self.bind_as(bound, &DataType::Integer, CastContext::Assignment),
+                    None => Ok(Bound::integer(open)),
+                };
+                let low = bound_or(lower_bound, 1)?;
+                let high = bound_or(upper_bound, i32::MAX)?;
+                let data_type = array.data_type.clone();
+                let named = functions::array_slice();
+                Ok(call(named, vec![array, low, high], data_type, position))
+            }
+            Subscript::Slice { .. } => Err(unsupported("a slice with a stride", position)),
+        }
+    }
+
+    fn bind_like(
+        &mut self,
+        ignore_case: bool,
+        negated: bool,
+        operand: &Expr,
+        pattern: &Expr,
+        escape: Option<&Expr>,
+    ) -> Result<Bound> {
+        let position = position_of(operand);
+        let left = self.bind(operand)?;
+        let right = self.bind(pattern)?;
+        let escape = match escape {
+            Some(escape) => {
+                Some(self.bind_as(escape, &DataType::Text, CastContext::Implicit)?)
+            }
+            None => None,
+        };
+        self.like_of(ignore_case, negated, left, right, escape, position)
+    }
+
+    fn like_of(
+        &mut self,
+        ignore_case: bool,
+        negated: bool,
+        left: Bound,
+        right: Bound,
+        escape: Option<Bound>,
+        position: Position,
+    ) -> Result<Bound> {
+        let is_text = |bound: &Bound| bound.is_unknown() || bound.data_type.is_string();
+        if !is_text(&left) || !is_text(&right) {
+            let symbol = match (ignore_case, negated) {
+                (false, false) => "~~",
+                (false, true) => "!~~",
+                (true, false) => "~~*",
+                (true, true) => "!~~*",
+            };
+            return Err(operators::no_operator(symbol, &left, &right, position));
+        }
+        // LIKE sees the padding of CHAR(n).
+        let left = match left.data_type {
+            DataType::Char(length) if !left.is_unknown() => super::coerce::padded(left, length),
+            _ => coerce(left, &DataType::Text, CastContext::Implicit)?,
+        };
+        let right = coerce(right, &DataType::Text, CastContext::Implicit)?;
+        let known = match right.as_constant() {
+            Some(Value::Text(pattern)) => Some(pattern.clone()),
+            _ => None,
+        };
+        let (named, instead) =
+            functions::like(known.as_deref(), ignore_case, escape.is_some());
+        let right = match instead {
+            Some(text) => Bound::text(text),
+            None => right,
+        };
+        let mut operands = vec![left, right];
+        operands.extend(escape);
+        let test = call(named, operands, DataType::Boolean, position);
+        Ok(if negated { operators::not(test) } else { test })
+    }
+
+    /// `left <op> ANY (array or subquery)`, or ALL.
+    fn bind_quantified(
+        &mut self,
+        left: &Expr,
+        op: &BinaryOperator,
+        right: &Expr,
+        all: bool,
+    ) -> Result<Bound> {
+        let position = position_of(left);
+        let Some(mut comparison) = comparison_of(op) else {
+            return Err(unsupported(format!("operator {op} with ANY or ALL"), position));
+        };
+        if all {
+            // `x < ALL (…)` is `NOT (x >= ANY (…))`, in three values too.
+            comparison = match comparison {
+                Comparison::Equal => Comparison::NotEqual,
+                Comparison::NotEqual => Comparison::Equal,
+                Comparison::Less => Comparison::GreaterOrEqual,
+                Comparison::LessOrEqual => Comparison::Greater,
+                Comparison::Greater => Comparison::LessOrEqual,
+                _ => Comparison::Less,
+            };
+        }
+        let mut inner = right;
+        while let Expr::Nested(nested) = inner {
+            inner = nested;
+        }
+        let test = match inner {
+            Expr::Subquery(query) => {
+                self.bind_subquery_test(left, comparison, query, true, position)?
+            }
+            _ => {
+                let left = self.bind(left)?;
+                let right = self.bind(inner)?;
+                any_of_array(comparison, left, right, position)?
+            }
+        };
+        Ok(if all { operators::not(test) } else { test })
+    }
+
+    /// Makes an operand that is used several times be computed once.
+    pub(super) fn share(&mut self, bound: Bound) -> Bound {
+        if bound.is_simple() || matches!(bound.kind, Kind::Row(_)) {
+            return bound;
+        }
+        self.shared = self.shared.wrapping_add(1);
+        let Bound { data_type, position, .. } = &bound;
+        let (data_type, position) = (data_type.clone(), *position);
+        Bound::new(Kind::Shared(self.shared, Box::new(bound)), data_type, position)
+    }
+}
+
+fn any_of_array(
+    comparison: Comparison,
+    left: Bound,
+    array: Bound,
+    position: Position,
+) -> Result<Bound> {
+    let array = if array.is_unknown() {
+        let element = if left.is_unknown() { DataType::Text } else { left.data_type.clone() };
+        let target = DataType::array(element.without_modifier());
+        coerce(array, &target, CastContext::Implicit)?
+    } else {
+        array
+    };
+    let DataType::Array(element) = array.data_type.clone() else {
+        return Err(fail(
+            SqlState::WRONG_OBJECT_TYPE,
+            "op ANY/ALL (array) requires array on right side",
+            position,
+        ));
+    };
+    let sample = Bound::null((*element).clone(), position);
+    let symbol = operators::comparison_symbol(comparison);
+    let (left, sample) = if left.is_unknown() {
+        (coerce(left, &element, CastContext::Implicit)?, sample)
+    } else {
+        operators::comparable(symbol, left, sample, position)?
+    };
+    let target = DataType::array(sample.data_type.clone());
+    let array = coerce(array, &target, CastContext::Implicit)?;
+    let class = kiln_procedure::ir::Class::of(&sample.data_type);
+    match class.and_then(|class| functions::any_of(comparison, class)) {
+        Some(named) => Ok(call(named, vec![left, array], DataType::Boolean, position)),
+        None => Err(unsupported("this comparison with ANY or ALL", position)),
+    }
+}
+
+/// A number as PostgreSQL types it: INTEGER or BIGINT when it fits, else NUMERIC.
+fn number(digits: &str, position: Position) -> Result<Bound> {
+    if !digits.contains(['.', 'e', 'E']) {
+        if let Ok(value) = digits.parse::<i32>() {
+            return Ok(Bound::constant(Value::Integer(value), DataType::Integer, position));
+        }
+        if let Ok(value) = digits.parse::<i64>() {
+            return Ok(Bound::constant(Value::BigInt(value), DataType::BigInt, position));
+        }
+    }
+    let value = Decimal::parse(digits).map_err(|error| match position {
+        Some((line, column)) => error.or_at(kiln_storage::error::Position { line, column }),
+        None => error,
+    })?;
+    Ok(Bound::constant(Value::Numeric(value), DataType::NUMERIC, position))
+}
+
+/// CASE over bound parts: brings the results to one type and drops what can never be taken.
+pub(super) fn case(
+    branches: Vec<(Bound, Bound)>,
+    otherwise: Option<Bound>,
+    position: Position,
+) -> Result<Bound> {
+    let results: Vec<&Bound> =
+        branches.iter().map(|(_, result)| result).chain(otherwise.as_ref()).collect();
+    let data_type = common_type("CASE", &results, position)?;
+    let mut kept = Vec::with_capacity(branches.len());
+    let mut otherwise = match otherwise {
+        Some(bound) => Some(coerce(bound, &data_type, CastContext::Implicit)?),
+        None => None,
+    };
+    for (condition, result) in branches {
+        let result = coerce(result, &data_type, CastContext::Implicit)?;
+        match condition.as_constant() {
+            Some(Value::Boolean(true)) => {
+                otherwise = Some(result);
+                break;
+            }
+            Some(Value::Boolean(false) | Value::Null) => {}
+            _ => kept.push((condition, result)),
+        }
+    }
+    if kept.is_empty() {
+        let result = otherwise.unwrap_or_else(|| Bound::null(data_type.clone(), position));
+        return Ok(Bound { position, ..result });
+    }
+    let kind = Kind::Case { branches: kept, otherwise: otherwise.map(Box::new) };
+    Ok(Bound::new(kind, data_type, position))
+}
+
+fn comparison_of(op: &BinaryOperator) -> Option<Comparison> {
+    Some(match op {
+        BinaryOperator::Eq => Comparison::Equal,
+        BinaryOperator::NotEq => Comparison::NotEqual,
+        BinaryOperator::Lt => Comparison::Less,
+        BinaryOperator::LtEq => Comparison::LessOrEqual,
+        BinaryOperator::Gt => Comparison::Greater,
+        BinaryOperator::GtEq => Comparison::GreaterOrEqual,
+        _ => return None,
+    })
+}
+
+/// The operand as BOOLEAN.
+///
+/// # Errors
+/// 42804 that names `what` when it is not.
+pub(super) fn as_boolean(bound: Bound, what: &str) -> Result<Bound> {
+    if bound.is_unknown() {
+        return coerce(bound, &DataType::Boolean, CastContext::Implicit);
+    }
+    if bound.data_type == DataType::Boolean && !matches!(bound.kind, Kind::Row(_)) {
+        return Ok(bound);
+    }
+    Err(fail(
+        SqlState::DATATYPE_MISMATCH,
+        format!("argument of {what} must be type boolean, not type {}", bound.type_name()),
+        bound.position,
+    ))
+}

@@ -1,0 +1,369 @@
+//! Arrays.
+
+use std::cmp::Ordering;
+
+use kiln_procedure::ir::{Class, Comparison};
+use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::slot::{Heap, Slot};
+
+use super::cast::strict;
+use super::{Named, compare, signatures};
+
+/// The most elements of an array.
+const ELEMENTS_MAX: usize = 1 << 26;
+
+fn check_elements(count: usize) -> Result<()> {
+    if count > ELEMENTS_MAX {
+        return Err(Error::new(
+            SqlState::PROGRAM_LIMIT_EXCEEDED,
+            format!("array size exceeds the maximum allowed ({ELEMENTS_MAX})"),
+        ));
+    }
+    Ok(())
+}
+
+fn length(heap: &Heap, array: Slot) -> Slot {
+    Slot::from_i64(heap.array(array).len() as i64)
+}
+
+fn first_dimension(heap: &Heap, array: Slot, dimension: Slot, value: usize) -> Slot {
+    if dimension.as_i64() != 1 || heap.array(array).is_empty() {
+        return Slot::NULL;
+    }
+    Slot::from_i64(value as i64)
+}
+
+/// Whether two slots of one unknown element type hold the same value: every type but NUMERIC and
+/// the ones in the heap compares by its words. The class tells.
+fn same(heap: &Heap, class: Class, left: Slot, right: Slot) -> bool {
+    match (left.is_null(), right.is_null()) {
+        (false, false) => compare(heap, class, left, right).is_eq(),
+        (left, right) => left == right,
+    }
+}
+
+/// Declares for each class a builtin over arrays whose elements are of that class.
+macro_rules! by_class {
+    ($name:ident, $text:literal, |$heap:ident, $class:ident, $arguments:ident| $body:expr) => {
+        pub(super) mod $name {
+            use super::*;
+            fn run($heap: &mut Heap, $class: Class, $arguments: &[Slot]) -> Result<Slot> {
+                $body
+            }
+            fn integer(heap: &mut Heap, arguments: &[Slot]) -> Result<Slot> {
+                run(heap, Class::Integer, arguments)
+            }
+            fn decimal(heap: &mut Heap, arguments: &[Slot]) -> Result<Slot> {
+                run(heap, Class::Decimal, arguments)
+            }
+            fn double(heap: &mut Heap, arguments: &[Slot]) -> Result<Slot> {
+                run(heap, Class::Double, arguments)
+            }
+            fn bytes(heap: &mut Heap, arguments: &[Slot]) -> Result<Slot> {
+                run(heap, Class::Bytes, arguments)
+            }
+            fn interval(heap: &mut Heap, arguments: &[Slot]) -> Result<Slot> {
+                run(heap, Class::Interval, arguments)
+            }
+            /// The builtin for a class.
+            pub(in super::super) fn of(class: Class) -> Named {
+                match class {
+                    Class::Integer => (concat!($text, "_integer"), integer),
+                    Class::Decimal => (concat!($text, "_decimal"), decimal),
+                    Class::Double => (concat!($text, "_double"), double),
+                    Class::Bytes => (concat!($text, "_bytes"), bytes),
+                    Class::Interval => (concat!($text, "_interval"), interval),
+                }
+            }
+        }
+    };
+}
+
+by_class!(array_order, "array_order", |heap, class, arguments| {
+    let [left, right] = arguments else { return Ok(Slot::NULL) };
+    if Slot::either_null(*left, *right) {
+        return Ok(Slot::NULL);
+    }
+    let (left, right) = (heap.array(*left), heap.array(*right));
+    for (left, right) in left.iter().zip(right) {
+        // NULL elements are equal to each other and after everything else.
+        let order = match (left.is_null(), right.is_null()) {
+            (false, false) => compare(heap, class, *left, *right),
+            (left, right) => left.cmp(&right),
+        };
+        if order != Ordering::Equal {
+            return Ok(Slot::from_i64(order as i64));
+        }
+    }
+    Ok(Slot::from_i64(left.len().cmp(&right.len()) as i64))
+});
+
+by_class!(position_in, "array_position", |heap, class, arguments| {
+    let [array, wanted] = arguments else { return Ok(Slot::NULL) };
+    if array.is_null() {
+        return Ok(Slot::NULL);
+    }
+    let found =
+        heap.array(*array).iter().position(|element| same(heap, class, *element, *wanted));
+    Ok(found.map_or(Slot::NULL, |index| Slot::from_i64(index as i64 + 1)))
+});
+
+by_class!(remove_from, "array_remove", |heap, class, arguments| {
+    let [array, unwanted] = arguments else { return Ok(Slot::NULL) };
+    if array.is_null() {
+        return Ok(Slot::NULL);
+    }
+    let kept: Vec<Slot> = heap
+        .array(*array)
+        .iter()
+        .copied()
+        .filter(|element| !same(heap, class, *element, *unwanted))
+        .collect();
+    Ok(heap.push_array(&kept))
+});
+
+/// `= ANY` with its three values: whether one element is equal, NULL when that is unknown.
+macro_rules! quantified {
+    ($($name:ident, $text:literal, $accept:expr;)*) => {
+        $(by_class!($name, $text, |heap, class, arguments| {
+            let [left, array] = arguments else { return Ok(Slot::NULL) };
+            if array.is_null() {
+                return Ok(Slot::NULL);
+            }
+            let accept: fn(Ordering) -> bool = $accept;
+            let elements = heap.array(*array);
+            let mut unknown = false;
+            for element in elements {
+                if left.is_null() || element.is_null() {
+                    unknown = true;
+                } else if accept(compare(heap, class, *left, *element)) {
+                    return Ok(Slot::TRUE);
+                }
+            }
+            Ok(if unknown { Slot::NULL } else { Slot::FALSE })
+        });)*
+    };
+}
+
+quantified! {
+    any_equal, "any_eq", |order| order.is_eq();
+    any_not_equal, "any_ne", |order| order.is_ne();
+    any_less, "any_lt", |order| order.is_lt();
+    any_less_or_equal, "any_le", |order| order.is_le();
+    any_greater, "any_gt", |order| order.is_gt();
+    any_greater_or_equal, "any_ge", |order| order.is_ge();
+}
+
+/// `left <comparison> ANY (array)`.
+pub(in super::super) fn any_of(comparison: Comparison, class: Class) -> Option<Named> {
+    Some(match comparison {
+        Comparison::Equal => any_equal::of(class),
+        Comparison::NotEqual => any_not_equal::of(class),
+        Comparison::Less => any_less::of(class),
+        Comparison::LessOrEqual => any_less_or_equal::of(class),
+        Comparison::Greater => any_greater::of(class),
+        Comparison::GreaterOrEqual => any_greater_or_equal::of(class),
+        Comparison::Distinct | Comparison::NotDistinct => return None,
+    })
+}
+
+by_class!(greatest_of, "greatest", |heap, class, arguments| {
+    let known = arguments.iter().copied().filter(|argument| !argument.is_null());
+    let greatest = known.reduce(|best, next| {
+        if compare(heap, class, next, best).is_gt() { next } else { best }
+    });
+    Ok(greatest.unwrap_or(Slot::NULL))
+});
+
+by_class!(least_of, "least", |heap, class, arguments| {
+    let known = arguments.iter().copied().filter(|argument| !argument.is_null());
+    let least = known.reduce(|best, next| {
+        if compare(heap, class, next, best).is_lt() { next } else { best }
+    });
+    Ok(least.unwrap_or(Slot::NULL))
+});
+
+/// GREATEST or LEAST of any number of arguments.
+pub(in super::super) fn extreme(class: Class, greatest: bool) -> Named {
+    if greatest { greatest_of::of(class) } else { least_of::of(class) }
+}
+
+/// A builtin that says how two arrays compare: negative, 0 or positive.
+pub(in super::super) fn compare_arrays(class: Class) -> Named {
+    array_order::of(class)
+}
+
+/// `array_position`.
+pub(in super::super) fn array_position(class: Class) -> Named {
+    position_in::of(class)
+}
+
+/// `array_remove`.
+pub(in super::super) fn array_remove(class: Class) -> Named {
+    remove_from::of(class)
+}
+
+/// `ARRAY[…]`: the arguments as elements.
+pub(in super::super) const fn construct_array() -> Named {
+    fn function(heap: &mut Heap, arguments: &[Slot]) -> Result<Slot> {
+        Ok(heap.push_array(arguments))
+    }
+    ("array", function)
+}
+
+/// `array_append` and `array || element`: a NULL array counts as empty.
+pub(in super::super) const fn array_append() -> Named {
+    fn function(heap: &mut Heap, arguments: &[Slot]) -> Result<Slot> {
+        match arguments {
+            [array, element] if array.is_null() => Ok(heap.push_array(&[*element])),
+            [array, element] => {
+                check_elements(heap.array(*array).len())?;
+                Ok(heap.array_append(*array, *element))
+            }
+            _ => Ok(Slot::NULL),
+        }
+    }
+    ("array_append", function)
+}
+
+/// `array_prepend` and `element || array`.
+pub(in super::super) const fn array_prepend() -> Named {
+    fn function(heap: &mut Heap, arguments: &[Slot]) -> Result<Slot> {
+        match arguments {
+            [element, array] if array.is_null() => Ok(heap.push_array(&[*element])),
+            [element, array] => {
+                check_elements(heap.array(*array).len())?;
+                let mut elements = vec![*element];
+                elements.extend_from_slice(heap.array(*array));
+                Ok(heap.push_array(&elements))
+            }
+            _ => Ok(Slot::NULL),
+        }
+    }
+    ("array_prepend", function)
+}
+
+/// `array_cat` and `array || array`.
+pub(in super::super) const fn array_concat() -> Named {
+    fn function(heap: &mut Heap, arguments: &[Slot]) -> Result<Slot> {
+        match arguments {
+            [left, right] if left.is_null() => Ok(*right),
+            [left, right] if right.is_null() => Ok(*left),
+            [left, right] => {
+                check_elements(heap.array(*left).len() + heap.array(*right).len())?;
+                let mut elements = heap.array(*left).to_vec();
+                elements.extend_from_slice(heap.array(*right));
+                Ok(heap.push_array(&elements))
+            }
+            _ => Ok(Slot::NULL),
+        }
+    }
+    ("array_cat", function)
+}
+
+/// The array with the element at an index (from 1) replaced: what `variable[i] := value` stores.
+/// The element after the last extends the array; a NULL array counts as empty.
+pub(crate) fn array_set() -> Named {
+    fn function(heap: &mut Heap, arguments: &[Slot]) -> Result<Slot> {
+        let [array, index, element] = arguments else { return Ok(Slot::NULL) };
+        if index.is_null() {
+            return Err(Error::new(
+                SqlState::NULL_VALUE_NOT_ALLOWED,
+                "array subscript in assignment must not be null",
+            ));
+        }
+        let array = if array.is_null() { heap.push_array(&[]) } else { *array };
+        let length = heap.array(array).len();
+        let out_of_range = || {
+            Error::unsupported("array subscripts below 1 are not supported")
+        };
+        let at = usize::try_from(index.as_i64() - 1).map_err(|_| out_of_range())?;
+        if at < length {
+            return Ok(heap.array_replace(array, at, *element));
+        }
+        check_elements(at)?;
+        let mut extended = array;
+        for _ in length..at {
+            extended = heap.array_append(extended, Slot::NULL);
+        }
+        Ok(heap.array_append(extended, *element))
+    }
+    ("array_set", function)
+}
+
+/// `array[low:high]`; either bound may be NULL for an open end when the call has been given a
+/// flag that says so.
+pub(in super::super) fn array_slice() -> Named {
+    fn function(heap: &mut Heap, arguments: &[Slot]) -> Result<Slot> {
+        let [array, low, high] = arguments else { return Ok(Slot::NULL) };
+        if array.is_null() || low.is_null() || high.is_null() {
+            return Ok(Slot::NULL);
+        }
+        let length = heap.array(*array).len() as i64;
+        let from = low.as_i64().max(1) - 1;
+        let to = high.as_i64().min(length);
+        if from >= to {
+            return Ok(heap.push_array(&[]));
+        }
+        let elements = heap.array(*array)[from as usize..to as usize].to_vec();
+        Ok(heap.push_array(&elements))
+    }
+    ("array_slice", function)
+}
+
+strict! {
+    CARDINALITY = "cardinality", |heap, array| Ok(length(heap, array));
+    ARRAY_LENGTH = "array_length", |heap, array, dimension| {
+        let count = heap.array(array).len();
+        Ok(first_dimension(heap, array, dimension, count))
+    };
+    ARRAY_UPPER = "array_upper", |heap, array, dimension| {
+        let count = heap.array(array).len();
+        Ok(first_dimension(heap, array, dimension, count))
+    };
+    ARRAY_LOWER = "array_lower", |heap, array, dimension| {
+        Ok(first_dimension(heap, array, dimension, 1))
+    };
+    ARRAY_NDIMS = "array_ndims", |heap, array| {
+        Ok(first_dimension(heap, array, Slot::from_i64(1), 1))
+    };
+    STRING_TO_ARRAY = "string_to_array", |heap, text, delimiter| {
+        let whole = heap.str(text).to_owned();
+        let separator = heap.str(delimiter).to_owned();
+        let parts: Vec<&str> = if whole.is_empty() {
+            Vec::new()
+        } else if separator.is_empty() {
+            vec![&whole]
+        } else {
+            whole.split(separator.as_str()).collect()
+        };
+        let elements: Vec<Slot> = parts.into_iter().map(|part| heap.push_str(part)).collect();
+        Ok(heap.push_array(&elements))
+    };
+    ARRAY_TO_STRING = "array_to_string", |heap, array, delimiter| {
+        let mut joined = Vec::new();
+        for (index, element) in
+            heap.array(array).iter().filter(|element| !element.is_null()).enumerate()
+        {
+            if index > 0 {
+                joined.extend_from_slice(heap.bytes(delimiter));
+            }
+            joined.extend_from_slice(heap.bytes(*element));
+            super::check_length(joined.len())?;
+        }
+        Ok(heap.push_bytes(&joined))
+    };
+}
+
+signatures! {
+    "cardinality"(AnyArray) -> Int4 = CARDINALITY;
+    "array_length"(AnyArray, Int4) -> Int4 = ARRAY_LENGTH;
+    "array_upper"(AnyArray, Int4) -> Int4 = ARRAY_UPPER;
+    "array_lower"(AnyArray, Int4) -> Int4 = ARRAY_LOWER;
+    "array_ndims"(AnyArray) -> Int4 = ARRAY_NDIMS;
+    "array_append"(AnyArray, AnyElement) -> AnyArray = array_append();
+    "array_prepend"(AnyElement, AnyArray) -> AnyArray = array_prepend();
+    "array_cat"(AnyArray, AnyArray) -> AnyArray = array_concat();
+    "string_to_array"(Text, Text) -> TextArray = STRING_TO_ARRAY;
+    "array_to_string"(TextArray, Text) -> Text = ARRAY_TO_STRING;
+}

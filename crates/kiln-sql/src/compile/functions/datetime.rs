@@ -1,0 +1,284 @@
+//! Dates, timestamps and intervals.
+
+use kiln_platform::time::wall_clock_us;
+use kiln_procedure::ir::{Arithmetic, ScalarFunction};
+use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::slot::{Heap, Slot};
+use kiln_storage::types::datetime::{self, Field, MICROSECONDS_PER_SECOND};
+use kiln_storage::types::{DataType, Interval};
+
+use super::cast::strict;
+use super::{Named, check_length, decimal, int4, signatures};
+
+/// Seconds from 1970-01-01 to 2000-01-01.
+const UNIX_EPOCH_SECONDS: i64 = datetime::UNIX_EPOCH_DAYS * 86_400;
+
+/// The wall clock as a TIMESTAMPTZ.
+pub(super) const CLOCK: ScalarFunction = {
+    fn function(_: &mut Heap, _: &[Slot]) -> Result<Slot> {
+        let offset = UNIX_EPOCH_SECONDS * MICROSECONDS_PER_SECOND;
+        Ok(Slot::from_i64(wall_clock_us() - offset))
+    }
+    function
+};
+
+fn days(slot: Slot) -> i32 {
+    slot.as_i64() as i32
+}
+
+fn date(days: i32) -> Slot {
+    Slot::from_i64(i64::from(days))
+}
+
+fn push(heap: &mut Heap, interval: Interval) -> Result<Slot> {
+    Ok(heap.push_interval(interval))
+}
+
+fn field_of(heap: &Heap, name: Slot, type_name: &str) -> Result<Field> {
+    Field::parse(heap.str(name), type_name)
+}
+
+fn as_double(value: kiln_storage::types::Decimal) -> Slot {
+    Slot::from_f64(value.to_f64())
+}
+
+const DATE: &str = "date";
+const TIMESTAMP: &str = "timestamp without time zone";
+const TIMESTAMPTZ: &str = "timestamp with time zone";
+const INTERVAL: &str = "interval";
+
+strict! {
+    DATE_PLUS_DAYS = "date_pl", |heap, left, right| {
+        Ok(date(datetime::date_add_days(days(left), right.as_i64())?))
+    };
+    DAYS_PLUS_DATE = "date_pl", |heap, left, right| {
+        Ok(date(datetime::date_add_days(days(right), left.as_i64())?))
+    };
+    DATE_MINUS_DAYS = "date_mi", |heap, left, right| {
+        Ok(date(datetime::date_add_days(days(left), -right.as_i64())?))
+    };
+    DATE_MINUS_DATE = "date_mi", |heap, left, right| {
+        Ok(date(datetime::date_difference(days(left), days(right))?))
+    };
+    DATE_PLUS_INTERVAL = "date_pl_interval", |heap, left, right| {
+        datetime::date_add_interval(days(left), heap.interval(right)).map(Slot::from_i64)
+    };
+    INTERVAL_PLUS_DATE = "date_pl_interval", |heap, left, right| {
+        datetime::date_add_interval(days(right), heap.interval(left)).map(Slot::from_i64)
+    };
+    DATE_MINUS_INTERVAL = "date_mi_interval", |heap, left, right| {
+        let interval = heap.interval(right).try_neg()?;
+        datetime::date_add_interval(days(left), interval).map(Slot::from_i64)
+    };
+    TIMESTAMP_PLUS_INTERVAL = "timestamp_pl_interval", |heap, left, right| {
+        datetime::timestamp_add_interval(left.as_i64(), heap.interval(right)).map(Slot::from_i64)
+    };
+    INTERVAL_PLUS_TIMESTAMP = "timestamp_pl_interval", |heap, left, right| {
+        datetime::timestamp_add_interval(right.as_i64(), heap.interval(left)).map(Slot::from_i64)
+    };
+    TIMESTAMP_MINUS_INTERVAL = "timestamp_mi_interval", |heap, left, right| {
+        datetime::timestamp_sub_interval(left.as_i64(), heap.interval(right)).map(Slot::from_i64)
+    };
+    TIMESTAMP_MINUS_TIMESTAMP = "timestamp_mi", |heap, left, right| {
+        let interval = datetime::timestamp_difference(left.as_i64(), right.as_i64())?;
+        push(heap, interval)
+    };
+    INTERVAL_PLUS = "interval_pl", |heap, left, right| {
+        let interval = heap.interval(left).try_add(heap.interval(right))?;
+        push(heap, interval)
+    };
+    INTERVAL_MINUS = "interval_mi", |heap, left, right| {
+        let interval = heap.interval(left).try_sub(heap.interval(right))?;
+        push(heap, interval)
+    };
+    INTERVAL_TIMES = "interval_mul", |heap, left, right| {
+        let interval = heap.interval(left).try_mul(right.as_f64())?;
+        push(heap, interval)
+    };
+    TIMES_INTERVAL = "interval_mul", |heap, left, right| {
+        let interval = heap.interval(right).try_mul(left.as_f64())?;
+        push(heap, interval)
+    };
+    INTERVAL_DIVIDE = "interval_div", |heap, left, right| {
+        let interval = heap.interval(left).try_div(right.as_f64())?;
+        push(heap, interval)
+    };
+    INTERVAL_NEGATE = "interval_um", |heap, value| {
+        let interval = heap.interval(value).try_neg()?;
+        push(heap, interval)
+    };
+
+    EXTRACT_DATE = "extract", |heap, field, value| {
+        let field = field_of(heap, field, DATE)?;
+        Ok(decimal(datetime::extract_from_date(field, days(value))?))
+    };
+    EXTRACT_TIMESTAMP = "extract", |heap, field, value| {
+        let field = field_of(heap, field, TIMESTAMP)?;
+        Ok(decimal(datetime::extract_from_timestamp(field, value.as_i64())?))
+    };
+    EXTRACT_TIMESTAMPTZ = "extract", |heap, field, value| {
+        let field = field_of(heap, field, TIMESTAMPTZ)?;
+        Ok(decimal(datetime::extract_from_timestamptz(field, value.as_i64())?))
+    };
+    EXTRACT_INTERVAL = "extract", |heap, field, value| {
+        let field = field_of(heap, field, INTERVAL)?;
+        Ok(decimal(datetime::extract_from_interval(field, heap.interval(value))?))
+    };
+    PART_DATE = "date_part", |heap, field, value| {
+        let field = field_of(heap, field, DATE)?;
+        Ok(as_double(datetime::extract_from_date(field, days(value))?))
+    };
+    PART_TIMESTAMP = "date_part", |heap, field, value| {
+        let field = field_of(heap, field, TIMESTAMP)?;
+        Ok(as_double(datetime::extract_from_timestamp(field, value.as_i64())?))
+    };
+    PART_TIMESTAMPTZ = "date_part", |heap, field, value| {
+        let field = field_of(heap, field, TIMESTAMPTZ)?;
+        Ok(as_double(datetime::extract_from_timestamptz(field, value.as_i64())?))
+    };
+    PART_INTERVAL = "date_part", |heap, field, value| {
+        let field = field_of(heap, field, INTERVAL)?;
+        Ok(as_double(datetime::extract_from_interval(field, heap.interval(value))?))
+    };
+    TRUNC_TIMESTAMP = "date_trunc", |heap, field, value| {
+        let field = field_of(heap, field, TIMESTAMP)?;
+        datetime::date_trunc(field, value.as_i64()).map(Slot::from_i64)
+    };
+    TRUNC_TIMESTAMPTZ = "date_trunc", |heap, field, value| {
+        let field = field_of(heap, field, TIMESTAMPTZ)?;
+        datetime::date_trunc(field, value.as_i64()).map(Slot::from_i64)
+    };
+    TRUNC_INTERVAL = "date_trunc", |heap, field, value| {
+        let field = field_of(heap, field, INTERVAL)?;
+        let interval = datetime::date_trunc_interval(field, heap.interval(value))?;
+        push(heap, interval)
+    };
+    MAKE_DATE = "make_date", |heap, year, month, day| {
+        Ok(date(datetime::make_date(int4(year), int4(month), int4(day))?))
+    };
+    MAKE_TIMESTAMP = "make_timestamp", |heap, year, month, day, hour, minute, second| {
+        datetime::make_timestamp(
+            int4(year), int4(month), int4(day), int4(hour), int4(minute), second.as_f64(),
+        )
+        .map(Slot::from_i64)
+    };
+    AGE = "age", |heap, left, right| {
+        let interval = datetime::age(left.as_i64(), right.as_i64())?;
+        push(heap, interval)
+    };
+    TO_TIMESTAMP = "to_timestamp", |heap, seconds| {
+        let seconds = seconds.as_f64() - UNIX_EPOCH_SECONDS as f64;
+        let microseconds = seconds * MICROSECONDS_PER_SECOND as f64;
+        if !microseconds.is_finite() || microseconds.abs() > 9.2e18 {
+            return Err(Error::new(SqlState::DATETIME_FIELD_OVERFLOW, "timestamp out of range"));
+        }
+        Ok(Slot::from_i64(microseconds.round_ties_even() as i64))
+    };
+    TO_CHAR_TIMESTAMP = "to_char", |heap, value, template| {
+        let text = datetime::to_char(value.as_i64(), heap.str(template), false);
+        check_length(text.len())?;
+        Ok(heap.push_str(&text))
+    };
+    TO_CHAR_TIMESTAMPTZ = "to_char", |heap, value, template| {
+        let text = datetime::to_char(value.as_i64(), heap.str(template), true);
+        check_length(text.len())?;
+        Ok(heap.push_str(&text))
+    };
+    IS_FINITE_DATE = "isfinite", |heap, value| {
+        Ok(Slot::from_bool(!matches!(days(value), i32::MIN | i32::MAX)))
+    };
+    IS_FINITE_TIMESTAMP = "isfinite", |heap, value| {
+        Ok(Slot::from_bool(!matches!(value.as_i64(), i64::MIN | i64::MAX)))
+    };
+}
+
+/// What an operator on dates and the like needs: the types that its operands are converted to,
+/// the function, and the result's type.
+pub(in super::super) type Pairing = (DataType, DataType, Named, DataType);
+
+/// The arithmetic operator on these types, one of which is a date, a timestamp or an interval.
+pub(in super::super) fn date_operator(
+    operator: Arithmetic,
+    left: &DataType,
+    right: &DataType,
+) -> Option<Pairing> {
+    use Arithmetic::{Add, Divide, Multiply, Subtract};
+    use DataType::{Date, Double, Integer, Interval, SmallInt, Timestamp, TimestampTz};
+    let pairing = |left: &DataType, right: &DataType, named, result: &DataType| {
+        Some((left.clone(), right.clone(), named, result.clone()))
+    };
+    match (operator, left, right) {
+        (Add, Date, Integer | SmallInt) => pairing(&Date, &Integer, DATE_PLUS_DAYS, &Date),
+        (Add, Integer | SmallInt, Date) => pairing(&Integer, &Date, DAYS_PLUS_DATE, &Date),
+        (Subtract, Date, Integer | SmallInt) => pairing(&Date, &Integer, DATE_MINUS_DAYS, &Date),
+        (Subtract, Date, Date) => pairing(&Date, &Date, DATE_MINUS_DATE, &Integer),
+        (Add, Date, Interval) => pairing(&Date, &Interval, DATE_PLUS_INTERVAL, &Timestamp),
+        (Add, Interval, Date) => pairing(&Interval, &Date, INTERVAL_PLUS_DATE, &Timestamp),
+        (Subtract, Date, Interval) => pairing(&Date, &Interval, DATE_MINUS_INTERVAL, &Timestamp),
+        (Add, Timestamp | TimestampTz, Interval) => {
+            pairing(left, &Interval, TIMESTAMP_PLUS_INTERVAL, left)
+        }
+        (Add, Interval, Timestamp | TimestampTz) => {
+            pairing(&Interval, right, INTERVAL_PLUS_TIMESTAMP, right)
+        }
+        (Subtract, Timestamp | TimestampTz, Interval) => {
+            pairing(left, &Interval, TIMESTAMP_MINUS_INTERVAL, left)
+        }
+        (Subtract, Timestamp | TimestampTz | Date, Timestamp | TimestampTz | Date) => {
+            let common = if *left == TimestampTz || *right == TimestampTz {
+                TimestampTz
+            } else {
+                Timestamp
+            };
+            pairing(&common, &common, TIMESTAMP_MINUS_TIMESTAMP, &Interval)
+        }
+        (Add, Interval, Interval) => pairing(&Interval, &Interval, INTERVAL_PLUS, &Interval),
+        (Subtract, Interval, Interval) => pairing(&Interval, &Interval, INTERVAL_MINUS, &Interval),
+        (Multiply, Interval, number) if number.is_number() => {
+            pairing(&Interval, &Double, INTERVAL_TIMES, &Interval)
+        }
+        (Multiply, number, Interval) if number.is_number() => {
+            pairing(&Double, &Interval, TIMES_INTERVAL, &Interval)
+        }
+        (Divide, Interval, number) if number.is_number() => {
+            pairing(&Interval, &Double, INTERVAL_DIVIDE, &Interval)
+        }
+        _ => None,
+    }
+}
+
+/// The function behind EXTRACT for a type, and behind the minus sign of an interval.
+pub(in super::super) fn extract(data_type: &DataType) -> Option<Named> {
+    Some(match data_type {
+        DataType::Date => EXTRACT_DATE,
+        DataType::Timestamp => EXTRACT_TIMESTAMP,
+        DataType::TimestampTz => EXTRACT_TIMESTAMPTZ,
+        DataType::Interval => EXTRACT_INTERVAL,
+        _ => return None,
+    })
+}
+
+/// The minus sign of an interval.
+pub(in super::super) const fn interval_negate() -> Named {
+    INTERVAL_NEGATE
+}
+
+signatures! {
+    "date_part"(Text, Date) -> Double = PART_DATE;
+    "date_part"(Text, Timestamp) -> Double = PART_TIMESTAMP;
+    "date_part"(Text, TimestampTz) -> Double = PART_TIMESTAMPTZ;
+    "date_part"(Text, Interval) -> Double = PART_INTERVAL;
+    "date_trunc"(Text, Timestamp) -> Timestamp = TRUNC_TIMESTAMP;
+    "date_trunc"(Text, TimestampTz) -> TimestampTz = TRUNC_TIMESTAMPTZ;
+    "date_trunc"(Text, Interval) -> Interval = TRUNC_INTERVAL;
+    "make_date"(Int4, Int4, Int4) -> Date = MAKE_DATE;
+    "make_timestamp"(Int4, Int4, Int4, Int4, Int4, Double) -> Timestamp = MAKE_TIMESTAMP;
+    "age"(Timestamp, Timestamp) -> Interval = AGE;
+    "age"(TimestampTz, TimestampTz) -> Interval = AGE;
+    "to_timestamp"(Double) -> TimestampTz = TO_TIMESTAMP;
+    "to_char"(Timestamp, Text) -> Text = TO_CHAR_TIMESTAMP;
+    "to_char"(TimestampTz, Text) -> Text = TO_CHAR_TIMESTAMPTZ;
+    "isfinite"(Date) -> Boolean = IS_FINITE_DATE;
+    "isfinite"(Timestamp) -> Boolean = IS_FINITE_TIMESTAMP;
+    "isfinite"(TimestampTz) -> Boolean = IS_FINITE_TIMESTAMP;
+}

@@ -1,0 +1,414 @@
+//! Builtin functions: a table of signatures for each subject, and PostgreSQL's rules for choosing
+//! among them.
+
+mod array;
+pub(super) mod cast;
+mod datetime;
+mod format;
+mod math;
+mod string;
+
+use std::cmp::Ordering;
+
+use kiln_procedure::ir::{Class, ScalarFunction};
+use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::slot::{Heap, Slot};
+use kiln_storage::types::double::compare_doubles;
+use kiln_storage::types::{DataType, Decimal};
+
+use super::bound::{Bound, Builtin, Operation};
+use super::coerce::{
+    CastContext, Category, call, category, coerce, converts_implicitly, is_preferred, operation,
+    same_base,
+};
+use super::{Position, fail};
+
+pub(super) use array::{
+    any_of, array_append, array_concat, array_position, array_prepend, array_remove, array_slice,
+    compare_arrays, construct_array, extreme,
+};
+pub(crate) use array::array_set;
+pub(crate) use cast::Named;
+pub(super) use datetime::{date_operator, extract, interval_negate};
+pub(super) use math::{double_negate, integer_operator, power};
+pub(super) use string::{bytea_concat, like};
+
+/// The most bytes that one call may produce.
+const RESULT_BYTES_MAX: usize = 0x3fff_ffff;
+
+/// Refuses results that are too large.
+///
+/// # Errors
+/// 54000.
+pub(super) fn check_length(bytes: usize) -> Result<()> {
+    if bytes > RESULT_BYTES_MAX {
+        return Err(Error::new(
+            SqlState::PROGRAM_LIMIT_EXCEEDED,
+            "requested length too large",
+        ));
+    }
+    Ok(())
+}
+
+/// The order of two values of a class; neither is NULL.
+pub(super) fn compare(heap: &Heap, class: Class, left: Slot, right: Slot) -> Ordering {
+    match class {
+        Class::Integer => left.as_i64().cmp(&right.as_i64()),
+        Class::Decimal => left.as_decimal().cmp(&right.as_decimal()),
+        Class::Double => compare_doubles(left.as_f64(), right.as_f64()),
+        Class::Bytes => heap.bytes(left).cmp(heap.bytes(right)),
+        Class::Interval => heap.interval(left).cmp(&heap.interval(right)),
+    }
+}
+
+/// A type in a signature.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ty {
+    Int2,
+    Int4,
+    Int8,
+    Numeric,
+    Double,
+    Boolean,
+    Text,
+    Bytea,
+    Date,
+    Timestamp,
+    TimestampTz,
+    Uuid,
+    Interval,
+    /// An array of one type, and…
+    AnyArray,
+    /// …that type.
+    AnyElement,
+    TextArray,
+    /// The rest of the arguments, as they are printed.
+    AnyText,
+}
+
+impl Ty {
+    fn data_type(self) -> DataType {
+        match self {
+            Ty::Int2 => DataType::SmallInt,
+            Ty::Int4 => DataType::Integer,
+            Ty::Int8 => DataType::BigInt,
+            Ty::Numeric => DataType::NUMERIC,
+            Ty::Double => DataType::Double,
+            Ty::Boolean => DataType::Boolean,
+            Ty::Text | Ty::AnyText | Ty::AnyArray | Ty::AnyElement => DataType::Text,
+            Ty::Bytea => DataType::Bytea,
+            Ty::Date => DataType::Date,
+            Ty::Timestamp => DataType::Timestamp,
+            Ty::TimestampTz => DataType::TimestampTz,
+            Ty::Uuid => DataType::Uuid,
+            Ty::Interval => DataType::Interval,
+            Ty::TextArray => DataType::array(DataType::Text),
+        }
+    }
+
+    fn is_polymorphic(self) -> bool {
+        matches!(self, Ty::AnyArray | Ty::AnyElement | Ty::AnyText)
+    }
+}
+
+/// One signature of a builtin.
+#[derive(Clone, Copy)]
+struct Signature {
+    name: &'static str,
+    arguments: &'static [Ty],
+    result: Ty,
+    function: ScalarFunction,
+    volatile: bool,
+}
+
+/// Declares the signatures of a subject.
+macro_rules! signatures {
+    ($($name:literal ($($argument:ident),*) -> $result:ident = $named:expr;)*) => {
+        pub(super) static SIGNATURES: &[$crate::compile::functions::Signature] = &[
+            $($crate::compile::functions::Signature {
+                name: $name,
+                arguments: &[$($crate::compile::functions::Ty::$argument),*],
+                result: $crate::compile::functions::Ty::$result,
+                function: $named.1,
+                volatile: false,
+            }),*
+        ];
+    };
+}
+use signatures;
+
+fn candidates(name: &str) -> Vec<Signature> {
+    [
+        math::SIGNATURES,
+        string::SIGNATURES,
+        datetime::SIGNATURES,
+        array::SIGNATURES,
+        format::SIGNATURES,
+    ]
+    .into_iter()
+    .flatten()
+    .filter(|signature| signature.name == name)
+    .copied()
+    .chain((name == "gen_random_uuid").then_some(Signature {
+        name: "gen_random_uuid",
+        arguments: &[],
+        result: Ty::Uuid,
+        function: math::GEN_RANDOM_UUID,
+        volatile: true,
+    }))
+    .chain((name == "random").then_some(Signature {
+        name: "random",
+        arguments: &[],
+        result: Ty::Double,
+        function: math::RANDOM,
+        volatile: true,
+    }))
+    .chain((name == "clock_timestamp").then_some(Signature {
+        name: "clock_timestamp",
+        arguments: &[],
+        result: Ty::TimestampTz,
+        function: datetime::CLOCK,
+        volatile: true,
+    }))
+    .collect()
+}
+
+/// A call of the wall clock: microseconds since 2000, never folded.
+pub(super) fn clock(position: Position) -> Bound {
+    let function = datetime::CLOCK;
+    let builtin = Builtin { name: "now", function, volatile: true };
+    operation(Operation::Call(builtin), Vec::new(), DataType::TimestampTz, position)
+}
+
+/// Whether there is a builtin called `name`.
+pub(super) fn exists(name: &str) -> bool {
+    !candidates(name).is_empty()
+}
+
+/// Binds a call of the builtin `name`.
+///
+/// # Errors
+/// 42883 when there is none for these arguments, 42725 when there are several.
+pub(super) fn bind(name: &str, arguments: Vec<Bound>, position: Position) -> Result<Bound> {
+    let all = candidates(name);
+    let Some(signature) = choose(&all, &arguments) else {
+        let is_ambiguous = all
+            .iter()
+            .filter(|signature| accepts(signature, &arguments))
+            .nth(1)
+            .is_some();
+        return Err(no_function(name, &arguments, is_ambiguous, position));
+    };
+    let mut element = None;
+    for (ty, argument) in signature.arguments.iter().zip(&arguments) {
+        match (ty, &argument.data_type) {
+            (Ty::AnyArray, DataType::Array(inner)) if !argument.is_unknown() => {
+                element = Some((**inner).clone());
+            }
+            (Ty::AnyElement, other) if !argument.is_unknown() && element.is_none() => {
+                element = Some(other.clone());
+            }
+            _ => {}
+        }
+    }
+    let element = element.unwrap_or(DataType::Text);
+    let mut operands = Vec::with_capacity(arguments.len());
+    for (index, argument) in arguments.into_iter().enumerate() {
+        let ty = signature.arguments.get(index).or(signature.arguments.last());
+        let target = match ty {
+            Some(Ty::AnyText) => {
+                operands.push(super::coerce::to_output_text(argument)?);
+                continue;
+            }
+            Some(Ty::AnyArray) => DataType::array(element.clone()),
+            Some(Ty::AnyElement) => element.clone(),
+            Some(ty) => ty.data_type(),
+            None => continue,
+        };
+        operands.push(coerce(argument, &target, CastContext::Implicit)?);
+    }
+    let result = match signature.result {
+        Ty::AnyArray => DataType::array(element),
+        Ty::AnyElement => element,
+        other => other.data_type(),
+    };
+    let builtin = Builtin {
+        name: signature.name,
+        function: signature.function,
+        volatile: signature.volatile,
+    };
+    Ok(operation(Operation::Call(builtin), operands, result, position))
+}
+
+#[cold]
+fn no_function(name: &str, arguments: &[Bound], ambiguous: bool, position: Position) -> Error {
+    let types: Vec<String> = arguments.iter().map(Bound::type_name).collect();
+    let call = format!("{name}({})", types.join(", "));
+    if ambiguous {
+        return fail(
+            SqlState::AMBIGUOUS_FUNCTION,
+            format!("function {call} is not unique"),
+            position,
+        )
+        .with_hint(
+            "Could not choose a best candidate function. You might need to add explicit type \
+             casts.",
+        );
+    }
+    fail(SqlState::UNDEFINED_FUNCTION, format!("function {call} does not exist"), position)
+        .with_hint(
+            "No function matches the given name and argument types. You might need to add \
+             explicit type casts.",
+        )
+}
+
+fn is_variadic(signature: &Signature) -> bool {
+    signature.arguments.last() == Some(&Ty::AnyText)
+}
+
+fn accepts(signature: &Signature, arguments: &[Bound]) -> bool {
+    let fits = if is_variadic(signature) {
+        arguments.len() >= signature.arguments.len()
+    } else {
+        arguments.len() == signature.arguments.len()
+    };
+    if !fits {
+        return false;
+    }
+    let mut element: Option<&DataType> = None;
+    signature.arguments.iter().zip(arguments).all(|(ty, argument)| {
+        if argument.is_unknown() {
+            return true;
+        }
+        match (ty, &argument.data_type) {
+            (Ty::AnyText, _) => true,
+            (Ty::AnyArray, DataType::Array(inner)) => {
+                let agrees = element.is_none_or(|known| same_base(known, inner));
+                element = Some(inner);
+                agrees
+            }
+            (Ty::AnyArray, _) => false,
+            (Ty::AnyElement, other) => match element {
+                Some(known) => converts_implicitly(argument, known),
+                None => {
+                    element = Some(other);
+                    true
+                }
+            },
+            (ty, _) => converts_implicitly(argument, &ty.data_type()),
+        }
+    })
+}
+
+/// PostgreSQL's rules (manual, section 10.3): an exact match; else the most exact matches, then
+/// the most preferred types; then literals without a type are taken for strings where a string
+/// fits, or for the category that all candidates agree on.
+fn choose(all: &[Signature], arguments: &[Bound]) -> Option<Signature> {
+    let mut left: Vec<&Signature> =
+        all.iter().filter(|signature| accepts(signature, arguments)).collect();
+    let ty_of = |signature: &Signature, index: usize| {
+        signature.arguments.get(index).or(signature.arguments.last()).copied()
+    };
+    let is_exact = |signature: &Signature, index: usize| {
+        let argument = &arguments[index];
+        match ty_of(signature, index) {
+            _ if argument.is_unknown() => false,
+            Some(ty) if ty.is_polymorphic() => true,
+            Some(ty) => same_base(&ty.data_type(), &argument.data_type),
+            None => false,
+        }
+    };
+    let exact = |signature: &&Signature| {
+        (0..arguments.len()).filter(|index| is_exact(signature, *index)).count()
+    };
+    let preferred = |signature: &&Signature| {
+        (0..arguments.len())
+            .filter(|index| {
+                is_exact(signature, *index)
+                    || (!arguments[*index].is_unknown()
+                        && ty_of(signature, *index).is_some_and(|ty| is_preferred(&ty.data_type())))
+            })
+            .count()
+    };
+    for measure in [&exact as &dyn Fn(&&Signature) -> usize, &preferred] {
+        if let Some(best) = left.iter().map(measure).max() {
+            left.retain(|signature| measure(signature) == best);
+        }
+    }
+    for (index, _) in arguments.iter().enumerate().filter(|(_, argument)| argument.is_unknown()) {
+        if left.len() < 2 {
+            break;
+        }
+        let of = |signature: &&Signature| {
+            ty_of(signature, index).map(|ty| category(&ty.data_type()))
+        };
+        let wanted = if left.iter().any(|signature| of(signature) == Some(Category::String)) {
+            Some(Category::String)
+        } else {
+            let first = left.first().and_then(of);
+            left.iter().all(|signature| of(signature) == first).then_some(first).flatten()
+        };
+        let Some(wanted) = wanted else { continue };
+        left.retain(|signature| of(signature) == Some(wanted));
+        let is_best = |signature: &&Signature| {
+            ty_of(signature, index).is_some_and(|ty| is_preferred(&ty.data_type()))
+        };
+        if left.iter().any(|signature| is_best(signature)) {
+            left.retain(is_best);
+        }
+    }
+    match left.as_slice() {
+        [] => None,
+        [only] => Some(**only),
+        several => {
+            // Last: assume literals to be of the type that all other arguments share.
+            let known = arguments.iter().find(|argument| !argument.is_unknown())?;
+            let same: Vec<&&Signature> = several
+                .iter()
+                .filter(|signature| {
+                    (0..arguments.len()).all(|index| {
+                        ty_of(signature, index)
+                            .is_some_and(|ty| same_base(&ty.data_type(), &known.data_type))
+                    })
+                })
+                .collect();
+            match same.as_slice() {
+                [only] => Some(***only),
+                _ => None,
+            }
+        }
+    }
+}
+
+/// The integer of an argument as the 32 bits that SQL's INTEGER has.
+fn int4(slot: Slot) -> i32 {
+    slot.as_i64() as i32
+}
+
+fn decimal(value: Decimal) -> Slot {
+    Slot::from_decimal(value)
+}
+
+/// The part of a heap text that `part`, a slice of it, covers.
+fn part_of(heap: &Heap, text: Slot, part: std::ops::Range<usize>) -> Slot {
+    let (offset, length) = text.span();
+    debug_assert!(part.end <= length, "part {part:?} of a text of {length} bytes");
+    let _ = heap;
+    Slot::from_span((offset + part.start) as u32, (part.end - part.start) as u32)
+}
+
+/// Where `part`, a slice of `whole`, begins and ends in it.
+fn range_in(whole: &str, part: &str) -> std::ops::Range<usize> {
+    let start = (part.as_ptr() as usize).saturating_sub(whole.as_ptr() as usize);
+    if start + part.len() <= whole.len() { start..start + part.len() } else { 0..0 }
+}
+
+/// A call with all arguments given, for binders of special syntax.
+pub(super) fn direct(
+    named: Named,
+    operands: Vec<Bound>,
+    data_type: DataType,
+    position: Position,
+) -> Bound {
+    call(named, operands, data_type, position)
+}

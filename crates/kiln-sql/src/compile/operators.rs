@@ -1,0 +1,550 @@
+//! Binary operators: which one the operands' types choose.
+
+use kiln_procedure::ir::{Arithmetic, Class, Comparison, Width};
+use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::types::{DataType, Value};
+
+use super::bound::{Bound, Kind, Operation};
+use super::coerce::{
+    CastContext, call, cast_context, category, coerce, is_preferred, operation, same_base, to_text,
+};
+use super::functions;
+use super::{Position, fail, unsupported};
+
+/// `operator does not exist: …`, 42883.
+#[cold]
+pub(super) fn no_operator(symbol: &str, left: &Bound, right: &Bound, position: Position) -> Error {
+    fail(
+        SqlState::UNDEFINED_FUNCTION,
+        format!("operator does not exist: {} {symbol} {}", left.type_name(), right.type_name()),
+        position,
+    )
+    .with_hint(
+        "No operator matches the given name and argument types. You might need to add explicit \
+         type casts.",
+    )
+}
+
+#[cold]
+fn not_unique(symbol: &str, left: &Bound, right: &Bound, position: Position) -> Error {
+    fail(
+        SqlState::AMBIGUOUS_FUNCTION,
+        format!("operator is not unique: {} {symbol} {}", left.type_name(), right.type_name()),
+        position,
+    )
+    .with_hint(
+        "Could not choose a best candidate operator. You might need to add explicit type casts.",
+    )
+}
+
+const fn symbol_of(operator: Arithmetic) -> &'static str {
+    match operator {
+        Arithmetic::Add => "+",
+        Arithmetic::Subtract => "-",
+        Arithmetic::Multiply => "*",
+        Arithmetic::Divide => "/",
+        Arithmetic::Remainder => "%",
+    }
+}
+
+pub(super) const fn comparison_symbol(comparison: Comparison) -> &'static str {
+    match comparison {
+        Comparison::Equal | Comparison::NotDistinct | Comparison::Distinct => "=",
+        Comparison::NotEqual => "<>",
+        Comparison::Less => "<",
+        Comparison::LessOrEqual => "<=",
+        Comparison::Greater => ">",
+        Comparison::GreaterOrEqual => ">=",
+    }
+}
+
+fn width_of(data_type: &DataType) -> Width {
+    match data_type {
+        DataType::SmallInt => Width::Two,
+        DataType::Integer => Width::Four,
+        _ => Width::Eight,
+    }
+}
+
+/// The wider of two number types.
+fn wider(left: &DataType, right: &DataType) -> DataType {
+    let rank = |data_type: &DataType| match data_type {
+        DataType::SmallInt => 0,
+        DataType::Integer => 1,
+        DataType::BigInt => 2,
+        DataType::Numeric { .. } => 3,
+        _ => 4,
+    };
+    if rank(left) >= rank(right) { left.without_modifier() } else { right.without_modifier() }
+}
+
+/// `left + right` and its kin.
+///
+/// # Errors
+/// 42883 or 42725 when there is no such operator or no best one; 22P02 and the like when a literal
+/// cannot be read as the type that the other operand asks for.
+pub(super) fn arithmetic(
+    operator: Arithmetic,
+    left: Bound,
+    right: Bound,
+    position: Position,
+) -> Result<Bound> {
+    let symbol = symbol_of(operator);
+    let (left, right) = match (left.is_unknown(), right.is_unknown()) {
+        (true, true) => return Err(not_unique(symbol, &left, &right, position)),
+        (true, false) => {
+            let data_type = open_operand(operator, &right, false);
+            let Some(data_type) = data_type else {
+                return Err(no_operator(symbol, &left, &right, position));
+            };
+            (coerce(left, &data_type, CastContext::Implicit)?, right)
+        }
+        (false, true) => {
+            let data_type = open_operand(operator, &left, true);
+            let Some(data_type) = data_type else {
+                return Err(no_operator(symbol, &left, &right, position));
+            };
+            let right = coerce(right, &data_type, CastContext::Implicit)?;
+            (left, right)
+        }
+        (false, false) => (left, right),
+    };
+    if left.data_type.is_number() && right.data_type.is_number() {
+        return numbers(operator, left, right, position);
+    }
+    if let Some((left_type, right_type, named, result)) =
+        functions::date_operator(operator, &left.data_type, &right.data_type)
+    {
+        let left = coerce(left, &left_type, CastContext::Implicit)?;
+        let right = coerce(right, &right_type, CastContext::Implicit)?;
+        return Ok(call(named, vec![left, right], result, position));
+    }
+    Err(no_operator(symbol, &left, &right, position))
+}
+
+/// The type of a literal beside an operand of a known type.
+fn open_operand(operator: Arithmetic, known: &Bound, is_right: bool) -> Option<DataType> {
+    match &known.data_type {
+        number if number.is_number() => Some(number.without_modifier()),
+        DataType::Timestamp | DataType::TimestampTz => match operator {
+            Arithmetic::Add => Some(DataType::Interval),
+            // The same type is assumed first: a difference of two timestamps.
+            Arithmetic::Subtract => Some(known.data_type.clone()),
+            _ => None,
+        },
+        DataType::Date => match operator {
+            Arithmetic::Subtract => Some(DataType::Date),
+            _ => None,
+        },
+        DataType::Interval => match operator {
+            Arithmetic::Add | Arithmetic::Subtract => Some(DataType::Interval),
+            Arithmetic::Multiply => Some(DataType::Double),
+            Arithmetic::Divide if is_right => Some(DataType::Double),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn numbers(operator: Arithmetic, left: Bound, right: Bound, position: Position) -> Result<Bound> {
+    let data_type = wider(&left.data_type, &right.data_type);
+    if matches!(data_type, DataType::Double) && operator == Arithmetic::Remainder {
+        return Err(no_operator("%", &left, &right, position));
+    }
+    // All integers are one class: what is narrower needs no instruction.
+    let left = coerce(left, &data_type, CastContext::Implicit)?;
+    let right = coerce(right, &data_type, CastContext::Implicit)?;
+    let instruction = match &data_type {
+        DataType::Numeric { .. } => Operation::Decimal(operator),
+        DataType::Double => Operation::Double(operator),
+        integer => Operation::Integer(operator, width_of(integer)),
+    };
+    Ok(operation(instruction, vec![left, right], data_type, position))
+}
+
+/// `-operand`.
+///
+/// # Errors
+/// As [`arithmetic`].
+pub(super) fn negate(operand: Bound, position: Position) -> Result<Bound> {
+    let zero = match &operand.data_type {
+        _ if operand.is_unknown() => {
+            let operand = coerce(operand, &DataType::Double, CastContext::Implicit)?;
+            return negate(operand, position);
+        }
+        DataType::SmallInt => Value::SmallInt(0),
+        DataType::Integer => Value::Integer(0),
+        DataType::BigInt => Value::BigInt(0),
+        DataType::Numeric { .. } => Value::Numeric(kiln_storage::types::Decimal::ZERO),
+        DataType::Double => {
+            let named = functions::double_negate();
+            return Ok(call(named, vec![operand], DataType::Double, position));
+        }
+        DataType::Interval => {
+            let named = functions::interval_negate();
+            return Ok(call(named, vec![operand], DataType::Interval, position));
+        }
+        other => {
+            return Err(fail(
+                SqlState::UNDEFINED_FUNCTION,
+                format!("operator does not exist: - {}", other.base_name()),
+                position,
+            )
+            .with_hint(
+                "No operator matches the given name and argument type. You might need to add an \
+                 explicit type cast.",
+            ));
+        }
+    };
+    let zero = Bound::constant(zero, operand.data_type.without_modifier(), position);
+    numbers(Arithmetic::Subtract, zero, operand, position)
+}
+
+/// Brings two operands of a comparison to one type.
+///
+/// # Errors
+/// 42883 when they have none in common.
+pub(super) fn comparable(
+    symbol: &str,
+    left: Bound,
+    right: Bound,
+    position: Position,
+) -> Result<(Bound, Bound)> {
+    let target = match (left.is_unknown(), right.is_unknown()) {
+        (true, true) => DataType::Text,
+        (true, false) => literal_type(&right.data_type),
+        (false, true) => literal_type(&left.data_type),
+        (false, false) => {
+            let (from, to) = (&left.data_type, &right.data_type);
+            if same_base(from, to) {
+                return Ok((left, right));
+            }
+            if from.is_number() && to.is_number() {
+                wider(from, to)
+            } else if from.is_string() && to.is_string() {
+                // CHAR is held without the blanks that conversion to TEXT would take off.
+                return Ok((left, right));
+            } else if category(from) == category(to)
+                && cast_context(from, to) == Some(CastContext::Implicit)
+            {
+                if is_preferred(to) || cast_context(to, from) != Some(CastContext::Implicit) {
+                    to.clone()
+                } else {
+                    from.clone()
+                }
+            } else if category(from) == category(to)
+                && cast_context(to, from) == Some(CastContext::Implicit)
+            {
+                from.clone()
+            } else {
+                return Err(no_operator(symbol, &left, &right, position));
+            }
+        }
+    };
+    let left = coerce(left, &target, CastContext::Implicit)?;
+    let right = coerce(right, &target, CastContext::Implicit)?;
+    Ok((left, right))
+}
+
+/// The type that a literal takes beside an operand of `data_type`: lengths do not cut it.
+fn literal_type(data_type: &DataType) -> DataType {
+    match data_type {
+        DataType::Char(_) => DataType::Char(u32::MAX),
+        other => other.without_modifier(),
+    }
+}
+
+/// `left <comparison> right`.
+///
+/// # Errors
+/// 42883 when the types do not compare.
+pub(super) fn compare(
+    comparison: Comparison,
+    left: Bound,
+    right: Bound,
+    position: Position,
+) -> Result<Bound> {
+    let symbol = comparison_symbol(comparison);
+    if let (Kind::Row(_), _) | (_, Kind::Row(_)) = (&left.kind, &right.kind) {
+        return compare_rows(comparison, left, right, position);
+    }
+    let (left, right) = comparable(symbol, left, right, position)?;
+    if let DataType::Array(element) = &left.data_type {
+        let Some(class) = Class::of(element) else {
+            return Err(no_operator(symbol, &left, &right, position));
+        };
+        if matches!(comparison, Comparison::Distinct | Comparison::NotDistinct) {
+            return Err(unsupported("IS DISTINCT FROM on arrays", position));
+        }
+        let order = functions::compare_arrays(class);
+        let order = call(order, vec![left, right], DataType::Integer, position);
+        let compare = Operation::Compare(comparison, Class::Integer);
+        return Ok(operation(
+            compare,
+            vec![order, Bound::integer(0)],
+            DataType::Boolean,
+            position,
+        ));
+    }
+    let Some(class) = Class::of(&left.data_type) else {
+        return Err(no_operator(symbol, &left, &right, position));
+    };
+    let compare = Operation::Compare(comparison, class);
+    Ok(operation(compare, vec![left, right], DataType::Boolean, position))
+}
+
+/// `(a, b) = (c, d)` and the like, column by column.
+fn compare_rows(
+    comparison: Comparison,
+    left: Bound,
+    right: Bound,
+    position: Position,
+) -> Result<Bound> {
+    let (Kind::Row(left), Kind::Row(right)) = (left.kind, right.kind) else {
+        return Err(unsupported("a comparison of a row with something else", position));
+    };
+    if left.len() != right.len() || left.is_empty() {
+        return Err(fail(
+            SqlState::SYNTAX_ERROR,
+            "unequal number of entries in row expressions",
+            position,
+        ));
+    }
+    let pairs: Vec<(Bound, Bound)> = left.into_iter().zip(right).collect();
+    let each = |comparison: Comparison, pairs: &[(Bound, Bound)]| -> Result<Vec<Bound>> {
+        pairs
+            .iter()
+            .map(|(left, right)| compare(comparison, left.clone(), right.clone(), position))
+            .collect()
+    };
+    match comparison {
+        Comparison::Equal | Comparison::NotDistinct => Ok(all(each(comparison, &pairs)?)),
+        Comparison::NotEqual | Comparison::Distinct => Ok(any(each(comparison, &pairs)?)),
+        _ => {
+            // a < c OR (a = c AND (b < d OR …)), with the given comparison at the end.
+            let strict = match comparison {
+                Comparison::Less | Comparison::LessOrEqual => Comparison::Less,
+                _ => Comparison::Greater,
+            };
+            let mut result: Option<Bound> = None;
+            for (left, right) in pairs.into_iter().rev() {
+                result = Some(match result {
+                    None => compare(comparison, left, right, position)?,
+                    Some(rest) => {
+                        let first = compare(strict, left.clone(), right.clone(), position)?;
+                        let same = compare(Comparison::Equal, left, right, position)?;
+                        any(vec![first, all(vec![same, rest])])
+                    }
+                });
+            }
+            result.ok_or_else(|| Error::internal("a row without columns"))
+        }
+    }
+}
+
+/// The conjunction; constants are left out where they decide nothing.
+pub(super) fn all(operands: Vec<Bound>) -> Bound {
+    connect(operands, true)
+}
+
+/// The disjunction.
+pub(super) fn any(operands: Vec<Bound>) -> Bound {
+    connect(operands, false)
+}
+
+fn connect(operands: Vec<Bound>, is_and: bool) -> Bound {
+    let position = operands.first().and_then(|first| first.position);
+    let mut parts = Vec::with_capacity(operands.len());
+    for operand in operands {
+        match operand.kind {
+            Kind::And(inner) if is_and => parts.extend(inner),
+            Kind::Or(inner) if !is_and => parts.extend(inner),
+            Kind::Constant(Value::Boolean(value)) if value == is_and => {}
+            // The later operands do not count after this one.
+            Kind::Constant(Value::Boolean(value)) => {
+                if parts.is_empty() {
+                    return Bound::constant(Value::Boolean(value), DataType::Boolean, position);
+                }
+                parts.push(operand);
+                break;
+            }
+            _ => parts.push(operand),
+        }
+    }
+    if parts.len() == 1 {
+        return parts.swap_remove(0);
+    }
+    if parts.is_empty() {
+        return Bound::constant(Value::Boolean(is_and), DataType::Boolean, position);
+    }
+    if parts.iter().all(Bound::is_null_literal) {
+        return Bound::null(DataType::Boolean, position);
+    }
+    let kind = if is_and { Kind::And(parts) } else { Kind::Or(parts) };
+    Bound::new(kind, DataType::Boolean, position)
+}
+
+/// NOT.
+pub(super) fn not(operand: Bound) -> Bound {
+    let position = operand.position;
+    operation(Operation::Not, vec![operand], DataType::Boolean, position)
+}
+
+/// `operand IS NULL`, or IS NOT NULL.
+pub(super) fn is_null(operand: Bound, negated: bool, position: Position) -> Result<Bound> {
+    match operand.kind {
+        Kind::Unknown(text) => Ok(Bound::constant(
+            Value::Boolean(text.is_none() != negated),
+            DataType::Boolean,
+            position,
+        )),
+        Kind::Row(columns) => {
+            let each: Result<Vec<Bound>> =
+                columns.into_iter().map(|column| is_null(column, negated, position)).collect();
+            Ok(all(each?))
+        }
+        _ => {
+            let test = Operation::IsNull { negated };
+            Ok(operation(test, vec![operand], DataType::Boolean, position))
+        }
+    }
+}
+
+/// `left || right`.
+///
+/// # Errors
+/// 42883 when neither side is text, bytes or an array.
+pub(super) fn concatenate(left: Bound, right: Bound, position: Position) -> Result<Bound> {
+    let is_array = |bound: &Bound| {
+        !bound.is_unknown() && matches!(bound.data_type, DataType::Array(_))
+    };
+    let is_text = |bound: &Bound| bound.is_unknown() || bound.data_type.is_string();
+    if is_array(&left) || is_array(&right) {
+        return concatenate_arrays(left, right, position);
+    }
+    let is_bytea =
+        |bound: &Bound| !bound.is_unknown() && matches!(bound.data_type, DataType::Bytea);
+    if is_bytea(&left) && (is_bytea(&right) || right.is_unknown())
+        || is_bytea(&right) && left.is_unknown()
+    {
+        let left = coerce(left, &DataType::Bytea, CastContext::Implicit)?;
+        let right = coerce(right, &DataType::Bytea, CastContext::Implicit)?;
+        let named = functions::bytea_concat();
+        return Ok(call(named, vec![left, right], DataType::Bytea, position));
+    }
+    if !is_text(&left) && !is_text(&right) {
+        return Err(no_operator("||", &left, &right, position));
+    }
+    let as_text = |bound: Bound| {
+        if bound.is_unknown() {
+            return coerce(bound, &DataType::Text, CastContext::Implicit);
+        }
+        to_text(bound)
+    };
+    let (left, right) = (as_text(left)?, as_text(right)?);
+    Ok(operation(Operation::Concat, vec![left, right], DataType::Text, position))
+}
+
+fn concatenate_arrays(left: Bound, right: Bound, position: Position) -> Result<Bound> {
+    let element_of = |bound: &Bound| match &bound.data_type {
+        DataType::Array(element) if !bound.is_unknown() => Some((**element).clone()),
+        _ => None,
+    };
+    match (element_of(&left), element_of(&right)) {
+        (Some(one), Some(other)) if same_base(&one, &other) => {
+            let data_type = left.data_type.clone();
+            let named = functions::array_concat();
+            Ok(call(named, vec![left, right], data_type, position))
+        }
+        (Some(element), None) => {
+            if right.is_unknown() {
+                // A literal beside an array is an array.
+                let data_type = left.data_type.clone();
+                let right = coerce(right, &data_type, CastContext::Implicit)?;
+                let named = functions::array_concat();
+                return Ok(call(named, vec![left, right], data_type, position));
+            }
+            if cast_context(&right.data_type, &element) != Some(CastContext::Implicit) {
+                return Err(no_operator("||", &left, &right, position));
+            }
+            let right = coerce(right, &element.without_modifier(), CastContext::Implicit)?;
+            let data_type = left.data_type.clone();
+            Ok(call(functions::array_append(), vec![left, right], data_type, position))
+        }
+        (None, Some(element)) => {
+            if left.is_unknown() {
+                let data_type = right.data_type.clone();
+                let left = coerce(left, &data_type, CastContext::Implicit)?;
+                let named = functions::array_concat();
+                return Ok(call(named, vec![left, right], data_type, position));
+            }
+            if cast_context(&left.data_type, &element) != Some(CastContext::Implicit) {
+                return Err(no_operator("||", &left, &right, position));
+            }
+            let left = coerce(left, &element.without_modifier(), CastContext::Implicit)?;
+            let data_type = right.data_type.clone();
+            Ok(call(functions::array_prepend(), vec![left, right], data_type, position))
+        }
+        _ => Err(no_operator("||", &left, &right, position)),
+    }
+}
+
+/// `left ^ right`.
+///
+/// # Errors
+/// 42883 when an operand is no number.
+pub(super) fn power(left: Bound, right: Bound, position: Position) -> Result<Bound> {
+    let number = |bound: &Bound| bound.is_unknown() || bound.data_type.is_number();
+    if !number(&left) || !number(&right) {
+        return Err(no_operator("^", &left, &right, position));
+    }
+    let is_numeric = |bound: &Bound| {
+        !bound.is_unknown() && matches!(bound.data_type, DataType::Numeric { .. })
+    };
+    let is_double =
+        |bound: &Bound| !bound.is_unknown() && matches!(bound.data_type, DataType::Double);
+    let is_decimal =
+        (is_numeric(&left) || is_numeric(&right)) && !is_double(&left) && !is_double(&right);
+    let data_type = if is_decimal { DataType::NUMERIC } else { DataType::Double };
+    let left = coerce(left, &data_type, CastContext::Implicit)?;
+    let right = coerce(right, &data_type, CastContext::Implicit)?;
+    Ok(call(functions::power(is_decimal), vec![left, right], data_type, position))
+}
+
+/// `& | # << >>` on integers.
+///
+/// # Errors
+/// 42883 when an operand is no integer.
+pub(super) fn bitwise(
+    symbol: &'static str,
+    left: Bound,
+    right: Bound,
+    position: Position,
+) -> Result<Bound> {
+    let is_integer = |bound: &Bound| !bound.is_unknown() && bound.data_type.is_integer();
+    let shifts = matches!(symbol, "<<" | ">>");
+    let data_type = match (is_integer(&left), is_integer(&right)) {
+        (true, true) if shifts => left.data_type.clone(),
+        (true, true) => wider(&left.data_type, &right.data_type),
+        (true, false) if right.is_unknown() => left.data_type.clone(),
+        (false, true) if left.is_unknown() => right.data_type.clone(),
+        _ => return Err(no_operator(symbol, &left, &right, position)),
+    };
+    let bytes = match data_type {
+        DataType::SmallInt => 2,
+        DataType::Integer => 4,
+        _ => 8,
+    };
+    let left = coerce(left, &data_type, CastContext::Implicit)?;
+    let right_type = if shifts { DataType::Integer } else { data_type.clone() };
+    let right = coerce(right, &right_type, CastContext::Implicit)
+        .map_err(|_| fail(
+            SqlState::UNDEFINED_FUNCTION,
+            format!("operator does not exist: {} {symbol} bigint", data_type.base_name()),
+            position,
+        ))?;
+    match functions::integer_operator(symbol, bytes) {
+        Some(named) => Ok(call(named, vec![left, right], data_type, position)),
+        None => Err(unsupported(format!("operator {symbol}"), position)),
+    }
+}

@@ -1,0 +1,592 @@
+//! Planning: in which order the sources of a SELECT are joined, and by which path each is read.
+//!
+//! There are no statistics: a whole unique key is better than a range of an index, a longer fixed
+//! prefix better than a shorter one, and anything better than reading everything. Sources are
+//! taken greedily, the most selective one first; the right side of a LEFT JOIN comes when all that
+//! its condition names is there.
+
+use kiln_procedure::ir::{Class, Comparison};
+use kiln_storage::schema::{ColumnId, IndexKind};
+use kiln_storage::table::Table;
+use kiln_storage::types::DataType;
+
+use super::bound::{Bound, Kind, Operation};
+use super::query::OrderKey;
+use super::scope::SourceId;
+use super::select::{FromItem, ItemKind, Select};
+use super::{Compiler, IndexUse};
+
+/// How the rows of one SELECT come about.
+pub(super) struct Plan {
+    /// Conditions on nothing: checked once, before anything is read.
+    pub guards: Vec<Bound>,
+    pub steps: Vec<PlanStep>,
+    /// Whether the rows come in the wanted order.
+    pub ordered: bool,
+    /// Whether there is at most one row.
+    pub single: bool,
+}
+
+/// One source in the order of joining.
+pub(super) struct PlanStep {
+    pub source: SourceId,
+    pub kind: ItemKind,
+    pub access: Access,
+    /// What a row of the source must satisfy; of a LEFT JOIN, the rest of its ON.
+    pub filters: Vec<Bound>,
+    /// Whether it is the right side of a LEFT JOIN, and what the joined rows must satisfy.
+    pub left: Option<Vec<Bound>>,
+    /// The columns of it whose values the access path itself gives.
+    pub known: Vec<(u16, Bound)>,
+    /// The columns that later steps and the output need whatever happens.
+    pub needed: Vec<(SourceId, u16)>,
+    /// All columns that later steps and the output may need.
+    pub all_needed: Vec<(SourceId, u16)>,
+    /// Whether its rows are copied once before the loops over other sources begin.
+    pub buffered: bool,
+}
+
+/// How a source is read.
+#[derive(Clone, Debug)]
+pub(super) enum Access {
+    /// By a whole unique key.
+    Lookup { index: u16, key: Vec<Bound> },
+    /// By a range of an ordered index.
+    Scan { index: u16, range: KeyRange, reverse: bool },
+    /// Not a table.
+    Rows,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct KeyRange {
+    pub prefix: Vec<Bound>,
+    pub lower: Option<(Bound, bool)>,
+    pub upper: Option<(Bound, bool)>,
+}
+
+/// A path with what it makes superfluous.
+struct Candidate {
+    access: Access,
+    /// Better is smaller: the kind of path, then what is not fixed of it.
+    cost: (u8, i32),
+    /// The conjuncts that the path itself guarantees.
+    implied: Vec<usize>,
+    known: Vec<(u16, Bound)>,
+    ordered: bool,
+}
+
+/// `column <op> value`, with the column on the left.
+struct Restriction<'b> {
+    conjunct: usize,
+    column: u16,
+    comparison: Comparison,
+    class: Class,
+    value: &'b Bound,
+}
+
+impl Compiler<'_> {
+    /// Plans the rows of `select`. `order` is what is wanted; `limited` says that only the first
+    /// rows will be asked for.
+    pub(super) fn plan(&mut self, select: &Select, order: &[OrderKey], limited: bool) -> Plan {
+        let own: Vec<SourceId> = select.items.iter().map(|item| item.source).collect();
+        let is_own = |source: &SourceId| own.contains(source);
+        let mut guards = Vec::new();
+        let mut pending: Vec<Bound> = Vec::new();
+        for filter in &select.filters {
+            if filter.sources().iter().any(is_own) {
+                pending.push(filter.clone());
+            } else {
+                guards.push(filter.clone());
+            }
+        }
+        let mut left_to_join: Vec<&FromItem> = select.items.iter().collect();
+        let mut joined: Vec<SourceId> = Vec::new();
+        let mut steps: Vec<PlanStep> = Vec::new();
+        let mut ordered = order.is_empty();
+        let mut all_single = true;
+        while !left_to_join.is_empty() {
+            let is_first = joined.is_empty();
+            let wanted = if is_first { order } else { &[] };
+            let mut best: Option<(usize, Candidate)> = None;
+            for (position, item) in left_to_join.iter().enumerate() {
+                let missing = |bound: &Bound| {
+                    bound.sources().iter().any(|source| {
+                        is_own(source) && *source != item.source && !joined.contains(source)
+                    })
+                };
+                let waits = item.left.iter().flatten().any(missing)
+                    || (item.left.is_some() && is_first)
+                    || item_expressions(item).into_iter().any(missing);
+                if waits {
+                    continue;
+                }
+                let conjuncts = item.left.as_deref().unwrap_or(&pending);
+                let candidate =
+                    self.candidate(item, conjuncts, &own, &joined, wanted, limited);
+                // Inner joins go first: they can only make fewer rows.
+                let rank = |candidate: &Candidate, item: &FromItem| {
+                    (item.left.is_some(), candidate.cost)
+                };
+                let is_better = best.as_ref().is_none_or(|(known, best)| {
+                    rank(&candidate, item) < rank(best, left_to_join[*known])
+                });
+                if is_better {
+                    best = Some((position, candidate));
+                }
+            }
+            // What waits for itself (a LEFT JOIN whose condition names later sources) cannot be:
+            // conditions only see sources before them.
+            let Some((position, candidate)) = best else { break };
+            let item = left_to_join.remove(position);
+            if is_first {
+                ordered = ordered || candidate.ordered;
+            }
+            let is_lookup = matches!(candidate.access, Access::Lookup { .. })
+                || (matches!(item.kind, ItemKind::Derived(ref query) if query.gives_one_row()));
+            self.note_use(item, &candidate.access);
+            let depends = candidate_expressions(&candidate.access)
+                .into_iter()
+                .any(|bound| bound.sources().iter().any(is_own));
+            let scans = match (&candidate.access, &item.kind) {
+                (Access::Scan { .. }, _) => true,
+                (Access::Rows, ItemKind::Derived(_)) => true,
+                _ => false,
+            };
+            let buffered = !is_first && !all_single && scans && !depends;
+            joined.push(item.source);
+            let ready = |bound: &Bound| {
+                bound.sources().iter().all(|source| !is_own(source) || joined.contains(source))
+            };
+            let mut filters: Vec<Bound> = Vec::new();
+            let mut after: Vec<Bound> = Vec::new();
+            match &item.left {
+                Some(on) => {
+                    for (index, conjunct) in on.iter().enumerate() {
+                        if !candidate.implied.contains(&index) {
+                            filters.push(conjunct.clone());
+                        }
+                    }
+                    pending.retain(|conjunct| {
+                        let now = ready(conjunct);
+                        if now {
+                            after.push(conjunct.clone());
+                        }
+                        !now
+                    });
+                }
+                None => {
+                    let mut index = 0;
+                    pending.retain(|conjunct| {
+                        let implied = candidate.implied.contains(&index);
+                        index += 1;
+                        let now = ready(conjunct);
+                        if now && !implied {
+                            filters.push(conjunct.clone());
+                        }
+                        !now && !implied
+                    });
+                }
+            }
+            all_single = all_single && is_lookup;
+            if !is_first && !is_lookup {
+                // A loop inside keeps the order of the one outside.
+                ordered = ordered && steps.first().is_some();
+            }
+            steps.push(PlanStep {
+                source: item.source,
+                kind: item.kind.clone(),
+                access: candidate.access,
+                filters,
+                left: item.left.is_some().then_some(after),
+                known: candidate.known,
+                needed: Vec::new(),
+                all_needed: Vec::new(),
+                buffered,
+            });
+        }
+        self.collect_needed(select, order, &mut steps);
+        Plan { guards, steps, ordered: ordered || all_single, single: all_single }
+    }
+
+    /// Fills in which columns of each source are needed after its own step.
+    fn collect_needed(&self, select: &Select, order: &[OrderKey], steps: &mut [PlanStep]) {
+        let mut eager = Vec::new();
+        let mut all = Vec::new();
+        let add = |bound: &Bound, eager: &mut Vec<_>, all: &mut Vec<_>| {
+            super::emit::eager_columns(bound, eager);
+            bound.collect_columns(all);
+        };
+        for bound in select.row_expressions() {
+            add(bound, &mut eager, &mut all);
+        }
+        if select.grouping.is_none() {
+            for key in order {
+                add(&key.bound, &mut eager, &mut all);
+            }
+        }
+        for step in steps.iter_mut().rev() {
+            for bound in step.left.iter().flatten() {
+                add(bound, &mut eager, &mut all);
+            }
+            let of_step = |columns: &[(SourceId, u16)]| -> Vec<(SourceId, u16)> {
+                let mut own: Vec<_> =
+                    columns.iter().copied().filter(|(source, _)| *source == step.source).collect();
+                own.sort_unstable();
+                own.dedup();
+                own
+            };
+            step.needed = of_step(&eager);
+            step.all_needed = of_step(&all);
+            for bound in &step.filters {
+                add(bound, &mut eager, &mut all);
+            }
+            for bound in candidate_expressions(&step.access) {
+                add(bound, &mut eager, &mut all);
+            }
+            match &step.kind {
+                ItemKind::Unnest(array) => add(array, &mut eager, &mut all),
+                ItemKind::Series(first, last, step) => {
+                    for bound in [first, last, step] {
+                        add(bound, &mut eager, &mut all);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn note_use(&mut self, item: &FromItem, access: &Access) {
+        let ItemKind::Table(table) = &item.kind else { return };
+        let (index, point, prefix_columns) = match access {
+            Access::Lookup { index, key } => (*index, true, key.len()),
+            Access::Scan { index, range, .. } => (*index, false, range.prefix.len()),
+            Access::Rows => return,
+        };
+        let table = table.id();
+        let used = IndexUse { table, index, point, prefix_columns };
+        if !self.requirements.contains(&used) {
+            self.requirements.push(used);
+        }
+    }
+
+    /// The best path to `item` when `joined` are there.
+    fn candidate(
+        &self,
+        item: &FromItem,
+        conjuncts: &[Bound],
+        own: &[SourceId],
+        joined: &[SourceId],
+        order: &[OrderKey],
+        limited: bool,
+    ) -> Candidate {
+        let ItemKind::Table(table) = &item.kind else {
+            let single = matches!(&item.kind, ItemKind::Derived(query) if query.gives_one_row());
+            return Candidate {
+                access: Access::Rows,
+                cost: (if single { 0 } else { 3 }, 0),
+                implied: Vec::new(),
+                known: Vec::new(),
+                ordered: false,
+            };
+        };
+        let is_there = |bound: &Bound| {
+            !bound.is_volatile()
+                && bound
+                    .sources()
+                    .iter()
+                    .all(|source| joined.contains(source) || !own.contains(source))
+        };
+        let mut restrictions = Vec::new();
+        for (conjunct, bound) in conjuncts.iter().enumerate() {
+            restrictions.extend(restriction(item.source, conjunct, bound, &is_there));
+        }
+        let mut best: Option<Candidate> = None;
+        for number in 0..table.indexes().len() {
+            let Some(candidate) =
+                self.index_candidate(item.source, table, number, &restrictions, order, limited)
+            else {
+                continue;
+            };
+            if best.as_ref().is_none_or(|best| candidate.cost < best.cost) {
+                best = Some(candidate);
+            }
+        }
+        best.unwrap_or_else(|| Candidate {
+            access: Access::Scan { index: 0, range: KeyRange::default(), reverse: false },
+            cost: (3, 0),
+            implied: Vec::new(),
+            known: Vec::new(),
+            ordered: false,
+        })
+    }
+
+    /// The path through one index; `None` when it is of no use.
+    fn index_candidate(
+        &self,
+        source: SourceId,
+        table: &Table,
+        number: usize,
+        restrictions: &[Restriction<'_>],
+        order: &[OrderKey],
+        limited: bool,
+    ) -> Option<Candidate> {
+        let index = &table.indexes()[number];
+        let definition = index.definition();
+        let is_primary =
+            !table.schema().primary_key.is_empty() && definition.columns == table.schema().primary_key;
+        let equal = |column: ColumnId| {
+            restrictions
+                .iter()
+                .find(|one| one.column == column.0 && one.comparison == Comparison::Equal)
+        };
+        let fixed: Vec<&Restriction<'_>> =
+            definition.columns.iter().map_while(|column| equal(*column)).collect();
+        // Entries of other indexes may be stale until commit: only the primary key's are proof.
+        let mut implied: Vec<usize> = Vec::new();
+        let mut known = Vec::new();
+        if is_primary {
+            implied.extend(fixed.iter().map(|one| one.conjunct));
+            for one in &fixed {
+                let declared = &table.schema().columns[one.column as usize].data_type;
+                let same = one.class == Class::Integer
+                    && (one.value.data_type == *declared
+                        || (declared.is_integer() && one.value.data_type.is_integer()));
+                if same {
+                    known.push((one.column, one.value.clone()));
+                }
+            }
+        }
+        let key: Vec<Bound> = fixed.iter().map(|one| one.value.clone()).collect();
+        let is_hash = definition.kind == IndexKind::Hash;
+        let number = number as u16;
+        if index.supports_lookup() && fixed.len() == definition.columns.len() && !key.is_empty() {
+            return Some(Candidate {
+                access: Access::Lookup { index: number, key },
+                cost: (0, if is_hash { 0 } else { 1 }),
+                implied,
+                known,
+                ordered: true,
+            });
+        }
+        if is_hash {
+            return None;
+        }
+        let mut range = KeyRange { prefix: key, lower: None, upper: None };
+        if let Some(next) = definition.columns.get(fixed.len()) {
+            for one in restrictions.iter().filter(|one| one.column == next.0) {
+                let bound = match one.comparison {
+                    Comparison::Greater | Comparison::GreaterOrEqual => &mut range.lower,
+                    Comparison::Less | Comparison::LessOrEqual => &mut range.upper,
+                    _ => continue,
+                };
+                if bound.is_some() {
+                    continue;
+                }
+                let inclusive = matches!(
+                    one.comparison,
+                    Comparison::GreaterOrEqual | Comparison::LessOrEqual
+                );
+                *bound = Some((one.value.clone(), inclusive));
+                // A number between two keys widens the range.
+                if is_primary && one.class != Class::Decimal {
+                    implied.push(one.conjunct);
+                }
+            }
+        }
+        let bounds = i32::from(range.lower.is_some()) + i32::from(range.upper.is_some());
+        let direction = self.index_order(source, table, number as usize, fixed.len(), restrictions, order);
+        let prefix = fixed.len() as i32;
+        // A key that is fixed to its end is better than a longer one that is not.
+        let rank = match (prefix, bounds) {
+            (0, 0) => 3,
+            (0, _) => 2,
+            _ => 1,
+        };
+        let useful_order = direction.is_some() && !order.is_empty();
+        let rank = if rank == 3 && useful_order && limited { 2 } else { rank };
+        let access = Access::Scan {
+            index: number,
+            range,
+            reverse: direction == Some(true),
+        };
+        let cost =
+            (rank, -(prefix * 8 + bounds * 2 + i32::from(useful_order) + i32::from(is_primary)));
+        if rank == 3 && number != 0 && !useful_order {
+            return None;
+        }
+        Some(Candidate { access, cost, implied, known, ordered: direction.is_some() })
+    }
+
+    /// Whether the index gives the wanted order when its first `prefix` columns are fixed, and
+    /// then whether it must be read backwards.
+    fn index_order(
+        &self,
+        source: SourceId,
+        table: &Table,
+        number: usize,
+        prefix: usize,
+        restrictions: &[Restriction<'_>],
+        order: &[OrderKey],
+    ) -> Option<bool> {
+        let definition = table.indexes()[number].definition();
+        let is_fixed = |column: u16| {
+            restrictions
+                .iter()
+                .any(|one| one.column == column && one.comparison == Comparison::Equal)
+        };
+        let mut columns = definition.columns[prefix..].iter().map(|column| column.0).peekable();
+        let mut reverse = None;
+        for key in order {
+            let column = match key.bound.kind {
+                Kind::Column { source: of, column } if of == source => column,
+                _ => return None,
+            };
+            if is_fixed(column) {
+                continue;
+            }
+            while columns.peek().is_some_and(|next| is_fixed(*next)) {
+                columns.next();
+            }
+            if columns.next() != Some(column) {
+                return None;
+            }
+            // The index has NULLs last, and first when it is read backwards.
+            let never_null = table.schema().columns[column as usize].not_null;
+            if !never_null && key.nulls_first != key.descending {
+                return None;
+            }
+            if *reverse.get_or_insert(key.descending) != key.descending {
+                return None;
+            }
+        }
+        Some(reverse.unwrap_or(false))
+    }
+
+    /// Whether for each row of `target` the other sources of `select` give at most one: each has a
+    /// unique key that is fixed by the target and those before it.
+    pub(super) fn matches_once(&self, select: &Select, target: SourceId) -> bool {
+        let mut proven = vec![target];
+        let own: Vec<SourceId> = select.items.iter().map(|item| item.source).collect();
+        loop {
+            let before = proven.len();
+            for item in &select.items {
+                if proven.contains(&item.source) {
+                    continue;
+                }
+                let conjuncts = item.left.as_deref().unwrap_or(&select.filters);
+                let candidate =
+                    self.candidate(item, conjuncts, &own, &proven, &[], false);
+                if candidate.cost.0 == 0 {
+                    proven.push(item.source);
+                }
+            }
+            if proven.len() == before {
+                return proven.len() == own.len();
+            }
+        }
+    }
+}
+
+/// What a path computes before it reads.
+fn candidate_expressions(access: &Access) -> Vec<&Bound> {
+    match access {
+        Access::Lookup { key, .. } => key.iter().collect(),
+        Access::Scan { range, .. } => {
+            let bounds = range.lower.iter().chain(&range.upper).map(|(bound, _)| bound);
+            range.prefix.iter().chain(bounds).collect()
+        }
+        Access::Rows => Vec::new(),
+    }
+}
+
+/// The expressions of a function in FROM, which may name sources before it.
+fn item_expressions(item: &FromItem) -> Vec<&Bound> {
+    match &item.kind {
+        ItemKind::Unnest(array) => vec![array],
+        ItemKind::Series(first, last, step) => vec![first, last, step],
+        ItemKind::Table(_) | ItemKind::Derived(_) => Vec::new(),
+    }
+}
+
+/// The conjunct as a restriction of a column of `source` by something that is there.
+fn restriction<'b>(
+    source: SourceId,
+    conjunct: usize,
+    bound: &'b Bound,
+    is_there: &dyn Fn(&Bound) -> bool,
+) -> Option<Restriction<'b>> {
+    let Kind::Operation(Operation::Compare(comparison, class), operands) = &bound.kind else {
+        return None;
+    };
+    let [left, right] = operands.as_slice() else { return None };
+    let flipped = match comparison {
+        Comparison::Less => Comparison::Greater,
+        Comparison::LessOrEqual => Comparison::GreaterOrEqual,
+        Comparison::Greater => Comparison::Less,
+        Comparison::GreaterOrEqual => Comparison::LessOrEqual,
+        Comparison::Equal => Comparison::Equal,
+        _ => return None,
+    };
+    let of = |side: &Bound| match side.kind {
+        Kind::Column { source: of, column } if of == source => Some(column),
+        _ => None,
+    };
+    let class = *class;
+    if let Some(column) = of(left)
+        && !right.sources().contains(&source)
+        && is_there(right)
+    {
+        let comparison = *comparison;
+        return Some(Restriction { conjunct, column, comparison, class, value: right });
+    }
+    if let Some(column) = of(right)
+        && !left.sources().contains(&source)
+        && is_there(left)
+    {
+        return Some(Restriction { conjunct, column, comparison: flipped, class, value: left });
+    }
+    None
+}
+
+impl Compiler<'_> {
+    /// Whether a value can never be NULL.
+    pub(super) fn never_null(&self, bound: &Bound) -> bool {
+        match &bound.kind {
+            Kind::Constant(value) => !value.is_null(),
+            Kind::Column { source, column } => {
+                let source = self.source(*source);
+                !source.nullable
+                    && source.table.as_ref().is_some_and(|table| {
+                        table.schema().columns[*column as usize].not_null
+                    })
+            }
+            Kind::Operation(operation, operands) => {
+                matches!(
+                    operation,
+                    Operation::Integer(..)
+                        | Operation::Decimal(_)
+                        | Operation::Double(_)
+                        | Operation::Compare(..)
+                        | Operation::IntegerToDecimal
+                        | Operation::IntegerToDouble
+                        | Operation::CheckWidth(_)
+                        | Operation::Rescale { .. }
+                        | Operation::Not
+                        | Operation::Concat
+                ) && operands.iter().all(|operand| self.never_null(operand))
+            }
+            Kind::Case { branches, otherwise } => otherwise.as_ref().is_some_and(|otherwise| {
+                self.never_null(otherwise)
+                    && branches.iter().all(|(_, result)| self.never_null(result))
+            }),
+            Kind::Coalesce(operands) => operands.iter().any(|operand| self.never_null(operand)),
+            Kind::Shared(_, inner) => self.never_null(inner),
+            _ => false,
+        }
+    }
+
+    /// The type of a source's column.
+    pub(super) fn column_type(&self, source: SourceId, column: u16) -> DataType {
+        self.source(source).columns[column as usize].1.clone()
+    }
+}

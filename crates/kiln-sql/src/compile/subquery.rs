@@ -1,0 +1,211 @@
+//! Subqueries in expressions.
+
+use kiln_procedure::ir::{Comparison, Instruction, Reg, Step};
+use kiln_storage::error::{Result, SqlState};
+use kiln_storage::types::{DataType, Value};
+use sqlparser::ast::{Expr, Query};
+
+use super::bound::{Bound, Kind};
+use super::query::{BoundQuery, QueryOptions};
+use super::{Compiler, Position, fail, operators};
+
+/// A bound subquery of an expression.
+#[derive(Clone, Debug)]
+pub(crate) struct Subquery {
+    pub kind: SubqueryKind,
+    /// For [`SubqueryKind::Any`], the test of one row, which names the row's columns by slots.
+    pub operand: Vec<Bound>,
+    /// Those slots.
+    pub slots: Vec<usize>,
+    pub query: BoundQuery,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SubqueryKind {
+    /// The value of its only row, NULL without one.
+    Scalar,
+    /// Whether there is a row.
+    Exists,
+    /// Whether the test holds for a row: TRUE, or NULL when it is unknown for one, or FALSE.
+    Any,
+}
+
+impl Compiler<'_> {
+    pub(super) fn bind_scalar_subquery(
+        &mut self,
+        query: &Query,
+        position: Position,
+    ) -> Result<Bound> {
+        let query = self.bind_query(query)?;
+        let [column] = query.columns.as_slice() else {
+            return Err(fail(
+                SqlState::SYNTAX_ERROR,
+                "subquery must return only one column",
+                position,
+            ));
+        };
+        let data_type = column.data_type.clone();
+        let kind = SubqueryKind::Scalar;
+        let subquery = Subquery { kind, operand: Vec::new(), slots: Vec::new(), query };
+        Ok(Bound::new(Kind::Subquery(Box::new(subquery)), data_type, position))
+    }
+
+    pub(super) fn bind_exists(&mut self, query: &Query, position: Position) -> Result<Bound> {
+        let query = self.bind_query(query)?;
+        let kind = SubqueryKind::Exists;
+        let subquery = Subquery { kind, operand: Vec::new(), slots: Vec::new(), query };
+        Ok(Bound::new(Kind::Subquery(Box::new(subquery)), DataType::Boolean, position))
+    }
+
+    /// `left <comparison> ANY (query)`; `quantified` when it was written so and not as IN.
+    pub(super) fn bind_subquery_test(
+        &mut self,
+        left: &Expr,
+        comparison: Comparison,
+        query: &Query,
+        quantified: bool,
+        position: Position,
+    ) -> Result<Bound> {
+        let left = self.bind(left)?;
+        let query = self.bind_query(query)?;
+        let width = match &left.kind {
+            Kind::Row(columns) => columns.len(),
+            _ => 1,
+        };
+        if query.columns.len() != width {
+            let many = query.columns.len() > width;
+            return Err(fail(
+                SqlState::SYNTAX_ERROR,
+                if many { "subquery has too many columns" } else { "subquery has too few columns" },
+                position,
+            ));
+        }
+        let _ = quantified;
+        let mut slots = Vec::with_capacity(width);
+        let mut right = Vec::with_capacity(width);
+        for column in &query.columns {
+            let slot = self.new_slot();
+            slots.push(slot);
+            right.push(Bound::new(Kind::Slot(slot), column.data_type.clone(), position));
+        }
+        let right = if matches!(left.kind, Kind::Row(_)) {
+            Bound::new(Kind::Row(right), DataType::Text, position)
+        } else {
+            right.swap_remove(0)
+        };
+        let test = operators::compare(comparison, left, right, position)?;
+        let subquery =
+            Subquery { kind: SubqueryKind::Any, operand: vec![test], slots, query };
+        Ok(Bound::new(Kind::Subquery(Box::new(subquery)), DataType::Boolean, position))
+    }
+
+    /// A new number for [`Kind::Slot`].
+    pub(super) fn new_slot(&mut self) -> usize {
+        self.next_slot += 1;
+        self.next_slot
+    }
+
+    /// Computes a subquery into `result`.
+    pub(super) fn emit_subquery(
+        &mut self,
+        subquery: &Subquery,
+        data_type: &DataType,
+        result: Reg,
+    ) -> Result<()> {
+        let outside = self.depth;
+        let truth = |compiler: &mut Self, value: bool| {
+            let source = compiler.builder.constant(DataType::Boolean, Value::Boolean(value));
+            compiler.builder.scalar(Instruction::Move { target: result, source });
+        };
+        match subquery.kind {
+            SubqueryKind::Scalar => {
+                self.builder.scalar(Instruction::SetNull { target: result });
+                let single = subquery.query.gives_one_row();
+                let seen = self.builder.register(DataType::Boolean);
+                if !single {
+                    let source = self.builder.constant(DataType::Boolean, Value::Boolean(false));
+                    self.builder.scalar(Instruction::Move { target: seen, source });
+                }
+                let _ = data_type;
+                self.emit_query(&subquery.query, QueryOptions::default(), &mut |compiler, row| {
+                    if !single && compiler.depth > outside {
+                        compiler.open();
+                        compiler.builder.push(Step::Raise {
+                            error: Box::new(kiln_procedure::ir::Failure {
+                                state: SqlState::CARDINALITY_VIOLATION,
+                                message: "more than one row returned by a subquery used as an \
+                                          expression"
+                                    .to_owned(),
+                                arguments: Box::default(),
+                                detail: None,
+                                hint: None,
+                                constraint: None,
+                                position: None,
+                            }),
+                        });
+                        let then = compiler.close();
+                        compiler.builder.push(Step::If {
+                            condition: seen,
+                            then,
+                            otherwise: Vec::new(),
+                        });
+                        let source =
+                            compiler.builder.constant(DataType::Boolean, Value::Boolean(true));
+                        compiler.builder.scalar(Instruction::Move { target: seen, source });
+                    }
+                    let source = row[0];
+                    compiler.builder.scalar(Instruction::Move { target: result, source });
+                    Ok(())
+                })
+            }
+            SubqueryKind::Exists => {
+                truth(self, false);
+                self.emit_query(&subquery.query, QueryOptions::default(), &mut |compiler, _| {
+                    truth(compiler, true);
+                    compiler.leave(outside);
+                    Ok(())
+                })
+            }
+            SubqueryKind::Any => {
+                truth(self, false);
+                self.emit_query(&subquery.query, QueryOptions::default(), &mut |compiler, row| {
+                    for (slot, register) in subquery.slots.iter().zip(row) {
+                        compiler.slots.insert(*slot, *register);
+                    }
+                    let Some(test) = subquery.operand.first() else { return Ok(()) };
+                    let condition = compiler.emit(test)?;
+                    compiler.open();
+                    truth(compiler, true);
+                    compiler.leave(outside);
+                    let then = compiler.close();
+                    compiler.open();
+                    let unknown = compiler.builder.register(DataType::Boolean);
+                    compiler.builder.scalar(Instruction::IsNull {
+                        target: unknown,
+                        source: condition,
+                        negated: false,
+                    });
+                    compiler.open();
+                    compiler.builder.scalar(Instruction::SetNull { target: result });
+                    let set = compiler.close();
+                    compiler.builder.push(Step::If {
+                        condition: unknown,
+                        then: set,
+                        otherwise: Vec::new(),
+                    });
+                    let otherwise = compiler.close();
+                    compiler.builder.push(Step::If { condition, then, otherwise });
+                    Ok(())
+                })
+            }
+        }
+    }
+
+    /// Leaves all IR loops but the outermost `outside` ones.
+    pub(super) fn leave(&mut self, outside: usize) {
+        if self.depth > outside {
+            let depth = self.relative(outside);
+            self.builder.push(Step::Exit { depth });
+        }
+    }
+}

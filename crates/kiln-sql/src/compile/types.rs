@@ -1,0 +1,170 @@
+//! Types as SQL writes them.
+
+use kiln_storage::error::{Result, SqlState};
+use kiln_storage::types::{DataType, NUMERIC_PRECISION_MAX};
+use sqlparser::ast::{
+    ArrayElemTypeDef, CharacterLength, DataType as Written, ExactNumberInfo, TimezoneInfo,
+};
+
+use super::{Position, fail, object_name, unsupported};
+
+/// The longest CHAR and VARCHAR, as in PostgreSQL.
+const LENGTH_MAX: u64 = 10_485_760;
+
+/// The type that `written` names.
+///
+/// # Errors
+/// 42704 for an unknown type, 22023 for a length or precision out of range, 0A000 for a type that
+/// is not supported.
+pub fn data_type(written: &Written, position: Position) -> Result<DataType> {
+    Ok(match written {
+        Written::SmallInt(None) | Written::Int2(None) => DataType::SmallInt,
+        Written::Integer(None) | Written::Int(None) | Written::Int4(None) => DataType::Integer,
+        Written::BigInt(None) | Written::Int8(None) => DataType::BigInt,
+        Written::Numeric(info) | Written::Decimal(info) | Written::Dec(info) => {
+            numeric(info, position)?
+        }
+        Written::Double(ExactNumberInfo::None)
+        | Written::DoublePrecision
+        | Written::Float8
+        | Written::Float64 => DataType::Double,
+        Written::Float(ExactNumberInfo::None) => DataType::Double,
+        Written::Float(ExactNumberInfo::Precision(bits)) => match bits {
+            0 => {
+                return Err(fail(
+                    SqlState::INVALID_PARAMETER_VALUE,
+                    "precision for type float must be at least 1 bit",
+                    position,
+                ));
+            }
+            1..=24 => return Err(unsupported("type real", position)),
+            25..=53 => DataType::Double,
+            _ => {
+                return Err(fail(
+                    SqlState::INVALID_PARAMETER_VALUE,
+                    "precision for type float must be less than 54 bits",
+                    position,
+                ));
+            }
+        },
+        Written::Real | Written::Float4 | Written::Float32 => {
+            return Err(unsupported("type real", position)
+                .with_hint("Use double precision, of which every real is a value."));
+        }
+        Written::Boolean | Written::Bool => DataType::Boolean,
+        Written::Character(length) | Written::Char(length) => {
+            DataType::Char(character_length(length, "char", position)?.unwrap_or(1))
+        }
+        Written::CharacterVarying(length)
+        | Written::CharVarying(length)
+        | Written::Varchar(length) => {
+            DataType::VarChar(character_length(length, "varchar", position)?)
+        }
+        Written::Text => DataType::Text,
+        Written::Bytea => DataType::Bytea,
+        Written::Date => DataType::Date,
+        Written::Timestamp(precision, zone) => {
+            if precision.is_some_and(|precision| precision != 6) {
+                return Err(unsupported("a precision of timestamp other than 6", position));
+            }
+            match zone {
+                TimezoneInfo::None | TimezoneInfo::WithoutTimeZone => DataType::Timestamp,
+                TimezoneInfo::WithTimeZone | TimezoneInfo::Tz => DataType::TimestampTz,
+            }
+        }
+        Written::Uuid => DataType::Uuid,
+        Written::Interval { fields: None, precision: None } => DataType::Interval,
+        Written::Array(
+            ArrayElemTypeDef::SquareBracket(element, _)
+            | ArrayElemTypeDef::AngleBracket(element)
+            | ArrayElemTypeDef::Parenthesis(element)
+            | ArrayElemTypeDef::Qualified(element, _),
+        ) => {
+            if matches!(**element, Written::Array(_)) {
+                return Err(unsupported("an array of more than one dimension", position));
+            }
+            DataType::array(data_type(element, position)?)
+        }
+        Written::Custom(name, modifiers) => {
+            let name = object_name(name)?;
+            match name.as_str() {
+                "bpchar" if modifiers.is_empty() => {
+                    return Err(unsupported("type bpchar without a length", position));
+                }
+                "timestamptz" if modifiers.is_empty() => DataType::TimestampTz,
+                "int2" => DataType::SmallInt,
+                "int4" => DataType::Integer,
+                "int8" => DataType::BigInt,
+                "float8" => DataType::Double,
+                "bool" => DataType::Boolean,
+                "time" | "timetz" | "money" | "json" | "jsonb" | "xml" | "inet" | "cidr"
+                | "macaddr" | "oid" | "name" | "serial" | "bigserial" | "smallserial"
+                | "hstore" | "regclass" | "tsvector" | "tsquery" | "bit" | "varbit" | "point" => {
+                    return Err(unsupported(format!("type {name}"), position));
+                }
+                _ => {
+                    return Err(fail(
+                        SqlState::UNDEFINED_OBJECT,
+                        format!("type \"{name}\" does not exist"),
+                        position,
+                    ));
+                }
+            }
+        }
+        other => {
+            let name = other.to_string().to_lowercase();
+            return Err(unsupported(format!("type {name}"), position));
+        }
+    })
+}
+
+fn numeric(info: &ExactNumberInfo, position: Position) -> Result<DataType> {
+    let (precision, scale) = match info {
+        ExactNumberInfo::None => return Ok(DataType::NUMERIC),
+        ExactNumberInfo::Precision(precision) => (*precision, 0),
+        ExactNumberInfo::PrecisionAndScale(precision, scale) => (*precision, *scale),
+    };
+    let invalid = |message: String| fail(SqlState::INVALID_PARAMETER_VALUE, message, position);
+    if !(1..=1000).contains(&precision) {
+        return Err(invalid(format!(
+            "NUMERIC precision {precision} must be between 1 and 1000"
+        )));
+    }
+    if !(-1000..=1000).contains(&scale) {
+        return Err(invalid(format!(
+            "NUMERIC scale {scale} must be between -1000 and 1000"
+        )));
+    }
+    if precision > u64::from(NUMERIC_PRECISION_MAX) {
+        return Err(unsupported(
+            format!("a NUMERIC precision above {NUMERIC_PRECISION_MAX}"),
+            position,
+        ));
+    }
+    let (Ok(precision), Ok(scale)) = (u8::try_from(precision), u8::try_from(scale)) else {
+        return Err(unsupported("a NUMERIC scale that is negative", position));
+    };
+    if scale > precision {
+        return Err(unsupported("a NUMERIC scale above the precision", position));
+    }
+    Ok(DataType::numeric(precision, scale))
+}
+
+fn character_length(
+    length: &Option<CharacterLength>,
+    name: &str,
+    position: Position,
+) -> Result<Option<u32>> {
+    let invalid = |message: String| fail(SqlState::INVALID_PARAMETER_VALUE, message, position);
+    match length {
+        None => Ok(None),
+        Some(CharacterLength::IntegerLength { length, .. }) => match length {
+            0 => Err(invalid(format!("length for type {name} must be at least 1"))),
+            length if *length > LENGTH_MAX => {
+                Err(invalid(format!("length for type {name} cannot exceed {LENGTH_MAX}")))
+            }
+            length => Ok(Some(*length as u32)),
+        },
+        Some(CharacterLength::Max) => Err(unsupported(format!("{name}(max)"), position)),
+    }
+}
