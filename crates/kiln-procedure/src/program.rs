@@ -95,7 +95,11 @@ impl ProgramBuilder {
         };
         for (name, data_type) in parameters {
             let register = builder.register(data_type.clone());
-            builder.parameters.push(Parameter { name, data_type, register });
+            builder.parameters.push(Parameter {
+                name,
+                data_type,
+                register,
+            });
         }
         builder
     }
@@ -153,7 +157,10 @@ impl ProgramBuilder {
 
     /// The value of `register` if it is a constant.
     pub fn constant_value(&self, register: Reg) -> Option<&Value> {
-        let constant = self.constants.iter().find(|constant| constant.register == register)?;
+        let constant = self
+            .constants
+            .iter()
+            .find(|constant| constant.register == register)?;
         Some(&constant.value)
     }
 
@@ -175,7 +182,11 @@ impl ProgramBuilder {
 
     fn operation(&mut self, kind: OperationKind, table: TableRef, position: Position) -> OpId {
         let table: TableId = self.table_of(table).id();
-        self.operations.push(Operation { kind, table, position });
+        self.operations.push(Operation {
+            kind,
+            table,
+            position,
+        });
         OpId((self.operations.len() - 1) as u16)
     }
 
@@ -187,6 +198,11 @@ impl ProgramBuilder {
     /// Appends a computation.
     pub fn scalar(&mut self, instruction: Instruction) {
         self.push(Step::Scalar(instruction));
+    }
+
+    /// Puts a computation before everything else that the program does.
+    pub fn prologue(&mut self, instruction: Instruction) {
+        self.blocks[0].insert(0, Step::Scalar(instruction));
     }
 
     /// Opens a block.
@@ -215,7 +231,15 @@ impl ProgramBuilder {
         let op = self.operation(OperationKind::Lookup, table, position);
         let (record, found) = (self.record(), self.register(DataType::Boolean));
         let (key, intent) = (key.into(), Intent::Read);
-        self.push(Step::Lookup { op, table, index, key, record, found, intent });
+        self.push(Step::Lookup {
+            op,
+            table,
+            index,
+            key,
+            record,
+            found,
+            intent,
+        });
         (record, found)
     }
 
@@ -232,7 +256,16 @@ impl ProgramBuilder {
     ) {
         let op = self.operation(OperationKind::Scan, table, position);
         let (range, intent) = (Box::new(range), Intent::Read);
-        self.push(Step::Scan { op, table, index, range, reverse, record, intent, body });
+        self.push(Step::Scan {
+            op,
+            table,
+            index,
+            range,
+            reverse,
+            record,
+            intent,
+            body,
+        });
     }
 
     /// Appends a read of `columns` into new registers, returned in the same order.
@@ -252,8 +285,17 @@ impl ProgramBuilder {
                 self.register(data_type)
             })
             .collect();
-        let columns = columns.iter().copied().zip(registers.iter().copied()).collect();
-        self.push(Step::Read { op, table, record, columns });
+        let columns = columns
+            .iter()
+            .copied()
+            .zip(registers.iter().copied())
+            .collect();
+        self.push(Step::Read {
+            op,
+            table,
+            record,
+            columns,
+        });
         registers
     }
 
@@ -266,7 +308,12 @@ impl ProgramBuilder {
         position: Position,
     ) {
         let op = self.operation(OperationKind::Update, table, position);
-        self.push(Step::Update { op, table, record, columns: columns.into() });
+        self.push(Step::Update {
+            op,
+            table,
+            record,
+            columns: columns.into(),
+        });
     }
 
     /// Appends an insert of `values` (all columns, in table order); returns the new record.
@@ -279,7 +326,13 @@ impl ProgramBuilder {
     ) -> RecordReg {
         let op = self.operation(OperationKind::Insert, table, position);
         let record = self.record();
-        self.push(Step::Insert { op, table, values: values.into(), record, conflict });
+        self.push(Step::Insert {
+            op,
+            table,
+            values: values.into(),
+            record,
+            conflict,
+        });
         record
     }
 
@@ -319,7 +372,10 @@ impl ProgramBuilder {
         crate::optimise::merge_lookups(&mut program);
         crate::optimise::set_intents(&mut program);
         crate::verify::verify(&program).unwrap_or_else(|fault| {
-            panic!("the program of {} breaks the IR's rules: {fault}\n{program:#?}", program.name)
+            panic!(
+                "the program of {} breaks the IR's rules: {fault}\n{program:#?}",
+                program.name
+            )
         });
         program.analysis = Analysis::of(&program);
         program
