@@ -407,3 +407,53 @@ fn dependencies_are_found_from_both_ends() {
             .is_sorted_by_key(|edge| (edge.to, edge.from))
     );
 }
+
+#[test]
+fn deep_nests_of_loops_are_analysed_in_time() {
+    let (tables, mut b) = start();
+    let (i, one) = (b.parameter(1), b.integer(1));
+    let step = b.constant(DataType::BigInt, Value::BigInt(1));
+    let key = b.register(DataType::Integer);
+    b.assign(key, i);
+    const DEPTH: usize = 40;
+    let variables: Vec<Reg> = (0..DEPTH).map(|_| b.register(DataType::Integer)).collect();
+    for _ in 0..DEPTH {
+        b.open();
+    }
+    let (_, read) = read_stock(&mut b, &tables, key, &[2]);
+    b.assign(key, read[0]);
+    for variable in variables {
+        let body = b.close();
+        b.push(Step::ForRange {
+            variable,
+            first: one,
+            last: key,
+            step,
+            reverse: false,
+            body,
+        });
+    }
+    // The innermost key comes from the turn before.
+    let program = b.finish();
+    assert_eq!(between(&program, 1, 0), KEY.union(CONTROL));
+}
+
+#[test]
+fn a_return_in_a_loop_decides_the_next_turn() {
+    let (tables, mut b) = start();
+    let (i, one, array) = (b.parameter(1), b.integer(1), b.parameter(2));
+    let element = b.register(DataType::Integer);
+    b.open();
+    let (_, read) = read_stock(&mut b, &tables, i, &[2]);
+    let enough = b.compare(Comparison::Greater, Class::Integer, read[0], one);
+    b.then(enough, |b| b.push(Step::Return));
+    let body = b.close();
+    b.push(Step::ForEach {
+        variable: element,
+        array,
+        body,
+    });
+    let program = b.finish();
+    assert_eq!(between(&program, 1, 0), CONTROL);
+    assert_eq!(between(&program, 1, 1), CONTROL);
+}

@@ -129,6 +129,9 @@ struct Dataflow<'a> {
     /// The columns that each operation writes.
     columns_written: Vec<ColumnSet>,
     gathered: Vec<Gathered>,
+    /// What was known at the head of each loop when it was last left, and what decided its turns
+    /// and its escapes; by the address of its step.
+    heads: HashMap<*const Step, (State, SetId, SetId)>,
     /// What decides the conditionals around the step.
     conditions: Vec<SetId>,
     /// The loops around the step, innermost last.
@@ -151,6 +154,7 @@ pub(super) fn analyse(program: &Program) -> Analysis {
         sets: Sets::new(),
         edges: BTreeMap::new(),
         gathered: vec![Gathered::default(); program.operations.len()],
+        heads: HashMap::new(),
         conditions: Vec::new(),
         loops: Vec::new(),
         returns: NONE,
@@ -457,8 +461,21 @@ impl Dataflow<'_> {
             turns: entering,
             ..Loop::default()
         });
+        // Within an outer loop's next turn, go on from where the last one ended: else the time
+        // would double with each level of nesting.
+        let known: *const Step = step;
+        if let Some((last, turns, escapes)) = self.heads.remove(&known) {
+            head = self.join(Some(head), Some(last)).expect("both are there");
+            self.decide_turns(turns);
+            self.open_mut().escapes = escapes;
+        }
         loop {
-            let before = (head.clone(), self.open().turns, self.open().escapes);
+            let before = (
+                head.clone(),
+                self.open().turns,
+                self.open().escapes,
+                self.returns,
+            );
             let mut inside = head.clone();
             let mut leaves = Some(head.clone());
             let body = match step {
@@ -501,8 +518,9 @@ impl Dataflow<'_> {
             head = self
                 .join(Some(head), back)
                 .expect("the entry reaches the head");
-            let after = (head, self.open().turns, self.open().escapes);
+            let after = (head, self.open().turns, self.open().escapes, self.returns);
             if after == before {
+                self.heads.insert(known, (after.0, after.1, after.2));
                 let exits = self.open_mut().exits.take();
                 let mut left = self.join(leaves, exits);
                 if let Some(left) = &mut left {

@@ -36,7 +36,7 @@
 //! call to call counts as computable, so a guard at run time stays necessary.
 
 mod dataflow;
-pub(crate) mod names;
+pub mod names;
 
 use kiln_storage::schema::ColumnSet;
 

@@ -1,0 +1,735 @@
+//! Random programs do the same with and without the optimiser.
+//!
+//! A small interpreter of the IR runs each program twice over a toy table, as it was made and
+//! after [`merge_lookups`], and compares what was emitted, how it ended, and what the table holds.
+//! The programs use few keys and variables, so that look-ups of one key, writes between them and
+//! assignments to key variables are frequent. `KILN_TEST_SEED` repeats a run.
+
+mod support;
+
+use kiln_platform::random::{Random, fresh_seed};
+use kiln_procedure::Program;
+use kiln_procedure::analysis::Analysis;
+use kiln_procedure::ir::*;
+use kiln_procedure::optimise::{merge_lookups, set_intents};
+use kiln_procedure::program::{Parameter, ResultShape};
+use kiln_procedure::verify::verify;
+use kiln_storage::schema::ColumnId;
+use kiln_storage::types::{DataType, Value};
+
+/// Columns a and b are the primary key; c is unique and may be NULL; d is neither.
+const COLUMNS: usize = 4;
+const UNIQUE: [&[usize]; 2] = [&[0, 1], &[2]];
+
+type Number = Option<i64>;
+type Row = [Number; COLUMNS];
+
+// ---- The interpreter ----
+
+/// Where control goes after a step.
+enum Flow {
+    Next,
+    Exit(u16),
+    Continue(u16),
+    Return,
+    Raise,
+}
+
+struct Run {
+    registers: Vec<Number>,
+    records: Vec<Option<usize>>,
+    /// Rows by their handle; `None` when deleted.
+    rows: Vec<Option<Row>>,
+    emitted: Vec<Vec<Number>>,
+    /// Steps that may still run.
+    fuel: u32,
+}
+
+/// What a run did: the rows emitted, whether it raised, and the rows left unless it did.
+type Effect = (Vec<Vec<Number>>, bool, Vec<Row>);
+
+/// Runs a program; `None` when it takes more than so many steps.
+fn run(program: &Program, arguments: &[Number], rows: &[Row], fuel: u32) -> Option<Effect> {
+    let mut registers = vec![None; program.registers.len()];
+    registers[..arguments.len()].copy_from_slice(arguments);
+    for constant in &program.constants {
+        registers[constant.register.0 as usize] = match constant.value {
+            Value::Integer(value) => Some(value.into()),
+            Value::BigInt(value) => Some(value),
+            Value::Boolean(value) => Some(value.into()),
+            _ => None,
+        };
+    }
+    let mut run = Run {
+        registers,
+        records: vec![None; program.records],
+        rows: rows.iter().copied().map(Some).collect(),
+        emitted: Vec::new(),
+        fuel,
+    };
+    let raised = matches!(run.block(&program.body), Flow::Raise);
+    if run.fuel == 0 {
+        return None;
+    }
+    let mut left: Vec<Row> = run.rows.into_iter().flatten().collect();
+    left.sort_unstable();
+    if raised {
+        left.clear();
+    }
+    Some((run.emitted, raised, left))
+}
+
+impl Run {
+    fn get(&self, register: Reg) -> Number {
+        self.registers[register.0 as usize]
+    }
+
+    fn set(&mut self, register: Reg, value: Number) {
+        self.registers[register.0 as usize] = value;
+    }
+
+    fn handle(&self, record: RecordReg) -> usize {
+        self.records[record.0 as usize].expect("the record was found")
+    }
+
+    fn block(&mut self, block: &[Step]) -> Flow {
+        for step in block {
+            match self.step(step) {
+                Flow::Next => {}
+                flow => return flow,
+            }
+        }
+        Flow::Next
+    }
+
+    /// Runs one turn; `Some` when the loop is left.
+    fn turn(&mut self, body: &[Step]) -> Option<Flow> {
+        match self.block(body) {
+            Flow::Next | Flow::Continue(0) => None,
+            Flow::Exit(0) => Some(Flow::Next),
+            Flow::Exit(depth) => Some(Flow::Exit(depth - 1)),
+            Flow::Continue(depth) => Some(Flow::Continue(depth - 1)),
+            flow => Some(flow),
+        }
+    }
+
+    /// The row with these values in the columns of a unique index.
+    fn find(&self, index: usize, key: &[Number]) -> Option<usize> {
+        if key.contains(&None) {
+            return None;
+        }
+        self.rows.iter().position(|row| {
+            let columns = UNIQUE[index].iter();
+            row.is_some_and(|row| {
+                columns
+                    .zip(key)
+                    .all(|(column, value)| row[*column] == *value)
+            })
+        })
+    }
+
+    fn violates(&self, row: &Row, own: Option<usize>) -> bool {
+        (0..UNIQUE.len()).any(|index| {
+            let key: Vec<Number> = UNIQUE[index].iter().map(|column| row[*column]).collect();
+            self.find(index, &key)
+                .is_some_and(|found| Some(found) != own)
+        })
+    }
+
+    fn step(&mut self, step: &Step) -> Flow {
+        self.fuel = self.fuel.saturating_sub(1);
+        if self.fuel == 0 {
+            return Flow::Return;
+        }
+        match step {
+            Step::Scalar(instruction) => match instruction {
+                Instruction::Move { target, source } => self.set(*target, self.get(*source)),
+                Instruction::Integer {
+                    target,
+                    left,
+                    right,
+                    ..
+                } => {
+                    let sum = self.get(*left).zip(self.get(*right));
+                    self.set(*target, sum.map(|(left, right)| (left + right) % 4));
+                }
+                Instruction::Compare {
+                    target,
+                    left,
+                    right,
+                    ..
+                } => {
+                    let both = self.get(*left).zip(self.get(*right));
+                    self.set(*target, both.map(|(left, right)| (left < right).into()));
+                }
+                Instruction::Not { target, source } => {
+                    self.set(*target, self.get(*source).map(|value| 1 - value));
+                }
+                other => unreachable!("{other:?} is not generated"),
+            },
+            Step::If {
+                condition,
+                then,
+                otherwise,
+            } => {
+                let taken = if self.get(*condition) == Some(1) {
+                    then
+                } else {
+                    otherwise
+                };
+                return self.block(taken);
+            }
+            Step::Loop { body, .. } => loop {
+                if let Some(flow) = self.turn(body) {
+                    return flow;
+                }
+            },
+            Step::ForRange {
+                variable,
+                first,
+                last,
+                body,
+                ..
+            } => {
+                let (first, last) = (self.get(*first), self.get(*last));
+                for value in first.expect("not NULL")..=last.expect("not NULL") {
+                    self.set(*variable, Some(value));
+                    if let Some(flow) = self.turn(body) {
+                        return flow;
+                    }
+                }
+            }
+            Step::Exit { depth } => return Flow::Exit(*depth),
+            Step::Continue { depth } => return Flow::Continue(*depth),
+            Step::Return => return Flow::Return,
+            Step::Raise { .. } => return Flow::Raise,
+            Step::Lookup {
+                index,
+                key,
+                record,
+                found,
+                ..
+            } => {
+                let key: Vec<Number> = key.iter().map(|register| self.get(*register)).collect();
+                let row = self.find(*index as usize, &key);
+                if row.is_some() {
+                    self.records[record.0 as usize] = row;
+                }
+                self.set(*found, Some(row.is_some().into()));
+            }
+            Step::Scan {
+                range,
+                record,
+                body,
+                ..
+            } => {
+                // The entries that were there at the start, also of rows whose key changes.
+                let prefix = self.get(range.prefix[0]);
+                let mut entries: Vec<(Row, usize)> = Vec::new();
+                for (handle, row) in self.rows.iter().enumerate() {
+                    if let Some(row) = row
+                        && prefix.is_some()
+                        && row[0] == prefix
+                    {
+                        entries.push((*row, handle));
+                    }
+                }
+                entries.sort_unstable();
+                for (_, handle) in entries {
+                    if self.rows[handle].is_none() {
+                        continue;
+                    }
+                    self.records[record.0 as usize] = Some(handle);
+                    if let Some(flow) = self.turn(body) {
+                        return flow;
+                    }
+                }
+            }
+            Step::Read {
+                record, columns, ..
+            } => {
+                let row = self.rows[self.handle(*record)];
+                for (column, register) in columns {
+                    self.set(*register, row.expect("not deleted")[column.index()]);
+                }
+            }
+            Step::Update {
+                record, columns, ..
+            } => {
+                let handle = self.handle(*record);
+                let mut row = self.rows[handle].expect("not deleted");
+                for (column, register) in columns {
+                    row[column.index()] = self.get(*register);
+                }
+                if row[..2].contains(&None) || self.violates(&row, Some(handle)) {
+                    return Flow::Raise;
+                }
+                self.rows[handle] = Some(row);
+            }
+            Step::Insert { values, record, .. } => {
+                let row: Row = std::array::from_fn(|column| self.get(values[column]));
+                if row[..2].contains(&None) || self.violates(&row, None) {
+                    return Flow::Raise;
+                }
+                self.records[record.0 as usize] = Some(self.rows.len());
+                self.rows.push(Some(row));
+            }
+            Step::Delete { record, .. } => {
+                let handle = self.handle(*record);
+                self.rows[handle] = None;
+            }
+            Step::Emit { row } => {
+                let row = row.iter().map(|register| self.get(*register)).collect();
+                self.emitted.push(row);
+            }
+            other => unreachable!("{other:?} is not generated"),
+        }
+        Flow::Next
+    }
+}
+
+// ---- The generator ----
+
+struct Generator {
+    random: Random,
+    program: Program,
+    /// Registers that may be read here; the first three of those after the constants are
+    /// variables, which may be assigned.
+    readable: Vec<Reg>,
+    variables: Vec<Reg>,
+    /// Records that were found and not deleted by this path.
+    found: Vec<RecordReg>,
+    /// The loops around the next step, and whether each makes one turn only.
+    loops: Vec<bool>,
+    steps_left: usize,
+}
+
+impl Generator {
+    fn new(seed: u64, table: &kiln_platform::sync::Arc<kiln_storage::table::Table>) -> Generator {
+        let parameters: Vec<Parameter> = (0..2)
+            .map(|number| Parameter {
+                name: format!("p{number}"),
+                data_type: DataType::Integer,
+                register: Reg(number),
+            })
+            .collect();
+        let program = Program {
+            name: "random".to_owned(),
+            registers: parameters
+                .iter()
+                .map(|known| known.data_type.clone())
+                .collect(),
+            parameters,
+            result: ResultShape {
+                columns: vec![("value".to_owned(), DataType::Integer)],
+            },
+            records: 0,
+            buffers: Vec::new(),
+            constants: Vec::new(),
+            tables: vec![table.clone()],
+            operations: Vec::new(),
+            body: Vec::new(),
+            analysis: Analysis::default(),
+        };
+        let mut generator = Generator {
+            random: Random::from_seed(seed),
+            program,
+            readable: vec![Reg(0), Reg(1)],
+            variables: Vec::new(),
+            found: Vec::new(),
+            loops: Vec::new(),
+            steps_left: 40,
+        };
+        for value in 0..2 {
+            let register = generator.register(DataType::Integer);
+            let value = Value::Integer(value);
+            generator
+                .program
+                .constants
+                .push(Constant { register, value });
+            generator.readable.push(register);
+        }
+        let mut body = Vec::new();
+        for _ in 0..3 {
+            let (target, source) = (generator.register(DataType::Integer), generator.any());
+            body.push(Step::Scalar(Instruction::Move { target, source }));
+            generator.variables.push(target);
+            generator.readable.push(target);
+        }
+        generator.block(&mut body, 6);
+        generator.program.body = body;
+        generator
+    }
+
+    fn register(&mut self, data_type: DataType) -> Reg {
+        self.program.registers.push(data_type);
+        Reg(self.program.registers.len() as u16 - 1)
+    }
+
+    fn record(&mut self) -> RecordReg {
+        self.program.records += 1;
+        RecordReg(self.program.records as u16 - 1)
+    }
+
+    fn op(&mut self, kind: OperationKind) -> OpId {
+        let table = self.program.tables[0].id();
+        self.program.operations.push(Operation {
+            kind,
+            table,
+            position: None,
+        });
+        OpId(self.program.operations.len() as u16 - 1)
+    }
+
+    fn any(&mut self) -> Reg {
+        self.readable[self.random.below(self.readable.len())]
+    }
+
+    /// A block of some steps, after which only what was readable before is.
+    fn inner(&mut self, steps: usize) -> Block {
+        let (readable, found) = (self.readable.len(), self.found.clone());
+        let mut block = Vec::new();
+        self.block(&mut block, steps);
+        self.readable.truncate(readable);
+        // A record that the block deleted is not used again.
+        self.found.retain(|record| found.contains(record));
+        block
+    }
+
+    fn body(&mut self, steps: usize, once: bool) -> Block {
+        self.loops.push(once);
+        // What a turn deletes is gone in the next, so a body uses its own records only.
+        let found = std::mem::take(&mut self.found);
+        let block = self.inner(steps);
+        self.found = found;
+        self.loops.pop();
+        // What the body deletes behind our back is gone behind it too.
+        if deletes(&block) {
+            self.found.clear();
+        }
+        block
+    }
+
+    fn block(&mut self, block: &mut Block, steps: usize) {
+        for _ in 0..steps {
+            if self.steps_left == 0 {
+                return;
+            }
+            self.steps_left -= 1;
+            self.step(block);
+        }
+    }
+
+    fn condition(&mut self, block: &mut Block) -> Reg {
+        let target = self.register(DataType::Boolean);
+        let (left, right) = (self.any(), self.any());
+        let (op, class) = (Comparison::Less, Class::Integer);
+        block.push(Step::Scalar(Instruction::Compare {
+            op,
+            class,
+            target,
+            left,
+            right,
+        }));
+        target
+    }
+
+    fn use_record(&mut self, block: &mut Block, record: RecordReg) {
+        let table = TableRef(0);
+        let column = ColumnId(self.random.below(COLUMNS) as u16);
+        match self.random.below(6) {
+            0 => {
+                let op = self.op(OperationKind::Update);
+                let columns = [(column, self.any())].into();
+                block.push(Step::Update {
+                    op,
+                    table,
+                    record,
+                    columns,
+                });
+            }
+            1 => {
+                let op = self.op(OperationKind::Delete);
+                block.push(Step::Delete { op, table, record });
+                // Other handles may be of the same record.
+                self.found.clear();
+            }
+            _ => {
+                let op = self.op(OperationKind::Read);
+                let target = self.register(DataType::Integer);
+                block.push(Step::Read {
+                    op,
+                    table,
+                    record,
+                    columns: [(column, target)].into(),
+                });
+                self.readable.push(target);
+                if self.random.percent(40.0) {
+                    let variable = self.variables[self.random.below(self.variables.len())];
+                    block.push(Step::Scalar(Instruction::Move {
+                        target: variable,
+                        source: target,
+                    }));
+                }
+                if self.random.percent(60.0) {
+                    block.push(Step::Emit {
+                        row: [target].into(),
+                    });
+                }
+            }
+        }
+    }
+
+    fn step(&mut self, block: &mut Block) {
+        let table = TableRef(0);
+        let choice = self.random.below(20);
+        if choice < 4 && !self.found.is_empty() {
+            let record = self.found[self.random.below(self.found.len())];
+            return self.use_record(block, record);
+        }
+        match choice {
+            0..=9 => {
+                let index = self.random.below(2) as u16;
+                let key: Vec<Reg> = UNIQUE[index as usize].iter().map(|_| self.any()).collect();
+                let (op, record) = (self.op(OperationKind::Lookup), self.record());
+                let (found, intent) = (self.register(DataType::Boolean), Intent::Read);
+                let key = key.into();
+                block.push(Step::Lookup {
+                    op,
+                    table,
+                    index,
+                    key,
+                    record,
+                    found,
+                    intent,
+                });
+                if self.random.percent(40.0) {
+                    // What is not found ends this path.
+                    let end = match self.random.below(3) {
+                        0 if !self.loops.is_empty() => {
+                            let depth = self.random.below(self.loops.len()) as u16;
+                            Step::Exit { depth }
+                        }
+                        1 => Step::Raise {
+                            error: support::failure("not found"),
+                        },
+                        _ => Step::Return,
+                    };
+                    let (then, otherwise) = (Vec::new(), vec![end]);
+                    block.push(Step::If {
+                        condition: found,
+                        then,
+                        otherwise,
+                    });
+                    self.found.push(record);
+                    return self.use_record(block, record);
+                }
+                let known = self.found.clone();
+                self.found.push(record);
+                let readable = self.readable.len();
+                let mut then = Vec::new();
+                self.use_record(&mut then, record);
+                self.block(&mut then, 1);
+                self.readable.truncate(readable);
+                let after_then = std::mem::replace(&mut self.found, known);
+                let otherwise = self.inner(1);
+                self.found.retain(|record| after_then.contains(record));
+                block.push(Step::If {
+                    condition: found,
+                    then,
+                    otherwise,
+                });
+            }
+            10 | 11 => {
+                let target = self.variables[self.random.below(self.variables.len())];
+                let source = self.any();
+                if self.random.percent(60.0) {
+                    block.push(Step::Scalar(Instruction::Move { target, source }));
+                } else {
+                    let (left, right) = (source, self.any());
+                    let (op, width) = (Arithmetic::Add, Width::Four);
+                    block.push(Step::Scalar(Instruction::Integer {
+                        op,
+                        width,
+                        target,
+                        left,
+                        right,
+                    }));
+                }
+            }
+            12 => {
+                let op = self.op(OperationKind::Insert);
+                let values: Vec<Reg> = (0..COLUMNS).map(|_| self.any()).collect();
+                let (record, values) = (self.record(), values.into());
+                block.push(Step::Insert {
+                    op,
+                    table,
+                    values,
+                    record,
+                    conflict: None,
+                });
+            }
+            13 | 14 => {
+                let condition = self.condition(block);
+                let known = self.found.clone();
+                let then = self.inner(2);
+                let after_then = std::mem::replace(&mut self.found, known);
+                let otherwise = self.inner(2);
+                self.found.retain(|record| after_then.contains(record));
+                block.push(Step::If {
+                    condition,
+                    then,
+                    otherwise,
+                });
+            }
+            15 => {
+                let (variable, step) = (self.register(DataType::Integer), Reg(3));
+                self.readable.push(variable);
+                let body = self.body(4, false);
+                self.readable.retain(|register| *register != variable);
+                let (first, last, reverse) = (Reg(2), Reg(3), false);
+                block.push(Step::ForRange {
+                    variable,
+                    first,
+                    last,
+                    step,
+                    reverse,
+                    body,
+                });
+            }
+            16 | 17 => {
+                let (record, prefix) = (self.record(), self.any());
+                let op = self.op(OperationKind::Scan);
+                self.loops.push(false);
+                let outer = std::mem::replace(&mut self.found, vec![record]);
+                let body = self.inner(4);
+                self.found = outer;
+                self.loops.pop();
+                if deletes(&body) {
+                    self.found.clear();
+                }
+                let range = Box::new(Range {
+                    prefix: [prefix].into(),
+                    ..Range::default()
+                });
+                let (index, reverse, intent) = (0, false, Intent::Read);
+                block.push(Step::Scan {
+                    op,
+                    table,
+                    index,
+                    range,
+                    reverse,
+                    record,
+                    intent,
+                    body,
+                });
+            }
+            18 => {
+                let mut body = self.body(4, true);
+                body.push(Step::Exit { depth: 0 });
+                block.push(Step::Loop {
+                    before: Vec::new(),
+                    condition: None,
+                    body,
+                });
+            }
+            _ if !self.loops.is_empty() => {
+                let condition = self.condition(block);
+                let depth = self.random.below(self.loops.len()) as u16;
+                // CONTINUE would make a loop of one turn one without end.
+                let once = self.loops[self.loops.len() - 1 - depth as usize];
+                let then = if once || self.random.percent(50.0) {
+                    vec![Step::Exit { depth }]
+                } else {
+                    vec![Step::Continue { depth }]
+                };
+                block.push(Step::If {
+                    condition,
+                    then,
+                    otherwise: Vec::new(),
+                });
+            }
+            _ => {
+                let row = [self.any()].into();
+                block.push(Step::Emit { row });
+            }
+        }
+    }
+}
+
+fn deletes(block: &[Step]) -> bool {
+    block.iter().any(|step| match step {
+        Step::Delete { .. } => true,
+        Step::If {
+            then, otherwise, ..
+        } => deletes(then) || deletes(otherwise),
+        Step::Loop { body, .. } | Step::ForRange { body, .. } | Step::Scan { body, .. } => {
+            deletes(body)
+        }
+        _ => false,
+    })
+}
+
+fn lookups(program: &Program) -> usize {
+    let kinds = program.operations.iter().map(|operation| operation.kind);
+    kinds.filter(|kind| *kind == OperationKind::Lookup).count()
+}
+
+fn reads(program: &Program) -> usize {
+    let kinds = program.operations.iter().map(|operation| operation.kind);
+    kinds.filter(|kind| *kind == OperationKind::Read).count()
+}
+
+#[test]
+fn optimised_programs_do_the_same() {
+    let integer = DataType::Integer;
+    let columns = ["a", "b", "c?", "d?"].map(|name| (name, integer.clone()));
+    let table = support::table(1, "toy", &columns, 2, &[("toy_c", &[2], true)]);
+    let seed = std::env::var("KILN_TEST_SEED")
+        .ok()
+        .and_then(|seed| seed.parse().ok());
+    let seed = seed.unwrap_or_else(fresh_seed);
+    let (mut merged, mut joined) = (0, 0);
+    for round in 0..800 {
+        let seed = seed.wrapping_add(round);
+        let mut generator = Generator::new(seed, &table);
+        let plain = &generator.program;
+        verify(plain).unwrap_or_else(|fault| panic!("seed {seed}: {fault}\n{:#?}", plain.body));
+        let mut optimised = Generator::new(seed, &table).program;
+        merge_lookups(&mut optimised);
+        set_intents(&mut optimised);
+        verify(&optimised)
+            .unwrap_or_else(|fault| panic!("seed {seed}: {fault}\n{:#?}", optimised.body));
+        Analysis::of(&optimised);
+        merged += lookups(plain) - lookups(&optimised);
+        joined += reads(plain) - reads(&optimised);
+        for _ in 0..8 {
+            let random = &mut generator.random;
+            let mut rows: Vec<Row> = Vec::new();
+            for a in 0..3 {
+                for b in 0..2 {
+                    if random.percent(70.0) {
+                        let c = random.percent(70.0).then_some(a * 2 + b);
+                        let d = random.percent(80.0).then(|| random.between(0, 3));
+                        rows.push([Some(a), Some(b), c, d]);
+                    }
+                }
+            }
+            let arguments = [(); 2].map(|()| random.percent(95.0).then(|| random.between(0, 3)));
+            let expected = run(&generator.program, &arguments, &rows, 2000);
+            let actual = run(&optimised, &arguments, &rows, 4000);
+            // Copies may stand where look-ups were, so that it is not always shorter.
+            assert!(
+                expected.is_none() || expected == actual,
+                "seed {seed}: with {arguments:?} over {rows:?}\nexpected {expected:?}\nbut was  \
+                 {actual:?}\nfor {:#?}\nbecame {:#?}",
+                generator.program.body,
+                optimised.body
+            );
+        }
+    }
+    assert!(
+        merged > 200 && joined > 200,
+        "only {merged} look-ups and {joined} reads went"
+    );
+}
