@@ -1,0 +1,311 @@
+//! Calls of other routines: their bodies are compiled in the place of the call.
+//!
+//! So the analysis sees a call's operations among the caller's, and a record that both look up is
+//! looked up once. What calls itself cannot be compiled in place, and is refused.
+
+use kiln_procedure::ir::{BufferId, Instruction, Reg, Step};
+use kiln_platform::sync::Arc;
+use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::types::{DataType, Value};
+use sqlparser::ast::Ident;
+
+use super::super::bound::Bound;
+use super::super::coerce::{CastContext, coerce, converts_implicitly};
+use super::super::query::OutputColumn;
+use super::super::{
+    Compiler, Position, fail, name_of, object_name, position_of_span, unsupported,
+};
+use super::body::Body;
+use super::results::Destination;
+use super::routine::{ResultKind, Routine};
+use super::variables::{RowTarget, refuse};
+use super::at;
+use crate::parse::plpgsql::Target;
+use crate::parse::{Body as Source, Call, FunctionDefinition, RoutineKind};
+
+/// How many routines may be compiled within one another.
+const DEPTH_MAX: usize = 16;
+
+/// A routine that a call names.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Callee {
+    pub definition: Arc<FunctionDefinition>,
+    pub routine: Routine,
+}
+
+impl Callee {
+    /// The routine called `name`, if there is one.
+    ///
+    /// # Errors
+    /// Those of its header.
+    pub(in super::super) fn find(c: &Compiler<'_>, name: &str) -> Result<Option<Callee>> {
+        match c.catalog.routine(name) {
+            Some(definition) => {
+                let routine = Routine::of(c.catalog, &definition)?;
+                Ok(Some(Callee { definition, routine }))
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// The input parameters' values, converted: `given` are the arguments in the order written,
+    /// with the names of those that are named. With `outputs`, there is one for each OUT
+    /// parameter too, which is dropped.
+    ///
+    /// # Errors
+    /// 42883 when the routine takes other arguments.
+    pub(in super::super) fn arguments(
+        &self,
+        c: &mut Compiler<'_>,
+        given: Vec<(Option<&Ident>, Bound)>,
+        outputs: bool,
+        position: Position,
+    ) -> Result<Vec<Bound>> {
+        let chosen = self.chosen(&given, outputs, position)?;
+        let mut values = Vec::new();
+        for (parameter, chosen) in self.taken(outputs).zip(chosen) {
+            let bound = match (chosen, &parameter.default) {
+                (Some(_), _) if !parameter.mode.is_input() => continue,
+                (Some(number), _) => given[number].1.clone(),
+                (None, Some(default)) => c.isolated(|c| c.bind(default))?,
+                (None, None) => return Err(self.undefined(&given, position)),
+            };
+            if chosen.is_some() && !converts_implicitly(&bound, &parameter.data_type) {
+                return Err(self.undefined(&given, position));
+            }
+            values.push(coerce(bound, &parameter.data_type, CastContext::Assignment)?);
+        }
+        Ok(values)
+    }
+
+    fn taken(&self, outputs: bool) -> impl Iterator<Item = &super::RoutineParameter> {
+        let parameters = self.routine.parameters.iter();
+        parameters.filter(move |parameter| outputs || parameter.mode.is_input())
+    }
+
+    /// For each parameter that a call may give, the argument that it gets.
+    fn chosen(
+        &self,
+        given: &[(Option<&Ident>, Bound)],
+        outputs: bool,
+        position: Position,
+    ) -> Result<Vec<Option<usize>>> {
+        let mut chosen: Vec<Option<usize>> = vec![None; self.taken(outputs).count()];
+        for (number, (name, _)) in given.iter().enumerate() {
+            let target = match name {
+                None => Some(number).filter(|number| *number < chosen.len()),
+                Some(ident) => {
+                    let name = name_of(ident);
+                    self.taken(outputs).position(|parameter| parameter.name == name)
+                }
+            };
+            let Some(target) = target else { return Err(self.undefined(given, position)) };
+            if chosen[target].replace(number).is_some() {
+                let name = name.map(name_of).unwrap_or_default();
+                let message = format!("argument name \"{name}\" used more than once");
+                let position = name_position(*name_at(given, number)).or(position);
+                return Err(fail(SqlState::SYNTAX_ERROR, message, position));
+            }
+        }
+        Ok(chosen)
+    }
+
+    fn undefined(&self, given: &[(Option<&Ident>, Bound)], position: Position) -> Error {
+        let types: Vec<String> = given.iter().map(|(_, bound)| bound.type_name()).collect();
+        let kind = match self.routine.kind {
+            RoutineKind::Function => "function",
+            RoutineKind::Procedure => "procedure",
+        };
+        let message = format!("{kind} {}({}) does not exist", self.routine.name, types.join(", "));
+        fail(SqlState::UNDEFINED_FUNCTION, message, position).with_hint(format!(
+            "No {kind} matches the given name and argument types. You might need to add explicit type casts."
+        ))
+    }
+
+    /// Calls the routine where it may be called only for its effects or one row, which goes to
+    /// `row`. The registers of `row` have the types of the result.
+    ///
+    /// # Errors
+    /// 0A000 for what calls itself; the errors of its body.
+    pub(in super::super) fn call_once(
+        &self,
+        c: &mut Compiler<'_>,
+        arguments: &[Reg],
+        row: &[Reg],
+        position: Position,
+    ) -> Result<()> {
+        let outside = c.loop_depth();
+        let destination = Destination::Registers { outside, row: row.to_vec() };
+        self.inline(c, arguments, destination, position)
+    }
+
+    /// Calls the routine and collects its rows in a new buffer.
+    ///
+    /// # Errors
+    /// As [`Callee::call_once`].
+    pub(in super::super) fn call_rows(
+        &self,
+        c: &mut Compiler<'_>,
+        arguments: &[Reg],
+        position: Position,
+    ) -> Result<BufferId> {
+        let buffer = c.builder.buffer(self.routine.result.types().len().max(1));
+        c.builder.push(Step::BufferClear { buffer });
+        let destination = Destination::Buffer { outside: c.loop_depth(), buffer };
+        self.inline(c, arguments, destination, position)?;
+        Ok(buffer)
+    }
+
+    fn inline(
+        &self,
+        c: &mut Compiler<'_>,
+        arguments: &[Reg],
+        destination: Destination,
+        position: Position,
+    ) -> Result<()> {
+        let name = &self.routine.name;
+        let key = Arc::as_ptr(&self.definition) as usize;
+        // A routine being replaced is still known by its old definition, hence also by name.
+        if c.routines.active.contains(&key) {
+            let error = unsupported(format!("a recursive call of {name}"), position);
+            return Err(refuse(c, error));
+        }
+        if c.routines.active.len() >= DEPTH_MAX {
+            let feature = format!("more than {DEPTH_MAX} calls within one another");
+            return Err(refuse(c, unsupported(feature, position)));
+        }
+        c.routines.active.push(key);
+        let variables = std::mem::take(&mut c.variables);
+        let levels = std::mem::take(&mut c.levels);
+        let positional = std::mem::take(&mut c.positional);
+        c.open_ir_loop();
+        let mut body = Body::new(c, &self.routine);
+        body.destination = destination;
+        body.strict_check(c, arguments);
+        c.open();
+        let result = body.any_body(c, &self.definition.body, arguments);
+        if result.is_ok() {
+            c.builder.push(Step::Exit { depth: 0 });
+            let body = c.close_ir_loop();
+            c.builder.push(Step::Loop { before: Vec::new(), condition: None, body });
+        }
+        c.variables = variables;
+        c.levels = levels;
+        c.positional = positional;
+        c.routines.active.pop();
+        result
+    }
+
+    /// Whether the body may write to a table.
+    pub(in super::super) fn may_write(&self) -> bool {
+        match &self.definition.body {
+            Source::PlPgSql(block) => super::liveness::may_write(&block.body),
+            Source::Sql(_) => true,
+        }
+    }
+}
+
+fn name_at<'g>(
+    given: &'g [(Option<&'g Ident>, Bound)],
+    number: usize,
+) -> &'g Option<&'g Ident> {
+    &given[number].0
+}
+
+fn name_position(ident: Option<&Ident>) -> Position {
+    ident.and_then(|ident| position_of_span(ident.span))
+}
+
+impl Body {
+    /// `CALL procedure(…)`.
+    pub(super) fn call(&mut self, c: &mut Compiler<'_>, call: &Call) -> Result<()> {
+        let position = at(call.position);
+        let name = object_name(&call.name)?;
+        let mut given = Vec::with_capacity(call.arguments.len());
+        for argument in &call.arguments {
+            given.push((argument.name.as_ref(), c.bind(&argument.value.expr)?));
+        }
+        let Some(callee) = Callee::find(c, &name)? else {
+            let types: Vec<String> = given.iter().map(|(_, bound)| bound.type_name()).collect();
+            let message = format!("procedure {name}({}) does not exist", types.join(", "));
+            return Err(fail(SqlState::UNDEFINED_FUNCTION, message, position));
+        };
+        if callee.routine.kind == RoutineKind::Function {
+            let types: Vec<String> = given.iter().map(|(_, bound)| bound.type_name()).collect();
+            let message = format!("{name}({}) is not a procedure", types.join(", "));
+            return Err(fail(SqlState::WRONG_OBJECT_TYPE, message, position)
+                .with_hint("To call a function, use SELECT."));
+        }
+        let targets = self.output_targets(c, call, &callee, &given, position)?;
+        let values = callee.arguments(c, given, true, position)?;
+        let arguments = c.emit_all(&values)?;
+        let arguments: Vec<Reg> = arguments.iter().map(|typed| typed.register).collect();
+        let columns: Vec<OutputColumn> = callee
+            .routine
+            .result_columns()
+            .into_iter()
+            .map(|(name, data_type)| OutputColumn {
+                name,
+                register: c.builder.register(data_type.clone()),
+                data_type,
+            })
+            .collect();
+        let row: Vec<Reg> = columns.iter().map(|column| column.register).collect();
+        callee.call_once(c, &arguments, &row, position)?;
+        if columns.is_empty() {
+            return Ok(());
+        }
+        self.assign_columns(c, &targets, &columns, position)
+    }
+
+    /// The variables that a CALL passes for OUT and INOUT parameters.
+    fn output_targets(
+        &self,
+        c: &mut Compiler<'_>,
+        call: &Call,
+        callee: &Callee,
+        given: &[(Option<&Ident>, Bound)],
+        position: Position,
+    ) -> Result<RowTarget> {
+        let chosen = callee.chosen(given, true, position)?;
+        let mut targets = Vec::new();
+        for (parameter, chosen) in callee.taken(true).zip(chosen) {
+            if !parameter.mode.is_output() {
+                continue;
+            }
+            let Some(number) = chosen else { return Err(callee.undefined(given, position)) };
+            let argument = &call.arguments[number].value;
+            let path = match &argument.expr {
+                sqlparser::ast::Expr::Identifier(ident) => vec![ident.clone()],
+                sqlparser::ast::Expr::CompoundIdentifier(path) => path.clone(),
+                _ => {
+                    let message = format!(
+                        "procedure parameter \"{}\" is an output parameter but corresponding argument is not writable",
+                        parameter.name
+                    );
+                    return Err(fail(SqlState::SYNTAX_ERROR, message, at(argument.position)));
+                }
+            };
+            targets.push(Target { position: argument.position, path, subscripts: Vec::new() });
+        }
+        if targets.is_empty() {
+            return Ok(RowTarget::Slots(Vec::new()));
+        }
+        self.row_targets(c, &targets)
+    }
+}
+
+/// A register of NULL for a routine without a result, or of its result's type.
+pub(in super::super) fn result_register(c: &mut Compiler<'_>, result: &ResultKind) -> (Reg, DataType) {
+    let data_type = match result.types().first() {
+        Some(data_type) => data_type.clone(),
+        // VOID prints as the empty text.
+        None => DataType::Text,
+    };
+    let register = c.builder.register(data_type.clone());
+    if *result == ResultKind::Void {
+        let source = c.builder.constant(DataType::Text, Value::Text(String::new()));
+        c.builder.scalar(Instruction::Move { target: register, source });
+    }
+    (register, data_type)
+}

@@ -1,0 +1,173 @@
+//! Functions and procedures: their headers and their bodies.
+//!
+//! A body is compiled statement by statement into one program: variables are registers, control
+//! flow is the IR's, and everything that SQL says is left to the [`Compiler`]. Three things of
+//! PL/pgSQL do not follow the order of the text, and are why a body may be compiled several
+//! times:
+//!
+//! - *Errors come late.* PostgreSQL analyses an expression or statement when it first runs, so a
+//!   misspelt column is an error of the call that reaches it, and not of `CREATE FUNCTION`. A
+//!   statement that does not compile is noted with its error and the body compiled anew; then a
+//!   step that raises the error stands in its place. What the language itself refuses (an unknown
+//!   target, a constant assigned to), and what is not supported, are errors of creation.
+//! - *Records get their fields from what is assigned to them*, which may follow their first use
+//!   in the text (in a loop). The shapes that a compilation has found are known to the next one.
+//! - *FOUND* is a variable that nearly every statement writes and few read: it is kept only where
+//!   a later statement may look at it ([`liveness`]).
+//!
+//! | module | holds |
+//! |---|---|
+//! | `routine` | headers: parameters, results |
+//! | `body` | blocks, declarations, the dispatch over statements |
+//! | `control` | IF, CASE, loops, EXIT |
+//! | `variables` | scopes, targets, assignments, records |
+//! | `rows` | SELECT INTO, PERFORM, INSERT, UPDATE, DELETE, loops over rows |
+//! | `results` | RETURN in all its forms |
+//! | `raise` | RAISE and ASSERT |
+//! | `call` | calls of other routines, compiled in place |
+//! | `liveness` | where FOUND is read; other questions to the syntax tree |
+//! | `passes` | over the finished steps: unassigned records, needless copies |
+
+mod body;
+mod call;
+mod control;
+mod liveness;
+mod passes;
+mod raise;
+mod results;
+mod routine;
+mod rows;
+mod variables;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+
+use kiln_procedure::{Program, ProgramBuilder};
+use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::types::DataType;
+
+use super::{CatalogView, Compiler, IndexUse, Position, fail, unsupported};
+use crate::parse::{self, FunctionDefinition};
+use body::Body;
+use results::Destination;
+pub use routine::{ResultKind, Routine, RoutineParameter};
+
+/// A routine ready to run.
+#[derive(Debug)]
+pub struct CompiledFunction {
+    /// Its header.
+    pub routine: Routine,
+    /// Its body. The program's parameters are the header's input parameters in order; its rows
+    /// are as [`ResultKind`] says.
+    pub program: Program,
+    /// The uses of indexes in its body.
+    pub requirements: Vec<IndexUse>,
+    /// The errors that calls will meet at statements which could not be compiled: as PostgreSQL,
+    /// which finds them when such a statement runs. If the catalog changes, compiling anew may
+    /// cure them.
+    pub deferred: Vec<Error>,
+}
+
+/// How many statements may wait for their error; with more, the first is an error of creation.
+const DEFERRED_MAX: usize = 64;
+
+/// What compilations of one routine learn for the next; see the module's documentation. Nodes of
+/// the syntax tree are known by their address.
+#[derive(Debug, Default)]
+pub(super) struct Memory {
+    /// Statements and declarations that do not compile, with what PostgreSQL says when they run.
+    deferred: HashMap<usize, Error>,
+    /// The shapes that a record variable takes, by its declaration.
+    shapes: HashMap<usize, Vec<Shape>>,
+    /// Whether this compilation added to either.
+    grew: bool,
+    /// The error on its way out is noted already.
+    grew_by_error: bool,
+    /// The error on its way out is one of creation.
+    refused: bool,
+    /// The routines that are being compiled in place, outermost first.
+    active: Vec<usize>,
+}
+
+/// Names and types of a record's fields.
+type Shape = Vec<(String, DataType)>;
+
+/// Compiles a function or procedure.
+///
+/// # Errors
+/// What PostgreSQL reports when the function is created; 0A000, with its place, for what is not
+/// supported.
+pub fn compile_function(
+    catalog: &dyn CatalogView,
+    definition: &FunctionDefinition,
+) -> Result<CompiledFunction> {
+    let routine = Routine::of(catalog, definition)?;
+    let mut memory = Memory::default();
+    memory.active.push(std::ptr::from_ref(definition) as usize);
+    let (program, requirements) = repeat(catalog, &mut memory, |compiler| {
+        compiler.builder = ProgramBuilder::new(&routine.name, routine.inputs());
+        compiler.builder.returns(routine.result_columns());
+        Body::new(compiler, &routine).routine(compiler, &definition.body)
+    })?;
+    let deferred = memory.deferred.into_values().collect();
+    Ok(CompiledFunction { routine, program, requirements, deferred })
+}
+
+/// Compiles the block of a DO statement.
+///
+/// # Errors
+/// As [`compile_function`].
+pub fn compile_do(
+    catalog: &dyn CatalogView,
+    block: &parse::plpgsql::Block,
+) -> Result<CompiledFunction> {
+    let routine = Routine::anonymous();
+    let mut memory = Memory::default();
+    let (program, requirements) = repeat(catalog, &mut memory, |compiler| {
+        compiler.builder = ProgramBuilder::new("inline_code_block", []);
+        Body::new(compiler, &routine).anonymous(compiler, block)
+    })?;
+    let deferred = memory.deferred.into_values().collect();
+    Ok(CompiledFunction { routine, program, requirements, deferred })
+}
+
+/// Compiles until nothing new is learnt.
+fn repeat(
+    catalog: &dyn CatalogView,
+    memory: &mut Memory,
+    mut compile: impl FnMut(&mut Compiler<'_>) -> Result<()>,
+) -> Result<(Program, Vec<IndexUse>)> {
+    loop {
+        let mut compiler = Compiler::new(ProgramBuilder::new("", []), catalog);
+        memory.grew = false;
+        memory.grew_by_error = false;
+        memory.refused = false;
+        memory.active.truncate(1);
+        compiler.routines = std::mem::take(memory);
+        let result = compile(&mut compiler);
+        *memory = std::mem::take(&mut compiler.routines);
+        match result {
+            Err(error) if !memory.grew || memory.deferred.len() > DEFERRED_MAX => {
+                return Err(error);
+            }
+            Ok(()) if !memory.grew => {
+                if compiler.builder.is_too_large() {
+                    return Err(fail(
+                        SqlState::PROGRAM_LIMIT_EXCEEDED,
+                        "the procedure is too large",
+                        None,
+                    ));
+                }
+                return Ok((compiler.builder.finish(), compiler.requirements));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A place of the parser as one of the compiler.
+fn at(position: parse::Position) -> Position {
+    Some((position.line, position.column))
+}

@@ -1,0 +1,255 @@
+//! Passes over the finished steps of a body.
+
+use std::collections::HashMap;
+
+use kiln_procedure::analysis::names::{Use, for_each_step, step_blocks, step_registers};
+use kiln_procedure::ir::{Block, Instruction, Reg, Step};
+use kiln_storage::error::SqlState;
+use kiln_storage::types::{DataType, Value};
+
+use super::super::{Compiler, fail};
+use super::variables::failure;
+
+/// Appends the steps of a body: accesses to records that may be unassigned are guarded, and
+/// needless copies removed.
+pub(super) fn append(c: &mut Compiler<'_>, steps: Block, guards: &[(Reg, Vec<Reg>)]) {
+    let mut steps = steps;
+    if !guards.is_empty() {
+        let yes = c.builder.constant(DataType::Boolean, Value::Boolean(true));
+        let mut guard = Guard::new(yes, guards);
+        guard.block(&mut steps, Some(Vec::new()));
+    }
+    coalesce(&mut steps);
+    for step in steps {
+        c.builder.push(step);
+    }
+}
+
+/// Guards reads of record fields by what says whether the record is assigned.
+struct Guard {
+    /// The register of TRUE.
+    yes: Reg,
+    /// The flag of each field.
+    flags: HashMap<Reg, Reg>,
+    /// Flags known to be TRUE at every EXIT of the open loops; `None` where there is none yet.
+    exits: Vec<Option<Vec<Reg>>>,
+}
+
+/// The flags that are TRUE for certain; `None` where control never gets.
+type Known = Option<Vec<Reg>>;
+
+fn join(left: Known, right: Known) -> Known {
+    match (left, right) {
+        (Some(left), Some(right)) => {
+            Some(left.into_iter().filter(|flag| right.contains(flag)).collect())
+        }
+        (one, None) | (None, one) => one,
+    }
+}
+
+impl Guard {
+    fn new(yes: Reg, guards: &[(Reg, Vec<Reg>)]) -> Guard {
+        let mut flags = HashMap::new();
+        for (flag, fields) in guards {
+            flags.extend(fields.iter().map(|field| (*field, *flag)));
+        }
+        Guard { yes, flags, exits: Vec::new() }
+    }
+
+    /// Goes through a block with what is known before it; returns what is known behind it.
+    fn block(&mut self, block: &mut Block, before: Known) -> Known {
+        let mut known = before;
+        let mut index = 0;
+        while index < block.len() {
+            let mut needed: Vec<Reg> = Vec::new();
+            step_registers(&block[index], &mut |register, usage| {
+                if usage == Use::Read
+                    && let Some(flag) = self.flags.get(register)
+                    && !needed.contains(flag)
+                {
+                    needed.push(*flag);
+                }
+            });
+            if let Some(state) = &mut known {
+                needed.retain(|flag| !state.contains(flag));
+                for flag in needed {
+                    block.insert(index, require(flag));
+                    index += 1;
+                    state.push(flag);
+                }
+            }
+            known = self.step(&mut block[index], known);
+            index += 1;
+        }
+        known
+    }
+
+    fn step(&mut self, step: &mut Step, known: Known) -> Known {
+        match step {
+            Step::Scalar(Instruction::Move { target, source }) => {
+                let (target, source) = (*target, *source);
+                let mut known = known;
+                if let Some(state) = &mut known
+                    && self.flags.values().any(|flag| *flag == target)
+                {
+                    state.retain(|flag| *flag != target);
+                    if source == self.yes {
+                        state.push(target);
+                    }
+                }
+                known
+            }
+            Step::If { then, otherwise, .. } => {
+                let after = self.block(then, known.clone());
+                let otherwise = self.block(otherwise, known);
+                join(after, otherwise)
+            }
+            Step::Loop { before, condition, body } => {
+                let tested = self.block(before, known);
+                self.exits.push(None);
+                self.block(body, tested.clone());
+                let exits = self.exits.pop().flatten();
+                join(if condition.is_some() { tested } else { None }, exits)
+            }
+            Step::ForRange { body, .. }
+            | Step::ForEach { body, .. }
+            | Step::Scan { body, .. }
+            | Step::ForBuffer { body, .. } => {
+                self.exits.push(None);
+                self.block(body, known.clone());
+                self.exits.pop();
+                known
+            }
+            Step::Exit { depth } => {
+                let target = self.exits.len().checked_sub(*depth as usize + 1);
+                if let Some(target) = target {
+                    let before = self.exits[target].take();
+                    self.exits[target] = join(before, known);
+                }
+                None
+            }
+            Step::Continue { .. } | Step::Return | Step::Raise { .. } => None,
+            _ => known,
+        }
+    }
+}
+
+fn require(condition: Reg) -> Step {
+    let error = fail(
+        SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+        "the record is not assigned yet",
+        None,
+    )
+    .with_detail("The tuple structure of a not-yet-assigned record is indeterminate.");
+    let error = Box::new(failure(&error));
+    Step::Scalar(Instruction::Require { condition, null_fails: true, error })
+}
+
+/// How often a register is written and read.
+#[derive(Clone, Copy, Default)]
+struct Count {
+    writes: u32,
+    reads: u32,
+}
+
+/// Where a value is computed into a temporary and only moved from there to a variable, computes it
+/// into the variable.
+fn coalesce(steps: &mut Block) {
+    let mut counts: HashMap<Reg, Count> = HashMap::new();
+    for_each_step(steps, &mut |step| {
+        step_registers(step, &mut |register, usage| {
+            let count = counts.entry(*register).or_default();
+            match usage {
+                Use::Read => count.reads += 1,
+                Use::Write => count.writes += 1,
+            }
+        });
+    });
+    coalesce_block(steps, &counts);
+}
+
+fn coalesce_block(block: &mut Block, counts: &HashMap<Reg, Count>) {
+    let mut index = 0;
+    while index < block.len() {
+        for inner in kiln_procedure::analysis::names::step_blocks_mut(&mut block[index])
+            .into_iter()
+            .flatten()
+        {
+            coalesce_block(inner, counts);
+        }
+        if let Step::Scalar(Instruction::Move { target, source }) = &block[index] {
+            let (target, source) = (*target, *source);
+            let is_temporary = counts
+                .get(&source)
+                .is_some_and(|count| count.writes == 1 && count.reads == 1);
+            if is_temporary && retarget(&mut block[..index], source, target) {
+                block.remove(index);
+                continue;
+            }
+        }
+        index += 1;
+    }
+}
+
+/// Lets the step that writes `source` write `target`, if nothing from there to the end of the
+/// steps looks at `target` or goes elsewhere.
+fn retarget(steps: &mut [Step], source: Reg, target: Reg) -> bool {
+    for step in steps.iter_mut().rev() {
+        let (mut writes, mut names_target, mut writes_target) = (false, false, false);
+        step_registers(step, &mut |register, usage| {
+            writes |= *register == source && usage == Use::Write;
+            names_target |= *register == target;
+            writes_target |= *register == target && usage == Use::Write;
+        });
+        if writes {
+            return !writes_target && replace_written(step, source, target);
+        }
+        if names_target || step_blocks(step).iter().any(|block| disturbs(block, target)) {
+            return false;
+        }
+        if matches!(step, Step::Exit { .. } | Step::Continue { .. } | Step::Return) {
+            return false;
+        }
+    }
+    false
+}
+
+/// Whether a block names `target` or may go elsewhere.
+fn disturbs(block: &[Step], target: Reg) -> bool {
+    let mut found = false;
+    for_each_step(block, &mut |step| {
+        found |= matches!(step, Step::Exit { .. } | Step::Continue { .. } | Step::Return);
+        step_registers(step, &mut |register, _| found |= *register == target);
+    });
+    found
+}
+
+/// Replaces what a computation or a read writes.
+fn replace_written(step: &mut Step, source: Reg, target: Reg) -> bool {
+    match step {
+        Step::Scalar(instruction) => {
+            let mut replaced = false;
+            kiln_procedure::analysis::names::instruction_registers_mut(
+                instruction,
+                &mut |register, usage| {
+                    if usage == Use::Write && *register == source {
+                        *register = target;
+                        replaced = true;
+                    }
+                },
+            );
+            replaced
+        }
+        Step::Read { columns, .. } => {
+            let mut replaced = false;
+            for (_, register) in columns.iter_mut() {
+                if *register == source {
+                    *register = target;
+                    replaced = true;
+                }
+            }
+            replaced
+        }
+        _ => false,
+    }
+}
