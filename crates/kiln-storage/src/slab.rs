@@ -168,7 +168,7 @@ impl Slab {
     /// When `cell_bytes` is no multiple of 8.
     pub fn new(cell_bytes: usize, slots: usize) -> Slab {
         assert!(
-            cell_bytes % 8 == 0,
+            cell_bytes.is_multiple_of(8),
             "a cell is a whole number of words, not {cell_bytes} bytes"
         );
         let stride = Self::stride_for(cell_bytes.max(Self::CELL_BYTES_MIN));

@@ -104,7 +104,7 @@ fn ordered_against_model<K: FromNumber>(seed: u64, bits: u32, keys: usize, opera
     let mut random = Random::from_seed(seed);
     for step in 1..=operations as u64 {
         // Phases of growth and of shrinking, so that leaves fill, split, empty and merge.
-        let growing = (step * 6 / operations as u64) % 2 == 0;
+        let growing = (step * 6 / operations as u64).is_multiple_of(2);
         let key = K::from_number(random.below(keys) as u64);
         match random.below(100) {
             roll if (roll < 70) == growing => match index.insert(&key, step, &participant) {
@@ -184,7 +184,7 @@ fn hash_against_model<K: FromNumber + std::hash::Hash>(seed: u64, keys: usize, o
     let mut model = HashMap::new();
     let mut random = Random::from_seed(seed);
     for step in 1..=operations as u64 {
-        let growing = (step * 4 / operations as u64) % 2 == 0;
+        let growing = (step * 4 / operations as u64).is_multiple_of(2);
         let key = K::from_number(random.below(keys) as u64);
         if (random.below(100) < 75) == growing {
             match index.insert(&key, step, &participant) {
@@ -281,8 +281,13 @@ fn insert_effects_keep_a_scan_guarded_through_splits() {
             for split in effect.splits.into_iter().flatten() {
                 assert_eq!(guards.insert(split.node, split.observed), None);
             }
-            if step % 100 == 0 {
-                let (_, now) = scan(&index, Bound::Unbounded, Bound::Unbounded, step % 200 == 0);
+            if step.is_multiple_of(100) {
+                let (_, now) = scan(
+                    &index,
+                    Bound::Unbounded,
+                    Bound::Unbounded,
+                    step.is_multiple_of(200),
+                );
                 let now: HashMap<_, _> = now.iter().map(|g| (g.node, g.observed)).collect();
                 assert_eq!(now, guards);
             }
@@ -321,7 +326,11 @@ fn a_scan_inside_one_prefix_shares_no_leaf_with_other_prefixes() {
     // Insert into every second prefix, and into prefixes that are new: the others stay current.
     for step in 1..20_000 {
         let prefix = random.below(20) as u64;
-        let prefix = if prefix % 2 == 0 { prefix } else { prefix + 20 };
+        let prefix = if prefix.is_multiple_of(2) {
+            prefix
+        } else {
+            prefix + 20
+        };
         let key = prefix << 16 | random.below(1 << 16) as u64;
         index.insert(&key, step, &participant);
     }
@@ -443,7 +452,7 @@ fn merging_leaves_keeps_prefixes_apart() {
                     Bound::Included(prefix << 8),
                     Bound::Included(prefix << 8 | 255),
                 );
-                let (payloads, guards) = scan(&index, bounds.0, bounds.1, prefix % 2 == 0);
+                let (payloads, guards) = scan(&index, bounds.0, bounds.1, prefix.is_multiple_of(2));
                 if payloads.is_empty() {
                     continue;
                 }

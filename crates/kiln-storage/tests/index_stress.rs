@@ -33,6 +33,16 @@ fn on_threads<T: Send>(body: impl Fn(usize, &Participant) -> T + Sync) -> Vec<T>
     })
 }
 
+/// Sets a flag when it goes, also by a panic: threads that wait for it then end, and a failure is
+/// reported instead of hanging.
+struct SetOnDrop<'a>(&'a AtomicBool, bool);
+
+impl Drop for SetOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(self.1, Ordering::Release);
+    }
+}
+
 fn inserted(insertion: Insertion) -> bool {
     matches!(insertion, Insertion::Inserted(_))
 }
@@ -94,7 +104,7 @@ fn own_keys_are_never_lost(index: &dyn Index, keys: u64, operations: usize) {
         for step in 1..=operations as u64 {
             let key = random.below(keys as usize / THREADS) as u64 * THREADS as u64 + number as u64;
             // Waves of insertions and removals, not in step between the threads.
-            let growing = (step / (operations as u64 / 7) + number as u64) % 2 == 0;
+            let growing = (step / (operations as u64 / 7) + number as u64).is_multiple_of(2);
             if (random.below(100) < 70) == growing {
                 let own = payload(key, step);
                 match index.insert(key, own, participant) {
@@ -145,7 +155,7 @@ fn readers_see_no_mixtures(index: &dyn Index, keys: &[u64]) {
     let finished = AtomicBool::new(false);
     on_threads(|number, participant| {
         let mut random = Random::stream(17, number as u64);
-        let stays = |position: usize| position % 3 == 0;
+        let stays = |position: usize| position.is_multiple_of(3);
         match number {
             0 => {
                 for (position, &key) in keys.iter().enumerate() {
@@ -165,6 +175,7 @@ fn readers_see_no_mixtures(index: &dyn Index, keys: &[u64]) {
                 }
             }
             1 => {
+                let _finished = SetOnDrop(&finished, true);
                 while keys
                     .iter()
                     .step_by(3)
@@ -180,7 +191,6 @@ fn readers_see_no_mixtures(index: &dyn Index, keys: &[u64]) {
                         Lookup::Missing(_) => assert!(!stays(position), "{key} is gone"),
                     }
                 }
-                finished.store(true, Ordering::Release);
             }
             _ => {}
         }
@@ -213,7 +223,7 @@ fn a_key_is_inserted_once() {
             let mut random = Random::stream(5, number as u64);
             let mut order: Vec<u64> = (0..20_000).collect();
             // Half of the threads come in order, the others do not.
-            if number % 2 == 0 {
+            if number.is_multiple_of(2) {
                 random.shuffle(&mut order);
             }
             let own = number as u64 + 1;
@@ -263,13 +273,13 @@ fn a_validated_scan_missed_nothing() {
                 while !finished.load(Ordering::Acquire) {
                     step += 1;
                     let key = random.below(4_096) as u64;
-                    if (random.below(100) < 60) == ((step / 4_000) % 2 == 0) {
+                    if (random.below(100) < 60) == ((step / 4_000).is_multiple_of(2)) {
                         index.insert(&key, key + 1, participant);
                     } else {
                         index.remove(&key, key + 1, participant);
                     }
                     // The scanner needs its turn even when there are fewer cores than threads.
-                    if step % 64 == 0 {
+                    if step.is_multiple_of(64) {
                         thread::yield_now();
                     }
                     if paused.load(Ordering::Acquire) {
@@ -282,6 +292,8 @@ fn a_validated_scan_missed_nothing() {
                 }
                 return 0;
             }
+            let _finished = SetOnDrop(&finished, true);
+            let _resumed = SetOnDrop(&paused, false);
             let mut validated = 0;
             for _ in 0..1_000 {
                 let lower = random.below(4_096) as u64;
@@ -321,7 +333,6 @@ fn a_validated_scan_missed_nothing() {
                     thread::yield_now();
                 }
             }
-            finished.store(true, Ordering::Release);
             validated
         });
         assert!(validated[0] > 100, "only {} scans validated", validated[0]);
@@ -422,7 +433,7 @@ fn cells_are_not_reused_while_a_reader_may_hold_them() {
     let epochs = Epochs::new(THREADS + 1);
     let slab = Slab::new(32, THREADS + 1);
     let index = HashIndex::<u64>::with_capacity(0);
-    let done = AtomicU64::new(0);
+    let done: Vec<AtomicBool> = (0..THREADS).map(|_| AtomicBool::new(false)).collect();
     let word = |cell: NonNull<u8>, position: usize| {
         // SAFETY: a cell of four words, only accessed atomically.
         unsafe { cell.cast::<AtomicU64>().add(position).as_ref() }
@@ -432,6 +443,7 @@ fn cells_are_not_reused_while_a_reader_may_hold_them() {
             let participant = epochs.register().expect("a slot");
             let (slab, index, done) = (&slab, &index, &done);
             scope.spawn(move || {
+                let _done = SetOnDrop(&done[number as usize], true);
                 let mut random = Random::stream(13, number);
                 for _ in 0..60_000 {
                     let key = random.below(CELLS as usize) as u64;
@@ -464,10 +476,9 @@ fn cells_are_not_reused_while_a_reader_may_hold_them() {
                     participant.leave();
                     participant.collect(4);
                 }
-                done.fetch_add(1, Ordering::Release);
             });
         }
-        while done.load(Ordering::Acquire) < THREADS as u64 {
+        while !done.iter().all(|done| done.load(Ordering::Acquire)) {
             epochs.advance();
             thread::yield_now();
         }

@@ -294,7 +294,7 @@ struct Place<K: Key> {
     last: Bucket<K>,
 }
 
-/// A hash index from keys to payloads; see the [module](self) for its structure.
+/// A hash index from keys to payloads, usable by many threads at once.
 pub struct HashIndex<K: Key> {
     /// The address of the directory and, in the low bits, its depth.
     directory: AtomicU64,
@@ -486,7 +486,9 @@ impl<K: Key> HashIndex<K> {
                 continue;
             }
             if version::try_latch_removal(home.version(), seen) {
-                bucket.word(Bucket::<K>::PAYLOADS + slot).store(new, Ordering::Relaxed);
+                bucket
+                    .word(Bucket::<K>::PAYLOADS + slot)
+                    .store(new, Ordering::Relaxed);
                 version::unlatch_removed(home.version(), seen);
                 return true;
             }

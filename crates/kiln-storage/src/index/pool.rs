@@ -37,7 +37,7 @@ impl Pool {
 
     /// A pool of nodes of `node_bytes` bytes, a multiple of 64.
     pub(super) fn new(node_bytes: usize) -> Pool {
-        assert!(node_bytes % 64 == 0, "nodes are whole cache lines");
+        assert!(node_bytes.is_multiple_of(64), "nodes are whole cache lines");
         let shards = (0..Self::SHARDS)
             .map(|_| {
                 Shard(Mutex::new(Nodes {

@@ -131,10 +131,10 @@ impl<K: Key> Cursor<'_, K> {
     /// The leaf at the end of the remaining range where the scan goes on.
     #[inline]
     fn find_leaf(&mut self) -> Found<K> {
-        if let Some(hint) = self.hint.take() {
-            if let Some(found) = self.neighbour(&hint) {
-                return found;
-            }
+        if let Some(hint) = self.hint.take()
+            && let Some(found) = self.neighbour(&hint)
+        {
+            return found;
         }
         let index = self.index;
         if self.reverse {

@@ -55,7 +55,7 @@ struct Root {
 #[repr(align(64))]
 struct Finger(AtomicU64);
 
-/// An ordered index from keys to payloads; see the [module](self) for its structure.
+/// An ordered index from keys to payloads, usable by many threads at once.
 pub struct OrderedIndex<K: Key> {
     root: Root,
     prefix_bits: u32,
