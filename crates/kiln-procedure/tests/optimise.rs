@@ -219,14 +219,24 @@ fn behind_a_branch_that_raises_the_lookup_is_known() {
 
 #[test]
 fn an_insert_or_a_delete_between_may_change_what_is_found() {
-    let writes: [fn(&mut ProgramBuilder, &Tables, Reg, Reg); 2] = [insert, delete];
-    for write in writes {
+    type Write = fn(&mut ProgramBuilder, &Tables, Reg, Reg);
+    let writes: [(Write, bool); 4] = [
+        (insert, false),
+        (insert, true),
+        (delete, false),
+        (delete, true),
+    ];
+    for (write, otherwise) in writes {
         let (tables, mut b, w, i) = start();
         let n = b.parameter(2);
         select(&mut b, &tables, w, i);
         let some = b.compare(Comparison::Greater, Class::Integer, n, i);
         // In a branch, and of another key: both are as bad as the plain case.
-        b.then(some, |b| write(b, &tables, w, n));
+        if otherwise {
+            b.then_else(some, |_| {}, |b| write(b, &tables, w, n));
+        } else {
+            b.then(some, |b| write(b, &tables, w, n));
+        }
         select(&mut b, &tables, w, i);
         let program = b.finish();
         let own = count(&program, OperationKind::Delete);

@@ -140,11 +140,11 @@ impl Flow {
             | Step::BufferPushDistinct { buffer, .. }
             | Step::BufferSort { buffer, .. }
             | Step::BufferCount { buffer, .. }
-            | Step::ForBuffer { buffer, .. } => {
-                if !state.buffers.contains(buffer.0) {
-                    let rule = format!("buffer {} is used but not emptied before", buffer.0);
-                    return Err(self.fault(step, rule));
-                }
+            | Step::ForBuffer { buffer, .. }
+                if !state.buffers.contains(buffer.0) =>
+            {
+                let rule = format!("buffer {} is used but not emptied before", buffer.0);
+                return Err(self.fault(step, rule));
             }
             _ => {}
         }

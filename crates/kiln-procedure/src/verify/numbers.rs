@@ -105,10 +105,8 @@ impl Numbers<'_> {
                     ));
                 }
             }
-            Step::Exit { depth } | Step::Continue { depth } => {
-                if *depth as usize >= self.loops {
-                    return Err(format!("depth {depth} within {} loops", self.loops));
-                }
+            Step::Exit { depth } | Step::Continue { depth } if *depth as usize >= self.loops => {
+                return Err(format!("depth {depth} within {} loops", self.loops));
             }
             _ => {}
         }
