@@ -63,6 +63,45 @@ struct Pool {
     closed: bool,
 }
 
+/// A seat of the pool; goes back when this is dropped.
+pub(crate) struct PooledSeat {
+    inner: Arc<Inner>,
+    /// There until this is dropped.
+    seat: Option<Seat>,
+}
+
+impl std::ops::Deref for PooledSeat {
+    type Target = Seat;
+
+    fn deref(&self) -> &Seat {
+        self.seat.as_ref().expect("there until the drop")
+    }
+}
+
+impl std::ops::DerefMut for PooledSeat {
+    fn deref_mut(&mut self) -> &mut Seat {
+        self.seat.as_mut().expect("there until the drop")
+    }
+}
+
+impl Drop for PooledSeat {
+    fn drop(&mut self) {
+        let seat = self.seat.take();
+        let mut pool = lock(&self.inner.pool);
+        pool.used -= 1;
+        match seat {
+            Some(seat) if !pool.closed && seat.is_at_rest() => {
+                pool.idle.push((seat, time::now_ns()));
+            }
+            seat => {
+                // Outside the lock: ending a worker takes a moment.
+                drop(pool);
+                drop(seat);
+            }
+        }
+    }
+}
+
 /// An unused seat is kept for so long.
 const IDLE_SEAT_NS: u64 = 1_000_000_000;
 
@@ -92,7 +131,7 @@ impl Inner {
     }
 
     /// A seat for a session or its like.
-    fn take_seat(self: &Arc<Inner>) -> Result<Seat> {
+    fn take_seat(self: &Arc<Inner>) -> Result<PooledSeat> {
         let mut pool = lock(&self.pool);
         if pool.closed {
             return Err(errors::closing());
@@ -105,19 +144,10 @@ impl Inner {
             None => Seat::new(self).ok_or_else(|| errors::no_seat(WORKERS_MAX - RESERVED))?,
         };
         pool.used += 1;
-        Ok(seat)
-    }
-
-    /// Takes such a seat back.
-    pub fn give_back(&self, seat: Seat) {
-        let mut pool = lock(&self.pool);
-        pool.used -= 1;
-        if !pool.closed && !seat.is_broken() {
-            pool.idle.push((seat, time::now_ns()));
-            return;
-        }
-        drop(pool);
-        drop(seat);
+        Ok(PooledSeat {
+            inner: self.clone(),
+            seat: Some(seat),
+        })
     }
 
     fn shut_gate(&self) -> Result<Alone<'_>> {
@@ -574,12 +604,8 @@ impl Engine {
         deadline_ns: Option<u64>,
         body: impl FnMut(&mut Transaction<'_>) -> Result<T>,
     ) -> Result<T> {
-        let mut seat = Borrowed {
-            inner: self.inner(),
-            seat: Some(self.inner().take_seat()?),
-        };
-        let seat = seat.seat.as_mut().expect("there until it is dropped");
-        Transaction::run_to_end(seat, deadline_ns, body)
+        let mut seat = self.inner().take_seat()?;
+        Transaction::run_to_end(&mut seat, deadline_ns, body)
     }
 
     /// A loader of rows into the table called `table`, with values for these columns.
@@ -630,20 +656,6 @@ impl std::fmt::Debug for Engine {
             .field("workers", &self.options().workers)
             .field("catalog_version", &self.catalog().version())
             .finish()
-    }
-}
-
-/// A seat of the pool that goes back when this is dropped.
-struct Borrowed<'a> {
-    inner: &'a Arc<Inner>,
-    seat: Option<Seat>,
-}
-
-impl Drop for Borrowed<'_> {
-    fn drop(&mut self) {
-        if let Some(seat) = self.seat.take() {
-            self.inner.give_back(seat);
-        }
     }
 }
 

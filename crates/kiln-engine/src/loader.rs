@@ -6,7 +6,7 @@ use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::table::Table;
 use kiln_storage::types::Value;
 
-use crate::engine::Engine;
+use crate::engine::{Engine, PooledSeat};
 use crate::errors;
 use crate::records::RecordProgram;
 use crate::seat::Seat;
@@ -21,9 +21,9 @@ const BATCH_ROWS: usize = 256;
 /// Types, lengths, NOT NULL and unique keys are checked; CHECK and REFERENCES constraints are
 /// not: the rows are trusted to satisfy them. Columns that are not named become NULL.
 pub struct Loader {
-    engine: Engine,
-    /// There until the loader ends.
-    seat: Option<Seat>,
+    seat: PooledSeat,
+    /// Keeps the database open.
+    _engine: Engine,
     table: Arc<Table>,
     /// For each column of the table, the position of its value in the rows given.
     sources: Vec<Option<usize>>,
@@ -43,7 +43,7 @@ pub struct LoadReport {
 impl Loader {
     pub(crate) fn new(
         engine: Engine,
-        seat: Seat,
+        seat: PooledSeat,
         table: Arc<Table>,
         columns: &[&str],
     ) -> Result<Loader> {
@@ -60,8 +60,8 @@ impl Loader {
             }
         }
         Ok(Loader {
-            engine,
-            seat: Some(seat),
+            seat,
+            _engine: engine,
             sources,
             width: columns.len(),
             batch: Vec::new(),
@@ -118,7 +118,7 @@ impl Loader {
             return Ok(());
         }
         let batch = &mut self.batch[..std::mem::take(&mut self.filled)];
-        let seat = self.seat.as_mut().expect("a live loader has a seat");
+        let seat = &mut self.seat;
         loop {
             seat.enter(None).map_err(errors::Refusal::error)?;
             let result = current_program(seat, &mut self.table)
@@ -185,12 +185,4 @@ fn insert_all(
         }
     }
     Ok(seat.commit().is_ok())
-}
-
-impl Drop for Loader {
-    fn drop(&mut self) {
-        if let Some(seat) = self.seat.take() {
-            self.engine.inner().give_back(seat);
-        }
-    }
 }

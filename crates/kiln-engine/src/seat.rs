@@ -213,9 +213,9 @@ impl Seat {
         self.inside(Worker::confirm)
     }
 
-    /// Whether the worker panicked.
-    pub fn is_broken(&self) -> bool {
-        self.inside
+    /// Whether nothing runs on it, and nothing panicked while it did.
+    pub fn is_at_rest(&self) -> bool {
+        !self.inside && !self.entered
     }
 
     /// Waits as between two attempts; nothing is open.

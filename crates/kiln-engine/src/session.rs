@@ -10,7 +10,7 @@ use kiln_storage::error::{Error, Result, SqlState};
 
 use crate::call::Rows;
 use crate::catalog::Catalog;
-use crate::engine::Engine;
+use crate::engine::{Engine, PooledSeat};
 use crate::errors;
 use crate::seat::{Seat, check_current};
 
@@ -38,7 +38,7 @@ enum Block {
 /// What a session is; shared with the reaper of idle transactions.
 pub(crate) struct State {
     /// There until the session ends.
-    seat: Option<Seat>,
+    seat: Option<PooledSeat>,
     block: Block,
     /// When the last statement of the open transaction ended.
     idle_since_ns: u64,
@@ -83,7 +83,7 @@ pub struct Session {
 }
 
 impl Session {
-    pub(crate) fn new(engine: Engine, seat: Seat) -> Session {
+    pub(crate) fn new(engine: Engine, seat: PooledSeat) -> Session {
         let state = State {
             seat: Some(seat),
             block: Block::None,
@@ -343,15 +343,11 @@ fn timed_out() -> Error {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        let seat = {
-            let mut state = lock(&self.state);
-            if state.block == Block::Open {
-                state.abandon(Block::None);
-            }
-            state.seat.take()
-        };
-        if let Some(seat) = seat {
-            self.engine.inner().give_back(seat);
+        let mut state = self.state();
+        if state.block == Block::Open {
+            state.abandon(Block::None);
         }
+        // Now, and not when the reaper lets go of the state.
+        state.seat = None;
     }
 }

@@ -1,0 +1,128 @@
+//! No allocation between begin and commit: once a driver and the tables have grown to what the
+//! calls need, a call asks the allocator for nothing, under any protocol.
+
+mod common;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use common::*;
+use kiln_engine::{Arguments, Driver, Outcome, ProcedureHandle, Protocol};
+use kiln_storage::schema::IndexKind;
+
+thread_local! {
+    /// Allocations of this thread; other threads of the test and the engine have their own.
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+struct Counting;
+
+fn count() {
+    // During a thread's end there is no cell any more, and nothing to count.
+    let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
+}
+
+// SAFETY: every method hands its arguments on to the system's allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: as the caller promises.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: as the caller promises.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count();
+        // SAFETY: as the caller promises.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: as the caller promises.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+#[test]
+fn the_counter_counts() {
+    let before = ALLOCATIONS.get();
+    let boxed = std::hint::black_box(Box::new(1));
+    assert_eq!(ALLOCATIONS.get() - before, 1);
+    drop(boxed);
+}
+
+#[test]
+fn calls_allocate_nothing_in_the_steady_state() {
+    for protocol in Protocol::ALL {
+        let engine = bank(small(protocol).epoch_ms(1), 200, 1_000);
+        let grown = engine.change_catalog(|change| {
+            // An index of each kind besides the primary key.
+            change.add_index("account", index("by_owner", &[OWNER, ID], false, ORDERED))?;
+            let hash = index("by_id", &[ID], true, IndexKind::Hash);
+            let table = change.add_index("account", hash)?;
+            recompile(change, &table)
+        });
+        grown.expect("nothing runs");
+        let handle = |name| engine.procedure(name).expect("it is there");
+        let (transfer, deposit, total) = (handle("transfer"), handle("deposit"), handle("total"));
+        let (open, shut) = (handle("open"), handle("shut"));
+        let mut driver = engine.driver(0).expect("there is a seat");
+        let mut arguments = Arguments::new();
+        let mut call = |driver: &mut Driver, handle: &ProcedureHandle, values: &[i64]| {
+            arguments.clear();
+            values.iter().for_each(|value| arguments.push_i64(*value));
+            let before = ALLOCATIONS.get();
+            let outcome = driver.call(handle, &mut arguments);
+            let allocations = ALLOCATIONS.get() - before;
+            assert!(matches!(outcome, Outcome::Committed), "{outcome:?}");
+            allocations
+        };
+        let mut round = |driver: &mut Driver, number: i64| {
+            let (a, b) = (number % 200, (number * 7 + 1) % 200);
+            // Removed and inserted again and again, so that memory goes around.
+            let id = 1_000 + number % 50;
+            [
+                call(driver, &transfer, &[a, b, 0]),
+                call(driver, &deposit, &[a, 1]),
+                call(driver, &total, &[]),
+                call(driver, &open, &[id, 5]),
+                call(driver, &shut, &[id]),
+            ]
+        };
+        // Removed rows wait for their epoch to end. While somebody stays in an epoch, garbage
+        // grows beyond what the rounds that count can leave, and all lists grow to hold it.
+        let mut number = 0;
+        let mut rounds = |driver: &mut Driver, rounds: i64| {
+            let mut sums = [0; 5];
+            for _ in 0..rounds {
+                let counts = round(driver, number);
+                sums.iter_mut()
+                    .zip(counts)
+                    .for_each(|(sum, count)| *sum += count);
+                number += 1;
+            }
+            sums
+        };
+        let held = engine.epochs().register().expect("there is room");
+        held.enter();
+        rounds(&mut driver, 2_000);
+        drop(held);
+        for _ in 0..20 {
+            rounds(&mut driver, 100);
+            kiln_platform::thread::sleep(5_000_000);
+        }
+        let allocations = rounds(&mut driver, 500);
+        assert_eq!(
+            allocations, [0; 5],
+            "{protocol}: allocations of transfer, deposit, total, open, shut in 500 rounds"
+        );
+    }
+}

@@ -1,0 +1,279 @@
+//! Sessions: programs alone and in transaction blocks.
+
+mod common;
+
+use std::time::Duration;
+
+use common::*;
+use kiln_engine::{Arguments, Ended, Engine, Program, Protocol, Session};
+use kiln_platform::sync::Arc;
+use kiln_platform::{thread, time};
+use kiln_storage::error::{Result, SqlState};
+
+fn arguments(values: &[i64]) -> Arguments {
+    let mut arguments = Arguments::new();
+    values.iter().for_each(|value| arguments.push_i64(*value));
+    arguments
+}
+
+fn run(session: &mut Session, program: &Arc<Program>, values: &[i64]) -> Result<Option<i64>> {
+    let rows = session
+        .run(program, &mut arguments(values))?
+        .typed::<(i64,)>()?;
+    Ok(rows.first().map(|row| row.0))
+}
+
+fn state<T: std::fmt::Debug>(result: Result<T>) -> SqlState {
+    result.expect_err("an error is expected").state()
+}
+
+fn programs_of(engine: &Engine) -> (Arc<Program>, Arc<Program>) {
+    let table = engine.table("account").expect("it is there");
+    (Arc::new(deposit(&table)), Arc::new(total(&table)))
+}
+
+#[test]
+fn blocks_commit_and_roll_back() {
+    for protocol in Protocol::ALL {
+        let engine = bank(small(protocol), 2, 100);
+        let (deposit, total) = programs_of(&engine);
+        let mut session = engine.session().expect("there is a seat");
+        assert_eq!(run(&mut session, &deposit, &[0, 1]), Ok(Some(101)));
+        session.begin().expect("no block is open");
+        assert_eq!(state(session.begin()), SqlState::ACTIVE_SQL_TRANSACTION);
+        assert_eq!(run(&mut session, &deposit, &[0, 1]), Ok(Some(102)));
+        assert_eq!(run(&mut session, &deposit, &[1, 1]), Ok(Some(101)));
+        assert_eq!(
+            run(&mut session, &total, &[]),
+            Ok(Some(203)),
+            "own writes are seen"
+        );
+        assert_eq!(session.commit(), Ok(Ended::Committed));
+        assert_eq!(state(session.commit()), SqlState::NO_ACTIVE_SQL_TRANSACTION);
+        assert_eq!(
+            state(session.roll_back()),
+            SqlState::NO_ACTIVE_SQL_TRANSACTION
+        );
+        session.begin().expect("no block is open");
+        assert_eq!(run(&mut session, &deposit, &[0, 50]), Ok(Some(152)));
+        session.roll_back().expect("a block is open");
+        assert_eq!(run(&mut session, &total, &[]), Ok(Some(203)), "{protocol}");
+        // A session that goes away takes its block with it.
+        session.begin().expect("no block is open");
+        assert_eq!(run(&mut session, &deposit, &[0, 50]), Ok(Some(152)));
+        drop(session);
+        assert_eq!(number(&engine, "total", &[]), 203, "{protocol}");
+    }
+}
+
+#[test]
+fn after_an_error_only_the_end_is_accepted() {
+    for protocol in Protocol::ALL {
+        let engine = bank(small(protocol), 2, 100);
+        let (deposit, total) = programs_of(&engine);
+        let mut session = engine.session().expect("there is a seat");
+        for end in [Session::commit, |session: &mut Session| {
+            session.roll_back().map(|()| Ended::RolledBack)
+        }] {
+            session.begin().expect("no block is open");
+            assert_eq!(run(&mut session, &deposit, &[0, 7]), Ok(Some(107)));
+            assert_eq!(
+                state(run(&mut session, &deposit, &[9, 1])),
+                SqlState::NO_DATA_FOUND
+            );
+            assert!(session.has_failed());
+            // Others go on: the failed block holds nothing.
+            assert_eq!(number(&engine, "deposit", &[1, 0]), 100);
+            let failed = SqlState::IN_FAILED_SQL_TRANSACTION;
+            assert_eq!(state(run(&mut session, &total, &[])), failed);
+            assert_eq!(end(&mut session), Ok(Ended::RolledBack));
+            assert!(!session.in_transaction());
+        }
+        // An error of the layer above fails the block too.
+        session.begin().expect("no block is open");
+        session.fail();
+        assert_eq!(session.commit(), Ok(Ended::RolledBack));
+        session.begin().expect("no block is open");
+        let refused = session.run_with(
+            |_| Err(kiln_storage::error::Error::division_by_zero()),
+            &mut Arguments::new(),
+        );
+        assert_eq!(state(refused), SqlState::DIVISION_BY_ZERO);
+        assert!(session.has_failed());
+        session.roll_back().expect("the block waits for its end");
+        assert_eq!(number(&engine, "total", &[]), 200, "{protocol}");
+    }
+}
+
+#[test]
+fn a_conflict_in_a_block_is_told() {
+    for protocol in Protocol::ALL
+        .into_iter()
+        .filter(|protocol| !protocol.is_single_worker())
+    {
+        let engine = bank(small(protocol), 1, 0);
+        let (deposit, total) = programs_of(&engine);
+        let mut one = engine.session().expect("there is a seat");
+        let mut two = engine.session().expect("there is a seat");
+        one.begin().expect("no block is open");
+        two.begin().expect("no block is open");
+        let attempt = |session: &mut Session| {
+            run(session, &total, &[])?;
+            run(session, &deposit, &[0, 1])
+        };
+        let results = [attempt(&mut one), attempt(&mut two)];
+        let ends = [one.commit(), two.commit()];
+        let committed = ends
+            .iter()
+            .filter(|end| **end == Ok(Ended::Committed))
+            .count();
+        assert!(committed <= 1, "{protocol}: both read 0 and wrote 1");
+        let conflicts = results
+            .iter()
+            .filter_map(|result| result.as_ref().err())
+            .chain(ends.iter().filter_map(|end| end.as_ref().err()));
+        let mut told = 0;
+        for error in conflicts {
+            assert_eq!(
+                error.state(),
+                SqlState::SERIALIZATION_FAILURE,
+                "{protocol}: {error}"
+            );
+            told += 1;
+        }
+        assert!(told >= 1, "{protocol}");
+        assert_eq!(
+            number(&engine, "total", &[]),
+            committed as i64,
+            "{protocol}"
+        );
+    }
+}
+
+#[test]
+fn sessions_on_many_threads_lose_nothing() {
+    for protocol in Protocol::ALL {
+        let engine = bank(small(protocol), 1, 0);
+        let (deposit, _) = programs_of(&engine);
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    let mut session = engine.session().expect("there is a seat");
+                    for round in 0..200 {
+                        if round % 2 == 0 {
+                            run(&mut session, &deposit, &[0, 1]).expect("repeated until it ends");
+                            continue;
+                        }
+                        loop {
+                            session.begin().expect("no block is open");
+                            let result = run(&mut session, &deposit, &[0, 1]);
+                            let end = session.commit();
+                            if result.is_ok() && end == Ok(Ended::Committed) {
+                                break;
+                            }
+                            let error = result.err().or(end.err()).expect("one of them failed");
+                            assert_eq!(error.state(), SqlState::SERIALIZATION_FAILURE);
+                        }
+                    }
+                });
+            }
+        });
+        assert_eq!(number(&engine, "total", &[]), 4 * 200, "{protocol}");
+    }
+}
+
+#[test]
+fn sessions_are_bounded() {
+    let engine = bank(small(Protocol::Silo).sessions_max(3), 1, 0);
+    let mut sessions: Vec<Session> = (0..3)
+        .map(|_| engine.session().expect("there is a seat"))
+        .collect();
+    assert_eq!(
+        engine.session().err().expect("all are used").state(),
+        SqlState::TOO_MANY_CONNECTIONS
+    );
+    let error = engine
+        .transaction(|_| Ok(()))
+        .expect_err("transactions count too");
+    assert_eq!(error.state(), SqlState::TOO_MANY_CONNECTIONS);
+    sessions.pop();
+    assert!(engine.session().is_ok());
+    engine
+        .transaction(|_| Ok(()))
+        .expect("the seat is free again");
+}
+
+#[test]
+fn a_block_that_idles_too_long_is_rolled_back() {
+    for protocol in Protocol::ALL {
+        let options = small(protocol).idle_in_transaction_ms(150).ddl_wait_ms(20);
+        let engine = bank(options, 1, 0);
+        let (deposit, total) = programs_of(&engine);
+        let mut session = engine.session().expect("there is a seat");
+        session.begin().expect("no block is open");
+        assert_eq!(run(&mut session, &deposit, &[0, 5]), Ok(Some(5)));
+        // Meanwhile it keeps the catalog from changing.
+        let error = engine
+            .change_catalog(|_| Ok(()))
+            .expect_err("a block is open");
+        assert_eq!(error.state(), SqlState::LOCK_NOT_AVAILABLE);
+        let start = time::now_ns();
+        while engine.change_catalog(|_| Ok(())).is_err() {
+            assert!(
+                time::now_ns() - start < 10_000_000_000,
+                "{protocol}: still not rolled back"
+            );
+        }
+        assert_eq!(number(&engine, "total", &[]), 0, "{protocol}");
+        let told = run(&mut session, &total, &[]).expect_err("it is told");
+        assert_eq!(told.state().as_str(), "25P03");
+        assert_eq!(
+            state(run(&mut session, &total, &[])),
+            SqlState::IN_FAILED_SQL_TRANSACTION
+        );
+        session.roll_back().expect("the block waits for its end");
+        assert_eq!(run(&mut session, &total, &[]), Ok(Some(0)));
+        // A commit that comes too late must not look like one.
+        session.begin().expect("no block is open");
+        assert_eq!(run(&mut session, &deposit, &[0, 5]), Ok(Some(5)));
+        thread::sleep(600_000_000);
+        assert_eq!(
+            session.commit().expect_err("it is told").state().as_str(),
+            "25P03"
+        );
+        assert_eq!(run(&mut session, &total, &[]), Ok(Some(0)));
+    }
+}
+
+#[test]
+fn a_statement_timeout_ends_a_loop() {
+    let engine = bank(small(Protocol::Silo), 1, 0);
+    let mut session = engine.session().expect("there is a seat");
+    session.set_statement_timeout(Some(Duration::from_millis(50)));
+    let spin = Arc::new(spin());
+    assert_eq!(
+        state(run(&mut session, &spin, &[i64::MAX])),
+        SqlState::QUERY_CANCELED
+    );
+    assert_eq!(run(&mut session, &spin, &[10]), Ok(Some(10)));
+}
+
+#[test]
+fn closing_interrupts_a_block() {
+    let engine = bank(small(Protocol::Silo), 1, 0);
+    let (deposit, _) = programs_of(&engine);
+    let mut session = engine.session().expect("there is a seat");
+    session.begin().expect("no block is open");
+    assert_eq!(run(&mut session, &deposit, &[0, 5]), Ok(Some(5)));
+    engine.close();
+    assert_eq!(
+        state(run(&mut session, &deposit, &[0, 5])),
+        SqlState::ADMIN_SHUTDOWN
+    );
+    assert_eq!(session.commit(), Ok(Ended::RolledBack));
+    assert_eq!(
+        state(run(&mut session, &deposit, &[0, 5])),
+        SqlState::ADMIN_SHUTDOWN
+    );
+    assert_eq!(state(session.begin()), SqlState::ADMIN_SHUTDOWN);
+}
