@@ -1,36 +1,27 @@
-//! Runs the SQL and PL/pgSQL snippets of `postgres/corpus` on a real PostgreSQL.
+//! Runs the SQL and PL/pgSQL snippets of `postgres/corpus` on a real PostgreSQL and on Kiln, under
+//! each protocol, and compares what every statement did: its rows as CSV, or its SQLSTATE.
 //!
-//! The harness is our own (`harness = false`) because a run without a server must say *skipped*,
-//! which the standard one cannot. Arguments are those of the standard one as far as they matter:
-//! words that select tests by their names, `--list`, and options, which are ignored. `--show`
-//! prints what PostgreSQL answers, for whoever writes snippets.
+//! `--show` prints what PostgreSQL answers, for whoever writes snippets.
 
 mod postgres;
 
 use std::path::Path;
 use std::process::ExitCode;
 
+use kiln_engine::Protocol;
+
 use postgres::corpus::{self, CorpusFile};
+use postgres::harness::Harness;
+use postgres::kiln;
 use postgres::outcome::{SUCCESS, StatementOutcome};
-use postgres::server::{HOW_TO_GET_ONE, Server};
+use postgres::server::Server;
 
 /// Fewer snippets than this mean that files were lost.
 const SNIPPETS_MIN: usize = 500;
 
 fn main() -> ExitCode {
-    let mut filters = Vec::new();
-    let mut list_only = false;
-    let mut show = false;
-    for argument in std::env::args().skip(1) {
-        match argument.as_str() {
-            "--list" => list_only = true,
-            "--show" => show = true,
-            option if option.starts_with('-') => {}
-            _ => filters.push(argument),
-        }
-    }
-    let selected = |name: &str| filters.is_empty() || filters.iter().any(|f| name.contains(&**f));
-
+    kiln::keep_panics();
+    let mut harness = Harness::from_arguments();
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/postgres/corpus");
     let files = match corpus::load(&directory) {
         Ok(files) => files,
@@ -39,85 +30,19 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-
-    let mut report = Report::default();
     for (name, test) in SELF_TESTS {
-        if selected(name) {
-            report.run(list_only, name, || test(&files).map(|()| String::new()));
-        }
+        harness.run(name, || test(&files).map(|()| ""));
     }
     let server = Server::from_environment();
+    let show = harness.show;
     for file in &files {
         let name = format!("corpus::{}", file.theme);
-        if !selected(&name) {
-            continue;
-        }
         match &server {
-            Some(server) => report.run(list_only, &name, || check(file, server, show)),
-            None => report.skip(list_only, &name),
+            Some(server) => harness.run(&name, || check(file, server, show)),
+            None => harness.skip(&name),
         }
     }
-    report.finish(list_only)
-}
-
-/// Counts and prints the results in the words of the standard harness.
-#[derive(Default)]
-struct Report {
-    passed: usize,
-    skipped: usize,
-    failures: Vec<(String, String)>,
-}
-
-impl Report {
-    fn run(&mut self, list_only: bool, name: &str, test: impl FnOnce() -> Result<String, String>) {
-        if list_only {
-            println!("{name}: test");
-            return;
-        }
-        match test() {
-            Ok(remark) => {
-                println!("test {name} ... ok{remark}");
-                self.passed += 1;
-            }
-            Err(failure) => {
-                println!("test {name} ... FAILED");
-                self.failures.push((name.to_owned(), failure));
-            }
-        }
-    }
-
-    fn skip(&mut self, list_only: bool, name: &str) {
-        if list_only {
-            println!("{name}: test");
-            return;
-        }
-        println!("test {name} ... skipped");
-        self.skipped += 1;
-    }
-
-    fn finish(self, list_only: bool) -> ExitCode {
-        if list_only {
-            return ExitCode::SUCCESS;
-        }
-        for (name, failure) in &self.failures {
-            println!("\n---- {name} ----\n{failure}");
-        }
-        if self.skipped > 0 {
-            eprintln!("\nSKIPPED: {HOW_TO_GET_ONE}");
-        }
-        let failed = self.failures.len();
-        println!(
-            "\ntest result: {}. {} passed; {failed} failed; {} skipped\n",
-            if failed == 0 { "ok" } else { "FAILED" },
-            self.passed,
-            self.skipped
-        );
-        if failed == 0 {
-            ExitCode::SUCCESS
-        } else {
-            ExitCode::FAILURE
-        }
-    }
+    harness.finish()
 }
 
 /// Runs one file and reports every statement that did something else than it should.
@@ -129,9 +54,10 @@ fn check(file: &CorpusFile, server: &Server, show: bool) -> Result<String, Strin
         .collect();
     let on_postgres = server.run(&scripts)?;
     let mut differences = Vec::new();
-    let mut statements = 0;
-    for (snippet, postgres) in file.snippets.iter().zip(&on_postgres) {
+    let (mut statements, mut snippets_that_differ) = (0, 0);
+    for ((snippet, script), postgres) in file.snippets.iter().zip(&scripts).zip(&on_postgres) {
         statements += postgres.len();
+        let before = differences.len();
         for (statement, outcome) in snippet.statements.iter().zip(postgres) {
             if show {
                 println!(
@@ -150,15 +76,37 @@ fn check(file: &CorpusFile, server: &Server, show: bool) -> Result<String, Strin
                 ));
             }
         }
+        // What the default protocol gets wrong needs to be read once.
+        let others = Protocol::ALL
+            .into_iter()
+            .filter(|other| *other != Protocol::default());
+        for protocol in [Protocol::default()].into_iter().chain(others) {
+            let found = differences.len();
+            let on_kiln = kiln::run(protocol, script);
+            for ((statement, expected), got) in
+                snippet.statements.iter().zip(postgres).zip(&on_kiln)
+            {
+                if !expected.agrees_with(got, file.compares_messages) {
+                    differences.push(format!(
+                        "{}.sql:{} {}: {}\n  PostgreSQL: {expected}\n  Kiln ({protocol}): {got}",
+                        file.theme, statement.line, snippet.name, statement.sql,
+                    ));
+                }
+            }
+            if differences.len() > found {
+                break;
+            }
+        }
+        snippets_that_differ += usize::from(differences.len() > before);
     }
+    let snippets = file.snippets.len();
     if differences.is_empty() {
-        Ok(format!(
-            " ({} snippets, {statements} statements)",
-            file.snippets.len()
-        ))
-    } else {
-        Err(differences.join("\n\n"))
+        return Ok(format!(" ({snippets} snippets, {statements} statements)"));
     }
+    differences.push(format!(
+        "{snippets_that_differ} of {snippets} snippets differ"
+    ));
+    Err(differences.join("\n\n"))
 }
 
 type SelfTest = fn(&[CorpusFile]) -> Result<(), String>;

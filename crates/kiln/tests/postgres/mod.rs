@@ -1,5 +1,8 @@
-//! PostgreSQL as the oracle: the snippets, the server that answers them, and what is compared.
+//! PostgreSQL as the oracle: the snippets, the server that answers them, Kiln's answers, and what is
+//! compared.
 
 pub mod corpus;
+pub mod harness;
+pub mod kiln;
 pub mod outcome;
 pub mod server;

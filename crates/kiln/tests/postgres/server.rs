@@ -60,10 +60,7 @@ impl Server {
                  SET search_path TO {schema};\n\\echo {MARKER} script\n"
             );
             for statement in script {
-                input += &format!(
-                    "{statement}\n;\n\\echo {MARKER} sqlstate :SQLSTATE\n\
-                     \\echo :LAST_ERROR_MESSAGE\n\\echo {MARKER} next\n"
-                );
+                push_statement(&mut input, statement);
             }
             input += "ROLLBACK;\n";
         }
@@ -71,24 +68,46 @@ impl Server {
 
         let printed = self.psql(input)?;
         let outcomes = read_outcomes(&printed);
-        let complete = printed.ends_with(&format!("{MARKER} end\n"))
-            && outcomes.len() == scripts.len()
+        let complete = outcomes.len() == scripts.len()
             && outcomes
                 .iter()
                 .zip(scripts)
-                .all(|(o, s)| o.len() == s.len());
-        if complete {
+                .all(|(outcomes, script)| outcomes.len() == script.len());
+        if complete && is_whole(&printed) {
             Ok(outcomes)
         } else {
-            Err(format!(
-                "psql did not report on every statement; it stopped at:\n{}",
-                printed
-                    .lines()
-                    .rev()
-                    .take(12)
-                    .collect::<Vec<_>>()
-                    .join("\n")
-            ))
+            Err(incomplete(&printed))
+        }
+    }
+
+    /// Runs `setup`, a script for psql that must succeed, in a fresh schema, and then `statements`,
+    /// and gives what each of those did.
+    ///
+    /// # Errors
+    /// What kept `psql` from running all of it.
+    pub fn run_after(
+        &self,
+        setup: &str,
+        statements: &[String],
+    ) -> Result<Vec<StatementOutcome>, String> {
+        let schema = format!("kiln_test_{}", std::process::id());
+        let enter = format!(
+            "{SETTINGS}DROP SCHEMA IF EXISTS {schema} CASCADE;\nCREATE SCHEMA {schema};\n\
+             SET search_path TO {schema};\n"
+        );
+        let mut input =
+            format!("\\set ON_ERROR_STOP on\n{enter}{setup}\n\\set ON_ERROR_STOP off\n");
+        input += &format!("\\pset null '{NULL_TEXT}'\n\\echo {MARKER} script\n");
+        for statement in statements {
+            push_statement(&mut input, statement);
+        }
+        input += &format!("DROP SCHEMA IF EXISTS {schema} CASCADE;\n\\echo {MARKER} end\n");
+        let printed = self.psql(input)?;
+        match read_outcomes(&printed).pop() {
+            Some(outcomes) if outcomes.len() == statements.len() && is_whole(&printed) => {
+                Ok(outcomes)
+            }
+            _ => Err(incomplete(&printed)),
         }
     }
 
@@ -120,6 +139,28 @@ impl Server {
         }
         String::from_utf8(output.stdout).map_err(|_| "psql printed text that is not UTF-8".into())
     }
+}
+
+/// Appends a statement, and commands that tell what it did.
+fn push_statement(input: &mut String, statement: &str) {
+    *input += &format!(
+        "{statement}\n;\n\\echo {MARKER} sqlstate :SQLSTATE\n\
+         \\echo :LAST_ERROR_MESSAGE\n\\echo {MARKER} next\n"
+    );
+}
+
+/// Whether psql came to the end of its script.
+fn is_whole(printed: &str) -> bool {
+    printed.ends_with(&format!("{MARKER} end\n"))
+}
+
+fn incomplete(printed: &str) -> String {
+    let last: Vec<&str> = printed.lines().rev().take(12).collect();
+    let last: Vec<&str> = last.into_iter().rev().collect();
+    format!(
+        "psql did not report on every statement; it stopped at:\n{}",
+        last.join("\n")
+    )
 }
 
 /// Cuts what `psql` printed at the markers.
