@@ -1,3 +1,18 @@
-//! PostgreSQL's SQL and PL/pgSQL, compiled to the procedure IR.
+//! PostgreSQL's SQL and PL/pgSQL, compiled to the procedure IR, and the database that runs it.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`parse`] | text to syntax trees |
+//! | [`compile`] | syntax trees to programs |
+//! | [`database`] | [`Database`] and [`Session`]: scripts, definitions, results |
 
+pub mod compile;
+pub mod database;
 pub mod parse;
+
+pub use database::{Database, Notice, ResultSet, Session, StatementResult, Transaction};
+pub use kiln_engine::{
+    Call, IdempotencyKey, IntoValues, Options, Protocol, Reply, SubmitError, Ticket,
+};
+pub use kiln_storage::error::{Error, Result, SqlState};
+pub use kiln_storage::types::{DataType, Decimal, FromRow, FromValue, Interval, Value};

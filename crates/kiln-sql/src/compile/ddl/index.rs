@@ -1,0 +1,150 @@
+//! CREATE INDEX.
+
+use kiln_platform::sync::Arc;
+use kiln_storage::error::{Result, SqlState};
+use kiln_storage::schema::{ColumnId, IndexDefinition, IndexKind};
+use kiln_storage::table::Table;
+use sqlparser::ast::{CreateIndex, Expr, IndexColumn, IndexType};
+
+use super::super::{CatalogView, Position, fail, name_of, object_name, position_of, unsupported};
+use super::names;
+
+/// A CREATE INDEX that was checked.
+pub struct IndexDeclaration {
+    /// The table.
+    pub table: Arc<Table>,
+    /// The index.
+    pub definition: IndexDefinition,
+}
+
+/// Checks CREATE INDEX. `Ok(None)` means that IF NOT EXISTS found the index.
+///
+/// # Errors
+/// 42P01 without the table, 42703 without a column, 42P07 when the name is taken, 0A000 for
+/// indexes over expressions and others that are not supported.
+pub fn create_index(
+    statement: &CreateIndex,
+    catalog: &dyn CatalogView,
+) -> Result<Option<IndexDeclaration>> {
+    let position = position_of(&statement.table_name);
+    let table_name = object_name(&statement.table_name)?;
+    let table = catalog.table(&table_name).ok_or_else(|| {
+        let message = format!("relation \"{table_name}\" does not exist");
+        fail(SqlState::UNDEFINED_TABLE, message, position)
+    })?;
+    if statement.predicate.is_some() {
+        return Err(unsupported("a partial index", position));
+    }
+    if !statement.include.is_empty() {
+        return Err(unsupported("INCLUDE in an index", position).with_hint(
+            "Rows are in memory: list the columns after the key's, or leave them out.",
+        ));
+    }
+    if statement.nulls_distinct == Some(false) {
+        return Err(unsupported("NULLS NOT DISTINCT", position));
+    }
+    if !statement.with.is_empty() || !statement.alter_options.is_empty() {
+        return Err(unsupported("an option of an index", position));
+    }
+    let columns = key_columns(&table, &statement.columns, position)?;
+    check_access_method(statement, &columns, position)?;
+    let name = match &statement.name {
+        Some(name) => {
+            let chosen = object_name(name)?;
+            if names::is_relation(catalog, &chosen) {
+                if statement.if_not_exists {
+                    return Ok(None);
+                }
+                let message = format!("relation \"{chosen}\" already exists");
+                return Err(fail(SqlState::DUPLICATE_TABLE, message, position_of(name)));
+            }
+            chosen
+        }
+        None => {
+            let list: Vec<&str> = columns
+                .iter()
+                .map(|column| table.schema().columns[column.index()].name.as_str())
+                .collect();
+            names::choose(&table_name, Some(&list.join("_")), "idx", |name| {
+                names::is_relation(catalog, name)
+            })
+        }
+    };
+    let definition = IndexDefinition {
+        name,
+        columns,
+        unique: statement.unique,
+        constraint: false,
+        kind: IndexKind::Ordered {
+            partition_columns: 0,
+        },
+    };
+    Ok(Some(IndexDeclaration { table, definition }))
+}
+
+/// USING btree and hash are taken; what an index is built of is our own decision, and every index
+/// serves ranges.
+fn check_access_method(
+    statement: &CreateIndex,
+    columns: &[ColumnId],
+    position: Position,
+) -> Result<()> {
+    match &statement.using {
+        None | Some(IndexType::BTree) => Ok(()),
+        Some(IndexType::Hash) if statement.unique => Err(unsupported(
+            "a unique index with access method \"hash\"",
+            position,
+        )
+        .with_hint(
+            "Leave USING out: look-ups of whole keys are hashed where procedures make them.",
+        )),
+        Some(IndexType::Hash) if columns.len() > 1 => Err(unsupported(
+            "a multicolumn index with access method \"hash\"",
+            position,
+        )),
+        Some(IndexType::Hash) => Ok(()),
+        Some(IndexType::Custom(name))
+            if !matches!(name_of(name).as_str(), "gin" | "gist" | "spgist" | "brin") =>
+        {
+            let message = format!("access method \"{}\" does not exist", name_of(name));
+            Err(fail(SqlState::UNDEFINED_OBJECT, message, position))
+        }
+        Some(other) => {
+            let name = other.to_string().to_lowercase();
+            Err(unsupported(format!("access method \"{name}\""), position))
+        }
+    }
+}
+
+/// The columns of an index over `table`.
+fn key_columns(
+    table: &Table,
+    columns: &[IndexColumn],
+    position: Position,
+) -> Result<Vec<ColumnId>> {
+    let mut result = Vec::with_capacity(columns.len());
+    for column in columns {
+        let name = index_column_name(column, position)?;
+        result.push(table.schema().column(&name).ok_or_else(|| {
+            let message = format!("column \"{name}\" does not exist");
+            fail(
+                SqlState::UNDEFINED_COLUMN,
+                message,
+                position_of(&column.column.expr),
+            )
+        })?);
+    }
+    Ok(result)
+}
+
+/// The name of a key's column. ASC, DESC and NULLS FIRST say nothing here: an index is read in
+/// either direction, and sorts that it does not serve are sorted.
+pub(super) fn index_column_name(column: &IndexColumn, position: Position) -> Result<String> {
+    if column.operator_class.is_some() {
+        return Err(unsupported("an operator class", position));
+    }
+    match &column.column.expr {
+        Expr::Identifier(ident) => Ok(name_of(ident)),
+        other => Err(unsupported("an index on an expression", position_of(other))),
+    }
+}

@@ -1,0 +1,146 @@
+//! REFERENCES in CREATE TABLE.
+
+use kiln_storage::error::{Result, SqlState};
+use kiln_storage::schema::{ColumnId, ForeignKey, TableSchema};
+use kiln_storage::types::DataType;
+use sqlparser::ast::{
+    ConstraintReferenceMatchKind, ForeignKeyConstraint, Ident, ReferentialAction,
+};
+
+use super::super::coerce::{CastContext, cast_context};
+use super::super::{CatalogView, Position, fail, name_of, object_name, position_of, unsupported};
+use super::names;
+use super::table::UniqueKey;
+
+/// Checks a REFERENCES constraint of the table `schema`, whose unique keys are `own_keys`.
+pub(super) fn foreign_key(
+    schema: &TableSchema,
+    own_keys: &[UniqueKey],
+    columns: Vec<ColumnId>,
+    constraint: &ForeignKeyConstraint,
+    name: Option<&Ident>,
+    catalog: &dyn CatalogView,
+    is_taken: &dyn Fn(&str) -> bool,
+) -> Result<ForeignKey> {
+    let position = position_of(&constraint.foreign_table);
+    refuse_actions(constraint, position)?;
+    let target = object_name(&constraint.foreign_table)?;
+    let other = catalog.table(&target);
+    let (referenced_schema, keys) = if target == schema.name {
+        (
+            schema,
+            own_keys
+                .iter()
+                .map(|key| key.columns.clone())
+                .collect::<Vec<_>>(),
+        )
+    } else {
+        let Some(other) = &other else {
+            let message = format!("relation \"{target}\" does not exist");
+            return Err(fail(SqlState::UNDEFINED_TABLE, message, position));
+        };
+        let unique = other
+            .indexes()
+            .iter()
+            .filter(|index| index.definition().unique);
+        (
+            other.schema(),
+            unique
+                .map(|index| index.definition().columns.clone())
+                .collect(),
+        )
+    };
+    let referenced = if constraint.referred_columns.is_empty() {
+        if referenced_schema.primary_key.is_empty() {
+            let message = format!("there is no primary key for referenced table \"{target}\"");
+            return Err(fail(SqlState::UNDEFINED_OBJECT, message, position));
+        }
+        referenced_schema.primary_key.clone()
+    } else {
+        let mut referenced = Vec::new();
+        for ident in &constraint.referred_columns {
+            let name = name_of(ident);
+            referenced.push(referenced_schema.column(&name).ok_or_else(|| {
+                let message = format!(
+                    "column \"{name}\" referenced in foreign key constraint does not exist"
+                );
+                fail(SqlState::UNDEFINED_COLUMN, message, position)
+            })?);
+        }
+        referenced
+    };
+    if referenced.len() != columns.len() {
+        let message = "number of referencing and referenced columns for foreign key disagree";
+        return Err(fail(SqlState::INVALID_FOREIGN_KEY, message, position));
+    }
+    let same = |key: &Vec<ColumnId>| {
+        key.len() == referenced.len() && referenced.iter().all(|column| key.contains(column))
+    };
+    if !keys.iter().any(same) {
+        let message = format!(
+            "there is no unique constraint matching given keys for referenced table \"{target}\""
+        );
+        return Err(fail(SqlState::INVALID_FOREIGN_KEY, message, position));
+    }
+    let list: Vec<&str> = columns
+        .iter()
+        .map(|column| schema.columns[column.index()].name.as_str())
+        .collect();
+    let name = match name {
+        Some(name) => name_of(name),
+        None => names::choose(&schema.name, Some(&list.join("_")), "fkey", is_taken),
+    };
+    for (column, other) in columns.iter().zip(&referenced) {
+        let (own, other) = (
+            &schema.columns[column.index()],
+            &referenced_schema.columns[other.index()],
+        );
+        if !comparable(&own.data_type, &other.data_type) {
+            return Err(fail(
+                SqlState::DATATYPE_MISMATCH,
+                format!("foreign key constraint \"{name}\" cannot be implemented"),
+                position,
+            )
+            .with_detail(format!(
+                "Key columns \"{}\" and \"{}\" are of incompatible types: {} and {}.",
+                own.name,
+                other.name,
+                own.data_type.base_name(),
+                other.data_type.base_name()
+            )));
+        }
+    }
+    Ok(ForeignKey {
+        name,
+        columns,
+        table: target,
+        referenced,
+    })
+}
+
+fn comparable(one: &DataType, other: &DataType) -> bool {
+    let implicit = Some(CastContext::Implicit);
+    cast_context(one, other) == implicit || cast_context(other, one) == implicit
+}
+
+fn refuse_actions(constraint: &ForeignKeyConstraint, position: Position) -> Result<()> {
+    for (clause, action) in [
+        ("DELETE", &constraint.on_delete),
+        ("UPDATE", &constraint.on_update),
+    ] {
+        match action {
+            None | Some(ReferentialAction::NoAction | ReferentialAction::Restrict) => {}
+            Some(other) => {
+                return Err(unsupported(format!("ON {clause} {other}"), position)
+                    .with_hint("Change the referring rows in the procedure that changes these."));
+            }
+        }
+    }
+    if matches!(
+        constraint.match_kind,
+        Some(ConstraintReferenceMatchKind::Full | ConstraintReferenceMatchKind::Partial)
+    ) {
+        return Err(unsupported("MATCH FULL and MATCH PARTIAL", position));
+    }
+    Ok(())
+}

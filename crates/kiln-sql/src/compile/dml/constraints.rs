@@ -1,0 +1,269 @@
+//! NOT NULL and CHECK of a new row.
+
+use kiln_platform::sync::Arc;
+use kiln_procedure::ir::{Failure, Instruction, Reg, ScalarFunction, Step, TextSource};
+use kiln_storage::error::{Result, SqlState};
+use kiln_storage::schema::{ColumnId, ColumnSet};
+use kiln_storage::slot::{Heap, Slot};
+use kiln_storage::table::Table;
+use kiln_storage::types::{DataType, Value};
+
+use super::super::bound::Bound;
+use super::super::coerce::to_output_text;
+use super::super::scope::SourceId;
+use super::super::{Compiler, Position};
+use super::{all_columns, stored_expression};
+
+/// The most arguments of a builtin.
+const ARGUMENTS_MAX: usize = kiln_procedure::executor::ARGUMENTS_MAX;
+
+/// Values longer than this are cut in messages, as in PostgreSQL.
+const SHOWN_BYTES_MAX: usize = 64;
+
+/// What must hold for a new row, bound to the row's source.
+pub(super) struct RowChecks {
+    not_null: Vec<ColumnId>,
+    /// Name and condition.
+    checks: Vec<(String, Bound)>,
+}
+
+impl RowChecks {
+    /// The columns that the conditions look at.
+    pub(super) fn columns(&self) -> Vec<(SourceId, u16)> {
+        self.checks
+            .iter()
+            .flat_map(|(_, condition)| condition.columns())
+            .collect()
+    }
+}
+
+impl Compiler<'_> {
+    /// The checks that a change of the columns `changed` of the row `source` calls for.
+    pub(super) fn bind_checks(
+        &mut self,
+        table: &Arc<Table>,
+        source: SourceId,
+        changed: ColumnSet,
+    ) -> Result<RowChecks> {
+        let schema = table.schema();
+        let not_null = changed
+            .iter()
+            .filter(|column| schema.columns[column.index()].not_null)
+            .collect();
+        let mut checks = Vec::new();
+        for check in &schema.checks {
+            let expr = stored_expression(&check.expression)?;
+            // The condition may call the row by its table's name, whatever the statement does.
+            let alias = std::mem::replace(&mut self.source_mut(source).name, schema.name.clone());
+            let bound = self.isolated(|compiler| {
+                compiler.push_rows(&[source]);
+                compiler.bind_condition(&expr, "CHECK")
+            });
+            self.source_mut(source).name = alias;
+            let condition = bound?;
+            let touched = condition
+                .columns()
+                .iter()
+                .any(|(_, column)| changed.contains(ColumnId(*column)));
+            if touched || changed.len() == schema.columns.len() {
+                checks.push((check.name.clone(), condition));
+            }
+        }
+        Ok(RowChecks { not_null, checks })
+    }
+
+    /// Checks a row whose new values are at hand.
+    pub(super) fn emit_checks(
+        &mut self,
+        table: &Arc<Table>,
+        source: SourceId,
+        checks: &RowChecks,
+        position: Position,
+    ) -> Result<()> {
+        self.emit_not_null(table, source, &checks.not_null, position)?;
+        for (name, condition) in &checks.checks {
+            let condition = self.emit(condition)?;
+            self.unless(condition, |compiler| {
+                let detail = compiler.failing_row(table, source)?;
+                let mut error = failure(
+                    SqlState::CHECK_VIOLATION,
+                    format!(
+                        "new row for relation \"{}\" violates check constraint \"{name}\"",
+                        table.schema().name
+                    ),
+                    detail,
+                    position,
+                );
+                error.constraint = Some(name.clone());
+                // NULL passes a CHECK.
+                let error = Box::new(error);
+                compiler.builder.scalar(Instruction::Require {
+                    condition,
+                    null_fails: false,
+                    error,
+                });
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+
+    /// One test for all columns; only a row that fails is looked at column by column.
+    fn emit_not_null(
+        &mut self,
+        table: &Arc<Table>,
+        source: SourceId,
+        columns: &[ColumnId],
+        position: Position,
+    ) -> Result<()> {
+        let mut tested = Vec::new();
+        for column in columns {
+            let register = self.column(source, *column)?;
+            let known = self.builder.constant_value(register);
+            if known.is_none_or(Value::is_null) {
+                tested.push((*column, register));
+            }
+        }
+        for chunk in tested.chunks(ARGUMENTS_MAX) {
+            let registers: Vec<Reg> = chunk.iter().map(|(_, register)| *register).collect();
+            let any_null = self.builder.register(DataType::Boolean);
+            self.builder.scalar(match registers.as_slice() {
+                [source] => Instruction::IsNull {
+                    target: any_null,
+                    source: *source,
+                    negated: false,
+                },
+                _ => Instruction::Call {
+                    function: any_is_null,
+                    name: "any_is_null",
+                    target: any_null,
+                    arguments: registers.into(),
+                },
+            });
+            self.when(any_null, |compiler| {
+                let detail = compiler.failing_row(table, source)?;
+                for (column, register) in chunk {
+                    let schema = table.schema();
+                    let message = format!(
+                        "null value in column \"{}\" of relation \"{}\" violates not-null constraint",
+                        schema.columns[column.index()].name,
+                        schema.name
+                    );
+                    let error = failure(SqlState::NOT_NULL_VIOLATION, message, detail, position);
+                    let error = Box::new(error);
+                    compiler
+                        .builder
+                        .scalar(Instruction::RequireNotNull { source: *register, error });
+                }
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The text `Failing row contains (…).` for a row that is at hand.
+    fn failing_row(&mut self, table: &Arc<Table>, source: SourceId) -> Result<Reg> {
+        let mut texts = Vec::new();
+        for column in all_columns(table) {
+            let register = self.column(source, column)?;
+            texts.push(self.shown(register, &table.schema().columns[column.index()].data_type)?);
+        }
+        let list = self.joined(texts);
+        Ok(self.builtin("failing_row", failing_row, vec![list]))
+    }
+
+    /// A value as messages show it.
+    pub(super) fn shown(&mut self, register: Reg, data_type: &DataType) -> Result<Reg> {
+        let text = to_output_text(Bound::register(register, data_type.clone(), None))?;
+        let text = self.emit(&text)?;
+        Ok(self.builtin("shown_value", shown_value, vec![text]))
+    }
+
+    /// Texts with commas between them.
+    pub(super) fn joined(&mut self, mut texts: Vec<Reg>) -> Reg {
+        while texts.len() > 1 {
+            texts = texts
+                .chunks(ARGUMENTS_MAX)
+                .map(|chunk| self.builtin("comma_list", comma_list, chunk.to_vec()))
+                .collect();
+        }
+        match texts.first() {
+            Some(text) => *text,
+            None => self
+                .builder
+                .constant(DataType::Text, Value::Text(String::new())),
+        }
+    }
+
+    /// Calls a builtin that gives a text.
+    pub(super) fn builtin(
+        &mut self,
+        name: &'static str,
+        function: ScalarFunction,
+        arguments: Vec<Reg>,
+    ) -> Reg {
+        let target = self.builder.register(DataType::Text);
+        let arguments = arguments.into();
+        self.builder.scalar(Instruction::Call {
+            function,
+            name,
+            target,
+            arguments,
+        });
+        target
+    }
+
+    /// Appends a step that raises.
+    pub(super) fn raise(&mut self, error: Failure) {
+        self.builder.push(Step::Raise {
+            error: Box::new(error),
+        });
+    }
+}
+
+/// An error with its detail in a register.
+pub(super) fn failure(
+    state: SqlState,
+    message: String,
+    detail: Reg,
+    position: Position,
+) -> Failure {
+    Failure {
+        state,
+        message,
+        arguments: Box::default(),
+        detail: Some(TextSource::Register(detail)),
+        hint: None,
+        constraint: None,
+        position,
+    }
+}
+
+fn any_is_null(_: &mut Heap, arguments: &[Slot]) -> Result<Slot> {
+    Ok(Slot::from_bool(arguments.iter().any(|slot| slot.is_null())))
+}
+
+/// `null` for NULL, and long values cut.
+fn shown_value(heap: &mut Heap, arguments: &[Slot]) -> Result<Slot> {
+    let value = arguments[0];
+    if value.is_null() {
+        return Ok(heap.push_str("null"));
+    }
+    let text = heap.str(value);
+    if text.len() <= SHOWN_BYTES_MAX {
+        return Ok(value);
+    }
+    let cut = format!("{}...", &text[..text.floor_char_boundary(SHOWN_BYTES_MAX)]);
+    Ok(heap.push_str(&cut))
+}
+
+fn comma_list(heap: &mut Heap, arguments: &[Slot]) -> Result<Slot> {
+    let texts: Vec<&str> = arguments.iter().map(|slot| heap.str(*slot)).collect();
+    let list = texts.join(", ");
+    Ok(heap.push_str(&list))
+}
+
+fn failing_row(heap: &mut Heap, arguments: &[Slot]) -> Result<Slot> {
+    let text = format!("Failing row contains ({}).", heap.str(arguments[0]));
+    Ok(heap.push_str(&text))
+}

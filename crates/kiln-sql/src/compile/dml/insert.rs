@@ -1,0 +1,665 @@
+//! INSERT, ON CONFLICT included.
+
+use kiln_platform::sync::Arc;
+use kiln_procedure::ir::{
+    Class, Conflict, Failure, Instruction, RecordReg, Reg, Step, TableRef, TextSource,
+};
+use kiln_storage::error::{Result, SqlState};
+use kiln_storage::schema::{ColumnId, ColumnSet};
+use kiln_storage::table::Table;
+use kiln_storage::types::{DataType, Value};
+use sqlparser::ast::{
+    ConflictTarget, Expr, Insert, OnConflict, OnConflictAction, OnInsert, Query, SelectItem,
+    SetExpr, TableObject,
+};
+
+use super::super::bound::Bound;
+use super::super::query::{ColumnMeta, OutputColumn, QueryOptions};
+use super::super::rows::RowSource;
+use super::super::{Compiler, Position, fail, name_of, object_name, position_of, unsupported};
+use super::references::{Change, ReferenceCheck};
+use super::{Sink, again, all_columns, is_default, may_read};
+
+/// What an INSERT is, apart from its rows.
+pub(super) struct Plan<'s> {
+    table: Arc<Table>,
+    reference: TableRef,
+    alias: String,
+    targets: Vec<ColumnId>,
+    on_conflict: OnConflictPlan<'s>,
+    returning: Option<&'s [SelectItem]>,
+    references: Vec<ReferenceCheck>,
+    counter: Option<Reg>,
+    position: Position,
+}
+
+impl Plan<'_> {
+    /// One row without RETURNING.
+    pub(super) fn of_row(
+        compiler: &mut Compiler<'_>,
+        table: &Arc<Table>,
+        references: Vec<ReferenceCheck>,
+        ignore_conflict: bool,
+    ) -> Self {
+        Plan {
+            table: table.clone(),
+            reference: compiler.builder.table(table),
+            alias: table.schema().name.clone(),
+            targets: all_columns(table).collect(),
+            on_conflict: match ignore_conflict {
+                true => OnConflictPlan::Nothing { index: None },
+                false => OnConflictPlan::Raise,
+            },
+            returning: None,
+            references,
+            counter: None,
+            position: None,
+        }
+    }
+}
+
+enum OnConflictPlan<'s> {
+    Raise,
+    Nothing {
+        index: Option<u16>,
+    },
+    Update {
+        index: u16,
+        assignments: Vec<(ColumnId, Option<&'s Expr>)>,
+        selection: Option<&'s Expr>,
+        references: Vec<ReferenceCheck>,
+        /// The keys of the rows that the statement has inserted or updated, where it has several.
+        seen: Option<kiln_procedure::ir::BufferId>,
+    },
+}
+
+impl<'a> Compiler<'a> {
+    /// Compiles INSERT. `counter`, a BIGINT register, is set to the number of rows inserted or
+    /// updated; `sink` gets the RETURNING columns. Returns those columns; there are none without
+    /// RETURNING.
+    ///
+    /// # Errors
+    /// What PostgreSQL reports when it analyses the statement; 0A000 for what is not supported.
+    pub fn insert(
+        &mut self,
+        insert: &Insert,
+        sink: Option<Sink<'_, 'a>>,
+        counter: Option<Reg>,
+    ) -> Result<Vec<ColumnMeta>> {
+        let TableObject::TableName(name) = &insert.table else {
+            return Err(unsupported("INSERT into anything but a table", None));
+        };
+        let position = position_of(name);
+        if !insert.assignments.is_empty() || insert.or.is_some() || insert.partitioned.is_some() {
+            return Err(unsupported("this form of INSERT", position));
+        }
+        let table = self.table(&object_name(name)?, position)?;
+        let alias = match &insert.table_alias {
+            Some(alias) => name_of(&alias.alias),
+            None => table.schema().name.clone(),
+        };
+        let mut targets = Vec::new();
+        for name in &insert.columns {
+            let column = self.target_column_of(&table, name)?;
+            if targets.contains(&column) {
+                return Err(fail(
+                    SqlState::DUPLICATE_COLUMN,
+                    format!(
+                        "column \"{}\" specified more than once",
+                        table.schema().columns[column.index()].name
+                    ),
+                    position_of(name),
+                ));
+            }
+            targets.push(column);
+        }
+        let listed = !targets.is_empty();
+        if !listed {
+            targets.extend(all_columns(&table));
+        }
+        let rows = insert.source.as_deref().map(literal_rows);
+        let single = match &rows {
+            None => true,
+            Some(Some(rows)) => rows.len() == 1,
+            Some(None) => false,
+        };
+        self.start_counting(counter);
+        let references = self.plan_references(&table, Change::Insert, single)?;
+        let on_conflict = match &insert.on {
+            None => OnConflictPlan::Raise,
+            Some(OnInsert::OnConflict(clause)) => {
+                self.plan_conflict(&table, clause, single, position)?
+            }
+            Some(_) => return Err(unsupported("ON DUPLICATE KEY", position)),
+        };
+        let reference = self.builder.table(&table);
+        let returning = insert.returning.as_deref();
+        let mut plan = Plan {
+            table,
+            reference,
+            alias,
+            targets,
+            on_conflict,
+            returning,
+            references,
+            counter,
+            position,
+        };
+        let metas = match (rows, insert.source.as_deref()) {
+            (Some(Some(rows)), _) => self.insert_values(&mut plan, &rows, listed, sink)?,
+            (Some(None), Some(query)) => self.insert_query(&mut plan, query, listed, sink)?,
+            _ => {
+                plan.targets.clear();
+                self.insert_values(&mut plan, &[&[]], false, sink)?
+            }
+        };
+        let Plan {
+            table,
+            references,
+            on_conflict,
+            ..
+        } = plan;
+        self.finish_references(&table, &references, position)?;
+        if let OnConflictPlan::Update { references, .. } = &on_conflict {
+            self.finish_references(&table, references, position)?;
+        }
+        Ok(metas)
+    }
+
+    /// INSERT … VALUES. One row goes straight into the table; several are computed first and then
+    /// inserted in a loop, so that the program does not grow with them.
+    fn insert_values(
+        &mut self,
+        plan: &mut Plan<'_>,
+        rows: &[&[Expr]],
+        listed: bool,
+        sink: Option<Sink<'_, 'a>>,
+    ) -> Result<Vec<ColumnMeta>> {
+        let width = rows.first().map_or(0, |row| row.len());
+        for row in rows {
+            if row.len() != width {
+                return Err(fail(
+                    SqlState::SYNTAX_ERROR,
+                    "VALUES lists must all be the same length",
+                    row.first().map_or(plan.position, |expr| position_of(expr)),
+                ));
+            }
+        }
+        check_width(
+            plan,
+            width,
+            listed,
+            rows.first().and_then(|row| row.get(plan.targets.len())),
+        )?;
+        let targets = plan.targets[..width].to_vec();
+        if let [row] = rows {
+            let values = self.row_values(plan, &targets, row)?;
+            return self.insert_row(plan, &values, sink);
+        }
+        let types: Vec<DataType> = plan
+            .table
+            .schema()
+            .columns
+            .iter()
+            .map(|column| column.data_type.clone())
+            .collect();
+        let buffer = self.builder.buffer(types.len());
+        self.builder.push(Step::BufferClear { buffer });
+        for row in rows {
+            let values = self.row_values(plan, &targets, row)?;
+            self.builder.push(Step::BufferPush {
+                buffer,
+                row: values.into(),
+            });
+            if self.builder.is_too_large() {
+                return Err(fail(
+                    SqlState::STATEMENT_TOO_COMPLEX,
+                    format!(
+                        "an INSERT of {} rows is too large for one statement",
+                        rows.len()
+                    ),
+                    plan.position,
+                )
+                .with_hint("Insert fewer rows at a time."));
+            }
+        }
+        let values: Vec<Reg> = types
+            .into_iter()
+            .map(|data_type| self.builder.register(data_type))
+            .collect();
+        self.open_ir_loop();
+        let metas = self.insert_row(plan, &values, sink);
+        let body = self.close_ir_loop();
+        self.builder.push(Step::ForBuffer {
+            buffer,
+            row: values.into(),
+            body,
+        });
+        metas
+    }
+
+    /// Computes a row of VALUES; returns all columns in table order.
+    fn row_values(
+        &mut self,
+        plan: &Plan<'_>,
+        targets: &[ColumnId],
+        row: &[Expr],
+    ) -> Result<Vec<Reg>> {
+        let mut bounds = Vec::new();
+        for column in all_columns(&plan.table) {
+            let definition = &plan.table.schema().columns[column.index()];
+            let position = targets.iter().position(|target| *target == column);
+            bounds.push(match position.and_then(|position| row.get(position)) {
+                Some(expr) if !is_default(expr) => self.bind_for_column(expr, definition)?,
+                _ => self.bind_default(definition)?,
+            });
+        }
+        Ok(self
+            .emit_all(&bounds)?
+            .into_iter()
+            .map(|typed| typed.register)
+            .collect())
+    }
+
+    /// INSERT … SELECT.
+    fn insert_query(
+        &mut self,
+        plan: &mut Plan<'_>,
+        query: &Query,
+        listed: bool,
+        mut sink: Option<Sink<'_, 'a>>,
+    ) -> Result<Vec<ColumnMeta>> {
+        let materialise = may_read(&[query.to_string()], &plan.table);
+        let mut metas = Vec::new();
+        self.query(
+            query,
+            QueryOptions {
+                materialise,
+                ..QueryOptions::default()
+            },
+            &mut |compiler, columns| {
+                check_width(plan, columns.len(), listed, None)?;
+                let targets = plan.targets[..columns.len()].to_vec();
+                let values = compiler.selected_values(plan, &targets, columns)?;
+                metas = compiler.insert_row(plan, &values, again(&mut sink))?;
+                Ok(())
+            },
+        )?;
+        Ok(metas)
+    }
+
+    /// Converts a selected row; returns all columns in table order.
+    fn selected_values(
+        &mut self,
+        plan: &Plan<'_>,
+        targets: &[ColumnId],
+        columns: &[OutputColumn],
+    ) -> Result<Vec<Reg>> {
+        let mut bounds = Vec::new();
+        for column in all_columns(&plan.table) {
+            let definition = &plan.table.schema().columns[column.index()];
+            let position = targets.iter().position(|target| *target == column);
+            bounds.push(match position {
+                Some(position) => {
+                    let OutputColumn {
+                        register,
+                        data_type,
+                        ..
+                    } = &columns[position];
+                    let selected = Bound::register(*register, data_type.clone(), plan.position);
+                    super::for_column(selected, definition, "expression")?
+                }
+                None => self.bind_default(definition)?,
+            });
+        }
+        Ok(self
+            .emit_all(&bounds)?
+            .into_iter()
+            .map(|typed| typed.register)
+            .collect())
+    }
+
+    /// Inserts one row, whose columns are in `values`.
+    pub(super) fn insert_row(
+        &mut self,
+        plan: &mut Plan<'_>,
+        values: &[Reg],
+        sink: Option<Sink<'_, 'a>>,
+    ) -> Result<Vec<ColumnMeta>> {
+        let source = self.declare_new_row(&plan.table, &plan.alias, values);
+        let all: ColumnSet = all_columns(&plan.table).collect();
+        let checks = self.bind_checks(&plan.table, source, all)?;
+        self.emit_checks(&plan.table, source, &checks, plan.position)?;
+        self.push_rows(&[source]);
+        let returning = self.bind_returning(plan.returning, &[source]);
+        self.pop_rows();
+        let returning = returning?;
+        let metas = returning.metas();
+        let index = match &plan.on_conflict {
+            OnConflictPlan::Raise => {
+                self.builder
+                    .insert(plan.reference, values, None, plan.position);
+                self.check_new_references(plan, source)?;
+                self.count_row(plan.counter);
+                self.hand_over(&returning, sink)?;
+                return Ok(metas);
+            }
+            OnConflictPlan::Nothing { index } => *index,
+            OnConflictPlan::Update { index, .. } => Some(*index),
+        };
+        let inserted = self.builder.register(DataType::Boolean);
+        let conflict = Conflict { index, inserted };
+        let record = self
+            .builder
+            .insert(plan.reference, values, Some(conflict), plan.position);
+        if matches!(plan.on_conflict, OnConflictPlan::Nothing { .. }) {
+            self.when(inserted, |compiler| {
+                compiler.check_new_references(plan, source)?;
+                compiler.count_row(plan.counter);
+                compiler.hand_over(&returning, sink)
+            })?;
+            return Ok(metas);
+        }
+        // Both branches leave their RETURNING columns in the same registers.
+        let produced = self.builder.register(DataType::Boolean);
+        let truth = self
+            .builder
+            .constant(DataType::Boolean, Value::Boolean(true));
+        let falsehood = self
+            .builder
+            .constant(DataType::Boolean, Value::Boolean(false));
+        let merged: Vec<OutputColumn> = metas
+            .iter()
+            .map(|meta| OutputColumn {
+                name: meta.name.clone(),
+                data_type: meta.data_type.clone(),
+                register: self.builder.register(meta.data_type.clone()),
+            })
+            .collect();
+        self.builder.scalar(Instruction::Move {
+            target: produced,
+            source: falsehood,
+        });
+        for column in &merged {
+            self.builder.scalar(Instruction::SetNull {
+                target: column.register,
+            });
+        }
+        self.open();
+        let mut result = self.note_change(plan, values, false).and_then(|()| {
+            self.check_new_references(plan, source)?;
+            self.count_row(plan.counter);
+            let columns = self.emit_returning(&returning)?;
+            self.move_into(&merged, &columns);
+            self.builder.scalar(Instruction::Move {
+                target: produced,
+                source: truth,
+            });
+            Ok(())
+        });
+        let then = self.close();
+        self.open();
+        if result.is_ok() {
+            result = self.update_instead(plan, record, values, &merged, produced, truth);
+        }
+        let otherwise = self.close();
+        self.builder.push(Step::If {
+            condition: inserted,
+            then,
+            otherwise,
+        });
+        result?;
+        if let Some(sink) = sink {
+            self.when(produced, |compiler| compiler.call_sink(sink, &merged))?;
+        }
+        Ok(metas)
+    }
+
+    fn move_into(&mut self, targets: &[OutputColumn], columns: &[OutputColumn]) {
+        for (target, column) in targets.iter().zip(columns) {
+            let (target, source) = (target.register, column.register);
+            self.builder.scalar(Instruction::Move { target, source });
+        }
+    }
+
+    fn check_new_references(&mut self, plan: &Plan<'_>, source: super::SourceId) -> Result<()> {
+        for reference in &plan.references {
+            let key = self.reference_key(reference, source)?;
+            self.check_reference(&plan.table, reference, &key, plan.position)?;
+        }
+        Ok(())
+    }
+
+    /// Notes the key of a changed row, and raises when `is_update` and the statement has changed
+    /// that row before. A key with a NULL stands in no row's way, so it does not matter that the
+    /// list takes it for equal to others.
+    fn note_change(&mut self, plan: &Plan<'_>, values: &[Reg], is_update: bool) -> Result<()> {
+        let OnConflictPlan::Update {
+            index,
+            seen: Some(buffer),
+            ..
+        } = &plan.on_conflict
+        else {
+            return Ok(());
+        };
+        let (mut row, mut classes) = (Vec::new(), Vec::new());
+        for column in &plan.table.indexes()[usize::from(*index)]
+            .definition()
+            .columns
+        {
+            let data_type = &plan.table.schema().columns[column.index()].data_type;
+            row.push(values[column.index()]);
+            classes.push(Class::of(data_type).unwrap_or(Class::Bytes));
+        }
+        let added = self.builder.register(DataType::Boolean);
+        let (row, classes) = (row.into(), classes.into());
+        self.builder.push(Step::BufferPushDistinct {
+            buffer: *buffer,
+            row,
+            classes,
+            added,
+        });
+        if !is_update {
+            return Ok(());
+        }
+        self.unless(added, |compiler| {
+            let hint = "Ensure that no rows proposed for insertion within the same command have \
+                        duplicate constrained values.";
+            compiler.raise(Failure {
+                state: SqlState::CARDINALITY_VIOLATION,
+                message: "ON CONFLICT DO UPDATE command cannot affect row a second time".to_owned(),
+                arguments: Box::default(),
+                detail: None,
+                hint: Some(TextSource::Literal(hint.to_owned())),
+                constraint: None,
+                position: plan.position,
+            });
+            Ok(())
+        })
+    }
+
+    /// DO UPDATE: changes the row that stood in the way.
+    fn update_instead(
+        &mut self,
+        plan: &Plan<'_>,
+        record: RecordReg,
+        values: &[Reg],
+        merged: &[OutputColumn],
+        produced: Reg,
+        truth: Reg,
+    ) -> Result<()> {
+        let OnConflictPlan::Update {
+            assignments,
+            selection,
+            references,
+            ..
+        } = &plan.on_conflict
+        else {
+            return Ok(());
+        };
+        let table = &plan.table;
+        let source = self.declare_record_row(table, &plan.alias, record, plan.position);
+        let excluded = self.declare_new_row(table, "excluded", values);
+        self.push_rows(&[source, excluded]);
+        let selected = match selection {
+            Some(expr) => self.condition(expr, "WHERE").map(Some),
+            None => Ok(None),
+        };
+        self.pop_rows();
+        let selected = selected?;
+        self.open();
+        let result = self.note_change(plan, values, true).and_then(|()| {
+            self.push_rows(&[source, excluded]);
+            let new_values = self.bind_assigned(table, assignments);
+            self.pop_rows();
+            self.push_rows(&[source]);
+            let returning = self.bind_returning(plan.returning, &[source]);
+            self.pop_rows();
+            let change = self.bind_change(table, source, new_values?, returning?)?;
+            let row = RowSource {
+                source,
+                table: plan.reference,
+                record,
+            };
+            self.emit_change(table, row, &change, references, plan.position)?;
+            self.count_row(plan.counter);
+            let columns = self.emit_returning(change.returning())?;
+            self.move_into(merged, &columns);
+            self.builder.scalar(Instruction::Move {
+                target: produced,
+                source: truth,
+            });
+            Ok(())
+        });
+        let then = self.close();
+        match selected {
+            Some(condition) => {
+                self.builder.push(Step::If {
+                    condition,
+                    then,
+                    otherwise: Vec::new(),
+                });
+            }
+            None => then.into_iter().for_each(|step| self.builder.push(step)),
+        }
+        result
+    }
+
+    fn plan_conflict<'s>(
+        &mut self,
+        table: &Arc<Table>,
+        clause: &'s OnConflict,
+        single: bool,
+        position: Position,
+    ) -> Result<OnConflictPlan<'s>> {
+        let index = match &clause.conflict_target {
+            None => None,
+            Some(ConflictTarget::Columns(idents)) => {
+                let mut columns = ColumnSet::EMPTY;
+                for ident in idents {
+                    columns.insert(self.target_column(table, ident)?);
+                }
+                Some(unique_index(table, columns).ok_or_else(|| {
+                    fail(
+                        SqlState::INVALID_COLUMN_REFERENCE,
+                        "there is no unique or exclusion constraint matching the ON CONFLICT \
+                         specification",
+                        position,
+                    )
+                })?)
+            }
+            Some(ConflictTarget::OnConstraint(name)) => {
+                let constraint = object_name(name)?;
+                let found = table.indexes().iter().position(|index| {
+                    let definition = index.definition();
+                    definition.unique && definition.constraint && definition.name == constraint
+                });
+                Some(found.map(|position| position as u16).ok_or_else(|| {
+                    fail(
+                        SqlState::UNDEFINED_OBJECT,
+                        format!(
+                            "constraint \"{constraint}\" for table \"{}\" does not exist",
+                            table.schema().name
+                        ),
+                        position_of(name),
+                    )
+                })?)
+            }
+        };
+        let update = match &clause.action {
+            OnConflictAction::DoNothing => return Ok(OnConflictPlan::Nothing { index }),
+            OnConflictAction::DoUpdate(update) => update,
+        };
+        let Some(index) = index else {
+            return Err(fail(
+                SqlState::SYNTAX_ERROR,
+                "ON CONFLICT DO UPDATE requires inference specification or constraint name",
+                position,
+            )
+            .with_hint("For example, ON CONFLICT (column_name)."));
+        };
+        let assignments = self.assignments(table, &update.assignments)?;
+        let changed = assignments.iter().map(|(column, _)| *column).collect();
+        let references = self.plan_references(table, Change::Update(changed), single)?;
+        let seen = (!single).then(|| {
+            let width = table.indexes()[usize::from(index)]
+                .definition()
+                .columns
+                .len();
+            let buffer = self.builder.buffer(width);
+            self.builder.push(Step::BufferClear { buffer });
+            buffer
+        });
+        let selection = update.selection.as_ref();
+        Ok(OnConflictPlan::Update {
+            index,
+            assignments,
+            selection,
+            references,
+            seen,
+        })
+    }
+}
+
+/// The rows of a query that is nothing but VALUES.
+fn literal_rows(query: &Query) -> Option<Vec<&[Expr]>> {
+    let plain = query.with.is_none()
+        && query.order_by.is_none()
+        && query.limit_clause.is_none()
+        && query.fetch.is_none()
+        && query.locks.is_empty();
+    match &*query.body {
+        SetExpr::Values(values) if plain => Some(
+            values
+                .rows
+                .iter()
+                .map(|row| row.content.as_slice())
+                .collect(),
+        ),
+        _ => None,
+    }
+}
+
+fn check_width(plan: &Plan<'_>, width: usize, listed: bool, surplus: Option<&Expr>) -> Result<()> {
+    let columns = plan.targets.len();
+    if width > columns {
+        let position = surplus.map_or(plan.position, |expr| position_of(expr));
+        let message = "INSERT has more expressions than target columns";
+        return Err(fail(SqlState::SYNTAX_ERROR, message, position));
+    }
+    if width < columns && listed {
+        let message = "INSERT has more target columns than expressions";
+        return Err(fail(SqlState::SYNTAX_ERROR, message, plan.position));
+    }
+    Ok(())
+}
+
+/// The unique index over these columns, in whatever order.
+fn unique_index(table: &Table, columns: ColumnSet) -> Option<u16> {
+    let position = table.indexes().iter().position(|index| {
+        let definition = index.definition();
+        let indexed: ColumnSet = definition.columns.iter().copied().collect();
+        definition.unique && !definition.columns.is_empty() && indexed == columns
+    })?;
+    Some(position as u16)
+}

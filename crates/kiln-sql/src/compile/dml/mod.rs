@@ -1,0 +1,364 @@
+//! INSERT, UPDATE and DELETE.
+//!
+//! Each statement becomes steps that run once for each row: compute the new values (converted as
+//! an assignment converts), check NOT NULL and CHECK, write, check references, count, and hand the
+//! RETURNING columns to a sink. That is PostgreSQL's order, so that of several violations the same
+//! one is reported. A record is read in one step and written in one.
+//!
+//! What a statement writes must not change which rows it finds. Where it could (an update of an
+//! indexed column, a subquery on the changed table) rows, or rows with their new values, are
+//! collected first.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `insert` | INSERT with ON CONFLICT |
+//! | `update` | UPDATE, DELETE, and the change of one row |
+//! | `constraints` | NOT NULL and CHECK, with the row in the message |
+//! | `references` | REFERENCES, from either side |
+//! | `single` | programs that write one row from Rust |
+
+mod constraints;
+mod insert;
+mod references;
+mod single;
+mod update;
+
+pub use single::{delete_program, insert_program, update_program};
+
+use kiln_platform::sync::Arc;
+use kiln_procedure::ir::{Arithmetic, Instruction, Reg, Step, Width};
+use kiln_storage::error::{Result, SqlState};
+use kiln_storage::schema::{Column, ColumnId};
+use kiln_storage::table::Table;
+use kiln_storage::types::{DataType, Value};
+use sqlparser::ast::{Expr, Ident, ObjectName, SelectItem, SelectItemQualifiedWildcardKind};
+
+use super::bound::{Bound, Kind};
+use super::coerce::{CastContext, cast_context, coerce};
+use super::query::{ColumnMeta, OutputColumn};
+use super::scope::SourceId;
+use super::select::figure_name;
+use super::{Compiler, fail, name_of, object_name, position_of, position_of_span, unsupported};
+
+/// What happens to each row that RETURNING gives back. It is called once, where the registers of
+/// one row are ready. The statement may still be at work then: a sink that writes to tables or
+/// leaves early must collect the rows first.
+pub type Sink<'s, 'a> = &'s mut dyn FnMut(&mut Compiler<'a>, &[OutputColumn]) -> Result<()>;
+
+/// The sink once more: its turn comes in a closure that may be called several times.
+fn again<'s, 'a>(sink: &'s mut Option<Sink<'_, 'a>>) -> Option<Sink<'s, 'a>> {
+    match sink {
+        Some(sink) => Some(&mut **sink),
+        None => None,
+    }
+}
+
+/// A RETURNING list, bound.
+struct Returning {
+    columns: Vec<(ColumnMeta, Bound)>,
+}
+
+impl Returning {
+    fn metas(&self) -> Vec<ColumnMeta> {
+        self.columns.iter().map(|(meta, _)| meta.clone()).collect()
+    }
+}
+
+impl<'a> Compiler<'a> {
+    /// Sets the statement's counter to zero.
+    fn start_counting(&mut self, counter: Option<Reg>) {
+        if let Some(target) = counter {
+            let source = self.builder.constant(DataType::BigInt, Value::BigInt(0));
+            self.builder.scalar(Instruction::Move { target, source });
+        }
+    }
+
+    /// Counts one row.
+    fn count_row(&mut self, counter: Option<Reg>) {
+        if let Some(target) = counter {
+            let right = self.builder.constant(DataType::BigInt, Value::BigInt(1));
+            self.builder.scalar(Instruction::Integer {
+                op: Arithmetic::Add,
+                width: Width::Eight,
+                target,
+                left: target,
+                right,
+            });
+        }
+    }
+
+    /// Binds a RETURNING list over the rows in scope, of which `*` means those of `wildcard`.
+    fn bind_returning(
+        &mut self,
+        items: Option<&[SelectItem]>,
+        wildcard: &[SourceId],
+    ) -> Result<Returning> {
+        let mut columns = Vec::new();
+        let mut push = |name: String, bound: Bound| {
+            columns.push((
+                ColumnMeta {
+                    name,
+                    data_type: bound.data_type.clone(),
+                },
+                bound,
+            ));
+        };
+        for item in items.unwrap_or_default() {
+            match item {
+                SelectItem::UnnamedExpr(expr) => {
+                    push(figure_name(expr), self.bind_expected(expr, None)?);
+                }
+                SelectItem::ExprWithAlias { expr, alias } => {
+                    push(name_of(alias), self.bind_expected(expr, None)?);
+                }
+                SelectItem::Wildcard(_) => {
+                    for source in wildcard {
+                        self.columns_of_row(*source)
+                            .into_iter()
+                            .for_each(|(n, b)| push(n, b));
+                    }
+                }
+                SelectItem::QualifiedWildcard(
+                    SelectItemQualifiedWildcardKind::ObjectName(name),
+                    _,
+                ) => {
+                    let row = object_name(name)?;
+                    let known = wildcard.iter().find(|id| self.source(**id).name == row);
+                    let source = known.ok_or_else(|| {
+                        fail(
+                            SqlState::UNDEFINED_TABLE,
+                            format!("missing FROM-clause entry for table \"{row}\""),
+                            position_of(name),
+                        )
+                    })?;
+                    self.columns_of_row(*source)
+                        .into_iter()
+                        .for_each(|(n, b)| push(n, b));
+                }
+                _ => return Err(unsupported("this form of output", position_of(item))),
+            }
+        }
+        Ok(Returning { columns })
+    }
+
+    /// Names and values of a row's columns.
+    fn columns_of_row(&self, source: SourceId) -> Vec<(String, Bound)> {
+        let row = self.source(source);
+        let columns = row.columns[..row.visible].iter().enumerate();
+        columns
+            .map(|(column, (name, data_type))| {
+                let kind = Kind::Column {
+                    source,
+                    column: column as u16,
+                };
+                (name.clone(), Bound::new(kind, data_type.clone(), None))
+            })
+            .collect()
+    }
+
+    /// Computes a RETURNING list.
+    fn emit_returning(&mut self, returning: &Returning) -> Result<Vec<OutputColumn>> {
+        let bounds: Vec<Bound> = returning
+            .columns
+            .iter()
+            .map(|(_, bound)| bound.clone())
+            .collect();
+        let values = self.emit_all(&bounds)?;
+        let columns = returning.columns.iter().zip(values);
+        Ok(columns
+            .map(|((meta, _), value)| OutputColumn {
+                name: meta.name.clone(),
+                data_type: meta.data_type.clone(),
+                register: value.register,
+            })
+            .collect())
+    }
+
+    /// Calls the sink with no row of the statement in scope.
+    fn call_sink(&mut self, sink: Sink<'_, 'a>, columns: &[OutputColumn]) -> Result<()> {
+        let hidden = std::mem::take(&mut self.levels);
+        let result = sink(self, columns);
+        self.levels = hidden;
+        result
+    }
+
+    /// Runs `body` where neither variables nor rows nor parameters can be named: the text of a
+    /// DEFAULT or CHECK means the same wherever its table is changed.
+    pub(super) fn isolated<T>(&mut self, body: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let variables = std::mem::take(&mut self.variables);
+        let levels = std::mem::take(&mut self.levels);
+        let positional = std::mem::take(&mut self.positional);
+        let result = body(self);
+        self.variables = variables;
+        self.levels = levels;
+        self.positional = positional;
+        result
+    }
+
+    /// Binds a value that is assigned to `column`.
+    fn bind_for_column(&mut self, expr: &Expr, column: &Column) -> Result<Bound> {
+        let bound = self.bind(expr)?;
+        for_column(bound, column, "expression")
+    }
+
+    /// Binds the value that `column` has when a statement gives none.
+    pub(super) fn bind_default(&mut self, column: &Column) -> Result<Bound> {
+        match &column.default {
+            None => Ok(Bound::null(column.data_type.clone(), None)),
+            Some(text) => {
+                let expr = stored_expression(text)?;
+                self.isolated(|compiler| {
+                    let bound = compiler.bind(&expr)?;
+                    for_column(bound, column, "default expression")
+                })
+            }
+        }
+    }
+
+    /// The column called `ident` that a statement assigns to.
+    fn target_column(&self, table: &Table, ident: &Ident) -> Result<ColumnId> {
+        let name = name_of(ident);
+        table.schema().column(&name).ok_or_else(|| {
+            fail(
+                SqlState::UNDEFINED_COLUMN,
+                format!(
+                    "column \"{name}\" of relation \"{}\" does not exist",
+                    table.schema().name
+                ),
+                position_of_span(ident.span),
+            )
+        })
+    }
+
+    /// The column that a target of one or more names means.
+    fn target_column_of(&self, table: &Table, name: &ObjectName) -> Result<ColumnId> {
+        let position = position_of(name);
+        match name.0.as_slice() {
+            [part] => match part.as_ident() {
+                Some(ident) => self.target_column(table, ident),
+                None => Err(unsupported("a function as a column's name", position)),
+            },
+            [part, ..] => match part.as_ident() {
+                // PostgreSQL takes `t.v` for a field of a column called t.
+                Some(ident) => match self.target_column(table, ident) {
+                    Ok(_) => Err(unsupported("a field of a column", position)),
+                    Err(error) => Err(error.with_hint(
+                        "SET target columns cannot be qualified with the relation name.",
+                    )),
+                },
+                None => Err(unsupported("a function as a column's name", position)),
+            },
+            [] => Err(unsupported("a nameless column", position)),
+        }
+    }
+
+    /// All columns of `table` that are in registers as `values`, as a row called `alias`.
+    fn declare_new_row(&mut self, table: &Table, alias: &str, values: &[Reg]) -> SourceId {
+        let columns = table.schema().columns.iter().zip(values);
+        let columns: Vec<(String, DataType, Reg)> = columns
+            .map(|(column, register)| (column.name.clone(), column.data_type.clone(), *register))
+            .collect();
+        self.declare_register_row(alias, &columns, None)
+    }
+
+    /// Runs the steps that `body` appends when `condition` is not TRUE.
+    fn unless(&mut self, condition: Reg, body: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        self.open();
+        let result = body(self);
+        let otherwise = self.close();
+        self.builder.push(Step::If {
+            condition,
+            then: Vec::new(),
+            otherwise,
+        });
+        result
+    }
+
+    /// Runs the steps that `body` appends when `condition` is TRUE.
+    fn when(&mut self, condition: Reg, body: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        self.open();
+        let result = body(self);
+        let then = self.close();
+        self.builder.push(Step::If {
+            condition,
+            then,
+            otherwise: Vec::new(),
+        });
+        result
+    }
+}
+
+/// Converts a value as an assignment to `column` does; `what` is what the message calls it.
+pub(super) fn for_column(bound: Bound, column: &Column, what: &str) -> Result<Bound> {
+    let target = &column.data_type;
+    let convertible = bound.is_unknown()
+        || bound.data_type == *target
+        || cast_context(&bound.data_type, target)
+            .is_some_and(|context| context <= CastContext::Assignment);
+    if !convertible {
+        return Err(fail(
+            SqlState::DATATYPE_MISMATCH,
+            format!(
+                "column \"{}\" is of type {} but {what} is of type {}",
+                column.name,
+                target.base_name(),
+                bound.data_type.base_name()
+            ),
+            bound.position,
+        )
+        .with_hint("You will need to rewrite or cast the expression."));
+    }
+    coerce(bound, target, CastContext::Assignment)
+}
+
+/// The expression that the catalog keeps as text.
+pub(super) fn stored_expression(text: &str) -> Result<Expr> {
+    use crate::parse::{SourceStatement, Statement, statement};
+    let select = format!("SELECT {text}");
+    if let Statement::Query(query) = statement(&SourceStatement::from(select.as_str()))?
+        && let sqlparser::ast::SetExpr::Select(select) = *query.body
+        && let [SelectItem::UnnamedExpr(expr)] = select.projection.as_slice()
+    {
+        return Ok(expr.clone());
+    }
+    Err(kiln_storage::error::Error::internal(format!(
+        "the stored expression {text} is none"
+    )))
+}
+
+/// Whether `expr` is the word DEFAULT in the place of a value.
+fn is_default(expr: &Expr) -> bool {
+    matches!(
+        expr,
+        Expr::Identifier(ident)
+            if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("default")
+    )
+}
+
+/// Whether a part of a statement may have a subquery that reads `table`. It looks at the text, so
+/// that it also says yes to some that do not: those rows are collected without need.
+fn may_read(parts: &[String], table: &Table) -> bool {
+    let name = table.schema().name.to_lowercase();
+    parts.iter().any(|part| {
+        let text = part.to_lowercase();
+        (text.contains("select") || text.contains("table")) && text.contains(&name)
+    })
+}
+
+/// A name in double quotes.
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// Names joined by commas.
+fn names(table: &Table, columns: &[ColumnId]) -> String {
+    let columns = columns
+        .iter()
+        .map(|id| table.schema().columns[id.index()].name.as_str());
+    columns.collect::<Vec<_>>().join(", ")
+}
+
+/// The columns of `table`, all of them.
+fn all_columns(table: &Arc<Table>) -> impl Iterator<Item = ColumnId> + use<> {
+    (0..table.schema().columns.len() as u16).map(ColumnId)
+}

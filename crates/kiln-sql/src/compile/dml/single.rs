@@ -1,0 +1,205 @@
+//! Programs that write one row by its primary key, for rows that come from Rust and not from SQL.
+//! They check what SQL's statements check.
+
+use kiln_platform::sync::Arc;
+use kiln_procedure::ir::{Instruction, Reg, Step};
+use kiln_procedure::{Program, ProgramBuilder};
+use kiln_storage::error::Result;
+use kiln_storage::schema::{ColumnId, ColumnSet, IndexKind};
+use kiln_storage::table::Table;
+use kiln_storage::types::{DataType, Value};
+
+use super::super::bound::Bound;
+use super::super::rows::RowSource;
+use super::super::{CatalogView, Compiler, unsupported};
+use super::insert::Plan;
+use super::references::Change;
+use super::{Returning, all_columns};
+
+/// A program that inserts a row; its parameters are all columns. With `ignore_conflict` it emits
+/// whether it inserted, and else raises 23505 when a key is taken.
+///
+/// # Errors
+/// Those of the constraints' expressions.
+pub fn insert_program(
+    catalog: &dyn CatalogView,
+    table: &Arc<Table>,
+    ignore_conflict: bool,
+) -> Result<Program> {
+    let columns: Vec<ColumnId> = all_columns(table).collect();
+    let mut compiler = start("insert into", catalog, table, &columns);
+    let values: Vec<Reg> = (0..columns.len())
+        .map(|position| compiler.builder.parameter(position))
+        .collect();
+    let references = compiler.plan_references(table, Change::Insert, true)?;
+    let mut plan = Plan::of_row(&mut compiler, table, references, ignore_conflict);
+    if !ignore_conflict {
+        compiler.insert_row(&mut plan, &values, None)?;
+        return Ok(compiler.builder.finish());
+    }
+    let flag = compiler.flag();
+    compiler.insert_row(
+        &mut plan,
+        &values,
+        Some(&mut |compiler: &mut Compiler<'_>, _| {
+            compiler.raise_flag(flag);
+            Ok(())
+        }),
+    )?;
+    Ok(compiler.emit_flag(flag))
+}
+
+/// A program that updates `columns` of a row; its parameters are the primary key and the new
+/// values. It emits whether there is such a row.
+///
+/// # Errors
+/// 0A000 for a table without a primary key; those of the constraints' expressions.
+pub fn update_program(
+    catalog: &dyn CatalogView,
+    table: &Arc<Table>,
+    columns: &[ColumnId],
+) -> Result<Program> {
+    let key = primary_key(table)?;
+    let parameters: Vec<ColumnId> = key.iter().chain(columns).copied().collect();
+    let mut compiler = start("update", catalog, table, &parameters);
+    let changed: ColumnSet = columns.iter().copied().collect();
+    let references = compiler.plan_references(table, Change::Update(changed), true)?;
+    let flag = compiler.flag();
+    compiler.for_row_with_key(table, key.len(), &mut |compiler, row| {
+        let values = columns.iter().enumerate().map(|(position, column)| {
+            let register = compiler.builder.parameter(key.len() + position);
+            let data_type = table.schema().columns[column.index()].data_type.clone();
+            (*column, Bound::register(register, data_type, None))
+        });
+        let values = values.collect();
+        let returning = Returning {
+            columns: Vec::new(),
+        };
+        let change = compiler.bind_change(table, row.source, values, returning)?;
+        compiler.emit_change(table, row, &change, &references, None)?;
+        compiler.raise_flag(flag);
+        Ok(())
+    })?;
+    compiler.finish_references(table, &references, None)?;
+    Ok(compiler.emit_flag(flag))
+}
+
+/// A program that deletes a row; its parameters are the primary key. It emits whether there was
+/// such a row.
+///
+/// # Errors
+/// 0A000 for a table without a primary key.
+pub fn delete_program(catalog: &dyn CatalogView, table: &Arc<Table>) -> Result<Program> {
+    let key = primary_key(table)?;
+    let mut compiler = start("delete from", catalog, table, &key);
+    let references = compiler.plan_references(table, Change::Delete, true)?;
+    let flag = compiler.flag();
+    compiler.for_row_with_key(table, key.len(), &mut |compiler, row| {
+        let columns = references.iter().flat_map(|reference| &reference.columns);
+        let needed: Vec<_> = columns.map(|column| (row.source, column.0)).collect();
+        compiler.prefetch_columns(&needed)?;
+        compiler.builder.delete(row.table, row.record, None);
+        for reference in &references {
+            let key = compiler.reference_key(reference, row.source)?;
+            compiler.check_reference(table, reference, &key, None)?;
+        }
+        compiler.raise_flag(flag);
+        Ok(())
+    })?;
+    compiler.finish_references(table, &references, None)?;
+    Ok(compiler.emit_flag(flag))
+}
+
+fn primary_key(table: &Table) -> Result<Vec<ColumnId>> {
+    let key = &table.schema().primary_key;
+    if key.is_empty() {
+        let name = &table.schema().name;
+        return Err(unsupported(
+            format!("a row of \"{name}\", which has no primary key,"),
+            None,
+        ));
+    }
+    Ok(key.clone())
+}
+
+/// A compiler whose parameters are columns of `table`.
+fn start<'a>(
+    what: &str,
+    catalog: &'a dyn CatalogView,
+    table: &Table,
+    parameters: &[ColumnId],
+) -> Compiler<'a> {
+    let schema = table.schema();
+    let parameters: Vec<(String, DataType)> = parameters
+        .iter()
+        .map(|column| {
+            let column = &schema.columns[column.index()];
+            (column.name.clone(), column.data_type.clone())
+        })
+        .collect();
+    Compiler::new(
+        ProgramBuilder::new(&format!("{what} {}", schema.name), parameters),
+        catalog,
+    )
+}
+
+impl Compiler<'_> {
+    /// A new flag that is down.
+    fn flag(&mut self) -> Reg {
+        let target = self.builder.register(DataType::Boolean);
+        let source = self
+            .builder
+            .constant(DataType::Boolean, Value::Boolean(false));
+        self.builder.scalar(Instruction::Move { target, source });
+        target
+    }
+
+    fn raise_flag(&mut self, target: Reg) {
+        let source = self
+            .builder
+            .constant(DataType::Boolean, Value::Boolean(true));
+        self.builder.scalar(Instruction::Move { target, source });
+    }
+
+    fn emit_flag(mut self, flag: Reg) -> Program {
+        self.builder.push(Step::Emit { row: [flag].into() });
+        self.builder
+            .returns(vec![("done".to_owned(), DataType::Boolean)]);
+        self.builder.finish()
+    }
+
+    /// Runs `body` for the row whose primary key is in the first `width` parameters.
+    fn for_row_with_key(
+        &mut self,
+        table: &Arc<Table>,
+        width: usize,
+        body: &mut dyn FnMut(&mut Self, RowSource) -> Result<()>,
+    ) -> Result<()> {
+        let reference = self.builder.table(table);
+        let primary = &table.schema().primary_key;
+        // A hash index over the same columns answers in one step.
+        let hashed = table.indexes().iter().position(|index| {
+            let definition = index.definition();
+            definition.kind == IndexKind::Hash
+                && index.supports_lookup()
+                && definition.columns == *primary
+        });
+        let index = hashed.unwrap_or(0) as u16;
+        let key: Vec<Reg> = (0..width)
+            .map(|position| self.builder.parameter(position))
+            .collect();
+        let (record, found) = self.builder.lookup(reference, index, &key, None);
+        self.when(found, |compiler| {
+            let name = table.schema().name.clone();
+            let source = compiler.declare_record_row(table, &name, record, None);
+            body(
+                compiler,
+                RowSource {
+                    source,
+                    table: reference,
+                    record,
+                },
+            )
+        })
+    }
+}

@@ -1,0 +1,517 @@
+//! UPDATE and DELETE, and the change of one row, which ON CONFLICT DO UPDATE shares.
+
+use kiln_platform::sync::Arc;
+use kiln_procedure::ir::{Reg, Step};
+use kiln_storage::error::{Result, SqlState};
+use kiln_storage::schema::{ColumnId, ColumnSet};
+use kiln_storage::table::Table;
+use kiln_storage::types::DataType;
+use sqlparser::ast::{
+    Assignment, AssignmentTarget, Delete, Expr, FromTable, ObjectName, SelectItem, TableFactor,
+    TableWithJoins, Update, UpdateTableFromKind,
+};
+
+use super::super::bound::Bound;
+use super::super::query::ColumnMeta;
+use super::super::rows::RowSource;
+use super::super::scope::SourceId;
+use super::super::{Compiler, Position, fail, name_of, object_name, position_of, unsupported};
+use super::constraints::RowChecks;
+use super::references::{Change, ReferenceCheck};
+use super::{Returning, Sink, again, all_columns, is_default, may_read};
+
+/// The change of one row, bound to the row's source.
+pub(super) struct RowChange {
+    /// Columns and their new values.
+    values: Vec<(ColumnId, Bound)>,
+    changed: ColumnSet,
+    checks: RowChecks,
+    returning: Returning,
+}
+
+impl RowChange {
+    /// The RETURNING list over the changed row.
+    pub(super) fn returning(&self) -> &Returning {
+        &self.returning
+    }
+}
+
+impl<'a> Compiler<'a> {
+    /// Compiles UPDATE. `counter`, a BIGINT register, is set to the number of rows updated;
+    /// `sink` gets the RETURNING columns with the new values. Returns those columns; there are
+    /// none without RETURNING.
+    ///
+    /// # Errors
+    /// What PostgreSQL reports when it analyses the statement; 0A000 for what is not supported.
+    pub fn update(
+        &mut self,
+        update: &Update,
+        mut sink: Option<Sink<'_, 'a>>,
+        counter: Option<Reg>,
+    ) -> Result<Vec<ColumnMeta>> {
+        let (name, alias) = target_of(&update.table)?;
+        let position = position_of(name);
+        if !update.order_by.is_empty() || update.limit.is_some() || update.or.is_some() {
+            return Err(unsupported("ORDER BY or LIMIT in UPDATE", position));
+        }
+        let table = self.table(&object_name(name)?, position)?;
+        let alias = alias.unwrap_or_else(|| table.schema().name.clone());
+        let from = match &update.from {
+            None => &[][..],
+            Some(
+                UpdateTableFromKind::BeforeSet(tables) | UpdateTableFromKind::AfterSet(tables),
+            ) => tables,
+        };
+        let assignments = self.assignments(&table, &update.assignments)?;
+        let changed: ColumnSet = assignments.iter().map(|(column, _)| *column).collect();
+        let returning = update.returning.as_deref();
+        let values: Vec<String> = assignments
+            .iter()
+            .filter_map(|(_, value)| Some(value.as_ref()?.to_string()))
+            .collect();
+        self.refuse_reading(&table, returning, position)?;
+        self.start_counting(counter);
+        let references = self.plan_references(&table, Change::Update(changed), false)?;
+        let mut metas = Vec::new();
+        if may_read(&values, &table) {
+            if !from.is_empty() {
+                return Err(unsupported(
+                    "a subquery on the changed table with FROM",
+                    position,
+                ));
+            }
+            self.collect_and_update(
+                &table,
+                &alias,
+                &assignments,
+                update.selection.as_ref(),
+                position,
+                &mut |compiler, row, values| {
+                    let returning = compiler.bind_returning(returning, &[row.source])?;
+                    metas = returning.metas();
+                    let change = compiler.bind_change(&table, row.source, values, returning)?;
+                    compiler.emit_change(&table, row, &change, &references, position)?;
+                    compiler.count_row(counter);
+                    compiler.hand_over(&change.returning, again(&mut sink))
+                },
+            )?;
+        } else {
+            let selection: Vec<String> = update.selection.iter().map(Expr::to_string).collect();
+            let materialise =
+                changed.intersects(table.indexed_columns()) || may_read(&selection, &table);
+            self.for_each_matching_row(
+                &table,
+                &alias,
+                from,
+                update.selection.as_ref(),
+                materialise,
+                position,
+                &mut |compiler, row| {
+                    let values = compiler.bind_assigned(&table, &assignments)?;
+                    let wildcard = compiler.rows_in_scope(row.source);
+                    let returning = compiler.bind_returning(returning, &wildcard)?;
+                    metas = returning.metas();
+                    let change = compiler.bind_change(&table, row.source, values, returning)?;
+                    compiler.emit_change(&table, row, &change, &references, position)?;
+                    compiler.count_row(counter);
+                    compiler.hand_over(&change.returning, again(&mut sink))
+                },
+            )?;
+        }
+        self.finish_references(&table, &references, position)?;
+        Ok(metas)
+    }
+
+    /// Compiles DELETE; see [`Compiler::update`]. The RETURNING columns have the old values.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn delete(
+        &mut self,
+        delete: &Delete,
+        mut sink: Option<Sink<'_, 'a>>,
+        counter: Option<Reg>,
+    ) -> Result<Vec<ColumnMeta>> {
+        let (FromTable::WithFromKeyword(tables) | FromTable::WithoutKeyword(tables)) = &delete.from;
+        let [target] = tables.as_slice() else {
+            return Err(fail(
+                SqlState::SYNTAX_ERROR,
+                "syntax error: DELETE names one table",
+                None,
+            ));
+        };
+        let (name, alias) = target_of(target)?;
+        let position = position_of(name);
+        if !delete.tables.is_empty() || !delete.order_by.is_empty() || delete.limit.is_some() {
+            return Err(unsupported("this form of DELETE", position));
+        }
+        let table = self.table(&object_name(name)?, position)?;
+        let alias = alias.unwrap_or_else(|| table.schema().name.clone());
+        let returning = delete.returning.as_deref();
+        self.refuse_reading(&table, returning, position)?;
+        self.start_counting(counter);
+        let references = self.plan_references(&table, Change::Delete, false)?;
+        let selection: Vec<String> = delete.selection.iter().map(Expr::to_string).collect();
+        let materialise = may_read(&selection, &table);
+        let mut metas = Vec::new();
+        self.for_each_matching_row(
+            &table,
+            &alias,
+            delete.using.as_deref().unwrap_or_default(),
+            delete.selection.as_ref(),
+            materialise,
+            position,
+            &mut |compiler, row| {
+                let wildcard = compiler.rows_in_scope(row.source);
+                let returning = compiler.bind_returning(returning, &wildcard)?;
+                metas = returning.metas();
+                let mut needed = compiler.columns_of(&returning);
+                for reference in &references {
+                    needed.extend(
+                        reference
+                            .columns
+                            .iter()
+                            .map(|column| (row.source, column.0)),
+                    );
+                }
+                compiler.prefetch_columns(&needed)?;
+                compiler.builder.delete(row.table, row.record, position);
+                for reference in &references {
+                    let key = compiler.reference_key(reference, row.source)?;
+                    compiler.check_reference(&table, reference, &key, position)?;
+                }
+                compiler.count_row(counter);
+                compiler.hand_over(&returning, again(&mut sink))
+            },
+        )?;
+        self.finish_references(&table, &references, position)?;
+        Ok(metas)
+    }
+
+    /// What `*` in RETURNING means: the changed row, then those of FROM or USING.
+    fn rows_in_scope(&self, target: SourceId) -> Vec<SourceId> {
+        let mut rows = vec![target];
+        let others = self
+            .levels
+            .last()
+            .map(|level| level.sources.clone())
+            .unwrap_or_default();
+        rows.extend(others.into_iter().filter(|source| *source != target));
+        rows
+    }
+
+    fn columns_of(&self, returning: &Returning) -> Vec<(SourceId, u16)> {
+        returning
+            .columns
+            .iter()
+            .flat_map(|(_, bound)| bound.columns())
+            .collect()
+    }
+
+    /// RETURNING is computed row by row, when some rows have changed and others have not.
+    fn refuse_reading(
+        &self,
+        table: &Table,
+        returning: Option<&[SelectItem]>,
+        position: Position,
+    ) -> Result<()> {
+        let items = returning.unwrap_or_default().iter();
+        let items: Vec<String> = items.map(SelectItem::to_string).collect();
+        if may_read(&items, table) {
+            return Err(unsupported(
+                "a subquery on the changed table in RETURNING",
+                position,
+            ));
+        }
+        Ok(())
+    }
+
+    /// Computes the RETURNING columns and calls the sink with them.
+    pub(super) fn hand_over(
+        &mut self,
+        returning: &Returning,
+        sink: Option<Sink<'_, 'a>>,
+    ) -> Result<()> {
+        match sink {
+            Some(sink) => {
+                let columns = self.emit_returning(returning)?;
+                self.call_sink(sink, &columns)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Target columns and values of SET; `None` is DEFAULT.
+    pub(super) fn assignments<'e>(
+        &self,
+        table: &Table,
+        assignments: &'e [Assignment],
+    ) -> Result<Vec<(ColumnId, Option<&'e Expr>)>> {
+        let mut result: Vec<(ColumnId, Option<&Expr>)> = Vec::new();
+        let mut assign = |name: &ObjectName, value: &'e Expr| {
+            let column = self.target_column_of(table, name)?;
+            if result.iter().any(|(known, _)| *known == column) {
+                return Err(fail(
+                    SqlState::SYNTAX_ERROR,
+                    format!(
+                        "multiple assignments to same column \"{}\"",
+                        table.schema().columns[column.index()].name
+                    ),
+                    position_of(name),
+                ));
+            }
+            result.push((column, (!is_default(value)).then_some(value)));
+            Ok(())
+        };
+        for Assignment { target, value } in assignments {
+            match target {
+                AssignmentTarget::ColumnName(name) => assign(name, value)?,
+                AssignmentTarget::Tuple(names) => {
+                    let position = position_of(value);
+                    let values = match value {
+                        Expr::Tuple(values) => values.as_slice(),
+                        Expr::Nested(value) => std::slice::from_ref(&**value),
+                        Expr::Subquery(_) => {
+                            return Err(unsupported(
+                                "assigning a subquery to several columns",
+                                position,
+                            ));
+                        }
+                        _ => {
+                            return Err(fail(
+                                SqlState::FEATURE_NOT_SUPPORTED,
+                                "source for a multiple-column UPDATE item must be a sub-SELECT or \
+                                 ROW() expression",
+                                position,
+                            ));
+                        }
+                    };
+                    if values.len() != names.len() {
+                        return Err(fail(
+                            SqlState::SYNTAX_ERROR,
+                            "number of columns does not match number of values",
+                            position,
+                        ));
+                    }
+                    for (name, value) in names.iter().zip(values) {
+                        assign(name, value)?;
+                    }
+                }
+            }
+        }
+        Ok(result)
+    }
+
+    /// Binds the new values.
+    pub(super) fn bind_assigned(
+        &mut self,
+        table: &Table,
+        assignments: &[(ColumnId, Option<&Expr>)],
+    ) -> Result<Vec<(ColumnId, Bound)>> {
+        let mut values = Vec::with_capacity(assignments.len());
+        for (column, value) in assignments {
+            let definition = &table.schema().columns[column.index()];
+            let bound = match value {
+                Some(expr) => self.bind_for_column(expr, definition)?,
+                None => self.bind_default(definition)?,
+            };
+            values.push((*column, bound));
+        }
+        Ok(values)
+    }
+
+    /// Binds the rest of a row's change.
+    pub(super) fn bind_change(
+        &mut self,
+        table: &Arc<Table>,
+        source: SourceId,
+        values: Vec<(ColumnId, Bound)>,
+        returning: Returning,
+    ) -> Result<RowChange> {
+        let changed: ColumnSet = values.iter().map(|(column, _)| *column).collect();
+        let checks = self.bind_checks(table, source, changed)?;
+        Ok(RowChange {
+            values,
+            changed,
+            checks,
+            returning,
+        })
+    }
+
+    /// Changes one row. After it the row's columns have their new values.
+    pub(super) fn emit_change(
+        &mut self,
+        table: &Arc<Table>,
+        row: RowSource,
+        change: &RowChange,
+        references: &[ReferenceCheck],
+        position: Position,
+    ) -> Result<()> {
+        let RowChange {
+            values,
+            changed,
+            checks,
+            returning,
+        } = change;
+        let source = row.source;
+        let moves = table
+            .schema()
+            .primary_key
+            .iter()
+            .any(|column| changed.contains(*column));
+        // Everything that is needed of the record, in one read.
+        let later = checks
+            .columns()
+            .into_iter()
+            .chain(self.columns_of(returning));
+        let kept =
+            |(of, column): &(SourceId, u16)| *of != source || !changed.contains(ColumnId(*column));
+        let mut needed: Vec<(SourceId, u16)> = later.filter(kept).collect();
+        needed.extend(values.iter().flat_map(|(_, bound)| bound.columns()));
+        for reference in references {
+            let columns = reference.columns.iter().map(|column| (source, column.0));
+            needed.extend(columns.filter(|column| reference.is_of_old_key() || kept(column)));
+        }
+        if moves {
+            needed.extend(
+                all_columns(table)
+                    .map(|column| (source, column.0))
+                    .filter(kept),
+            );
+        }
+        self.prefetch_columns(&needed)?;
+        let bounds: Vec<Bound> = values.iter().map(|(_, bound)| bound.clone()).collect();
+        let registers = self.emit_all(&bounds)?;
+        let mut old_keys = Vec::new();
+        for reference in references
+            .iter()
+            .filter(|reference| reference.is_of_old_key())
+        {
+            old_keys.push(self.reference_key(reference, source)?);
+        }
+        let mut written = Vec::with_capacity(values.len());
+        for ((column, _), value) in values.iter().zip(&registers) {
+            self.set_column(source, column.index(), value.register);
+            written.push((*column, value.register));
+        }
+        self.emit_checks(table, source, checks, position)?;
+        if moves {
+            // A record keeps its primary key for life: the row moves to another one.
+            let mut all = Vec::new();
+            for column in all_columns(table) {
+                all.push(self.column(source, column)?);
+            }
+            self.builder.delete(row.table, row.record, position);
+            self.builder.insert(row.table, &all, None, position);
+        } else if !written.is_empty() {
+            self.builder
+                .update(row.table, row.record, &written, position);
+        }
+        let mut old_keys = old_keys.into_iter();
+        for reference in references {
+            let key = match reference.is_of_old_key() {
+                true => old_keys.next().unwrap_or_default(),
+                false => self.reference_key(reference, source)?,
+            };
+            self.check_reference(table, reference, &key, position)?;
+        }
+        Ok(())
+    }
+
+    /// An UPDATE whose new values depend on what it changes: finds the rows and computes the
+    /// values first, and then calls `body` for each row.
+    fn collect_and_update(
+        &mut self,
+        table: &Arc<Table>,
+        alias: &str,
+        assignments: &[(ColumnId, Option<&Expr>)],
+        selection: Option<&Expr>,
+        position: Position,
+        body: &mut dyn FnMut(&mut Self, RowSource, Vec<(ColumnId, Bound)>) -> Result<()>,
+    ) -> Result<()> {
+        let buffer = self.builder.buffer(1 + assignments.len());
+        self.builder.push(Step::BufferClear { buffer });
+        self.for_each_matching_row(
+            table,
+            alias,
+            &[],
+            selection,
+            false,
+            position,
+            &mut |compiler, row| {
+                let values = compiler.bind_assigned(table, assignments)?;
+                let bounds: Vec<Bound> = values.into_iter().map(|(_, bound)| bound).collect();
+                let values = compiler.emit_all(&bounds)?;
+                let saved = compiler.builder.register(DataType::BigInt);
+                compiler.builder.push(Step::SaveRecord {
+                    target: saved,
+                    record: row.record,
+                });
+                let values = values.iter().map(|value| value.register);
+                let row = std::iter::once(saved).chain(values).collect();
+                compiler.builder.push(Step::BufferPush { buffer, row });
+                Ok(())
+            },
+        )?;
+        let saved = self.builder.register(DataType::BigInt);
+        let mut registers = vec![saved];
+        let mut values = Vec::new();
+        for (column, _) in assignments {
+            let data_type = table.schema().columns[column.index()].data_type.clone();
+            let register = self.builder.register(data_type.clone());
+            registers.push(register);
+            values.push((*column, Bound::register(register, data_type, position)));
+        }
+        self.open_ir_loop();
+        let record = self.builder.record();
+        self.builder.push(Step::RestoreRecord {
+            record,
+            source: saved,
+        });
+        let source = self.declare_record_row(table, alias, record, position);
+        let reference = self.builder.table(table);
+        let hidden = std::mem::take(&mut self.levels);
+        self.push_rows(&[source]);
+        let result = body(
+            self,
+            RowSource {
+                source,
+                table: reference,
+                record,
+            },
+            values,
+        );
+        self.levels = hidden;
+        let steps = self.close_ir_loop();
+        self.builder.push(Step::ForBuffer {
+            buffer,
+            row: registers.into(),
+            body: steps,
+        });
+        result
+    }
+}
+
+/// The table that UPDATE or DELETE changes, and its alias.
+fn target_of(target: &TableWithJoins) -> Result<(&ObjectName, Option<String>)> {
+    match &target.relation {
+        TableFactor::Table {
+            name,
+            alias,
+            args: None,
+            ..
+        } if target.joins.is_empty() => {
+            if let Some(alias) = alias
+                && !alias.columns.is_empty()
+            {
+                return Err(fail(
+                    SqlState::SYNTAX_ERROR,
+                    "syntax error: a changed table's alias names no columns",
+                    position_of(name),
+                ));
+            }
+            Ok((name, alias.as_ref().map(|alias| name_of(&alias.name))))
+        }
+        _ => Err(unsupported("changing anything but a table", None)),
+    }
+}

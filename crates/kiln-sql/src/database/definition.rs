@@ -1,0 +1,470 @@
+//! Statements that define: tables, indexes, functions.
+
+use kiln_engine::{CatalogChange, Engine};
+use kiln_platform::sync::Arc;
+use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::schema::IndexKind;
+use kiln_storage::table::Table;
+use sqlparser::ast;
+
+use super::design;
+use super::result::{Notice, StatementResult};
+use super::view::{View, compile_routine, stored};
+use crate::compile::ddl::{self, IndexDeclaration, TableDeclaration};
+use crate::compile::plpgsql::Routine;
+use crate::compile::{fail, object_name, position_of, unsupported};
+use crate::parse::{
+    self, Drop, DropFunction, DropKind, FunctionDefinition, RoutineKind, RoutineSignature,
+};
+
+/// CREATE TABLE.
+pub(super) fn create_table(
+    engine: &Engine,
+    statement: &ast::CreateTable,
+) -> Result<StatementResult> {
+    let created = StatementResult::of_tag("CREATE TABLE");
+    let is_new = engine.change_catalog(|change| {
+        let declaration = ddl::create_table(statement, &View(change.catalog()))?;
+        let Some(TableDeclaration { schema, indexes }) = declaration else {
+            return Ok(false);
+        };
+        change.create_table(schema, 0, indexes, None)?;
+        design::settle(change, None)?;
+        Ok(true)
+    })?;
+    if is_new {
+        return Ok(created);
+    }
+    let name = object_name(&statement.name)?;
+    Ok(created.with_notice(Notice::notice(format!(
+        "relation \"{name}\" already exists, skipping"
+    ))))
+}
+
+/// CREATE INDEX.
+pub(super) fn create_index(
+    engine: &Engine,
+    statement: &ast::CreateIndex,
+) -> Result<StatementResult> {
+    let created = StatementResult::of_tag("CREATE INDEX");
+    let is_new = engine.change_catalog(|change| {
+        let declaration = ddl::create_index(statement, &View(change.catalog()))?;
+        let Some(IndexDeclaration { table, definition }) = declaration else {
+            return Ok(false);
+        };
+        change.add_index(&table.schema().name, definition)?;
+        design::settle(change, None)?;
+        Ok(true)
+    })?;
+    if is_new {
+        return Ok(created);
+    }
+    let name = statement
+        .name
+        .as_ref()
+        .map(object_name)
+        .transpose()?
+        .unwrap_or_default();
+    Ok(created.with_notice(Notice::notice(format!(
+        "relation \"{name}\" already exists, skipping"
+    ))))
+}
+
+/// DROP TABLE and DROP INDEX.
+pub(super) fn drop(engine: &Engine, statement: &Drop) -> Result<StatementResult> {
+    let tag = match statement.kind {
+        DropKind::Table => "DROP TABLE",
+        DropKind::Index => "DROP INDEX",
+    };
+    let mut result = StatementResult::of_tag(tag);
+    result.notices = engine.change_catalog(|change| {
+        let notices = match statement.kind {
+            DropKind::Table => drop_tables(change, statement)?,
+            DropKind::Index => drop_indexes(change, statement)?,
+        };
+        design::settle(change, None)?;
+        Ok(notices)
+    })?;
+    Ok(result)
+}
+
+fn drop_tables(change: &mut CatalogChange<'_>, statement: &Drop) -> Result<Vec<Notice>> {
+    let (mut found, mut notices) = (Vec::new(), Vec::new());
+    for name in &statement.names {
+        let position = position_of(name);
+        let name = object_name(name)?;
+        if change.catalog().table(&name).is_some() {
+            if !found.contains(&name) {
+                found.push(name);
+            }
+        } else if statement.if_exists {
+            notices.push(Notice::notice(format!(
+                "table \"{name}\" does not exist, skipping"
+            )));
+        } else if change.index_owner(&name).is_some() {
+            let message = format!("\"{name}\" is not a table");
+            return Err(fail(SqlState::WRONG_OBJECT_TYPE, message, position)
+                .with_hint("Use DROP INDEX to remove an index."));
+        } else {
+            let message = format!("table \"{name}\" does not exist");
+            return Err(fail(SqlState::UNDEFINED_TABLE, message, position));
+        }
+    }
+    for name in &found {
+        if let Some((table, constraint)) = referring(change, name, &found) {
+            let position = statement.names.first().and_then(position_of);
+            if statement.cascade {
+                return Err(unsupported(
+                    "dropping the constraints of other tables (CASCADE)",
+                    position,
+                )
+                .with_hint(format!("Drop table {table} too, or first.")));
+            }
+            return Err(depended_on(
+                format!("cannot drop table {name} because other objects depend on it"),
+                format!("constraint {constraint} on table {table} depends on table {name}"),
+                "Use DROP ... CASCADE to drop the dependent objects too.",
+            ));
+        }
+    }
+    for name in &found {
+        change.drop_table(name)?;
+    }
+    Ok(notices)
+}
+
+/// A table other than those of `except` that refers to the table called `name`, and by which
+/// constraint.
+fn referring(
+    change: &CatalogChange<'_>,
+    name: &str,
+    except: &[String],
+) -> Option<(String, String)> {
+    change.catalog().tables().find_map(|(other, entry)| {
+        if other == name || except.iter().any(|known| known == other) {
+            return None;
+        }
+        let mut keys = entry.table.schema().foreign_keys.iter();
+        let key = keys.find(|key| key.table == name)?;
+        Some((other.to_owned(), key.name.clone()))
+    })
+}
+
+fn depended_on(message: String, detail: String, hint: &str) -> Error {
+    Error::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message)
+        .with_detail(detail)
+        .with_hint(hint)
+}
+
+fn drop_indexes(change: &mut CatalogChange<'_>, statement: &Drop) -> Result<Vec<Notice>> {
+    let mut notices = Vec::new();
+    for name in &statement.names {
+        let position = position_of(name);
+        let name = object_name(name)?;
+        let owner = change.index_owner(&name).map(str::to_owned);
+        let table = owner.and_then(|owner| change.catalog().table(&owner).cloned());
+        let definition = table.as_ref().and_then(|table| {
+            let mut indexes = table.indexes().iter().map(|index| index.definition());
+            indexes.find(|known| known.name == name && !design::is_auxiliary(table, known))
+        });
+        let (Some(table), Some(definition)) = (&table, definition) else {
+            if change.catalog().table(&name).is_some() {
+                let message = format!("\"{name}\" is not an index");
+                return Err(fail(SqlState::WRONG_OBJECT_TYPE, message, position)
+                    .with_hint("Use DROP TABLE to remove a table."));
+            }
+            if statement.if_exists {
+                notices.push(Notice::notice(format!(
+                    "index \"{name}\" does not exist, skipping"
+                )));
+                continue;
+            }
+            let message = format!("index \"{name}\" does not exist");
+            return Err(fail(SqlState::UNDEFINED_OBJECT, message, position));
+        };
+        let table_name = &table.schema().name;
+        if definition.constraint {
+            return Err(depended_on(
+                format!(
+                    "cannot drop index {name} because constraint {name} on table {table_name} \
+                     requires it"
+                ),
+                format!("The index belongs to constraint {name}."),
+                &format!("You can drop constraint {name} on table {table_name} instead."),
+            ));
+        }
+        if definition.unique
+            && let Some((other, constraint)) = needs_unique(change, table, definition)
+        {
+            return Err(depended_on(
+                format!("cannot drop index {name} because other objects depend on it"),
+                format!("constraint {constraint} on table {other} depends on index {name}"),
+                "Drop the referring table first.",
+            ));
+        }
+        for auxiliary in table.indexes().iter().map(|index| index.definition()) {
+            let derived = auxiliary.kind == IndexKind::Hash
+                && design::is_auxiliary(table, auxiliary)
+                && auxiliary.name.strip_suffix("_hash") == Some(&name);
+            if derived {
+                change.drop_index(table_name, &auxiliary.name)?;
+            }
+        }
+        change.drop_index(table_name, &name)?;
+    }
+    Ok(notices)
+}
+
+/// A REFERENCES constraint that only this unique index backs.
+fn needs_unique(
+    change: &CatalogChange<'_>,
+    table: &Table,
+    index: &kiln_storage::schema::IndexDefinition,
+) -> Option<(String, String)> {
+    let same = |columns: &[kiln_storage::schema::ColumnId],
+                key: &kiln_storage::schema::ForeignKey| {
+        columns.len() == key.referenced.len()
+            && columns.iter().all(|column| key.referenced.contains(column))
+    };
+    change.catalog().tables().find_map(|(other, entry)| {
+        let key = entry.table.schema().foreign_keys.iter().find(|key| {
+            let mut others = table.indexes().iter().map(|known| known.definition());
+            key.table == table.schema().name
+                && same(&index.columns, key)
+                && !others.any(|known| {
+                    known.unique
+                        && known.name != index.name
+                        && !design::is_auxiliary(table, known)
+                        && same(&known.columns, key)
+                })
+        })?;
+        Some((other.to_owned(), key.name.clone()))
+    })
+}
+
+/// The tables that TRUNCATE empties, those that CASCADE adds included.
+fn truncated(change: &CatalogChange<'_>, statement: &ast::Truncate) -> Result<Vec<String>> {
+    let mut names: Vec<String> = Vec::new();
+    for target in &statement.table_names {
+        let position = position_of(&target.name);
+        let name = object_name(&target.name)?;
+        if change.catalog().table(&name).is_none() {
+            let message = format!("relation \"{name}\" does not exist");
+            return Err(fail(SqlState::UNDEFINED_TABLE, message, position));
+        }
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let cascade = matches!(statement.cascade, Some(ast::CascadeOption::Cascade));
+    let mut at = 0;
+    while at < names.len() {
+        while let Some((other, _)) = referring(change, &names[at], &names) {
+            if !cascade {
+                let name = &names[at];
+                return Err(Error::unsupported(
+                    "cannot truncate a table referenced in a foreign key constraint",
+                )
+                .with_detail(format!("Table \"{other}\" references \"{name}\"."))
+                .with_hint(format!(
+                    "Truncate table \"{other}\" at the same time, or use TRUNCATE ... CASCADE."
+                )));
+            }
+            names.push(other);
+        }
+        at += 1;
+    }
+    Ok(names)
+}
+
+/// TRUNCATE.
+pub(super) fn truncate(engine: &Engine, statement: &ast::Truncate) -> Result<StatementResult> {
+    if statement.partitions.is_some() || statement.on_cluster.is_some() {
+        return Err(unsupported("this form of TRUNCATE", None));
+    }
+    engine.change_catalog(|change| {
+        for name in truncated(change, statement)? {
+            change.truncate_table(&name)?;
+        }
+        design::settle(change, None)
+    })?;
+    Ok(StatementResult::of_tag("TRUNCATE TABLE"))
+}
+
+/// CREATE FUNCTION and CREATE PROCEDURE; `source` is the whole statement.
+pub(super) fn create_function(
+    engine: &Engine,
+    definition: &FunctionDefinition,
+    source: &str,
+) -> Result<StatementResult> {
+    let definition = Arc::new(definition.clone());
+    engine.change_catalog(|change| {
+        let procedure = compile_routine(change.catalog(), definition.clone(), source)?;
+        let name = procedure.name().to_owned();
+        if let Some(old) = change
+            .catalog()
+            .procedure(&name)
+            .and_then(|old| stored(old))
+        {
+            let new = Routine::of(&View(change.catalog()), &definition)?;
+            check_replacement(&old.routine, &new, definition.or_replace)
+                .map_err(|error| error.or_at(definition.position))?;
+        }
+        change.create_procedure(procedure, definition.or_replace)?;
+        design::settle(change, Some(&name))
+    })?;
+    Ok(StatementResult::of_tag(match definition.kind {
+        RoutineKind::Function => "CREATE FUNCTION",
+        RoutineKind::Procedure => "CREATE PROCEDURE",
+    }))
+}
+
+/// Whether a routine may take the place of one with its name.
+fn check_replacement(old: &Routine, new: &Routine, or_replace: bool) -> Result<()> {
+    let types = |routine: &Routine| -> Vec<_> {
+        routine
+            .inputs()
+            .into_iter()
+            .map(|(_, data_type)| data_type)
+            .collect()
+    };
+    let name = &new.name;
+    if types(old) != types(new) {
+        return Err(Error::unsupported(format!(
+            "a second {} called {name}, for other argument types, is not supported",
+            kind_name(new.kind)
+        ))
+        .with_hint("Give it another name, or drop the first."));
+    }
+    if old.kind != new.kind {
+        return Err(
+            Error::new(SqlState::WRONG_OBJECT_TYPE, "cannot change routine kind")
+                .with_detail(format!("\"{name}\" is a {}.", kind_name(old.kind))),
+        );
+    }
+    if !or_replace {
+        return Err(Error::new(
+            SqlState::DUPLICATE_FUNCTION,
+            format!("function \"{name}\" already exists with same argument types"),
+        ));
+    }
+    if old.result != new.result {
+        return Err(Error::new(
+            SqlState::INVALID_FUNCTION_DEFINITION,
+            "cannot change return type of existing function",
+        )
+        .with_hint(format!(
+            "Use DROP {} {name} first.",
+            kind_name(old.kind).to_uppercase()
+        )));
+    }
+    Ok(())
+}
+
+fn kind_name(kind: RoutineKind) -> &'static str {
+    match kind {
+        RoutineKind::Function => "function",
+        RoutineKind::Procedure => "procedure",
+    }
+}
+
+/// DROP FUNCTION, DROP PROCEDURE and DROP ROUTINE.
+pub(super) fn drop_function(engine: &Engine, statement: &DropFunction) -> Result<StatementResult> {
+    let kind = statement.kind.map_or("routine", kind_name);
+    let mut result = StatementResult::of_tag(&format!("DROP {}", kind.to_uppercase()));
+    result.notices = engine.change_catalog(|change| {
+        let mut notices = Vec::new();
+        for signature in &statement.routines {
+            match find_routine(change, statement.kind, signature)? {
+                Some(name) => {
+                    change.drop_procedure(&name)?;
+                    design::settle(change, Some(&name))?;
+                }
+                None => {
+                    let name = object_name(&signature.name)?;
+                    let (text, message) = match &signature.arguments {
+                        None => (
+                            format!("{kind} {name}() does not exist, skipping"),
+                            format!("could not find a {kind} named \"{name}\""),
+                        ),
+                        Some(arguments) => {
+                            let types = type_names(arguments)?.join(", ");
+                            (
+                                format!("{kind} {name}({types}) does not exist, skipping"),
+                                format!("{kind} {name}({types}) does not exist"),
+                            )
+                        }
+                    };
+                    if !statement.if_exists {
+                        let position = position_of(&signature.name);
+                        return Err(fail(SqlState::UNDEFINED_FUNCTION, message, position));
+                    }
+                    notices.push(Notice::notice(text));
+                }
+            }
+        }
+        Ok(notices)
+    })?;
+    Ok(result)
+}
+
+/// The stored name of the routine that a signature means.
+fn find_routine(
+    change: &CatalogChange<'_>,
+    kind: Option<RoutineKind>,
+    signature: &RoutineSignature,
+) -> Result<Option<String>> {
+    let name = object_name(&signature.name)?;
+    let Some(known) = change
+        .catalog()
+        .procedure(&name)
+        .and_then(|known| stored(known))
+    else {
+        return Ok(None);
+    };
+    if let Some(arguments) = &signature.arguments {
+        let inputs = known.routine.inputs();
+        let names = type_names(arguments)?;
+        let same = names.len() == inputs.len()
+            && names
+                .iter()
+                .zip(&inputs)
+                .all(|(name, (_, known))| name == known.base_name());
+        if !same {
+            return Ok(None);
+        }
+    }
+    if let Some(kind) = kind
+        && kind != known.routine.kind
+    {
+        let types = known.routine.inputs();
+        let types: Vec<&str> = types
+            .iter()
+            .map(|(_, data_type)| data_type.base_name())
+            .collect();
+        let message = format!("{name}({}) is not a {}", types.join(", "), kind_name(kind));
+        return Err(fail(
+            SqlState::WRONG_OBJECT_TYPE,
+            message,
+            position_of(&signature.name),
+        ));
+    }
+    Ok(Some(name))
+}
+
+fn type_names(arguments: &[parse::TypeReference]) -> Result<Vec<String>> {
+    arguments
+        .iter()
+        .map(|argument| match &argument.kind {
+            parse::TypeKind::Sql(written) => {
+                let position = Some((argument.position.line, argument.position.column));
+                let data_type = crate::compile::data_type(written, position)?;
+                Ok(data_type.base_name().to_owned())
+            }
+            _ => {
+                let position = Some((argument.position.line, argument.position.column));
+                Err(unsupported("this type in a signature", position))
+            }
+        })
+        .collect()
+}

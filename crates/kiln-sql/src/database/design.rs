@@ -1,0 +1,193 @@
+//! The derived physical design.
+//!
+//! What procedures do decides how indexes are built; nobody has to say it in the schema. After each
+//! change of the stored routines, all their uses of indexes are looked at:
+//!
+//! - A unique index whose whole key is looked up gets a hash index beside it, which answers in one
+//!   step. It is an implementation detail: it has the index's name with `_hash` behind it, and
+//!   catalogs shown to people leave it out ([`is_auxiliary`]).
+//! - An ordered index all of whose scans fix its first n columns (n ≥ 1) is partitioned by them,
+//!   so that scans of one prefix never meet inserts elsewhere (STO §4.4).
+//!
+//! Statements outside of procedures never change the design.
+
+use std::collections::BTreeMap;
+
+use kiln_engine::{Catalog, CatalogChange};
+use kiln_platform::sync::Arc;
+use kiln_storage::error::Result;
+use kiln_storage::schema::{IndexDefinition, IndexKind, TableId};
+use kiln_storage::table::{Index, Table};
+
+use super::view::{recompile_routine, stored};
+use crate::compile::IndexUse;
+
+/// Rounds of deriving and compiling; each may change which indexes the programs use.
+const ROUNDS_MAX: usize = 4;
+
+/// What ends the names of derived hash indexes.
+const HASH_SUFFIX: &str = "_hash";
+
+/// Whether an index was derived and is not the user's.
+pub fn is_auxiliary(table: &Table, index: &IndexDefinition) -> bool {
+    index.kind == IndexKind::Hash
+        && index.name.strip_suffix(HASH_SUFFIX).is_some_and(|base| {
+            table
+                .indexes()
+                .iter()
+                .any(|known| known.definition().name == base)
+        })
+}
+
+/// Compiles what the change left stale or may cure, and derives the design anew.
+///
+/// `changed_routine` is the name of a routine that came, went or was replaced: others may contain
+/// a copy of it.
+pub(super) fn settle(change: &mut CatalogChange<'_>, changed_routine: Option<&str>) -> Result<()> {
+    recompile(change, changed_routine)?;
+    for _ in 0..ROUNDS_MAX {
+        if !derive_once(change)? {
+            break;
+        }
+        recompile(change, None)?;
+    }
+    Ok(())
+}
+
+fn recompile(change: &mut CatalogChange<'_>, changed_routine: Option<&str>) -> Result<()> {
+    let mut names: Vec<String> = change
+        .stale_procedures()
+        .iter()
+        .map(|procedure| procedure.name().to_owned())
+        .collect();
+    for procedure in change.catalog().procedures() {
+        let has_errors = stored(procedure).is_some_and(|stored| stored.has_errors);
+        let calls = changed_routine.is_some_and(|name| {
+            procedure.name() != name
+                && procedure
+                    .source()
+                    .to_lowercase()
+                    .contains(&name.to_lowercase())
+        });
+        if (has_errors || calls) && !names.iter().any(|name| name == procedure.name()) {
+            names.push(procedure.name().to_owned());
+        }
+    }
+    for name in names {
+        let old = change.catalog().procedure(&name).cloned();
+        let fresh = old.and_then(|old| recompile_routine(change.catalog(), &old));
+        if let Some(fresh) = fresh {
+            change.create_procedure(fresh, true)?;
+        }
+    }
+    Ok(())
+}
+
+/// What procedures do with one index.
+#[derive(Clone, Copy, Default)]
+struct Usage {
+    /// Look-ups of a whole key.
+    points: usize,
+    /// The fewest columns that a scan fixes, when there is a scan.
+    prefix: Option<usize>,
+}
+
+/// Brings every table's indexes in line with their uses; says whether that changed one.
+fn derive_once(change: &mut CatalogChange<'_>) -> Result<bool> {
+    let usage = usage(change.catalog());
+    let tables: Vec<Arc<Table>> = change
+        .catalog()
+        .tables()
+        .map(|(_, entry)| entry.table.clone())
+        .collect();
+    let mut changed = false;
+    for table in tables {
+        let name = &table.schema().name;
+        for (position, index) in table.indexes().iter().enumerate() {
+            let definition = index.definition();
+            if definition.columns.is_empty() || is_auxiliary(&table, definition) {
+                continue;
+            }
+            let own = usage
+                .get(&(table.id(), position))
+                .copied()
+                .unwrap_or_default();
+            let hash_name = format!("{}{HASH_SUFFIX}", definition.name);
+            let hash = table.indexes().iter().position(|known| {
+                known.definition().name == hash_name && known.definition().kind == IndexKind::Hash
+            });
+            let hashed = hash.and_then(|hash| usage.get(&(table.id(), hash)));
+            let points = own.points + hashed.map_or(0, |usage| usage.points);
+            if index.supports_lookup() && points > 0 && hash.is_none() {
+                let taken = change.index_owner(&hash_name).is_some()
+                    || change.catalog().table(&hash_name).is_some();
+                if !taken {
+                    change.add_index(
+                        name,
+                        IndexDefinition {
+                            name: hash_name,
+                            columns: definition.columns.clone(),
+                            unique: true,
+                            constraint: false,
+                            kind: IndexKind::Hash,
+                        },
+                    )?;
+                    changed = true;
+                }
+            } else if points == 0 && hash.is_some() {
+                change.drop_index(name, &hash_name)?;
+                changed = true;
+            }
+            let wanted = own
+                .prefix
+                .map_or(0, |columns| fixed_columns(index, columns));
+            if let IndexKind::Ordered { partition_columns } = definition.kind
+                && partition_columns != wanted
+            {
+                let kind = IndexKind::Ordered {
+                    partition_columns: wanted,
+                };
+                change.rebuild_index(name, &definition.name, kind)?;
+                changed = true;
+            }
+        }
+    }
+    Ok(changed)
+}
+
+fn usage(catalog: &Catalog) -> BTreeMap<(TableId, usize), Usage> {
+    let mut result: BTreeMap<(TableId, usize), Usage> = BTreeMap::new();
+    for procedure in catalog.procedures() {
+        let Some(stored) = stored(procedure) else {
+            continue;
+        };
+        for IndexUse {
+            table,
+            index,
+            point,
+            prefix_columns,
+        } in &stored.requirements
+        {
+            let usage = result.entry((*table, usize::from(*index))).or_default();
+            if *point {
+                usage.points += 1;
+            } else {
+                let fewest = usage
+                    .prefix
+                    .map_or(*prefix_columns, |known| known.min(*prefix_columns));
+                usage.prefix = Some(fewest);
+            }
+        }
+    }
+    result
+}
+
+/// How many of the first `columns` columns can partition an index: those of fixed width.
+fn fixed_columns(index: &Index, columns: usize) -> usize {
+    let declared = index.definition().columns.len();
+    let mut count = columns.min(declared);
+    while count > 0 && index.key_layout().prefix_bits(count) == 0 {
+        count -= 1;
+    }
+    count
+}

@@ -1,0 +1,236 @@
+//! The database as users know it: SQL on top of the engine.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `session` | statements one after the other, transaction blocks |
+//! | `transaction` | SQL within transactions that are Rust closures |
+//! | `definition` | CREATE, DROP, TRUNCATE |
+//! | `design` | the physical design that procedures' uses of indexes derive |
+//! | `statement`, `cache`, `parameters` | statements on data, compiled and kept |
+//! | `rows` | programs for rows that Rust code writes |
+//! | `settings` | SET and SHOW |
+//! | `view` | the catalog as the compiler sees it |
+//! | `result`, `print` | results, and how psql prints them |
+//! | `explain` | explanations |
+
+mod cache;
+mod definition;
+mod design;
+mod explain;
+mod parameters;
+mod print;
+mod result;
+mod rows;
+mod session;
+mod settings;
+mod statement;
+mod transaction;
+mod view;
+
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use kiln_engine::{Call, Engine, IntoValues, Options, Reply, SubmitError, Ticket};
+use kiln_platform::sync::{Arc, Mutex, lock};
+use kiln_storage::error::{Error, Result, SqlState};
+
+pub use design::is_auxiliary;
+pub use result::{Notice, ResultSet, StatementResult};
+pub use session::Session;
+pub use transaction::Transaction;
+
+use cache::StatementCache;
+
+/// Sessions that are kept for the next statement outside of one.
+const IDLE_SESSIONS_MAX: usize = 4;
+
+struct Shared {
+    engine: Engine,
+    idle: Mutex<Vec<Session>>,
+    statements: Mutex<StatementCache>,
+}
+
+/// A main-memory SQL database. A handle is cheap to clone; the last one to go closes it.
+///
+/// ```
+/// use kiln_sql::{Database, Options};
+/// # fn main() -> kiln_storage::error::Result<()> {
+/// let database = Database::open(Options::new().workers(1))?;
+/// database.execute(
+///     "CREATE TABLE account (id INTEGER PRIMARY KEY, balance NUMERIC(12, 2) NOT NULL);
+///      INSERT INTO account VALUES (1, 100), (2, 50);",
+/// )?;
+/// let rows = database.query("SELECT id FROM account WHERE balance > $1 ORDER BY id", (60_i32,))?;
+/// assert_eq!(rows.into_rows::<(i32,)>()?, [(1,)]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Database {
+    shared: Arc<Shared>,
+}
+
+impl Database {
+    /// Opens an empty database.
+    ///
+    /// # Errors
+    /// 22023 for options that make no sense.
+    pub fn open(options: Options) -> Result<Database> {
+        let engine = Engine::open(options)?;
+        engine.change_catalog(|change| {
+            change.set_row_programs(Arc::new(rows::CheckedRows));
+            Ok(())
+        })?;
+        Ok(Database {
+            shared: Arc::new(Shared {
+                engine,
+                idle: Mutex::default(),
+                statements: Mutex::default(),
+            }),
+        })
+    }
+
+    /// The engine below, for drivers, loaders and the like.
+    pub fn engine(&self) -> &Engine {
+        &self.shared.engine
+    }
+
+    /// A session of its own, with transaction blocks.
+    ///
+    /// # Errors
+    /// 53300 when all sessions are in use, 57P01 when the database is closed.
+    pub fn session(&self) -> Result<Session> {
+        Ok(Session::new(self.shared.engine.session()?))
+    }
+
+    /// Runs the statements of a script up to the first that fails. Each is a transaction of its
+    /// own, or a part of the one between BEGIN and COMMIT, which the script must end.
+    ///
+    /// # Errors
+    /// That statement's, with line and column in the script; 25001 when the script ends inside of
+    /// a transaction block, which is then rolled back.
+    pub fn execute(&self, script: &str) -> Result<Vec<StatementResult>> {
+        self.with_session(|session| {
+            let results = session.execute(script)?;
+            if session.in_transaction() {
+                return Err(Error::new(
+                    SqlState::ACTIVE_SQL_TRANSACTION,
+                    "the script ended inside of a transaction block, which was rolled back",
+                )
+                .with_hint("End it with COMMIT, or use a session."));
+            }
+            Ok(results)
+        })
+    }
+
+    /// Runs one statement with the values of its parameters `$1`, `$2`, … and returns its rows.
+    ///
+    /// # Errors
+    /// PostgreSQL's, with line and column in the text.
+    pub fn query(&self, sql: &str, parameters: impl IntoValues) -> Result<ResultSet> {
+        self.with_session(|session| session.query(sql, parameters))
+    }
+
+    fn with_session<T>(&self, body: impl FnOnce(&mut Session) -> Result<T>) -> Result<T> {
+        let idle = lock(&self.shared.idle).pop();
+        let mut session = match idle {
+            Some(session) => session,
+            None => self.session()?,
+        };
+        let result = body(&mut session);
+        session.roll_back();
+        let mut idle = lock(&self.shared.idle);
+        if idle.len() < IDLE_SESSIONS_MAX {
+            idle.push(session);
+        }
+        result
+    }
+
+    /// Calls a stored procedure or function with values for its input parameters, and waits for
+    /// its end. The call never ends "please retry".
+    ///
+    /// # Errors
+    /// 42883 when there is no such procedure or it takes other arguments, 42804 for an argument
+    /// that does not convert. What the procedure raises is [`Reply::Rejected`].
+    pub fn call(&self, procedure: &str, arguments: impl IntoValues) -> Result<Reply> {
+        self.shared.engine.call(procedure, arguments)
+    }
+
+    /// Submits a call, which may have a deadline and an idempotency key, without waiting for it.
+    ///
+    /// # Errors
+    /// [`SubmitError::Overloaded`] when too many calls wait; else those of [`Database::call`].
+    pub fn submit(&self, call: Call) -> std::result::Result<Ticket, SubmitError> {
+        self.shared.engine.submit(call)
+    }
+
+    /// Runs a Rust closure as a transaction: it commits when the closure returns `Ok`, and has no
+    /// effects when it returns an error. After a conflict the closure **runs again**.
+    ///
+    /// # Errors
+    /// Those of the closure; 53300 and 57P01 as for [`Database::session`].
+    pub fn transaction<T>(
+        &self,
+        mut body: impl FnMut(&mut Transaction<'_, '_>) -> Result<T>,
+    ) -> Result<T> {
+        let statements = &self.shared.statements;
+        self.shared
+            .engine
+            .transaction(|inner| body(&mut Transaction::new(inner, statements)))
+    }
+
+    /// [`Database::transaction`] that is not started again when `limit` has passed.
+    ///
+    /// # Errors
+    /// As there, and 57014 when the time was not enough.
+    pub fn transaction_within<T>(
+        &self,
+        limit: Duration,
+        mut body: impl FnMut(&mut Transaction<'_, '_>) -> Result<T>,
+    ) -> Result<T> {
+        let statements = &self.shared.statements;
+        self.shared.engine.transaction_within(limit, |inner| {
+            body(&mut Transaction::new(inner, statements))
+        })
+    }
+
+    /// The operations of a stored procedure: what each reads and writes, what feeds it, and
+    /// whether its records follow from the arguments.
+    ///
+    /// # Errors
+    /// 42883.
+    pub fn explain(&self, procedure: &str) -> Result<String> {
+        let catalog = self.shared.engine.catalog();
+        Ok(explain::text(
+            catalog.require_procedure(procedure)?.program(),
+        ))
+    }
+
+    /// The dependencies between a procedure's operations as a graph for Graphviz.
+    ///
+    /// # Errors
+    /// 42883.
+    pub fn explain_dot(&self, procedure: &str) -> Result<String> {
+        let catalog = self.shared.engine.catalog();
+        Ok(explain::dot(
+            catalog.require_procedure(procedure)?.program(),
+        ))
+    }
+
+    /// Closes the database: what was accepted is finished, nothing new is. Dropping the last
+    /// handle does the same.
+    pub fn close(&self) {
+        lock(&self.shared.idle).clear();
+        self.shared.engine.close();
+    }
+}
+
+impl std::fmt::Debug for Database {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Database")
+            .field(&self.shared.engine)
+            .finish()
+    }
+}

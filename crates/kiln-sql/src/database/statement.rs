@@ -1,0 +1,182 @@
+//! Statements on data, compiled to programs, and what their rows mean.
+
+use kiln_engine::{Catalog, Rows};
+use kiln_platform::sync::Arc;
+use kiln_procedure::ir::Step;
+use kiln_procedure::{Program, ProgramBuilder};
+use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::types::{DataType, Value};
+
+use super::result::{Notice, ResultSet, StatementResult};
+use super::view::View;
+use crate::compile::{Compiler, OutputColumn, QueryOptions, Typed};
+use crate::parse::Statement;
+
+/// What a program's rows are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// Those of a query.
+    Query,
+    /// Those of RETURNING, after this command.
+    Returning(&'static str),
+    /// One row of one number: how many rows this command changed.
+    Count(&'static str),
+}
+
+/// A compiled statement.
+#[derive(Clone)]
+pub(super) struct Prepared {
+    pub program: Arc<Program>,
+    pub shape: Shape,
+}
+
+/// Compiles a query, INSERT, UPDATE or DELETE whose parameters `$1`, `$2`, … have these types.
+///
+/// # Errors
+/// What PostgreSQL reports when it analyses the statement; 0A000 for what is not supported.
+pub(super) fn compile(
+    catalog: &Catalog,
+    statement: &Statement,
+    parameters: &[DataType],
+) -> Result<Prepared> {
+    let view = View(catalog);
+    let names = parameters
+        .iter()
+        .map(|data_type| (String::new(), data_type.clone()));
+    let mut compiler = Compiler::new(ProgramBuilder::new(name(statement), names), &view);
+    let typed: Vec<Typed> = parameters
+        .iter()
+        .enumerate()
+        .map(|(number, data_type)| Typed {
+            register: compiler.builder.parameter(number),
+            data_type: data_type.clone(),
+        })
+        .collect();
+    compiler.set_positional(typed);
+    let mut emit = |compiler: &mut Compiler<'_>, columns: &[OutputColumn]| {
+        let row = columns.iter().map(|column| column.register).collect();
+        compiler.builder.push(Step::Emit { row });
+        Ok(())
+    };
+    if let Statement::Query(query) = statement {
+        let columns = compiler.query(query, QueryOptions::default(), &mut emit)?;
+        let columns = columns
+            .into_iter()
+            .map(|column| (column.name, column.data_type));
+        let columns: Vec<_> = columns.collect();
+        compiler.builder.returns(columns);
+        return finish(compiler, Shape::Query);
+    }
+    let (command, returns) = match statement {
+        Statement::Insert(insert) => ("INSERT 0", insert.returning.is_some()),
+        Statement::Update(update) => ("UPDATE", update.returning.is_some()),
+        Statement::Delete(delete) => ("DELETE", delete.returning.is_some()),
+        _ => return Err(Error::internal("only statements on data are compiled")),
+    };
+    let counter = (!returns).then(|| compiler.builder.register(DataType::BigInt));
+    let sink: Option<crate::compile::dml::Sink<'_, '_>> =
+        if returns { Some(&mut emit) } else { None };
+    let columns = match statement {
+        Statement::Insert(insert) => compiler.insert(insert, sink, counter)?,
+        Statement::Update(update) => compiler.update(update, sink, counter)?,
+        Statement::Delete(delete) => compiler.delete(delete, sink, counter)?,
+        _ => Vec::new(),
+    };
+    match counter {
+        Some(counter) => {
+            compiler.builder.push(Step::Emit {
+                row: [counter].into(),
+            });
+            compiler
+                .builder
+                .returns(vec![("count".to_owned(), DataType::BigInt)]);
+            finish(compiler, Shape::Count(command))
+        }
+        None => {
+            let columns = columns
+                .into_iter()
+                .map(|column| (column.name, column.data_type));
+            let columns: Vec<_> = columns.collect();
+            compiler.builder.returns(columns);
+            finish(compiler, Shape::Returning(command))
+        }
+    }
+}
+
+fn finish(compiler: Compiler<'_>, shape: Shape) -> Result<Prepared> {
+    if compiler.builder.is_too_large() {
+        return Err(Error::new(
+            SqlState::STATEMENT_TOO_COMPLEX,
+            "the statement is too large",
+        ));
+    }
+    Ok(Prepared {
+        program: Arc::new(compiler.builder.finish()),
+        shape,
+    })
+}
+
+fn name(statement: &Statement) -> &'static str {
+    match statement {
+        Statement::Insert(_) => "INSERT",
+        Statement::Update(_) => "UPDATE",
+        Statement::Delete(_) => "DELETE",
+        _ => "SELECT",
+    }
+}
+
+/// What a compiled statement's rows say.
+pub(super) fn result_of(shape: Shape, rows: Rows) -> StatementResult {
+    let notices = notices_of(&rows);
+    match shape {
+        Shape::Query => {
+            let result = ResultSet::from(rows);
+            let tag = format!("SELECT {}", result.len());
+            StatementResult {
+                tag,
+                result: Some(result),
+                notices,
+            }
+        }
+        Shape::Returning(command) => {
+            let result = ResultSet::from(rows);
+            let tag = format!("{command} {}", result.len());
+            StatementResult {
+                tag,
+                result: Some(result),
+                notices,
+            }
+        }
+        Shape::Count(command) => {
+            let count = match rows.values().first().and_then(|row| row.first()) {
+                Some(Value::BigInt(count)) => *count,
+                _ => 0,
+            };
+            StatementResult {
+                tag: format!("{command} {count}"),
+                result: None,
+                notices,
+            }
+        }
+    }
+}
+
+/// The notices that came with some rows.
+pub(super) fn notices_of(rows: &Rows) -> Vec<Notice> {
+    let notices = rows.notices().iter();
+    notices
+        .map(|notice| Notice {
+            level: notice.level,
+            message: notice.message.clone(),
+        })
+        .collect()
+}
+
+impl From<Rows> for ResultSet {
+    fn from(rows: Rows) -> ResultSet {
+        ResultSet {
+            columns: rows.columns().to_vec(),
+            rows: rows.into_values(),
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Whole statements, from text to rows.

@@ -1,0 +1,100 @@
+//! SQL within transactions that are Rust closures.
+
+use std::ops::{Deref, DerefMut};
+
+use kiln_engine::{Arguments, IntoValues};
+use kiln_platform::sync::{Mutex, lock};
+use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::types::Value;
+
+use super::cache::StatementCache;
+use super::parameters;
+use super::result::{ResultSet, StatementResult};
+use super::statement::result_of;
+use crate::parse::{SourceStatement, Statement, script};
+
+/// A transaction inside [`Database::transaction`](super::Database::transaction): the engine's
+/// transaction, with its access to single rows and its calls, and SQL.
+pub struct Transaction<'t, 'e> {
+    inner: &'t mut kiln_engine::Transaction<'e>,
+    statements: &'t Mutex<StatementCache>,
+}
+
+impl<'t, 'e> Transaction<'t, 'e> {
+    pub(super) fn new(
+        inner: &'t mut kiln_engine::Transaction<'e>,
+        statements: &'t Mutex<StatementCache>,
+    ) -> Transaction<'t, 'e> {
+        Transaction { inner, statements }
+    }
+
+    /// Runs a query, INSERT, UPDATE or DELETE with the values of its parameters.
+    ///
+    /// # Errors
+    /// PostgreSQL's; 0A000 for any other statement. The transaction cannot commit then.
+    pub fn execute(&mut self, sql: &str, parameters: impl IntoValues) -> Result<StatementResult> {
+        let values = parameters.into_values();
+        let sources = script(sql);
+        let [source] = sources.as_slice() else {
+            return Err(Error::new(
+                SqlState::SYNTAX_ERROR,
+                "exactly one statement is expected",
+            ));
+        };
+        let text = match values.iter().any(Value::is_null) {
+            true => parameters::inline(source.text, &values, Value::is_null),
+            false => source.text.to_owned(),
+        };
+        let source = SourceStatement {
+            text: &text,
+            ..*source
+        };
+        let prepared = {
+            let mut statements = lock(self.statements);
+            let parsed = statements.parse(&source, parameters::types(&values))?;
+            if !matches!(
+                *parsed.statement,
+                Statement::Query(_)
+                    | Statement::Insert(_)
+                    | Statement::Update(_)
+                    | Statement::Delete(_)
+            ) {
+                return Err(
+                    Error::unsupported("only statements on data run in a transaction")
+                        .or_at(source.position()),
+                );
+            }
+            statements
+                .prepare(self.inner.catalog(), &parsed)
+                .map_err(|error| error.or_at(source.position()))?
+        };
+        let mut arguments = Arguments::from_values(&values);
+        let rows = self
+            .inner
+            .run(&prepared.program, &mut arguments)
+            .map_err(|error| error.or_at(source.position()))?;
+        Ok(result_of(prepared.shape, rows))
+    }
+
+    /// Runs a statement and returns its rows; see [`Transaction::execute`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn query(&mut self, sql: &str, parameters: impl IntoValues) -> Result<ResultSet> {
+        Ok(self.execute(sql, parameters)?.result.unwrap_or_default())
+    }
+}
+
+impl<'e> Deref for Transaction<'_, 'e> {
+    type Target = kiln_engine::Transaction<'e>;
+
+    fn deref(&self) -> &kiln_engine::Transaction<'e> {
+        self.inner
+    }
+}
+
+impl<'e> DerefMut for Transaction<'_, 'e> {
+    fn deref_mut(&mut self) -> &mut kiln_engine::Transaction<'e> {
+        self.inner
+    }
+}
