@@ -58,7 +58,7 @@ pub struct Program {
 /// Steps go to the innermost open block; [`ProgramBuilder::open`] and [`ProgramBuilder::close`]
 /// bracket the blocks of conditionals and loops:
 ///
-/// ```ignore
+/// ```text
 /// builder.open();
 /// … // steps of the body
 /// let body = builder.close();
@@ -145,7 +145,8 @@ impl ProgramBuilder {
     /// The register that holds `value`, which is of `data_type`; equal constants share one.
     pub fn constant(&mut self, data_type: DataType, value: Value) -> Reg {
         let known = self.constants.iter().find(|constant| {
-            constant.value == value && self.registers[constant.register.0 as usize] == data_type
+            is_same(&constant.value, &value)
+                && self.registers[constant.register.0 as usize] == data_type
         });
         if let Some(constant) = known {
             return constant.register;
@@ -244,6 +245,7 @@ impl ProgramBuilder {
     }
 
     /// Wraps `body` (closed with [`ProgramBuilder::close`]) into a scan whose handle is `record`.
+    #[expect(clippy::too_many_arguments, reason = "the fields of the step")]
     pub fn scan(
         &mut self,
         table: TableRef,
@@ -379,6 +381,19 @@ impl ProgramBuilder {
         });
         program.analysis = Analysis::of(&program);
         program
+    }
+}
+
+/// Whether two values are equal to the last digit: `1.5` and `1.50` print differently, and so do
+/// the two zeros of DOUBLE PRECISION.
+fn is_same(left: &Value, right: &Value) -> bool {
+    match (left, right) {
+        (Value::Numeric(one), Value::Numeric(other)) => one == other && one.scale() == other.scale(),
+        (Value::Double(one), Value::Double(other)) => one.to_bits() == other.to_bits(),
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| is_same(one, other))
+        }
+        _ => left == right,
     }
 }
 
