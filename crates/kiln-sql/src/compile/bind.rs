@@ -25,7 +25,7 @@ impl Compiler<'_> {
     ) -> Result<Bound> {
         let bound = self.bind(expr)?;
         if bound.is_unknown() {
-            let data_type = expected.cloned().unwrap_or(DataType::Text);
+            let data_type = expected.unwrap_or(&bound.data_type).clone();
             return coerce(bound, &data_type, CastContext::Assignment);
         }
         if matches!(bound.kind, Kind::Row(_)) {
@@ -623,10 +623,11 @@ fn number(digits: &str, position: Position) -> Result<Bound> {
             return Ok(Bound::constant(Value::BigInt(value), DataType::BigInt, position));
         }
     }
-    let value = Decimal::parse(digits).map_err(|error| match position {
-        Some((line, column)) => error.or_at(kiln_storage::error::Position { line, column }),
-        None => error,
-    })?;
+    // What NUMERIC cannot hold may still become a DOUBLE PRECISION.
+    let Ok(value) = Decimal::parse(digits) else {
+        let open = Kind::Unknown(Some(digits.to_owned()));
+        return Ok(Bound::new(open, DataType::NUMERIC, position));
+    };
     Ok(Bound::constant(Value::Numeric(value), DataType::NUMERIC, position))
 }
 

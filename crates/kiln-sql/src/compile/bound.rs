@@ -5,6 +5,7 @@ use kiln_storage::types::{DataType, Value};
 
 use super::Position;
 use super::aggregate::AggregateCall;
+use super::plpgsql::Callee;
 use super::scope::SourceId;
 use super::subquery::Subquery;
 
@@ -47,6 +48,8 @@ pub(crate) enum Kind {
     Subquery(Box<Subquery>),
     /// `(a, b)`: an operand of a row comparison only.
     Row(Vec<Bound>),
+    /// A call of a user's function with these arguments, compiled in its place.
+    Routine(Box<Callee>, Vec<Bound>),
 }
 
 /// The instruction of a [`Kind::Operation`].
@@ -64,7 +67,6 @@ pub(crate) enum Operation {
     Rescale { precision: u8, scale: u8 },
     Concat,
     Element,
-    ArrayLength,
     Call(Builtin),
 }
 
@@ -94,8 +96,7 @@ impl PartialEq for Operation {
             | (IntegerToDecimal, IntegerToDecimal)
             | (IntegerToDouble, IntegerToDouble)
             | (Concat, Concat)
-            | (Element, Element)
-            | (ArrayLength, ArrayLength) => true,
+            | (Element, Element) => true,
             _ => false,
         }
     }
@@ -211,6 +212,7 @@ impl Bound {
             | Kind::Coalesce(operands)
             | Kind::And(operands)
             | Kind::Or(operands)
+            | Kind::Routine(_, operands)
             | Kind::Row(operands) => operands.iter().collect(),
             Kind::Case { branches, otherwise } => branches
                 .iter()
@@ -271,7 +273,7 @@ impl Bound {
     /// operands are computed only where their value matters.
     pub(super) fn is_lazy(&self) -> bool {
         match &self.kind {
-            Kind::Subquery(_) | Kind::Case { .. } => true,
+            Kind::Subquery(_) | Kind::Case { .. } | Kind::Routine(..) => true,
             Kind::Operation(operation, operands) => {
                 operation.may_raise() || operands.iter().any(Bound::is_lazy)
             }
@@ -288,6 +290,7 @@ impl Bound {
     pub(super) fn is_volatile(&self) -> bool {
         self.any(|bound| {
             matches!(&bound.kind, Kind::Operation(Operation::Call(builtin), _) if builtin.volatile)
+                || matches!(bound.kind, Kind::Routine(..))
         })
     }
 
@@ -307,6 +310,7 @@ impl Bound {
             Kind::And(operands) => Kind::And(each(operands)),
             Kind::Or(operands) => Kind::Or(each(operands)),
             Kind::Row(operands) => Kind::Row(each(operands)),
+            Kind::Routine(callee, operands) => Kind::Routine(callee, each(operands)),
             Kind::Case { branches, otherwise } => Kind::Case {
                 branches: branches
                     .into_iter()
@@ -344,8 +348,7 @@ impl Operation {
             | Operation::IntegerToDecimal
             | Operation::IntegerToDouble
             | Operation::Concat
-            | Operation::Element
-            | Operation::ArrayLength => false,
+            | Operation::Element => false,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Conversions between types: which exist, in which context, and what computes them.
 
+use kiln_procedure::frame::{push_value, to_value};
 use kiln_procedure::ir::{Class, Comparison, Width};
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::{DataType, Decimal, Value};
@@ -314,9 +315,9 @@ fn retype(bound: Bound, data_type: DataType) -> Bound {
     let kind = match kind {
         Kind::Constant(value) => {
             let mut heap = kiln_storage::slot::Heap::new();
-            let slot = constant::to_slot(&mut heap, &value);
+            let slot = push_value(&mut heap, &value);
             debug_assert_ne!(source, data_type);
-            Kind::Constant(constant::from_slot(&heap, slot, &data_type))
+            Kind::Constant(to_value(&heap, slot, &data_type))
         }
         other => other,
     };

@@ -1,70 +1,15 @@
 //! Constants: values in slots, and folding of operations on them.
 
+use kiln_procedure::frame::{compare, push_value, to_value};
 use kiln_procedure::ir::{Arithmetic, Comparison, Width};
 use kiln_storage::error::{Error, Result};
 use kiln_storage::slot::{Heap, Slot};
 use kiln_storage::types::{DataType, Value};
 
 use super::bound::{Bound, Kind, Operation};
-use super::functions::compare;
 
 /// The longest text that folding makes: longer ones are computed at run time.
 const FOLDED_BYTES_MAX: usize = 1 << 16;
-
-/// The slot of `value`.
-pub(super) fn to_slot(heap: &mut Heap, value: &Value) -> Slot {
-    match value {
-        Value::Null => Slot::NULL,
-        Value::Boolean(value) => Slot::from_bool(*value),
-        Value::SmallInt(value) => Slot::from_i64(i64::from(*value)),
-        Value::Integer(value) | Value::Date(value) => Slot::from_i64(i64::from(*value)),
-        Value::BigInt(value) | Value::Timestamp(value) | Value::TimestampTz(value) => {
-            Slot::from_i64(*value)
-        }
-        Value::Numeric(value) => Slot::from_decimal(*value),
-        Value::Double(value) => Slot::from_f64(*value),
-        Value::Text(value) => heap.push_str(value),
-        Value::Bytea(value) => heap.push_bytes(value),
-        Value::Uuid(value) => heap.push_bytes(value),
-        Value::Interval(value) => heap.push_interval(*value),
-        Value::Array(values) => {
-            let slots: Vec<Slot> = values.iter().map(|value| to_slot(heap, value)).collect();
-            heap.push_array(&slots)
-        }
-    }
-}
-
-/// The value of `slot`, which is of `data_type`.
-pub(super) fn from_slot(heap: &Heap, slot: Slot, data_type: &DataType) -> Value {
-    if slot.is_null() {
-        return Value::Null;
-    }
-    match data_type {
-        DataType::SmallInt => Value::SmallInt(slot.as_i64() as i16),
-        DataType::Integer => Value::Integer(slot.as_i64() as i32),
-        DataType::BigInt => Value::BigInt(slot.as_i64()),
-        DataType::Numeric { .. } => Value::Numeric(slot.as_decimal()),
-        DataType::Double => Value::Double(slot.as_f64()),
-        DataType::Boolean => Value::Boolean(slot.as_bool()),
-        DataType::Char(_) | DataType::VarChar(_) | DataType::Text => {
-            Value::Text(heap.str(slot).to_owned())
-        }
-        DataType::Bytea => Value::Bytea(heap.bytes(slot).to_vec()),
-        DataType::Date => Value::Date(slot.as_i64() as i32),
-        DataType::Timestamp => Value::Timestamp(slot.as_i64()),
-        DataType::TimestampTz => Value::TimestampTz(slot.as_i64()),
-        DataType::Uuid => {
-            let mut uuid = [0; 16];
-            uuid.copy_from_slice(heap.bytes(slot));
-            Value::Uuid(uuid)
-        }
-        DataType::Interval => Value::Interval(heap.interval(slot)),
-        DataType::Array(element) => {
-            let slots = heap.array(slot).iter();
-            Value::Array(slots.map(|slot| from_slot(heap, *slot, element)).collect())
-        }
-    }
-}
 
 /// The operation on constants, computed now. `None` when an operand is no constant, the operation
 /// is volatile or too large, or it raises: then it shall raise when and if it is evaluated.
@@ -75,7 +20,7 @@ pub(super) fn fold(operation: Operation, operands: &[Bound], data_type: &DataTyp
     for operand in operands {
         let Kind::Constant(value) = &operand.kind else { return None };
         any_null |= value.is_null();
-        slots.push(to_slot(&mut heap, value));
+        slots.push(push_value(&mut heap, value));
     }
     let strict = !matches!(
         operation,
@@ -90,7 +35,7 @@ pub(super) fn fold(operation: Operation, operands: &[Bound], data_type: &DataTyp
     if heap.used_bytes() > FOLDED_BYTES_MAX {
         return None;
     }
-    Some(from_slot(&heap, slot, data_type))
+    Some(to_value(&heap, slot, data_type))
 }
 
 fn evaluate(operation: Operation, heap: &mut Heap, slots: &[Slot]) -> Result<Option<Slot>> {

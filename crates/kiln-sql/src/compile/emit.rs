@@ -124,6 +124,15 @@ impl Compiler<'_> {
                 self.emit_subquery(subquery, data_type, result)?;
                 Ok(result)
             }
+            Kind::Routine(callee, operands) => {
+                let mut arguments = Vec::with_capacity(operands.len());
+                for operand in operands {
+                    arguments.push(self.emit_node(operand, None)?);
+                }
+                let result = self.result(bound, target);
+                callee.call_value(self, &arguments, result, bound.position)?;
+                Ok(result)
+            }
             Kind::Aggregate(_) => Err(Error::internal("an aggregate was not replaced")),
             Kind::Row(_) => Err(super::unsupported("a row as a value", bound.position)),
         }
@@ -171,7 +180,6 @@ impl Compiler<'_> {
             }
             Operation::Concat => Instruction::Concat { target, left, right },
             Operation::Element => Instruction::Element { target, array: left, index: right },
-            Operation::ArrayLength => Instruction::ArrayLength { target, array: source },
             Operation::Call(builtin) => Instruction::Call {
                 function: builtin.function,
                 name: builtin.name,

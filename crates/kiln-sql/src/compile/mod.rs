@@ -77,6 +77,13 @@ pub trait CatalogView {
         Vec::new()
     }
 
+    /// The definition of the user's function or procedure called `name`, whose body is compiled in
+    /// the place of a call.
+    fn routine(&self, name: &str) -> Option<Arc<crate::parse::FunctionDefinition>> {
+        let _ = name;
+        None
+    }
+
     /// Whether a user's function or procedure is called `name`: only for better messages.
     fn has_function(&self, name: &str) -> bool {
         let _ = name;

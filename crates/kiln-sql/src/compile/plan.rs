@@ -250,6 +250,11 @@ impl Compiler<'_> {
                         add(bound, &mut eager, &mut all);
                     }
                 }
+                ItemKind::Routine(_, arguments) => {
+                    for bound in arguments {
+                        add(bound, &mut eager, &mut all);
+                    }
+                }
                 _ => {}
             }
         }
@@ -504,6 +509,7 @@ fn item_expressions(item: &FromItem) -> Vec<&Bound> {
     match &item.kind {
         ItemKind::Unnest(array) => vec![array],
         ItemKind::Series(first, last, step) => vec![first, last, step],
+        ItemKind::Routine(_, arguments) => arguments.iter().collect(),
         ItemKind::Table(_) | ItemKind::Derived(_) => Vec::new(),
     }
 }

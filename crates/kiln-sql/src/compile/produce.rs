@@ -434,6 +434,25 @@ impl<'a> Compiler<'a> {
                 self.builder.push(Step::If { condition, then, otherwise: Vec::new() });
                 result
             }
+            (_, ItemKind::Routine(callee, arguments)) => {
+                let arguments = self.emit_all(arguments)?;
+                let arguments: Vec<Reg> = arguments.iter().map(|typed| typed.register).collect();
+                let position = self.source(step.source).position;
+                let buffer = callee.call_rows(self, &arguments, position)?;
+                let columns = callee.columns_in_from("");
+                let row: Vec<Reg> = columns
+                    .iter()
+                    .map(|(_, data_type)| self.builder.register(data_type.clone()))
+                    .collect();
+                self.open_ir_loop();
+                for (column, register) in row.iter().enumerate() {
+                    self.set_column(step.source, column, *register);
+                }
+                let result = body(self);
+                let body = self.close_ir_loop();
+                self.builder.push(Step::ForBuffer { buffer, row: row.into(), body });
+                result
+            }
             _ => Err(Error::internal("a path to something that is no table")),
         }
     }

@@ -13,6 +13,7 @@ use sqlparser::ast::{
 use super::aggregate::AggregateCall;
 use super::bound::{Bound, Kind};
 use super::coerce::{CastContext, coerce};
+use super::plpgsql::Callee;
 use super::query::{
     Body, BoundQuery, ColumnMeta, OrderKey, order_items, order_key, output_number,
     rewrite_in_place,
@@ -61,6 +62,8 @@ pub(crate) enum ItemKind {
     Unnest(Bound),
     /// `generate_series(first, last, step)`.
     Series(Bound, Bound, Bound),
+    /// A call of a user's function.
+    Routine(Box<Callee>, Vec<Bound>),
 }
 
 impl Select {
@@ -100,6 +103,9 @@ impl Select {
                 ItemKind::Series(first, last, step) => {
                     [first, last, step].into_iter().for_each(|bound| bound.visit(f));
                 }
+                ItemKind::Routine(_, arguments) => {
+                    arguments.iter().for_each(|bound| bound.visit(f));
+                }
             }
             item.left.iter().flatten().for_each(|bound| bound.visit(f));
         }
@@ -121,6 +127,11 @@ impl Select {
                 ItemKind::Unnest(array) => rewrite_in_place(array, replace),
                 ItemKind::Series(first, last, step) => {
                     for bound in [first, last, step] {
+                        rewrite_in_place(bound, replace);
+                    }
+                }
+                ItemKind::Routine(_, arguments) => {
+                    for bound in arguments {
                         rewrite_in_place(bound, replace);
                     }
                 }
@@ -247,7 +258,8 @@ impl Compiler<'_> {
             if bound.is_unknown() {
                 open_outputs.push(index);
                 let taken = std::mem::replace(bound, Bound::boolean(true));
-                *bound = coerce(taken, &DataType::Text, CastContext::Implicit)?;
+                let data_type = taken.data_type.clone();
+                *bound = coerce(taken, &data_type, CastContext::Implicit)?;
             }
         }
         let distinct = match &select.distinct {
@@ -1001,8 +1013,8 @@ impl Compiler<'_> {
                 }
                 (ItemKind::Series(first, last, step), data_type)
             }
-            _ if self.catalog.has_function(name) => {
-                return Err(unsupported(format!("a call of {name} in FROM"), position));
+            _ if self.knows_routine(name) => {
+                return self.bind_routine_source(name, bounds, alias, scope, position);
             }
             _ => {
                 return Err(fail(
@@ -1021,6 +1033,33 @@ impl Compiler<'_> {
         let source = self.add_derived_source(&alias_name, &columns, position);
         self.rename_columns(source, alias, position)?;
         scope.sources.push(source);
+        scope.items.push(FromItem { source, kind, left: None });
+        Ok(())
+    }
+
+    /// A call of a user's function in FROM.
+    fn bind_routine_source(
+        &mut self,
+        name: &str,
+        arguments: Vec<Bound>,
+        alias: Option<&TableAlias>,
+        scope: &mut FromScope,
+        position: Position,
+    ) -> Result<()> {
+        let given = arguments.into_iter().map(|bound| (None, bound)).collect();
+        let is_joined = !scope.sources.is_empty();
+        let (callee, arguments) = Callee::bind(self, name, given, is_joined, position)?;
+        let alias_name = alias.map_or_else(|| name.to_owned(), |alias| name_of(&alias.name));
+        self.check_alias(&alias_name, scope, position)?;
+        let columns: Vec<ColumnMeta> = callee
+            .columns_in_from(&alias_name)
+            .into_iter()
+            .map(|(name, data_type)| ColumnMeta { name, data_type })
+            .collect();
+        let source = self.add_derived_source(&alias_name, &columns, position);
+        self.rename_columns(source, alias, position)?;
+        scope.sources.push(source);
+        let kind = ItemKind::Routine(Box::new(callee), arguments);
         scope.items.push(FromItem { source, kind, left: None });
         Ok(())
     }
@@ -1243,69 +1282,60 @@ fn refuse_unknown_clauses(select: &ast::Select) -> Result<()> {
 
 /// The name that PostgreSQL gives an output column without an alias.
 pub(super) fn figure_name(expr: &Expr) -> String {
-    figure(expr).unwrap_or_else(|| "?column?".to_owned())
+    figure(expr).map_or_else(|| "?column?".to_owned(), |(name, _)| name)
 }
 
-fn figure(expr: &Expr) -> Option<String> {
-    Some(match expr {
-        Expr::Identifier(ident) => name_of(ident),
-        Expr::CompoundIdentifier(idents) => name_of(idents.last()?),
+/// The name and whether it is a strong one, which a cast does not replace by its type.
+fn figure(expr: &Expr) -> Option<(String, bool)> {
+    let strong = |name: String| Some((name, true));
+    let known = |name: &str| Some((name.to_owned(), true));
+    match expr {
+        Expr::Identifier(ident) => strong(name_of(ident)),
+        Expr::CompoundIdentifier(idents) => strong(name_of(idents.last()?)),
         Expr::CompoundFieldAccess { root, access_chain } => {
             let field = access_chain.iter().rev().find_map(|access| match access {
                 ast::AccessExpr::Dot(Expr::Identifier(ident)) => Some(name_of(ident)),
                 _ => None,
             });
-            return field.or_else(|| figure(root));
+            field.map(|name| (name, true)).or_else(|| figure(root))
         }
-        Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => return figure(inner),
-        Expr::Function(function) => {
-            let part = function.name.0.last()?.as_ident()?;
-            name_of(part)
-        }
-        Expr::Cast { expr, data_type, .. } => {
-            return figure(expr).or_else(|| type_column_name(data_type));
-        }
-        Expr::TypedString(typed) => return type_column_name(&typed.data_type),
-        Expr::Interval(_) => "interval".to_owned(),
-        Expr::Case { else_result, .. } => {
-            let from_else = else_result.as_deref().and_then(|bound| match bound {
-                Expr::Identifier(_) | Expr::CompoundIdentifier(_) => figure(bound),
-                _ => None,
-            });
-            from_else.unwrap_or_else(|| "case".to_owned())
-        }
-        Expr::Array(_) => "array".to_owned(),
-        Expr::Tuple(_) => "row".to_owned(),
-        Expr::Exists { negated: false, .. } => "exists".to_owned(),
-        Expr::Extract { .. } => "extract".to_owned(),
-        Expr::Ceil { .. } => "ceil".to_owned(),
-        Expr::Floor { .. } => "floor".to_owned(),
-        Expr::Position { .. } => "position".to_owned(),
-        Expr::Substring { shorthand, .. } => {
-            if *shorthand { "substr" } else { "substring" }.to_owned()
-        }
-        Expr::Trim { trim_where, .. } => match trim_where {
+        Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => figure(inner),
+        Expr::Function(function) => strong(name_of(function.name.0.last()?.as_ident()?)),
+        Expr::Cast { expr, data_type, .. } => match figure(expr) {
+            Some((name, true)) => strong(name),
+            weak => type_column_name(data_type).map(|name| (name, false)).or(weak),
+        },
+        Expr::TypedString(typed) => type_column_name(&typed.data_type).map(|name| (name, false)),
+        Expr::Interval(_) => Some(("interval".to_owned(), false)),
+        Expr::Case { else_result, .. } => match else_result.as_deref().and_then(figure) {
+            Some((name, true)) => strong(name),
+            _ => Some(("case".to_owned(), false)),
+        },
+        Expr::Array(_) => known("array"),
+        Expr::Tuple(_) => known("row"),
+        Expr::Exists { negated: false, .. } => known("exists"),
+        Expr::Extract { .. } => known("extract"),
+        Expr::Ceil { .. } => known("ceil"),
+        Expr::Floor { .. } => known("floor"),
+        Expr::Position { .. } => known("position"),
+        Expr::Substring { shorthand, .. } => known(if *shorthand { "substr" } else { "substring" }),
+        Expr::Trim { trim_where, .. } => known(match trim_where {
             None | Some(ast::TrimWhereField::Both) => "btrim",
             Some(ast::TrimWhereField::Leading) => "ltrim",
             Some(ast::TrimWhereField::Trailing) => "rtrim",
-        }
-        .to_owned(),
-        Expr::Overlay { .. } => "overlay".to_owned(),
-        Expr::AtTimeZone { .. } => "timezone".to_owned(),
-        Expr::Value(literal) => match literal.value {
-            ast::Value::Boolean(_) => "bool".to_owned(),
-            _ => return None,
-        },
+        }),
+        Expr::Overlay { .. } => known("overlay"),
+        Expr::AtTimeZone { .. } => known("timezone"),
         Expr::Subquery(query) => match &*query.body {
             ast::SetExpr::Select(select) => match select.projection.first()? {
-                SelectItem::UnnamedExpr(expr) => return figure(expr),
-                SelectItem::ExprWithAlias { alias, .. } => name_of(alias),
-                _ => return None,
+                SelectItem::UnnamedExpr(expr) => figure(expr),
+                SelectItem::ExprWithAlias { alias, .. } => strong(name_of(alias)),
+                _ => None,
             },
-            _ => return None,
+            _ => None,
         },
-        _ => return None,
-    })
+        _ => None,
+    }
 }
 
 /// The internal name of a type, which names the column of a cast.

@@ -1,17 +1,18 @@
 //! Functions with syntax or typing of their own, and calls of the others.
 
-use kiln_procedure::ir::{Class, Comparison};
+use kiln_procedure::ir::{Class, Comparison, Instruction};
 use kiln_storage::error::{Result, SqlState};
 use kiln_storage::types::DataType;
 use sqlparser::ast::{
     CeilFloorKind, DateTimeField, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentClause, FunctionArguments, TrimWhereField,
+    FunctionArgumentClause, FunctionArguments, Ident, TrimWhereField,
 };
 
 use super::aggregate;
 use super::bind::case;
 use super::bound::{Bound, Kind};
 use super::coerce::{CastContext, call, coerce, common_type, padded};
+use super::plpgsql::Callee;
 use super::scope::AggregatePolicy;
 use super::{Compiler, Position, fail, functions, object_name, operators, position_of};
 use super::{types, unsupported};
@@ -48,7 +49,7 @@ impl Compiler<'_> {
             }
             Expr::Position { expr, r#in } => {
                 let (needle, text) = (self.bind(expr)?, self.bind(r#in)?);
-                functions::bind("strpos", vec![text, needle], position)
+                functions::bind("position", vec![text, needle], position)
             }
             Expr::Substring { expr, substring_from, substring_for, special: _, shorthand } => {
                 let text = self.bind(expr)?;
@@ -235,8 +236,46 @@ impl Compiler<'_> {
         Ok(call(named, vec![Bound::text(name), value], DataType::NUMERIC, position))
     }
 
+    /// Binds a call of a user's function.
+    fn bind_routine(
+        &mut self,
+        name: &str,
+        given: Vec<(Option<&Ident>, Bound)>,
+        position: Position,
+    ) -> Result<Bound> {
+        let is_over_rows = self.levels.iter().any(|level| !level.sources.is_empty());
+        let (callee, arguments) = Callee::bind(self, name, given, is_over_rows, position)?;
+        let data_type = callee.value_type(position)?;
+        Ok(Bound::new(Kind::Routine(Box::new(callee), arguments), data_type, position))
+    }
+
+    /// Binds a call with arguments that are given by name, which only users' functions have.
+    fn bind_named_call(&mut self, function: &Function) -> Result<Option<Bound>> {
+        let FunctionArguments::List(list) = &function.args else { return Ok(None) };
+        let is_named = |argument: &FunctionArg| matches!(argument, FunctionArg::Named { .. });
+        if !list.args.iter().any(is_named) {
+            return Ok(None);
+        }
+        let position = position_of(function);
+        let name = object_name(&function.name)?;
+        let mut given = Vec::with_capacity(list.args.len());
+        for argument in &list.args {
+            given.push(match argument {
+                FunctionArg::Named { name, arg: FunctionArgExpr::Expr(expr), .. } => {
+                    (Some(name), self.bind(expr)?)
+                }
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => (None, self.bind(expr)?),
+                _ => return Err(unsupported("this argument", position)),
+            });
+        }
+        self.bind_routine(&name, given, position).map(Some)
+    }
+
     /// Binds a call.
     pub(super) fn bind_function(&mut self, function: &Function) -> Result<Bound> {
+        if let Some(bound) = self.bind_named_call(function)? {
+            return Ok(bound);
+        }
         let call = read_call(function)?;
         let Call { name, position, .. } = &call;
         let position = *position;
@@ -370,8 +409,9 @@ impl Compiler<'_> {
                     _ => Err(unsupported("this call", position)),
                 }
             }
-            _ if !functions::exists(name) && self.catalog.has_function(name) => {
-                Err(unsupported(format!("a call of {name} within an expression"), position))
+            _ if !functions::exists(name) && self.knows_routine(name) => {
+                let given = arguments.into_iter().map(|bound| (None, bound)).collect();
+                self.bind_routine(name, given, position)
             }
             _ => functions::bind(name, arguments, position),
         }
@@ -440,18 +480,26 @@ impl Compiler<'_> {
 
     /// The time at which the procedure began: read once, before anything else.
     fn now(&mut self, position: Position) -> Bound {
-        let register = *self
-            .now
-            .get_or_insert_with(|| self.builder.register(DataType::TimestampTz));
+        let register = self.now.unwrap_or_else(|| {
+            let target = self.builder.register(DataType::TimestampTz);
+            let (name, function) = functions::clock();
+            let arguments = Box::default();
+            self.builder.prologue(Instruction::Call { function, name, target, arguments });
+            target
+        });
+        self.now = Some(register);
         Bound::register(register, DataType::TimestampTz, position)
     }
 }
 
 /// COALESCE over bound operands of one type.
 fn coalesce(arguments: Vec<Bound>, data_type: DataType, position: Position) -> Result<Bound> {
-    let mut kept = Vec::with_capacity(arguments.len());
-    for argument in arguments {
-        let argument = coerce(argument, &data_type, CastContext::Implicit)?;
+    let arguments: Result<Vec<Bound>> = arguments
+        .into_iter()
+        .map(|argument| coerce(argument, &data_type, CastContext::Implicit))
+        .collect();
+    let mut kept = Vec::new();
+    for argument in arguments? {
         if argument.is_null_literal() {
             continue;
         }

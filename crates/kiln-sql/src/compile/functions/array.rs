@@ -2,12 +2,13 @@
 
 use std::cmp::Ordering;
 
+use kiln_procedure::frame::compare;
 use kiln_procedure::ir::{Class, Comparison};
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::slot::{Heap, Slot};
 
 use super::cast::strict;
-use super::{Named, compare, signatures};
+use super::{Named, signatures};
 
 /// The most elements of an array.
 const ELEMENTS_MAX: usize = 1 << 26;

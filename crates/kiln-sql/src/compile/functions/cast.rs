@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use kiln_procedure::frame::{push_value, to_value};
 use kiln_procedure::ir::ScalarFunction;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::slot::{Heap, Slot};
@@ -16,7 +17,6 @@ use kiln_storage::types::text::{
 use kiln_storage::types::{DataType, Decimal, Value};
 
 use super::super::coerce::parse_value;
-use super::super::constant::to_slot;
 
 /// A builtin's name and function.
 pub(crate) type Named = (&'static str, ScalarFunction);
@@ -394,13 +394,13 @@ pub(crate) fn parse_array(text: &str) -> Result<Vec<Option<String>>> {
 
 fn text_array(heap: &mut Heap, text: Slot, element: DataType) -> Result<Slot> {
     let value = parse_value(heap.str(text), &DataType::array(element))?;
-    Ok(to_slot(heap, &value))
+    Ok(push_value(heap, &value))
 }
 
 fn array_text(heap: &mut Heap, array: Slot, element: &DataType) -> Result<Slot> {
     let mut values = Vec::new();
     for slot in heap.array(array) {
-        values.push(super::super::constant::from_slot(heap, *slot, element));
+        values.push(to_value(heap, *slot, element));
     }
     let mut text = String::new();
     // Writing to a string cannot fail.

@@ -8,12 +8,9 @@ mod format;
 mod math;
 mod string;
 
-use std::cmp::Ordering;
-
-use kiln_procedure::ir::{Class, ScalarFunction};
+use kiln_procedure::ir::ScalarFunction;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::slot::{Heap, Slot};
-use kiln_storage::types::double::compare_doubles;
 use kiln_storage::types::{DataType, Decimal};
 
 use super::bound::{Bound, Builtin, Operation};
@@ -48,17 +45,6 @@ pub(super) fn check_length(bytes: usize) -> Result<()> {
         ));
     }
     Ok(())
-}
-
-/// The order of two values of a class; neither is NULL.
-pub(super) fn compare(heap: &Heap, class: Class, left: Slot, right: Slot) -> Ordering {
-    match class {
-        Class::Integer => left.as_i64().cmp(&right.as_i64()),
-        Class::Decimal => left.as_decimal().cmp(&right.as_decimal()),
-        Class::Double => compare_doubles(left.as_f64(), right.as_f64()),
-        Class::Bytes => heap.bytes(left).cmp(heap.bytes(right)),
-        Class::Interval => heap.interval(left).cmp(&heap.interval(right)),
-    }
 }
 
 /// A type in a signature.
@@ -173,11 +159,9 @@ fn candidates(name: &str) -> Vec<Signature> {
     .collect()
 }
 
-/// A call of the wall clock: microseconds since 2000, never folded.
-pub(super) fn clock(position: Position) -> Bound {
-    let function = datetime::CLOCK;
-    let builtin = Builtin { name: "now", function, volatile: true };
-    operation(Operation::Call(builtin), Vec::new(), DataType::TimestampTz, position)
+/// The wall clock as a TIMESTAMPTZ; not to be folded.
+pub(super) const fn clock() -> Named {
+    ("now", datetime::CLOCK)
 }
 
 /// Whether there is a builtin called `name`.

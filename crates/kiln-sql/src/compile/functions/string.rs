@@ -1,6 +1,6 @@
 //! Strings and bytes.
 
-use kiln_storage::error::Result;
+use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::slot::{Heap, Slot};
 use kiln_storage::types::text::{self, LikePattern, Side};
 
@@ -23,6 +23,23 @@ fn trimmed_of(heap: &Heap, text: Slot, characters: Slot, side: Side) -> Slot {
 
 fn sliced(heap: &Heap, text: Slot, part: &str) -> Slot {
     part_of(heap, text, range_in(heap.str(text), part))
+}
+
+/// The bytes from `start`, counted from 1, on, or as many as `length` says.
+fn bytes_part(heap: &Heap, bytes: Slot, start: i64, length: Option<i64>) -> Result<Slot> {
+    let whole = heap.bytes(bytes).len() as i64;
+    let end = match length {
+        Some(length) if length < 0 => {
+            return Err(Error::new(
+                SqlState::SUBSTRING_ERROR,
+                "negative substring length not allowed",
+            ));
+        }
+        Some(length) => (start - 1 + length).clamp(0, whole),
+        None => whole,
+    };
+    let from = (start - 1).clamp(0, end);
+    Ok(part_of(heap, bytes, from as usize..end as usize))
 }
 
 /// Whether `needle` occurs in `text`; no allocation, as it stands for the pattern `%needle%`.
@@ -150,6 +167,17 @@ strict! {
     SUBSTRING_FOR = "substring", |heap, text, start, length| {
         let part = text::substring(heap.str(text), int4(start), Some(int4(length)))?;
         Ok(sliced(heap, text, part))
+    };
+    BYTEA_SUBSTRING = "substring", |heap, bytes, start| {
+        bytes_part(heap, bytes, i64::from(int4(start)), None)
+    };
+    BYTEA_SUBSTRING_FOR = "substring", |heap, bytes, start, length| {
+        bytes_part(heap, bytes, i64::from(int4(start)), Some(i64::from(int4(length))))
+    };
+    BYTEA_POSITION = "position", |heap, bytes, needle| {
+        let (whole, needle) = (heap.bytes(bytes), heap.bytes(needle));
+        let found = (0..=whole.len()).find(|at| whole[*at..].starts_with(needle));
+        Ok(Slot::from_i64(found.map_or(0, |at| at as i64 + 1)))
     };
     LEFT = "left", |heap, text, count| {
         Ok(sliced(heap, text, text::left(heap.str(text), int4(count))))
@@ -323,6 +351,11 @@ signatures! {
     "reverse"(Text) -> Text = REVERSE;
     "substring"(Text, Int4) -> Text = SUBSTRING;
     "substring"(Text, Int4, Int4) -> Text = SUBSTRING_FOR;
+    "substring"(Bytea, Int4) -> Bytea = BYTEA_SUBSTRING;
+    "substring"(Bytea, Int4, Int4) -> Bytea = BYTEA_SUBSTRING_FOR;
+    "substr"(Bytea, Int4) -> Bytea = BYTEA_SUBSTRING;
+    "substr"(Bytea, Int4, Int4) -> Bytea = BYTEA_SUBSTRING_FOR;
+    "position"(Bytea, Bytea) -> Int4 = BYTEA_POSITION;
     "substr"(Text, Int4) -> Text = SUBSTRING;
     "substr"(Text, Int4, Int4) -> Text = SUBSTRING_FOR;
     "left"(Text, Int4) -> Text = LEFT;
