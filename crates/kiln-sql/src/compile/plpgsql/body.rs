@@ -10,7 +10,7 @@ use super::super::{Compiler, Position, Typed, fail, name_of, unsupported};
 use super::control::OpenLoop;
 use super::results::Destination;
 use super::routine::{Declared, Routine, declared};
-use super::variables::{EntryKind, Scope, Slot, raise_step, refuse, require_not_null, set_boolean};
+use super::variables::{Scope, Slot, raise_step, refuse, require_not_null, set_boolean};
 use super::{at, liveness, passes};
 use crate::parse;
 use crate::parse::plpgsql::{Block, Declaration, Statement, StatementKind};
@@ -446,14 +446,6 @@ impl Body {
         condition: &parse::Expression,
     ) -> Result<Reg> {
         c.expression_as(&condition.expr, &DataType::Boolean, CastContext::Variable)
-    }
-
-    /// Whether `name` is a variable that PL/pgSQL knows here as a whole record.
-    pub(super) fn is_record(&self, expr: &sqlparser::ast::Expr) -> bool {
-        matches!(
-            self.named_entry(expr),
-            Some(EntryKind::Row { .. } | EntryKind::Record(_))
-        )
     }
 }
 

@@ -3,6 +3,7 @@
 //! So the analysis sees a call's operations among the caller's, and a record that both look up is
 //! looked up once. What calls itself cannot be compiled in place, and is refused.
 
+use kiln_procedure::analysis::names::for_each_step;
 use kiln_procedure::ir::{BufferId, Instruction, Reg, Step};
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result, SqlState};
@@ -21,31 +22,114 @@ use super::routine::{ResultKind, Routine};
 use super::variables::{RowTarget, refuse};
 use super::at;
 use crate::parse::plpgsql::Target;
-use crate::parse::{Body as Source, Call, FunctionDefinition, RoutineKind};
+use crate::parse::{Call, FunctionDefinition, RoutineKind};
 
 /// How many routines may be compiled within one another.
 const DEPTH_MAX: usize = 16;
 
 /// A routine that a call names.
 #[derive(Clone, Debug)]
-pub(in super::super) struct Callee {
+pub(crate) struct Callee {
     pub definition: Arc<FunctionDefinition>,
     pub routine: Routine,
+    /// The call may run once for each row of a query: then it must not write, since the query
+    /// would meet what it writes.
+    over_rows: bool,
 }
 
 impl Callee {
     /// The routine called `name`, if there is one.
     ///
     /// # Errors
-    /// Those of its header.
-    pub(in super::super) fn find(c: &Compiler<'_>, name: &str) -> Result<Option<Callee>> {
+    /// Those of its header; 0A000 for one that is being compiled.
+    fn find(c: &mut Compiler<'_>, name: &str, position: Position) -> Result<Option<Callee>> {
+        // By name, as the old definition of a routine that is being replaced is still there.
+        if c.routines.active.iter().any(|active| active == name) {
+            let error = unsupported(format!("a recursive call of {name}"), position);
+            return Err(refuse(c, error));
+        }
         match c.catalog.routine(name) {
             Some(definition) => {
                 let routine = Routine::of(c.catalog, &definition)?;
-                Ok(Some(Callee { definition, routine }))
+                Ok(Some(Callee { definition, routine, over_rows: false }))
             }
             None => Ok(None),
         }
+    }
+
+    /// Binds a call of the function called `name`; `over_rows` says whether it may run once for
+    /// each row of a query.
+    ///
+    /// # Errors
+    /// 42883 when there is none for these arguments, 42809 for a procedure.
+    pub(in super::super) fn bind(
+        c: &mut Compiler<'_>,
+        name: &str,
+        given: Vec<(Option<&Ident>, Bound)>,
+        over_rows: bool,
+        position: Position,
+    ) -> Result<(Callee, Vec<Bound>)> {
+        let types: Vec<String> = given.iter().map(|(_, bound)| bound.type_name()).collect();
+        let Some(mut callee) = Callee::find(c, name, position)? else {
+            let message = format!("function {name}({}) does not exist", types.join(", "));
+            return Err(fail(SqlState::UNDEFINED_FUNCTION, message, position));
+        };
+        if callee.routine.kind == RoutineKind::Procedure {
+            let message = format!("{name}({}) is a procedure", types.join(", "));
+            return Err(fail(SqlState::WRONG_OBJECT_TYPE, message, position)
+                .with_hint("To call a procedure, use CALL."));
+        }
+        callee.over_rows = over_rows;
+        let arguments = callee.arguments(c, given, false, position)?;
+        Ok((callee, arguments))
+    }
+
+    /// The type of a call as a value: TEXT (the empty one) when nothing comes back.
+    ///
+    /// # Errors
+    /// 0A000 for a function that gives rows.
+    pub(in super::super) fn value_type(&self, position: Position) -> Result<DataType> {
+        match &self.routine.result {
+            ResultKind::Void => Ok(DataType::Text),
+            ResultKind::Scalar(data_type) => Ok(data_type.clone()),
+            _ => Err(unsupported(
+                format!("a call of {} as a value, since it gives rows", self.routine.name),
+                position,
+            )
+            .with_hint("Call it in FROM.")),
+        }
+    }
+
+    /// The columns of a call in FROM, when `alias` is its name there.
+    pub(in super::super) fn columns_in_from(&self, alias: &str) -> Vec<(String, DataType)> {
+        match &self.routine.result {
+            ResultKind::Void => vec![(alias.to_owned(), DataType::Text)],
+            ResultKind::Scalar(data_type) | ResultKind::SetOfScalar(data_type)
+                if !self.routine.has_outputs() =>
+            {
+                vec![(alias.to_owned(), data_type.clone())]
+            }
+            _ => self.routine.result_columns(),
+        }
+    }
+
+    /// Calls the function as a value.
+    ///
+    /// # Errors
+    /// As [`Callee::call_once`].
+    pub(in super::super) fn call_value(
+        &self,
+        c: &mut Compiler<'_>,
+        arguments: &[Reg],
+        target: Reg,
+        position: Position,
+    ) -> Result<()> {
+        if self.routine.result == ResultKind::Void {
+            self.call_once(c, arguments, &[], position)?;
+            void_value(c, target);
+            return Ok(());
+        }
+        self.call_once(c, arguments, &[target], position)
     }
 
     /// The input parameters' values, converted: `given` are the arguments in the order written,
@@ -153,6 +237,11 @@ impl Callee {
         c.builder.push(Step::BufferClear { buffer });
         let destination = Destination::Buffer { outside: c.loop_depth(), buffer };
         self.inline(c, arguments, destination, position)?;
+        if self.routine.result == ResultKind::Void {
+            let target = c.builder.register(DataType::Text);
+            void_value(c, target);
+            c.builder.push(Step::BufferPush { buffer, row: [target].into() });
+        }
         Ok(buffer)
     }
 
@@ -164,17 +253,11 @@ impl Callee {
         position: Position,
     ) -> Result<()> {
         let name = &self.routine.name;
-        let key = Arc::as_ptr(&self.definition) as usize;
-        // A routine being replaced is still known by its old definition, hence also by name.
-        if c.routines.active.contains(&key) {
-            let error = unsupported(format!("a recursive call of {name}"), position);
-            return Err(refuse(c, error));
-        }
         if c.routines.active.len() >= DEPTH_MAX {
             let feature = format!("more than {DEPTH_MAX} calls within one another");
             return Err(refuse(c, unsupported(feature, position)));
         }
-        c.routines.active.push(key);
+        c.routines.active.push(name.clone());
         let variables = std::mem::take(&mut c.variables);
         let levels = std::mem::take(&mut c.levels);
         let positional = std::mem::take(&mut c.positional);
@@ -187,21 +270,24 @@ impl Callee {
         if result.is_ok() {
             c.builder.push(Step::Exit { depth: 0 });
             let body = c.close_ir_loop();
+            let mut writes = false;
+            for_each_step(&body, &mut |step| {
+                writes |= matches!(
+                    step,
+                    Step::Insert { .. } | Step::Update { .. } | Step::Delete { .. }
+                );
+            });
             c.builder.push(Step::Loop { before: Vec::new(), condition: None, body });
+            if writes && self.over_rows {
+                let feature = format!("a call of {name}, which writes, for each row of a query");
+                return Err(refuse(c, unsupported(feature, position)));
+            }
         }
         c.variables = variables;
         c.levels = levels;
         c.positional = positional;
         c.routines.active.pop();
         result
-    }
-
-    /// Whether the body may write to a table.
-    pub(in super::super) fn may_write(&self) -> bool {
-        match &self.definition.body {
-            Source::PlPgSql(block) => super::liveness::may_write(&block.body),
-            Source::Sql(_) => true,
-        }
     }
 }
 
@@ -216,6 +302,13 @@ fn name_position(ident: Option<&Ident>) -> Position {
     ident.and_then(|ident| position_of_span(ident.span))
 }
 
+impl Compiler<'_> {
+    /// Whether `name` is that of a user's routine, the one being compiled included.
+    pub(in super::super) fn knows_routine(&self, name: &str) -> bool {
+        self.catalog.has_function(name) || self.routines.active.iter().any(|active| active == name)
+    }
+}
+
 impl Body {
     /// `CALL procedure(…)`.
     pub(super) fn call(&mut self, c: &mut Compiler<'_>, call: &Call) -> Result<()> {
@@ -225,7 +318,7 @@ impl Body {
         for argument in &call.arguments {
             given.push((argument.name.as_ref(), c.bind(&argument.value.expr)?));
         }
-        let Some(callee) = Callee::find(c, &name)? else {
+        let Some(callee) = Callee::find(c, &name, position)? else {
             let types: Vec<String> = given.iter().map(|(_, bound)| bound.type_name()).collect();
             let message = format!("procedure {name}({}) does not exist", types.join(", "));
             return Err(fail(SqlState::UNDEFINED_FUNCTION, message, position));
@@ -295,17 +388,8 @@ impl Body {
     }
 }
 
-/// A register of NULL for a routine without a result, or of its result's type.
-pub(in super::super) fn result_register(c: &mut Compiler<'_>, result: &ResultKind) -> (Reg, DataType) {
-    let data_type = match result.types().first() {
-        Some(data_type) => data_type.clone(),
-        // VOID prints as the empty text.
-        None => DataType::Text,
-    };
-    let register = c.builder.register(data_type.clone());
-    if *result == ResultKind::Void {
-        let source = c.builder.constant(DataType::Text, Value::Text(String::new()));
-        c.builder.scalar(Instruction::Move { target: register, source });
-    }
-    (register, data_type)
+/// What a call of a function that returns VOID is as a value.
+fn void_value(c: &mut Compiler<'_>, target: Reg) {
+    let source = c.builder.constant(DataType::Text, Value::Text(String::new()));
+    c.builder.scalar(Instruction::Move { target, source });
 }

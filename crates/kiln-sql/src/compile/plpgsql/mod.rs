@@ -48,10 +48,10 @@ use kiln_procedure::{Program, ProgramBuilder};
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::DataType;
 
-use super::{CatalogView, Compiler, IndexUse, Position, fail, unsupported};
+use super::{CatalogView, Compiler, IndexUse, Position, fail};
 use crate::parse::{self, FunctionDefinition};
 use body::Body;
-use results::Destination;
+pub(crate) use call::Callee;
 pub use routine::{ResultKind, Routine, RoutineParameter};
 
 /// A routine ready to run.
@@ -87,8 +87,8 @@ pub(super) struct Memory {
     grew_by_error: bool,
     /// The error on its way out is one of creation.
     refused: bool,
-    /// The routines that are being compiled in place, outermost first.
-    active: Vec<usize>,
+    /// The names of the routines that are being compiled, outermost first.
+    active: Vec<String>,
 }
 
 /// Names and types of a record's fields.
@@ -105,7 +105,7 @@ pub fn compile_function(
 ) -> Result<CompiledFunction> {
     let routine = Routine::of(catalog, definition)?;
     let mut memory = Memory::default();
-    memory.active.push(std::ptr::from_ref(definition) as usize);
+    memory.active.push(routine.name.clone());
     let (program, requirements) = repeat(catalog, &mut memory, |compiler| {
         compiler.builder = ProgramBuilder::new(&routine.name, routine.inputs());
         compiler.builder.returns(routine.result_columns());

@@ -3,7 +3,6 @@
 use kiln_procedure::ir::{BufferId, Instruction, Reg, Step};
 use kiln_storage::error::{Result, SqlState};
 use kiln_storage::types::{DataType, Value};
-use sqlparser::ast::Query;
 
 use super::super::coerce::{CastContext, same_base};
 use super::super::query::{OutputColumn, QueryOptions};
