@@ -2,11 +2,11 @@
 //!
 //! The executor is generic over [`Access`], so that each protocol gets its own copy of this loop
 //! with the access's methods inlined: no virtual call per record. It walks the step tree; a step
-//! that leaves its block says so by a small [`Flow`] value, and details of a stop are kept aside.
+//! that leaves its block says so by a small `Flow` value, and details of a stop are kept aside.
 //!
 //! Registers, record registers and buffers are indexed without a check where it is hot: a
 //! [`Program`] can only be made by [`ProgramBuilder::finish`](crate::ProgramBuilder::finish),
-//! which verifies that every number is in range, and [`Frame::prepare`] makes room for all.
+//! which verifies that every number is in range, and `Frame::prepare` makes room for all.
 
 use kiln_storage::error::{Error, SqlState};
 use kiln_storage::index::LeafBatch;
@@ -420,6 +420,7 @@ impl<'a, A: Access> Executor<'a, A> {
         attempt!(self, Err(AbortCause::KeyInTransit))
     }
 
+    #[expect(clippy::too_many_arguments, reason = "the fields of the step")]
     fn scan(
         &mut self,
         table: TableRef,
@@ -433,7 +434,7 @@ impl<'a, A: Access> Executor<'a, A> {
         let table = self.table(table);
         let index_number = index;
         let index = &table.indexes()[index as usize];
-        let mut prefix = [Slot::NULL; kiln_storage::schema::COLUMNS_MAX];
+        let mut prefix = [Slot::NULL; kiln_storage::schema::KEY_COLUMNS_MAX];
         let prefix = &mut prefix[..range.prefix.len()];
         for (slot, register) in prefix.iter_mut().zip(&range.prefix) {
             *slot = self.get(*register);

@@ -119,11 +119,12 @@ impl Frame {
         if slots.len() < program.registers.len() {
             slots.resize(program.registers.len(), Slot::NULL);
         }
-        if self.records.len() < program.records {
-            self.records.resize(program.records, None);
-        }
+        // A handle left by an earlier call must not pass for one that this call found.
+        self.records.clear();
+        self.records.resize(program.records, None);
         if self.buffers.len() < program.buffers.len() {
-            self.buffers.resize_with(program.buffers.len(), Buffer::default);
+            self.buffers
+                .resize_with(program.buffers.len(), Buffer::default);
         }
         heap.append_image(arguments.heap());
         slots[..arguments.len()].copy_from_slice(arguments.slots());
@@ -143,12 +144,21 @@ impl Frame {
         if self.memory.heap.used_bytes() > Heap::LIMIT_BYTES {
             return Err(Error::new(
                 SqlState::OUT_OF_MEMORY,
-                format!("one statement holds more than {} MiB", Heap::LIMIT_BYTES >> 20),
+                format!(
+                    "one statement holds more than {} MiB",
+                    Heap::LIMIT_BYTES >> 20
+                ),
             )
             .with_hint("Select fewer rows, or shorter values."));
         }
-        if self.deadline_ns.is_some_and(|deadline| time::now_ns() >= deadline) {
-            return Err(Error::new(SqlState::QUERY_CANCELED, "the call's deadline passed"));
+        if self
+            .deadline_ns
+            .is_some_and(|deadline| time::now_ns() >= deadline)
+        {
+            return Err(Error::new(
+                SqlState::QUERY_CANCELED,
+                "the call's deadline passed",
+            ));
         }
         Ok(())
     }
@@ -172,7 +182,9 @@ impl Frame {
         let rows = self.result.chunks_exact(columns.len());
         rows.map(|row| {
             let values = row.iter().zip(columns);
-            values.map(|(slot, (_, data_type))| to_value(&self.memory.heap, *slot, data_type)).collect()
+            values
+                .map(|(slot, (_, data_type))| to_value(&self.memory.heap, *slot, data_type))
+                .collect()
         })
         .collect()
     }
@@ -222,13 +234,19 @@ pub fn to_value(heap: &Heap, slot: Slot, data_type: &DataType) -> Value {
         DataType::Date => Value::Date(slot.as_i64() as i32),
         DataType::Timestamp => Value::Timestamp(slot.as_i64()),
         DataType::TimestampTz => Value::TimestampTz(slot.as_i64()),
-        DataType::Uuid => {
-            Value::Uuid(heap.bytes(slot).try_into().expect("a UUID has sixteen bytes"))
-        }
+        DataType::Uuid => Value::Uuid(
+            heap.bytes(slot)
+                .try_into()
+                .expect("a UUID has sixteen bytes"),
+        ),
         DataType::Interval => Value::Interval(heap.interval(slot)),
         DataType::Array(element) => {
             let elements = heap.array(slot).iter();
-            Value::Array(elements.map(|slot| to_value(heap, *slot, element)).collect())
+            Value::Array(
+                elements
+                    .map(|slot| to_value(heap, *slot, element))
+                    .collect(),
+            )
         }
     }
 }
@@ -242,7 +260,8 @@ pub fn compare(heap: &Heap, class: Class, left: Slot, right: Slot) -> std::cmp::
         Class::Double => {
             let (left, right) = (left.as_f64(), right.as_f64());
             // PostgreSQL: NaN equals itself and is greater than every number.
-            left.partial_cmp(&right).unwrap_or_else(|| left.is_nan().cmp(&right.is_nan()))
+            left.partial_cmp(&right)
+                .unwrap_or_else(|| left.is_nan().cmp(&right.is_nan()))
         }
         Class::Bytes => heap.bytes(left).cmp(heap.bytes(right)),
         Class::Interval => heap.interval(left).cmp(&heap.interval(right)),
@@ -267,7 +286,11 @@ pub fn hash(heap: &Heap, class: Class, slot: Slot) -> u64 {
         }
         Class::Double => {
             let value = slot.as_f64() + 0.0;
-            fold(if value.is_nan() { u64::MAX } else { value.to_bits() })
+            fold(if value.is_nan() {
+                u64::MAX
+            } else {
+                value.to_bits()
+            })
         }
         Class::Bytes => {
             let bytes = heap.bytes(slot);

@@ -7,13 +7,13 @@
 //!
 //! Three kinds of names:
 //!
-//! - [`Reg`]: a register, one [`Slot`](kiln_storage::slot::Slot) of a fixed type. The first
+//! - [`Reg`]: a register, one [`Slot`] of a fixed type. The first
 //!   registers hold the parameters, then the constants; both are written before the first step.
 //! - [`RecordReg`]: holds the handle of a record that an operation found. A key that was looked
 //!   up once is not looked up again: later operations on the same key use the same handle.
 //! - [`BufferId`]: a list of rows kept within one run (sorting, grouping, materialising).
 //!
-//! Rules for whoever builds programs (checked by [`Program::verify`](crate::Program::verify)):
+//! Rules for whoever builds programs (checked by [`verify`](crate::verify::verify)):
 //! a register is written before it is read on every path; parameters and constants are never
 //! written; an operation's handle is only used where the operation found its record.
 
@@ -62,15 +62,41 @@ pub enum Instruction {
     /// `target := NULL`.
     SetNull { target: Reg },
     /// Integer `left op right`, checked against `width`.
-    Integer { op: Arithmetic, width: Width, target: Reg, left: Reg, right: Reg },
+    Integer {
+        op: Arithmetic,
+        width: Width,
+        target: Reg,
+        left: Reg,
+        right: Reg,
+    },
     /// NUMERIC `left op right`.
-    Decimal { op: Arithmetic, target: Reg, left: Reg, right: Reg },
+    Decimal {
+        op: Arithmetic,
+        target: Reg,
+        left: Reg,
+        right: Reg,
+    },
     /// DOUBLE PRECISION `left op right`.
-    Double { op: Arithmetic, target: Reg, left: Reg, right: Reg },
+    Double {
+        op: Arithmetic,
+        target: Reg,
+        left: Reg,
+        right: Reg,
+    },
     /// Compares two registers of one class; the result is BOOLEAN.
-    Compare { op: Comparison, class: Class, target: Reg, left: Reg, right: Reg },
+    Compare {
+        op: Comparison,
+        class: Class,
+        target: Reg,
+        left: Reg,
+        right: Reg,
+    },
     /// `target := source IS NULL` (or IS NOT NULL when `negated`); never NULL.
-    IsNull { target: Reg, source: Reg, negated: bool },
+    IsNull {
+        target: Reg,
+        source: Reg,
+        negated: bool,
+    },
     /// Three-valued NOT.
     Not { target: Reg, source: Reg },
     /// Three-valued AND; both sides were computed.
@@ -82,9 +108,18 @@ pub enum Instruction {
     /// An integer as DOUBLE PRECISION.
     IntegerToDouble { target: Reg, source: Reg },
     /// Raises 22003 unless the integer fits `width`.
-    CheckWidth { width: Width, target: Reg, source: Reg },
+    CheckWidth {
+        width: Width,
+        target: Reg,
+        source: Reg,
+    },
     /// A NUMERIC rounded to `scale`, raising 22003 unless it fits `precision`.
-    Rescale { target: Reg, source: Reg, precision: u8, scale: u8 },
+    Rescale {
+        target: Reg,
+        source: Reg,
+        precision: u8,
+        scale: u8,
+    },
     /// Concatenation of two texts.
     Concat { target: Reg, left: Reg, right: Reg },
     /// The element of `array` at `index` (from 1, as in SQL); NULL outside.
@@ -92,9 +127,18 @@ pub enum Instruction {
     /// The number of elements as an integer.
     ArrayLength { target: Reg, array: Reg },
     /// A builtin function.
-    Call { function: ScalarFunction, name: &'static str, target: Reg, arguments: Box<[Reg]> },
+    Call {
+        function: ScalarFunction,
+        name: &'static str,
+        target: Reg,
+        arguments: Box<[Reg]>,
+    },
     /// Raises `error` when `condition` is FALSE — or also when it is NULL, if `null_fails`.
-    Require { condition: Reg, null_fails: bool, error: Box<Failure> },
+    Require {
+        condition: Reg,
+        null_fails: bool,
+        error: Box<Failure>,
+    },
     /// Raises `error` when `source` is NULL (NOT NULL columns, STRICT).
     RequireNotNull { source: Reg, error: Box<Failure> },
 }
@@ -224,16 +268,35 @@ pub enum Step {
 
     // Control.
     /// Runs `then` when `condition` is TRUE, else `otherwise`.
-    If { condition: Reg, then: Block, otherwise: Block },
+    If {
+        condition: Reg,
+        then: Block,
+        otherwise: Block,
+    },
     /// Repeats `body` until an [`Step::Exit`]; with `before`, first runs `before` and leaves the
     /// loop when `condition` is not TRUE.
-    Loop { before: Block, condition: Option<Reg>, body: Block },
+    Loop {
+        before: Block,
+        condition: Option<Reg>,
+        body: Block,
+    },
     /// `variable` counts from `first` to `last` (both included) by `step` (a positive BIGINT
     /// register), downwards when `reverse`. The bounds are read once. NULL bounds raise 22004,
     /// a step below 1 raises 22023.
-    ForRange { variable: Reg, first: Reg, last: Reg, step: Reg, reverse: bool, body: Block },
+    ForRange {
+        variable: Reg,
+        first: Reg,
+        last: Reg,
+        step: Reg,
+        reverse: bool,
+        body: Block,
+    },
     /// `variable` takes each element of `array`; a NULL array raises 22004.
-    ForEach { variable: Reg, array: Reg, body: Block },
+    ForEach {
+        variable: Reg,
+        array: Reg,
+        body: Block,
+    },
     /// Leaves the innermost loop for `depth` 0, the one around it for 1, and so on. Every step
     /// with a `body` counts as a loop, scans and buffer loops too.
     Exit { depth: u16 },
@@ -244,26 +307,66 @@ pub enum Step {
     /// Ends the procedure with an error; its effects are undone.
     Raise { error: Box<Failure> },
     /// Reports a NOTICE or a lower level to the client; `level` is PostgreSQL's name.
-    Notice { level: &'static str, error: Box<Failure> },
+    Notice {
+        level: &'static str,
+        error: Box<Failure>,
+    },
 
     // Operations.
     /// Finds the record whose `index` columns equal `key` (a unique index, all its columns).
     /// Sets `found`, and `record` when there is one. A NULL in the key finds nothing.
-    Lookup { op: OpId, table: TableRef, index: u16, key: Box<[Reg]>, record: RecordReg, found: Reg, intent: Intent },
+    Lookup {
+        op: OpId,
+        table: TableRef,
+        index: u16,
+        key: Box<[Reg]>,
+        record: RecordReg,
+        found: Reg,
+        intent: Intent,
+    },
     /// Runs `body` for each record in a range of an ordered index, in its order.
-    Scan { op: OpId, table: TableRef, index: u16, range: Box<Range>, reverse: bool, record: RecordReg, intent: Intent, body: Block },
+    Scan {
+        op: OpId,
+        table: TableRef,
+        index: u16,
+        range: Box<Range>,
+        reverse: bool,
+        record: RecordReg,
+        intent: Intent,
+        body: Block,
+    },
     /// Reads columns of a record, this transaction's own changes included.
-    Read { op: OpId, table: TableRef, record: RecordReg, columns: Box<[(ColumnId, Reg)]> },
+    Read {
+        op: OpId,
+        table: TableRef,
+        record: RecordReg,
+        columns: Box<[(ColumnId, Reg)]>,
+    },
     /// Writes columns of a record. The registers hold values that fit their columns (length,
     /// precision, NOT NULL were checked by steps before). Raises 23505 when a unique index
     /// refuses.
-    Update { op: OpId, table: TableRef, record: RecordReg, columns: Box<[(ColumnId, Reg)]> },
+    Update {
+        op: OpId,
+        table: TableRef,
+        record: RecordReg,
+        columns: Box<[(ColumnId, Reg)]>,
+    },
     /// Inserts a record with `values` for all columns in table order. When a unique index has its key
     /// already: without `conflict` raises 23505; else see [`Conflict`]. Sets `record` to the new
     /// record.
-    Insert { op: OpId, table: TableRef, values: Box<[Reg]>, record: RecordReg, conflict: Option<Conflict> },
+    Insert {
+        op: OpId,
+        table: TableRef,
+        values: Box<[Reg]>,
+        record: RecordReg,
+        conflict: Option<Conflict>,
+    },
     /// Deletes a record.
-    Delete { op: OpId, table: TableRef, record: RecordReg },
+    Delete {
+        op: OpId,
+        table: TableRef,
+        record: RecordReg,
+    },
 
     // Rows kept within a run.
     /// Keeps a record's handle in a register (only for buffers), to be used after a scan.
@@ -276,13 +379,25 @@ pub enum Step {
     BufferPush { buffer: BufferId, row: Box<[Reg]> },
     /// Appends a row unless an equal one is there (NULLs are equal); sets `added`. `classes` has
     /// one entry a column.
-    BufferPushDistinct { buffer: BufferId, row: Box<[Reg]>, classes: Box<[Class]>, added: Reg },
+    BufferPushDistinct {
+        buffer: BufferId,
+        row: Box<[Reg]>,
+        classes: Box<[Class]>,
+        added: Reg,
+    },
     /// Sorts the rows, stably.
-    BufferSort { buffer: BufferId, by: Box<[SortKey]> },
+    BufferSort {
+        buffer: BufferId,
+        by: Box<[SortKey]>,
+    },
     /// Sets `target` to the number of rows (BIGINT).
     BufferCount { buffer: BufferId, target: Reg },
     /// Runs `body` for each row with its columns in `row`.
-    ForBuffer { buffer: BufferId, row: Box<[Reg]>, body: Block },
+    ForBuffer {
+        buffer: BufferId,
+        row: Box<[Reg]>,
+        body: Block,
+    },
     /// Appends a row to the procedure's result.
     Emit { row: Box<[Reg]> },
 }

@@ -23,6 +23,9 @@ impl ColumnId {
 /// The most columns a table may have: the width of a [`ColumnSet`].
 pub const COLUMNS_MAX: usize = 128;
 
+/// The most columns an index may have, as in PostgreSQL.
+pub const KEY_COLUMNS_MAX: usize = 32;
+
 /// A set of columns of one table.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct ColumnSet(u128);

@@ -11,7 +11,9 @@ use crate::index::{
 use crate::key::{KeyFault, KeyField, KeyLayout, KeyWidth, PackedKey};
 use crate::layout::RowLayout;
 use crate::record::{HEADER_BYTES, RecordRef, Tid};
-use crate::schema::{ColumnId, ColumnSet, IndexDefinition, IndexKind, TableId, TableSchema};
+use crate::schema::{
+    ColumnId, ColumnSet, IndexDefinition, IndexKind, KEY_COLUMNS_MAX, TableId, TableSchema,
+};
 use crate::slab::Slab;
 use crate::slot::{Heap, Slot};
 
@@ -155,9 +157,7 @@ pub struct RangeValues<'a> {
 impl Index {
     fn new(definition: IndexDefinition, layout: KeyLayout, expected: usize) -> Index {
         let map = match (definition.kind, layout.width()) {
-            (IndexKind::Hash, KeyWidth::Word) => {
-                Map::HashWord(HashIndex::with_capacity(expected))
-            }
+            (IndexKind::Hash, KeyWidth::Word) => Map::HashWord(HashIndex::with_capacity(expected)),
             (IndexKind::Hash, KeyWidth::DoubleWord) => {
                 Map::HashDoubleWord(HashIndex::with_capacity(expected))
             }
@@ -181,8 +181,17 @@ impl Index {
                 }
             }
         };
-        let columns = layout.fields().iter().filter_map(|field| field.column).collect();
-        Index { definition, layout, columns, map: Arc::new(map) }
+        let columns = layout
+            .fields()
+            .iter()
+            .filter_map(|field| field.column)
+            .collect();
+        Index {
+            definition,
+            layout,
+            columns,
+            map: Arc::new(map),
+        }
     }
 
     /// The same index, entries and all, for a successor of its table.
@@ -279,16 +288,18 @@ impl Index {
     ///
     /// # Errors
     /// 54000 when the key is longer than a key may be.
-    pub fn entry_key(&self, heap: &Heap, value: impl Fn(usize, &KeyField) -> Slot) -> Result<EntryKey> {
+    pub fn entry_key(
+        &self,
+        heap: &Heap,
+        value: impl Fn(usize, &KeyField) -> Slot,
+    ) -> Result<EntryKey> {
         let fault = |_| self.key_too_long();
         Ok(match self.layout.width() {
             KeyWidth::Word => EntryKey::Word(self.layout.entry(heap, value).map_err(fault)?),
             KeyWidth::DoubleWord => {
                 EntryKey::DoubleWord(self.layout.entry(heap, value).map_err(fault)?)
             }
-            KeyWidth::Bytes64 => {
-                EntryKey::Bytes64(self.layout.entry(heap, value).map_err(fault)?)
-            }
+            KeyWidth::Bytes64 => EntryKey::Bytes64(self.layout.entry(heap, value).map_err(fault)?),
             KeyWidth::Bytes256 => {
                 EntryKey::Bytes256(Box::new(self.layout.entry(heap, value).map_err(fault)?))
             }
@@ -296,12 +307,7 @@ impl Index {
     }
 
     /// Adds an entry by its key.
-    pub fn insert_key(
-        &self,
-        key: &EntryKey,
-        entry: Entry,
-        participant: &Participant,
-    ) -> Insertion {
+    pub fn insert_key(&self, key: &EntryKey, entry: Entry, participant: &Participant) -> Insertion {
         with_key!(self, key, map, key => map.insert(key, entry.0, participant))
     }
 
@@ -353,7 +359,7 @@ impl Index {
                 .map(|(low, high)| IndexScan::Bytes64(map.cursor(low, high, reverse))),
             Map::OrderedBytes256(map) => self
                 .bounds(heap, range)?
-                .map(|(low, high)| IndexScan::Bytes256(map.cursor(low, high, reverse))),
+                .map(|(low, high)| IndexScan::Bytes256(Box::new(map.cursor(low, high, reverse)))),
             _ => {
                 return Err(Error::new(
                     SqlState::FEATURE_NOT_SUPPORTED,
@@ -413,14 +419,19 @@ impl Index {
     }
 
     fn without_nulls<K: PackedKey>(&self, heap: &Heap, prefix: &[Slot], otherwise: K) -> K {
-        let key = self.layout.prefix_not_null::<K>(heap, prefix.iter().copied());
+        let key = self
+            .layout
+            .prefix_not_null::<K>(heap, prefix.iter().copied());
         key.unwrap_or(otherwise)
     }
 
     fn key_too_long(&self) -> Error {
         Error::new(
             SqlState::PROGRAM_LIMIT_EXCEEDED,
-            format!("a key of index \"{}\" is longer than 256 bytes", self.definition.name),
+            format!(
+                "a key of index \"{}\" is longer than 256 bytes",
+                self.definition.name
+            ),
         )
         .with_hint("Index shorter columns, or a hash of the value.")
     }
@@ -454,8 +465,8 @@ pub enum IndexScan<'a> {
     DoubleWord(Cursor<'a, u128>),
     /// Over byte keys of 64 bytes.
     Bytes64(Cursor<'a, ByteKey<8>>),
-    /// Over byte keys of 256 bytes.
-    Bytes256(Cursor<'a, ByteKey<32>>),
+    /// Over byte keys of 256 bytes; boxed, so that the others are quick to move.
+    Bytes256(Box<Cursor<'a, ByteKey<32>>>),
 }
 
 impl IndexScan<'_> {
@@ -555,16 +566,26 @@ impl Table {
         if schema.columns.len() > crate::schema::COLUMNS_MAX {
             return Err(Error::new(
                 SqlState::TOO_MANY_COLUMNS,
-                format!("tables can have at most {} columns", crate::schema::COLUMNS_MAX),
+                format!(
+                    "tables can have at most {} columns",
+                    crate::schema::COLUMNS_MAX
+                ),
             ));
         }
+        check_key_columns(schema.primary_key.len())?;
+        secondary
+            .iter()
+            .try_for_each(|index| check_key_columns(index.columns.len()))?;
         let numbered = schema.primary_key.is_empty();
         let layout = RowLayout::new(&schema.columns, numbered);
         let cell_bytes = HEADER_BYTES + layout.words() * 8;
         if cell_bytes > 64 << 10 {
             return Err(Error::new(
                 SqlState::PROGRAM_LIMIT_EXCEEDED,
-                format!("a row of table \"{}\" would take {cell_bytes} bytes", schema.name),
+                format!(
+                    "a row of table \"{}\" would take {cell_bytes} bytes",
+                    schema.name
+                ),
             )
             .with_hint("Rows take at most 65536 bytes; use TEXT for long columns."));
         }
@@ -575,7 +596,9 @@ impl Table {
                 unique: true,
                 constraint: true,
                 // Each worker numbers its rows in a range of its own: its inserts meet no other's.
-                kind: IndexKind::Ordered { partition_columns: 0 },
+                kind: IndexKind::Ordered {
+                    partition_columns: 0,
+                },
             };
             Index::new(definition, KeyLayout::of_row_numbers(), 0)
         } else {
@@ -586,13 +609,17 @@ impl Table {
                 columns: key.clone(),
                 unique: true,
                 constraint: true,
-                kind: IndexKind::Ordered { partition_columns: primary_partition_columns },
+                kind: IndexKind::Ordered {
+                    partition_columns: primary_partition_columns,
+                },
             };
             Index::new(definition, key_layout, 0)
         };
         let rows = Rows {
             slab: Slab::new(cell_bytes, WORKERS_MAX),
-            row_numbers: (0..WORKERS_MAX).map(|_| PaddedCounter(AtomicU64::new(0))).collect(),
+            row_numbers: (0..WORKERS_MAX)
+                .map(|_| PaddedCounter(AtomicU64::new(0)))
+                .collect(),
             layout: layout.clone(),
             newest: Mutex::new(primary.map.clone()),
         };
@@ -648,6 +675,7 @@ impl Table {
         definition: IndexDefinition,
         participant: &Participant,
     ) -> Result<Table> {
+        check_key_columns(definition.columns.len())?;
         let index = self.empty_index(definition, self.indexes[0].len());
         self.fill(&index, participant)?;
         let shared = self.indexes.iter().map(Index::share);
@@ -666,7 +694,10 @@ impl Table {
         participant: &Participant,
     ) -> Result<Table> {
         let old = &self.indexes[position];
-        let definition = IndexDefinition { kind, ..old.definition.clone() };
+        let definition = IndexDefinition {
+            kind,
+            ..old.definition.clone()
+        };
         let index = if position == 0 && self.schema.primary_key.is_empty() {
             Index::new(definition, KeyLayout::of_row_numbers(), 0)
         } else {
@@ -681,7 +712,11 @@ impl Table {
     /// A successor without the index called `name`; `None` when there is no such index besides
     /// the first.
     pub fn without_index(&self, name: &str) -> Option<Table> {
-        let position = self.indexes.iter().skip(1).position(|index| index.definition.name == name);
+        let position = self
+            .indexes
+            .iter()
+            .skip(1)
+            .position(|index| index.definition.name == name);
         let mut indexes: Vec<Index> = self.indexes.iter().map(Index::share).collect();
         indexes.remove(position? + 1);
         Some(self.successor(indexes))
@@ -714,14 +749,18 @@ impl Table {
             }
             heap.clear();
             let row = self.row(record);
-            result = self.entry_key_of(index, row, &mut heap)
-            .and_then(|key| match index.insert_key(&key, Entry::of(record), participant) {
-                Insertion::Inserted(_) => Ok(()),
-                Insertion::Exists(_) => Err(Error::new(
-                    SqlState::UNIQUE_VIOLATION,
-                    format!("could not create unique index \"{}\"", index.definition.name),
-                )
-                .with_constraint(&index.definition.name)),
+            result = self.entry_key_of(index, row, &mut heap).and_then(|key| {
+                match index.insert_key(&key, Entry::of(record), participant) {
+                    Insertion::Inserted(_) => Ok(()),
+                    Insertion::Exists(_) => Err(Error::new(
+                        SqlState::UNIQUE_VIOLATION,
+                        format!(
+                            "could not create unique index \"{}\"",
+                            index.definition.name
+                        ),
+                    )
+                    .with_constraint(&index.definition.name)),
+                }
             });
         });
         result
@@ -749,7 +788,10 @@ impl Table {
         match field.column {
             Some(column) => self.column_value(column, row, heap),
             None => {
-                let access = self.layout.row_number().expect("a numbered table has row numbers");
+                let access = self
+                    .layout
+                    .row_number()
+                    .expect("a numbered table has row numbers");
                 access.load(row, heap)
             }
         }
@@ -813,7 +855,9 @@ impl Table {
     pub fn next_row_number(&self, slot: usize) -> i64 {
         // Only the slot's worker counts here, so that relaxed load and store would do as well;
         // the addition keeps the numbers unique also when a slot changes hands.
-        let number = self.rows.row_numbers[slot].0.fetch_add(1, Ordering::Relaxed);
+        let number = self.rows.row_numbers[slot]
+            .0
+            .fetch_add(1, Ordering::Relaxed);
         (slot as i64) << 48 | number as i64
     }
 
@@ -824,10 +868,24 @@ impl Table {
         self.indexes[0].for_each(|record| {
             if !Tid(record.tid().load(Ordering::Acquire)).is_absent() {
                 let row = self.row(record);
-                bytes += self.layout.columns().iter().map(|access| access.raw_bytes(row)).sum::<usize>();
+                bytes += self
+                    .layout
+                    .columns()
+                    .iter()
+                    .map(|access| access.raw_bytes(row))
+                    .sum::<usize>();
                 rows += 1;
             }
         });
         (bytes, rows)
     }
+}
+
+/// Refuses keys of too many columns.
+fn check_key_columns(columns: usize) -> Result<()> {
+    if columns <= KEY_COLUMNS_MAX {
+        return Ok(());
+    }
+    let message = format!("cannot use more than {KEY_COLUMNS_MAX} columns in an index");
+    Err(Error::new(SqlState::TOO_MANY_COLUMNS, message))
 }

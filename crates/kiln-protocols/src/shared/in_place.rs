@@ -226,7 +226,7 @@ impl InPlace {
                     table,
                     change: Change::Insert,
                 });
-                return Ok(Ok(record));
+                Ok(Ok(record))
             }
             Ok(Linked::Exists(index, other)) => {
                 self.discard(table, record);

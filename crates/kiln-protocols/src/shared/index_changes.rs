@@ -34,7 +34,7 @@ struct IndexChange {
 impl IndexChange {
     fn index<'a>(&self) -> &'a kiln_storage::table::Index {
         // SAFETY: the engine keeps a table while a transaction that uses it runs.
-        unsafe { &(&(*self.table).indexes())[self.index] }
+        unsafe { &(*self.table).indexes()[self.index] }
     }
 
     fn is_of(&self, table: &Table, index: usize) -> bool {

@@ -7,8 +7,8 @@
 //!
 //! # The idea
 //!
-//! An attempt runs without locks. For each record it meets it notes the tid ([`Item`]); what it
-//! writes goes to a row image of its own ([`Write`]). Commit has three phases:
+//! An attempt runs without locks. For each record it meets it notes the tid (`Item`); what it
+//! writes goes to a row image of its own (`Write`). Commit has three phases:
 //!
 //! 1. **Lock** every record of the write set by setting the lock bit of its tid, which succeeds
 //!    only if the tid is still the one observed. A lock that is held is waited for with bounded

@@ -6,7 +6,7 @@
 //!
 //! # The idea
 //!
-//! A record's `aux` word is its lock ([`lock`]): free, shared by a number of readers, or held by
+//! A record's `aux` word is its lock (`lock.rs`): free, shared by a number of readers, or held by
 //! one writer. An attempt takes the shared lock of each record it meets, the exclusive one where
 //! the analysis of the procedure says that it will write (so that two transactions that read and
 //! then write the same record do not both start by sharing it). It writes in place, with an undo
