@@ -8,20 +8,20 @@ use kiln_storage::schema::{IndexDefinition, IndexKind, TableId, TableSchema};
 use kiln_storage::table::Table;
 
 use crate::catalog::{Catalog, Extra, Procedure, RowPrograms, TableEntry};
-use crate::engine::Inner;
 use crate::errors;
+use crate::shared::Shared;
 
 /// A change of the catalog in progress; see [`Engine::change_catalog`](crate::Engine::change_catalog).
 ///
 /// Nothing of it is seen before it is complete, and nothing of it is left when it fails.
 pub struct CatalogChange<'a> {
-    inner: &'a Inner,
+    inner: &'a Shared,
     before: Arc<Catalog>,
     catalog: Catalog,
 }
 
 impl<'a> CatalogChange<'a> {
-    pub(crate) fn new(inner: &'a Inner, before: Arc<Catalog>) -> CatalogChange<'a> {
+    pub(crate) fn new(inner: &'a Shared, before: Arc<Catalog>) -> CatalogChange<'a> {
         let catalog = before.next();
         CatalogChange {
             inner,

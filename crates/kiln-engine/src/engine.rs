@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use kiln_platform::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use kiln_platform::sync::{Arc, Mutex, RwLock, Weak, lock};
+use kiln_platform::sync::{Arc, Mutex, lock};
 use kiln_platform::thread::{self, JoinHandle};
 use kiln_platform::time;
 use kiln_procedure::Arguments;
 use kiln_protocols::Protocol;
-use kiln_storage::epoch::{Epochs, Participant};
+use kiln_storage::epoch::Epochs;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::table::{Table, WORKERS_MAX};
 use kiln_storage::types::Value;
@@ -18,213 +17,28 @@ use crate::catalog::Catalog;
 use crate::change::CatalogChange;
 use crate::driver::{Driver, ProcedureHandle};
 use crate::errors;
-use crate::gate::{Alone, CLOSING, Gate};
-use crate::idempotency::{Admission, Idempotency};
-use crate::inbox::{self, Inbox, Job, Offer, Promise};
+use crate::gate::CLOSING;
+use crate::idempotency::Admission;
+use crate::inbox::{self, Job, Offer, Promise};
 use crate::loader::{LoadReport, Loader};
 use crate::memory::TableMemory;
 use crate::options::{Options, RESERVED};
 use crate::seat::Seat;
-use crate::session::{self, Session, State};
+use crate::session::Session;
+use crate::shared::Shared;
 use crate::ticket::{Desk, Ticket};
 use crate::transaction::Transaction;
 use crate::values::IntoValues;
 
-/// What the engine's threads and everybody with a seat share.
-pub(crate) struct Inner {
-    pub options: Options,
-    pub epochs: Epochs,
-    pub gate: Gate,
-    /// The engine's own part in the epochs: for changes of the catalog, and for freeing what
-    /// former workers left behind.
-    pub maintenance: Mutex<Participant>,
-    pub inboxes: Vec<Inbox>,
-    /// Whose turn it is to get a call.
-    pub turn: AtomicUsize,
-    catalog: RwLock<Arc<Catalog>>,
-    protocol: Mutex<Protocol>,
-    next_table_id: AtomicU32,
-    next_stream: AtomicU64,
-    /// Names that procedure handles were made for.
-    handles: Mutex<Vec<Arc<str>>>,
-    idempotency: Arc<Idempotency>,
-    pool: Mutex<Pool>,
-    sessions: Mutex<Vec<Weak<Mutex<State>>>>,
-    stopping: AtomicBool,
-}
-
-/// Seats of sessions, transactions and loaders.
-#[derive(Default)]
-struct Pool {
-    /// Seats in use.
-    used: usize,
-    /// Seats that wait for the next use, and since when in nanoseconds.
-    idle: Vec<(Seat, u64)>,
-    closed: bool,
-}
-
-/// A seat of the pool; goes back when this is dropped.
-pub(crate) struct PooledSeat {
-    inner: Arc<Inner>,
-    /// There until this is dropped.
-    seat: Option<Seat>,
-}
-
-impl std::ops::Deref for PooledSeat {
-    type Target = Seat;
-
-    fn deref(&self) -> &Seat {
-        self.seat.as_ref().expect("there until the drop")
-    }
-}
-
-impl std::ops::DerefMut for PooledSeat {
-    fn deref_mut(&mut self) -> &mut Seat {
-        self.seat.as_mut().expect("there until the drop")
-    }
-}
-
-impl Drop for PooledSeat {
-    fn drop(&mut self) {
-        let seat = self.seat.take();
-        let mut pool = lock(&self.inner.pool);
-        pool.used -= 1;
-        match seat {
-            Some(seat) if !pool.closed && seat.is_at_rest() => {
-                pool.idle.push((seat, time::now_ns()));
-            }
-            seat => {
-                // Outside the lock: ending a worker takes a moment.
-                drop(pool);
-                drop(seat);
-            }
-        }
-    }
-}
-
-/// An unused seat is kept for so long.
-const IDLE_SEAT_NS: u64 = 1_000_000_000;
-
-impl Inner {
-    pub fn catalog(&self) -> Arc<Catalog> {
-        self.catalog
-            .read()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
-            .clone()
-    }
-
-    pub fn protocol(&self) -> Protocol {
-        *lock(&self.protocol)
-    }
-
-    pub fn next_table_id(&self) -> u32 {
-        self.next_table_id.fetch_add(1, Ordering::Relaxed)
-    }
-
-    pub fn next_stream(&self) -> u64 {
-        self.next_stream.fetch_add(1, Ordering::Relaxed)
-    }
-
-    /// Lets the reaper look after a session.
-    pub fn watch(&self, session: Weak<Mutex<State>>) {
-        lock(&self.sessions).push(session);
-    }
-
-    /// A seat for a session or its like.
-    fn take_seat(self: &Arc<Inner>) -> Result<PooledSeat> {
-        let mut pool = lock(&self.pool);
-        if pool.closed {
-            return Err(errors::closing());
-        }
-        if pool.used >= self.options.sessions_max {
-            return Err(errors::no_seat(self.options.sessions_max));
-        }
-        let seat = match pool.idle.pop() {
-            Some((seat, _)) => seat,
-            None => Seat::new(self).ok_or_else(|| errors::no_seat(WORKERS_MAX - RESERVED))?,
-        };
-        pool.used += 1;
-        Ok(PooledSeat {
-            inner: self.clone(),
-            seat: Some(seat),
-        })
-    }
-
-    fn shut_gate(&self) -> Result<Alone<'_>> {
-        let wait_ns = self.options.ddl_wait_ms.saturating_mul(1_000_000);
-        self.gate.shut(wait_ns).ok_or_else(|| {
-            Error::new(
-                SqlState::LOCK_NOT_AVAILABLE,
-                "transactions are still running that keep the database from being changed",
-            )
-            .with_hint("Commit or roll back open transactions, or wait longer with ddl_wait_ms.")
-        })
-    }
-
-    /// The ticker's life: epochs, idle seats, idle transactions.
-    fn tick(&self) {
-        let epoch_ns = self.options.epoch_ms.saturating_mul(1_000_000);
-        let mut next_look = time::now_ns();
-        while !self.stopping.load(Ordering::Acquire) {
-            thread::park_for(epoch_ns);
-            self.epochs.advance();
-            lock(&self.maintenance).collect(COLLECT_MAX);
-            let now = time::now_ns();
-            if now >= next_look {
-                next_look = now + LOOK_NS;
-                self.drop_idle_seats(now.saturating_sub(IDLE_SEAT_NS));
-                self.reap_sessions(now);
-            }
-        }
-    }
-
-    fn drop_idle_seats(&self, unused_since_ns: u64) {
-        let mut old = Vec::new();
-        {
-            let mut pool = lock(&self.pool);
-            let mut at = 0;
-            while at < pool.idle.len() {
-                if pool.idle[at].1 < unused_since_ns {
-                    old.push(pool.idle.swap_remove(at));
-                } else {
-                    at += 1;
-                }
-            }
-        }
-        drop(old);
-    }
-
-    fn reap_sessions(&self, now_ns: u64) {
-        let limit_ns = self
-            .options
-            .idle_in_transaction_ms
-            .saturating_mul(1_000_000);
-        let before = if limit_ns == 0 {
-            0
-        } else {
-            now_ns.saturating_sub(limit_ns)
-        };
-        lock(&self.sessions).retain(|session| session::reap(session, before));
-    }
-}
-
-/// How often the ticker looks at idle seats and transactions.
-const LOOK_NS: u64 = 50_000_000;
-/// Objects that the ticker frees at a time.
-const COLLECT_MAX: usize = 4_096;
-
 /// The threads; closes the database when the last handle goes.
 struct Owner {
-    inner: Arc<Inner>,
+    inner: Arc<Shared>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl Owner {
     fn close(&self) {
-        let inner = &self.inner;
-        inner.gate.set(CLOSING);
-        inner.inboxes.iter().for_each(Inbox::close);
-        inner.stopping.store(true, Ordering::Release);
+        self.inner.begin_end();
         let threads = std::mem::take(&mut *lock(&self.threads));
         for thread in threads {
             thread.thread().unpark();
@@ -234,18 +48,7 @@ impl Owner {
                 let _ = thread.join();
             }
         }
-        // Idle seats refer to the shared state, so they would keep it alive.
-        let idle = {
-            let mut pool = lock(&inner.pool);
-            pool.closed = true;
-            std::mem::take(&mut pool.idle)
-        };
-        drop(idle);
-        // Two epochs later nobody can hold what the workers left, while the tables are there.
-        for _ in 0..3 {
-            inner.epochs.advance();
-        }
-        lock(&inner.maintenance).collect(usize::MAX);
+        self.inner.finish_end();
     }
 }
 
@@ -269,31 +72,7 @@ impl Engine {
     /// 22023 for options that make no sense, 53000 when the system grants no more threads.
     pub fn open(options: Options) -> Result<Engine> {
         options.validate()?;
-        let epochs = Epochs::new(WORKERS_MAX);
-        let maintenance = epochs
-            .register()
-            .expect("the first participant finds a place");
-        let inboxes = (0..options.workers)
-            .map(|_| Inbox::new(options.inbox_capacity))
-            .collect();
-        let idempotency = Idempotency::new(options.idempotency_capacity, options.idempotency_age_s);
-        let inner = Arc::new(Inner {
-            protocol: Mutex::new(options.protocol),
-            gate: Gate::new(WORKERS_MAX - RESERVED),
-            maintenance: Mutex::new(maintenance),
-            inboxes,
-            turn: AtomicUsize::new(0),
-            catalog: RwLock::default(),
-            next_table_id: AtomicU32::new(1),
-            next_stream: AtomicU64::new(0),
-            handles: Mutex::default(),
-            idempotency: Arc::new(idempotency),
-            pool: Mutex::default(),
-            sessions: Mutex::default(),
-            stopping: AtomicBool::new(false),
-            epochs,
-            options,
-        });
+        let inner = Arc::new(Shared::new(options));
         let owner = Arc::new(Owner {
             inner: inner.clone(),
             threads: Mutex::default(),
@@ -323,7 +102,7 @@ impl Engine {
         Ok(Engine { owner })
     }
 
-    pub(crate) fn inner(&self) -> &Arc<Inner> {
+    pub(crate) fn inner(&self) -> &Arc<Shared> {
         &self.owner.inner
     }
 
@@ -380,10 +159,7 @@ impl Engine {
         let mut catalog_change = CatalogChange::new(inner, inner.catalog());
         let result = change(&mut catalog_change)?;
         let (catalog, replaced) = catalog_change.complete()?;
-        *inner
-            .catalog
-            .write()
-            .unwrap_or_else(|poisoned| poisoned.into_inner()) = Arc::new(catalog);
+        inner.set_catalog(catalog);
         for table in replaced {
             // Garbage of former transactions may still refer to the table's memory.
             inner.epochs.retire_owner(Box::new(table));
@@ -406,7 +182,7 @@ impl Engine {
         // Between transactions no record's header says anything of a protocol, so the next one
         // finds all as it needs it.
         let alone = self.inner().shut_gate()?;
-        *lock(&self.inner().protocol) = protocol;
+        self.inner().set_protocol(protocol);
         alone.announce_change();
         Ok(())
     }
@@ -417,16 +193,8 @@ impl Engine {
     /// 42883 when there is none.
     pub fn procedure(&self, name: &str) -> Result<ProcedureHandle> {
         self.catalog().require_procedure(name)?;
-        let mut handles = lock(&self.inner().handles);
-        let known = handles.iter().position(|handle| **handle == *name);
-        let number = known.unwrap_or_else(|| {
-            handles.push(name.into());
-            handles.len() - 1
-        });
-        Ok(ProcedureHandle {
-            number,
-            name: handles[number].clone(),
-        })
+        let (number, name) = self.inner().intern(name);
+        Ok(ProcedureHandle { number, name })
     }
 
     /// A driver for the calling thread; `position` is what it says of itself.
@@ -439,8 +207,8 @@ impl Engine {
             .ok_or_else(|| errors::no_seat(WORKERS_MAX - RESERVED))
     }
 
-    /// Runs `body` on each of `threads` threads, each pinned to a core and with a driver of its
-    /// own, and returns what they returned, by position.
+    /// Runs `body` on each of `threads` threads, each with a driver of its own and, as the
+    /// workers, pinned to a core, and returns what they returned, by position.
     ///
     /// # Errors
     /// 22023 for no thread at all, 53300 when there are not as many seats.
@@ -459,13 +227,15 @@ impl Engine {
             ));
         }
         let drivers: Result<Vec<Driver>> = (0..threads).map(|at| self.driver(at)).collect();
-        let (drivers, body) = (drivers?, &body);
+        let (drivers, body, pin) = (drivers?, &body, self.options().pin_workers);
         Ok(thread::scope(|scope| {
             let handles: Vec<_> = drivers
                 .into_iter()
                 .map(|mut driver| {
                     scope.spawn(move || {
-                        thread::pin_to_core(driver.position());
+                        if pin {
+                            thread::pin_to_core(driver.position());
+                        }
                         body(&mut driver)
                     })
                 })

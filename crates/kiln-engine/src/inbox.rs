@@ -10,11 +10,11 @@ use kiln_protocols::Outcome;
 use kiln_storage::error::{Error, Result};
 
 use crate::call::{IdempotencyKey, Reply, Rows};
-use crate::engine::Inner;
 use crate::errors::Refusal;
 use crate::gate::wait;
 use crate::idempotency::Idempotency;
 use crate::seat::Seat;
+use crate::shared::Shared;
 use crate::ticket::Desk;
 
 /// A call on its way.
@@ -226,7 +226,7 @@ pub(crate) fn run(
     result
 }
 
-impl Inner {
+impl Shared {
     /// The inbox to try first: the shorter of two that come next in turn.
     pub(crate) fn next_inbox(&self) -> usize {
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);

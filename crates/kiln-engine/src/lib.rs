@@ -31,6 +31,7 @@ mod options;
 mod records;
 mod seat;
 mod session;
+mod shared;
 mod ticket;
 mod transaction;
 mod values;

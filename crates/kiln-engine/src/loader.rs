@@ -6,10 +6,11 @@ use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::table::Table;
 use kiln_storage::types::Value;
 
-use crate::engine::{Engine, PooledSeat};
+use crate::engine::Engine;
 use crate::errors;
 use crate::records::RecordProgram;
 use crate::seat::Seat;
+use crate::shared::PooledSeat;
 use crate::values::{fit, fits};
 
 /// Rows in one transaction.

@@ -7,16 +7,16 @@ use kiln_protocols::{Outcome, Protocol, Statistics, Worker};
 use kiln_storage::error::Result;
 
 use crate::catalog::Catalog;
-use crate::engine::Inner;
 use crate::errors::{self, Refusal};
 use crate::gate::{BROKEN, CLOSING, NEVER, SHUT};
+use crate::shared::Shared;
 
 /// One worker and its seat number; used by one thread at a time.
 ///
 /// Invariants: the worker is of `protocol`, and `catalog` is the one of the gate's state `known`.
 /// A transaction is open in the worker only while the flag is up (`entered`).
 pub(crate) struct Seat {
-    inner: Arc<Inner>,
+    inner: Arc<Shared>,
     number: usize,
     /// The gate's state that the fields below belong to.
     known: u64,
@@ -37,7 +37,7 @@ pub(crate) struct Seat {
 
 impl Seat {
     /// A free seat with a worker of the present protocol; `None` when all are taken.
-    pub fn new(inner: &Arc<Inner>) -> Option<Seat> {
+    pub fn new(inner: &Arc<Shared>) -> Option<Seat> {
         let number = inner.gate.sit()?;
         let protocol = inner.protocol();
         Some(Seat {
@@ -55,7 +55,7 @@ impl Seat {
         })
     }
 
-    fn worker_of(inner: &Inner, protocol: Protocol) -> Worker {
+    fn worker_of(inner: &Shared, protocol: Protocol) -> Worker {
         // Each seat has at most one participant, so there is one for every seat.
         let participant = inner
             .epochs
@@ -91,10 +91,25 @@ impl Seat {
             self.catch_up(state, deadline_ns)?;
         }
         self.entered = true;
-        if self.single && !self.inner.gate.token().take(deadline_ns) {
+        if self.single {
+            self.take_token(deadline_ns)
+        } else {
+            Ok(())
+        }
+    }
+
+    #[inline]
+    fn take_token(&mut self, deadline_ns: Option<u64>) -> std::result::Result<(), Refusal> {
+        let gate = &self.inner.gate;
+        if !gate.token().take(deadline_ns) {
             self.entered = false;
-            self.inner.gate.leave(self.number);
+            gate.leave(self.number);
             return Err(Refusal::Expired);
+        }
+        // Whoever had the token may have panicked with it.
+        if gate.state() & BROKEN != 0 {
+            self.leave();
+            return Err(Refusal::Broken);
         }
         Ok(())
     }

@@ -10,9 +10,10 @@ use kiln_storage::error::{Error, Result, SqlState};
 
 use crate::call::Rows;
 use crate::catalog::Catalog;
-use crate::engine::{Engine, PooledSeat};
+use crate::engine::Engine;
 use crate::errors;
 use crate::seat::{Seat, check_current};
+use crate::shared::PooledSeat;
 
 /// How a transaction block ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
