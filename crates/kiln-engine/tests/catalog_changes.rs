@@ -21,6 +21,7 @@ fn indexes_come_and_go_while_calls_run() {
         let [open, shut, transfer, ..] = &handles;
         thread::scope(|scope| {
             let changer = scope.spawn(|| {
+                let _stop = SetOnDrop(&stop);
                 let hash = |name| index(name, &[ID], true, IndexKind::Hash);
                 for round in 0..40 {
                     let changed = engine.change_catalog(|change| {
@@ -44,7 +45,6 @@ fn indexes_come_and_go_while_calls_run() {
                     assert!(!sizes.is_empty());
                     thread::sleep(300_000);
                 }
-                stop.store(true, Ordering::Release);
             });
             let run = |driver: &mut Driver| {
                 let mut arguments = Arguments::new();

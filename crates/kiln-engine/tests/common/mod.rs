@@ -290,3 +290,12 @@ pub fn number(engine: &Engine, procedure: &str, arguments: &[i64]) -> i64 {
         .expect("it commits");
     rows.typed::<(i64,)>().expect("one number")[0].0
 }
+
+/// Sets a flag when it is dropped, so that those who wait for it end also after a panic.
+pub struct SetOnDrop<'a>(pub &'a kiln_platform::atomic::AtomicBool);
+
+impl Drop for SetOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, kiln_platform::atomic::Ordering::Release);
+    }
+}
