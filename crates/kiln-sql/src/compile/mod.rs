@@ -332,6 +332,26 @@ pub fn name_of(ident: &sqlparser::ast::Ident) -> String {
     }
 }
 
+/// The name of a table that a statement reads, changes or creates.
+///
+/// # Errors
+/// 42601 for a reserved word without quotes; those of [`object_name`].
+pub fn relation_name(name: &sqlparser::ast::ObjectName) -> Result<String> {
+    for ident in name.0.iter().filter_map(|part| part.as_ident()) {
+        refuse_reserved(ident)?;
+    }
+    object_name(name)
+}
+
+/// Refuses a reserved word as a name, unless it is quoted.
+pub(crate) fn refuse_reserved(ident: &sqlparser::ast::Ident) -> Result<()> {
+    if ident.quote_style.is_none() && crate::parse::is_reserved(&ident.value.to_lowercase()) {
+        let message = format!("syntax error at or near \"{}\"", ident.value);
+        return Err(fail(SqlState::SYNTAX_ERROR, message, position_of_span(ident.span)));
+    }
+    Ok(())
+}
+
 /// The name of a table or function. A qualification with `public` (or `pg_catalog`) is dropped.
 ///
 /// # Errors

@@ -19,7 +19,9 @@ use super::query::{
     rewrite_in_place,
 };
 use super::scope::{AggregatePolicy, Level, Source, SourceId};
-use super::{Compiler, Position, fail, name_of, object_name, operators, position_of};
+use super::{
+    Compiler, Position, fail, name_of, object_name, operators, position_of, relation_name,
+};
 use super::{position_of_span, unsupported};
 
 /// A bound SELECT.
@@ -837,17 +839,9 @@ impl Compiler<'_> {
                 {
                     return Err(unsupported("this form of a table in FROM", position));
                 }
-                let table_name = object_name(name)?;
                 if let Some(args) = args {
-                    let mut exprs = Vec::new();
-                    for argument in &args.args {
-                        match argument {
-                            ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) => {
-                                exprs.push(expr);
-                            }
-                            _ => return Err(unsupported("this argument", position)),
-                        }
-                    }
+                    let table_name = object_name(name)?;
+                    let exprs = function_arguments(&args.args, position)?;
                     return self.bind_table_function(
                         &table_name,
                         &exprs,
@@ -856,6 +850,7 @@ impl Compiler<'_> {
                         position,
                     );
                 }
+                let table_name = relation_name(name)?;
                 let alias_name =
                     alias.as_ref().map_or_else(|| table_name.clone(), |alias| name_of(&alias.name));
                 if let Some(index) =
@@ -903,19 +898,11 @@ impl Compiler<'_> {
                 with_offset_alias: None,
                 with_ordinality: false,
             } => {
-                let exprs: Vec<&Expr> = array_exprs.iter().collect();
+                let exprs: Vec<_> = array_exprs.iter().map(|expr| (None, expr)).collect();
                 self.bind_table_function("unnest", &exprs, alias.as_ref(), scope, position)
             }
             TableFactor::Function { lateral: _, name, args, with_ordinality: false, alias } => {
-                let mut exprs = Vec::new();
-                for argument in args {
-                    match argument {
-                        ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) => {
-                            exprs.push(expr);
-                        }
-                        _ => return Err(unsupported("this argument", position)),
-                    }
-                }
+                let exprs = function_arguments(args, position)?;
                 let name = object_name(name)?;
                 self.bind_table_function(&name, &exprs, alias.as_ref(), scope, position)
             }
@@ -957,20 +944,35 @@ impl Compiler<'_> {
     fn bind_table_function(
         &mut self,
         name: &str,
-        arguments: &[&Expr],
+        arguments: &[(Option<&Ident>, &Expr)],
         alias: Option<&TableAlias>,
         scope: &mut FromScope,
         position: Position,
     ) -> Result<()> {
+        let is_routine =
+            !matches!(name, "unnest" | "generate_series") && self.knows_routine(name);
         // Arguments may name the sources before: these functions are lateral.
         self.levels.push(Level {
             sources: scope.sources.clone(),
             aggregates: AggregatePolicy::Refused("functions in FROM"),
         });
-        let bounds: Result<Vec<Bound>> =
-            arguments.iter().map(|argument| self.bind_expected(argument, None)).collect();
+        let bounds: Result<Vec<Bound>> = arguments
+            .iter()
+            .map(|(_, argument)| match is_routine {
+                // Its parameters give literals their types.
+                true => self.bind(argument),
+                false => self.bind_expected(argument, None),
+            })
+            .collect();
         self.levels.pop();
         let mut bounds = bounds?;
+        if is_routine {
+            let given = arguments.iter().map(|(name, _)| *name).zip(bounds).collect();
+            return self.bind_routine_source(name, given, alias, scope, position);
+        }
+        if arguments.iter().any(|(name, _)| name.is_some()) {
+            return Err(unsupported("an argument by name of this function", position));
+        }
         let (kind, data_type) = match (name, bounds.len()) {
             ("unnest", 1) => {
                 let array = bounds.swap_remove(0);
@@ -1013,9 +1015,6 @@ impl Compiler<'_> {
                 }
                 (ItemKind::Series(first, last, step), data_type)
             }
-            _ if self.knows_routine(name) => {
-                return self.bind_routine_source(name, bounds, alias, scope, position);
-            }
             _ => {
                 return Err(fail(
                     SqlState::UNDEFINED_FUNCTION,
@@ -1041,12 +1040,11 @@ impl Compiler<'_> {
     fn bind_routine_source(
         &mut self,
         name: &str,
-        arguments: Vec<Bound>,
+        given: Vec<(Option<&Ident>, Bound)>,
         alias: Option<&TableAlias>,
         scope: &mut FromScope,
         position: Position,
     ) -> Result<()> {
-        let given = arguments.into_iter().map(|bound| (None, bound)).collect();
         let is_joined = !scope.sources.is_empty();
         let (callee, arguments) = Callee::bind(self, name, given, is_joined, position)?;
         let alias_name = alias.map_or_else(|| name.to_owned(), |alias| name_of(&alias.name));
@@ -1278,6 +1276,28 @@ fn refuse_unknown_clauses(select: &ast::Select) -> Result<()> {
         return refuse("this clause of SELECT");
     }
     Ok(())
+}
+
+/// The arguments of a function in FROM, with the names of those that are given by name.
+fn function_arguments(
+    arguments: &[ast::FunctionArg],
+    position: Position,
+) -> Result<Vec<(Option<&Ident>, &Expr)>> {
+    use ast::{FunctionArg, FunctionArgExpr};
+    let mut read = Vec::with_capacity(arguments.len());
+    for argument in arguments {
+        read.push(match argument {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => (None, expr),
+            FunctionArg::Named { name, arg: FunctionArgExpr::Expr(expr), .. } => (Some(name), expr),
+            FunctionArg::ExprNamed {
+                name: Expr::Identifier(name),
+                arg: FunctionArgExpr::Expr(expr),
+                ..
+            } => (Some(name), expr),
+            _ => return Err(unsupported("this argument", position)),
+        });
+    }
+    Ok(read)
 }
 
 /// The name that PostgreSQL gives an output column without an alias.

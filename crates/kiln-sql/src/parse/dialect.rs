@@ -2,6 +2,7 @@
 //! name of a result column without AS. The library takes `ON` for such a name, which makes
 //! `INSERT … SELECT 1 ON CONFLICT …` a syntax error.
 
+use sqlparser::ast::{BinaryOperator, Expr, UnaryOperator};
 use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
@@ -109,6 +110,15 @@ impl Dialect for Postgres {
         self.0.prec_value(precedence)
     }
 
+    fn parse_infix(
+        &self,
+        parser: &mut Parser<'_>,
+        operand: &Expr,
+        _precedence: u8,
+    ) -> Option<Result<Expr, ParserError>> {
+        symmetric_between(parser, operand).transpose()
+    }
+
     delegate! {
         supports_unicode_string_literal
         supports_filter_during_aggregation
@@ -146,4 +156,42 @@ impl Dialect for Postgres {
         supports_aliased_function_args
         supports_comment_optimizer_hint
     }
+}
+
+/// `[NOT] BETWEEN SYMMETRIC low AND high`, which the library does not know, as what it stands for: one
+/// BETWEEN, or the other with the bounds exchanged. `None` when nothing like it follows.
+fn symmetric_between(
+    parser: &mut Parser<'_>,
+    operand: &Expr,
+) -> Result<Option<Expr>, ParserError> {
+    for negated in [false, true] {
+        for symmetric in [true, false] {
+            let kind = if symmetric { Keyword::SYMMETRIC } else { Keyword::ASYMMETRIC };
+            let words = [Keyword::NOT, Keyword::BETWEEN, kind];
+            if !parser.parse_keywords(&words[usize::from(!negated)..]) {
+                continue;
+            }
+            let there = parser.parse_between(operand.clone(), negated && !symmetric)?;
+            let Expr::Between { expr, low, high, .. } = &there else { return Ok(Some(there)) };
+            if !symmetric {
+                return Ok(Some(there));
+            }
+            let back = Expr::Between {
+                expr: expr.clone(),
+                negated: false,
+                low: high.clone(),
+                high: low.clone(),
+            };
+            let either = Expr::Nested(Box::new(Expr::BinaryOp {
+                left: Box::new(there),
+                op: BinaryOperator::Or,
+                right: Box::new(back),
+            }));
+            return Ok(Some(match negated {
+                false => either,
+                true => Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(either) },
+            }));
+        }
+    }
+    Ok(None)
 }

@@ -7,7 +7,7 @@ use super::script::{SourceStatement, script_at};
 use super::statement::{self, RoutineKind, Statement};
 use super::tokens::{Expression, Tokens};
 use super::types::{self, TypeReference};
-use kiln_storage::error::{Position, Result, SqlState};
+use kiln_storage::error::{Error, Position, Result, SqlState};
 use sqlparser::ast::{Ident, ObjectName};
 use sqlparser::tokenizer::Token;
 use std::borrow::Cow;
@@ -155,7 +155,7 @@ pub(super) fn definition(
                 .language
                 .as_ref()
                 .map_or(range.start, |(at, _)| *at);
-            return Err(tokens.unsupported(at, &format!("LANGUAGE {other}")));
+            return Err(other_language(tokens, at, other));
         }
         None => {
             return Err(tokens.error_at(
@@ -186,7 +186,7 @@ pub(super) fn do_block(tokens: &Tokens<'_>, range: Range<usize>) -> Result<plpgs
         if tokens.word(index) == "language" {
             let language = language_name(tokens, index + 1)?;
             if language != "plpgsql" {
-                return Err(tokens.unsupported(index + 1, &format!("LANGUAGE {language}")));
+                return Err(other_language(tokens, index + 1, &language));
             }
             index += 2;
         } else if is_body(tokens, index) && body.is_none() {
@@ -296,6 +296,19 @@ fn language_name(tokens: &Tokens<'_>, index: usize) -> Result<String> {
         Token::SingleQuotedString(name) => Ok(name.to_ascii_lowercase()),
         _ => Err(tokens.syntax_error(index)),
     }
+}
+
+/// The refusal of a language that PostgreSQL or a well-known extension of it has, or 42704.
+fn other_language(tokens: &Tokens<'_>, index: usize, name: &str) -> Error {
+    const KNOWN: [&str; 12] = [
+        "sql", "c", "internal", "plperl", "plperlu", "plpython3u", "pltcl", "pltclu", "plv8", "plr",
+        "pljava", "plrust",
+    ];
+    if KNOWN.contains(&name) {
+        return tokens.unsupported(index, &format!("LANGUAGE {name}"));
+    }
+    let message = format!("language \"{name}\" does not exist");
+    tokens.error_at(index, SqlState::UNDEFINED_OBJECT, message)
 }
 
 /// What follows the arguments, in any order.

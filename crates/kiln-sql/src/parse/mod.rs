@@ -14,6 +14,7 @@ mod function;
 mod lexer;
 pub mod plpgsql;
 mod position;
+mod reserved;
 mod scanner;
 mod script;
 mod statement;
@@ -28,6 +29,7 @@ pub use function::{
 };
 pub use kiln_storage::error::Position;
 pub use position::position_of;
+pub use reserved::is_reserved;
 pub use script::{SourceStatement, is_complete, script};
 pub use sqlparser;
 pub use statement::{

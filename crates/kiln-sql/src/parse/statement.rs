@@ -247,6 +247,10 @@ pub(super) fn data_statement(
     parts: &[Range<usize>],
 ) -> Result<Statement> {
     let first = parts.first().map_or(0, |part| part.start);
+    // The SQL parser takes INSERT without INTO, as MySQL does.
+    if leading.is_none() && tokens.word(first) == "insert" && tokens.word(first + 1) != "into" {
+        return Err(tokens.syntax_error(first + 1));
+    }
     Ok(
         match tokens.sql_parts(leading, parts, |parser| parser.parse_statement())? {
             ast::Statement::Insert(insert) => Statement::Insert(Box::new(insert)),

@@ -12,7 +12,8 @@ use sqlparser::ast::{
 };
 
 use super::super::{
-    CatalogView, Compiler, Position, dml, fail, name_of, object_name, position_of,
+    CatalogView, Compiler, Position, dml, fail, name_of, object_name, position_of, refuse_reserved,
+    relation_name,
     position_of_span, types, unsupported,
 };
 use super::index::index_column_name;
@@ -52,7 +53,7 @@ pub fn create_table(
 ) -> Result<Option<TableDeclaration>> {
     let position = position_of(&statement.name);
     refuse_options(statement, position)?;
-    let name = object_name(&statement.name)?;
+    let name = relation_name(&statement.name)?;
     if names::is_relation(catalog, &name) {
         if statement.if_not_exists {
             return Ok(None);
@@ -125,6 +126,7 @@ fn refuse_options(statement: &CreateTable, position: Position) -> Result<()> {
 
 fn declare_column(definition: &ColumnDef) -> Result<Column> {
     let position = position_of_span(definition.name.span);
+    refuse_reserved(&definition.name)?;
     let name = name_of(&definition.name);
     let data_type = types::data_type(&definition.data_type, position)?;
     if !data_type.is_storable() {

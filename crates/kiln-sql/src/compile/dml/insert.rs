@@ -16,7 +16,9 @@ use sqlparser::ast::{
 use super::super::bound::Bound;
 use super::super::query::{ColumnMeta, OutputColumn, QueryOptions};
 use super::super::rows::RowSource;
-use super::super::{Compiler, Position, fail, name_of, object_name, position_of, unsupported};
+use super::super::{
+    Compiler, Position, fail, name_of, object_name, position_of, relation_name, unsupported,
+};
 use super::references::{Change, ReferenceCheck};
 use super::{Sink, again, all_columns, is_default, may_read};
 
@@ -93,7 +95,7 @@ impl<'a> Compiler<'a> {
         if !insert.assignments.is_empty() || insert.or.is_some() || insert.partitioned.is_some() {
             return Err(unsupported("this form of INSERT", position));
         }
-        let table = self.table(&object_name(name)?, position)?;
+        let table = self.table(&relation_name(name)?, position)?;
         let alias = match &insert.table_alias {
             Some(alias) => name_of(&alias.alias),
             None => table.schema().name.clone(),

@@ -15,7 +15,7 @@ use super::super::bound::Bound;
 use super::super::query::ColumnMeta;
 use super::super::rows::RowSource;
 use super::super::scope::SourceId;
-use super::super::{Compiler, Position, fail, name_of, object_name, position_of, unsupported};
+use super::super::{Compiler, Position, fail, name_of, position_of, relation_name, unsupported};
 use super::constraints::RowChecks;
 use super::references::{Change, ReferenceCheck};
 use super::{Returning, Sink, again, all_columns, is_default, may_read};
@@ -54,7 +54,7 @@ impl<'a> Compiler<'a> {
         if !update.order_by.is_empty() || update.limit.is_some() || update.or.is_some() {
             return Err(unsupported("ORDER BY or LIMIT in UPDATE", position));
         }
-        let table = self.table(&object_name(name)?, position)?;
+        let table = self.table(&relation_name(name)?, position)?;
         let alias = alias.unwrap_or_else(|| table.schema().name.clone());
         let from = match &update.from {
             None => &[][..],
@@ -145,7 +145,7 @@ impl<'a> Compiler<'a> {
         if !delete.tables.is_empty() || !delete.order_by.is_empty() || delete.limit.is_some() {
             return Err(unsupported("this form of DELETE", position));
         }
-        let table = self.table(&object_name(name)?, position)?;
+        let table = self.table(&relation_name(name)?, position)?;
         let alias = alias.unwrap_or_else(|| table.schema().name.clone());
         let returning = delete.returning.as_deref();
         self.refuse_reading(&table, returning, position)?;

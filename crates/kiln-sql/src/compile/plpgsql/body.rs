@@ -404,6 +404,7 @@ impl Body {
             StatementKind::Select { query, into } => {
                 self.select_into(c, query, into, found, position)
             }
+            StatementKind::Unexecutable(error) => Err(error.clone()),
             StatementKind::Data { statement, into } => {
                 self.data(c, statement, into.as_ref(), found, position)
             }

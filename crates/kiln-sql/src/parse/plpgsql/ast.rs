@@ -62,6 +62,8 @@ pub enum StatementKind {
         /// Where the row goes.
         into: Into,
     },
+    /// What cannot be executed: PostgreSQL takes it, and reports this error when it is reached.
+    Unexecutable(kiln_storage::error::Error),
     /// INSERT, UPDATE or DELETE.
     Data {
         /// [`Insert`](crate::parse::Statement::Insert), [`Update`](crate::parse::Statement::Update)

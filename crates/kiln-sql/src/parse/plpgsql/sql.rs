@@ -18,14 +18,16 @@ pub(super) fn sql(tokens: &Tokens<'_>, range: Range<usize>) -> Result<StatementK
         let query = statement::query_parts(tokens, None, &parts)?;
         refuse_data_after_with(tokens, first, &query)?;
         let Some(into) = into else {
-            return Err(no_destination(tokens, first));
+            return Ok(StatementKind::Unexecutable(no_destination(tokens, first)));
         };
         return Ok(StatementKind::Select { query, into });
     }
     let statement = statement::data_statement(tokens, None, &parts)?;
     let returns = has_returning(&statement);
     match &into {
-        None if returns => return Err(no_destination(tokens, first)),
+        None if returns => {
+            return Ok(StatementKind::Unexecutable(no_destination(tokens, first)));
+        }
         Some(into) if !returns => {
             return Err(Error::new(
                 SqlState::SYNTAX_ERROR,

@@ -338,6 +338,15 @@ fn raises() {
 }
 
 #[test]
+fn rows_without_a_destination_are_an_error_of_the_run() {
+    for text in ["select 1;", "delete from t returning a;"] {
+        let StatementKind::Unexecutable(error) = only(text) else { panic!("{text} is executable") };
+        assert_eq!(error.state(), SqlState::SYNTAX_ERROR);
+        assert!(error.message().contains("no destination"), "{error}");
+    }
+}
+
+#[test]
 fn other_statements() {
     assert!(matches!(only("null;"), StatementKind::Null));
     assert!(matches!(
@@ -394,8 +403,6 @@ fn syntax_errors_in_bodies() {
         ("¶foo bar;", "at or near \"foo\""),
         ("select 1 into ¶1 from t;", "at or near \"1\""),
         ("select 1 into a ¶into b;", "INTO specified more than once"),
-        ("¶select 1;", "no destination"),
-        ("¶delete from t returning a;", "no destination"),
         ("delete from t ¶into a;", "INTO used with a command"),
         (
             "for ¶a, b in 1..2 loop end loop;",
