@@ -10,10 +10,10 @@ use std::process::ExitCode;
 
 use kiln_engine::Protocol;
 
-use postgres::corpus::{self, CorpusFile};
+use postgres::corpus::{self, CorpusFile, Snippet, Statement};
 use postgres::harness::Harness;
 use postgres::kiln;
-use postgres::outcome::{SUCCESS, StatementOutcome};
+use postgres::outcome::{SUCCESS, StatementOutcome, UNSUPPORTED};
 use postgres::server::Server;
 
 /// Fewer snippets than this mean that files were lost.
@@ -54,65 +54,104 @@ fn check(file: &CorpusFile, server: &Server, show: bool) -> Result<String, Strin
         .collect();
     let on_postgres = server.run(&scripts)?;
     let mut differences = Vec::new();
-    let (mut statements, mut snippets_that_differ) = (0, 0);
+    let (mut statements, mut refused, mut differing) = (0, 0, 0);
     for ((snippet, script), postgres) in file.snippets.iter().zip(&scripts).zip(&on_postgres) {
         statements += postgres.len();
-        let before = differences.len();
-        for (statement, outcome) in snippet.statements.iter().zip(postgres) {
-            if show {
+        refused += usize::from(snippet.statements.iter().any(|s| s.refused.is_some()));
+        if show {
+            for (statement, outcome) in snippet.statements.iter().zip(postgres) {
                 println!(
                     "{}:{}: {}\n{outcome}\n",
                     file.theme, statement.line, statement.sql
                 );
             }
-            if outcome.sqlstate != statement.expected_sqlstate {
-                differences.push(format!(
-                    "{}.sql:{} {}: {}\n  the corpus expects SQLSTATE {}\n  PostgreSQL: {outcome}",
-                    file.theme,
-                    statement.line,
-                    snippet.name,
-                    statement.sql,
-                    statement.expected_sqlstate,
-                ));
-            }
         }
-        // What the default protocol gets wrong needs to be read once.
+        let before = differences.len();
+        differences.extend(unexpected(file, snippet, postgres));
+        // A difference under all protocols needs to be read once.
         let others = Protocol::ALL
             .into_iter()
             .filter(|other| *other != Protocol::default());
         for protocol in [Protocol::default()].into_iter().chain(others) {
-            let found = differences.len();
             let on_kiln = kiln::run(protocol, script);
-            for ((statement, expected), got) in
-                snippet.statements.iter().zip(postgres).zip(&on_kiln)
-            {
-                if !expected.agrees_with(got, file.compares_messages) {
-                    differences.push(format!(
-                        "{}.sql:{} {}: {}\n  PostgreSQL: {expected}\n  Kiln ({protocol}): {got}",
-                        file.theme, statement.line, snippet.name, statement.sql,
-                    ));
-                }
-            }
-            if differences.len() > found {
+            let found = compare(file, snippet, protocol, postgres, &on_kiln);
+            if !found.is_empty() {
+                differences.extend(found);
                 break;
             }
         }
-        snippets_that_differ += usize::from(differences.len() > before);
+        differing += usize::from(differences.len() > before);
     }
     let snippets = file.snippets.len();
-    if differences.is_empty() {
-        return Ok(format!(" ({snippets} snippets, {statements} statements)"));
+    if !differences.is_empty() {
+        differences.push(format!("{differing} of {snippets} snippets differ"));
+        return Err(differences.join("\n\n"));
     }
-    differences.push(format!(
-        "{snippets_that_differ} of {snippets} snippets differ"
-    ));
-    Err(differences.join("\n\n"))
+    Ok(match refused {
+        0 => format!(" ({snippets} snippets, {statements} statements)"),
+        _ => format!(" ({snippets} snippets, {statements} statements; Kiln refuses {refused})"),
+    })
+}
+
+/// Where PostgreSQL does not do what the corpus says.
+fn unexpected(file: &CorpusFile, snippet: &Snippet, postgres: &[StatementOutcome]) -> Vec<String> {
+    let pairs = snippet.statements.iter().zip(postgres);
+    pairs
+        .filter(|(statement, outcome)| outcome.sqlstate != statement.expected_sqlstate)
+        .map(|(statement, outcome)| {
+            format!(
+                "{}\n  the corpus expects SQLSTATE {}\n  PostgreSQL: {outcome}",
+                place(file, snippet, statement),
+                statement.expected_sqlstate,
+            )
+        })
+        .collect()
+}
+
+/// Where Kiln does not do what PostgreSQL does, nor refuses what it should.
+fn compare(
+    file: &CorpusFile,
+    snippet: &Snippet,
+    protocol: Protocol,
+    postgres: &[StatementOutcome],
+    on_kiln: &[StatementOutcome],
+) -> Vec<String> {
+    let mut differences = Vec::new();
+    for ((statement, expected), got) in snippet.statements.iter().zip(postgres).zip(on_kiln) {
+        let place = || place(file, snippet, statement);
+        match &statement.refused {
+            Some(feature) => {
+                if got.sqlstate != UNSUPPORTED || !got.message.contains(feature.as_str()) {
+                    differences.push(format!(
+                        "{}\n  refused should be: {feature}\n  Kiln ({protocol}): {got}",
+                        place()
+                    ));
+                }
+                break;
+            }
+            None if !expected.agrees_with(got, file.compares_messages) => {
+                differences.push(format!(
+                    "{}\n  PostgreSQL: {expected}\n  Kiln ({protocol}): {got}",
+                    place()
+                ));
+            }
+            None => {}
+        }
+    }
+    differences
+}
+
+fn place(file: &CorpusFile, snippet: &Snippet, statement: &Statement) -> String {
+    format!(
+        "{}.sql:{} {}: {}",
+        file.theme, statement.line, snippet.name, statement.sql
+    )
 }
 
 type SelfTest = fn(&[CorpusFile]) -> Result<(), String>;
 
 /// What must hold without a server: the corpus is whole and the harness sees what it should see.
-const SELF_TESTS: [(&str, SelfTest); 4] = [
+const SELF_TESTS: [(&str, SelfTest); 5] = [
     ("harness::corpus_is_whole", corpus_is_whole),
     ("harness::statements_are_split", statements_are_split),
     (
@@ -120,6 +159,7 @@ const SELF_TESTS: [(&str, SelfTest); 4] = [
         malformed_corpus_is_refused,
     ),
     ("harness::differences_are_seen", differences_are_seen),
+    ("harness::refusals_are_checked", refusals_are_checked),
 ];
 
 fn ensure(holds: bool, what: &str) -> Result<(), String> {
@@ -163,6 +203,10 @@ fn malformed_corpus_is_refused(_: &[CorpusFile]) -> Result<(), String> {
             "4: '-- error:' without",
         ),
         (
+            "-- snippet: a\nSELECT 1;\n-- refused: it\n",
+            "4: '-- refused:' without",
+        ),
+        (
             "-- snippet: a\n-- snippet: b\nSELECT 1;",
             "1: snippet a has no statement",
         ),
@@ -174,16 +218,18 @@ fn malformed_corpus_is_refused(_: &[CorpusFile]) -> Result<(), String> {
     }
     let parsed = corpus::parse(
         "sample",
-        "-- snippet: a\n-- error: 22012\nSELECT\n1 / 0;SELECT 2;",
+        "-- snippet: a\n-- error: 22012\nSELECT\n1 / 0;SELECT 2;\n-- refused: the lot\nSELECT 3;",
     )?;
     let statements = &parsed.snippets[0].statements;
     ensure(
-        statements.len() == 2
+        statements.len() == 3
             && statements[0].sql == "SELECT\n1 / 0"
             && statements[0].line == 3
             && statements[0].expected_sqlstate == "22012"
             && statements[1].line == 4
-            && statements[1].expected_sqlstate == SUCCESS,
+            && statements[1].expected_sqlstate == SUCCESS
+            && statements[1].refused.is_none()
+            && statements[2].refused.as_deref() == Some("the lot"),
         &format!("parsed as {statements:#?}"),
     )
 }
@@ -211,5 +257,34 @@ fn differences_are_seen(_: &[CorpusFile]) -> Result<(), String> {
     ensure(
         !failure.agrees_with(&other_failure, false),
         "unequal SQLSTATEs agree",
+    )
+}
+
+fn refusals_are_checked(_: &[CorpusFile]) -> Result<(), String> {
+    let text = "-- snippet: a\nSELECT 1;\n-- refused: magic\nSELECT 2;\nSELECT 3;";
+    let file = corpus::parse("sample", text)?;
+    let row = |text: &str| StatementOutcome::success(text);
+    let postgres = [row("1"), row("2"), row("3")];
+    let differences = |second: StatementOutcome| {
+        let on_kiln = [row("1"), second, row("other")];
+        compare(
+            &file,
+            &file.snippets[0],
+            Protocol::default(),
+            &postgres,
+            &on_kiln,
+        )
+        .len()
+    };
+    let refusal = StatementOutcome::failure(UNSUPPORTED, "magic is not supported");
+    ensure(differences(refusal) == 0, "a refusal is a difference")?;
+    let unnamed = StatementOutcome::failure(UNSUPPORTED, "no");
+    ensure(
+        differences(unnamed) == 1,
+        "a refusal need not name the feature",
+    )?;
+    ensure(
+        differences(row("2")) == 1,
+        "what works may be called refused",
     )
 }

@@ -10,6 +10,10 @@
 //! in `;`. A statement that PostgreSQL refuses says so with `-- error: SQLSTATE` on a line before it;
 //! every other statement must succeed there, so that a slip in the corpus is not taken for a
 //! tested error. A file with a line `-- compare: messages` has the texts of errors compared too.
+//!
+//! A statement after `-- refused: ALIAS` uses a feature that Kiln does not have: Kiln must refuse it with
+//! 0A000 and those words in its message, and the statements of the snippet after it run on PostgreSQL
+//! only.
 
 use std::path::Path;
 
@@ -43,6 +47,8 @@ pub struct Statement {
     pub line: usize,
     /// What the corpus says PostgreSQL answers; [`SUCCESS`] unless the file says otherwise.
     pub expected_sqlstate: String,
+    /// What Kiln's refusal must name, if Kiln refuses the statement.
+    pub refused: Option<String>,
 }
 
 /// All files of the corpus, sorted by theme.
@@ -74,6 +80,7 @@ pub fn parse(theme: &str, text: &str) -> Result<CorpusFile, String> {
         snippets: Vec::new(),
     };
     let mut expected: Option<String> = None;
+    let mut refused: Option<String> = None;
     let mut rest = Scanner::new(text);
     loop {
         rest.skip_blanks();
@@ -89,6 +96,8 @@ pub fn parse(theme: &str, text: &str) -> Result<CorpusFile, String> {
                 });
             } else if let Some(sqlstate) = comment.strip_prefix("error:") {
                 expected = Some(sqlstate.trim().to_owned());
+            } else if let Some(feature) = comment.strip_prefix("refused:") {
+                refused = Some(feature.trim().to_owned());
             } else if comment.trim() == "compare: messages" {
                 parsed.compares_messages = true;
             }
@@ -105,10 +114,14 @@ pub fn parse(theme: &str, text: &str) -> Result<CorpusFile, String> {
             sql: sql.to_owned(),
             line,
             expected_sqlstate: expected.take().unwrap_or_else(|| SUCCESS.to_owned()),
+            refused: refused.take(),
         });
     }
     if expected.is_some() {
         return Err(format!("{}: '-- error:' without a statement", rest.line));
+    }
+    if refused.is_some() {
+        return Err(format!("{}: '-- refused:' without a statement", rest.line));
     }
     if let Some(empty) = parsed.snippets.iter().find(|s| s.statements.is_empty()) {
         return Err(format!("1: snippet {} has no statement", empty.name));

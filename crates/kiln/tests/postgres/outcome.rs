@@ -5,6 +5,9 @@ use std::fmt;
 /// How NULL is written in the output, so that it differs from the empty string.
 pub const NULL_TEXT: &str = "<null>";
 
+/// The SQLSTATE of a feature that is not supported.
+pub const UNSUPPORTED: &str = "0A000";
+
 /// The SQLSTATE of a statement that succeeded.
 pub const SUCCESS: &str = "00000";
 

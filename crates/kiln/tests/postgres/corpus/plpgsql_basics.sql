@@ -232,6 +232,7 @@ CREATE FUNCTION f(INTEGER, INTEGER) RETURNS INTEGER LANGUAGE plpgsql AS $$ BEGIN
 SELECT f(4, 2);
 
 -- snippet: plpgsql-alias
+-- refused: ALIAS
 CREATE FUNCTION f(INTEGER) RETURNS INTEGER LANGUAGE plpgsql AS $$
 DECLARE amount ALIAS FOR $1;
 BEGIN
@@ -252,6 +253,7 @@ SELECT f(3);
 
 -- snippet: plpgsql-overloading
 CREATE FUNCTION f(x INTEGER) RETURNS TEXT LANGUAGE plpgsql AS $$ BEGIN RETURN 'integer'; END $$;
+-- refused: a second function called f
 CREATE FUNCTION f(x TEXT) RETURNS TEXT LANGUAGE plpgsql AS $$ BEGIN RETURN 'text'; END $$;
 CREATE FUNCTION f(x INTEGER, y INTEGER) RETURNS TEXT LANGUAGE plpgsql AS $$ BEGIN RETURN 'two'; END $$;
 SELECT f(1), f('a'::text), f(1, 2);

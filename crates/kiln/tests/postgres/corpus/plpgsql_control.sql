@@ -311,6 +311,7 @@ END $$;
 SELECT f(1), f(2);
 
 -- snippet: recursion
+-- refused: a recursive call of fact
 CREATE FUNCTION fact(n INTEGER) RETURNS BIGINT LANGUAGE plpgsql AS $$
 BEGIN
   IF n <= 1 THEN RETURN 1; END IF;
