@@ -51,6 +51,7 @@ impl Callee {
         match c.catalog.routine(name) {
             Some(definition) => {
                 let routine = Routine::of(c.catalog, &definition)?;
+                super::learn(c, &definition, &routine)?;
                 Ok(Some(Callee { definition, routine, over_rows: false }))
             }
             None => Ok(None),

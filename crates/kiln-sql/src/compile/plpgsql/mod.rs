@@ -44,6 +44,7 @@ mod tests;
 
 use std::collections::HashMap;
 
+use kiln_platform::sync::Arc;
 use kiln_procedure::{Program, ProgramBuilder};
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::DataType;
@@ -89,6 +90,9 @@ pub(super) struct Memory {
     refused: bool,
     /// The names of the routines that are being compiled, outermost first.
     active: Vec<String>,
+    /// The routines called whose bodies hold no surprise any more. They are kept, so that the
+    /// addresses of their nodes stay theirs.
+    learnt: Vec<Arc<FunctionDefinition>>,
 }
 
 /// Names and types of a record's fields.
@@ -106,13 +110,35 @@ pub fn compile_function(
     let routine = Routine::of(catalog, definition)?;
     let mut memory = Memory::default();
     memory.active.push(routine.name.clone());
-    let (program, requirements) = repeat(catalog, &mut memory, |compiler| {
-        compiler.builder = ProgramBuilder::new(&routine.name, routine.inputs());
-        compiler.builder.returns(routine.result_columns());
-        Body::new(compiler, &routine).routine(compiler, &definition.body)
-    })?;
-    let deferred = memory.deferred.into_values().collect();
-    Ok(CompiledFunction { routine, program, requirements, deferred })
+    let compiler =
+        repeat(catalog, &mut memory, |compiler| compile_routine(compiler, &routine, definition))?;
+    finish(compiler, routine, memory)
+}
+
+fn compile_routine(
+    compiler: &mut Compiler<'_>,
+    routine: &Routine,
+    definition: &FunctionDefinition,
+) -> Result<()> {
+    compiler.builder = ProgramBuilder::new(&routine.name, routine.inputs());
+    compiler.builder.returns(routine.result_columns());
+    Body::new(compiler, routine).routine(compiler, &definition.body)
+}
+
+fn finish(compiler: Compiler<'_>, routine: Routine, memory: Memory) -> Result<CompiledFunction> {
+    if compiler.builder.is_too_large() {
+        return Err(fail(
+            SqlState::PROGRAM_LIMIT_EXCEEDED,
+            "the procedure is too large",
+            None,
+        ));
+    }
+    Ok(CompiledFunction {
+        routine,
+        program: compiler.builder.finish(),
+        requirements: compiler.requirements,
+        deferred: memory.deferred.into_values().collect(),
+    })
 }
 
 /// Compiles the block of a DO statement.
@@ -125,26 +151,26 @@ pub fn compile_do(
 ) -> Result<CompiledFunction> {
     let routine = Routine::anonymous();
     let mut memory = Memory::default();
-    let (program, requirements) = repeat(catalog, &mut memory, |compiler| {
-        compiler.builder = ProgramBuilder::new("inline_code_block", []);
+    let compiler = repeat(catalog, &mut memory, |compiler| {
+        compiler.builder = ProgramBuilder::new(&routine.name, []);
         Body::new(compiler, &routine).anonymous(compiler, block)
     })?;
-    let deferred = memory.deferred.into_values().collect();
-    Ok(CompiledFunction { routine, program, requirements, deferred })
+    finish(compiler, routine, memory)
 }
 
-/// Compiles until nothing new is learnt.
-fn repeat(
-    catalog: &dyn CatalogView,
+/// Compiles until nothing new is learnt; returns the compiler of the last time.
+fn repeat<'a>(
+    catalog: &'a dyn CatalogView,
     memory: &mut Memory,
     mut compile: impl FnMut(&mut Compiler<'_>) -> Result<()>,
-) -> Result<(Program, Vec<IndexUse>)> {
+) -> Result<Compiler<'a>> {
+    let depth = memory.active.len();
     loop {
         let mut compiler = Compiler::new(ProgramBuilder::new("", []), catalog);
         memory.grew = false;
         memory.grew_by_error = false;
         memory.refused = false;
-        memory.active.truncate(1);
+        memory.active.truncate(depth);
         compiler.routines = std::mem::take(memory);
         let result = compile(&mut compiler);
         *memory = std::mem::take(&mut compiler.routines);
@@ -152,19 +178,33 @@ fn repeat(
             Err(error) if !memory.grew || memory.deferred.len() > DEFERRED_MAX => {
                 return Err(error);
             }
-            Ok(()) if !memory.grew => {
-                if compiler.builder.is_too_large() {
-                    return Err(fail(
-                        SqlState::PROGRAM_LIMIT_EXCEEDED,
-                        "the procedure is too large",
-                        None,
-                    ));
-                }
-                return Ok((compiler.builder.finish(), compiler.requirements));
-            }
+            Ok(()) if !memory.grew => return Ok(compiler),
             _ => {}
         }
     }
+}
+
+/// Learns all that there is to learn about a routine that is to be compiled in the place of a
+/// call: there, only whole statements could be compiled anew.
+///
+/// # Errors
+/// 0A000 when it calls what is being compiled.
+fn learn(c: &mut Compiler<'_>, definition: &Arc<FunctionDefinition>, routine: &Routine) -> Result<()> {
+    if c.routines.learnt.iter().any(|known| Arc::ptr_eq(known, definition)) {
+        return Ok(());
+    }
+    let mut memory = std::mem::take(&mut c.routines);
+    let outer = (memory.grew, memory.grew_by_error, memory.refused);
+    memory.learnt.push(definition.clone());
+    memory.active.push(routine.name.clone());
+    let result =
+        repeat(c.catalog, &mut memory, |compiler| compile_routine(compiler, routine, definition));
+    memory.active.pop();
+    if result.is_ok() {
+        (memory.grew, memory.grew_by_error, memory.refused) = outer;
+    }
+    c.routines = memory;
+    result.map(drop)
 }
 
 /// A place of the parser as one of the compiler.

@@ -10,7 +10,7 @@ use super::super::{Compiler, Position, Typed, fail, unsupported};
 use super::at;
 use super::body::{Body, creation_error};
 use super::routine::ResultKind;
-use super::variables::{failure, refuse, set_boolean};
+use super::variables::{failure, refuse, set_boolean, set_null};
 use crate::parse::plpgsql::RowSource;
 use crate::parse::{self, Expression, RoutineKind, Statement};
 
@@ -273,6 +273,13 @@ impl Body {
             let outer = c.loop_depth();
             // Without SETOF the first row is the result.
             let given = c.builder.register(DataType::Boolean);
+            let is_null_before = match &self.destination {
+                Destination::Registers { row, .. } if gives => {
+                    set_null(c, row.iter().copied());
+                    true
+                }
+                _ => false,
+            };
             if gives && !is_set {
                 set_boolean(c, given, false);
             }
@@ -331,7 +338,7 @@ impl Body {
                     return Err(error);
                 }
             }
-            if gives && !is_set {
+            if gives && !is_set && !is_null_before {
                 c.open();
                 let row: Vec<Reg> = self
                     .routine

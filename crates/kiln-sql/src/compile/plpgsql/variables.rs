@@ -410,6 +410,9 @@ impl Body {
         let number = known.unwrap_or_else(|| {
             c.routines.shapes.entry(record.key).or_default().push(shape.clone());
             c.routines.grew = true;
+            // Accesses before this in the text may have failed for want of the shape.
+            let unassigned = SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE;
+            c.routines.deferred.retain(|_, error| error.state() != unassigned);
             record.shapes.push(new_fields(c, shape));
             record.shapes.len() - 1
         });
