@@ -1,1 +1,54 @@
-//! A main-memory, multicore, serializable database for hot data.
+//! A main-memory, multicore, serializable SQL database for hot data: rows that everybody wants at
+//! once.
+//!
+//! Tables and procedures are written in PostgreSQL's SQL and PL/pgSQL. A procedure call is a
+//! serializable transaction that ends *committed*, *rejected* (the procedure raised) or *expired*
+//! (its deadline passed), and never "please retry".
+//!
+//! ```
+//! use kiln::{Database, Options, Reply};
+//!
+//! # fn main() -> kiln::Result<()> {
+//! let database = Database::open(Options::new())?;
+//! database.execute(
+//!     "CREATE TABLE account (id INTEGER PRIMARY KEY, balance NUMERIC(12, 2) NOT NULL);
+//!      INSERT INTO account VALUES (1, 100), (2, 50);
+//!
+//!      CREATE PROCEDURE transfer(source INTEGER, target INTEGER, amount NUMERIC)
+//!      LANGUAGE plpgsql AS $$
+//!      DECLARE
+//!          left_over NUMERIC;
+//!      BEGIN
+//!          UPDATE account SET balance = balance - amount WHERE id = source
+//!              RETURNING balance INTO left_over;
+//!          IF left_over < 0 THEN
+//!              RAISE EXCEPTION 'insufficient funds';
+//!          END IF;
+//!          UPDATE account SET balance = balance + amount WHERE id = target;
+//!      END
+//!      $$;",
+//! )?;
+//! assert!(database.call("transfer", (1, 2, 30))?.is_committed());
+//! assert!(matches!(database.call("transfer", (1, 2, 500))?, Reply::Rejected(_)));
+//! let rows = database.query("SELECT balance::text FROM account ORDER BY id", ())?;
+//! assert_eq!(rows.into_rows::<(String,)>()?, [("70.00".to_string(),), ("80.00".to_string(),)]);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! | to | use |
+//! |---|---|
+//! | define tables and procedures, run scripts | [`Database::execute`] |
+//! | query | [`Database::query`] |
+//! | call a procedure | [`Database::call`]; without waiting, with a deadline or an idempotency key: [`Database::submit`] |
+//! | write the logic of a transaction in Rust | [`Database::transaction`] |
+//! | have transactions of several statements | [`Database::session`] |
+//! | load many rows | [`Engine::loader`] of [`Database::engine`] |
+//! | change the protocol of a running database | [`Engine::set_protocol`] |
+
+pub use kiln_engine::{Engine, LoadReport, Loader, Row, Rows, ScanRange, Statistics, TableMemory};
+pub use kiln_sql::{
+    Call, DataType, Database, Decimal, Error, FromRow, FromValue, IdempotencyKey, Interval,
+    IntoValues, Notice, Options, Protocol, Reply, Result, ResultSet, Session, SqlState,
+    StatementResult, SubmitError, Ticket, Transaction, Value,
+};
