@@ -1,1 +1,32 @@
-//! Benchmarks and their reports.
+//! Benchmarks: load a workload, run it under several protocols, audit it, and report.
+//!
+//! [`bench`] does it all for a [`Plan`]. One database is loaded and stays; the protocols take turns
+//! on it, a whole turn for each repetition, so that what drifts meanwhile (the clock of the
+//! processor, the size of the tables) falls on all of them alike. After every run the workload's
+//! audit decides whether the run counts.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `load` | fills the tables, by several threads |
+//! | `run` | the measured loop |
+//! | [`figures`] | what runs measured, and what several add up to |
+//! | [`audit`](mod@audit) | the audit after each run |
+//! | [`machine`] | what the figures were measured on |
+//! | `report`, `json` | results for people and for programs |
+
+pub mod audit;
+pub mod figures;
+pub mod machine;
+
+mod bench;
+mod json;
+mod load;
+mod number;
+mod plan;
+mod progress;
+mod report;
+mod run;
+
+pub use bench::{Failure, Verdict, bench, open};
+pub use load::LoadFigures;
+pub use plan::Plan;

@@ -19,6 +19,16 @@ pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     std::fs::write(path, content).map_err(|error| with_path(error, path))
 }
 
+/// Makes sure that `path` can be written later, without changing what it holds; a file that is not
+/// there is made, empty.
+///
+/// # Errors
+/// The system's error, with the path in its message.
+pub fn ensure_writable(path: &Path) -> io::Result<()> {
+    let opened = std::fs::OpenOptions::new().append(true).create(true).open(path);
+    opened.map(|_| ()).map_err(|error| with_path(error, path))
+}
+
 /// What `directory` holds, files and directories, sorted by path.
 ///
 /// # Errors

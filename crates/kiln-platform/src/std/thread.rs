@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-pub use std::thread::{JoinHandle, Thread, current, park, yield_now};
+pub use std::thread::{JoinHandle, ScopedJoinHandle, Thread, current, park, yield_now};
 
 /// Starts a named thread.
 ///

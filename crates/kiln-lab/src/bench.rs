@@ -1,0 +1,179 @@
+//! A whole benchmark, from the empty database to the report.
+
+use kiln_engine::{Driver, Engine, ProcedureHandle, Protocol};
+use kiln_platform::file;
+use kiln_sql::{Database, Options};
+use kiln_storage::error::{Error, Result};
+use kiln_workloads::{Totals, Workload};
+
+use crate::audit::audit;
+use crate::figures::Point;
+use crate::load::LoadFigures;
+use crate::machine::Machine;
+use crate::progress::Progress;
+use crate::run::Run;
+use crate::{Plan, json, load, report};
+
+/// How a benchmark ended.
+#[derive(Clone, Debug)]
+pub struct Verdict {
+    /// Whether every audit passed.
+    pub passed: bool,
+    /// What was measured, in the order of [`Plan::points`].
+    pub points: Vec<Point>,
+    /// What loading took.
+    pub load: LoadFigures,
+}
+
+/// Why a benchmark has no result: a sentence for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure(pub String);
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        Failure(format!("{error:#}"))
+    }
+}
+
+/// A new database with the workload's tables and procedures, without rows.
+///
+/// # Errors
+/// Those of the workload's scripts.
+pub fn open(workload: &Workload) -> Result<Database> {
+    // Calls are made by the benchmark's own threads; the engine's worker has nothing to do.
+    let options = Options::new()
+        .workers(1)
+        .sessions_max(SESSIONS_MAX)
+        .pin_workers(false);
+    let database = Database::open(options)?;
+    database.execute(workload.schema_sql())?;
+    database.execute(workload.procedures_sql())?;
+    Ok(database)
+}
+
+/// Sessions of the loader's threads and of the audit; the drivers have the other seats.
+const SESSIONS_MAX: usize = 28;
+
+/// Carries out a plan: prints progress to stderr and the report to stdout, and writes the JSON.
+///
+/// # Errors
+/// Why there is no result. An audit that failed is a result.
+pub fn bench(plan: &Plan) -> std::result::Result<Verdict, Failure> {
+    plan.validate().map_err(Failure)?;
+    if let Some(path) = &plan.json {
+        // Before the run, so that nobody waits for a result that cannot be kept.
+        file::ensure_writable(path).map_err(|error| Failure(format!("cannot write {error}")))?;
+    }
+    let machine = Machine::current();
+    println!("{}", heading(plan, &machine));
+    let database = open(&plan.workload)?;
+    let progress = Progress::counting(&format!("Loading {}", plan.workload.name()), "rows");
+    let load = load::load(database.engine(), &plan.workload, plan.seed, &progress)?;
+    progress.clear();
+    println!("{}", load.line(&plan.workload));
+    let points = measure(plan, &machine, &database)?;
+    print!("{}", report::report(&plan.workload, &points));
+    if let Some(path) = &plan.json {
+        let rows = json::rows(plan, &machine, &load, &points);
+        let mut text = format!("{rows:#}");
+        text.push('\n');
+        file::write(path, text.as_bytes())
+            .map_err(|error| Failure(format!("cannot write {error}")))?;
+        println!("\nResult written to {}.", path.display());
+    }
+    let passed = points.iter().all(|point| point.audit.passed());
+    Ok(Verdict {
+        passed,
+        points,
+        load,
+    })
+}
+
+/// What is going to be measured, and on what.
+fn heading(plan: &Plan, machine: &Machine) -> String {
+    let options = plan.workload.options().into_iter();
+    let options: Vec<String> = options
+        .map(|option| format!("{} {}", option.name, option.value))
+        .collect();
+    format!(
+        "{}\n{}\n{}: {}\n{} runs of {} s after {} s of warm-up, seed {}\n",
+        plan.workload.description(),
+        machine.line(),
+        plan.workload.name(),
+        options.join(", "),
+        plan.repeat,
+        plan.seconds,
+        plan.warmup,
+        plan.seed,
+    )
+}
+
+/// Makes all runs, the protocols in turn.
+fn measure(
+    plan: &Plan,
+    machine: &Machine,
+    database: &Database,
+) -> std::result::Result<Vec<Point>, Failure> {
+    let engine = database.engine();
+    let handles: Result<Vec<ProcedureHandle>> = plan
+        .workload
+        .procedures()
+        .iter()
+        .map(|procedure| engine.procedure(procedure.name))
+        .collect();
+    let handles = handles?;
+    let run = Run {
+        workload: &plan.workload,
+        handles: &handles,
+        warmup_ns: (plan.warmup * 1e9) as u64,
+        measured_ns: (plan.seconds * 1e9) as u64,
+    };
+    let mut points: Vec<Point> = plan
+        .points()
+        .into_iter()
+        .map(|(protocol, threads)| Point::new(protocol, threads))
+        .collect();
+    let mut totals = Totals::new(handles.len());
+    let progress = Progress::steps("Running", (plan.repeat * points.len()) as u64);
+    for repeat in 0..plan.repeat {
+        let mut order: Vec<usize> = (0..points.len()).collect();
+        // There and back: what grows from run to run, such as the tables, then weighs on all alike.
+        if repeat % 2 == 1 {
+            order.reverse();
+        }
+        for position in order {
+            let point = &mut points[position];
+            let (protocol, threads) = (point.protocol, point.threads);
+            let oversubscribed = match threads > machine.cores {
+                true => ", oversubscribed",
+                false => "",
+            };
+            let plural = if threads == 1 { "" } else { "s" };
+            progress.say(&format!(
+                "Run {} of {}: {protocol}, {threads} thread{plural}{oversubscribed}",
+                repeat + 1,
+                plan.repeat
+            ));
+            engine.set_protocol(protocol)?;
+            let drivers = drivers(engine, threads)?;
+            let terminals = plan.workload.terminals(plan.seed, threads);
+            let figures = run.make(drivers, terminals, || progress.tick())?;
+            totals.merge(&figures.totals);
+            point.runs.push(figures);
+            point
+                .audit
+                .add(audit(database, &plan.workload, plan.seed, &totals)?);
+            progress.advance(1);
+        }
+    }
+    progress.clear();
+    // Whoever uses the database next finds it as it was opened.
+    engine.set_protocol(Protocol::default())?;
+    Ok(points)
+}
+
+fn drivers(engine: &Engine, threads: usize) -> Result<Vec<Driver>> {
+    (0..threads)
+        .map(|position| engine.driver(position))
+        .collect()
+}

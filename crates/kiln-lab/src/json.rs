@@ -1,0 +1,121 @@
+//! Results as JSON: one row per protocol and number of threads, each complete in itself, so that
+//! rows of several files can be put together.
+
+use kiln_procedure::AbortCause;
+use kiln_protocols::phases::Phase;
+use kiln_workloads::Workload;
+use serde_json::{Map, Value, json};
+
+use crate::Plan;
+use crate::figures::{PERCENTILES, Point, RunFigures};
+use crate::load::LoadFigures;
+use crate::machine::Machine;
+
+/// The rows of a result file.
+pub(crate) fn rows(plan: &Plan, machine: &Machine, load: &LoadFigures, points: &[Point]) -> Value {
+    let rows = points.iter().map(|point| row(plan, machine, load, point));
+    Value::Array(rows.collect())
+}
+
+fn row(plan: &Plan, machine: &Machine, load: &LoadFigures, point: &Point) -> Value {
+    let (least, most) = point.committed_per_s_range();
+    let runs: Vec<f64> = point.runs.iter().map(RunFigures::committed_per_s).collect();
+    json!({
+        "workload": plan.workload.name(),
+        "protocol": point.protocol.name(),
+        "threads": point.threads,
+        "oversubscribed": point.threads > machine.cores,
+        "pinned": point.runs.iter().all(|run| run.pinned),
+        "warehouses": match &plan.workload {
+            Workload::Tpcc(config) => Value::from(config.warehouses),
+            _ => Value::Null,
+        },
+        "options": options(&plan.workload),
+        "seconds": plan.seconds,
+        "warmup_seconds": plan.warmup,
+        "repeat": plan.repeat,
+        "seed": plan.seed,
+        "committed_per_s": point.committed_per_s(),
+        "committed_per_s_min": least,
+        "committed_per_s_max": most,
+        "committed_per_s_runs": runs,
+        "rejected_per_s": point.rejected_per_s(),
+        "expired": point.expired(),
+        "aborts_per_commit": point.aborts_per_commit(),
+        "aborts_per_commit_by_cause":
+            named(AbortCause::ALL.map(AbortCause::name), point.aborts_by_cause()),
+        "phase_shares": named(Phase::ALL.map(Phase::name), point.phase_shares()),
+        "latency_us": latencies(&plan.workload, point),
+        "audit": point.audit.verdict(),
+        "audit_conditions": point.audit.conditions,
+        "audit_violations": point
+            .audit
+            .violations
+            .iter()
+            .map(|violation| json!({
+                "condition": violation.name,
+                "description": violation.what,
+                "columns": violation.columns,
+                "rows": violation.rows,
+            }))
+            .collect::<Vec<_>>(),
+        "load": json!({
+            "rows": load.rows,
+            "seconds": load.seconds,
+            "raw_bytes": load.raw_bytes,
+            "reserved_bytes": load.reserved_bytes,
+            "index_bytes": load.index_bytes,
+        }),
+        "machine": json!({
+            "cpu": machine.cpu,
+            "cores": machine.cores,
+            "memory_bytes": machine.memory_bytes,
+            "os": machine.os,
+            "commit": machine.commit,
+            "date": machine.date,
+            "optimised": !machine.unoptimised,
+        }),
+    })
+}
+
+fn named<const N: usize>(names: [&str; N], values: [f64; N]) -> Value {
+    let pairs = names.into_iter().zip(values);
+    Value::Object(
+        pairs
+            .map(|(name, value)| (name.to_owned(), json!(value)))
+            .collect(),
+    )
+}
+
+/// The workload's settings as they were.
+fn options(workload: &Workload) -> Value {
+    let pairs = workload.options().into_iter().map(|option| {
+        let number = option.value.parse::<i64>().map(Value::from);
+        let number = number.or_else(|_| option.value.parse::<f64>().map(Value::from));
+        (
+            option.name.to_owned(),
+            number.unwrap_or_else(|_| option.value.into()),
+        )
+    });
+    Value::Object(pairs.collect())
+}
+
+fn latencies(workload: &Workload, point: &Point) -> Value {
+    let mut object = Map::new();
+    for (procedure, figures) in workload.procedures().iter().zip(point.procedures()) {
+        if figures.calls() == 0 {
+            continue;
+        }
+        let mut row = Map::new();
+        for percentile in PERCENTILES {
+            row.insert(
+                percentile.key.to_owned(),
+                json!(figures.latency_us(percentile)),
+            );
+        }
+        row.insert("committed".to_owned(), json!(figures.committed));
+        row.insert("rejected".to_owned(), json!(figures.rejected));
+        object.insert(procedure.name.to_owned(), Value::Object(row));
+    }
+    Value::Object(object)
+}

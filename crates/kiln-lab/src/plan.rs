@@ -1,0 +1,160 @@
+//! What to measure.
+
+use std::path::PathBuf;
+
+use kiln_engine::Protocol;
+use kiln_platform::thread;
+use kiln_workloads::Workload;
+
+/// A benchmark: a workload, and the protocols and numbers of threads to run it under.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The workload with its settings.
+    pub workload: Workload,
+    /// The protocols, in the order of the report.
+    pub protocols: Vec<Protocol>,
+    /// Numbers of threads; each protocol runs with each. Protocols of a single worker run with one.
+    pub threads: Vec<usize>,
+    /// Seconds measured in each run.
+    pub seconds: f64,
+    /// Seconds of each run before that, which are in no figure.
+    pub warmup: f64,
+    /// Runs of each protocol and number of threads.
+    pub repeat: usize,
+    /// Determines the population and the calls.
+    pub seed: u64,
+    /// Where the rows of the result go.
+    pub json: Option<PathBuf>,
+}
+
+impl Plan {
+    /// The most threads of a run; the database keeps memory apart for each.
+    pub const THREADS_MAX: usize = 96;
+    /// The default of [`Plan::seconds`].
+    pub const SECONDS: f64 = 2.0;
+    /// The default of [`Plan::warmup`].
+    pub const WARMUP: f64 = 0.5;
+    /// The default of [`Plan::repeat`].
+    pub const REPEAT: usize = 3;
+    /// The default of [`Plan::seed`].
+    pub const SEED: u64 = 42;
+    /// The default of [`Plan::protocols`].
+    pub const PROTOCOLS: [Protocol; 3] = [
+        Protocol::Silo,
+        Protocol::Serial,
+        Protocol::TwoPhaseLockingNoWait,
+    ];
+
+    /// The canonical benchmark of a workload: under a minute, on all cores.
+    pub fn new(workload: Workload) -> Plan {
+        Plan {
+            workload,
+            protocols: Plan::PROTOCOLS.to_vec(),
+            threads: vec![Plan::threads_default()],
+            seconds: Plan::SECONDS,
+            warmup: Plan::WARMUP,
+            repeat: Plan::REPEAT,
+            seed: Plan::SEED,
+            json: None,
+        }
+    }
+
+    /// The default number of threads: one for each core.
+    pub fn threads_default() -> usize {
+        thread::available_cores().min(Plan::THREADS_MAX)
+    }
+
+    /// The pairs of protocol and number of threads, each once.
+    pub fn points(&self) -> Vec<(Protocol, usize)> {
+        let mut points = Vec::new();
+        for protocol in &self.protocols {
+            for threads in &self.threads {
+                let threads = if protocol.is_single_worker() {
+                    1
+                } else {
+                    *threads
+                };
+                if !points.contains(&(*protocol, threads)) {
+                    points.push((*protocol, threads));
+                }
+            }
+        }
+        points
+    }
+
+    /// Whether the plan can be carried out.
+    ///
+    /// # Errors
+    /// A sentence that says why not.
+    pub fn validate(&self) -> Result<(), String> {
+        self.workload.validate()?;
+        if self.protocols.is_empty() || self.threads.is_empty() {
+            return Err("a benchmark needs a protocol and a number of threads".to_owned());
+        }
+        if let Some(threads) = self
+            .threads
+            .iter()
+            .find(|n| !(1..=Plan::THREADS_MAX).contains(n))
+        {
+            return Err(format!(
+                "threads is {threads}, but must be a number from 1 to {}",
+                Plan::THREADS_MAX
+            ));
+        }
+        if !(self.seconds > 0.0 && self.seconds <= 86_400.0) {
+            return Err(format!(
+                "seconds is {}, but must be more than 0 and at most 86400",
+                self.seconds
+            ));
+        }
+        if !(0.0..=86_400.0).contains(&self.warmup) {
+            return Err(format!(
+                "warmup is {}, but must be from 0 to 86400",
+                self.warmup
+            ));
+        }
+        if self.repeat == 0 {
+            return Err("repeat is 0, but must be at least 1".to_owned());
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan() -> Plan {
+        Plan::new(Workload::by_name("smallbank").expect("a workload of that name"))
+    }
+
+    #[test]
+    fn a_single_worker_runs_once_whatever_the_threads_are() {
+        let mut plan = plan();
+        plan.protocols = vec![Protocol::Serial, Protocol::Silo];
+        plan.threads = vec![1, 4];
+        assert_eq!(
+            plan.points(),
+            [
+                (Protocol::Serial, 1),
+                (Protocol::Silo, 1),
+                (Protocol::Silo, 4)
+            ]
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_carried_out_is_refused() {
+        assert_eq!(plan().validate(), Ok(()));
+        let refused = |change: &dyn Fn(&mut Plan)| {
+            let mut plan = plan();
+            change(&mut plan);
+            plan.validate().expect_err("the plan is refused")
+        };
+        assert!(refused(&|plan| plan.threads = vec![0]).contains("threads is 0"));
+        assert!(refused(&|plan| plan.threads = vec![1_000]).contains("1 to 96"));
+        assert!(refused(&|plan| plan.seconds = f64::NAN).contains("seconds is NaN"));
+        assert!(refused(&|plan| plan.warmup = -1.0).contains("warmup is -1"));
+        assert!(refused(&|plan| plan.repeat = 0).contains("repeat"));
+    }
+}

@@ -1,0 +1,207 @@
+//! Results as tables for people.
+
+use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
+use kiln_procedure::AbortCause;
+use kiln_protocols::phases::Phase;
+use kiln_workloads::Workload;
+
+use crate::audit::AuditReport;
+use crate::figures::{PERCENTILES, Point};
+use crate::number::{grouped, rate, ratio, significant};
+
+/// How many of a condition's violating rows are shown.
+const ROWS_SHOWN: usize = 5;
+
+/// A line under the header and nothing else.
+const STYLE: TableStyle =
+    TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
+
+/// A table whose first `left` columns are texts and whose others are numbers.
+fn table(headings: &[&str], left: usize) -> Table {
+    let mut table = Table::new();
+    table.load_style(STYLE);
+    table.set_header(headings.iter().copied());
+    for (position, column) in table.column_iter_mut().enumerate() {
+        column.set_cell_alignment(match position < left {
+            true => CellAlignment::Left,
+            false => CellAlignment::Right,
+        });
+    }
+    table
+}
+
+/// Text under a heading.
+fn section(heading: &str, body: &str) -> String {
+    format!("\n{heading}\n{body}\n")
+}
+
+/// The whole report.
+pub(crate) fn report(workload: &Workload, points: &[Point]) -> String {
+    let mut text = section("Throughput", &throughput(points));
+    text += &section(
+        "Latency by procedure, in microseconds (all attempts of a call; a deferred one from its queueing)",
+        &latency(workload, points),
+    );
+    match aborts(points) {
+        Some(table) => text += &section("Failed attempts per 1,000 commits, by cause", &table),
+        None => text += "\nNo attempt failed.\n",
+    }
+    text += &section(
+        "Time by phase, in percent of sampled transactions",
+        &phases(points),
+    );
+    text += &audits(points);
+    text
+}
+
+fn throughput(points: &[Point]) -> String {
+    let mut table = table(
+        &[
+            "protocol",
+            "threads",
+            "audit",
+            "committed/s",
+            "least – most",
+            "rejected/s",
+            "expired",
+            "aborts/commit",
+        ],
+        1,
+    );
+    for point in points {
+        let (least, most) = point.committed_per_s_range();
+        table.add_row([
+            point.protocol.name().to_owned(),
+            point.threads.to_string(),
+            point.audit.verdict().to_owned(),
+            rate(point.committed_per_s()),
+            format!("{} – {}", rate(least), rate(most)),
+            rate(point.rejected_per_s()),
+            grouped(point.expired()),
+            ratio(point.aborts_per_commit()),
+        ]);
+    }
+    let runs = points
+        .iter()
+        .map(|point| point.runs.len())
+        .max()
+        .unwrap_or(0);
+    let note = match runs {
+        0 | 1 => "one run each".to_owned(),
+        _ => format!("committed/s is the median of {runs} runs"),
+    };
+    format!("{table}\n({note})")
+}
+
+fn latency(workload: &Workload, points: &[Point]) -> String {
+    let mut headings = vec!["protocol", "threads", "procedure", "share"];
+    headings.extend(PERCENTILES.map(|percentile| percentile.name));
+    let mut table = table(&headings, 1);
+    for point in points {
+        let procedures = point.procedures();
+        let calls: u64 = procedures.iter().map(|figures| figures.calls()).sum();
+        let mut first = true;
+        for (procedure, figures) in workload.procedures().iter().zip(&procedures) {
+            if figures.calls() == 0 {
+                continue;
+            }
+            // The protocol is named once, so that its rows read as a group.
+            let (protocol, threads) = match first {
+                true => (point.protocol.name(), point.threads.to_string()),
+                false => ("", String::new()),
+            };
+            first = false;
+            let share = 100.0 * figures.calls() as f64 / calls as f64;
+            let mut row = vec![
+                protocol.to_owned(),
+                threads,
+                procedure.name.to_owned(),
+                format!("{share:.1} %"),
+            ];
+            row.extend(PERCENTILES.map(|percentile| significant(figures.latency_us(percentile))));
+            table.add_row(row);
+        }
+    }
+    if let Some(column) = table.column_mut(2) {
+        column.set_cell_alignment(CellAlignment::Left);
+    }
+    table.to_string()
+}
+
+fn aborts(points: &[Point]) -> Option<String> {
+    if points.iter().all(|point| point.aborts_per_commit() == 0.0) {
+        return None;
+    }
+    let mut headings = vec!["protocol".to_owned(), "threads".to_owned()];
+    headings.extend(AbortCause::ALL.map(|cause| cause.name().replace('_', " ")));
+    let headings: Vec<&str> = headings.iter().map(String::as_str).collect();
+    let mut table = table(&headings, 1);
+    for point in points {
+        let mut row = vec![point.protocol.name().to_owned(), point.threads.to_string()];
+        row.extend(
+            point
+                .aborts_by_cause()
+                .map(|share| significant(1_000.0 * share)),
+        );
+        table.add_row(row);
+    }
+    Some(table.to_string())
+}
+
+fn phases(points: &[Point]) -> String {
+    let mut headings = vec!["protocol", "threads"];
+    headings.extend(Phase::ALL.map(|phase| phase.name()));
+    let mut table = table(&headings, 1);
+    for point in points {
+        let mut row = vec![point.protocol.name().to_owned(), point.threads.to_string()];
+        row.extend(
+            point
+                .phase_shares()
+                .map(|share| format!("{:.1}", 100.0 * share)),
+        );
+        table.add_row(row);
+    }
+    table.to_string()
+}
+
+fn audits(points: &[Point]) -> String {
+    let mut text = String::new();
+    let (mut conditions, mut audits) = (0, 0);
+    for point in points {
+        conditions += point.audit.conditions;
+        audits += point.audit.audits;
+        if !point.audit.passed() {
+            text += &format!("\n{}, {} threads:\n", point.protocol, point.threads);
+            text += &violations(&point.audit);
+        }
+    }
+    let verdict = match text.is_empty() {
+        true => format!(
+            "\nAudit: passed. {} conditions held, checked after each of {audits} runs.\n",
+            grouped(conditions as u64)
+        ),
+        false => "\nAudit: FAILED.\n".to_owned(),
+    };
+    verdict + &text
+}
+
+/// The conditions that did not hold, with the first of their rows.
+pub(crate) fn violations(audit: &AuditReport) -> String {
+    let mut text = String::new();
+    for violation in &audit.violations {
+        text += &format!("  {}: {}\n", violation.name, violation.what);
+        for row in violation.rows.iter().take(ROWS_SHOWN) {
+            let cells: Vec<String> = violation
+                .columns
+                .iter()
+                .zip(row)
+                .map(|(column, value)| format!("{column} = {value}"))
+                .collect();
+            text += &format!("    {}\n", cells.join(", "));
+        }
+        if violation.rows.len() > ROWS_SHOWN {
+            text += &format!("    and {} more rows\n", violation.rows.len() - ROWS_SHOWN);
+        }
+    }
+    text
+}

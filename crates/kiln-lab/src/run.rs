@@ -1,0 +1,241 @@
+//! One run: workers that call procedures in a closed loop for a while.
+//!
+//! All workers start together, and none of them waits for anything while it runs: a worker draws a
+//! call, makes it, records how long it took, and looks at one word to see which stage the run is in.
+//! What is recorded costs two clock readings and one counter of a histogram; nothing is allocated.
+
+use kiln_engine::{Arguments, Driver, Outcome, ProcedureHandle};
+use kiln_platform::atomic::{AtomicU64, AtomicUsize, Ordering};
+use kiln_platform::sync::{Mutex, lock};
+use kiln_platform::{spin, thread, time};
+use kiln_storage::error::{Error, Result};
+use kiln_storage::types::Value;
+use kiln_workloads::{Call, Terminal, Workload, smallbank, tpcc};
+
+use crate::figures::RunFigures;
+
+/// The stages of a run, as the word that the workers watch holds them.
+const ASSEMBLE: u64 = 0;
+const WARM_UP: u64 = 1;
+const MEASURE: u64 = 2;
+const STOP: u64 = 3;
+
+/// How long a run lasts, and what its workers call.
+pub(crate) struct Run<'a> {
+    pub(crate) workload: &'a Workload,
+    /// The procedures' handles, in the workload's order.
+    pub(crate) handles: &'a [ProcedureHandle],
+    pub(crate) warmup_ns: u64,
+    pub(crate) measured_ns: u64,
+}
+
+/// What the workers of a run share.
+struct Shared {
+    stage: AtomicU64,
+    ready: AtomicUsize,
+    /// The first call that ended as no call of the workload should.
+    failure: Mutex<Option<Error>>,
+}
+
+impl Shared {
+    /// Goes from one stage to the next, unless a worker stopped the run.
+    fn enter(&self, from: u64, to: u64) {
+        // Release pairs with the acquire of the workers that wait for the start.
+        let _ = self
+            .stage
+            .compare_exchange(from, to, Ordering::Release, Ordering::Relaxed);
+    }
+
+    /// Sleeps unless a worker gave up.
+    fn sleep(&self, nanoseconds: u64, heartbeat: &mut impl FnMut()) {
+        /// The time between two heartbeats.
+        const SLICE_NS: u64 = 50_000_000;
+        let end = time::now_ns() + nanoseconds;
+        loop {
+            let left = end.saturating_sub(time::now_ns());
+            // Relaxed: the failure itself is behind a lock.
+            if left == 0 || self.stage.load(Ordering::Relaxed) == STOP {
+                return;
+            }
+            thread::sleep(left.min(SLICE_NS));
+            heartbeat();
+        }
+    }
+}
+
+impl Run<'_> {
+    /// Makes the run: `drivers` and `terminals` go together, one of each for a worker. `heartbeat`
+    /// is called every now and then meanwhile.
+    ///
+    /// # Errors
+    /// The error of a call that was rejected for a reason that the workload does not know.
+    pub(crate) fn make(
+        &self,
+        drivers: Vec<Driver>,
+        terminals: Vec<Terminal>,
+        mut heartbeat: impl FnMut(),
+    ) -> Result<RunFigures> {
+        assert_eq!(
+            drivers.len(),
+            terminals.len(),
+            "a driver and a terminal for each worker"
+        );
+        let workers = drivers.len();
+        let shared = Shared {
+            stage: AtomicU64::new(ASSEMBLE),
+            ready: AtomicUsize::new(0),
+            failure: Mutex::new(None),
+        };
+        let mut sum = RunFigures::new(self.workload.procedures().len());
+        thread::scope(|scope| {
+            let shared = &shared;
+            let pairs = drivers.into_iter().zip(terminals).enumerate();
+            let running: Vec<_> = pairs
+                .map(|(position, (driver, terminal))| {
+                    scope.spawn(move || self.work(shared, position, driver, terminal))
+                })
+                .collect();
+            // Acquire pairs with the release of each worker's announcement; relaxed would do, as
+            // nothing but the count is read.
+            while shared.ready.load(Ordering::Acquire) < workers {
+                thread::yield_now();
+            }
+            shared.enter(ASSEMBLE, WARM_UP);
+            shared.sleep(self.warmup_ns, &mut heartbeat);
+            let begin = time::now_ns();
+            shared.enter(WARM_UP, MEASURE);
+            shared.sleep(self.measured_ns, &mut heartbeat);
+            shared.enter(MEASURE, STOP);
+            sum.seconds = (time::now_ns() - begin) as f64 / 1e9;
+            for worker in running {
+                match worker.join() {
+                    Ok(figures) => sum.add(&figures),
+                    Err(panic) => std::panic::resume_unwind(panic),
+                }
+            }
+        });
+        match lock(&shared.failure).take() {
+            Some(error) => Err(error),
+            None => Ok(sum),
+        }
+    }
+
+    /// One worker, from its first call to its last.
+    fn work(
+        &self,
+        shared: &Shared,
+        position: usize,
+        mut driver: Driver,
+        mut terminal: Terminal,
+    ) -> RunFigures {
+        let procedures = self.workload.procedures();
+        let mut figures = RunFigures::new(procedures.len());
+        figures.pinned = thread::pin_to_core(position);
+        let mut arguments = Arguments::new();
+        let mut rows = ResultRows::default();
+        let mut measuring = false;
+        shared.ready.fetch_add(1, Ordering::Release);
+        let mut spinner = spin::Spinner::default();
+        while shared.stage.load(Ordering::Acquire) == ASSEMBLE {
+            spinner.turn();
+        }
+        loop {
+            let call = terminal.next(&mut arguments);
+            let number = call.procedure.0;
+            let begin = time::now_ns();
+            let outcome = driver.call(&self.handles[number], &mut arguments);
+            let end = time::now_ns();
+            // Relaxed: the word orders nothing but the counting of this very call.
+            let stage = shared.stage.load(Ordering::Relaxed);
+            if stage == MEASURE && !measuring {
+                // The call that crosses the line belongs to the warm-up.
+                measuring = true;
+                driver.reset_statistics();
+                self.settle(shared, &driver, &mut terminal, &mut rows, call, outcome);
+                continue;
+            }
+            if stage == MEASURE {
+                let figures = &mut figures.procedures[number];
+                match &outcome {
+                    Outcome::Committed => figures.committed += 1,
+                    Outcome::Rejected(_) => figures.rejected += 1,
+                    Outcome::Expired => figures.expired += 1,
+                }
+                if !matches!(outcome, Outcome::Expired) {
+                    let asked = call.queued_ns().unwrap_or(begin).min(begin);
+                    figures.latency_ns.saturating_record(end - asked);
+                }
+            }
+            let gave_up = self.settle(shared, &driver, &mut terminal, &mut rows, call, outcome);
+            if stage == STOP || gave_up {
+                break;
+            }
+        }
+        if measuring {
+            figures.statistics = driver.statistics();
+        }
+        figures.totals = terminal.totals().clone();
+        figures
+    }
+
+    /// Tells the terminal how its call ended. Returns whether the run is void.
+    #[inline]
+    fn settle(
+        &self,
+        shared: &Shared,
+        driver: &Driver,
+        terminal: &mut Terminal,
+        rows: &mut ResultRows,
+        call: Call,
+        outcome: Outcome,
+    ) -> bool {
+        match outcome {
+            Outcome::Committed => {
+                let number = call.procedure.0;
+                let rows = match self.workload.procedures()[number].rows_wanted {
+                    true => rows.of(driver, &self.handles[number]),
+                    false => &[],
+                };
+                terminal.committed(call, rows);
+                false
+            }
+            Outcome::Rejected(error) => self.is_unexpected(shared, call, error),
+            Outcome::Expired => false,
+        }
+    }
+
+    /// Whether a rejection is none of those that the workload provokes; then the run ends.
+    #[cold]
+    fn is_unexpected(&self, shared: &Shared, call: Call, error: Error) -> bool {
+        if expected_rejections(self.workload).contains(&error.state().as_str()) {
+            return false;
+        }
+        let name = self.workload.procedures()[call.procedure.0].name;
+        let error = error.with_hint(format!(
+            "{name} was rejected for a reason that the workload does not provoke: the run is void."
+        ));
+        lock(&shared.failure).get_or_insert(error);
+        shared.stage.store(STOP, Ordering::Release);
+        true
+    }
+}
+
+/// SQLSTATEs of rejections that belong to the workload.
+fn expected_rejections(workload: &Workload) -> &'static [&'static str] {
+    match workload {
+        Workload::Tpcc(_) => &[tpcc::UNUSED_ITEM],
+        Workload::SmallBank(_) => &[smallbank::INSUFFICIENT_FUNDS],
+    }
+}
+
+/// The result rows of a call.
+#[derive(Default)]
+struct ResultRows(Vec<Vec<Value>>);
+
+impl ResultRows {
+    fn of(&mut self, driver: &Driver, procedure: &ProcedureHandle) -> &[Vec<Value>] {
+        // A committed call's procedure is known to its driver.
+        self.0 = driver.values(procedure).unwrap_or_default();
+        &self.0
+    }
+}

@@ -1,0 +1,279 @@
+//! `kiln bench`: its arguments, and the list of what there is.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::builder::PossibleValuesParser;
+use clap::error::ErrorKind;
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
+use kiln_engine::Protocol;
+use kiln_lab::{Failure, Plan};
+use kiln_workloads::Workload;
+
+/// The arguments of `kiln bench`.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    kiln bench tpcc\n  \
+    kiln bench tpcc --warehouses 2 --threads 1,2 --protocol silo --json result.json\n  \
+    kiln bench smallbank --theta 0.9 --seconds 5")]
+pub struct Arguments {
+    /// What to run
+    #[arg(required_unless_present = "list", value_parser = workload_names())]
+    workload: Option<String>,
+    /// List the workloads with their options, and the protocols
+    #[arg(long, exclusive = true)]
+    list: bool,
+    /// Protocols, separated by commas [default: silo,serial,2pl-no-wait]
+    #[arg(long, value_name = "P[,P…]", value_delimiter = ',', value_parser = protocol_names())]
+    protocol: Vec<String>,
+    /// Numbers of threads, separated by commas; a protocol of one worker runs with one
+    /// [default: one for each core]
+    #[arg(
+        long, value_name = "N[,N…]", value_delimiter = ',',
+        value_parser = clap::value_parser!(u16).range(1..=Plan::THREADS_MAX as i64)
+    )]
+    threads: Vec<u16>,
+    /// Seconds measured in each run
+    #[arg(long, value_name = "S", default_value_t = Plan::SECONDS)]
+    seconds: f64,
+    /// Seconds that each run warms up before that
+    #[arg(long, value_name = "S", default_value_t = Plan::WARMUP)]
+    warmup: f64,
+    /// Runs of each protocol and number of threads; the report has their median
+    #[arg(long, value_name = "R", default_value_t = Plan::REPEAT as u16,
+        value_parser = clap::value_parser!(u16).range(1..=1_000))]
+    repeat: u16,
+    /// Determines the population and the calls
+    #[arg(long, value_name = "N", default_value_t = Plan::SEED)]
+    seed: u64,
+    /// Write the result to this file, one row for each protocol and number of threads
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    #[command(flatten)]
+    settings: Settings,
+}
+
+/// The options of the workloads, as the workloads themselves name them.
+struct Settings(Vec<(&'static str, String)>);
+
+/// The names of all workloads' options, each once, with the workloads that have it.
+fn workload_options() -> Vec<(kiln_workloads::WorkloadOption, Vec<&'static str>)> {
+    let mut options: Vec<(kiln_workloads::WorkloadOption, Vec<&'static str>)> = Vec::new();
+    for workload in Workload::all() {
+        for option in workload.options() {
+            match options
+                .iter_mut()
+                .find(|(known, _)| known.name == option.name)
+            {
+                Some((_, workloads)) => workloads.push(workload.name()),
+                None => options.push((option, vec![workload.name()])),
+            }
+        }
+    }
+    options
+}
+
+impl Args for Settings {
+    fn augment_args(command: Command) -> Command {
+        command.args(workload_options().into_iter().map(|(option, workloads)| {
+            let help = option.help.trim_end_matches('.');
+            Arg::new(option.name)
+                .long(option.name)
+                .value_name("VALUE")
+                .help(format!("{help} [default: {}]", option.value))
+                .help_heading(format!("Options of {}", workloads.join(" and ")))
+        }))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Settings::augment_args(command)
+    }
+}
+
+impl FromArgMatches for Settings {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Settings, clap::Error> {
+        let given = workload_options().into_iter().filter_map(|(option, _)| {
+            let value: &String = matches.get_one(option.name)?;
+            Some((option.name, value.clone()))
+        });
+        Ok(Settings(given.collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Settings::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+pub(super) fn workload_names() -> PossibleValuesParser {
+    let names = Workload::all().into_iter().map(|workload| workload.name());
+    PossibleValuesParser::new(names.collect::<Vec<_>>())
+}
+
+fn protocol_names() -> PossibleValuesParser {
+    PossibleValuesParser::new(Protocol::ALL.map(Protocol::name))
+}
+
+impl Arguments {
+    /// The plan, or what is wrong with it.
+    fn plan(self) -> Result<Plan, String> {
+        let name = self.workload.unwrap_or_default();
+        let mut workload =
+            Workload::by_name(&name).ok_or_else(|| format!("there is no workload \"{name}\""))?;
+        for (option, value) in &self.settings.0 {
+            workload.set(option, value)?;
+        }
+        let mut plan = Plan {
+            seconds: self.seconds,
+            warmup: self.warmup,
+            repeat: self.repeat.into(),
+            seed: self.seed,
+            json: self.json,
+            ..Plan::new(workload)
+        };
+        if !self.protocol.is_empty() {
+            plan.protocols = self
+                .protocol
+                .iter()
+                .filter_map(|name| Protocol::parse(name))
+                .collect();
+        }
+        if !self.threads.is_empty() {
+            plan.threads = self
+                .threads
+                .iter()
+                .map(|threads| usize::from(*threads))
+                .collect();
+        }
+        plan.validate()?;
+        Ok(plan)
+    }
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// What is to be printed before the program ends with exit code 1.
+pub fn run(arguments: Arguments) -> Result<ExitCode, String> {
+    if arguments.list {
+        print!("{}", list());
+        return Ok(ExitCode::SUCCESS);
+    }
+    let plan = match arguments.plan() {
+        Ok(plan) => plan,
+        Err(message) => {
+            let hint = "For more information, try 'kiln bench --list'.";
+            let message = format!("{message}\n\n{hint}\n");
+            clap::Error::raw(ErrorKind::ValueValidation, message).exit()
+        }
+    };
+    match kiln_lab::bench(&plan) {
+        Ok(verdict) if verdict.passed => Ok(ExitCode::SUCCESS),
+        Ok(_) => Err("the audit failed".to_owned()),
+        Err(Failure(message)) => Err(message),
+    }
+}
+
+/// What `--list` prints.
+fn list() -> String {
+    let mut text = String::from("Workloads\n");
+    for workload in Workload::all() {
+        let _ = writeln!(text, "  {:<12} {}", workload.name(), workload.description());
+        for option in workload.options() {
+            let flag = format!("--{} {}", option.name, option.value);
+            let _ = writeln!(text, "    {flag:<32} {}", option.help);
+        }
+    }
+    text += "\nProtocols\n";
+    for protocol in Protocol::ALL {
+        let _ = writeln!(text, "  {:<12} {}", protocol.name(), protocol.description());
+    }
+    text +=
+        "\nOptions are shown with their defaults; kiln bench --help has those of every workload.\n";
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct CommandLine {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+
+    fn plan(arguments: &str) -> Result<Plan, String> {
+        let words = std::iter::once("bench").chain(arguments.split_whitespace());
+        match CommandLine::try_parse_from(words) {
+            Ok(line) => line.arguments.plan(),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    #[test]
+    fn the_defaults_are_the_canonical_run() {
+        let plan = plan("tpcc").expect("the defaults are valid");
+        let Workload::Tpcc(config) = &plan.workload else {
+            panic!("{:?}", plan.workload)
+        };
+        assert_eq!(*config, kiln_workloads::tpcc::Config::default());
+        assert_eq!(plan.protocols, Plan::PROTOCOLS);
+        assert_eq!(plan.threads, [Plan::threads_default()]);
+    }
+
+    #[test]
+    fn settings_reach_the_workload_and_the_plan() {
+        let plan = plan(
+            "--threads 1,2 tpcc --protocol silo,2pl-no-wait --warehouses 3 --mix new-order-payment \
+             --seconds 0.5 --repeat 2 --json out.json",
+        )
+        .expect("the arguments are valid");
+        assert_eq!(plan.threads, [1, 2]);
+        assert_eq!(
+            plan.protocols,
+            [Protocol::Silo, Protocol::TwoPhaseLockingNoWait]
+        );
+        assert_eq!((plan.seconds, plan.repeat), (0.5, 2));
+        let options = plan.workload.options();
+        let value = |name: &str| {
+            options
+                .iter()
+                .find(|option| option.name == name)
+                .map(|o| &*o.value)
+        };
+        assert_eq!(value("warehouses"), Some("3"));
+        assert_eq!(value("mix"), Some("new-order-payment"));
+    }
+
+    #[test]
+    fn mistakes_are_named_with_what_is_possible() {
+        for (arguments, parts) in [
+            ("", &["<WORKLOAD>"][..]),
+            ("tpcd", &["tpcd", "possible values: tpcc, smallbank"]),
+            (
+                "tpcc --protocol silo,occ",
+                &["occ", "serial, silo, 2pl-no-wait"],
+            ),
+            ("tpcc --threads 0", &["'0'", "1..=96"]),
+            ("tpcc --threads many", &["many"]),
+            ("tpcc --mix half", &["half", "full or new-order-payment"]),
+            ("tpcc --warehouses 0", &["warehouses", "from 1 to 32767"]),
+            (
+                "tpcc --theta 0.5",
+                &["tpcc has no option \"theta\"", "warehouses"],
+            ),
+            ("smallbank --seconds -1", &["-1"]),
+            ("smallbank --seconds 0", &["seconds is 0"]),
+            ("tpcc --wharehouses 2", &["--wharehouses", "--warehouses"]),
+        ] {
+            let message = plan(arguments).expect_err(arguments);
+            for part in parts {
+                assert!(message.contains(part), "{arguments}: {message}");
+            }
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! One module a subcommand.
+
+pub mod bench;
+pub mod explain;
+pub mod sql;

@@ -1,0 +1,73 @@
+//! `kiln sql`: statements and scripts against a database in memory, and a shell.
+
+mod describe;
+mod interactive;
+mod shell;
+mod sources;
+
+use std::io::{IsTerminal, Read};
+use std::process::ExitCode;
+
+use clap::Args;
+
+use shell::Shell;
+use sources::Sources;
+
+/// The arguments of `kiln sql`.
+#[derive(Args)]
+#[command(
+    long_about = "Run SQL statements and scripts, or talk to a database in memory.\n\n\
+        Files and statements are run in the order given, on one database that is gone at the end. \
+        Without any, statements are read from standard input; on a terminal that is a shell, in \
+        which \\? explains itself.\n\n\
+        The first error ends it all, with exit code 1, unless --continue-on-error is given.",
+    after_help = "Examples:\n  \
+        kiln sql\n  \
+        kiln sql -c \"SELECT 2 + 2 AS four\"\n  \
+        kiln sql -f schema.sql -f procedures.sql -c \"CALL transfer(1, 2, 10.00)\" --csv"
+)]
+pub struct Arguments {
+    #[command(flatten)]
+    sources: Sources,
+    /// Print results as comma-separated values and nothing else, as psql -q --csv does
+    #[arg(long)]
+    csv: bool,
+    /// Do not print what statements without a result did
+    #[arg(short, long)]
+    quiet: bool,
+    /// Go on after a statement that failed
+    #[arg(long)]
+    continue_on_error: bool,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// What is to be printed before the program ends with exit code 1.
+pub fn run(arguments: Arguments) -> Result<ExitCode, String> {
+    // All files are read before anything runs: a missing one is no half-done work.
+    let scripts = arguments.sources.read()?;
+    let mut shell = Shell::open(arguments.csv, arguments.quiet || arguments.csv)?;
+    let mut succeeded = true;
+    if !scripts.is_empty() {
+        for script in &scripts {
+            succeeded &= shell.script(&script.name, &script.text, arguments.continue_on_error)?;
+            if !succeeded && !arguments.continue_on_error {
+                break;
+            }
+        }
+    } else if std::io::stdin().is_terminal() {
+        interactive::run(&mut shell)?;
+    } else {
+        let mut text = String::new();
+        std::io::stdin()
+            .read_to_string(&mut text)
+            .map_err(|error| format!("standard input: {error}"))?;
+        succeeded = shell.script("<stdin>", &text, arguments.continue_on_error)?;
+    }
+    Ok(if succeeded {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
