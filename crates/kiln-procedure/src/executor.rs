@@ -17,6 +17,7 @@ use kiln_storage::types::Decimal;
 
 use crate::access::{AbortCause, Access, Handle, Inserted, Stop, Visit};
 use crate::arguments::Arguments;
+use crate::buffer::combine;
 use crate::frame::{self, Frame, Notice};
 use crate::ir::*;
 use crate::program::Program;
@@ -304,9 +305,7 @@ impl<'a, A: Access> Executor<'a, A> {
                 self.frame.records[record.0 as usize] = Some(handle);
             }
             Step::BufferClear { buffer } => {
-                let buffer = &mut self.frame.buffers[buffer.0 as usize];
-                buffer.rows.clear();
-                buffer.distinct.clear();
+                self.frame.buffers[buffer.0 as usize].clear();
             }
             Step::BufferPush { buffer, row } => {
                 let Frame {
@@ -330,7 +329,15 @@ impl<'a, A: Access> Executor<'a, A> {
                 let rows = self.frame.buffers[buffer.0 as usize].rows.len() / width;
                 self.set(*target, Slot::from_i64(rows as i64));
             }
-            Step::ForBuffer { buffer, row, body } => {
+            Step::ForBuffer {
+                buffer,
+                matching,
+                row,
+                body,
+            } => {
+                if !matching.is_empty() {
+                    return self.for_matching(*buffer, matching, row, body);
+                }
                 let width = self.program.buffers[buffer.0 as usize];
                 let mut position = 0;
                 // The body may append; rows appended meanwhile are visited too.
@@ -572,6 +579,41 @@ impl<'a, A: Access> Executor<'a, A> {
         Flow::Next
     }
 
+    fn for_matching(
+        &mut self,
+        buffer: BufferId,
+        matching: &[Match],
+        row: &[Reg],
+        body: &'a [Step],
+    ) -> Flow {
+        let width = self.program.buffers[buffer.0 as usize];
+        let mut values = [Slot::NULL; MATCHES_MAX];
+        let values = &mut values[..matching.len()];
+        for (value, one) in values.iter_mut().zip(matching) {
+            *value = self.get(one.value);
+            if value.is_null() {
+                return Flow::Next;
+            }
+        }
+        let Frame {
+            buffers, memory, ..
+        } = &mut *self.frame;
+        let mut walk = buffers[buffer.0 as usize].matches(width, matching, values, &memory.heap);
+        loop {
+            let Frame {
+                buffers, memory, ..
+            } = &mut *self.frame;
+            let rows = &buffers[buffer.0 as usize];
+            let next = rows.next_match(&mut walk, width, matching, values, &memory.heap);
+            let Some(at) = next else { break };
+            for (column, register) in row.iter().enumerate() {
+                memory.slots[register.0 as usize] = rows.rows[at * width + column];
+            }
+            after_body!(self, self.block(body));
+        }
+        Flow::Next
+    }
+
     fn push_distinct(&mut self, buffer: BufferId, row: &[Reg], classes: &[Class]) -> bool {
         let Frame {
             buffers,
@@ -586,7 +628,7 @@ impl<'a, A: Access> Executor<'a, A> {
         let (old, new) = rows.split_at(position * width);
         let hash_row = |row: &[Slot]| {
             row.iter().zip(classes).fold(0_u64, |state, (slot, class)| {
-                state.rotate_left(23).wrapping_mul(31) ^ frame::hash(heap, *class, *slot)
+                combine(state, frame::hash(heap, *class, *slot))
             })
         };
         let old_row = |at: usize| &old[at * width..(at + 1) * width];
@@ -614,7 +656,8 @@ impl<'a, A: Access> Executor<'a, A> {
         let Frame {
             buffers, memory, ..
         } = &mut *self.frame;
-        let rows = &mut buffers[buffer.0 as usize].rows;
+        let buffer = &mut buffers[buffer.0 as usize];
+        let rows = &buffer.rows;
         if width == 0 || rows.len() <= width {
             return;
         }
@@ -649,7 +692,7 @@ impl<'a, A: Access> Executor<'a, A> {
             .flat_map(|&row| &rows[row as usize * width..(row as usize + 1) * width])
             .copied()
             .collect();
-        *rows = sorted;
+        buffer.replace(sorted);
     }
 
     #[cold]
@@ -1025,7 +1068,10 @@ fn double(op: Arithmetic, a: f64, b: f64) -> Result<f64, Error> {
         Arithmetic::Add => a + b,
         Arithmetic::Subtract => a - b,
         Arithmetic::Multiply => a * b,
-        Arithmetic::Divide | Arithmetic::Remainder if b == 0.0 => return Err(division_by_zero()),
+        // PostgreSQL divides NaN by anything.
+        Arithmetic::Divide | Arithmetic::Remainder if b == 0.0 && !a.is_nan() => {
+            return Err(division_by_zero());
+        }
         Arithmetic::Divide => a / b,
         Arithmetic::Remainder => a % b,
     };

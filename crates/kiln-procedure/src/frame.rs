@@ -7,68 +7,9 @@ use kiln_storage::types::{DataType, Value};
 
 use crate::access::Handle;
 use crate::arguments::Arguments;
+use crate::buffer::Buffer;
 use crate::ir::Class;
 use crate::program::Program;
-
-/// Rows kept within a run.
-#[derive(Default, Debug)]
-pub struct Buffer {
-    /// The rows, one after the other.
-    pub rows: Vec<Slot>,
-    /// The rows' hashes and positions, sorted or not, for distinct pushes.
-    pub distinct: DistinctRows,
-}
-
-/// Positions of rows by hash: open addressing, at most half full.
-#[derive(Default, Debug)]
-pub struct DistinctRows {
-    table: Vec<u32>,
-    used: usize,
-}
-
-impl DistinctRows {
-    /// Forgets all rows and keeps the memory.
-    pub fn clear(&mut self) {
-        if self.used > 0 {
-            self.table.fill(0);
-            self.used = 0;
-        }
-    }
-
-    /// The row for which `equals` holds among those with `hash`, or `None` after noting that the
-    /// row at `position` has it. `rehash` gives a noted row's hash.
-    pub fn find_or_note(
-        &mut self,
-        hash: u64,
-        position: usize,
-        mut equals: impl FnMut(usize) -> bool,
-        rehash: impl Fn(usize) -> u64,
-    ) -> Option<usize> {
-        if (self.used + 1) * 2 > self.table.len() {
-            let mut larger = vec![0; (self.table.len() * 2).max(64)];
-            for &row in self.table.iter().filter(|&&row| row != 0) {
-                let mut at = rehash(row as usize - 1) as usize & (larger.len() - 1);
-                while larger[at] != 0 {
-                    at = (at + 1) & (larger.len() - 1);
-                }
-                larger[at] = row;
-            }
-            self.table = larger;
-        }
-        let mask = self.table.len() - 1;
-        let mut at = hash as usize & mask;
-        while self.table[at] != 0 {
-            let row = self.table[at] as usize - 1;
-            if equals(row) {
-                return Some(row);
-            }
-            at = (at + 1) & mask;
-        }
-        self.table[at] = position as u32 + 1;
-        self.used += 1;
-        None
-    }
-}
 
 /// A message that a procedure raised below the level of an error.
 #[derive(Clone, Debug, PartialEq, Eq)]

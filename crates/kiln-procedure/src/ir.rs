@@ -392,9 +392,12 @@ pub enum Step {
     },
     /// Sets `target` to the number of rows (BIGINT).
     BufferCount { buffer: BufferId, target: Reg },
-    /// Runs `body` for each row with its columns in `row`.
+    /// Runs `body` for each row with its columns in `row`; with `matching`, only for the rows
+    /// that have all of these values, which are taken once, before the first turn. Rows come in
+    /// the order of the buffer.
     ForBuffer {
         buffer: BufferId,
+        matching: Box<[Match]>,
         row: Box<[Reg]>,
         body: Block,
     },
@@ -455,6 +458,21 @@ pub struct SortKey {
     /// NULLs before everything else.
     pub nulls_first: bool,
 }
+
+/// A condition on the rows of a buffer: the column equals the value, as `=` in SQL means it, so
+/// that a NULL on either side matches nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Match {
+    /// The column of the buffer.
+    pub column: u16,
+    /// The register that it must equal.
+    pub value: Reg,
+    /// How the two compare.
+    pub class: Class,
+}
+
+/// The most columns that a loop over a buffer can match; front ends test further ones in the body.
+pub const MATCHES_MAX: usize = 16;
 
 /// What is known of an operation apart from its steps; see
 /// [`Program::operations`](crate::Program).

@@ -11,12 +11,14 @@
 //! | [`explain`] | the analysis as text and as a graph |
 //! | [`access`] | what a protocol must offer to the executor |
 //! | [`arguments`] | a call's arguments |
+//! | [`buffer`] | rows kept within a run |
 //! | [`frame`] | the memory of a running procedure |
 //! | [`executor`] | runs a program over an access |
 
 pub mod access;
 pub mod analysis;
 pub mod arguments;
+pub mod buffer;
 pub mod executor;
 pub mod explain;
 pub mod frame;

@@ -318,6 +318,7 @@ fn a_record_chosen_from_a_buffer_depends_on_what_chose_it_but_lies_in_the_range(
     let body = b.close();
     b.push(Step::ForBuffer {
         buffer,
+        matching: Box::default(),
         row: [taken, least].into(),
         body,
     });

@@ -581,6 +581,7 @@ fn a_handle_that_went_through_a_buffer_carries_the_intent() {
     let body = b.close();
     b.push(Step::ForBuffer {
         buffer,
+        matching: Box::default(),
         row: [taken].into(),
         body,
     });

@@ -76,6 +76,7 @@ fn good() -> Program {
     let body = b.close();
     b.push(Step::ForBuffer {
         buffer,
+        matching: Box::default(),
         row: [taken, value].into(),
         body,
     });

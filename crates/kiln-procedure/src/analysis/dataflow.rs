@@ -571,6 +571,9 @@ impl Dataflow<'_> {
                 bounds
             }
             Step::ForEach { array, .. } => state.registers[array.0 as usize].from,
+            Step::ForBuffer { matching, .. } => {
+                self.union_of(state, matching.iter().map(|one| &one.value))
+            }
             Step::Scan { op, range, .. } => {
                 let bounds = [&range.lower, &range.upper].into_iter().flatten();
                 let registers = range.prefix.iter().chain(bounds.map(|bound| &bound.value));
@@ -607,6 +610,8 @@ impl Dataflow<'_> {
             Step::ForBuffer { buffer, row, .. } => {
                 let Rows { columns, chosen_by } = state.buffers[buffer.0 as usize].clone();
                 self.decide_turns(chosen_by);
+                // Which row it is depends on what was pushed and on what it must match.
+                let chosen_by = self.open().turns;
                 for (register, flow) in row.iter().zip(columns) {
                     let from = self.sets.union(flow.from, chosen_by);
                     state.registers[register.0 as usize] = Flow { from, ..flow };

@@ -155,7 +155,10 @@ macro_rules! register_visitors {
                     visit(added, Use::Write);
                 }
                 Step::BufferCount { target, .. } => visit(target, Use::Write),
-                Step::ForBuffer { row, .. } => {
+                Step::ForBuffer { matching, row, .. } => {
+                    for Match { value, .. } in matching {
+                        visit(value, Use::Read);
+                    }
                     for register in row {
                         visit(register, Use::Write);
                     }

@@ -150,8 +150,21 @@ impl Listing<'_> {
                 self.control(format!("for each of {array}"));
                 self.indented(body);
             }
-            Step::ForBuffer { buffer, body, .. } => {
-                self.control(format!("for each row of buffer {}", buffer.0));
+            Step::ForBuffer {
+                buffer,
+                matching,
+                body,
+                ..
+            } => {
+                let conditions: Vec<String> = matching
+                    .iter()
+                    .map(|one| format!("column {} = {}", one.column, self.terms.of(one.value)))
+                    .collect();
+                let condition = match conditions.is_empty() {
+                    true => String::new(),
+                    false => format!(" where {}", conditions.join(" and ")),
+                };
+                self.control(format!("for each row of buffer {}{condition}", buffer.0));
                 self.indented(body);
             }
             _ => step_blocks(step)

@@ -137,7 +137,16 @@ impl Meanings {
                 let known = &mut self.registers[added.0 as usize];
                 return Ok(changed | agree(known, Content::Value).map_err(of_register(*added))?);
             }
-            Step::ForBuffer { buffer, row, .. } => {
+            Step::ForBuffer {
+                buffer,
+                matching,
+                row,
+                ..
+            } => {
+                for Match { value, .. } in matching {
+                    let known = &mut self.registers[value.0 as usize];
+                    changed |= agree(known, Content::Value).map_err(of_register(*value))?;
+                }
                 for (column, register) in row.iter().enumerate() {
                     if let Some(content) = self.columns[buffer.0 as usize][column].0 {
                         let known = &mut self.registers[register.0 as usize];

@@ -120,6 +120,23 @@ impl Numbers<'_> {
                     ));
                 }
             }
+            Step::ForBuffer {
+                buffer, matching, ..
+            } => {
+                let width = self.buffer(*buffer)?;
+                if let Some(one) = matching.iter().find(|one| one.column as usize >= width) {
+                    return Err(format!(
+                        "the buffer has {width} columns, the match {}",
+                        one.column
+                    ));
+                }
+                if matching.len() > MATCHES_MAX {
+                    return Err(format!(
+                        "{} columns to match, at most {MATCHES_MAX}",
+                        matching.len()
+                    ));
+                }
+            }
             Step::BufferPushDistinct { row, classes, .. } if row.len() != classes.len() => {
                 return Err(format!(
                     "{} classes for {} columns",

@@ -267,21 +267,20 @@ impl Types<'_> {
                 }
                 Ok(())
             }
-            Step::BufferSort { buffer, by } => {
-                for key in by {
-                    let column = &self.meanings.columns[buffer.0 as usize][key.column as usize];
-                    match column {
-                        // Nothing is ever pushed there.
-                        (None, _) | (_, None) => {}
-                        (Some(Content::Value), Some(data_type))
-                            if Class::of(data_type) == Some(key.class) => {}
-                        _ => return Err(format!("column {} is not {:?}", key.column, key.class)),
-                    }
-                }
-                Ok(())
-            }
+            Step::BufferSort { buffer, by } => by
+                .iter()
+                .try_for_each(|key| self.column_class(*buffer, key.column, key.class)),
             Step::BufferCount { target, .. } => self.width(*target, Width::Eight),
-            Step::ForBuffer { buffer, row, .. } => {
+            Step::ForBuffer {
+                buffer,
+                matching,
+                row,
+                ..
+            } => {
+                for one in matching {
+                    self.column_class(*buffer, one.column, one.class)?;
+                    self.class(one.value, one.class)?;
+                }
                 for (column, register) in row.iter().enumerate() {
                     let (content, data_type) = &self.meanings.columns[buffer.0 as usize][column];
                     if let (Some(Content::Value), Some(pushed)) = (content, data_type)
@@ -301,6 +300,18 @@ impl Types<'_> {
                 }
                 Ok(())
             }
+        }
+    }
+
+    /// A buffer's column holds values that compare as `class`.
+    fn column_class(&self, buffer: BufferId, column: u16, class: Class) -> Result<(), String> {
+        match &self.meanings.columns[buffer.0 as usize][column as usize] {
+            // Nothing is ever pushed there.
+            (None, _) | (_, None) => Ok(()),
+            (Some(Content::Value), Some(data_type)) if Class::of(data_type) == Some(class) => {
+                Ok(())
+            }
+            _ => Err(format!("column {column} is not {class:?}")),
         }
     }
 

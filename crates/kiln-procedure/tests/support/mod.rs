@@ -381,6 +381,7 @@ pub fn payment(tables: &Tables) -> Program {
         let body = b.close();
         b.push(Step::ForBuffer {
             buffer,
+            matching: Box::default(),
             row: [c_id, c_first].into(),
             body,
         });

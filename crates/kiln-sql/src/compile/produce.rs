@@ -272,7 +272,12 @@ impl<'a> Compiler<'a> {
             compiler.emit_step(plan, buffers, number + 1, &mut *body)
         });
         let steps = self.close_ir_loop();
-        self.builder.push(Step::ForBuffer { buffer: matches, row: row.into(), body: steps });
+        self.builder.push(Step::ForBuffer {
+            buffer: matches,
+            matching: Box::default(),
+            row: row.into(),
+            body: steps,
+        });
         result
     }
 
@@ -335,7 +340,12 @@ impl<'a> Compiler<'a> {
         let row = self.declare_row(step, columns);
         let result = body(self);
         let steps = self.close_ir_loop();
-        self.builder.push(Step::ForBuffer { buffer: *buffer, row: row.into(), body: steps });
+        self.builder.push(Step::ForBuffer {
+            buffer: *buffer,
+            matching: Box::default(),
+            row: row.into(),
+            body: steps,
+        });
         result
     }
 
@@ -450,7 +460,12 @@ impl<'a> Compiler<'a> {
                 }
                 let result = body(self);
                 let body = self.close_ir_loop();
-                self.builder.push(Step::ForBuffer { buffer, row: row.into(), body });
+                self.builder.push(Step::ForBuffer {
+                    buffer,
+                    matching: Box::default(),
+                    row: row.into(),
+                    body,
+                });
                 result
             }
             _ => Err(Error::internal("a path to something that is no table")),
@@ -668,7 +683,12 @@ impl<'a> Compiler<'a> {
             result
         });
         let body = self.close_ir_loop();
-        self.builder.push(Step::ForBuffer { buffer: groups.0, row: slots.into(), body });
+        self.builder.push(Step::ForBuffer {
+            buffer: groups.0,
+            matching: Box::default(),
+            row: slots.into(),
+            body,
+        });
         result?;
         let Some(buffer) = sorted else { return Ok(()) };
         self.sort(buffer, keys);
@@ -755,7 +775,12 @@ impl<'a> Compiler<'a> {
             self.aggregate_step(state, &inputs)?;
         }
         let body = self.close_ir_loop();
-        self.builder.push(Step::ForBuffer { buffer: rows, row: row.into(), body });
+        self.builder.push(Step::ForBuffer {
+            buffer: rows,
+            matching: Box::default(),
+            row: row.into(),
+            body,
+        });
         self.open();
         self.push_group(groups, &keys, &states);
         let then = self.close();

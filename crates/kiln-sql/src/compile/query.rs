@@ -641,7 +641,12 @@ impl Compiler<'_> {
         let result =
             self.within_limits(limits, outside, &mut |compiler| sink(compiler, &row));
         let body = self.close_ir_loop();
-        self.builder.push(Step::ForBuffer { buffer, row: row.into(), body });
+        self.builder.push(Step::ForBuffer {
+            buffer,
+            matching: Box::default(),
+            row: row.into(),
+            body,
+        });
         result
     }
 

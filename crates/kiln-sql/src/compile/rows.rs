@@ -106,7 +106,12 @@ impl Compiler<'_> {
         self.levels = hidden;
         self.source_mut(target).record = None;
         let steps = self.close_ir_loop();
-        self.builder.push(Step::ForBuffer { buffer, row: row.into(), body: steps });
+        self.builder.push(Step::ForBuffer {
+            buffer,
+            matching: Box::default(),
+            row: row.into(),
+            body: steps,
+        });
         result
     }
 }

@@ -234,6 +234,7 @@ impl<'a> Compiler<'a> {
         let body = self.close_ir_loop();
         self.builder.push(Step::ForBuffer {
             buffer,
+            matching: Box::default(),
             row: values.into(),
             body,
         });

@@ -175,6 +175,7 @@ impl Compiler<'_> {
             let body = self.close_ir_loop();
             self.builder.push(Step::ForBuffer {
                 buffer,
+                matching: Box::default(),
                 row: row.into(),
                 body,
             });

@@ -485,6 +485,7 @@ impl<'a> Compiler<'a> {
         let steps = self.close_ir_loop();
         self.builder.push(Step::ForBuffer {
             buffer,
+            matching: Box::default(),
             row: registers.into(),
             body: steps,
         });

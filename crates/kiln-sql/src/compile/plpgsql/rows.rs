@@ -382,7 +382,12 @@ impl Body {
         }
         let row = columns.iter().map(|column| column.register).collect();
         let body = body(self, c, &columns)?;
-        c.builder.push(Step::ForBuffer { buffer, row, body });
+        c.builder.push(Step::ForBuffer {
+            buffer,
+            matching: Box::default(),
+            row,
+            body,
+        });
         Ok(())
     }
 
