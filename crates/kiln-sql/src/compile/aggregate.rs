@@ -55,7 +55,11 @@ pub(crate) struct AggregateCall {
 
 impl AggregateCall {
     pub(super) fn operands(&self) -> Vec<&Bound> {
-        self.argument.iter().chain(&self.delimiter).chain(&self.filter).collect()
+        self.argument
+            .iter()
+            .chain(&self.delimiter)
+            .chain(&self.filter)
+            .collect()
     }
 }
 
@@ -99,7 +103,11 @@ pub(super) fn call(
     if arguments.len() != wanted {
         return Err(undefined(&arguments));
     }
-    let delimiter = if kind == AggregateKind::StringAgg { arguments.pop() } else { None };
+    let delimiter = if kind == AggregateKind::StringAgg {
+        arguments.pop()
+    } else {
+        None
+    };
     let argument = arguments.pop();
     let argument = match argument {
         Some(bound) if bound.is_unknown() => match kind {
@@ -147,9 +155,7 @@ pub(super) fn call(
         (AggregateKind::ArrayAgg, Some(DataType::Array(_))) => {
             return Err(unsupported("an array of more than one dimension", position));
         }
-        (AggregateKind::ArrayAgg, Some(data_type)) => {
-            DataType::array(data_type.without_modifier())
-        }
+        (AggregateKind::ArrayAgg, Some(data_type)) => DataType::array(data_type.without_modifier()),
         _ => {
             let arguments: Vec<Bound> = argument.into_iter().collect();
             return Err(undefined(&arguments));
@@ -167,7 +173,11 @@ pub(super) fn call(
         other => other,
     };
     if distinct && is_star {
-        return Err(fail(SqlState::SYNTAX_ERROR, "DISTINCT is not possible with *", position));
+        return Err(fail(
+            SqlState::SYNTAX_ERROR,
+            "DISTINCT is not possible with *",
+            position,
+        ));
     }
     let call = AggregateCall {
         kind,
@@ -177,7 +187,11 @@ pub(super) fn call(
         filter,
         data_type: data_type.clone(),
     };
-    Ok(Bound::new(Kind::Aggregate(Box::new(call)), data_type, position))
+    Ok(Bound::new(
+        Kind::Aggregate(Box::new(call)),
+        data_type,
+        position,
+    ))
 }
 
 /// The registers in which one aggregate accumulates.
@@ -239,7 +253,10 @@ impl Compiler<'_> {
             None => Instruction::SetNull { target },
         });
         if let Some(count) = state.count {
-            self.builder.scalar(Instruction::Move { target: count, source: zero });
+            self.builder.scalar(Instruction::Move {
+                target: count,
+                source: zero,
+            });
         }
         if let Some(buffer) = state.distinct {
             self.builder.push(Step::BufferClear { buffer });
@@ -260,13 +277,21 @@ impl Compiler<'_> {
             && state.call.kind != AggregateKind::ArrayAgg;
         if let Some(source) = inputs.argument.filter(|_| skips_null) {
             let target = self.builder.register(DataType::Boolean);
-            self.builder.scalar(Instruction::IsNull { target, source, negated: true });
+            self.builder.scalar(Instruction::IsNull {
+                target,
+                source,
+                negated: true,
+            });
             guards.push(target);
             self.open();
             conditions += 1;
         }
         if let (Some(buffer), Some(argument)) = (state.distinct, inputs.argument) {
-            let data_type = state.call.argument.as_ref().map(|argument| &argument.data_type);
+            let data_type = state
+                .call
+                .argument
+                .as_ref()
+                .map(|argument| &argument.data_type);
             let Some(class) = data_type.and_then(Class::of) else {
                 return Err(unsupported("DISTINCT of arrays", None));
             };
@@ -285,7 +310,11 @@ impl Compiler<'_> {
         for _ in 0..conditions {
             let then = self.close();
             let Some(condition) = guards.pop() else { break };
-            self.builder.push(Step::If { condition, then, otherwise: Vec::new() });
+            self.builder.push(Step::If {
+                condition,
+                then,
+                otherwise: Vec::new(),
+            });
         }
         Ok(())
     }
@@ -310,11 +339,25 @@ impl Compiler<'_> {
                 let (op, target) = (Arithmetic::Add, value);
                 let (left, right) = (value, argument);
                 let addition = match self.builder.type_of(value) {
-                    DataType::BigInt => {
-                        Instruction::Integer { op, width: Width::Eight, target, left, right }
-                    }
-                    DataType::Double => Instruction::Double { op, target, left, right },
-                    _ => Instruction::Decimal { op, target, left, right },
+                    DataType::BigInt => Instruction::Integer {
+                        op,
+                        width: Width::Eight,
+                        target,
+                        left,
+                        right,
+                    },
+                    DataType::Double => Instruction::Double {
+                        op,
+                        target,
+                        left,
+                        right,
+                    },
+                    _ => Instruction::Decimal {
+                        op,
+                        target,
+                        left,
+                        right,
+                    },
                 };
                 self.builder.scalar(addition);
                 if let Some(count) = state.count {
@@ -322,7 +365,9 @@ impl Compiler<'_> {
                 }
             }
             AggregateKind::Minimum | AggregateKind::Maximum => {
-                let Some(class) = Class::of(&state.call.data_type) else { return };
+                let Some(class) = Class::of(&state.call.data_type) else {
+                    return;
+                };
                 let op = if state.call.kind == AggregateKind::Minimum {
                     Comparison::GreaterOrEqual
                 } else {
@@ -331,20 +376,41 @@ impl Compiler<'_> {
                 // Nothing changes when the value is on the right side; a NULL so far is on none.
                 let stays = self.builder.register(DataType::Boolean);
                 let (left, right) = (argument, value);
-                self.builder.scalar(Instruction::Compare { op, class, target: stays, left, right });
+                self.builder.scalar(Instruction::Compare {
+                    op,
+                    class,
+                    target: stays,
+                    left,
+                    right,
+                });
                 self.builder.open();
-                self.builder.scalar(Instruction::Move { target: value, source: argument });
+                self.builder.scalar(Instruction::Move {
+                    target: value,
+                    source: argument,
+                });
                 let otherwise = self.builder.close();
-                self.builder.push(Step::If { condition: stays, then: Vec::new(), otherwise });
+                self.builder.push(Step::If {
+                    condition: stays,
+                    then: Vec::new(),
+                    otherwise,
+                });
             }
             AggregateKind::BoolAnd | AggregateKind::BoolOr => {
                 let is_and = state.call.kind == AggregateKind::BoolAnd;
                 self.first_or(value, argument, |builder| {
                     let (target, left, right) = (value, value, argument);
                     builder.scalar(if is_and {
-                        Instruction::And { target, left, right }
+                        Instruction::And {
+                            target,
+                            left,
+                            right,
+                        }
                     } else {
-                        Instruction::Or { target, left, right }
+                        Instruction::Or {
+                            target,
+                            left,
+                            right,
+                        }
                     });
                 });
             }
@@ -357,19 +423,37 @@ impl Compiler<'_> {
                         let empty = builder.constant(DataType::Text, Value::Text(String::new()));
                         let known = builder.register(DataType::Text);
                         let missing = builder.register(DataType::Boolean);
-                        builder.scalar(Instruction::Move { target: known, source: right });
+                        builder.scalar(Instruction::Move {
+                            target: known,
+                            source: right,
+                        });
                         builder.scalar(Instruction::IsNull {
                             target: missing,
                             source: right,
                             negated: false,
                         });
                         builder.open();
-                        builder.scalar(Instruction::Move { target: known, source: empty });
+                        builder.scalar(Instruction::Move {
+                            target: known,
+                            source: empty,
+                        });
                         let then = builder.close();
-                        builder.push(Step::If { condition: missing, then, otherwise: Vec::new() });
-                        builder.scalar(Instruction::Concat { target, left, right: known });
+                        builder.push(Step::If {
+                            condition: missing,
+                            then,
+                            otherwise: Vec::new(),
+                        });
+                        builder.scalar(Instruction::Concat {
+                            target,
+                            left,
+                            right: known,
+                        });
                     }
-                    builder.scalar(Instruction::Concat { target, left, right: argument });
+                    builder.scalar(Instruction::Concat {
+                        target,
+                        left,
+                        right: argument,
+                    });
                 });
             }
             AggregateKind::ArrayAgg => {
@@ -392,19 +476,32 @@ impl Compiler<'_> {
         combine: impl FnOnce(&mut kiln_procedure::ProgramBuilder),
     ) {
         let first = self.builder.register(DataType::Boolean);
-        self.builder.scalar(Instruction::IsNull { target: first, source: value, negated: false });
+        self.builder.scalar(Instruction::IsNull {
+            target: first,
+            source: value,
+            negated: false,
+        });
         self.builder.open();
-        self.builder.scalar(Instruction::Move { target: value, source: argument });
+        self.builder.scalar(Instruction::Move {
+            target: value,
+            source: argument,
+        });
         let then = self.builder.close();
         self.builder.open();
         combine(&mut self.builder);
         let otherwise = self.builder.close();
-        self.builder.push(Step::If { condition: first, then, otherwise });
+        self.builder.push(Step::If {
+            condition: first,
+            then,
+            otherwise,
+        });
     }
 
     /// The aggregate's value after the last row.
     pub(super) fn aggregate_result(&mut self, state: &State) -> Reg {
-        let Some(count) = state.count else { return state.value };
+        let Some(count) = state.count else {
+            return state.value;
+        };
         let result = self.builder.register(state.call.data_type.clone());
         let zero = self.builder.constant(DataType::BigInt, Value::BigInt(0));
         let condition = self.builder.register(DataType::Boolean);
@@ -420,10 +517,16 @@ impl Compiler<'_> {
         let then = self.builder.close();
         self.builder.open();
         if state.call.kind == AggregateKind::Sum {
-            self.builder.scalar(Instruction::Move { target: result, source: state.value });
+            self.builder.scalar(Instruction::Move {
+                target: result,
+                source: state.value,
+            });
         } else if state.call.data_type == DataType::Double {
             let divisor = self.builder.register(DataType::Double);
-            self.builder.scalar(Instruction::IntegerToDouble { target: divisor, source: count });
+            self.builder.scalar(Instruction::IntegerToDouble {
+                target: divisor,
+                source: count,
+            });
             self.builder.scalar(Instruction::Double {
                 op: Arithmetic::Divide,
                 target: result,
@@ -440,7 +543,10 @@ impl Compiler<'_> {
                 });
             }
             let divisor = self.builder.register(DataType::NUMERIC);
-            self.builder.scalar(Instruction::IntegerToDecimal { target: divisor, source: count });
+            self.builder.scalar(Instruction::IntegerToDecimal {
+                target: divisor,
+                source: count,
+            });
             self.builder.scalar(Instruction::Decimal {
                 op: Arithmetic::Divide,
                 target: result,
@@ -449,7 +555,11 @@ impl Compiler<'_> {
             });
         }
         let otherwise = self.builder.close();
-        self.builder.push(Step::If { condition, then, otherwise });
+        self.builder.push(Step::If {
+            condition,
+            then,
+            otherwise,
+        });
         result
     }
 }

@@ -4,8 +4,8 @@ use kiln_procedure::ir::{Arithmetic, Comparison};
 use kiln_storage::error::{Result, SqlState};
 use kiln_storage::types::{DataType, Decimal, Value};
 use sqlparser::ast::{
-    AccessExpr, BinaryOperator, CastKind, Expr, Ident, Subscript, UnaryOperator,
-    Value as Literal, ValueWithSpan,
+    AccessExpr, BinaryOperator, CastKind, Expr, Ident, Subscript, UnaryOperator, Value as Literal,
+    ValueWithSpan,
 };
 
 use super::bound::{Bound, Kind, Operation};
@@ -76,7 +76,12 @@ impl Compiler<'_> {
             Expr::BinaryOp { .. } => self.bind_chain(expr),
             Expr::UnaryOp { op, expr } => self.bind_unary(*op, expr),
             Expr::Function(function) => self.bind_function(function),
-            Expr::Cast { kind, expr, data_type, format } => {
+            Expr::Cast {
+                kind,
+                expr,
+                data_type,
+                format,
+            } => {
                 if format.is_some() || !matches!(kind, CastKind::Cast | CastKind::DoubleColon) {
                     return Err(unsupported("this form of cast", position_of(&**expr)));
                 }
@@ -113,7 +118,11 @@ impl Compiler<'_> {
                 let (left, right) = (self.bind(left)?, self.bind(right)?);
                 operators::compare(Comparison::NotDistinct, left, right, position)
             }
-            Expr::InList { expr, list, negated } => {
+            Expr::InList {
+                expr,
+                list,
+                negated,
+            } => {
                 let left = self.bind(expr)?;
                 let left = self.share(left);
                 let mut tests = Vec::with_capacity(list.len());
@@ -129,34 +138,51 @@ impl Compiler<'_> {
                 let test = operators::any(tests);
                 Ok(if *negated { operators::not(test) } else { test })
             }
-            Expr::Between { expr, negated, low, high } => {
+            Expr::Between {
+                expr,
+                negated,
+                low,
+                high,
+            } => {
                 let operand = self.bind(expr)?;
                 let operand = self.share(operand);
                 let (low, high) = (self.bind(low)?, self.bind(high)?);
-                let lower = operators::compare(
-                    Comparison::GreaterOrEqual,
-                    operand.clone(),
-                    low,
-                    position,
-                )?;
-                let upper =
-                    operators::compare(Comparison::LessOrEqual, operand, high, position)?;
+                let lower =
+                    operators::compare(Comparison::GreaterOrEqual, operand.clone(), low, position)?;
+                let upper = operators::compare(Comparison::LessOrEqual, operand, high, position)?;
                 let test = operators::all(vec![lower, upper]);
                 Ok(if *negated { operators::not(test) } else { test })
             }
-            Expr::Like { negated, any: false, expr, pattern, escape_char } => {
-                self.bind_like(false, *negated, expr, pattern, escape_char.as_deref())
-            }
-            Expr::ILike { negated, any: false, expr, pattern, escape_char } => {
-                self.bind_like(true, *negated, expr, pattern, escape_char.as_deref())
-            }
-            Expr::AnyOp { left, compare_op, right, .. } => {
-                self.bind_quantified(left, compare_op, right, false)
-            }
-            Expr::AllOp { left, compare_op, right } => {
-                self.bind_quantified(left, compare_op, right, true)
-            }
-            Expr::InSubquery { expr, subquery, negated } => {
+            Expr::Like {
+                negated,
+                any: false,
+                expr,
+                pattern,
+                escape_char,
+            } => self.bind_like(false, *negated, expr, pattern, escape_char.as_deref()),
+            Expr::ILike {
+                negated,
+                any: false,
+                expr,
+                pattern,
+                escape_char,
+            } => self.bind_like(true, *negated, expr, pattern, escape_char.as_deref()),
+            Expr::AnyOp {
+                left,
+                compare_op,
+                right,
+                ..
+            } => self.bind_quantified(left, compare_op, right, false),
+            Expr::AllOp {
+                left,
+                compare_op,
+                right,
+            } => self.bind_quantified(left, compare_op, right, true),
+            Expr::InSubquery {
+                expr,
+                subquery,
+                negated,
+            } => {
                 let test =
                     self.bind_subquery_test(expr, Comparison::Equal, subquery, false, position)?;
                 Ok(if *negated { operators::not(test) } else { test })
@@ -167,8 +193,7 @@ impl Compiler<'_> {
             }
             Expr::Subquery(query) => self.bind_scalar_subquery(query, position),
             Expr::Tuple(items) => {
-                let items: Result<Vec<Bound>> =
-                    items.iter().map(|item| self.bind(item)).collect();
+                let items: Result<Vec<Bound>> = items.iter().map(|item| self.bind(item)).collect();
                 Ok(Bound::new(Kind::Row(items?), DataType::Text, position))
             }
             _ => self.bind_special(expr),
@@ -190,7 +215,11 @@ impl Compiler<'_> {
             None => last,
             Some((is_and, mut operands)) => {
                 operands.push(last);
-                if is_and { operators::all(operands) } else { operators::any(operands) }
+                if is_and {
+                    operators::all(operands)
+                } else {
+                    operators::any(operands)
+                }
             }
         };
         while let Some((op, right)) = rest.pop() {
@@ -264,8 +293,10 @@ impl Compiler<'_> {
         match op {
             UnaryOperator::Minus => {
                 // `-9223372036854775808` is one literal: its digits alone would be too large.
-                if let Expr::Value(ValueWithSpan { value: Literal::Number(digits, _), .. }) =
-                    operand
+                if let Expr::Value(ValueWithSpan {
+                    value: Literal::Number(digits, _),
+                    ..
+                }) = operand
                 {
                     return number(&format!("-{digits}"), position);
                 }
@@ -353,8 +384,11 @@ impl Compiler<'_> {
         match value {
             None => operators::is_null(bound, negated, position),
             Some(value) => {
-                let comparison =
-                    if negated { Comparison::Distinct } else { Comparison::NotDistinct };
+                let comparison = if negated {
+                    Comparison::Distinct
+                } else {
+                    Comparison::NotDistinct
+                };
                 operators::compare(comparison, bound, Bound::boolean(value), position)
             }
         }
@@ -362,7 +396,13 @@ impl Compiler<'_> {
 
     fn bind_case(&mut self, expr: &Expr) -> Result<Bound> {
         let position = position_of(expr);
-        let Expr::Case { operand, conditions, else_result, .. } = expr else {
+        let Expr::Case {
+            operand,
+            conditions,
+            else_result,
+            ..
+        } = expr
+        else {
             return Err(unsupported("this expression", position));
         };
         let operand = match operand {
@@ -413,7 +453,11 @@ impl Compiler<'_> {
                 rest = after;
             }
         }
-        let mut bound = if path.is_empty() { self.bind(root)? } else { self.resolve(&path)? };
+        let mut bound = if path.is_empty() {
+            self.bind(root)?
+        } else {
+            self.resolve(&path)?
+        };
         for access in rest {
             bound = match access {
                 AccessExpr::Dot(_) => return Err(unsupported("a field of a value", position)),
@@ -447,9 +491,18 @@ impl Compiler<'_> {
         match subscript {
             Subscript::Index { index } => {
                 let index = self.bind_as(index, &DataType::Integer, CastContext::Assignment)?;
-                Ok(operation(Operation::Element, vec![array, index], element, position))
+                Ok(operation(
+                    Operation::Element,
+                    vec![array, index],
+                    element,
+                    position,
+                ))
             }
-            Subscript::Slice { lower_bound, upper_bound, stride: None } => {
+            Subscript::Slice {
+                lower_bound,
+                upper_bound,
+                stride: None,
+            } => {
                 let mut bound_or = |bound: &Option<Expr>, open: i32| match bound {
                     Some(bound) => self.bind_as(bound, &DataType::Integer, CastContext::Assignment),
                     None => Ok(Bound::integer(open)),
@@ -476,9 +529,7 @@ impl Compiler<'_> {
         let left = self.bind(operand)?;
         let right = self.bind(pattern)?;
         let escape = match escape {
-            Some(escape) => {
-                Some(self.bind_as(escape, &DataType::Text, CastContext::Implicit)?)
-            }
+            Some(escape) => Some(self.bind_as(escape, &DataType::Text, CastContext::Implicit)?),
             None => None,
         };
         self.like_of(ignore_case, negated, left, right, escape, position)
@@ -513,8 +564,7 @@ impl Compiler<'_> {
             Some(Value::Text(pattern)) => Some(pattern.clone()),
             _ => None,
         };
-        let (named, instead) =
-            functions::like(known.as_deref(), ignore_case, escape.is_some());
+        let (named, instead) = functions::like(known.as_deref(), ignore_case, escape.is_some());
         let right = match instead {
             Some(text) => Bound::text(text),
             None => right,
@@ -535,7 +585,10 @@ impl Compiler<'_> {
     ) -> Result<Bound> {
         let position = position_of(left);
         let Some(mut comparison) = comparison_of(op) else {
-            return Err(unsupported(format!("operator {op} with ANY or ALL"), position));
+            return Err(unsupported(
+                format!("operator {op} with ANY or ALL"),
+                position,
+            ));
         };
         if all {
             // `x < ALL (…)` is `NOT (x >= ANY (…))`, in three values too.
@@ -571,9 +624,17 @@ impl Compiler<'_> {
             return bound;
         }
         self.shared = self.shared.wrapping_add(1);
-        let Bound { data_type, position, .. } = &bound;
+        let Bound {
+            data_type,
+            position,
+            ..
+        } = &bound;
         let (data_type, position) = (data_type.clone(), *position);
-        Bound::new(Kind::Shared(self.shared, Box::new(bound)), data_type, position)
+        Bound::new(
+            Kind::Shared(self.shared, Box::new(bound)),
+            data_type,
+            position,
+        )
     }
 }
 
@@ -584,7 +645,11 @@ fn any_of_array(
     position: Position,
 ) -> Result<Bound> {
     let array = if array.is_unknown() {
-        let element = if left.is_unknown() { DataType::Text } else { left.data_type.clone() };
+        let element = if left.is_unknown() {
+            DataType::Text
+        } else {
+            left.data_type.clone()
+        };
         let target = DataType::array(element.without_modifier());
         coerce(array, &target, CastContext::Implicit)?
     } else {
@@ -617,10 +682,18 @@ fn any_of_array(
 fn number(digits: &str, position: Position) -> Result<Bound> {
     if !digits.contains(['.', 'e', 'E']) {
         if let Ok(value) = digits.parse::<i32>() {
-            return Ok(Bound::constant(Value::Integer(value), DataType::Integer, position));
+            return Ok(Bound::constant(
+                Value::Integer(value),
+                DataType::Integer,
+                position,
+            ));
         }
         if let Ok(value) = digits.parse::<i64>() {
-            return Ok(Bound::constant(Value::BigInt(value), DataType::BigInt, position));
+            return Ok(Bound::constant(
+                Value::BigInt(value),
+                DataType::BigInt,
+                position,
+            ));
         }
     }
     // What NUMERIC cannot hold may still become a DOUBLE PRECISION.
@@ -628,7 +701,11 @@ fn number(digits: &str, position: Position) -> Result<Bound> {
         let open = Kind::Unknown(Some(digits.to_owned()));
         return Ok(Bound::new(open, DataType::NUMERIC, position));
     };
-    Ok(Bound::constant(Value::Numeric(value), DataType::NUMERIC, position))
+    Ok(Bound::constant(
+        Value::Numeric(value),
+        DataType::NUMERIC,
+        position,
+    ))
 }
 
 /// CASE over bound parts: brings the results to one type and drops what can never be taken.
@@ -637,8 +714,11 @@ pub(super) fn case(
     otherwise: Option<Bound>,
     position: Position,
 ) -> Result<Bound> {
-    let results: Vec<&Bound> =
-        branches.iter().map(|(_, result)| result).chain(otherwise.as_ref()).collect();
+    let results: Vec<&Bound> = branches
+        .iter()
+        .map(|(_, result)| result)
+        .chain(otherwise.as_ref())
+        .collect();
     let data_type = common_type("CASE", &results, position)?;
     let mut kept = Vec::with_capacity(branches.len());
     let mut otherwise = match otherwise {
@@ -660,7 +740,10 @@ pub(super) fn case(
         let result = otherwise.unwrap_or_else(|| Bound::null(data_type.clone(), position));
         return Ok(Bound { position, ..result });
     }
-    let kind = Kind::Case { branches: kept, otherwise: otherwise.map(Box::new) };
+    let kind = Kind::Case {
+        branches: kept,
+        otherwise: otherwise.map(Box::new),
+    };
     Ok(Bound::new(kind, data_type, position))
 }
 
@@ -689,7 +772,10 @@ pub(super) fn as_boolean(bound: Bound, what: &str) -> Result<Bound> {
     }
     Err(fail(
         SqlState::DATATYPE_MISMATCH,
-        format!("argument of {what} must be type boolean, not type {}", bound.type_name()),
+        format!(
+            "argument of {what} must be type boolean, not type {}",
+            bound.type_name()
+        ),
         bound.position,
     ))
 }

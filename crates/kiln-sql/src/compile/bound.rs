@@ -33,7 +33,10 @@ pub(crate) enum Kind {
     /// Computed by one instruction from operands that are all evaluated.
     Operation(Operation, Vec<Bound>),
     /// `CASE WHEN … THEN … ELSE … END`.
-    Case { branches: Vec<(Bound, Bound)>, otherwise: Option<Box<Bound>> },
+    Case {
+        branches: Vec<(Bound, Bound)>,
+        otherwise: Option<Box<Bound>>,
+    },
     /// The first operand that is not NULL.
     Coalesce(Vec<Bound>),
     /// Three-valued AND of at least two operands; the later ones only where they matter.
@@ -88,9 +91,16 @@ impl PartialEq for Operation {
             (Compare(a, b), Compare(c, d)) => a == c && b == d,
             (IsNull { negated: a }, IsNull { negated: b }) => a == b,
             (CheckWidth(a), CheckWidth(b)) => a == b,
-            (Rescale { precision: a, scale: b }, Rescale { precision: c, scale: d }) => {
-                a == c && b == d
-            }
+            (
+                Rescale {
+                    precision: a,
+                    scale: b,
+                },
+                Rescale {
+                    precision: c,
+                    scale: d,
+                },
+            ) => a == c && b == d,
             (Call(a), Call(b)) => a.name == b.name && !a.volatile,
             (Not, Not)
             | (IntegerToDecimal, IntegerToDecimal)
@@ -104,7 +114,7 @@ impl PartialEq for Operation {
 
 impl PartialEq for Bound {
     /// Whether both compute the same; where they stand in the source does not matter. Subqueries
-    /// are never equal.
+    /// are equal to their own copies only.
     fn eq(&self, other: &Bound) -> bool {
         if self.data_type != other.data_type {
             return false;
@@ -114,14 +124,27 @@ impl PartialEq for Bound {
             (Kind::Constant(a), Kind::Constant(b)) => a == b,
             (Kind::Register(a), Kind::Register(b)) => a == b,
             (
-                Kind::Column { source: a, column: b },
-                Kind::Column { source: c, column: d },
+                Kind::Column {
+                    source: a,
+                    column: b,
+                },
+                Kind::Column {
+                    source: c,
+                    column: d,
+                },
             ) => a == c && b == d,
             (Kind::Slot(a), Kind::Slot(b)) => a == b,
+            (Kind::Subquery(a), Kind::Subquery(b)) => a.number == b.number,
             (Kind::Operation(a, b), Kind::Operation(c, d)) => a == c && b == d,
             (
-                Kind::Case { branches: a, otherwise: b },
-                Kind::Case { branches: c, otherwise: d },
+                Kind::Case {
+                    branches: a,
+                    otherwise: b,
+                },
+                Kind::Case {
+                    branches: c,
+                    otherwise: d,
+                },
             ) => a == c && b == d,
             (Kind::Coalesce(a), Kind::Coalesce(b))
             | (Kind::And(a), Kind::And(b))
@@ -137,7 +160,11 @@ impl PartialEq for Bound {
 
 impl Bound {
     pub(super) fn new(kind: Kind, data_type: DataType, position: Position) -> Bound {
-        Bound { kind, data_type, position }
+        Bound {
+            kind,
+            data_type,
+            position,
+        }
     }
 
     pub(super) fn register(register: Reg, data_type: DataType, position: Position) -> Bound {
@@ -183,7 +210,11 @@ impl Bound {
 
     /// The name of its type for messages.
     pub(super) fn type_name(&self) -> String {
-        if self.is_unknown() { "unknown".to_owned() } else { self.data_type.base_name().to_owned() }
+        if self.is_unknown() {
+            "unknown".to_owned()
+        } else {
+            self.data_type.base_name().to_owned()
+        }
     }
 
     /// Whether computing it again costs nothing.
@@ -214,7 +245,10 @@ impl Bound {
             | Kind::Or(operands)
             | Kind::Routine(_, operands)
             | Kind::Row(operands) => operands.iter().collect(),
-            Kind::Case { branches, otherwise } => branches
+            Kind::Case {
+                branches,
+                otherwise,
+            } => branches
                 .iter()
                 .flat_map(|(condition, result)| [condition, result])
                 .chain(otherwise.as_deref())
@@ -263,8 +297,11 @@ impl Bound {
 
     /// The row sources that it needs, once each.
     pub(super) fn sources(&self) -> Vec<SourceId> {
-        let mut sources: Vec<SourceId> =
-            self.columns().into_iter().map(|(source, _)| source).collect();
+        let mut sources: Vec<SourceId> = self
+            .columns()
+            .into_iter()
+            .map(|(source, _)| source)
+            .collect();
         sources.dedup();
         sources
     }
@@ -300,9 +337,15 @@ impl Bound {
         if let Some(replaced) = replace(&self) {
             return replaced;
         }
-        let Bound { kind, data_type, position } = self;
+        let Bound {
+            kind,
+            data_type,
+            position,
+        } = self;
         let mut each = |list: Vec<Bound>| -> Vec<Bound> {
-            list.into_iter().map(|bound| bound.rewrite(&mut *replace)).collect()
+            list.into_iter()
+                .map(|bound| bound.rewrite(&mut *replace))
+                .collect()
         };
         let kind = match kind {
             Kind::Operation(operation, operands) => Kind::Operation(operation, each(operands)),
@@ -311,25 +354,38 @@ impl Bound {
             Kind::Or(operands) => Kind::Or(each(operands)),
             Kind::Row(operands) => Kind::Row(each(operands)),
             Kind::Routine(callee, operands) => Kind::Routine(callee, each(operands)),
-            Kind::Case { branches, otherwise } => Kind::Case {
+            Kind::Case {
+                branches,
+                otherwise,
+            } => Kind::Case {
                 branches: branches
                     .into_iter()
                     .map(|(condition, result)| {
-                        (condition.rewrite(&mut *replace), result.rewrite(&mut *replace))
+                        (
+                            condition.rewrite(&mut *replace),
+                            result.rewrite(&mut *replace),
+                        )
                     })
                     .collect(),
                 otherwise: otherwise.map(|inner| Box::new(inner.rewrite(&mut *replace))),
             },
             Kind::Shared(id, inner) => Kind::Shared(id, Box::new(inner.rewrite(replace))),
             Kind::Subquery(mut subquery) => {
-                subquery.operand =
-                    subquery.operand.into_iter().map(|bound| bound.rewrite(&mut *replace)).collect();
+                subquery.operand = subquery
+                    .operand
+                    .into_iter()
+                    .map(|bound| bound.rewrite(&mut *replace))
+                    .collect();
                 subquery.query.rewrite(replace);
                 Kind::Subquery(subquery)
             }
             other => other,
         };
-        Bound { kind, data_type, position }
+        Bound {
+            kind,
+            data_type,
+            position,
+        }
     }
 }
 

@@ -127,7 +127,11 @@ pub(super) fn call(
     data_type: DataType,
     position: Position,
 ) -> Bound {
-    let builtin = Builtin { name, function, volatile: false };
+    let builtin = Builtin {
+        name,
+        function,
+        volatile: false,
+    };
     operation(Operation::Call(builtin), operands, data_type, position)
 }
 
@@ -170,9 +174,7 @@ pub(super) fn coerce(bound: Bound, target: &DataType, context: CastContext) -> R
 
 fn located(error: Error, position: Position) -> Error {
     match position {
-        Some((line, column)) => {
-            error.or_at(kiln_storage::error::Position { line, column })
-        }
+        Some((line, column)) => error.or_at(kiln_storage::error::Position { line, column }),
         None => error,
     }
 }
@@ -193,7 +195,11 @@ fn check_context(
     if context == CastContext::Explicit {
         return Err(fail(
             SqlState::CANNOT_COERCE,
-            format!("cannot cast type {} to {}", source.base_name(), target.base_name()),
+            format!(
+                "cannot cast type {} to {}",
+                source.base_name(),
+                target.base_name()
+            ),
             position,
         ));
     }
@@ -235,7 +241,12 @@ fn convert(bound: Bound, target: &DataType) -> Result<Bound> {
         (Double, Integer) => to(cast::DOUBLE_TO_INTEGER, Integer),
         (Double, BigInt) => to(cast::DOUBLE_TO_BIGINT, BigInt),
         (Double, Numeric { .. }) => to(cast::DOUBLE_TO_DECIMAL, DataType::NUMERIC),
-        (Boolean, Integer) => Ok(call(cast::BOOLEAN_TO_INTEGER, vec![bound], Integer, position)),
+        (Boolean, Integer) => Ok(call(
+            cast::BOOLEAN_TO_INTEGER,
+            vec![bound],
+            Integer,
+            position,
+        )),
         (Integer, Boolean) => {
             let zero = Bound::integer(0);
             let compare = Operation::Compare(Comparison::NotEqual, Class::Integer);
@@ -244,9 +255,7 @@ fn convert(bound: Bound, target: &DataType) -> Result<Bound> {
         (Date, Timestamp | TimestampTz) => to(cast::DATE_TO_TIMESTAMP, target.clone()),
         (Timestamp | TimestampTz, Date) => to(cast::TIMESTAMP_TO_DATE, Date),
         // Every session's time zone is UTC.
-        (Timestamp, TimestampTz) | (TimestampTz, Timestamp) => {
-            Ok(retype(bound, target.clone()))
-        }
+        (Timestamp, TimestampTz) | (TimestampTz, Timestamp) => Ok(retype(bound, target.clone())),
         (source, target) if source.is_string() && target.is_string() => Ok(bound),
         (_, target) if target.is_string() => to_text(bound),
         (source, _) if source.is_string() => from_text(bound, target),
@@ -256,8 +265,7 @@ fn convert(bound: Bound, target: &DataType) -> Result<Bound> {
                 (SmallInt, Integer | BigInt) | (Integer, BigInt)
             );
             let free = widens
-                || (from.is_string()
-                    && matches!(**to, Text | VarChar(None))
+                || (from.is_string() && matches!(**to, Text | VarChar(None))
                     || matches!(
                         (&**from, &**to),
                         (Timestamp, TimestampTz) | (TimestampTz, Timestamp)
@@ -266,13 +274,25 @@ fn convert(bound: Bound, target: &DataType) -> Result<Bound> {
                 return Ok(retype(bound, target.clone()));
             }
             match (&**from, &**to) {
-                (SmallInt | Integer | BigInt, Numeric { .. }) => {
-                    Ok(call(cast::INTEGERS_TO_DECIMALS, vec![bound], target.clone(), position))
-                }
+                (SmallInt | Integer | BigInt, Numeric { .. }) => Ok(call(
+                    cast::INTEGERS_TO_DECIMALS,
+                    vec![bound],
+                    target.clone(),
+                    position,
+                )),
                 (BigInt, Integer) | (BigInt | Integer, SmallInt) => {
-                    let limit = if **to == Integer { i32::MAX } else { i32::from(i16::MAX) };
+                    let limit = if **to == Integer {
+                        i32::MAX
+                    } else {
+                        i32::from(i16::MAX)
+                    };
                     let arguments = vec![bound, Bound::integer(limit)];
-                    Ok(call(cast::NARROW_INTEGERS, arguments, target.clone(), position))
+                    Ok(call(
+                        cast::NARROW_INTEGERS,
+                        arguments,
+                        target.clone(),
+                        position,
+                    ))
                 }
                 _ => Err(unsupported(
                     format!("a cast from {source} to {target}"),
@@ -311,7 +331,11 @@ fn widen(bound: Bound, data_type: DataType) -> Bound {
 
 /// The same slot under another type; constants are given the other type's value.
 fn retype(bound: Bound, data_type: DataType) -> Bound {
-    let Bound { kind, data_type: source, position } = bound;
+    let Bound {
+        kind,
+        data_type: source,
+        position,
+    } = bound;
     let kind = match kind {
         Kind::Constant(value) => {
             let mut heap = kiln_storage::slot::Heap::new();
@@ -351,7 +375,10 @@ pub(super) fn to_text(bound: Bound) -> Result<Bound> {
             DataType::Date => cast::DATES_TO_TEXT,
             DataType::Timestamp => cast::TIMESTAMPS_TO_TEXT,
             other => {
-                return Err(unsupported(format!("a cast from {other}[] to text"), position));
+                return Err(unsupported(
+                    format!("a cast from {other}[] to text"),
+                    position,
+                ));
             }
         },
     };
@@ -365,9 +392,12 @@ pub(super) fn to_output_text(bound: Bound) -> Result<Bound> {
         return coerce(bound, &DataType::Text, CastContext::Implicit);
     }
     match bound.data_type {
-        DataType::Boolean => {
-            Ok(call(cast::BOOLEAN_TO_LETTER, vec![bound], DataType::Text, position))
-        }
+        DataType::Boolean => Ok(call(
+            cast::BOOLEAN_TO_LETTER,
+            vec![bound],
+            DataType::Text,
+            position,
+        )),
         DataType::Char(length) => Ok(padded(bound, length)),
         _ => to_text(bound),
     }
@@ -410,11 +440,19 @@ fn from_text(bound: Bound, target: &DataType) -> Result<Bound> {
             DataType::Boolean => cast::TEXT_TO_BOOLEANS,
             DataType::Text | DataType::VarChar(_) => cast::TEXT_TO_TEXTS,
             _ => {
-                return Err(unsupported(format!("a cast from text to {target}"), position));
+                return Err(unsupported(
+                    format!("a cast from text to {target}"),
+                    position,
+                ));
             }
         },
     };
-    Ok(call(function, vec![bound], target.without_modifier(), position))
+    Ok(call(
+        function,
+        vec![bound],
+        target.without_modifier(),
+        position,
+    ))
 }
 
 /// Applies length, or precision and scale, of `target` to a value of its base type.
@@ -424,17 +462,29 @@ fn apply_modifier(bound: Bound, target: &DataType, context: CastContext) -> Boun
         return bound;
     }
     let length_call = |bound: Bound, explicit, assignment, length: u32| {
-        let function =
-            if context == CastContext::Explicit { explicit } else { assignment };
+        let function = if context == CastContext::Explicit {
+            explicit
+        } else {
+            assignment
+        };
         let length = Bound::integer(i32::try_from(length).unwrap_or(i32::MAX));
         call(function, vec![bound, length], target.clone(), position)
     };
     match (&bound.data_type, target) {
         (
-            DataType::Numeric { precision_scale: Some((from_precision, from_scale)) },
-            DataType::Numeric { precision_scale: Some((precision, scale)) },
+            DataType::Numeric {
+                precision_scale: Some((from_precision, from_scale)),
+            },
+            DataType::Numeric {
+                precision_scale: Some((precision, scale)),
+            },
         ) if from_scale == scale && from_precision <= precision => bound.relabel(target.clone()),
-        (_, DataType::Numeric { precision_scale: Some((precision, scale)) }) => {
+        (
+            _,
+            DataType::Numeric {
+                precision_scale: Some((precision, scale)),
+            },
+        ) => {
             let (precision, scale) = (*precision, *scale);
             let rescale = Operation::Rescale { precision, scale };
             operation(rescale, vec![bound], target.clone(), position)
@@ -450,9 +500,12 @@ fn apply_modifier(bound: Bound, target: &DataType, context: CastContext) -> Boun
         {
             bound.relabel(target.clone())
         }
-        (_, DataType::VarChar(Some(length))) => {
-            length_call(bound, cast::VARCHAR_EXPLICIT, cast::VARCHAR_ASSIGNMENT, *length)
-        }
+        (_, DataType::VarChar(Some(length))) => length_call(
+            bound,
+            cast::VARCHAR_EXPLICIT,
+            cast::VARCHAR_ASSIGNMENT,
+            *length,
+        ),
         _ => bound.relabel(target.clone()),
     }
 }

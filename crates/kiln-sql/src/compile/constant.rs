@@ -13,12 +13,18 @@ const FOLDED_BYTES_MAX: usize = 1 << 16;
 
 /// The operation on constants, computed now. `None` when an operand is no constant, the operation
 /// is volatile or too large, or it raises: then it shall raise when and if it is evaluated.
-pub(super) fn fold(operation: Operation, operands: &[Bound], data_type: &DataType) -> Option<Value> {
+pub(super) fn fold(
+    operation: Operation,
+    operands: &[Bound],
+    data_type: &DataType,
+) -> Option<Value> {
     let mut heap = Heap::new();
     let mut slots = Vec::with_capacity(operands.len());
     let mut any_null = false;
     for operand in operands {
-        let Kind::Constant(value) = &operand.kind else { return None };
+        let Kind::Constant(value) = &operand.kind else {
+            return None;
+        };
         any_null |= value.is_null();
         slots.push(push_value(&mut heap, value));
     }
@@ -89,7 +95,11 @@ fn check_width(width: Width, value: i64) -> Result<Slot> {
         Width::Four => (i32::try_from(value).is_ok(), "integer"),
         Width::Eight => (true, "bigint"),
     };
-    if fits { Ok(Slot::from_i64(value)) } else { Err(Error::out_of_range(name)) }
+    if fits {
+        Ok(Slot::from_i64(value))
+    } else {
+        Err(Error::out_of_range(name))
+    }
 }
 
 fn integer(arithmetic: Arithmetic, width: Width, left: i64, right: i64) -> Result<Slot> {

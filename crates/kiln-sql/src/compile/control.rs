@@ -60,7 +60,10 @@ impl Compiler<'_> {
     pub fn close_loop(&mut self, handle: LoopHandle) -> Block {
         self.loops.pop();
         let body = self.close_ir_loop();
-        debug_assert_eq!(self.depth, handle.0, "loops are closed in the order of opening");
+        debug_assert_eq!(
+            self.depth, handle.0,
+            "loops are closed in the order of opening"
+        );
         body
     }
 
@@ -77,7 +80,11 @@ impl Compiler<'_> {
     pub fn close_labelled_block(&mut self, handle: LoopHandle) {
         self.builder.push(Step::Exit { depth: 0 });
         let body = self.close_loop(handle);
-        self.builder.push(Step::Loop { before: Vec::new(), condition: None, body });
+        self.builder.push(Step::Loop {
+            before: Vec::new(),
+            condition: None,
+            body,
+        });
     }
 
     /// The number of IR loops that are open.
@@ -91,7 +98,9 @@ impl Compiler<'_> {
     /// 42601 when there is no such loop.
     pub fn exit_loop(&mut self, label: Option<&str>, position: Position) -> Result<()> {
         let frame = self.find_frame(label, "EXIT", position)?;
-        let step = Step::Exit { depth: self.relative(frame.outside) };
+        let step = Step::Exit {
+            depth: self.relative(frame.outside),
+        };
         self.builder.push(step);
         Ok(())
     }
@@ -103,8 +112,12 @@ impl Compiler<'_> {
     pub fn continue_loop(&mut self, label: Option<&str>, position: Position) -> Result<()> {
         let frame = self.find_frame(label, "CONTINUE", position)?;
         let step = match frame.turn {
-            Turn::Continue(outside) => Step::Continue { depth: self.relative(outside) },
-            Turn::Exit(outside) => Step::Exit { depth: self.relative(outside) },
+            Turn::Continue(outside) => Step::Continue {
+                depth: self.relative(outside),
+            },
+            Turn::Exit(outside) => Step::Exit {
+                depth: self.relative(outside),
+            },
         };
         self.builder.push(step);
         Ok(())
@@ -118,9 +131,11 @@ impl Compiler<'_> {
     ) -> Result<LoopFrame> {
         let found = match label {
             None => self.loops.iter().rev().find(|frame| !frame.is_block),
-            Some(label) => {
-                self.loops.iter().rev().find(|frame| frame.label.as_deref() == Some(label))
-            }
+            Some(label) => self
+                .loops
+                .iter()
+                .rev()
+                .find(|frame| frame.label.as_deref() == Some(label)),
         };
         match (found, label) {
             (Some(frame), Some(label)) if frame.is_block && statement == "CONTINUE" => Err(fail(
@@ -131,7 +146,9 @@ impl Compiler<'_> {
             (Some(frame), _) => Ok(frame.clone()),
             (None, Some(label)) => Err(fail(
                 SqlState::SYNTAX_ERROR,
-                format!("there is no label \"{label}\" attached to any block or loop enclosing this statement"),
+                format!(
+                    "there is no label \"{label}\" attached to any block or loop enclosing this statement"
+                ),
                 position,
             )),
             (None, None) => Err(fail(
@@ -144,7 +161,12 @@ impl Compiler<'_> {
 
     fn push_frame(&mut self, label: Option<&str>, outside: usize, turn: Turn) {
         let label = label.map(str::to_owned);
-        self.loops.push(LoopFrame { label, is_block: false, outside, turn });
+        self.loops.push(LoopFrame {
+            label,
+            is_block: false,
+            outside,
+            turn,
+        });
     }
 
     /// The `depth` of the open IR loop with `outside` loops around it.
@@ -182,7 +204,11 @@ impl Compiler<'_> {
             self.loops.pop();
             self.builder.push(Step::Exit { depth: 0 });
             let body = self.close_ir_loop();
-            self.builder.push(Step::Loop { before: Vec::new(), condition: None, body });
+            self.builder.push(Step::Loop {
+                before: Vec::new(),
+                condition: None,
+                body,
+            });
             return result;
         }
         self.push_frame(label, outside, Turn::Continue(self.depth - 1));

@@ -1,6 +1,6 @@
 //! Bound expressions to instructions.
 
-use kiln_procedure::ir::{Comparison, Class, Instruction, Reg, Step};
+use kiln_procedure::ir::{Class, Comparison, Instruction, Reg, Step};
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::{DataType, Value};
 
@@ -26,7 +26,10 @@ impl Compiler<'_> {
             .iter()
             .map(|bound| {
                 let register = self.emit_node(bound, None)?;
-                Ok(Typed { register, data_type: bound.data_type.clone() })
+                Ok(Typed {
+                    register,
+                    data_type: bound.data_type.clone(),
+                })
             })
             .collect()
     }
@@ -57,13 +60,20 @@ impl Compiler<'_> {
         for bound in bounds {
             eager_columns(bound, &mut columns);
         }
-        if columns.is_empty() { Ok(()) } else { self.prefetch_columns(&columns) }
+        if columns.is_empty() {
+            Ok(())
+        } else {
+            self.prefetch_columns(&columns)
+        }
     }
 
     fn emit_at(&mut self, bound: &Bound, target: Reg) -> Result<()> {
         let register = self.emit_node(bound, Some(target))?;
         if register != target {
-            self.builder.scalar(Instruction::Move { target, source: register });
+            self.builder.scalar(Instruction::Move {
+                target,
+                source: register,
+            });
         }
         Ok(())
     }
@@ -79,9 +89,9 @@ impl Compiler<'_> {
                 }
                 None => Ok(self.builder.constant(data_type.clone(), Value::Null)),
             },
-            Kind::Unknown(Some(text)) => {
-                Ok(self.builder.constant(DataType::Text, Value::Text(text.clone())))
-            }
+            Kind::Unknown(Some(text)) => Ok(self
+                .builder
+                .constant(DataType::Text, Value::Text(text.clone()))),
             Kind::Constant(value) => Ok(self.builder.constant(data_type.clone(), value.clone())),
             Kind::Register(register) => Ok(*register),
             Kind::Column { source, column } => match self.find_available(*source, *column) {
@@ -99,7 +109,10 @@ impl Compiler<'_> {
             Kind::Operation(operation, operands) => {
                 self.emit_operation(*operation, operands, data_type, target)
             }
-            Kind::Case { branches, otherwise } => {
+            Kind::Case {
+                branches,
+                otherwise,
+            } => {
                 let result = self.result(bound, target);
                 self.emit_branches(branches, otherwise.as_deref(), result)?;
                 Ok(result)
@@ -116,7 +129,11 @@ impl Compiler<'_> {
                     return Ok(register);
                 }
                 let register = self.emit_node(inner, None)?;
-                self.available.push(Available { source: SHARED, column: *id, register });
+                self.available.push(Available {
+                    source: SHARED,
+                    column: *id,
+                    register,
+                });
                 Ok(register)
             }
             Kind::Subquery(subquery) => {
@@ -162,24 +179,61 @@ impl Compiler<'_> {
         let (source, left) = (first(), first());
         let right = registers.get(1).copied().unwrap_or(target);
         self.builder.scalar(match operation {
-            Operation::Integer(op, width) => {
-                Instruction::Integer { op, width, target, left, right }
-            }
-            Operation::Decimal(op) => Instruction::Decimal { op, target, left, right },
-            Operation::Double(op) => Instruction::Double { op, target, left, right },
-            Operation::Compare(op, class) => {
-                Instruction::Compare { op, class, target, left, right }
-            }
-            Operation::IsNull { negated } => Instruction::IsNull { target, source, negated },
+            Operation::Integer(op, width) => Instruction::Integer {
+                op,
+                width,
+                target,
+                left,
+                right,
+            },
+            Operation::Decimal(op) => Instruction::Decimal {
+                op,
+                target,
+                left,
+                right,
+            },
+            Operation::Double(op) => Instruction::Double {
+                op,
+                target,
+                left,
+                right,
+            },
+            Operation::Compare(op, class) => Instruction::Compare {
+                op,
+                class,
+                target,
+                left,
+                right,
+            },
+            Operation::IsNull { negated } => Instruction::IsNull {
+                target,
+                source,
+                negated,
+            },
             Operation::Not => Instruction::Not { target, source },
             Operation::IntegerToDecimal => Instruction::IntegerToDecimal { target, source },
             Operation::IntegerToDouble => Instruction::IntegerToDouble { target, source },
-            Operation::CheckWidth(width) => Instruction::CheckWidth { width, target, source },
-            Operation::Rescale { precision, scale } => {
-                Instruction::Rescale { target, source, precision, scale }
-            }
-            Operation::Concat => Instruction::Concat { target, left, right },
-            Operation::Element => Instruction::Element { target, array: left, index: right },
+            Operation::CheckWidth(width) => Instruction::CheckWidth {
+                width,
+                target,
+                source,
+            },
+            Operation::Rescale { precision, scale } => Instruction::Rescale {
+                target,
+                source,
+                precision,
+                scale,
+            },
+            Operation::Concat => Instruction::Concat {
+                target,
+                left,
+                right,
+            },
+            Operation::Element => Instruction::Element {
+                target,
+                array: left,
+                index: right,
+            },
             Operation::Call(builtin) => Instruction::Call {
                 function: builtin.function,
                 name: builtin.name,
@@ -212,12 +266,18 @@ impl Compiler<'_> {
         self.open();
         self.emit_branches(rest, otherwise, result)?;
         let otherwise = self.close();
-        self.builder.push(Step::If { condition, then, otherwise });
+        self.builder.push(Step::If {
+            condition,
+            then,
+            otherwise,
+        });
         Ok(())
     }
 
     fn emit_coalesce(&mut self, operands: &[Bound], result: Reg) -> Result<()> {
-        let Some((first, rest)) = operands.split_first() else { return Ok(()) };
+        let Some((first, rest)) = operands.split_first() else {
+            return Ok(());
+        };
         self.emit_into(first, result)?;
         if rest.is_empty() {
             return Ok(());
@@ -231,7 +291,11 @@ impl Compiler<'_> {
         self.open();
         self.emit_coalesce(rest, result)?;
         let then = self.close();
-        self.builder.push(Step::If { condition, then, otherwise: Vec::new() });
+        self.builder.push(Step::If {
+            condition,
+            then,
+            otherwise: Vec::new(),
+        });
         Ok(())
     }
 
@@ -257,9 +321,17 @@ impl Compiler<'_> {
                     _ => self.builder.register(DataType::Boolean),
                 };
                 self.builder.scalar(if is_and {
-                    Instruction::And { target, left, right }
+                    Instruction::And {
+                        target,
+                        left,
+                        right,
+                    }
                 } else {
-                    Instruction::Or { target, left, right }
+                    Instruction::Or {
+                        target,
+                        left,
+                        right,
+                    }
                 });
                 left = target;
             }
@@ -272,10 +344,14 @@ impl Compiler<'_> {
     }
 
     fn emit_lazily(&mut self, operands: &[Bound], is_and: bool, result: Reg) -> Result<()> {
-        let Some((first, rest)) = operands.split_first() else { return Ok(()) };
+        let Some((first, rest)) = operands.split_first() else {
+            return Ok(());
+        };
         // FALSE decides an AND, TRUE an OR.
         let decided = self.builder.register(DataType::Boolean);
-        let deciding = self.builder.constant(DataType::Boolean, Value::Boolean(!is_and));
+        let deciding = self
+            .builder
+            .constant(DataType::Boolean, Value::Boolean(!is_and));
         self.builder.scalar(Instruction::Compare {
             op: Comparison::NotDistinct,
             class: Class::Integer,
@@ -286,13 +362,25 @@ impl Compiler<'_> {
         self.open();
         let right = self.emit(first)?;
         self.builder.scalar(if is_and {
-            Instruction::And { target: result, left: result, right }
+            Instruction::And {
+                target: result,
+                left: result,
+                right,
+            }
         } else {
-            Instruction::Or { target: result, left: result, right }
+            Instruction::Or {
+                target: result,
+                left: result,
+                right,
+            }
         });
         self.emit_lazily(rest, is_and, result)?;
         let otherwise = self.close();
-        self.builder.push(Step::If { condition: decided, then: Vec::new(), otherwise });
+        self.builder.push(Step::If {
+            condition: decided,
+            then: Vec::new(),
+            otherwise,
+        });
         Ok(())
     }
 
@@ -311,20 +399,36 @@ impl Compiler<'_> {
         // What is not TRUE need not be told apart: one test a step.
         let result = self.builder.register(DataType::Boolean);
         let value = self.condition_node(first)?;
-        self.builder.scalar(Instruction::Move { target: result, source: value });
+        self.builder.scalar(Instruction::Move {
+            target: result,
+            source: value,
+        });
         self.condition_rest(rest, is_and, result)?;
         Ok(result)
     }
 
     fn condition_rest(&mut self, operands: &[Bound], is_and: bool, result: Reg) -> Result<()> {
-        let Some((first, rest)) = operands.split_first() else { return Ok(()) };
+        let Some((first, rest)) = operands.split_first() else {
+            return Ok(());
+        };
         self.open();
         let value = self.emit_condition(first)?;
-        self.builder.scalar(Instruction::Move { target: result, source: value });
+        self.builder.scalar(Instruction::Move {
+            target: result,
+            source: value,
+        });
         self.condition_rest(rest, is_and, result)?;
         let block = self.close();
-        let (then, otherwise) = if is_and { (block, Vec::new()) } else { (Vec::new(), block) };
-        self.builder.push(Step::If { condition: result, then, otherwise });
+        let (then, otherwise) = if is_and {
+            (block, Vec::new())
+        } else {
+            (Vec::new(), block)
+        };
+        self.builder.push(Step::If {
+            condition: result,
+            then,
+            otherwise,
+        });
         Ok(())
     }
 }
@@ -333,7 +437,10 @@ impl Compiler<'_> {
 /// reading those together with the others is cheaper than a step of their own.
 pub(super) fn eager_columns(bound: &Bound, columns: &mut Vec<(SourceId, u16)>) {
     match &bound.kind {
-        Kind::Case { branches, otherwise } => {
+        Kind::Case {
+            branches,
+            otherwise,
+        } => {
             let mut first = true;
             for (condition, result) in branches {
                 if first {
@@ -352,7 +459,10 @@ pub(super) fn eager_columns(bound: &Bound, columns: &mut Vec<(SourceId, u16)>) {
         // Whether the rows of a subquery are ever looked at is not known, but what it takes from
         // outside cannot be read from inside without reading it for each row.
         Kind::Subquery(_) => bound.collect_columns(columns),
-        _ => bound.operands().into_iter().for_each(|operand| eager_columns(operand, columns)),
+        _ => bound
+            .operands()
+            .into_iter()
+            .for_each(|operand| eager_columns(operand, columns)),
     }
 }
 

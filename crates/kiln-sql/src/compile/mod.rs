@@ -17,8 +17,8 @@
 //! | `bound` | bound expressions and walks over them |
 //! | `bind`, `operators`, `coerce`, `functions` | binding expressions |
 //! | `emit` | bound expressions to instructions |
-//! | `query`, `select`, `aggregate`, `subquery` | binding queries |
-//! | `plan`, `produce`, `rows` | access paths and the loops over them |
+//! | `query`, `select`, `from`, `names`, `aggregate`, `subquery` | binding queries |
+//! | `plan`, `produce`, `group`, `limit`, `rows` | access paths and the loops over them |
 
 mod aggregate;
 mod arguments;
@@ -30,7 +30,11 @@ mod control;
 pub mod ddl;
 pub mod dml;
 mod emit;
+mod from;
 mod functions;
+mod group;
+mod limit;
+mod names;
 mod operators;
 mod plan;
 mod produce;
@@ -254,14 +258,24 @@ impl<'a> Compiler<'a> {
         self.emit_into(&bound, target)
     }
 
-    /// Computes a condition: `expr` must be BOOLEAN. `clause` is what the error message calls it
-    /// (`WHERE`, `IF`).
+    /// Computes a condition of which only the truth matters: the register is TRUE when it holds,
+    /// and FALSE or NULL, whichever came out cheaper, when it does not. `expr` must be BOOLEAN;
+    /// `clause` is what the error message calls it (`WHERE`, `ON`).
     ///
     /// # Errors
     /// As [`Compiler::expression`]; 42804 when it is not boolean.
     pub fn condition(&mut self, expr: &Expr, clause: &str) -> Result<Reg> {
         let bound = self.bind_condition(expr, clause)?;
-        self.emit(&bound)
+        self.emit_condition(&bound)
+    }
+
+    /// As [`Compiler::condition`], but what is not BOOLEAN is converted as PL/pgSQL converts it.
+    ///
+    /// # Errors
+    /// As [`Compiler::expression_as`].
+    pub fn truth(&mut self, expr: &Expr) -> Result<Reg> {
+        let bound = self.bind_as(expr, &DataType::Boolean, CastContext::Variable)?;
+        self.emit_condition(&bound)
     }
 
     /// Converts a computed value to `data_type`; returns where it is then (`typed`'s own register

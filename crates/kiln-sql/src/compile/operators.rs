@@ -16,7 +16,11 @@ use super::{Position, fail, unsupported};
 pub(super) fn no_operator(symbol: &str, left: &Bound, right: &Bound, position: Position) -> Error {
     fail(
         SqlState::UNDEFINED_FUNCTION,
-        format!("operator does not exist: {} {symbol} {}", left.type_name(), right.type_name()),
+        format!(
+            "operator does not exist: {} {symbol} {}",
+            left.type_name(),
+            right.type_name()
+        ),
         position,
     )
     .with_hint(
@@ -29,7 +33,11 @@ pub(super) fn no_operator(symbol: &str, left: &Bound, right: &Bound, position: P
 fn not_unique(symbol: &str, left: &Bound, right: &Bound, position: Position) -> Error {
     fail(
         SqlState::AMBIGUOUS_FUNCTION,
-        format!("operator is not unique: {} {symbol} {}", left.type_name(), right.type_name()),
+        format!(
+            "operator is not unique: {} {symbol} {}",
+            left.type_name(),
+            right.type_name()
+        ),
         position,
     )
     .with_hint(
@@ -75,7 +83,11 @@ fn wider(left: &DataType, right: &DataType) -> DataType {
         DataType::Numeric { .. } => 3,
         _ => 4,
     };
-    if rank(left) >= rank(right) { left.without_modifier() } else { right.without_modifier() }
+    if rank(left) >= rank(right) {
+        left.without_modifier()
+    } else {
+        right.without_modifier()
+    }
 }
 
 /// `left + right` and its kin.
@@ -159,7 +171,12 @@ fn numbers(operator: Arithmetic, left: Bound, right: Bound, position: Position) 
         DataType::Double => Operation::Double(operator),
         integer => Operation::Integer(operator, width_of(integer)),
     };
-    Ok(operation(instruction, vec![left, right], data_type, position))
+    Ok(operation(
+        instruction,
+        vec![left, right],
+        data_type,
+        position,
+    ))
 }
 
 /// `-operand`.
@@ -290,7 +307,12 @@ pub(super) fn compare(
         return Err(no_operator(symbol, &left, &right, position));
     };
     let compare = Operation::Compare(comparison, class);
-    Ok(operation(compare, vec![left, right], DataType::Boolean, position))
+    Ok(operation(
+        compare,
+        vec![left, right],
+        DataType::Boolean,
+        position,
+    ))
 }
 
 /// `(a, b) = (c, d)` and the like, column by column.
@@ -301,7 +323,10 @@ fn compare_rows(
     position: Position,
 ) -> Result<Bound> {
     let (Kind::Row(left), Kind::Row(right)) = (left.kind, right.kind) else {
-        return Err(unsupported("a comparison of a row with something else", position));
+        return Err(unsupported(
+            "a comparison of a row with something else",
+            position,
+        ));
     };
     if left.len() != right.len() || left.is_empty() {
         return Err(fail(
@@ -380,7 +405,11 @@ fn connect(operands: Vec<Bound>, is_and: bool) -> Bound {
     if parts.iter().all(Bound::is_null_literal) {
         return Bound::null(DataType::Boolean, position);
     }
-    let kind = if is_and { Kind::And(parts) } else { Kind::Or(parts) };
+    let kind = if is_and {
+        Kind::And(parts)
+    } else {
+        Kind::Or(parts)
+    };
     Bound::new(kind, DataType::Boolean, position)
 }
 
@@ -399,8 +428,10 @@ pub(super) fn is_null(operand: Bound, negated: bool, position: Position) -> Resu
             position,
         )),
         Kind::Row(columns) => {
-            let each: Result<Vec<Bound>> =
-                columns.into_iter().map(|column| is_null(column, negated, position)).collect();
+            let each: Result<Vec<Bound>> = columns
+                .into_iter()
+                .map(|column| is_null(column, negated, position))
+                .collect();
             Ok(all(each?))
         }
         _ => {
@@ -415,9 +446,8 @@ pub(super) fn is_null(operand: Bound, negated: bool, position: Position) -> Resu
 /// # Errors
 /// 42883 when neither side is text, bytes or an array.
 pub(super) fn concatenate(left: Bound, right: Bound, position: Position) -> Result<Bound> {
-    let is_array = |bound: &Bound| {
-        !bound.is_unknown() && matches!(bound.data_type, DataType::Array(_))
-    };
+    let is_array =
+        |bound: &Bound| !bound.is_unknown() && matches!(bound.data_type, DataType::Array(_));
     let is_text = |bound: &Bound| bound.is_unknown() || bound.data_type.is_string();
     if is_array(&left) || is_array(&right) {
         return concatenate_arrays(left, right, position);
@@ -442,7 +472,12 @@ pub(super) fn concatenate(left: Bound, right: Bound, position: Position) -> Resu
         to_text(bound)
     };
     let (left, right) = (as_text(left)?, as_text(right)?);
-    Ok(operation(Operation::Concat, vec![left, right], DataType::Text, position))
+    Ok(operation(
+        Operation::Concat,
+        vec![left, right],
+        DataType::Text,
+        position,
+    ))
 }
 
 fn concatenate_arrays(left: Bound, right: Bound, position: Position) -> Result<Bound> {
@@ -469,7 +504,12 @@ fn concatenate_arrays(left: Bound, right: Bound, position: Position) -> Result<B
             }
             let right = coerce(right, &element.without_modifier(), CastContext::Implicit)?;
             let data_type = left.data_type.clone();
-            Ok(call(functions::array_append(), vec![left, right], data_type, position))
+            Ok(call(
+                functions::array_append(),
+                vec![left, right],
+                data_type,
+                position,
+            ))
         }
         (None, Some(element)) => {
             if left.is_unknown() {
@@ -483,7 +523,12 @@ fn concatenate_arrays(left: Bound, right: Bound, position: Position) -> Result<B
             }
             let left = coerce(left, &element.without_modifier(), CastContext::Implicit)?;
             let data_type = right.data_type.clone();
-            Ok(call(functions::array_prepend(), vec![left, right], data_type, position))
+            Ok(call(
+                functions::array_prepend(),
+                vec![left, right],
+                data_type,
+                position,
+            ))
         }
         _ => Err(no_operator("||", &left, &right, position)),
     }
@@ -498,17 +543,25 @@ pub(super) fn power(left: Bound, right: Bound, position: Position) -> Result<Bou
     if !number(&left) || !number(&right) {
         return Err(no_operator("^", &left, &right, position));
     }
-    let is_numeric = |bound: &Bound| {
-        !bound.is_unknown() && matches!(bound.data_type, DataType::Numeric { .. })
-    };
+    let is_numeric =
+        |bound: &Bound| !bound.is_unknown() && matches!(bound.data_type, DataType::Numeric { .. });
     let is_double =
         |bound: &Bound| !bound.is_unknown() && matches!(bound.data_type, DataType::Double);
     let is_decimal =
         (is_numeric(&left) || is_numeric(&right)) && !is_double(&left) && !is_double(&right);
-    let data_type = if is_decimal { DataType::NUMERIC } else { DataType::Double };
+    let data_type = if is_decimal {
+        DataType::NUMERIC
+    } else {
+        DataType::Double
+    };
     let left = coerce(left, &data_type, CastContext::Implicit)?;
     let right = coerce(right, &data_type, CastContext::Implicit)?;
-    Ok(call(functions::power(is_decimal), vec![left, right], data_type, position))
+    Ok(call(
+        functions::power(is_decimal),
+        vec![left, right],
+        data_type,
+        position,
+    ))
 }
 
 /// `& | # << >>` on integers.
@@ -536,13 +589,21 @@ pub(super) fn bitwise(
         _ => 8,
     };
     let left = coerce(left, &data_type, CastContext::Implicit)?;
-    let right_type = if shifts { DataType::Integer } else { data_type.clone() };
-    let right = coerce(right, &right_type, CastContext::Implicit)
-        .map_err(|_| fail(
+    let right_type = if shifts {
+        DataType::Integer
+    } else {
+        data_type.clone()
+    };
+    let right = coerce(right, &right_type, CastContext::Implicit).map_err(|_| {
+        fail(
             SqlState::UNDEFINED_FUNCTION,
-            format!("operator does not exist: {} {symbol} bigint", data_type.base_name()),
+            format!(
+                "operator does not exist: {} {symbol} bigint",
+                data_type.base_name()
+            ),
             position,
-        ))?;
+        )
+    })?;
     match functions::integer_operator(symbol, bytes) {
         Some(named) => Ok(call(named, vec![left, right], data_type, position)),
         None => Err(unsupported(format!("operator {symbol}"), position)),

@@ -5,7 +5,7 @@
 //! taken greedily, the most selective one first; the right side of a LEFT JOIN comes when all that
 //! its condition names is there.
 
-use kiln_procedure::ir::{Class, Comparison};
+use kiln_procedure::ir::{Class, Comparison, MATCHES_MAX};
 use kiln_storage::schema::{ColumnId, IndexKind};
 use kiln_storage::table::Table;
 use kiln_storage::types::DataType;
@@ -44,6 +44,8 @@ pub(super) struct PlanStep {
     pub all_needed: Vec<(SourceId, u16)>,
     /// Whether its rows are copied once before the loops over other sources begin.
     pub buffered: bool,
+    /// What the rows of the copy are found by: columns that equal values of sources before it.
+    pub matches: Vec<(u16, Class, Bound)>,
 }
 
 /// How a source is read.
@@ -52,7 +54,11 @@ pub(super) enum Access {
     /// By a whole unique key.
     Lookup { index: u16, key: Vec<Bound> },
     /// By a range of an ordered index.
-    Scan { index: u16, range: KeyRange, reverse: bool },
+    Scan {
+        index: u16,
+        range: KeyRange,
+        reverse: bool,
+    },
     /// Not a table.
     Rows,
 }
@@ -121,12 +127,10 @@ impl Compiler<'_> {
                     continue;
                 }
                 let conjuncts = item.left.as_deref().unwrap_or(&pending);
-                let candidate =
-                    self.candidate(item, conjuncts, &own, &joined, wanted, limited);
+                let candidate = self.candidate(item, conjuncts, &own, &joined, wanted, limited);
                 // Inner joins go first: they can only make fewer rows.
-                let rank = |candidate: &Candidate, item: &FromItem| {
-                    (item.left.is_some(), candidate.cost)
-                };
+                let rank =
+                    |candidate: &Candidate, item: &FromItem| (item.left.is_some(), candidate.cost);
                 let is_better = best.as_ref().is_none_or(|(known, best)| {
                     rank(&candidate, item) < rank(best, left_to_join[*known])
                 });
@@ -136,7 +140,9 @@ impl Compiler<'_> {
             }
             // What waits for itself (a LEFT JOIN whose condition names later sources) cannot be:
             // conditions only see sources before them.
-            let Some((position, candidate)) = best else { break };
+            let Some((position, candidate)) = best else {
+                break;
+            };
             let item = left_to_join.remove(position);
             if is_first {
                 ordered = ordered || candidate.ordered;
@@ -155,7 +161,10 @@ impl Compiler<'_> {
             let buffered = !is_first && !all_single && scans && !depends;
             joined.push(item.source);
             let ready = |bound: &Bound| {
-                bound.sources().iter().all(|source| !is_own(source) || joined.contains(source))
+                bound
+                    .sources()
+                    .iter()
+                    .all(|source| !is_own(source) || joined.contains(source))
             };
             let mut filters: Vec<Bound> = Vec::new();
             let mut after: Vec<Bound> = Vec::new();
@@ -192,6 +201,28 @@ impl Compiler<'_> {
                 // A loop inside keeps the order of the one outside.
                 ordered = ordered && steps.first().is_some();
             }
+            let mut matches = Vec::new();
+            if buffered {
+                let is_there = |bound: &Bound| {
+                    let sources = bound.sources();
+                    !bound.is_volatile() && !sources.is_empty() && !sources.contains(&item.source)
+                };
+                filters.retain(
+                    |filter| match restriction(item.source, 0, filter, &is_there) {
+                        Some(Restriction {
+                            comparison: Comparison::Equal,
+                            column,
+                            class,
+                            value,
+                            ..
+                        }) if matches.len() < MATCHES_MAX => {
+                            matches.push((column, class, value.clone()));
+                            false
+                        }
+                        _ => true,
+                    },
+                );
+            }
             steps.push(PlanStep {
                 source: item.source,
                 kind: item.kind.clone(),
@@ -202,10 +233,16 @@ impl Compiler<'_> {
                 needed: Vec::new(),
                 all_needed: Vec::new(),
                 buffered,
+                matches,
             });
         }
         self.collect_needed(select, order, &mut steps);
-        Plan { guards, steps, ordered: ordered || all_single, single: all_single }
+        Plan {
+            guards,
+            steps,
+            ordered: ordered || all_single,
+            single: all_single,
+        }
     }
 
     /// Fills in which columns of each source are needed after its own step.
@@ -229,8 +266,11 @@ impl Compiler<'_> {
                 add(bound, &mut eager, &mut all);
             }
             let of_step = |columns: &[(SourceId, u16)]| -> Vec<(SourceId, u16)> {
-                let mut own: Vec<_> =
-                    columns.iter().copied().filter(|(source, _)| *source == step.source).collect();
+                let mut own: Vec<_> = columns
+                    .iter()
+                    .copied()
+                    .filter(|(source, _)| *source == step.source)
+                    .collect();
                 own.sort_unstable();
                 own.dedup();
                 own
@@ -241,6 +281,9 @@ impl Compiler<'_> {
                 add(bound, &mut eager, &mut all);
             }
             for bound in candidate_expressions(&step.access) {
+                add(bound, &mut eager, &mut all);
+            }
+            for (_, _, bound) in &step.matches {
                 add(bound, &mut eager, &mut all);
             }
             match &step.kind {
@@ -261,14 +304,21 @@ impl Compiler<'_> {
     }
 
     fn note_use(&mut self, item: &FromItem, access: &Access) {
-        let ItemKind::Table(table) = &item.kind else { return };
+        let ItemKind::Table(table) = &item.kind else {
+            return;
+        };
         let (index, point, prefix_columns) = match access {
             Access::Lookup { index, key } => (*index, true, key.len()),
             Access::Scan { index, range, .. } => (*index, false, range.prefix.len()),
             Access::Rows => return,
         };
         let table = table.id();
-        let used = IndexUse { table, index, point, prefix_columns };
+        let used = IndexUse {
+            table,
+            index,
+            point,
+            prefix_columns,
+        };
         if !self.requirements.contains(&used) {
             self.requirements.push(used);
         }
@@ -317,7 +367,11 @@ impl Compiler<'_> {
             }
         }
         best.unwrap_or_else(|| Candidate {
-            access: Access::Scan { index: 0, range: KeyRange::default(), reverse: false },
+            access: Access::Scan {
+                index: 0,
+                range: KeyRange::default(),
+                reverse: false,
+            },
             cost: (3, 0),
             implied: Vec::new(),
             known: Vec::new(),
@@ -337,15 +391,18 @@ impl Compiler<'_> {
     ) -> Option<Candidate> {
         let index = &table.indexes()[number];
         let definition = index.definition();
-        let is_primary =
-            !table.schema().primary_key.is_empty() && definition.columns == table.schema().primary_key;
+        let is_primary = !table.schema().primary_key.is_empty()
+            && definition.columns == table.schema().primary_key;
         let equal = |column: ColumnId| {
             restrictions
                 .iter()
                 .find(|one| one.column == column.0 && one.comparison == Comparison::Equal)
         };
-        let fixed: Vec<&Restriction<'_>> =
-            definition.columns.iter().map_while(|column| equal(*column)).collect();
+        let fixed: Vec<&Restriction<'_>> = definition
+            .columns
+            .iter()
+            .map_while(|column| equal(*column))
+            .collect();
         // Entries of other indexes may be stale until commit: only the primary key's are proof.
         let mut implied: Vec<usize> = Vec::new();
         let mut known = Vec::new();
@@ -353,10 +410,15 @@ impl Compiler<'_> {
             implied.extend(fixed.iter().map(|one| one.conjunct));
             for one in &fixed {
                 let declared = &table.schema().columns[one.column as usize].data_type;
-                let same = one.class == Class::Integer
+                // A wider integer is equal, but its register is too wide for the column's uses.
+                let fits = one.class == Class::Integer
                     && (one.value.data_type == *declared
-                        || (declared.is_integer() && one.value.data_type.is_integer()));
-                if same {
+                        || matches!(
+                            (&one.value.data_type, declared),
+                            (DataType::SmallInt, DataType::Integer | DataType::BigInt)
+                                | (DataType::Integer, DataType::BigInt)
+                        ));
+                if fits {
                     known.push((one.column, one.value.clone()));
                 }
             }
@@ -376,7 +438,11 @@ impl Compiler<'_> {
         if is_hash {
             return None;
         }
-        let mut range = KeyRange { prefix: key, lower: None, upper: None };
+        let mut range = KeyRange {
+            prefix: key,
+            lower: None,
+            upper: None,
+        };
         if let Some(next) = definition.columns.get(fixed.len()) {
             for one in restrictions.iter().filter(|one| one.column == next.0) {
                 let bound = match one.comparison {
@@ -399,7 +465,14 @@ impl Compiler<'_> {
             }
         }
         let bounds = i32::from(range.lower.is_some()) + i32::from(range.upper.is_some());
-        let direction = self.index_order(source, table, number as usize, fixed.len(), restrictions, order);
+        let direction = self.index_order(
+            source,
+            table,
+            number as usize,
+            fixed.len(),
+            restrictions,
+            order,
+        );
         let prefix = fixed.len() as i32;
         // A key that is fixed to its end is better than a longer one that is not.
         let rank = match (prefix, bounds) {
@@ -408,18 +481,30 @@ impl Compiler<'_> {
             _ => 1,
         };
         let useful_order = direction.is_some() && !order.is_empty();
-        let rank = if rank == 3 && useful_order && limited { 2 } else { rank };
+        let rank = if rank == 3 && useful_order && limited {
+            2
+        } else {
+            rank
+        };
         let access = Access::Scan {
             index: number,
             range,
             reverse: direction == Some(true),
         };
-        let cost =
-            (rank, -(prefix * 8 + bounds * 2 + i32::from(useful_order) + i32::from(is_primary)));
+        let cost = (
+            rank,
+            -(prefix * 8 + bounds * 2 + i32::from(useful_order) + i32::from(is_primary)),
+        );
         if rank == 3 && number != 0 && !useful_order {
             return None;
         }
-        Some(Candidate { access, cost, implied, known, ordered: direction.is_some() })
+        Some(Candidate {
+            access,
+            cost,
+            implied,
+            known,
+            ordered: direction.is_some(),
+        })
     }
 
     /// Whether the index gives the wanted order when its first `prefix` columns are fixed, and
@@ -439,7 +524,10 @@ impl Compiler<'_> {
                 .iter()
                 .any(|one| one.column == column && one.comparison == Comparison::Equal)
         };
-        let mut columns = definition.columns[prefix..].iter().map(|column| column.0).peekable();
+        let mut columns = definition.columns[prefix..]
+            .iter()
+            .map(|column| column.0)
+            .peekable();
         let mut reverse = None;
         for key in order {
             let column = match key.bound.kind {
@@ -479,8 +567,7 @@ impl Compiler<'_> {
                     continue;
                 }
                 let conjuncts = item.left.as_deref().unwrap_or(&select.filters);
-                let candidate =
-                    self.candidate(item, conjuncts, &own, &proven, &[], false);
+                let candidate = self.candidate(item, conjuncts, &own, &proven, &[], false);
                 if candidate.cost.0 == 0 {
                     proven.push(item.source);
                 }
@@ -497,7 +584,11 @@ fn candidate_expressions(access: &Access) -> Vec<&Bound> {
     match access {
         Access::Lookup { key, .. } => key.iter().collect(),
         Access::Scan { range, .. } => {
-            let bounds = range.lower.iter().chain(&range.upper).map(|(bound, _)| bound);
+            let bounds = range
+                .lower
+                .iter()
+                .chain(&range.upper)
+                .map(|(bound, _)| bound);
             range.prefix.iter().chain(bounds).collect()
         }
         Access::Rows => Vec::new(),
@@ -524,7 +615,9 @@ fn restriction<'b>(
     let Kind::Operation(Operation::Compare(comparison, class), operands) = &bound.kind else {
         return None;
     };
-    let [left, right] = operands.as_slice() else { return None };
+    let [left, right] = operands.as_slice() else {
+        return None;
+    };
     let flipped = match comparison {
         Comparison::Less => Comparison::Greater,
         Comparison::LessOrEqual => Comparison::GreaterOrEqual,
@@ -543,13 +636,25 @@ fn restriction<'b>(
         && is_there(right)
     {
         let comparison = *comparison;
-        return Some(Restriction { conjunct, column, comparison, class, value: right });
+        return Some(Restriction {
+            conjunct,
+            column,
+            comparison,
+            class,
+            value: right,
+        });
     }
     if let Some(column) = of(right)
         && !left.sources().contains(&source)
         && is_there(left)
     {
-        return Some(Restriction { conjunct, column, comparison: flipped, class, value: left });
+        return Some(Restriction {
+            conjunct,
+            column,
+            comparison: flipped,
+            class,
+            value: left,
+        });
     }
     None
 }
@@ -562,9 +667,10 @@ impl Compiler<'_> {
             Kind::Column { source, column } => {
                 let source = self.source(*source);
                 !source.nullable
-                    && source.table.as_ref().is_some_and(|table| {
-                        table.schema().columns[*column as usize].not_null
-                    })
+                    && source
+                        .table
+                        .as_ref()
+                        .is_some_and(|table| table.schema().columns[*column as usize].not_null)
             }
             Kind::Operation(operation, operands) => {
                 matches!(
@@ -581,7 +687,10 @@ impl Compiler<'_> {
                         | Operation::Concat
                 ) && operands.iter().all(|operand| self.never_null(operand))
             }
-            Kind::Case { branches, otherwise } => otherwise.as_ref().is_some_and(|otherwise| {
+            Kind::Case {
+                branches,
+                otherwise,
+            } => otherwise.as_ref().is_some_and(|otherwise| {
                 self.never_null(otherwise)
                     && branches.iter().all(|(_, result)| self.never_null(result))
             }),

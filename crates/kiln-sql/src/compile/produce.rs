@@ -1,17 +1,18 @@
 //! Emitting SELECT: the loops of a plan, grouping, duplicates, order.
 
 use kiln_procedure::ir::{
-    Block, Bound as KeyBound, BufferId, Class, Comparison, Instruction, Range, Reg, SortKey, Step,
+    Block, Bound as KeyBound, BufferId, Class, Comparison, Instruction, Match, Range, Reg, SortKey,
+    Step,
 };
 use kiln_storage::error::{Error, Result};
 use kiln_storage::types::{DataType, Value};
 
-use super::aggregate::{AggregateKind, Inputs, State};
-use super::bound::{Bound, Kind};
+use super::bound::Bound;
+use super::limit::Limits;
 use super::operators;
 use super::plan::{Access, KeyRange, Plan, PlanStep};
-use super::query::{BoundQuery, Limits, OrderKey, QueryOptions, sort_key};
-use super::select::{Grouping, ItemKind, Select};
+use super::query::{BoundQuery, OrderKey, QueryOptions, sort_key};
+use super::select::{ItemKind, Select};
 use super::{Compiler, unsupported};
 
 /// What is emitted for each row.
@@ -44,11 +45,18 @@ impl<'a> Compiler<'a> {
         let buffer = self.builder.buffer(columns.len());
         self.builder.push(Step::BufferClear { buffer });
         let mut push = |compiler: &mut Compiler<'a>, row: &[Reg]| {
-            compiler.builder.push(Step::BufferPush { buffer, row: row.into() });
+            compiler.builder.push(Step::BufferPush {
+                buffer,
+                row: row.into(),
+            });
             Ok(())
         };
         let unlimited = Limits::default();
-        let (inner, outer) = if sorts { (&unlimited, limits) } else { (limits, &unlimited) };
+        let (inner, outer) = if sorts {
+            (&unlimited, limits)
+        } else {
+            (limits, &unlimited)
+        };
         self.emit_direct(&plan, &columns, distinct, inner, &mut push)?;
         if sorts {
             self.sort(buffer, keys);
@@ -71,7 +79,11 @@ impl<'a> Compiler<'a> {
     ) -> Result<()> {
         let outside = self.depth;
         self.start_limits(limits);
-        let seen = if distinct { Some(self.start_distinct(outputs)?) } else { None };
+        let seen = if distinct {
+            Some(self.start_distinct(outputs)?)
+        } else {
+            None
+        };
         self.emit_plan(plan, &mut |compiler| {
             let Some((buffer, classes)) = &seen else {
                 return compiler.within_limits(limits, outside, &mut |compiler| {
@@ -82,31 +94,51 @@ impl<'a> Compiler<'a> {
             let row = compiler.emit_row(outputs)?;
             let condition = compiler.push_distinct(*buffer, classes, &row);
             compiler.open();
-            let result = compiler
-                .within_limits(limits, outside, &mut |compiler| sink(compiler, &row));
+            let result =
+                compiler.within_limits(limits, outside, &mut |compiler| sink(compiler, &row));
             let then = compiler.close();
-            compiler.builder.push(Step::If { condition, then, otherwise: Vec::new() });
+            compiler.builder.push(Step::If {
+                condition,
+                then,
+                otherwise: Vec::new(),
+            });
             result
         })
     }
 
-    fn emit_row(&mut self, outputs: &[Bound]) -> Result<Vec<Reg>> {
-        Ok(self.emit_all(outputs)?.into_iter().map(|typed| typed.register).collect())
+    pub(super) fn emit_row(&mut self, outputs: &[Bound]) -> Result<Vec<Reg>> {
+        Ok(self
+            .emit_all(outputs)?
+            .into_iter()
+            .map(|typed| typed.register)
+            .collect())
     }
 
-    fn start_distinct(&mut self, outputs: &[Bound]) -> Result<(BufferId, Vec<Class>)> {
-        let classes: Option<Vec<Class>> =
-            outputs.iter().map(|bound| Class::of(&bound.data_type)).collect();
+    pub(super) fn start_distinct(&mut self, outputs: &[Bound]) -> Result<(BufferId, Vec<Class>)> {
+        let classes: Option<Vec<Class>> = outputs
+            .iter()
+            .map(|bound| Class::of(&bound.data_type))
+            .collect();
         let classes = classes.ok_or_else(|| unsupported("DISTINCT of arrays", None))?;
         let buffer = self.builder.buffer(outputs.len());
         self.builder.push(Step::BufferClear { buffer });
         Ok((buffer, classes))
     }
 
-    fn push_distinct(&mut self, buffer: BufferId, classes: &[Class], row: &[Reg]) -> Reg {
+    pub(super) fn push_distinct(
+        &mut self,
+        buffer: BufferId,
+        classes: &[Class],
+        row: &[Reg],
+    ) -> Reg {
         let added = self.builder.register(DataType::Boolean);
         let classes = classes.into();
-        self.builder.push(Step::BufferPushDistinct { buffer, row: row.into(), classes, added });
+        self.builder.push(Step::BufferPushDistinct {
+            buffer,
+            row: row.into(),
+            classes,
+            added,
+        });
         added
     }
 
@@ -115,7 +147,11 @@ impl<'a> Compiler<'a> {
         let result = self.emit_filters(&plan.guards, &mut |compiler| {
             let mut buffers = Vec::with_capacity(plan.steps.len());
             for step in &plan.steps {
-                let buffer = if step.buffered { Some(compiler.fill_buffer(step)?) } else { None };
+                let buffer = if step.buffered {
+                    Some(compiler.fill_buffer(step)?)
+                } else {
+                    None
+                };
                 buffers.push(buffer);
             }
             compiler.emit_step(plan, &buffers, 0, body)
@@ -136,20 +172,30 @@ impl<'a> Compiler<'a> {
             .iter()
             .partition(|filter| filter.sources().iter().all(|source| *source == step.source));
         for filter in &others {
-            let needed = filter.columns().into_iter().filter(|(source, _)| *source == step.source);
+            let needed = filter
+                .columns()
+                .into_iter()
+                .filter(|(source, _)| *source == step.source);
             columns.extend(needed.map(|(_, column)| column));
         }
+        columns.extend(step.matches.iter().map(|(column, _, _)| *column));
         columns.sort_unstable();
         columns.dedup();
         let buffer = self.builder.buffer(columns.len().max(1));
         self.builder.push(Step::BufferClear { buffer });
         let own: Vec<Bound> = own.into_iter().cloned().collect();
-        let needed: Vec<_> = columns.iter().map(|column| (step.source, *column)).collect();
+        let needed: Vec<_> = columns
+            .iter()
+            .map(|column| (step.source, *column))
+            .collect();
         self.emit_access(step, &mut |compiler| {
             compiler.emit_filters(&own, &mut |compiler| {
                 compiler.prefetch_columns(&needed)?;
                 let row = compiler.row_of(step, &columns)?;
-                compiler.builder.push(Step::BufferPush { buffer, row: row.into() });
+                compiler.builder.push(Step::BufferPush {
+                    buffer,
+                    row: row.into(),
+                });
                 Ok(())
             })
         })?;
@@ -164,7 +210,10 @@ impl<'a> Compiler<'a> {
             row.push(self.available_column(step.source, *column)?);
         }
         if row.is_empty() {
-            row.push(self.builder.constant(DataType::Boolean, Value::Boolean(true)));
+            row.push(
+                self.builder
+                    .constant(DataType::Boolean, Value::Boolean(true)),
+            );
         }
         Ok(row)
     }
@@ -191,7 +240,9 @@ impl<'a> Compiler<'a> {
         number: usize,
         body: RowSink<'_, 'a>,
     ) -> Result<()> {
-        let Some(step) = plan.steps.get(number) else { return body(self) };
+        let Some(step) = plan.steps.get(number) else {
+            return body(self);
+        };
         if let Some(after) = &step.left {
             return self.emit_left(plan, buffers, number, after, body);
         }
@@ -231,12 +282,18 @@ impl<'a> Compiler<'a> {
         // emitted once.
         let matches = self.builder.buffer(columns.len().max(1));
         self.builder.push(Step::BufferClear { buffer: matches });
-        let needed: Vec<_> = columns.iter().map(|column| (step.source, *column)).collect();
+        let needed: Vec<_> = columns
+            .iter()
+            .map(|column| (step.source, *column))
+            .collect();
         let mut push = |compiler: &mut Compiler<'a>| {
             compiler.emit_filters(&step.filters, &mut |compiler| {
                 compiler.prefetch_columns(&needed)?;
                 let row = compiler.row_of(step, &columns)?;
-                compiler.builder.push(Step::BufferPush { buffer: matches, row: row.into() });
+                compiler.builder.push(Step::BufferPush {
+                    buffer: matches,
+                    row: row.into(),
+                });
                 Ok(())
             })
         };
@@ -246,7 +303,10 @@ impl<'a> Compiler<'a> {
         }
         self.source_mut(step.source).record = None;
         let count = self.builder.register(DataType::BigInt);
-        self.builder.push(Step::BufferCount { buffer: matches, target: count });
+        self.builder.push(Step::BufferCount {
+            buffer: matches,
+            target: count,
+        });
         let condition = self.builder.register(DataType::Boolean);
         let right = self.builder.constant(DataType::BigInt, Value::BigInt(0));
         self.builder.scalar(Instruction::Compare {
@@ -262,10 +322,20 @@ impl<'a> Compiler<'a> {
             nulls.push(self.builder.constant(data_type, Value::Null));
         }
         if nulls.is_empty() {
-            nulls.push(self.builder.constant(DataType::Boolean, Value::Boolean(true)));
+            nulls.push(
+                self.builder
+                    .constant(DataType::Boolean, Value::Boolean(true)),
+            );
         }
-        let then = vec![Step::BufferPush { buffer: matches, row: nulls.into() }];
-        self.builder.push(Step::If { condition, then, otherwise: Vec::new() });
+        let then = vec![Step::BufferPush {
+            buffer: matches,
+            row: nulls.into(),
+        }];
+        self.builder.push(Step::If {
+            condition,
+            then,
+            otherwise: Vec::new(),
+        });
         self.open_ir_loop();
         let row = self.declare_row(step, &columns);
         let result = self.emit_filters(after, &mut |compiler| {
@@ -298,7 +368,10 @@ impl<'a> Compiler<'a> {
         let (record, found) = self.builder.lookup(table, index, &key, position);
         let mut all: Vec<u16> = columns.to_vec();
         for filter in &step.filters {
-            let own = filter.columns().into_iter().filter(|(source, _)| *source == step.source);
+            let own = filter
+                .columns()
+                .into_iter()
+                .filter(|(source, _)| *source == step.source);
             all.extend(own.map(|(_, column)| column));
         }
         all.sort_unstable();
@@ -319,11 +392,19 @@ impl<'a> Compiler<'a> {
             let filter = operators::all(step.filters.clone());
             let condition = self.emit_condition(&filter)?;
             let otherwise = nulls.clone();
-            self.builder.push(Step::If { condition, then: Vec::new(), otherwise });
+            self.builder.push(Step::If {
+                condition,
+                then: Vec::new(),
+                otherwise,
+            });
         }
         let then = self.close();
         self.source_mut(step.source).record = None;
-        self.builder.push(Step::If { condition: found, then, otherwise: nulls });
+        self.builder.push(Step::If {
+            condition: found,
+            then,
+            otherwise: nulls,
+        });
         for (column, register) in columns.iter().zip(registers) {
             self.set_column(step.source, *column as usize, register);
         }
@@ -336,15 +417,32 @@ impl<'a> Compiler<'a> {
         (buffer, columns): &(BufferId, Vec<u16>),
         body: RowSink<'_, 'a>,
     ) -> Result<()> {
+        let values: Vec<Bound> = step
+            .matches
+            .iter()
+            .map(|(_, _, value)| value.clone())
+            .collect();
+        let values = self.emit_row(&values)?;
+        let mut matching = Vec::with_capacity(values.len());
+        for ((column, class, _), value) in step.matches.iter().zip(values) {
+            let place = columns.iter().position(|known| known == column);
+            let column = place.ok_or_else(|| Error::internal("a copy lacks a column"))? as u16;
+            matching.push(Match {
+                column,
+                value,
+                class: *class,
+            });
+        }
         self.open_ir_loop();
         let row = self.declare_row(step, columns);
         let result = body(self);
-        let steps = self.close_ir_loop();
+        let body = self.close_ir_loop();
+        let (matching, row) = (matching.into(), row.into());
         self.builder.push(Step::ForBuffer {
             buffer: *buffer,
-            matching: Box::default(),
-            row: row.into(),
-            body: steps,
+            matching,
+            row,
+            body,
         });
         result
     }
@@ -362,12 +460,27 @@ impl<'a> Compiler<'a> {
                 self.set_known(step, key, &registers);
                 let result = body(self);
                 let then = self.close();
-                self.builder.push(Step::If { condition: found, then, otherwise: Vec::new() });
+                self.builder.push(Step::If {
+                    condition: found,
+                    then,
+                    otherwise: Vec::new(),
+                });
                 result
             }
-            (Access::Scan { index, range, reverse }, ItemKind::Table(table)) => {
+            (
+                Access::Scan {
+                    index,
+                    range,
+                    reverse,
+                },
+                ItemKind::Table(table),
+            ) => {
                 let table = self.builder.table(table);
-                let KeyRange { prefix, lower, upper } = range;
+                let KeyRange {
+                    prefix,
+                    lower,
+                    upper,
+                } = range;
                 let mut all = prefix.clone();
                 all.extend(lower.iter().chain(upper).map(|(bound, _)| bound.clone()));
                 let registers = self.emit_row(&all)?;
@@ -375,19 +488,27 @@ impl<'a> Compiler<'a> {
                 let mut bound_of = |bound: &Option<(Bound, bool)>| {
                     bound.as_ref().and_then(|(_, inclusive)| {
                         let value = bounds.next()?;
-                        Some(KeyBound { value, inclusive: *inclusive })
+                        Some(KeyBound {
+                            value,
+                            inclusive: *inclusive,
+                        })
                     })
                 };
                 let lower = bound_of(lower);
                 let upper = bound_of(upper);
-                let range = Range { prefix: registers[..prefix.len()].into(), lower, upper };
+                let range = Range {
+                    prefix: registers[..prefix.len()].into(),
+                    lower,
+                    upper,
+                };
                 let record = self.builder.record();
                 self.open_ir_loop();
                 self.source_mut(step.source).record = Some((table, record));
                 self.set_known(step, prefix, &registers);
                 let result = body(self);
                 let steps = self.close_ir_loop();
-                self.builder.scan(table, *index, range, *reverse, record, steps, position);
+                self.builder
+                    .scan(table, *index, range, *reverse, record, steps, position);
                 result
             }
             (_, ItemKind::Derived(query)) => {
@@ -408,9 +529,17 @@ impl<'a> Compiler<'a> {
                 self.set_column(step.source, 0, variable);
                 let result = body(self);
                 let steps = self.close_ir_loop();
-                self.builder.push(Step::ForEach { variable, array, body: steps });
+                self.builder.push(Step::ForEach {
+                    variable,
+                    array,
+                    body: steps,
+                });
                 let then = self.close();
-                self.builder.push(Step::If { condition, then, otherwise: Vec::new() });
+                self.builder.push(Step::If {
+                    condition,
+                    then,
+                    otherwise: Vec::new(),
+                });
                 result
             }
             (_, ItemKind::Series(first, last, stride)) => {
@@ -422,10 +551,16 @@ impl<'a> Compiler<'a> {
                 };
                 let first = self.emit(first)?;
                 let last = self.emit(last)?;
-                let by = self.builder.constant(DataType::BigInt, Value::BigInt(stride));
+                let by = self
+                    .builder
+                    .constant(DataType::BigInt, Value::BigInt(stride));
                 let (one, other) = (self.not_null(first), self.not_null(last));
                 let condition = self.builder.register(DataType::Boolean);
-                self.builder.scalar(Instruction::And { target: condition, left: one, right: other });
+                self.builder.scalar(Instruction::And {
+                    target: condition,
+                    left: one,
+                    right: other,
+                });
                 let variable = self.builder.register(data_type);
                 self.open();
                 self.open_ir_loop();
@@ -441,7 +576,11 @@ impl<'a> Compiler<'a> {
                     body: steps,
                 });
                 let then = self.close();
-                self.builder.push(Step::If { condition, then, otherwise: Vec::new() });
+                self.builder.push(Step::If {
+                    condition,
+                    then,
+                    otherwise: Vec::new(),
+                });
                 result
             }
             (_, ItemKind::Routine(callee, arguments)) => {
@@ -481,9 +620,13 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    fn not_null(&mut self, source: Reg) -> Reg {
+    pub(super) fn not_null(&mut self, source: Reg) -> Reg {
         let target = self.builder.register(DataType::Boolean);
-        self.builder.scalar(Instruction::IsNull { target, source, negated: true });
+        self.builder.scalar(Instruction::IsNull {
+            target,
+            source,
+            negated: true,
+        });
         target
     }
 
@@ -499,366 +642,36 @@ impl<'a> Compiler<'a> {
         let result = body(self);
         while let Some(condition) = conditions.pop() {
             let then = self.close();
-            self.builder.push(Step::If { condition, then, otherwise: Vec::new() });
+            self.builder.push(Step::If {
+                condition,
+                then,
+                otherwise: Vec::new(),
+            });
         }
         result
     }
-
-    fn emit_grouped(
-        &mut self,
-        query: &BoundQuery,
-        select: &Select,
-        grouping: &Grouping,
-        limits: &Limits,
-        sink: OutputSink<'_, 'a>,
-    ) -> Result<()> {
-        if !grouping.keys.is_empty() {
-            return self.emit_groups(query, select, grouping, limits, sink);
-        }
-        // One minimum or maximum of an index's next column is its first entry.
-        let wanted = extreme_order(grouping);
-        let plan = self.plan(select, wanted.as_slice(), wanted.is_some());
-        let first_only = wanted.is_some() && plan.ordered && plan.steps.len() == 1;
-        let plan = if wanted.is_some() && !first_only {
-            self.plan(select, &[], false)
-        } else {
-            plan
-        };
-        let states: Vec<State> =
-            grouping.aggregates.iter().map(|(call, _)| self.aggregate_state(call)).collect();
-        for state in &states {
-            self.aggregate_start(state);
-        }
-        let outside = self.depth;
-        self.emit_plan(&plan, &mut |compiler| {
-            let mut needed: Vec<&Bound> = Vec::new();
-            for (call, _) in &grouping.aggregates {
-                needed.extend(call.operands());
-            }
-            compiler.prefetch(&needed)?;
-            for ((call, _), state) in grouping.aggregates.iter().zip(&states) {
-                let filter = match &call.filter {
-                    Some(filter) => Some(compiler.emit_condition(filter)?),
-                    None => None,
-                };
-                // With a filter the arguments are computed only where it holds.
-                if let Some(condition) = filter {
-                    compiler.open();
-                    let inputs = compiler.inputs(call)?;
-                    compiler.aggregate_step(state, &inputs)?;
-                    let then = compiler.close();
-                    compiler.builder.push(Step::If { condition, then, otherwise: Vec::new() });
-                    continue;
-                }
-                let inputs = compiler.inputs(call)?;
-                compiler.aggregate_step(state, &inputs)?;
-                if first_only && let Some(argument) = inputs.argument {
-                    if inputs.never_null {
-                        compiler.leave(outside);
-                    } else {
-                        let condition = compiler.not_null(argument);
-                        compiler.open();
-                        compiler.leave(outside);
-                        let then = compiler.close();
-                        compiler.builder.push(Step::If {
-                            condition,
-                            then,
-                            otherwise: Vec::new(),
-                        });
-                    }
-                }
-            }
-            Ok(())
-        })?;
-        for ((_, slot), state) in grouping.aggregates.iter().zip(&states) {
-            let register = self.aggregate_result(state);
-            self.slots.insert(*slot, register);
-        }
-        let having: Vec<Bound> = grouping.having.iter().cloned().collect();
-        self.start_limits(limits);
-        let outside = self.depth;
-        self.emit_filters(&having, &mut |compiler| {
-            compiler.within_limits(limits, outside, &mut |compiler| {
-                let row = compiler.emit_row(&select.outputs)?;
-                sink(compiler, &row)
-            })
-        })
-    }
-
-    fn inputs(&mut self, call: &super::aggregate::AggregateCall) -> Result<Inputs> {
-        let never_null = call.argument.as_ref().is_some_and(|bound| self.never_null(bound));
-        // A count of what is never NULL counts rows.
-        let counts_rows = call.kind == AggregateKind::Count && never_null && !call.distinct;
-        let argument = match &call.argument {
-            Some(bound) if !counts_rows => Some(self.emit(bound)?),
-            _ => None,
-        };
-        let delimiter = match &call.delimiter {
-            Some(bound) => Some(self.emit(bound)?),
-            None => None,
-        };
-        Ok(Inputs { argument, delimiter, filter: None, never_null })
-    }
-
-    /// GROUP BY: the rows are sorted by their keys, and each run of equal keys is a group.
-    fn emit_groups(
-        &mut self,
-        query: &BoundQuery,
-        select: &Select,
-        grouping: &Grouping,
-        limits: &Limits,
-        sink: OutputSink<'_, 'a>,
-    ) -> Result<()> {
-        let plan = self.plan(select, &[], false);
-        // The columns of a row: the keys, then what the aggregates take.
-        let mut columns: Vec<Bound> = grouping.keys.iter().map(|(key, _)| key.clone()).collect();
-        let place = |columns: &mut Vec<Bound>, bound: &Bound| {
-            columns.iter().position(|known| known == bound).unwrap_or_else(|| {
-                columns.push(bound.clone());
-                columns.len() - 1
-            })
-        };
-        let mut places = Vec::with_capacity(grouping.aggregates.len());
-        for (call, _) in &grouping.aggregates {
-            let argument = call.argument.as_ref().map(|bound| place(&mut columns, bound));
-            let delimiter = call.delimiter.as_ref().map(|bound| place(&mut columns, bound));
-            let filter = call.filter.as_ref().map(|bound| place(&mut columns, bound));
-            places.push((argument, delimiter, filter));
-        }
-        let rows = self.builder.buffer(columns.len());
-        self.builder.push(Step::BufferClear { buffer: rows });
-        self.emit_plan(&plan, &mut |compiler| {
-            let row = compiler.emit_row(&columns)?;
-            compiler.builder.push(Step::BufferPush { buffer: rows, row: row.into() });
-            Ok(())
-        })?;
-        let (by, in_order) = group_sort(grouping, &query.order)?;
-        self.sort(rows, by);
-        let groups = self.collect_groups(grouping, &columns, &places, rows)?;
-
-        // The groups, in the order of their keys.
-        let sorts = !query.order.is_empty() && !in_order;
-        let mut slots = Vec::with_capacity(groups.1.len());
-        let numbers = grouping
-            .keys
-            .iter()
-            .map(|(_, slot)| *slot)
-            .chain(grouping.aggregates.iter().map(|(_, slot)| *slot));
-        for (slot, data_type) in numbers.zip(&groups.1) {
-            let register = self.builder.register(data_type.clone());
-            self.slots.insert(slot, register);
-            slots.push(register);
-        }
-        let having: Vec<Bound> = grouping.having.iter().cloned().collect();
-        let outside = self.depth;
-        if !sorts {
-            self.start_limits(limits);
-        }
-        let (output_columns, keys) = with_sort_keys(&select.outputs, &query.order)?;
-        let outputs = if sorts { &output_columns } else { &select.outputs };
-        let seen = if select.distinct { Some(self.start_distinct(outputs)?) } else { None };
-        let sorted = sorts.then(|| {
-            let buffer = self.builder.buffer(outputs.len());
-            self.builder.push(Step::BufferClear { buffer });
-            buffer
-        });
-        self.open_ir_loop();
-        let result = self.emit_filters(&having, &mut |compiler| {
-            let row = compiler.emit_row(outputs)?;
-            let mut emit = |compiler: &mut Compiler<'a>| match sorted {
-                Some(buffer) => {
-                    let row = row.as_slice().into();
-                    compiler.builder.push(Step::BufferPush { buffer, row });
-                    Ok(())
-                }
-                None => compiler
-                    .within_limits(limits, outside, &mut |compiler| sink(compiler, &row)),
-            };
-            let Some((buffer, classes)) = &seen else { return emit(compiler) };
-            let condition = compiler.push_distinct(*buffer, classes, &row);
-            compiler.open();
-            let result = emit(compiler);
-            let then = compiler.close();
-            compiler.builder.push(Step::If { condition, then, otherwise: Vec::new() });
-            result
-        });
-        let body = self.close_ir_loop();
-        self.builder.push(Step::ForBuffer {
-            buffer: groups.0,
-            matching: Box::default(),
-            row: slots.into(),
-            body,
-        });
-        result?;
-        let Some(buffer) = sorted else { return Ok(()) };
-        self.sort(buffer, keys);
-        let width = select.outputs.len();
-        let types = types_of(&output_columns);
-        self.emit_buffer_rows(buffer, &types, limits, &mut |compiler, row| {
-            sink(compiler, &row[..width])
-        })
-    }
-
-    /// Aggregates each run of equal keys of `rows` into a row of the buffer that is returned: the
-    /// keys, then the aggregates.
-    fn collect_groups(
-        &mut self,
-        grouping: &Grouping,
-        columns: &[Bound],
-        places: &[(Option<usize>, Option<usize>, Option<usize>)],
-        rows: BufferId,
-    ) -> Result<(BufferId, Vec<DataType>)> {
-        let mut types = types_of(&columns[..grouping.keys.len()]);
-        types.extend(grouping.aggregates.iter().map(|(call, _)| call.data_type.clone()));
-        let groups = self.builder.buffer(types.len());
-        self.builder.push(Step::BufferClear { buffer: groups });
-        let keys: Vec<Reg> = types[..grouping.keys.len()]
-            .iter()
-            .map(|data_type| self.builder.register(data_type.clone()))
-            .collect();
-        let states: Vec<State> =
-            grouping.aggregates.iter().map(|(call, _)| self.aggregate_state(call)).collect();
-        let started = self.builder.register(DataType::Boolean);
-        let source = self.builder.constant(DataType::Boolean, Value::Boolean(false));
-        self.builder.scalar(Instruction::Move { target: started, source });
-        for key in &keys {
-            self.builder.scalar(Instruction::SetNull { target: *key });
-        }
-        for state in &states {
-            self.aggregate_start(state);
-        }
-        let row: Vec<Reg> =
-            columns.iter().map(|bound| self.builder.register(bound.data_type.clone())).collect();
-        self.open_ir_loop();
-        let mut same = started;
-        for (key, (value, bound)) in keys.iter().zip(row.iter().zip(columns)) {
-            let class = Class::of(&bound.data_type)
-                .ok_or_else(|| unsupported("GROUP BY of arrays", bound.position))?;
-            let equal = self.builder.register(DataType::Boolean);
-            self.builder.scalar(Instruction::Compare {
-                op: Comparison::NotDistinct,
-                class,
-                target: equal,
-                left: *key,
-                right: *value,
-            });
-            let both = self.builder.register(DataType::Boolean);
-            self.builder.scalar(Instruction::And { target: both, left: same, right: equal });
-            same = both;
-        }
-        self.open();
-        self.open();
-        self.push_group(groups, &keys, &states);
-        let then = self.close();
-        self.builder.push(Step::If { condition: started, then, otherwise: Vec::new() });
-        for (key, value) in keys.iter().zip(&row) {
-            self.builder.scalar(Instruction::Move { target: *key, source: *value });
-        }
-        let source = self.builder.constant(DataType::Boolean, Value::Boolean(true));
-        self.builder.scalar(Instruction::Move { target: started, source });
-        for state in &states {
-            self.aggregate_start(state);
-        }
-        let otherwise = self.close();
-        self.builder.push(Step::If { condition: same, then: Vec::new(), otherwise });
-        for (((call, _), state), (argument, delimiter, filter)) in
-            grouping.aggregates.iter().zip(&states).zip(places)
-        {
-            let never_null = call.argument.as_ref().is_some_and(|bound| self.never_null(bound));
-            let counts_rows = call.kind == AggregateKind::Count && never_null && !call.distinct;
-            let inputs = Inputs {
-                argument: argument.filter(|_| !counts_rows).map(|place| row[place]),
-                delimiter: delimiter.map(|place| row[place]),
-                filter: filter.map(|place| row[place]),
-                never_null,
-            };
-            self.aggregate_step(state, &inputs)?;
-        }
-        let body = self.close_ir_loop();
-        self.builder.push(Step::ForBuffer {
-            buffer: rows,
-            matching: Box::default(),
-            row: row.into(),
-            body,
-        });
-        self.open();
-        self.push_group(groups, &keys, &states);
-        let then = self.close();
-        self.builder.push(Step::If { condition: started, then, otherwise: Vec::new() });
-        Ok((groups, types))
-    }
-
-    fn push_group(&mut self, groups: BufferId, keys: &[Reg], states: &[State]) {
-        let mut row = keys.to_vec();
-        for state in states {
-            row.push(self.aggregate_result(state));
-        }
-        self.builder.push(Step::BufferPush { buffer: groups, row: row.into() });
-    }
 }
 
-fn types_of(bounds: &[Bound]) -> Vec<DataType> {
+pub(super) fn types_of(bounds: &[Bound]) -> Vec<DataType> {
     bounds.iter().map(|bound| bound.data_type.clone()).collect()
 }
 
 /// The outputs, and after them those sort keys that are not among them; and the sort.
-fn with_sort_keys(outputs: &[Bound], order: &[OrderKey]) -> Result<(Vec<Bound>, Vec<SortKey>)> {
+pub(super) fn with_sort_keys(
+    outputs: &[Bound],
+    order: &[OrderKey],
+) -> Result<(Vec<Bound>, Vec<SortKey>)> {
     let mut columns = outputs.to_vec();
     let mut keys = Vec::with_capacity(order.len());
     for key in order {
-        let column = columns.iter().position(|known| *known == key.bound).unwrap_or_else(|| {
-            columns.push(key.bound.clone());
-            columns.len() - 1
-        });
+        let column = columns
+            .iter()
+            .position(|known| *known == key.bound)
+            .unwrap_or_else(|| {
+                columns.push(key.bound.clone());
+                columns.len() - 1
+            });
         keys.push(sort_key(column, key)?);
     }
     Ok((columns, keys))
-}
-
-/// The order in which the one minimum or maximum of a query comes first.
-fn extreme_order(grouping: &Grouping) -> Option<OrderKey> {
-    let [(call, _)] = grouping.aggregates.as_slice() else { return None };
-    let descending = match call.kind {
-        AggregateKind::Minimum => false,
-        AggregateKind::Maximum => true,
-        _ => return None,
-    };
-    if call.filter.is_some() {
-        return None;
-    }
-    let bound = call.argument.clone()?;
-    matches!(bound.kind, Kind::Column { .. }).then_some(OrderKey {
-        bound,
-        descending,
-        nulls_first: descending,
-    })
-}
-
-/// How the rows are sorted for grouping: by the wanted order if its keys are all group keys, which
-/// the flag says, and by the other keys after.
-fn group_sort(grouping: &Grouping, order: &[OrderKey]) -> Result<(Vec<SortKey>, bool)> {
-    let mut by = Vec::with_capacity(grouping.keys.len());
-    let mut in_order = true;
-    for key in order {
-        let column = match key.bound.kind {
-            Kind::Slot(slot) => grouping.keys.iter().position(|(_, number)| *number == slot),
-            _ => None,
-        };
-        match column {
-            Some(column) => by.push(sort_key(column, key)?),
-            None => {
-                in_order = false;
-                by.clear();
-                break;
-            }
-        }
-    }
-    for (column, (bound, _)) in grouping.keys.iter().enumerate() {
-        if by.iter().any(|key: &SortKey| key.column == column as u16) {
-            continue;
-        }
-        let key = OrderKey { bound: bound.clone(), descending: false, nulls_first: false };
-        by.push(sort_key(column, &key)?);
-    }
-    Ok((by, in_order))
 }

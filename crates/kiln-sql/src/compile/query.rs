@@ -1,17 +1,16 @@
 //! Queries as a whole: what the parts are called, set operations, order and limits.
 
-use kiln_procedure::ir::{
-    Arithmetic, BufferId, Class, Comparison, Failure, Instruction, Reg, SortKey, Step, Width,
-};
+use kiln_procedure::ir::{BufferId, Class, Reg, SortKey, Step};
 use kiln_storage::error::{Result, SqlState};
 use kiln_storage::types::{DataType, Value};
 use sqlparser::ast::{
-    Expr, LimitClause, OrderByKind, OrderByOptions, OrderBySort, Query, SetExpr, SetOperator,
-    SetQuantifier, Value as Literal, ValueWithSpan,
+    Expr, OrderByKind, OrderByOptions, OrderBySort, Query, SetExpr, SetOperator, SetQuantifier,
+    Value as Literal, ValueWithSpan,
 };
 
 use super::bound::{Bound, Kind};
 use super::coerce::{CastContext, coerce, common_type};
+use super::limit::Limits;
 use super::scope::{AggregatePolicy, Level, SourceId};
 use super::select::{ItemKind, Select};
 use super::{Compiler, fail, name_of, position_of, unsupported};
@@ -59,7 +58,11 @@ pub(crate) struct BoundQuery {
 pub(crate) enum Body {
     Select(Box<Select>),
     Values(Vec<Vec<Bound>>),
-    Union { left: Box<BoundQuery>, right: Box<BoundQuery>, all: bool },
+    Union {
+        left: Box<BoundQuery>,
+        right: Box<BoundQuery>,
+        all: bool,
+    },
 }
 
 /// A key of ORDER BY.
@@ -84,7 +87,10 @@ impl BoundQuery {
             }
         }
         self.order.iter().for_each(|key| key.bound.visit(f));
-        self.limit.iter().chain(&self.offset).for_each(|bound| bound.visit(f));
+        self.limit
+            .iter()
+            .chain(&self.offset)
+            .for_each(|bound| bound.visit(f));
     }
 
     /// Rewrites every expression; see [`Bound::rewrite`].
@@ -237,7 +243,11 @@ impl Compiler<'_> {
                 }
             }
         }
-        if query.fetch.as_ref().is_some_and(|fetch| fetch.with_ties || fetch.percent) {
+        if query
+            .fetch
+            .as_ref()
+            .is_some_and(|fetch| fetch.with_ties || fetch.percent)
+        {
             return Err(unsupported("FETCH … WITH TIES and PERCENT", position));
         }
         if query.for_clause.is_some()
@@ -258,7 +268,11 @@ impl Compiler<'_> {
                 }
                 self.ctes.push((
                     name_of(&cte.alias.name),
-                    cte.alias.columns.iter().map(|column| name_of(&column.name)).collect(),
+                    cte.alias
+                        .columns
+                        .iter()
+                        .map(|column| name_of(&column.name))
+                        .collect(),
                     std::rc::Rc::new((*cte.query).clone()),
                 ));
             }
@@ -321,7 +335,12 @@ impl Compiler<'_> {
                     offset: None,
                 })
             }
-            SetExpr::SetOperation { left, op, set_quantifier, right } => {
+            SetExpr::SetOperation {
+                left,
+                op,
+                set_quantifier,
+                right,
+            } => {
                 if *op != SetOperator::Union {
                     return Err(unsupported(op.to_string(), position));
                 }
@@ -341,7 +360,10 @@ impl Compiler<'_> {
                 self.bind_table_query(&text, query)
             }
             SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_) => {
-                Err(unsupported("a statement that changes data within a query", position))
+                Err(unsupported(
+                    "a statement that changes data within a query",
+                    position,
+                ))
             }
         }
     }
@@ -358,7 +380,10 @@ impl Compiler<'_> {
                 for expr in row.iter() {
                     bounds.push(self.bind(expr)?);
                 }
-                if rows.first().is_some_and(|first| first.len() != bounds.len()) {
+                if rows
+                    .first()
+                    .is_some_and(|first| first.len() != bounds.len())
+                {
                     return Err(fail(
                         SqlState::SYNTAX_ERROR,
                         "VALUES lists must all be the same length",
@@ -427,11 +452,18 @@ impl Compiler<'_> {
             let data_type = common_type("UNION", &[&one, &other], position)?;
             left.cast_column(index, one, &data_type)?;
             right.cast_column(index, other, &data_type)?;
-            columns.push(ColumnMeta { name: left.columns[index].name.clone(), data_type });
+            columns.push(ColumnMeta {
+                name: left.columns[index].name.clone(),
+                data_type,
+            });
         }
         let order = self.bind_output_order(query, &columns)?;
         Ok(BoundQuery {
-            body: Body::Union { left: Box::new(left), right: Box::new(right), all },
+            body: Body::Union {
+                left: Box::new(left),
+                right: Box::new(right),
+                all,
+            },
             columns,
             order,
             limit: None,
@@ -440,20 +472,27 @@ impl Compiler<'_> {
     }
 
     /// ORDER BY over output columns alone, by name or number.
-    fn bind_output_order(&mut self, query: &Query, columns: &[ColumnMeta]) -> Result<Vec<OrderKey>> {
+    fn bind_output_order(
+        &mut self,
+        query: &Query,
+        columns: &[ColumnMeta],
+    ) -> Result<Vec<OrderKey>> {
         let mut keys = Vec::new();
         for (expr, options) in order_items(query)? {
             let position = position_of(expr);
             let index = match expr {
                 Expr::Identifier(ident) => {
                     let name = name_of(ident);
-                    columns.iter().position(|column| column.name == name).ok_or_else(|| {
-                        fail(
-                            SqlState::UNDEFINED_COLUMN,
-                            format!("column \"{name}\" does not exist"),
-                            position,
-                        )
-                    })?
+                    columns
+                        .iter()
+                        .position(|column| column.name == name)
+                        .ok_or_else(|| {
+                            fail(
+                                SqlState::UNDEFINED_COLUMN,
+                                format!("column \"{name}\" does not exist"),
+                                position,
+                            )
+                        })?
                 }
                 _ => match output_number(expr, columns.len())? {
                     Some(index) => index,
@@ -472,60 +511,6 @@ impl Compiler<'_> {
         Ok(keys)
     }
 
-    fn bind_limit(&mut self, query: &Query, bound: &mut BoundQuery) -> Result<()> {
-        let (mut limit, mut offset) = (None, None);
-        match &query.limit_clause {
-            None => {}
-            Some(LimitClause::LimitOffset { limit: count, offset: skip, limit_by }) => {
-                if !limit_by.is_empty() {
-                    return Err(unsupported("LIMIT BY", position_of(query)));
-                }
-                limit = count.as_ref();
-                offset = skip.as_ref().map(|skip| &skip.value);
-            }
-            Some(LimitClause::OffsetCommaLimit { .. }) => {
-                return Err(fail(
-                    SqlState::SYNTAX_ERROR,
-                    "LIMIT #,# syntax is not supported",
-                    position_of(query),
-                )
-                .with_hint("Use separate LIMIT and OFFSET clauses."));
-            }
-        }
-        if let Some(fetch) = &query.fetch {
-            bound.limit = match &fetch.quantity {
-                Some(quantity) => self.bind_count(quantity, "LIMIT")?,
-                None => Some(Bound::constant(Value::BigInt(1), DataType::BigInt, None)),
-            };
-        }
-        if let Some(limit) = limit {
-            bound.limit = self.bind_count(limit, "LIMIT")?;
-        }
-        if let Some(offset) = offset {
-            bound.offset = self.bind_count(offset, "OFFSET")?;
-        }
-        Ok(())
-    }
-
-    /// The operand of LIMIT or OFFSET; `None` for NULL, which limits nothing.
-    fn bind_count(&mut self, expr: &Expr, clause: &'static str) -> Result<Option<Bound>> {
-        self.levels
-            .push(Level { sources: Vec::new(), aggregates: AggregatePolicy::Refused(clause) });
-        let bound = self.bind_as(expr, &DataType::BigInt, CastContext::Assignment);
-        self.levels.pop();
-        let bound = bound.map_err(|error| {
-            if error.state() == SqlState::DATATYPE_MISMATCH {
-                return fail(
-                    SqlState::DATATYPE_MISMATCH,
-                    format!("argument of {clause} must be type bigint"),
-                    position_of(expr),
-                );
-            }
-            error
-        })?;
-        Ok((!bound.is_null_literal()).then_some(bound))
-    }
-
     /// Emits a bound query; the sink gets the registers of the output columns.
     pub(super) fn emit_query(
         &mut self,
@@ -538,7 +523,11 @@ impl Compiler<'_> {
             self.open();
             let result = self.emit_limited(query, options, &limits, sink);
             let then = self.close();
-            self.builder.push(Step::If { condition, then, otherwise: Vec::new() });
+            self.builder.push(Step::If {
+                condition,
+                then,
+                otherwise: Vec::new(),
+            });
             return result;
         }
         self.emit_limited(query, options, &limits, sink)
@@ -574,8 +563,11 @@ impl Compiler<'_> {
             Body::Union { left, right, all } => {
                 let buffer = self.builder.buffer(query.columns.len());
                 self.builder.push(Step::BufferClear { buffer });
-                let classes: Option<Vec<Class>> =
-                    query.columns.iter().map(|column| Class::of(&column.data_type)).collect();
+                let classes: Option<Vec<Class>> = query
+                    .columns
+                    .iter()
+                    .map(|column| Class::of(&column.data_type))
+                    .collect();
                 if !all && classes.is_none() {
                     return Err(unsupported("UNION of arrays without ALL", None));
                 }
@@ -588,7 +580,10 @@ impl Compiler<'_> {
                                 classes: classes.as_slice().into(),
                                 added: compiler.builder.register(DataType::Boolean),
                             },
-                            _ => Step::BufferPush { buffer, row: row.into() },
+                            _ => Step::BufferPush {
+                                buffer,
+                                row: row.into(),
+                            },
                         };
                         compiler.builder.push(step);
                         Ok(())
@@ -610,18 +605,26 @@ impl Compiler<'_> {
     ) -> Result<()> {
         let mut by = Vec::with_capacity(query.order.len());
         for key in &query.order {
-            let Kind::Slot(column) = key.bound.kind else { continue };
+            let Kind::Slot(column) = key.bound.kind else {
+                continue;
+            };
             by.push(sort_key(column, key)?);
         }
         self.sort(buffer, by);
-        let types: Vec<DataType> =
-            query.columns.iter().map(|column| column.data_type.clone()).collect();
+        let types: Vec<DataType> = query
+            .columns
+            .iter()
+            .map(|column| column.data_type.clone())
+            .collect();
         self.emit_buffer_rows(buffer, &types, limits, sink)
     }
 
     pub(super) fn sort(&mut self, buffer: BufferId, by: Vec<SortKey>) {
         if !by.is_empty() {
-            self.builder.push(Step::BufferSort { buffer, by: by.into() });
+            self.builder.push(Step::BufferSort {
+                buffer,
+                by: by.into(),
+            });
         }
     }
 
@@ -634,12 +637,13 @@ impl Compiler<'_> {
         sink: &mut dyn FnMut(&mut Self, &[Reg]) -> Result<()>,
     ) -> Result<()> {
         let outside = self.depth;
-        let row: Vec<Reg> =
-            types.iter().map(|data_type| self.builder.register(data_type.clone())).collect();
+        let row: Vec<Reg> = types
+            .iter()
+            .map(|data_type| self.builder.register(data_type.clone()))
+            .collect();
         self.start_limits(limits);
         self.open_ir_loop();
-        let result =
-            self.within_limits(limits, outside, &mut |compiler| sink(compiler, &row));
+        let result = self.within_limits(limits, outside, &mut |compiler| sink(compiler, &row));
         let body = self.close_ir_loop();
         self.builder.push(Step::ForBuffer {
             buffer,
@@ -647,155 +651,6 @@ impl Compiler<'_> {
             row: row.into(),
             body,
         });
-        result
-    }
-
-    /// Computes LIMIT and OFFSET, and checks them.
-    fn emit_limits(&mut self, query: &BoundQuery) -> Result<Limits> {
-        let mut limits = Limits::default();
-        let zero = |compiler: &mut Self| {
-            compiler.builder.constant(DataType::BigInt, Value::BigInt(0))
-        };
-        let parts = [
-            (
-                &query.offset,
-                SqlState::INVALID_ROW_COUNT_IN_RESULT_OFFSET_CLAUSE,
-                "OFFSET must not be negative",
-            ),
-            (
-                &query.limit,
-                SqlState::INVALID_ROW_COUNT_IN_LIMIT_CLAUSE,
-                "LIMIT must not be negative",
-            ),
-        ];
-        for (index, (bound, state, message)) in parts.into_iter().enumerate() {
-            let Some(bound) = bound else { continue };
-            let known = match bound.as_constant() {
-                Some(Value::BigInt(value)) => Some(*value),
-                _ => None,
-            };
-            if index == 0 && known == Some(0) {
-                continue;
-            }
-            let register = self.emit(bound)?;
-            if known.is_none_or(|value| value < 0) {
-                let condition = self.builder.register(DataType::Boolean);
-                let right = zero(self);
-                self.builder.scalar(Instruction::Compare {
-                    op: Comparison::GreaterOrEqual,
-                    class: Class::Integer,
-                    target: condition,
-                    left: register,
-                    right,
-                });
-                self.builder.scalar(Instruction::Require {
-                    condition,
-                    null_fails: false,
-                    error: Box::new(Failure {
-                        state,
-                        message: message.to_owned(),
-                        arguments: Box::default(),
-                        detail: None,
-                        hint: None,
-                        constraint: None,
-                        position: None,
-                    }),
-                });
-            }
-            if index == 0 {
-                limits.offset = Some((register, self.builder.register(DataType::BigInt)));
-                continue;
-            }
-            limits.limit = Some(match known {
-                Some(1) => Limit::One,
-                _ => Limit::Count(register, self.builder.register(DataType::BigInt)),
-            });
-            if known.is_none_or(|value| value == 0) {
-                // `LIMIT 0` reads nothing; a NULL limits nothing.
-                let condition = self.builder.register(DataType::Boolean);
-                let right = zero(self);
-                self.builder.scalar(Instruction::Compare {
-                    op: Comparison::Distinct,
-                    class: Class::Integer,
-                    target: condition,
-                    left: register,
-                    right,
-                });
-                limits.guard = Some(condition);
-            }
-        }
-        Ok(limits)
-    }
-
-    /// Sets the counters of the limits to zero: before the loops whose rows they count.
-    pub(super) fn start_limits(&mut self, limits: &Limits) {
-        let source = self.builder.constant(DataType::BigInt, Value::BigInt(0));
-        if let Some((_, skipped)) = limits.offset {
-            self.builder.scalar(Instruction::Move { target: skipped, source });
-        }
-        if let Some(Limit::Count(_, count)) = limits.limit {
-            self.builder.scalar(Instruction::Move { target: count, source });
-        }
-    }
-
-    /// Runs `body` for the rows that OFFSET and LIMIT let through, and leaves the loops inside
-    /// `outside` after the last of them. [`Compiler::start_limits`] came before the loops.
-    pub(super) fn within_limits(
-        &mut self,
-        limits: &Limits,
-        outside: usize,
-        body: &mut dyn FnMut(&mut Self) -> Result<()>,
-    ) -> Result<()> {
-        let one = self.builder.constant(DataType::BigInt, Value::BigInt(1));
-        let increment = |target: Reg| Instruction::Integer {
-            op: Arithmetic::Add,
-            width: Width::Eight,
-            target,
-            left: target,
-            right: one,
-        };
-        let mut skipping = None;
-        if let Some((offset, skipped)) = limits.offset {
-            let condition = self.builder.register(DataType::Boolean);
-            self.builder.scalar(Instruction::Compare {
-                op: Comparison::Less,
-                class: Class::Integer,
-                target: condition,
-                left: skipped,
-                right: offset,
-            });
-            self.open();
-            self.builder.scalar(increment(skipped));
-            let then = self.close();
-            skipping = Some((condition, then));
-            self.open();
-        }
-        let result = body(self);
-        if self.depth > outside {
-            match limits.limit {
-                Some(Limit::One) => self.leave(outside),
-                Some(Limit::Count(limit, count)) => {
-                    self.builder.scalar(increment(count));
-                    let condition = self.builder.register(DataType::Boolean);
-                    self.builder.scalar(Instruction::Compare {
-                        op: Comparison::GreaterOrEqual,
-                        class: Class::Integer,
-                        target: condition,
-                        left: count,
-                        right: limit,
-                    });
-                    self.open();
-                    self.leave(outside);
-                    let then = self.close();
-                    self.builder.push(Step::If { condition, then, otherwise: Vec::new() });
-                }
-                None => {}
-            }
-        }
-        if let Some((condition, then)) = skipping {
-            let otherwise = self.close();
-            self.builder.push(Step::If { condition, then, otherwise });
-        }
         result
     }
 
@@ -808,10 +663,18 @@ impl Compiler<'_> {
             .enumerate()
             .map(|(column, meta)| {
                 let column = column as u16;
-                Bound::new(Kind::Column { source, column }, meta.data_type.clone(), None)
+                Bound::new(
+                    Kind::Column { source, column },
+                    meta.data_type.clone(),
+                    None,
+                )
             })
             .collect();
-        Ok(Select::over(source, ItemKind::Derived(Box::new(inner)), outputs))
+        Ok(Select::over(
+            source,
+            ItemKind::Derived(Box::new(inner)),
+            outputs,
+        ))
     }
 }
 
@@ -838,7 +701,11 @@ impl BoundQuery {
             }
             Body::Union { left, right, .. } => {
                 let same = |query: &BoundQuery| {
-                    Bound::new(Kind::Slot(index), query.columns[index].data_type.clone(), None)
+                    Bound::new(
+                        Kind::Slot(index),
+                        query.columns[index].data_type.clone(),
+                        None,
+                    )
                 };
                 let (one, other) = (same(left), same(right));
                 left.cast_column(index, one, data_type)?;
@@ -848,24 +715,6 @@ impl BoundQuery {
         self.columns[index].data_type = data_type.clone();
         Ok(())
     }
-}
-
-/// LIMIT and OFFSET in registers.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Limits {
-    /// How many rows to skip, and how many were skipped.
-    pub offset: Option<(Reg, Reg)>,
-    pub limit: Option<Limit>,
-    /// FALSE when nothing shall be read at all.
-    pub guard: Option<Reg>,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Limit {
-    /// One row.
-    One,
-    /// As many as the first register says; the second counts.
-    Count(Reg, Reg),
 }
 
 fn bare_query() -> Query {
@@ -889,7 +738,9 @@ fn bare_query() -> Query {
 
 /// The items of ORDER BY.
 pub(super) fn order_items(query: &Query) -> Result<Vec<(&Expr, OrderByOptions)>> {
-    let Some(order_by) = &query.order_by else { return Ok(Vec::new()) };
+    let Some(order_by) = &query.order_by else {
+        return Ok(Vec::new());
+    };
     if order_by.interpolate.is_some() {
         return Err(unsupported("INTERPOLATE", position_of(query)));
     }
@@ -910,7 +761,11 @@ pub(super) fn order_items(query: &Query) -> Result<Vec<(&Expr, OrderByOptions)>>
 /// A key with its direction.
 pub(super) fn order_key(bound: Bound, options: OrderByOptions) -> OrderKey {
     let descending = matches!(options.sort, Some(OrderBySort::Desc));
-    OrderKey { bound, descending, nulls_first: options.nulls_first.unwrap_or(descending) }
+    OrderKey {
+        bound,
+        descending,
+        nulls_first: options.nulls_first.unwrap_or(descending),
+    }
 }
 
 /// The output column that a plain number in ORDER BY or GROUP BY means, counted from 0.
@@ -918,7 +773,11 @@ pub(super) fn order_key(bound: Bound, options: OrderByOptions) -> OrderKey {
 /// # Errors
 /// 42P10 when there is no such column.
 pub(super) fn output_number(expr: &Expr, columns: usize) -> Result<Option<usize>> {
-    let Expr::Value(ValueWithSpan { value: Literal::Number(digits, _), .. }) = expr else {
+    let Expr::Value(ValueWithSpan {
+        value: Literal::Number(digits, _),
+        ..
+    }) = expr
+    else {
         return Ok(None);
     };
     match digits.parse::<usize>() {

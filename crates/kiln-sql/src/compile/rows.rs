@@ -46,10 +46,15 @@ impl Compiler<'_> {
     ) -> Result<()> {
         let (query, target) = self.bind_target(table, alias, from, selection, position)?;
         let sources = query.sources();
-        let Body::Select(select) = query.body else { return Ok(()) };
+        let Body::Select(select) = query.body else {
+            return Ok(());
+        };
         let reference = self.builder.table(table);
         if !from.is_empty() && !self.matches_once(&select, target) {
-            return Err(unsupported("a join that may match a row several times", position));
+            return Err(unsupported(
+                "a join that may match a row several times",
+                position,
+            ));
         }
         let mut plan = self.plan(&select, &[], false);
         for step in &mut plan.steps {
@@ -58,10 +63,19 @@ impl Compiler<'_> {
         }
         if plan.single || !materialise {
             return self.emit_plan(&plan, &mut |compiler| {
-                let Some((_, record)) = compiler.source(target).record else { return Ok(()) };
+                let Some((_, record)) = compiler.source(target).record else {
+                    return Ok(());
+                };
                 let hidden = std::mem::take(&mut compiler.levels);
                 compiler.push_rows(&sources);
-                let result = body(compiler, RowSource { source: target, table: reference, record });
+                let result = body(
+                    compiler,
+                    RowSource {
+                        source: target,
+                        table: reference,
+                        record,
+                    },
+                );
                 compiler.levels = hidden;
                 result
             });
@@ -77,15 +91,23 @@ impl Compiler<'_> {
         let buffer = self.builder.buffer(1 + others.len());
         self.builder.push(Step::BufferClear { buffer });
         self.emit_plan(&plan, &mut |compiler| {
-            let Some((_, record)) = compiler.source(target).record else { return Ok(()) };
+            let Some((_, record)) = compiler.source(target).record else {
+                return Ok(());
+            };
             let saved = compiler.builder.register(DataType::BigInt);
-            compiler.builder.push(Step::SaveRecord { target: saved, record });
+            compiler.builder.push(Step::SaveRecord {
+                target: saved,
+                record,
+            });
             compiler.prefetch_columns(&others)?;
             let mut row = vec![saved];
             for (source, column) in &others {
                 row.push(compiler.available_column(*source, *column)?);
             }
-            compiler.builder.push(Step::BufferPush { buffer, row: row.into() });
+            compiler.builder.push(Step::BufferPush {
+                buffer,
+                row: row.into(),
+            });
             Ok(())
         })?;
         let saved = self.builder.register(DataType::BigInt);
@@ -98,11 +120,21 @@ impl Compiler<'_> {
             row.push(register);
         }
         let record = self.builder.record();
-        self.builder.push(Step::RestoreRecord { record, source: saved });
+        self.builder.push(Step::RestoreRecord {
+            record,
+            source: saved,
+        });
         self.source_mut(target).record = Some((reference, record));
         let hidden = std::mem::take(&mut self.levels);
         self.push_rows(&sources);
-        let result = body(self, RowSource { source: target, table: reference, record });
+        let result = body(
+            self,
+            RowSource {
+                source: target,
+                table: reference,
+                record,
+            },
+        );
         self.levels = hidden;
         self.source_mut(target).record = None;
         let steps = self.close_ir_loop();

@@ -103,7 +103,10 @@ impl Compiler<'_> {
     /// Opens a block of variables; `label` is the block's label or the function's name.
     pub fn push_variables(&mut self, label: Option<&str>) {
         let label = label.map(str::to_owned);
-        self.variables.push(VariableScope { label, names: Vec::new() });
+        self.variables.push(VariableScope {
+            label,
+            names: Vec::new(),
+        });
     }
 
     /// Closes the innermost block of variables.
@@ -119,7 +122,9 @@ impl Compiler<'_> {
         if self.variables.is_empty() {
             self.variables.push(VariableScope::default());
         }
-        let Some(scope) = self.variables.last_mut() else { return Ok(()) };
+        let Some(scope) = self.variables.last_mut() else {
+            return Ok(());
+        };
         if scope.names.iter().any(|(known, _)| known == name) {
             return Err(fail(
                 SqlState::SYNTAX_ERROR,
@@ -232,7 +237,9 @@ impl Compiler<'_> {
         columns: &[(String, DataType, Reg)],
         position: Position,
     ) -> SourceId {
-        let names = columns.iter().map(|(name, data_type, _)| (name.clone(), data_type.clone()));
+        let names = columns
+            .iter()
+            .map(|(name, data_type, _)| (name.clone(), data_type.clone()));
         let source = self.add_source(Source {
             name: alias.to_owned(),
             columns: names.collect(),
@@ -252,7 +259,11 @@ impl Compiler<'_> {
     /// Says that a column of a row is in `register` until the innermost block is closed: a newly
     /// written value, for instance.
     pub fn set_column(&mut self, source: SourceId, column: usize, register: Reg) {
-        self.available.push(Available { source, column: column as u16, register });
+        self.available.push(Available {
+            source,
+            column: column as u16,
+            register,
+        });
     }
 
     /// The register of a row's column, reading it when it is in none.
@@ -319,12 +330,19 @@ impl Compiler<'_> {
         missing.dedup();
         for group in missing.chunk_by(|one, other| one.0 == other.0) {
             let source = group[0].0;
-            let Some((table, record)) = self.source(source).record else { continue };
+            let Some((table, record)) = self.source(source).record else {
+                continue;
+            };
             let position = self.source(source).position;
-            let columns: Vec<ColumnId> = group.iter().map(|(_, column)| ColumnId(*column)).collect();
+            let columns: Vec<ColumnId> =
+                group.iter().map(|(_, column)| ColumnId(*column)).collect();
             let registers = self.builder.read(table, record, &columns, position);
             for ((_, column), register) in group.iter().zip(registers) {
-                self.available.push(Available { source, column: *column, register });
+                self.available.push(Available {
+                    source,
+                    column: *column,
+                    register,
+                });
             }
         }
         Ok(())
@@ -332,7 +350,9 @@ impl Compiler<'_> {
 
     /// What an identifier, qualified or not, means in an expression.
     pub(super) fn resolve(&self, idents: &[Ident]) -> Result<Bound> {
-        let position = idents.first().and_then(|ident| position_of_span(ident.span));
+        let position = idents
+            .first()
+            .and_then(|ident| position_of_span(ident.span));
         let mut path: Vec<String> = idents.iter().map(name_of).collect();
         if path.len() == 3 && path[0] == "public" && self.variable(&path).is_none() {
             path.remove(0);
@@ -353,11 +373,20 @@ impl Compiler<'_> {
             (Some((source, column)), None) => {
                 let data_type = self.source(source).columns[column].1.clone();
                 let column = column as u16;
-                Ok(Bound { kind: Kind::Column { source, column }, data_type, position })
+                Ok(Bound {
+                    kind: Kind::Column { source, column },
+                    data_type,
+                    position,
+                })
             }
-            (None, Some(Variable::Scalar { register, data_type, .. })) => {
-                Ok(Bound::register(register, data_type, position))
-            }
+            (
+                None,
+                Some(Variable::Scalar {
+                    register,
+                    data_type,
+                    ..
+                }),
+            ) => Ok(Bound::register(register, data_type, position)),
             (None, Some(Variable::Record { fields })) if fields.is_empty() => Err(fail(
                 SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!("record \"{}\" is not assigned yet", path.join(".")),
@@ -444,11 +473,18 @@ impl Compiler<'_> {
             if source.name != table {
                 continue;
             }
-            let column = source.columns[..source.visible].iter().position(|(known, _)| known == name);
+            let column = source.columns[..source.visible]
+                .iter()
+                .position(|(known, _)| known == name);
             return match column {
                 Some(column) => Ok(Some((*id, column))),
                 // A record variable may have the table's name and this field.
-                None if self.variable(&[table.to_owned(), name.to_owned()]).is_some() => Ok(None),
+                None if self
+                    .variable(&[table.to_owned(), name.to_owned()])
+                    .is_some() =>
+                {
+                    Ok(None)
+                }
                 None => Err(fail(
                     SqlState::UNDEFINED_COLUMN,
                     format!("column {table}.{name} does not exist"),
@@ -465,9 +501,10 @@ impl Compiler<'_> {
         let parameter: Option<&Typed> =
             number.and_then(|number| self.positional.get(number.checked_sub(1)?));
         match parameter {
-            Some(Typed { register, data_type }) => {
-                Ok(Bound::register(*register, data_type.clone(), position))
-            }
+            Some(Typed {
+                register,
+                data_type,
+            }) => Ok(Bound::register(*register, data_type.clone(), position)),
             None => Err(fail(
                 SqlState::UNDEFINED_PARAMETER,
                 format!("there is no parameter {text}"),

@@ -1,27 +1,24 @@
 //! Binding SELECT: its rows, its groups, its output.
 
 use kiln_platform::sync::Arc;
-use kiln_procedure::ir::Comparison;
 use kiln_storage::error::{Result, SqlState};
 use kiln_storage::table::Table;
-use kiln_storage::types::{DataType, Value};
+use kiln_storage::types::Value;
 use sqlparser::ast::{
-    self, Distinct, Expr, GroupByExpr, Ident, JoinConstraint, JoinOperator, Query, SelectItem,
-    SelectItemQualifiedWildcardKind, TableAlias, TableFactor, TableWithJoins,
+    self, Distinct, Expr, GroupByExpr, Ident, Query, SelectItem, SelectItemQualifiedWildcardKind,
 };
 
 use super::aggregate::AggregateCall;
 use super::bound::{Bound, Kind};
 use super::coerce::{CastContext, coerce};
+use super::from::FromScope;
+use super::names::figure_name;
 use super::plpgsql::Callee;
 use super::query::{
-    Body, BoundQuery, ColumnMeta, OrderKey, order_items, order_key, output_number,
-    rewrite_in_place,
+    Body, BoundQuery, ColumnMeta, OrderKey, order_items, order_key, output_number, rewrite_in_place,
 };
 use super::scope::{AggregatePolicy, Level, Source, SourceId};
-use super::{
-    Compiler, Position, fail, name_of, object_name, operators, position_of, relation_name,
-};
+use super::{Compiler, Position, fail, name_of, object_name, position_of};
 use super::{position_of_span, unsupported};
 
 /// A bound SELECT.
@@ -72,7 +69,11 @@ impl Select {
     /// A SELECT of `outputs` from one source.
     pub(super) fn over(source: SourceId, kind: ItemKind, outputs: Vec<Bound>) -> Select {
         Select {
-            items: vec![FromItem { source, kind, left: None }],
+            items: vec![FromItem {
+                source,
+                kind,
+                left: None,
+            }],
             filters: Vec::new(),
             outputs,
             open_outputs: Vec::new(),
@@ -103,7 +104,9 @@ impl Select {
                 ItemKind::Derived(query) => query.visit(f),
                 ItemKind::Unnest(array) => array.visit(f),
                 ItemKind::Series(first, last, step) => {
-                    [first, last, step].into_iter().for_each(|bound| bound.visit(f));
+                    [first, last, step]
+                        .into_iter()
+                        .for_each(|bound| bound.visit(f));
                 }
                 ItemKind::Routine(_, arguments) => {
                     arguments.iter().for_each(|bound| bound.visit(f));
@@ -111,7 +114,10 @@ impl Select {
             }
             item.left.iter().flatten().for_each(|bound| bound.visit(f));
         }
-        self.filters.iter().chain(&self.outputs).for_each(|bound| bound.visit(f));
+        self.filters
+            .iter()
+            .chain(&self.outputs)
+            .for_each(|bound| bound.visit(f));
         if let Some(grouping) = &self.grouping {
             grouping.keys.iter().for_each(|(key, _)| key.visit(f));
             for (call, _) in &grouping.aggregates {
@@ -162,21 +168,12 @@ impl Select {
     }
 }
 
-/// What FROM has given so far.
-#[derive(Default)]
-struct FromScope {
-    items: Vec<FromItem>,
-    filters: Vec<Bound>,
-    /// In the order in which `*` lists them.
-    sources: Vec<SourceId>,
-    /// The columns that USING merged, which `*` lists first.
-    merged: Vec<(SourceId, usize)>,
-}
-
 /// The operands of the ANDs at the top of a condition.
 pub(super) fn conjuncts(bound: Bound, into: &mut Vec<Bound>) {
     match bound.kind {
-        Kind::And(operands) => operands.into_iter().for_each(|operand| conjuncts(operand, into)),
+        Kind::And(operands) => operands
+            .into_iter()
+            .for_each(|operand| conjuncts(operand, into)),
         Kind::Constant(Value::Boolean(true)) => {}
         _ => into.push(bound),
     }
@@ -246,7 +243,12 @@ impl Compiler<'_> {
                 ) => {
                     let position = position_of(name);
                     refuse_wildcard_options(options, position)?;
-                    self.qualified_wildcard(&object_name(name)?, position, &mut outputs, &mut columns)?;
+                    self.qualified_wildcard(
+                        &object_name(name)?,
+                        position,
+                        &mut outputs,
+                        &mut columns,
+                    )?;
                 }
                 SelectItem::QualifiedWildcard(..) | SelectItem::ExprWithAliases { .. } => {
                     return Err(unsupported("this form of output", position_of(item)));
@@ -307,7 +309,10 @@ impl Compiler<'_> {
         let columns = columns
             .into_iter()
             .zip(&outputs)
-            .map(|(name, bound)| ColumnMeta { name, data_type: bound.data_type.clone() })
+            .map(|(name, bound)| ColumnMeta {
+                name,
+                data_type: bound.data_type.clone(),
+            })
             .collect();
         Ok(BoundQuery {
             body: Body::Select(Box::new(Select {
@@ -344,7 +349,10 @@ impl Compiler<'_> {
         let columns: Vec<ColumnMeta> = columns
             .into_iter()
             .zip(&outputs)
-            .map(|(name, bound)| ColumnMeta { name, data_type: bound.data_type.clone() })
+            .map(|(name, bound)| ColumnMeta {
+                name,
+                data_type: bound.data_type.clone(),
+            })
             .collect();
         let mut order = Vec::new();
         self.levels.push(Level {
@@ -354,7 +362,10 @@ impl Compiler<'_> {
         let names: Vec<String> = columns.iter().map(|column| column.name.clone()).collect();
         let mut bind = || -> Result<()> {
             for (expr, options) in order_items(query)? {
-                order.push(order_key(self.bind_order_item(expr, &outputs, &names)?, options));
+                order.push(order_key(
+                    self.bind_order_item(expr, &outputs, &names)?,
+                    options,
+                ));
             }
             Ok(())
         };
@@ -363,7 +374,13 @@ impl Compiler<'_> {
         result?;
         let select = Select::over(source, ItemKind::Table(table), outputs);
         let body = Body::Select(Box::new(select));
-        Ok(BoundQuery { body, columns, order, limit: None, offset: None })
+        Ok(BoundQuery {
+            body,
+            columns,
+            order,
+            limit: None,
+            offset: None,
+        })
     }
 
     fn push_column(
@@ -386,7 +403,11 @@ impl Compiler<'_> {
     ) -> Vec<(SourceId, usize)> {
         let mut all: Vec<(SourceId, usize)> = merged.to_vec();
         for source in sources {
-            let Source { visible, merged: hidden, .. } = self.source(*source);
+            let Source {
+                visible,
+                merged: hidden,
+                ..
+            } = self.source(*source);
             for column in 0..*visible {
                 if !hidden.contains(&column) && !merged.contains(&(*source, column)) {
                     all.push((*source, column));
@@ -439,7 +460,10 @@ impl Compiler<'_> {
         let items = match &select.group_by {
             GroupByExpr::Expressions(items, modifiers) => {
                 if !modifiers.is_empty() {
-                    return Err(unsupported("WITH ROLLUP and its kin", position_of(&select.group_by)));
+                    return Err(unsupported(
+                        "WITH ROLLUP and its kin",
+                        position_of(&select.group_by),
+                    ));
                 }
                 items
             }
@@ -480,7 +504,9 @@ impl Compiler<'_> {
     ) -> Result<Bound> {
         let result = self.bind_expected(item, None);
         match (result, item) {
-            (Err(error), Expr::Identifier(ident)) if error.state() == SqlState::UNDEFINED_COLUMN => {
+            (Err(error), Expr::Identifier(ident))
+                if error.state() == SqlState::UNDEFINED_COLUMN =>
+            {
                 let name = name_of(ident);
                 names
                     .iter()
@@ -555,7 +581,9 @@ impl Compiler<'_> {
             if let Some((_, number)) = keys.iter().find(|(key, _)| key == bound) {
                 return Some(slot(*number));
             }
-            let Kind::Aggregate(call) = &bound.kind else { return None };
+            let Kind::Aggregate(call) = &bound.kind else {
+                return None;
+            };
             if let Some((_, number)) = aggregates.iter().find(|(known, _)| *known == **call) {
                 return Some(slot(*number));
             }
@@ -572,7 +600,10 @@ impl Compiler<'_> {
             rewrite_in_place(bound, &mut replace);
         }
         self.next_slot = next;
-        let all = outputs.iter().chain(order.iter().map(|key| &key.bound)).chain(&having);
+        let all = outputs
+            .iter()
+            .chain(order.iter().map(|key| &key.bound))
+            .chain(&having);
         for bound in all {
             let mut stray = None;
             bound.visit(&mut |node| {
@@ -596,7 +627,11 @@ impl Compiler<'_> {
                 ));
             }
         }
-        Ok(Grouping { keys, aggregates, having })
+        Ok(Grouping {
+            keys,
+            aggregates,
+            having,
+        })
     }
 
     /// With a table's whole primary key among the group keys, its other columns are keys too: they
@@ -610,12 +645,17 @@ impl Compiler<'_> {
         sources: &[SourceId],
     ) {
         let mut used = Vec::new();
-        let all = outputs.iter().chain(order.iter().map(|key| &key.bound)).chain(having);
+        let all = outputs
+            .iter()
+            .chain(order.iter().map(|key| &key.bound))
+            .chain(having);
         for bound in all {
             collect_outside_aggregates(bound, &mut used);
         }
         for source in sources {
-            let Some(table) = &self.source(*source).table else { continue };
+            let Some(table) = &self.source(*source).table else {
+                continue;
+            };
             let primary_key = &table.schema().primary_key;
             let has = |column: u16| {
                 keys.iter().any(|key| {
@@ -628,7 +668,9 @@ impl Compiler<'_> {
             }
             let dependent: Vec<&Bound> = used
                 .iter()
-                .filter(|bound| matches!(bound.kind, Kind::Column { source: of, .. } if of == *source))
+                .filter(
+                    |bound| matches!(bound.kind, Kind::Column { source: of, .. } if of == *source),
+                )
                 .collect();
             for bound in dependent {
                 if !keys.contains(bound) {
@@ -637,566 +679,23 @@ impl Compiler<'_> {
             }
         }
     }
-
-    fn bind_from(&mut self, from: &[TableWithJoins]) -> Result<FromScope> {
-        let mut scope = FromScope::default();
-        for joined in from {
-            self.bind_joined(joined, &mut scope)?;
-        }
-        Ok(scope)
-    }
-
-    fn bind_joined(&mut self, joined: &TableWithJoins, scope: &mut FromScope) -> Result<()> {
-        let first_source = scope.sources.len();
-        let first_item = scope.items.len();
-        self.bind_factor(&joined.relation, scope)?;
-        for join in &joined.joins {
-            let position = position_of(&join.relation);
-            if join.global {
-                return Err(unsupported("GLOBAL joins", position));
-            }
-            let (constraint, side) = match &join.join_operator {
-                JoinOperator::Join(constraint) | JoinOperator::Inner(constraint) => {
-                    (constraint, Side::Inner)
-                }
-                JoinOperator::CrossJoin(constraint) => (constraint, Side::Inner),
-                JoinOperator::Left(constraint) | JoinOperator::LeftOuter(constraint) => {
-                    (constraint, Side::Left)
-                }
-                JoinOperator::Right(constraint) | JoinOperator::RightOuter(constraint) => {
-                    (constraint, Side::Right)
-                }
-                JoinOperator::FullOuter(_) => {
-                    return Err(unsupported("FULL JOIN", position));
-                }
-                _ => return Err(unsupported("this kind of join", position)),
-            };
-            let middle = scope.sources.len();
-            let items_before = scope.items.len();
-            self.bind_factor(&join.relation, scope)?;
-            let mut on = Vec::new();
-            match constraint {
-                JoinConstraint::On(expr) => {
-                    self.levels.push(Level {
-                        sources: scope.sources[first_source..].to_vec(),
-                        aggregates: AggregatePolicy::Refused("JOIN conditions"),
-                    });
-                    let bound = self.bind_condition(expr, "JOIN/ON");
-                    self.levels.pop();
-                    conjuncts(bound?, &mut on);
-                }
-                JoinConstraint::Using(names) => {
-                    for name in names {
-                        let position = position_of(name);
-                        let name = object_name(name)?;
-                        self.merge(&name, first_source, middle, side, scope, &mut on, position)?;
-                    }
-                }
-                JoinConstraint::Natural => {
-                    let names = self.common_columns(scope, first_source, middle);
-                    for name in names {
-                        self.merge(&name, first_source, middle, side, scope, &mut on, position)?;
-                    }
-                }
-                JoinConstraint::None => {}
-            }
-            match side {
-                Side::Inner => scope.filters.append(&mut on),
-                Side::Left => {
-                    if scope.items.len() != items_before + 1
-                        || scope.items[items_before].left.is_some()
-                    {
-                        return Err(unsupported("a LEFT JOIN with a join on its right", position));
-                    }
-                    scope.items[items_before].left = Some(on);
-                    self.source_mut(scope.sources[middle]).nullable = true;
-                }
-                Side::Right => {
-                    let left_is_one = items_before == first_item + 1
-                        && scope.items[first_item].left.is_none()
-                        && scope.items.len() == items_before + 1;
-                    if !left_is_one {
-                        return Err(unsupported("a RIGHT JOIN with a join on its left", position));
-                    }
-                    // `a RIGHT JOIN b` is `b LEFT JOIN a`.
-                    scope.items.swap(first_item, items_before);
-                    scope.items[items_before].left = Some(on);
-                    self.source_mut(scope.sources[first_source]).nullable = true;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn common_columns(&self, scope: &FromScope, first: usize, middle: usize) -> Vec<String> {
-        let names = |sources: &[SourceId]| -> Vec<String> {
-            sources
-                .iter()
-                .flat_map(|id| {
-                    let source = self.source(*id);
-                    source.columns[..source.visible].iter().map(|(name, _)| name.clone())
-                })
-                .collect()
-        };
-        let right = names(&scope.sources[middle..]);
-        let mut common: Vec<String> = Vec::new();
-        for name in names(&scope.sources[first..middle]) {
-            if right.contains(&name) && !common.contains(&name) {
-                common.push(name);
-            }
-        }
-        common
-    }
-
-    /// One column of USING.
-    fn merge(
-        &mut self,
-        name: &str,
-        first: usize,
-        middle: usize,
-        side: Side,
-        scope: &mut FromScope,
-        on: &mut Vec<Bound>,
-        position: Position,
-    ) -> Result<()> {
-        let left = self.using_column(&scope.sources[first..middle], name, "left", position)?;
-        let right = self.using_column(&scope.sources[middle..], name, "right", position)?;
-        let column = |compiler: &Self, (source, column): (SourceId, usize)| {
-            let data_type = compiler.source(source).columns[column].1.clone();
-            let kind = Kind::Column { source, column: column as u16 };
-            Bound::new(kind, data_type, position)
-        };
-        let (one, other) = (column(self, left), column(self, right));
-        on.push(operators::compare(Comparison::Equal, one, other, position)?);
-        let (shown, hidden) = if side == Side::Right { (right, left) } else { (left, right) };
-        self.source_mut(hidden.0).merged.push(hidden.1);
-        if !scope.merged.contains(&shown) {
-            scope.merged.retain(|known| *known != hidden);
-            scope.merged.push(shown);
-        }
-        Ok(())
-    }
-
-    fn using_column(
-        &self,
-        sources: &[SourceId],
-        name: &str,
-        side: &str,
-        position: Position,
-    ) -> Result<(SourceId, usize)> {
-        let mut found = None;
-        for id in sources {
-            let source = self.source(*id);
-            for (index, (known, _)) in source.columns[..source.visible].iter().enumerate() {
-                if known == name && !source.merged.contains(&index) {
-                    if found.is_some() {
-                        return Err(fail(
-                            SqlState::AMBIGUOUS_COLUMN,
-                            format!(
-                                "common column name \"{name}\" appears more than once in {side} \
-                                 table"
-                            ),
-                            position,
-                        ));
-                    }
-                    found = Some((*id, index));
-                }
-            }
-        }
-        found.ok_or_else(|| {
-            fail(
-                SqlState::UNDEFINED_COLUMN,
-                format!(
-                    "column \"{name}\" specified in USING clause does not exist in {side} table"
-                ),
-                position,
-            )
-        })
-    }
-
-    fn bind_factor(&mut self, factor: &TableFactor, scope: &mut FromScope) -> Result<()> {
-        let position = position_of(factor);
-        match factor {
-            TableFactor::Table {
-                name,
-                alias,
-                args,
-                with_hints,
-                version,
-                with_ordinality,
-                partitions,
-                json_path,
-                sample,
-                index_hints,
-            } => {
-                if !with_hints.is_empty()
-                    || version.is_some()
-                    || *with_ordinality
-                    || !partitions.is_empty()
-                    || json_path.is_some()
-                    || sample.is_some()
-                    || !index_hints.is_empty()
-                {
-                    return Err(unsupported("this form of a table in FROM", position));
-                }
-                if let Some(args) = args {
-                    let table_name = object_name(name)?;
-                    let exprs = function_arguments(&args.args, position)?;
-                    return self.bind_table_function(
-                        &table_name,
-                        &exprs,
-                        alias.as_ref(),
-                        scope,
-                        position,
-                    );
-                }
-                let table_name = relation_name(name)?;
-                let alias_name =
-                    alias.as_ref().map_or_else(|| table_name.clone(), |alias| name_of(&alias.name));
-                if let Some(index) =
-                    self.ctes.iter().rposition(|(known, _, _)| *known == table_name)
-                {
-                    // A name in the body of a WITH query means what came before it.
-                    let after = self.ctes.split_off(index);
-                    let (_, columns, query) = after[0].clone();
-                    let bound = self.bind_query(&query);
-                    self.ctes.extend(after);
-                    let mut bound = bound?;
-                    rename(&mut bound.columns, &columns, &table_name, position)?;
-                    return self.add_derived(bound, &alias_name, alias.as_ref(), scope, position);
-                }
-                let table = self.table(&table_name, position)?;
-                self.check_alias(&alias_name, scope, position)?;
-                let source = self.add_table_source(&table, &alias_name, position);
-                self.rename_columns(source, alias.as_ref(), position)?;
-                scope.sources.push(source);
-                scope.items.push(FromItem { source, kind: ItemKind::Table(table), left: None });
-                Ok(())
-            }
-            TableFactor::Derived { lateral, subquery, alias, sample } => {
-                if *lateral {
-                    return Err(unsupported("LATERAL", position));
-                }
-                if sample.is_some() {
-                    return Err(unsupported("TABLESAMPLE", position));
-                }
-                let Some(alias) = alias else {
-                    return Err(fail(
-                        SqlState::SYNTAX_ERROR,
-                        "subquery in FROM must have an alias",
-                        position,
-                    )
-                    .with_hint("For example, FROM (SELECT ...) [AS] foo."));
-                };
-                let bound = self.bind_query(subquery)?;
-                self.add_derived(bound, &name_of(&alias.name), Some(alias), scope, position)
-            }
-            TableFactor::UNNEST {
-                alias,
-                array_exprs,
-                with_offset: false,
-                with_offset_alias: None,
-                with_ordinality: false,
-            } => {
-                let exprs: Vec<_> = array_exprs.iter().map(|expr| (None, expr)).collect();
-                self.bind_table_function("unnest", &exprs, alias.as_ref(), scope, position)
-            }
-            TableFactor::Function { lateral: _, name, args, with_ordinality: false, alias } => {
-                let exprs = function_arguments(args, position)?;
-                let name = object_name(name)?;
-                self.bind_table_function(&name, &exprs, alias.as_ref(), scope, position)
-            }
-            TableFactor::NestedJoin { table_with_joins, alias: None } => {
-                self.bind_joined(table_with_joins, scope)
-            }
-            _ => Err(unsupported("this source of rows in FROM", position)),
-        }
-    }
-
-    fn check_alias(&self, name: &str, scope: &FromScope, position: Position) -> Result<()> {
-        if scope.sources.iter().any(|source| self.source(*source).name == name) {
-            return Err(fail(
-                SqlState::DUPLICATE_ALIAS,
-                format!("table name \"{name}\" specified more than once"),
-                position,
-            ));
-        }
-        Ok(())
-    }
-
-    fn add_derived(
-        &mut self,
-        bound: BoundQuery,
-        name: &str,
-        alias: Option<&TableAlias>,
-        scope: &mut FromScope,
-        position: Position,
-    ) -> Result<()> {
-        self.check_alias(name, scope, position)?;
-        let source = self.add_derived_source(name, &bound.columns, position);
-        self.rename_columns(source, alias, position)?;
-        scope.sources.push(source);
-        let kind = ItemKind::Derived(Box::new(bound));
-        scope.items.push(FromItem { source, kind, left: None });
-        Ok(())
-    }
-
-    fn bind_table_function(
-        &mut self,
-        name: &str,
-        arguments: &[(Option<&Ident>, &Expr)],
-        alias: Option<&TableAlias>,
-        scope: &mut FromScope,
-        position: Position,
-    ) -> Result<()> {
-        let is_routine =
-            !matches!(name, "unnest" | "generate_series") && self.knows_routine(name);
-        // Arguments may name the sources before: these functions are lateral.
-        self.levels.push(Level {
-            sources: scope.sources.clone(),
-            aggregates: AggregatePolicy::Refused("functions in FROM"),
-        });
-        let bounds: Result<Vec<Bound>> = arguments
-            .iter()
-            .map(|(_, argument)| match is_routine {
-                // Its parameters give literals their types.
-                true => self.bind(argument),
-                false => self.bind_expected(argument, None),
-            })
-            .collect();
-        self.levels.pop();
-        let mut bounds = bounds?;
-        if is_routine {
-            let given = arguments.iter().map(|(name, _)| *name).zip(bounds).collect();
-            return self.bind_routine_source(name, given, alias, scope, position);
-        }
-        if arguments.iter().any(|(name, _)| name.is_some()) {
-            return Err(unsupported("an argument by name of this function", position));
-        }
-        let (kind, data_type) = match (name, bounds.len()) {
-            ("unnest", 1) => {
-                let array = bounds.swap_remove(0);
-                let DataType::Array(element) = array.data_type.clone() else {
-                    return Err(fail(
-                        SqlState::UNDEFINED_FUNCTION,
-                        format!("function unnest({}) does not exist", array.type_name()),
-                        position,
-                    ));
-                };
-                (ItemKind::Unnest(array), *element)
-            }
-            ("generate_series", 2 | 3) => {
-                let is_wide =
-                    bounds.iter().any(|bound| bound.data_type == DataType::BigInt);
-                let data_type = if is_wide { DataType::BigInt } else { DataType::Integer };
-                if bounds.iter().any(|bound| !bound.data_type.is_integer()) {
-                    return Err(unsupported("generate_series of this type", position));
-                }
-                let mut parts = Vec::with_capacity(3);
-                for bound in bounds {
-                    parts.push(coerce(bound, &data_type, CastContext::Implicit)?);
-                }
-                let step = match parts.len() {
-                    3 => parts.pop(),
-                    _ => None,
-                };
-                let step = step.unwrap_or_else(|| {
-                    Bound::constant(Value::BigInt(1), DataType::BigInt, position)
-                });
-                let step = coerce(step, &DataType::BigInt, CastContext::Implicit)?;
-                let (Some(last), Some(first)) = (parts.pop(), parts.pop()) else {
-                    return Err(unsupported("this call", position));
-                };
-                if !matches!(step.as_constant(), Some(Value::BigInt(step)) if *step != 0) {
-                    return Err(unsupported(
-                        "generate_series with a step that is not a constant other than 0",
-                        position,
-                    ));
-                }
-                (ItemKind::Series(first, last, step), data_type)
-            }
-            _ => {
-                return Err(fail(
-                    SqlState::UNDEFINED_FUNCTION,
-                    format!(
-                        "function {name}({}) does not exist",
-                        bounds.iter().map(Bound::type_name).collect::<Vec<_>>().join(", ")
-                    ),
-                    position,
-                ));
-            }
-        };
-        let alias_name = alias.map_or_else(|| name.to_owned(), |alias| name_of(&alias.name));
-        self.check_alias(&alias_name, scope, position)?;
-        let columns = [ColumnMeta { name: alias_name.clone(), data_type }];
-        let source = self.add_derived_source(&alias_name, &columns, position);
-        self.rename_columns(source, alias, position)?;
-        scope.sources.push(source);
-        scope.items.push(FromItem { source, kind, left: None });
-        Ok(())
-    }
-
-    /// A call of a user's function in FROM.
-    fn bind_routine_source(
-        &mut self,
-        name: &str,
-        given: Vec<(Option<&Ident>, Bound)>,
-        alias: Option<&TableAlias>,
-        scope: &mut FromScope,
-        position: Position,
-    ) -> Result<()> {
-        let is_joined = !scope.sources.is_empty();
-        let (callee, arguments) = Callee::bind(self, name, given, is_joined, position)?;
-        let alias_name = alias.map_or_else(|| name.to_owned(), |alias| name_of(&alias.name));
-        self.check_alias(&alias_name, scope, position)?;
-        let columns: Vec<ColumnMeta> = callee
-            .columns_in_from(&alias_name)
-            .into_iter()
-            .map(|(name, data_type)| ColumnMeta { name, data_type })
-            .collect();
-        let source = self.add_derived_source(&alias_name, &columns, position);
-        self.rename_columns(source, alias, position)?;
-        scope.sources.push(source);
-        let kind = ItemKind::Routine(Box::new(callee), arguments);
-        scope.items.push(FromItem { source, kind, left: None });
-        Ok(())
-    }
-
-    pub(super) fn add_table_source(
-        &mut self,
-        table: &Arc<Table>,
-        name: &str,
-        position: Position,
-    ) -> SourceId {
-        let columns: Vec<(String, DataType)> = table
-            .schema()
-            .columns
-            .iter()
-            .map(|column| (column.name.clone(), column.data_type.clone()))
-            .collect();
-        self.add_source(Source {
-            name: name.to_owned(),
-            visible: columns.len(),
-            columns,
-            table: Some(table.clone()),
-            record: None,
-            position,
-            merged: Vec::new(),
-            nullable: false,
-        })
-    }
-
-    pub(super) fn add_derived_source(
-        &mut self,
-        name: &str,
-        columns: &[ColumnMeta],
-        position: Position,
-    ) -> SourceId {
-        self.add_source(Source {
-            name: name.to_owned(),
-            columns: columns
-                .iter()
-                .map(|column| (column.name.clone(), column.data_type.clone()))
-                .collect(),
-            table: None,
-            record: None,
-            position,
-            merged: Vec::new(),
-            visible: columns.len(),
-            nullable: true,
-        })
-    }
-
-    fn rename_columns(
-        &mut self,
-        source: SourceId,
-        alias: Option<&TableAlias>,
-        position: Position,
-    ) -> Result<()> {
-        let Some(alias) = alias else { return Ok(()) };
-        if alias.at.is_some() {
-            return Err(unsupported("this form of an alias", position));
-        }
-        let name = name_of(&alias.name);
-        let available = self.source(source).columns.len();
-        if alias.columns.len() > available {
-            return Err(too_many_columns(&name, available, alias.columns.len(), position));
-        }
-        for (index, column) in alias.columns.iter().enumerate() {
-            if column.data_type.is_some() {
-                return Err(unsupported("a type in an alias", position));
-            }
-            self.source_mut(source).columns[index].0 = name_of(&column.name);
-        }
-        Ok(())
-    }
-
-    /// The query that finds the rows of an UPDATE or DELETE, and the target among its sources.
-    pub(super) fn bind_target(
-        &mut self,
-        table: &Arc<Table>,
-        alias: &str,
-        from: &[TableWithJoins],
-        selection: Option<&Expr>,
-        position: Position,
-    ) -> Result<(BoundQuery, SourceId)> {
-        let target = self.add_table_source(table, alias, position);
-        let mut scope = FromScope::default();
-        scope.sources.push(target);
-        scope.items.push(FromItem {
-            source: target,
-            kind: ItemKind::Table(table.clone()),
-            left: None,
-        });
-        for joined in from {
-            self.bind_joined(joined, &mut scope)?;
-        }
-        let mut filters = scope.filters;
-        if let Some(selection) = selection {
-            self.levels.push(Level {
-                sources: scope.sources.clone(),
-                aggregates: AggregatePolicy::Refused("WHERE"),
-            });
-            let bound = self.bind_condition(selection, "WHERE");
-            self.levels.pop();
-            conjuncts(bound?, &mut filters);
-        }
-        let select = Select {
-            items: scope.items,
-            filters,
-            outputs: Vec::new(),
-            open_outputs: Vec::new(),
-            distinct: false,
-            grouping: None,
-        };
-        let query = BoundQuery {
-            body: Body::Select(Box::new(select)),
-            columns: Vec::new(),
-            order: Vec::new(),
-            limit: None,
-            offset: None,
-        };
-        Ok((query, target))
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Side {
-    Inner,
-    Left,
-    Right,
 }
 
 fn has_aggregate(bound: &Bound) -> bool {
     let mut found = false;
-    visit_level(bound, &mut |node| found |= matches!(node.kind, Kind::Aggregate(_)));
+    visit_level(bound, &mut |node| {
+        found |= matches!(node.kind, Kind::Aggregate(_))
+    });
     found
 }
 
 /// Visits the nodes of this query level only.
 fn visit_level(bound: &Bound, f: &mut dyn FnMut(&Bound)) {
     f(bound);
-    bound.operands().into_iter().for_each(|operand| visit_level(operand, f));
+    bound
+        .operands()
+        .into_iter()
+        .for_each(|operand| visit_level(operand, f));
 }
 
 fn collect_outside_aggregates(bound: &Bound, columns: &mut Vec<Bound>) {
@@ -1211,35 +710,6 @@ fn collect_outside_aggregates(bound: &Bound, columns: &mut Vec<Bound>) {
     }
 }
 
-fn rename(
-    columns: &mut [ColumnMeta],
-    names: &[String],
-    table: &str,
-    position: Position,
-) -> Result<()> {
-    if names.len() > columns.len() {
-        return Err(too_many_columns(table, columns.len(), names.len(), position));
-    }
-    for (column, name) in columns.iter_mut().zip(names) {
-        column.name.clone_from(name);
-    }
-    Ok(())
-}
-
-#[cold]
-fn too_many_columns(
-    table: &str,
-    available: usize,
-    given: usize,
-    position: Position,
-) -> kiln_storage::error::Error {
-    fail(
-        SqlState::INVALID_COLUMN_REFERENCE,
-        format!("table \"{table}\" has {available} columns available but {given} columns specified"),
-        position,
-    )
-}
-
 fn refuse_wildcard_options(
     options: &ast::WildcardAdditionalOptions,
     position: Position,
@@ -1250,7 +720,11 @@ fn refuse_wildcard_options(
         || options.opt_replace.is_some()
         || options.opt_rename.is_some()
         || options.opt_alias.is_some();
-    if has_options { Err(unsupported("this form of *", position)) } else { Ok(()) }
+    if has_options {
+        Err(unsupported("this form of *", position))
+    } else {
+        Ok(())
+    }
 }
 
 fn refuse_unknown_clauses(select: &ast::Select) -> Result<()> {
@@ -1271,125 +745,12 @@ fn refuse_unknown_clauses(select: &ast::Select) -> Result<()> {
         || !select.distribute_by.is_empty()
         || !select.sort_by.is_empty()
         || select.value_table_mode.is_some()
-        || select.select_modifiers.as_ref().is_some_and(|modifiers| modifiers.is_any_set())
+        || select
+            .select_modifiers
+            .as_ref()
+            .is_some_and(|modifiers| modifiers.is_any_set())
     {
         return refuse("this clause of SELECT");
     }
     Ok(())
-}
-
-/// The arguments of a function in FROM, with the names of those that are given by name.
-fn function_arguments(
-    arguments: &[ast::FunctionArg],
-    position: Position,
-) -> Result<Vec<(Option<&Ident>, &Expr)>> {
-    use ast::{FunctionArg, FunctionArgExpr};
-    let mut read = Vec::with_capacity(arguments.len());
-    for argument in arguments {
-        read.push(match argument {
-            FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => (None, expr),
-            FunctionArg::Named { name, arg: FunctionArgExpr::Expr(expr), .. } => (Some(name), expr),
-            FunctionArg::ExprNamed {
-                name: Expr::Identifier(name),
-                arg: FunctionArgExpr::Expr(expr),
-                ..
-            } => (Some(name), expr),
-            _ => return Err(unsupported("this argument", position)),
-        });
-    }
-    Ok(read)
-}
-
-/// The name that PostgreSQL gives an output column without an alias.
-pub(super) fn figure_name(expr: &Expr) -> String {
-    figure(expr).map_or_else(|| "?column?".to_owned(), |(name, _)| name)
-}
-
-/// The name and whether it is a strong one, which a cast does not replace by its type.
-fn figure(expr: &Expr) -> Option<(String, bool)> {
-    let strong = |name: String| Some((name, true));
-    let known = |name: &str| Some((name.to_owned(), true));
-    match expr {
-        Expr::Identifier(ident) => strong(name_of(ident)),
-        Expr::CompoundIdentifier(idents) => strong(name_of(idents.last()?)),
-        Expr::CompoundFieldAccess { root, access_chain } => {
-            let field = access_chain.iter().rev().find_map(|access| match access {
-                ast::AccessExpr::Dot(Expr::Identifier(ident)) => Some(name_of(ident)),
-                _ => None,
-            });
-            field.map(|name| (name, true)).or_else(|| figure(root))
-        }
-        Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => figure(inner),
-        Expr::Function(function) => strong(name_of(function.name.0.last()?.as_ident()?)),
-        Expr::Cast { expr, data_type, .. } => match figure(expr) {
-            Some((name, true)) => strong(name),
-            weak => type_column_name(data_type).map(|name| (name, false)).or(weak),
-        },
-        Expr::TypedString(typed) => type_column_name(&typed.data_type).map(|name| (name, false)),
-        Expr::Interval(_) => Some(("interval".to_owned(), false)),
-        Expr::Case { else_result, .. } => match else_result.as_deref().and_then(figure) {
-            Some((name, true)) => strong(name),
-            _ => Some(("case".to_owned(), false)),
-        },
-        Expr::Array(_) => known("array"),
-        Expr::Tuple(_) => known("row"),
-        Expr::Exists { negated: false, .. } => known("exists"),
-        Expr::Extract { .. } => known("extract"),
-        Expr::Ceil { .. } => known("ceil"),
-        Expr::Floor { .. } => known("floor"),
-        Expr::Position { .. } => known("position"),
-        Expr::Substring { shorthand, .. } => known(if *shorthand { "substr" } else { "substring" }),
-        Expr::Trim { trim_where, .. } => known(match trim_where {
-            None | Some(ast::TrimWhereField::Both) => "btrim",
-            Some(ast::TrimWhereField::Leading) => "ltrim",
-            Some(ast::TrimWhereField::Trailing) => "rtrim",
-        }),
-        Expr::Overlay { .. } => known("overlay"),
-        Expr::AtTimeZone { .. } => known("timezone"),
-        Expr::Subquery(query) => match &*query.body {
-            ast::SetExpr::Select(select) => match select.projection.first()? {
-                SelectItem::UnnamedExpr(expr) => figure(expr),
-                SelectItem::ExprWithAlias { alias, .. } => strong(name_of(alias)),
-                _ => None,
-            },
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
-/// The internal name of a type, which names the column of a cast.
-fn type_column_name(written: &ast::DataType) -> Option<String> {
-    let data_type = super::types::data_type(written, None).ok()?;
-    Some(
-        match data_type {
-            DataType::SmallInt => "int2",
-            DataType::Integer => "int4",
-            DataType::BigInt => "int8",
-            DataType::Numeric { .. } => "numeric",
-            DataType::Double => "float8",
-            DataType::Boolean => "bool",
-            DataType::Char(_) => "bpchar",
-            DataType::VarChar(_) => "varchar",
-            DataType::Text => "text",
-            DataType::Bytea => "bytea",
-            DataType::Date => "date",
-            DataType::Timestamp => "timestamp",
-            DataType::TimestampTz => "timestamptz",
-            DataType::Uuid => "uuid",
-            DataType::Interval => "interval",
-            DataType::Array(_) => return figure_array(written),
-        }
-        .to_owned(),
-    )
-}
-
-fn figure_array(written: &ast::DataType) -> Option<String> {
-    match written {
-        ast::DataType::Array(
-            ast::ArrayElemTypeDef::SquareBracket(element, _)
-            | ast::ArrayElemTypeDef::Qualified(element, _),
-        ) => type_column_name(element),
-        _ => None,
-    }
 }

@@ -252,7 +252,9 @@ impl Compiler<'_> {
     /// Binds a call with arguments that are given by name, which only users' functions have.
     fn bind_named_call(&mut self, function: &Function) -> Result<Option<Bound>> {
         let FunctionArguments::List(list) = &function.args else { return Ok(None) };
-        let is_named = |argument: &FunctionArg| matches!(argument, FunctionArg::Named { .. });
+        let is_named = |argument: &FunctionArg| {
+            matches!(argument, FunctionArg::Named { .. } | FunctionArg::ExprNamed { .. })
+        };
         if !list.args.iter().any(is_named) {
             return Ok(None);
         }
@@ -260,13 +262,18 @@ impl Compiler<'_> {
         let name = object_name(&function.name)?;
         let mut given = Vec::with_capacity(list.args.len());
         for argument in &list.args {
-            given.push(match argument {
-                FunctionArg::Named { name, arg: FunctionArgExpr::Expr(expr), .. } => {
-                    (Some(name), self.bind(expr)?)
+            let (name, value) = match argument {
+                FunctionArg::Named { name, arg, .. } => (Some(name), arg),
+                FunctionArg::ExprNamed { name: Expr::Identifier(name), arg, .. } => {
+                    (Some(name), arg)
                 }
-                FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => (None, self.bind(expr)?),
-                _ => return Err(unsupported("this argument", position)),
-            });
+                FunctionArg::ExprNamed { .. } => return Err(unsupported("this argument", position)),
+                FunctionArg::Unnamed(arg) => (None, arg),
+            };
+            let FunctionArgExpr::Expr(value) = value else {
+                return Err(unsupported("this argument", position));
+            };
+            given.push((name, self.bind(value)?));
         }
         self.bind_routine(&name, given, position).map(Some)
     }

@@ -12,6 +12,8 @@ use super::{Compiler, Position, fail, operators};
 /// A bound subquery of an expression.
 #[derive(Clone, Debug)]
 pub(crate) struct Subquery {
+    /// Tells it from others: a copy of it is the same.
+    pub number: usize,
     pub kind: SubqueryKind,
     /// For [`SubqueryKind::Any`], the test of one row, which names the row's columns by slots.
     pub operand: Vec<Bound>,
@@ -46,15 +48,37 @@ impl Compiler<'_> {
         };
         let data_type = column.data_type.clone();
         let kind = SubqueryKind::Scalar;
-        let subquery = Subquery { kind, operand: Vec::new(), slots: Vec::new(), query };
-        Ok(Bound::new(Kind::Subquery(Box::new(subquery)), data_type, position))
+        let number = self.new_slot();
+        let subquery = Subquery {
+            number,
+            kind,
+            operand: Vec::new(),
+            slots: Vec::new(),
+            query,
+        };
+        Ok(Bound::new(
+            Kind::Subquery(Box::new(subquery)),
+            data_type,
+            position,
+        ))
     }
 
     pub(super) fn bind_exists(&mut self, query: &Query, position: Position) -> Result<Bound> {
         let query = self.bind_query(query)?;
         let kind = SubqueryKind::Exists;
-        let subquery = Subquery { kind, operand: Vec::new(), slots: Vec::new(), query };
-        Ok(Bound::new(Kind::Subquery(Box::new(subquery)), DataType::Boolean, position))
+        let number = self.new_slot();
+        let subquery = Subquery {
+            number,
+            kind,
+            operand: Vec::new(),
+            slots: Vec::new(),
+            query,
+        };
+        Ok(Bound::new(
+            Kind::Subquery(Box::new(subquery)),
+            DataType::Boolean,
+            position,
+        ))
     }
 
     /// `left <comparison> ANY (query)`; `quantified` when it was written so and not as IN.
@@ -76,7 +100,11 @@ impl Compiler<'_> {
             let many = query.columns.len() > width;
             return Err(fail(
                 SqlState::SYNTAX_ERROR,
-                if many { "subquery has too many columns" } else { "subquery has too few columns" },
+                if many {
+                    "subquery has too many columns"
+                } else {
+                    "subquery has too few columns"
+                },
                 position,
             ));
         }
@@ -86,7 +114,11 @@ impl Compiler<'_> {
         for column in &query.columns {
             let slot = self.new_slot();
             slots.push(slot);
-            right.push(Bound::new(Kind::Slot(slot), column.data_type.clone(), position));
+            right.push(Bound::new(
+                Kind::Slot(slot),
+                column.data_type.clone(),
+                position,
+            ));
         }
         let right = if matches!(left.kind, Kind::Row(_)) {
             Bound::new(Kind::Row(right), DataType::Text, position)
@@ -94,9 +126,19 @@ impl Compiler<'_> {
             right.swap_remove(0)
         };
         let test = operators::compare(comparison, left, right, position)?;
-        let subquery =
-            Subquery { kind: SubqueryKind::Any, operand: vec![test], slots, query };
-        Ok(Bound::new(Kind::Subquery(Box::new(subquery)), DataType::Boolean, position))
+        let number = self.new_slot();
+        let subquery = Subquery {
+            number,
+            kind: SubqueryKind::Any,
+            operand: vec![test],
+            slots,
+            query,
+        };
+        Ok(Bound::new(
+            Kind::Subquery(Box::new(subquery)),
+            DataType::Boolean,
+            position,
+        ))
     }
 
     /// A new number for [`Kind::Slot`].
@@ -114,8 +156,13 @@ impl Compiler<'_> {
     ) -> Result<()> {
         let outside = self.depth;
         let truth = |compiler: &mut Self, value: bool| {
-            let source = compiler.builder.constant(DataType::Boolean, Value::Boolean(value));
-            compiler.builder.scalar(Instruction::Move { target: result, source });
+            let source = compiler
+                .builder
+                .constant(DataType::Boolean, Value::Boolean(value));
+            compiler.builder.scalar(Instruction::Move {
+                target: result,
+                source,
+            });
         };
         match subquery.kind {
             SubqueryKind::Scalar => {
@@ -123,80 +170,112 @@ impl Compiler<'_> {
                 let single = subquery.query.gives_one_row();
                 let seen = self.builder.register(DataType::Boolean);
                 if !single {
-                    let source = self.builder.constant(DataType::Boolean, Value::Boolean(false));
-                    self.builder.scalar(Instruction::Move { target: seen, source });
+                    let source = self
+                        .builder
+                        .constant(DataType::Boolean, Value::Boolean(false));
+                    self.builder.scalar(Instruction::Move {
+                        target: seen,
+                        source,
+                    });
                 }
                 let _ = data_type;
-                self.emit_query(&subquery.query, QueryOptions::default(), &mut |compiler, row| {
-                    if !single && compiler.depth > outside {
-                        compiler.open();
-                        compiler.builder.push(Step::Raise {
-                            error: Box::new(kiln_procedure::ir::Failure {
-                                state: SqlState::CARDINALITY_VIOLATION,
-                                message: "more than one row returned by a subquery used as an \
+                self.emit_query(
+                    &subquery.query,
+                    QueryOptions::default(),
+                    &mut |compiler, row| {
+                        if !single && compiler.depth > outside {
+                            compiler.open();
+                            compiler.builder.push(Step::Raise {
+                                error: Box::new(kiln_procedure::ir::Failure {
+                                    state: SqlState::CARDINALITY_VIOLATION,
+                                    message: "more than one row returned by a subquery used as an \
                                           expression"
-                                    .to_owned(),
-                                arguments: Box::default(),
-                                detail: None,
-                                hint: None,
-                                constraint: None,
-                                position: None,
-                            }),
+                                        .to_owned(),
+                                    arguments: Box::default(),
+                                    detail: None,
+                                    hint: None,
+                                    constraint: None,
+                                    position: None,
+                                }),
+                            });
+                            let then = compiler.close();
+                            compiler.builder.push(Step::If {
+                                condition: seen,
+                                then,
+                                otherwise: Vec::new(),
+                            });
+                            let source = compiler
+                                .builder
+                                .constant(DataType::Boolean, Value::Boolean(true));
+                            compiler.builder.scalar(Instruction::Move {
+                                target: seen,
+                                source,
+                            });
+                        }
+                        let source = row[0];
+                        compiler.builder.scalar(Instruction::Move {
+                            target: result,
+                            source,
                         });
-                        let then = compiler.close();
-                        compiler.builder.push(Step::If {
-                            condition: seen,
-                            then,
-                            otherwise: Vec::new(),
-                        });
-                        let source =
-                            compiler.builder.constant(DataType::Boolean, Value::Boolean(true));
-                        compiler.builder.scalar(Instruction::Move { target: seen, source });
-                    }
-                    let source = row[0];
-                    compiler.builder.scalar(Instruction::Move { target: result, source });
-                    Ok(())
-                })
+                        Ok(())
+                    },
+                )
             }
             SubqueryKind::Exists => {
                 truth(self, false);
-                self.emit_query(&subquery.query, QueryOptions::default(), &mut |compiler, _| {
-                    truth(compiler, true);
-                    compiler.leave(outside);
-                    Ok(())
-                })
+                self.emit_query(
+                    &subquery.query,
+                    QueryOptions::default(),
+                    &mut |compiler, _| {
+                        truth(compiler, true);
+                        compiler.leave(outside);
+                        Ok(())
+                    },
+                )
             }
             SubqueryKind::Any => {
                 truth(self, false);
-                self.emit_query(&subquery.query, QueryOptions::default(), &mut |compiler, row| {
-                    for (slot, register) in subquery.slots.iter().zip(row) {
-                        compiler.slots.insert(*slot, *register);
-                    }
-                    let Some(test) = subquery.operand.first() else { return Ok(()) };
-                    let condition = compiler.emit(test)?;
-                    compiler.open();
-                    truth(compiler, true);
-                    compiler.leave(outside);
-                    let then = compiler.close();
-                    compiler.open();
-                    let unknown = compiler.builder.register(DataType::Boolean);
-                    compiler.builder.scalar(Instruction::IsNull {
-                        target: unknown,
-                        source: condition,
-                        negated: false,
-                    });
-                    compiler.open();
-                    compiler.builder.scalar(Instruction::SetNull { target: result });
-                    let set = compiler.close();
-                    compiler.builder.push(Step::If {
-                        condition: unknown,
-                        then: set,
-                        otherwise: Vec::new(),
-                    });
-                    let otherwise = compiler.close();
-                    compiler.builder.push(Step::If { condition, then, otherwise });
-                    Ok(())
-                })
+                self.emit_query(
+                    &subquery.query,
+                    QueryOptions::default(),
+                    &mut |compiler, row| {
+                        for (slot, register) in subquery.slots.iter().zip(row) {
+                            compiler.slots.insert(*slot, *register);
+                        }
+                        let Some(test) = subquery.operand.first() else {
+                            return Ok(());
+                        };
+                        let condition = compiler.emit(test)?;
+                        compiler.open();
+                        truth(compiler, true);
+                        compiler.leave(outside);
+                        let then = compiler.close();
+                        compiler.open();
+                        let unknown = compiler.builder.register(DataType::Boolean);
+                        compiler.builder.scalar(Instruction::IsNull {
+                            target: unknown,
+                            source: condition,
+                            negated: false,
+                        });
+                        compiler.open();
+                        compiler
+                            .builder
+                            .scalar(Instruction::SetNull { target: result });
+                        let set = compiler.close();
+                        compiler.builder.push(Step::If {
+                            condition: unknown,
+                            then: set,
+                            otherwise: Vec::new(),
+                        });
+                        let otherwise = compiler.close();
+                        compiler.builder.push(Step::If {
+                            condition,
+                            then,
+                            otherwise,
+                        });
+                        Ok(())
+                    },
+                )
             }
         }
     }

@@ -65,7 +65,10 @@ pub fn data_type(written: &Written, position: Position) -> Result<DataType> {
         Written::Date => DataType::Date,
         Written::Timestamp(precision, zone) => {
             if precision.is_some_and(|precision| precision != 6) {
-                return Err(unsupported("a precision of timestamp other than 6", position));
+                return Err(unsupported(
+                    "a precision of timestamp other than 6",
+                    position,
+                ));
             }
             match zone {
                 TimezoneInfo::None | TimezoneInfo::WithoutTimeZone => DataType::Timestamp,
@@ -73,7 +76,10 @@ pub fn data_type(written: &Written, position: Position) -> Result<DataType> {
             }
         }
         Written::Uuid => DataType::Uuid,
-        Written::Interval { fields: None, precision: None } => DataType::Interval,
+        Written::Interval {
+            fields: None,
+            precision: None,
+        } => DataType::Interval,
         Written::Array(
             ArrayElemTypeDef::SquareBracket(element, _)
             | ArrayElemTypeDef::AngleBracket(element)
@@ -159,10 +165,12 @@ fn character_length(
     match length {
         None => Ok(None),
         Some(CharacterLength::IntegerLength { length, .. }) => match length {
-            0 => Err(invalid(format!("length for type {name} must be at least 1"))),
-            length if *length > LENGTH_MAX => {
-                Err(invalid(format!("length for type {name} cannot exceed {LENGTH_MAX}")))
-            }
+            0 => Err(invalid(format!(
+                "length for type {name} must be at least 1"
+            ))),
+            length if *length > LENGTH_MAX => Err(invalid(format!(
+                "length for type {name} cannot exceed {LENGTH_MAX}"
+            ))),
             length => Ok(Some(*length as u32)),
         },
         Some(CharacterLength::Max) => Err(unsupported(format!("{name}(max)"), position)),

@@ -12,7 +12,7 @@ use super::super::bound::Bound;
 use super::super::coerce::to_output_text;
 use super::super::scope::SourceId;
 use super::super::{Compiler, Position};
-use super::{all_columns, stored_expression};
+use super::{all_columns, names, stored_expression};
 
 /// The most arguments of a builtin.
 const ARGUMENTS_MAX: usize = kiln_procedure::executor::ARGUMENTS_MAX;
@@ -161,15 +161,26 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// The text `Failing row contains (…).` for a row that is at hand.
+    /// The text `Failing row contains (…).` for a row. Columns that are not at hand are left out,
+    /// as PostgreSQL leaves out those that the user may not see: reading them for a message would
+    /// count as a read of the procedure.
     fn failing_row(&mut self, table: &Arc<Table>, source: SourceId) -> Result<Reg> {
-        let mut texts = Vec::new();
+        let (mut columns, mut texts) = (Vec::new(), Vec::new());
         for column in all_columns(table) {
-            let register = self.column(source, column)?;
-            texts.push(self.shown(register, &table.schema().columns[column.index()].data_type)?);
+            let Some(register) = self.find_available(source, column.0) else { continue };
+            let data_type = &table.schema().columns[column.index()].data_type;
+            texts.push(self.shown(register, data_type)?);
+            columns.push(column);
         }
-        let list = self.joined(texts);
-        Ok(self.builtin("failing_row", failing_row, vec![list]))
+        let list = match columns.len() == table.schema().columns.len() {
+            true => String::new(),
+            false => format!("({}) = ", names(table, &columns)),
+        };
+        let beginning = Value::Text(format!("Failing row contains {list}("));
+        let beginning = self.builder.constant(DataType::Text, beginning);
+        let ending = self.builder.constant(DataType::Text, Value::Text(").".to_owned()));
+        let values = self.joined(texts);
+        Ok(self.builtin("sentence", sentence, vec![beginning, values, ending]))
     }
 
     /// A value as messages show it.
@@ -263,7 +274,8 @@ fn comma_list(heap: &mut Heap, arguments: &[Slot]) -> Result<Slot> {
     Ok(heap.push_str(&list))
 }
 
-fn failing_row(heap: &mut Heap, arguments: &[Slot]) -> Result<Slot> {
-    let text = format!("Failing row contains ({}).", heap.str(arguments[0]));
+/// Texts put together.
+pub(super) fn sentence(heap: &mut Heap, arguments: &[Slot]) -> Result<Slot> {
+    let text: String = arguments.iter().map(|slot| heap.str(*slot)).collect();
     Ok(heap.push_str(&text))
 }

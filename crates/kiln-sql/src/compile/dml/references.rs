@@ -9,12 +9,12 @@ use kiln_platform::sync::Arc;
 use kiln_procedure::ir::{BufferId, Failure, Reg, Step, TextSource};
 use kiln_storage::error::{Result, SqlState};
 use kiln_storage::schema::{ColumnId, ColumnSet, ForeignKey};
-use kiln_storage::slot::{Heap, Slot};
 use kiln_storage::table::Table;
 use kiln_storage::types::{DataType, Value};
 
 use super::super::scope::SourceId;
 use super::super::{Compiler, Position, Typed};
+use super::constraints::sentence;
 use super::{names, quoted, stored_expression};
 
 /// One REFERENCES constraint that a statement may violate.
@@ -302,9 +302,4 @@ fn select(table: &Table, columns: &[ColumnId]) -> String {
         quoted(&table.schema().name),
         tests.join(" AND ")
     )
-}
-
-fn sentence(heap: &mut Heap, arguments: &[Slot]) -> Result<Slot> {
-    let text: String = arguments.iter().map(|slot| heap.str(*slot)).collect();
-    Ok(heap.push_str(&text))
 }

@@ -12,6 +12,7 @@ use sqlparser::ast::{
 };
 
 use super::super::bound::Bound;
+use super::super::emit::eager_columns;
 use super::super::query::ColumnMeta;
 use super::super::rows::RowSource;
 use super::super::scope::SourceId;
@@ -165,7 +166,9 @@ impl<'a> Compiler<'a> {
                 let wildcard = compiler.rows_in_scope(row.source);
                 let returning = compiler.bind_returning(returning, &wildcard)?;
                 metas = returning.metas();
-                let mut needed = compiler.columns_of(&returning);
+                // A deleted record cannot be read any more, so that nothing is left for later.
+                let returned = returning.columns.iter();
+                let mut needed: Vec<_> = returned.flat_map(|(_, bound)| bound.columns()).collect();
                 for reference in &references {
                     needed.extend(
                         reference
@@ -201,11 +204,12 @@ impl<'a> Compiler<'a> {
     }
 
     fn columns_of(&self, returning: &Returning) -> Vec<(SourceId, u16)> {
-        returning
-            .columns
-            .iter()
-            .flat_map(|(_, bound)| bound.columns())
-            .collect()
+        // Long columns that only one branch of a CASE gives back are read in that branch.
+        let mut columns = Vec::new();
+        for (_, bound) in &returning.columns {
+            eager_columns(bound, &mut columns);
+        }
+        columns
     }
 
     /// RETURNING is computed row by row, when some rows have changed and others have not.

@@ -81,7 +81,9 @@ macro_rules! by_class {
 }
 
 by_class!(array_order, "array_order", |heap, class, arguments| {
-    let [left, right] = arguments else { return Ok(Slot::NULL) };
+    let [left, right] = arguments else {
+        return Ok(Slot::NULL);
+    };
     if Slot::either_null(*left, *right) {
         return Ok(Slot::NULL);
     }
@@ -100,17 +102,23 @@ by_class!(array_order, "array_order", |heap, class, arguments| {
 });
 
 by_class!(position_in, "array_position", |heap, class, arguments| {
-    let [array, wanted] = arguments else { return Ok(Slot::NULL) };
+    let [array, wanted] = arguments else {
+        return Ok(Slot::NULL);
+    };
     if array.is_null() {
         return Ok(Slot::NULL);
     }
-    let found =
-        heap.array(*array).iter().position(|element| same(heap, class, *element, *wanted));
+    let found = heap
+        .array(*array)
+        .iter()
+        .position(|element| same(heap, class, *element, *wanted));
     Ok(found.map_or(Slot::NULL, |index| Slot::from_i64(index as i64 + 1)))
 });
 
 by_class!(remove_from, "array_remove", |heap, class, arguments| {
-    let [array, unwanted] = arguments else { return Ok(Slot::NULL) };
+    let [array, unwanted] = arguments else {
+        return Ok(Slot::NULL);
+    };
     if array.is_null() {
         return Ok(Slot::NULL);
     }
@@ -169,24 +177,42 @@ pub(in super::super) fn any_of(comparison: Comparison, class: Class) -> Option<N
 }
 
 by_class!(greatest_of, "greatest", |heap, class, arguments| {
-    let known = arguments.iter().copied().filter(|argument| !argument.is_null());
+    let known = arguments
+        .iter()
+        .copied()
+        .filter(|argument| !argument.is_null());
     let greatest = known.reduce(|best, next| {
-        if compare(heap, class, next, best).is_gt() { next } else { best }
+        if compare(heap, class, next, best).is_gt() {
+            next
+        } else {
+            best
+        }
     });
     Ok(greatest.unwrap_or(Slot::NULL))
 });
 
 by_class!(least_of, "least", |heap, class, arguments| {
-    let known = arguments.iter().copied().filter(|argument| !argument.is_null());
+    let known = arguments
+        .iter()
+        .copied()
+        .filter(|argument| !argument.is_null());
     let least = known.reduce(|best, next| {
-        if compare(heap, class, next, best).is_lt() { next } else { best }
+        if compare(heap, class, next, best).is_lt() {
+            next
+        } else {
+            best
+        }
     });
     Ok(least.unwrap_or(Slot::NULL))
 });
 
 /// GREATEST or LEAST of any number of arguments.
 pub(in super::super) fn extreme(class: Class, greatest: bool) -> Named {
-    if greatest { greatest_of::of(class) } else { least_of::of(class) }
+    if greatest {
+        greatest_of::of(class)
+    } else {
+        least_of::of(class)
+    }
 }
 
 /// A builtin that says how two arrays compare: negative, 0 or positive.
@@ -266,18 +292,22 @@ pub(in super::super) const fn array_concat() -> Named {
 /// The element after the last extends the array; a NULL array counts as empty.
 pub(crate) fn array_set() -> Named {
     fn function(heap: &mut Heap, arguments: &[Slot]) -> Result<Slot> {
-        let [array, index, element] = arguments else { return Ok(Slot::NULL) };
+        let [array, index, element] = arguments else {
+            return Ok(Slot::NULL);
+        };
         if index.is_null() {
             return Err(Error::new(
                 SqlState::NULL_VALUE_NOT_ALLOWED,
                 "array subscript in assignment must not be null",
             ));
         }
-        let array = if array.is_null() { heap.push_array(&[]) } else { *array };
-        let length = heap.array(array).len();
-        let out_of_range = || {
-            Error::unsupported("array subscripts below 1 are not supported")
+        let array = if array.is_null() {
+            heap.push_array(&[])
+        } else {
+            *array
         };
+        let length = heap.array(array).len();
+        let out_of_range = || Error::unsupported("array subscripts below 1 are not supported");
         let at = usize::try_from(index.as_i64() - 1).map_err(|_| out_of_range())?;
         if at < length {
             return Ok(heap.array_replace(array, at, *element));
@@ -296,7 +326,9 @@ pub(crate) fn array_set() -> Named {
 /// flag that says so.
 pub(in super::super) fn array_slice() -> Named {
     fn function(heap: &mut Heap, arguments: &[Slot]) -> Result<Slot> {
-        let [array, low, high] = arguments else { return Ok(Slot::NULL) };
+        let [array, low, high] = arguments else {
+            return Ok(Slot::NULL);
+        };
         if array.is_null() || low.is_null() || high.is_null() {
             return Ok(Slot::NULL);
         }

@@ -11,9 +11,7 @@ use kiln_storage::types::datetime::{
     parse_interval, parse_timestamp, parse_timestamptz, timestamp_to_date,
 };
 use kiln_storage::types::double::{format_double, parse_double};
-use kiln_storage::types::text::{
-    format_bytea, format_uuid, parse_bytea, parse_uuid,
-};
+use kiln_storage::types::text::{format_bytea, format_uuid, parse_bytea, parse_uuid};
 use kiln_storage::types::{DataType, Decimal, Value};
 
 use super::super::coerce::parse_value;
@@ -297,7 +295,8 @@ pub(crate) fn integer_range(text: &str, type_name: &str) -> Error {
 
 /// Reads an integer of at most `maximum`, blanks around it allowed.
 pub(crate) fn parse_integer(text: &str, type_name: &str, maximum: i64) -> Result<i64> {
-    let trimmed = text.trim_matches(|character: char| character.is_ascii_whitespace() || character == '\x0b');
+    let trimmed =
+        text.trim_matches(|character: char| character.is_ascii_whitespace() || character == '\x0b');
     let digits = trimmed.strip_prefix(['-', '+']).unwrap_or(trimmed);
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(Error::invalid_input(type_name, text));
@@ -310,7 +309,9 @@ pub(crate) fn parse_integer(text: &str, type_name: &str, maximum: i64) -> Result
 
 /// Reads a boolean: any unambiguous beginning of true, false, yes, no, on, off, and 1 and 0.
 pub(crate) fn parse_boolean(text: &str) -> Result<bool> {
-    let word = text.trim_matches(|character: char| character.is_ascii_whitespace() || character == '\x0b').to_ascii_lowercase();
+    let word = text
+        .trim_matches(|character: char| character.is_ascii_whitespace() || character == '\x0b')
+        .to_ascii_lowercase();
     let begins = |whole: &str, least: usize| word.len() >= least && whole.starts_with(&word);
     if begins("true", 1) || begins("yes", 1) || word == "on" || word == "1" {
         return Ok(true);
@@ -332,7 +333,10 @@ fn malformed(text: &str) -> Error {
 /// The elements of a one-dimensional array literal `{a,"b c",NULL}`; `None` is NULL.
 pub(crate) fn parse_array(text: &str) -> Result<Vec<Option<String>>> {
     let trimmed = text.trim();
-    let Some(inside) = trimmed.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')) else {
+    let Some(inside) = trimmed
+        .strip_prefix('{')
+        .and_then(|rest| rest.strip_suffix('}'))
+    else {
         return Err(malformed(text));
     };
     let mut elements = Vec::new();
@@ -341,7 +345,10 @@ pub(crate) fn parse_array(text: &str) -> Result<Vec<Option<String>>> {
     }
     let mut characters = inside.chars().peekable();
     loop {
-        while characters.peek().is_some_and(|character| character.is_ascii_whitespace()) {
+        while characters
+            .peek()
+            .is_some_and(|character| character.is_ascii_whitespace())
+        {
             characters.next();
         }
         let mut element = String::new();
@@ -355,7 +362,10 @@ pub(crate) fn parse_array(text: &str) -> Result<Vec<Option<String>>> {
                     None => return Err(malformed(text)),
                 }
             }
-            while characters.peek().is_some_and(|character| character.is_ascii_whitespace()) {
+            while characters
+                .peek()
+                .is_some_and(|character| character.is_ascii_whitespace())
+            {
                 characters.next();
             }
             elements.push(Some(element));

@@ -29,21 +29,22 @@ fn format_text(heap: &Heap, template: &str, arguments: &[Slot]) -> Result<String
             continue;
         }
         let mut number: Option<usize> = None;
-        let digits = |rest: &mut std::iter::Peekable<std::str::Chars<'_>>| -> Result<Option<usize>> {
-            let mut value = None;
-            while let Some(digit) = rest.peek().and_then(|next| next.to_digit(10)) {
-                rest.next();
-                let raised = value.unwrap_or(0_usize) * 10 + digit as usize;
-                if raised > 0x3fff_ffff {
-                    return Err(Error::new(
-                        SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
-                        "number is out of range",
-                    ));
+        let digits =
+            |rest: &mut std::iter::Peekable<std::str::Chars<'_>>| -> Result<Option<usize>> {
+                let mut value = None;
+                while let Some(digit) = rest.peek().and_then(|next| next.to_digit(10)) {
+                    rest.next();
+                    let raised = value.unwrap_or(0_usize) * 10 + digit as usize;
+                    if raised > 0x3fff_ffff {
+                        return Err(Error::new(
+                            SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+                            "number is out of range",
+                        ));
+                    }
+                    value = Some(raised);
                 }
-                value = Some(raised);
-            }
-            Ok(value)
-        };
+                Ok(value)
+            };
         let mut width = digits(&mut rest)?;
         let mut left_aligned = false;
         if width.is_some() && rest.peek() == Some(&'$') {
@@ -62,12 +63,16 @@ fn format_text(heap: &Heap, template: &str, arguments: &[Slot]) -> Result<String
                 .with_hint("For a single \"%\" use \"%%\"."));
         };
         if !matches!(kind, 's' | 'I' | 'L') {
-            return Err(invalid(format!("unrecognized format() type specifier \"{kind}\""))
-                .with_hint("For a single \"%\" use \"%%\"."));
+            return Err(
+                invalid(format!("unrecognized format() type specifier \"{kind}\""))
+                    .with_hint("For a single \"%\" use \"%%\"."),
+            );
         }
         let index = match number {
             Some(0) => {
-                return Err(invalid("format specifies argument 0, but arguments are numbered from 1"));
+                return Err(invalid(
+                    "format specifies argument 0, but arguments are numbered from 1",
+                ));
             }
             Some(number) => number - 1,
             None => next,
@@ -105,7 +110,9 @@ fn format_text(heap: &Heap, template: &str, arguments: &[Slot]) -> Result<String
 
 const FORMAT: Named = ("format", {
     fn function(heap: &mut Heap, arguments: &[Slot]) -> Result<Slot> {
-        let [template, arguments @ ..] = arguments else { return Ok(Slot::NULL) };
+        let [template, arguments @ ..] = arguments else {
+            return Ok(Slot::NULL);
+        };
         if template.is_null() {
             return Ok(Slot::NULL);
         }
@@ -122,7 +129,10 @@ fn number_text(value: Decimal, template: &str) -> Result<String> {
     let mut sign_anywhere = false;
     let mut minus_at_end = false;
     let mut pattern = template;
-    if let Some(rest) = pattern.strip_prefix("FM").or_else(|| pattern.strip_prefix("fm")) {
+    if let Some(rest) = pattern
+        .strip_prefix("FM")
+        .or_else(|| pattern.strip_prefix("fm"))
+    {
         fill = false;
         pattern = rest;
     }
@@ -140,8 +150,9 @@ fn number_text(value: Decimal, template: &str) -> Result<String> {
         sign_at_end = true;
         body = rest;
     }
-    if let Some(strange) =
-        body.chars().find(|character| !matches!(character, '9' | '0' | '.' | ',' | 'D' | 'G'))
+    if let Some(strange) = body
+        .chars()
+        .find(|character| !matches!(character, '9' | '0' | '.' | ',' | 'D' | 'G'))
     {
         return Err(Error::unsupported(format!(
             "the template pattern \"{strange}\" of to_char for numbers is not supported"
@@ -155,12 +166,22 @@ fn number_text(value: Decimal, template: &str) -> Result<String> {
     let rounded = value.round(places as i32)?;
     let text = rounded.abs().to_string();
     let (digits, decimals) = text.split_once('.').unwrap_or((&text, ""));
-    let digits = if digits == "0" && places > 0 { "" } else { digits };
-    let room = whole.chars().filter(|character| matches!(character, '9' | '0')).count();
+    let digits = if digits == "0" && places > 0 {
+        ""
+    } else {
+        digits
+    };
+    let room = whole
+        .chars()
+        .filter(|character| matches!(character, '9' | '0'))
+        .count();
     let overflows = digits.len() > room;
     // Digits are printed from the first 0 of the template on, or from the first digit.
     let first_zero = whole.find('0').map(|at| {
-        whole[at..].chars().filter(|character| matches!(character, '9' | '0')).count()
+        whole[at..]
+            .chars()
+            .filter(|character| matches!(character, '9' | '0'))
+            .count()
     });
     let printed = first_zero.unwrap_or(0).max(digits.len());
     let mut left = String::new();

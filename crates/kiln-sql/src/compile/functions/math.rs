@@ -60,10 +60,7 @@ fn logarithm(value: f64, of: impl Fn(f64) -> f64) -> Result<Slot> {
     Ok(Slot::from_f64(of(value)))
 }
 
-fn decimal_logarithm(
-    value: Decimal,
-    of: impl Fn(Decimal) -> Result<Decimal>,
-) -> Result<Slot> {
+fn decimal_logarithm(value: Decimal, of: impl Fn(Decimal) -> Result<Decimal>) -> Result<Slot> {
     if value.is_zero() || value.is_negative() {
         return Err(not_logarithmic(value.is_zero()));
     }
@@ -83,7 +80,10 @@ fn double_power(base: f64, exponent: f64) -> Result<Slot> {
             "a negative number raised to a non-integer power yields a complex result",
         ));
     }
-    finite(base.powf(exponent), base.is_finite() && exponent.is_finite())
+    finite(
+        base.powf(exponent),
+        base.is_finite() && exponent.is_finite(),
+    )
 }
 
 /// The generator of this thread of execution is seeded anew for each call: the procedure's frame
@@ -108,7 +108,9 @@ pub(super) const GEN_RANDOM_UUID: ScalarFunction = {
 /// `random()`, in `[0, 1)`.
 pub(super) const RANDOM: ScalarFunction = {
     fn function(_: &mut Heap, _: &[Slot]) -> Result<Slot> {
-        Ok(Slot::from_f64((random_word() >> 11) as f64 / (1_u64 << 53) as f64))
+        Ok(Slot::from_f64(
+            (random_word() >> 11) as f64 / (1_u64 << 53) as f64,
+        ))
     }
     function
 };
@@ -128,7 +130,8 @@ strict! {
     SIGN_DECIMAL = "sign", |heap, value| Ok(decimal(value.as_decimal().signum()));
     SIGN_DOUBLE = "sign", |heap, value| {
         let value = value.as_f64();
-        let sign = if value == 0.0 || value.is_nan() { value } else { value.signum() };
+        // PostgreSQL gives 0 for NaN and for both zeros.
+        let sign = if value == 0.0 || value.is_nan() { 0.0 } else { value.signum() };
         Ok(Slot::from_f64(sign))
     };
     CEIL_DECIMAL = "ceil", |heap, value| Ok(decimal(value.as_decimal().ceil()?));
@@ -225,7 +228,11 @@ pub(in super::super) const fn double_negate() -> super::Named {
 
 /// The function behind `^`.
 pub(in super::super) const fn power(is_decimal: bool) -> super::Named {
-    if is_decimal { POWER_DECIMAL } else { POWER_DOUBLE }
+    if is_decimal {
+        POWER_DECIMAL
+    } else {
+        POWER_DOUBLE
+    }
 }
 
 /// The function behind a bitwise operator (`&`, `|`, `#`, `~`, `<<`, `>>`) on integers of this

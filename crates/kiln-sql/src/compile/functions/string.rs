@@ -14,7 +14,11 @@ fn push(heap: &mut Heap, text: &str) -> Result<Slot> {
 
 fn trimmed(heap: &Heap, text: Slot, characters: &str, side: Side) -> Slot {
     let whole = heap.str(text);
-    part_of(heap, text, range_in(whole, text::trim(whole, characters, side)))
+    part_of(
+        heap,
+        text,
+        range_in(whole, text::trim(whole, characters, side)),
+    )
 }
 
 fn trimmed_of(heap: &Heap, text: Slot, characters: Slot, side: Side) -> Slot {
@@ -44,7 +48,9 @@ fn bytes_part(heap: &Heap, bytes: Slot, start: i64, length: Option<i64>) -> Resu
 
 /// Whether `needle` occurs in `text`; no allocation, as it stands for the pattern `%needle%`.
 fn contains(text: &[u8], needle: &[u8]) -> bool {
-    let Some((first, rest)) = needle.split_first() else { return true };
+    let Some((first, rest)) = needle.split_first() else {
+        return true;
+    };
     let mut at = 0;
     while at + needle.len() <= text.len() {
         let last = text.len() - rest.len();
@@ -126,7 +132,11 @@ pub(super) fn quote_identifier(text: &str) -> String {
             .chars()
             .all(|next| next.is_ascii_lowercase() || next.is_ascii_digit() || next == '_')
         && !is_reserved(text);
-    if is_plain { text.to_owned() } else { format!("\"{}\"", text.replace('"', "\"\"")) }
+    if is_plain {
+        text.to_owned()
+    } else {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    }
 }
 
 fn is_reserved(word: &str) -> bool {
@@ -310,7 +320,14 @@ pub(in super::super) fn like(
     has_escape: bool,
 ) -> (Named, Option<String>) {
     if has_escape {
-        return (if ignore_case { ILIKE_ESCAPE } else { LIKE_ESCAPE }, None);
+        return (
+            if ignore_case {
+                ILIKE_ESCAPE
+            } else {
+                LIKE_ESCAPE
+            },
+            None,
+        );
     }
     if ignore_case {
         return (ILIKE, None);

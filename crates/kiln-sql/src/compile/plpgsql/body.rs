@@ -24,6 +24,8 @@ pub(super) struct Body {
     /// The number of conditionals and loops of the language around the statement.
     pub regions: usize,
     pub found: Reg,
+    /// FOUND is assigned to as any variable.
+    pub assigns_found: bool,
     /// Holds ROW_COUNT when something asks for it.
     pub row_count: Option<Reg>,
     pub destination: Destination,
@@ -42,6 +44,7 @@ impl Body {
             loops: Vec::new(),
             regions: 0,
             found: compiler.builder.register(DataType::Boolean),
+            assigns_found: false,
             row_count: None,
             destination: Destination::Program,
             outputs: Vec::new(),
@@ -117,6 +120,7 @@ impl Body {
         let is_assigned = |name: &str| liveness::assigns(&block.body, name);
         self.declare_parameters(c, arguments, &is_assigned)?;
         set_boolean(c, self.found, false);
+        self.assigns_found = is_assigned("found");
         if liveness::asks_for_row_count(&block.body) {
             let target = c.builder.register(DataType::BigInt);
             let source = c.builder.constant(DataType::BigInt, Value::BigInt(0));
@@ -418,12 +422,12 @@ impl Body {
             }
             StatementKind::Loop(body) => self.endless(c, body, found),
             StatementKind::While { condition, body } => self.while_loop(c, condition, body, found),
-            StatementKind::ForRange(range) => self.for_range(c, range, position),
+            StatementKind::ForRange(range) => self.for_range(c, range, found, position),
             StatementKind::ForQuery { targets, rows, body } => {
-                self.for_rows(c, targets, rows, body, position)
+                self.for_rows(c, targets, rows, body, found, position)
             }
             StatementKind::ForEach { target, array, body } => {
-                self.for_each(c, target, array, body, position)
+                self.for_each(c, target, array, body, found, position)
             }
             StatementKind::Exit { kind, label, condition } => {
                 self.exit(c, *kind, label.as_ref(), condition.as_ref(), position)
@@ -446,7 +450,7 @@ impl Body {
         c: &mut Compiler<'_>,
         condition: &parse::Expression,
     ) -> Result<Reg> {
-        c.expression_as(&condition.expr, &DataType::Boolean, CastContext::Variable)
+        c.truth(&condition.expr)
     }
 }
 
