@@ -217,3 +217,147 @@ impl DistinctRows {
         None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use kiln_platform::random::{Random, fresh_seed};
+    use kiln_storage::types::Decimal;
+
+    use super::*;
+    use crate::ir::Reg;
+
+    const WIDTH: usize = 3;
+
+    fn matching(columns: &[(u16, Class)]) -> Vec<Match> {
+        let one = |&(column, class)| Match {
+            column,
+            value: Reg(0),
+            class,
+        };
+        columns.iter().map(one).collect()
+    }
+
+    /// A small number, its NUMERIC with one of several scales, or a text; now and then NULL.
+    fn value(random: &mut Random, heap: &mut Heap, class: Class) -> Slot {
+        let number = random.below(6) as i64;
+        match class {
+            _ if random.below(8) == 0 => Slot::NULL,
+            Class::Integer => Slot::from_i64(number),
+            Class::Decimal => {
+                let scale = random.below(3) as u8;
+                let mantissa = number as i128 * 10_i128.pow(scale as u32);
+                Slot::from_decimal(Decimal::new(mantissa, scale).expect("it is small"))
+            }
+            _ => heap
+                .push_str(["", "a", "b", "ab", "a longer text", "a longer tale"][number as usize]),
+        }
+    }
+
+    fn equal(heap: &Heap, class: Class, left: Slot, right: Slot) -> bool {
+        !left.is_null() && !right.is_null() && compare(heap, class, left, right).is_eq()
+    }
+
+    /// The rows that a walk visits are those that match, in order, also when it goes on over rows
+    /// that came while it went.
+    #[test]
+    fn walks_visit_what_matches() {
+        let seed = fresh_seed();
+        let mut random = Random::from_seed(seed);
+        let classes = [Class::Integer, Class::Decimal, Class::Bytes];
+        let (mut heap, mut buffer) = (Heap::default(), Buffer::default());
+        for round in 0..2_000 {
+            if random.below(6) == 0 {
+                buffer.clear();
+            }
+            if random.below(6) == 0 {
+                let mut rows: Vec<_> = buffer
+                    .rows
+                    .chunks_exact(WIDTH)
+                    .map(<[Slot]>::to_vec)
+                    .collect();
+                rows.reverse();
+                buffer.replace(rows.concat());
+            }
+            for _ in 0..random.below(20) {
+                let row = classes.map(|class| value(&mut random, &mut heap, class));
+                buffer.rows.extend(row);
+            }
+            let columns: Vec<(u16, Class)> = (0..3_u16)
+                .filter(|_| random.below(2) == 0)
+                .map(|column| (column, classes[column as usize]))
+                .collect();
+            if columns.is_empty() {
+                continue;
+            }
+            let matching = matching(&columns);
+            let values: Vec<Slot> = columns
+                .iter()
+                .map(|(_, class)| value(&mut random, &mut heap, *class))
+                .collect();
+            if values.iter().any(|value| value.is_null()) {
+                continue;
+            }
+            let grows = random.below(4) == 0;
+            let (mut visited, mut turns) = (Vec::new(), 0);
+            let mut walk = buffer.matches(WIDTH, &matching, &values, &heap);
+            while let Some(at) = buffer.next_match(&mut walk, WIDTH, &matching, &values, &heap) {
+                visited.push(at);
+                turns += 1;
+                if grows && turns < 5 {
+                    let row = classes.map(|class| value(&mut random, &mut heap, class));
+                    buffer.rows.extend(row);
+                }
+                if grows && random.below(3) == 0 {
+                    // A loop inside matches other columns and so builds the index anew.
+                    let other = [matching[0]];
+                    buffer.matches(WIDTH, &other, &values[..1], &heap);
+                }
+            }
+            let rows = buffer.rows.chunks_exact(WIDTH).enumerate();
+            let expected: Vec<usize> = rows
+                .filter(|(_, row)| {
+                    let mut pairs = columns.iter().zip(&values);
+                    pairs.all(|((column, class), value)| {
+                        equal(&heap, *class, row[*column as usize], *value)
+                    })
+                })
+                .map(|(at, _)| at)
+                .collect();
+            assert_eq!(visited, expected, "round {round} of seed {seed}");
+        }
+    }
+
+    /// Nothing is allocated for a buffer that is filled and matched again and again.
+    #[test]
+    fn memory_is_kept() {
+        let heap = Heap::default();
+        let matching = matching(&[(0, Class::Integer)]);
+        let mut buffer = Buffer::default();
+        let mut capacity = None;
+        for _ in 0..3 {
+            buffer.clear();
+            for number in 0..1_000 {
+                buffer
+                    .rows
+                    .extend([Slot::from_i64(number), Slot::NULL, Slot::NULL]);
+            }
+            let values = [Slot::from_i64(7)];
+            let mut walk = buffer.matches(WIDTH, &matching, &values, &heap);
+            let found = buffer.next_match(&mut walk, WIDTH, &matching, &values, &heap);
+            assert_eq!(found, Some(7));
+            let index = &buffer.index;
+            let now = (
+                index.heads.as_ptr(),
+                index.next.as_ptr(),
+                index.columns.as_ptr(),
+            );
+            assert_eq!(*capacity.get_or_insert(now), now);
+        }
+        assert_eq!(buffer.index.generation, 3);
+        buffer.matches(WIDTH, &matching, &[Slot::from_i64(8)], &heap);
+        assert_eq!(
+            buffer.index.generation, 3,
+            "nothing changed, so the index is kept"
+        );
+    }
+}
