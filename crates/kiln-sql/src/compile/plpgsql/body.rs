@@ -62,8 +62,15 @@ impl Body {
 
     /// Compiles the body of a routine whose arguments are the program's parameters.
     pub(super) fn routine(&mut self, c: &mut Compiler<'_>, body: &parse::Body) -> Result<()> {
-        let inputs = self.routine.parameters.iter().filter(|one| one.mode.is_input()).count();
-        let arguments: Vec<Reg> = (0..inputs).map(|index| c.builder.parameter(index)).collect();
+        let inputs = self
+            .routine
+            .parameters
+            .iter()
+            .filter(|one| one.mode.is_input())
+            .count();
+        let arguments: Vec<Reg> = (0..inputs)
+            .map(|index| c.builder.parameter(index))
+            .collect();
         self.strict_check(c, &arguments);
         c.open();
         self.any_body(c, body, &arguments)
@@ -99,7 +106,11 @@ impl Body {
         }
         for source in arguments {
             let target = c.builder.register(DataType::Boolean);
-            c.builder.scalar(Instruction::IsNull { target, source: *source, negated: false });
+            c.builder.scalar(Instruction::IsNull {
+                target,
+                source: *source,
+                negated: false,
+            });
             c.open();
             if !self.routine.result.is_set() {
                 let types = self.routine.result.types();
@@ -111,7 +122,11 @@ impl Body {
             }
             self.leave(c);
             let then = c.close();
-            c.builder.push(Step::If { condition: target, then, otherwise: Vec::new() });
+            c.builder.push(Step::If {
+                condition: target,
+                then,
+                otherwise: Vec::new(),
+            });
         }
     }
 
@@ -147,7 +162,11 @@ impl Body {
         let mut given = arguments.iter();
         for parameter in &routine.parameters {
             let data_type = parameter.data_type.clone();
-            let argument = if parameter.mode.is_input() { given.next().copied() } else { None };
+            let argument = if parameter.mode.is_input() {
+                given.next().copied()
+            } else {
+                None
+            };
             let register = match argument {
                 // An argument's own register is never written.
                 Some(argument)
@@ -159,7 +178,10 @@ impl Body {
                 }
                 Some(argument) => {
                     let target = c.builder.register(data_type.clone());
-                    c.builder.scalar(Instruction::Move { target, source: argument });
+                    c.builder.scalar(Instruction::Move {
+                        target,
+                        source: argument,
+                    });
                     target
                 }
                 None => {
@@ -168,7 +190,10 @@ impl Body {
                     target
                 }
             };
-            positional.push(Typed { register, data_type: data_type.clone() });
+            positional.push(Typed {
+                register,
+                data_type: data_type.clone(),
+            });
             let slot = Slot {
                 register,
                 data_type,
@@ -197,7 +222,11 @@ impl Body {
             self.declare_slot(c, slot, None)?;
         }
         c.set_positional(positional);
-        if !routine.parameters.iter().any(|parameter| parameter.name == "found") {
+        if !routine
+            .parameters
+            .iter()
+            .any(|parameter| parameter.name == "found")
+        {
             let slot = Slot {
                 register: self.found,
                 data_type: DataType::Boolean,
@@ -236,7 +265,10 @@ impl Body {
         match label {
             Some(label) if liveness::exits_to(&block.body, label.as_str()) => {
                 let handle = c.open_labelled_block(label.as_str());
-                self.loops.push(OpenLoop { label: Some(label), is_for: false });
+                self.loops.push(OpenLoop {
+                    label: Some(label),
+                    is_for: false,
+                });
                 self.region(c, &[], |body, c| body.statements(c, &block.body, true))?;
                 self.loops.pop();
                 c.close_labelled_block(handle);
@@ -297,15 +329,12 @@ impl Body {
     }
 
     /// The default of a record is assigned after its declaration, and so must not name it.
-    fn record_default(
-        &mut self,
-        c: &mut Compiler<'_>,
-        declaration: &Declaration,
-    ) -> Result<()> {
+    fn record_default(&mut self, c: &mut Compiler<'_>, declaration: &Declaration) -> Result<()> {
         match &declaration.default {
-            Some(default) if declaration.constant => {
-                Err(refuse(c, unsupported("a record that is CONSTANT", at(default.position))))
-            }
+            Some(default) if declaration.constant => Err(refuse(
+                c,
+                unsupported("a record that is CONSTANT", at(default.position)),
+            )),
             Some(default) => {
                 let target = parse::plpgsql::Target {
                     position: declaration.position,
@@ -370,7 +399,11 @@ impl Body {
             let step = raise_step(error);
             // In a branch of its own, so that what follows counts as reachable: it must compile.
             let always = c.builder.constant(DataType::Boolean, Value::Boolean(true));
-            c.builder.push(Step::If { condition: always, then: vec![step], otherwise: Vec::new() });
+            c.builder.push(Step::If {
+                condition: always,
+                then: vec![step],
+                otherwise: Vec::new(),
+            });
             return Ok(());
         }
         let result = compile(self, c);
@@ -414,24 +447,40 @@ impl Body {
             }
             StatementKind::Perform(query) => self.perform(c, query, found),
             StatementKind::Call(call) => self.call(c, call),
-            StatementKind::If { branches, otherwise } => {
-                self.if_statement(c, branches, otherwise, found)
-            }
-            StatementKind::Case { operand, arms, otherwise } => {
-                self.case(c, operand.as_ref(), arms, otherwise.as_deref(), found, position)
-            }
+            StatementKind::If {
+                branches,
+                otherwise,
+            } => self.if_statement(c, branches, otherwise, found),
+            StatementKind::Case {
+                operand,
+                arms,
+                otherwise,
+            } => self.case(
+                c,
+                operand.as_ref(),
+                arms,
+                otherwise.as_deref(),
+                found,
+                position,
+            ),
             StatementKind::Loop(body) => self.endless(c, body, found),
             StatementKind::While { condition, body } => self.while_loop(c, condition, body, found),
             StatementKind::ForRange(range) => self.for_range(c, range, found, position),
-            StatementKind::ForQuery { targets, rows, body } => {
-                self.for_rows(c, targets, rows, body, found, position)
-            }
-            StatementKind::ForEach { target, array, body } => {
-                self.for_each(c, target, array, body, found, position)
-            }
-            StatementKind::Exit { kind, label, condition } => {
-                self.exit(c, *kind, label.as_ref(), condition.as_ref(), position)
-            }
+            StatementKind::ForQuery {
+                targets,
+                rows,
+                body,
+            } => self.for_rows(c, targets, rows, body, found, position),
+            StatementKind::ForEach {
+                target,
+                array,
+                body,
+            } => self.for_each(c, target, array, body, found, position),
+            StatementKind::Exit {
+                kind,
+                label,
+                condition,
+            } => self.exit(c, *kind, label.as_ref(), condition.as_ref(), position),
             StatementKind::Return(value) => self.return_value(c, value.as_ref(), position),
             StatementKind::ReturnNext(value) => self.return_next(c, value.as_ref(), position),
             StatementKind::ReturnQuery(rows) => self.return_query(c, rows, found, position),
@@ -457,9 +506,7 @@ impl Body {
 /// Whether an error that was not refused is one that PostgreSQL reports when the statement runs.
 fn may_wait(error: &Error) -> bool {
     let state = error.state();
-    state != SqlState::FEATURE_NOT_SUPPORTED
-        && state.class() != "54"
-        && state.class() != "XX"
+    state != SqlState::FEATURE_NOT_SUPPORTED && state.class() != "54" && state.class() != "XX"
 }
 
 /// An error of creation.

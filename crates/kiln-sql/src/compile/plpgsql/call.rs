@@ -3,9 +3,9 @@
 //! So the analysis sees a call's operations among the caller's, and a record that both look up is
 //! looked up once. What calls itself cannot be compiled in place, and is refused.
 
+use kiln_platform::sync::Arc;
 use kiln_procedure::analysis::names::for_each_step;
 use kiln_procedure::ir::{BufferId, Instruction, Reg, Step};
-use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::{DataType, Value};
 use sqlparser::ast::Ident;
@@ -13,14 +13,12 @@ use sqlparser::ast::Ident;
 use super::super::bound::Bound;
 use super::super::coerce::{CastContext, coerce, converts_implicitly};
 use super::super::query::OutputColumn;
-use super::super::{
-    Compiler, Position, fail, name_of, object_name, position_of_span, unsupported,
-};
+use super::super::{Compiler, Position, fail, name_of, object_name, position_of_span, unsupported};
+use super::at;
 use super::body::Body;
 use super::results::Destination;
 use super::routine::{ResultKind, Routine};
 use super::variables::{RowTarget, refuse};
-use super::at;
 use crate::parse::plpgsql::Target;
 use crate::parse::{Call, FunctionDefinition, RoutineKind};
 
@@ -52,7 +50,11 @@ impl Callee {
             Some(definition) => {
                 let routine = Routine::of(c.catalog, &definition)?;
                 super::learn(c, &definition, &routine)?;
-                Ok(Some(Callee { definition, routine, over_rows: false }))
+                Ok(Some(Callee {
+                    definition,
+                    routine,
+                    over_rows: false,
+                }))
             }
             None => Ok(None),
         }
@@ -94,7 +96,10 @@ impl Callee {
             ResultKind::Void => Ok(DataType::Text),
             ResultKind::Scalar(data_type) => Ok(data_type.clone()),
             _ => Err(unsupported(
-                format!("a call of {} as a value, since it gives rows", self.routine.name),
+                format!(
+                    "a call of {} as a value, since it gives rows",
+                    self.routine.name
+                ),
                 position,
             )
             .with_hint("Call it in FROM.")),
@@ -158,7 +163,11 @@ impl Callee {
             if chosen.is_some() && !converts_implicitly(&bound, &parameter.data_type) {
                 return Err(self.undefined(&given, position));
             }
-            values.push(coerce(bound, &parameter.data_type, CastContext::Assignment)?);
+            values.push(coerce(
+                bound,
+                &parameter.data_type,
+                CastContext::Assignment,
+            )?);
         }
         Ok(values)
     }
@@ -181,10 +190,13 @@ impl Callee {
                 None => Some(number).filter(|number| *number < chosen.len()),
                 Some(ident) => {
                     let name = name_of(ident);
-                    self.taken(outputs).position(|parameter| parameter.name == name)
+                    self.taken(outputs)
+                        .position(|parameter| parameter.name == name)
                 }
             };
-            let Some(target) = target else { return Err(self.undefined(given, position)) };
+            let Some(target) = target else {
+                return Err(self.undefined(given, position));
+            };
             if chosen[target].replace(number).is_some() {
                 let name = name.map(name_of).unwrap_or_default();
                 let message = format!("argument name \"{name}\" used more than once");
@@ -201,7 +213,11 @@ impl Callee {
             RoutineKind::Function => "function",
             RoutineKind::Procedure => "procedure",
         };
-        let message = format!("{kind} {}({}) does not exist", self.routine.name, types.join(", "));
+        let message = format!(
+            "{kind} {}({}) does not exist",
+            self.routine.name,
+            types.join(", ")
+        );
         fail(SqlState::UNDEFINED_FUNCTION, message, position).with_hint(format!(
             "No {kind} matches the given name and argument types. You might need to add explicit type casts."
         ))
@@ -220,7 +236,10 @@ impl Callee {
         position: Position,
     ) -> Result<()> {
         let outside = c.loop_depth();
-        let destination = Destination::Registers { outside, row: row.to_vec() };
+        let destination = Destination::Registers {
+            outside,
+            row: row.to_vec(),
+        };
         self.inline(c, arguments, destination, position)
     }
 
@@ -236,12 +255,18 @@ impl Callee {
     ) -> Result<BufferId> {
         let buffer = c.builder.buffer(self.routine.result.types().len().max(1));
         c.builder.push(Step::BufferClear { buffer });
-        let destination = Destination::Buffer { outside: c.loop_depth(), buffer };
+        let destination = Destination::Buffer {
+            outside: c.loop_depth(),
+            buffer,
+        };
         self.inline(c, arguments, destination, position)?;
         if self.routine.result == ResultKind::Void {
             let target = c.builder.register(DataType::Text);
             void_value(c, target);
-            c.builder.push(Step::BufferPush { buffer, row: [target].into() });
+            c.builder.push(Step::BufferPush {
+                buffer,
+                row: [target].into(),
+            });
         }
         Ok(buffer)
     }
@@ -278,7 +303,11 @@ impl Callee {
                     Step::Insert { .. } | Step::Update { .. } | Step::Delete { .. }
                 );
             });
-            c.builder.push(Step::Loop { before: Vec::new(), condition: None, body });
+            c.builder.push(Step::Loop {
+                before: Vec::new(),
+                condition: None,
+                body,
+            });
             if writes && self.over_rows {
                 let feature = format!("a call of {name}, which writes, for each row of a query");
                 return Err(refuse(c, unsupported(feature, position)));
@@ -292,10 +321,7 @@ impl Callee {
     }
 }
 
-fn name_at<'g>(
-    given: &'g [(Option<&'g Ident>, Bound)],
-    number: usize,
-) -> &'g Option<&'g Ident> {
+fn name_at<'g>(given: &'g [(Option<&'g Ident>, Bound)], number: usize) -> &'g Option<&'g Ident> {
     &given[number].0
 }
 
@@ -367,7 +393,9 @@ impl Body {
             if !parameter.mode.is_output() {
                 continue;
             }
-            let Some(number) = chosen else { return Err(callee.undefined(given, position)) };
+            let Some(number) = chosen else {
+                return Err(callee.undefined(given, position));
+            };
             let argument = &call.arguments[number].value;
             let path = match &argument.expr {
                 sqlparser::ast::Expr::Identifier(ident) => vec![ident.clone()],
@@ -380,7 +408,11 @@ impl Body {
                     return Err(fail(SqlState::SYNTAX_ERROR, message, at(argument.position)));
                 }
             };
-            targets.push(Target { position: argument.position, path, subscripts: Vec::new() });
+            targets.push(Target {
+                position: argument.position,
+                path,
+                subscripts: Vec::new(),
+            });
         }
         if targets.is_empty() {
             return Ok(RowTarget::Slots(Vec::new()));
@@ -391,6 +423,8 @@ impl Body {
 
 /// What a call of a function that returns VOID is as a value.
 fn void_value(c: &mut Compiler<'_>, target: Reg) {
-    let source = c.builder.constant(DataType::Text, Value::Text(String::new()));
+    let source = c
+        .builder
+        .constant(DataType::Text, Value::Text(String::new()));
     c.builder.scalar(Instruction::Move { target, source });
 }

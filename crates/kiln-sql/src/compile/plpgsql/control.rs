@@ -3,14 +3,14 @@
 use kiln_procedure::ir::{Instruction, Reg, Step};
 use kiln_storage::error::{Result, SqlState};
 use kiln_storage::types::{DataType, Value};
-use sqlparser::ast::{Expr, Ident};
+use sqlparser::ast::{Expr, Ident, UnaryOperator};
 
 use super::super::coerce::CastContext;
 use super::super::scope::Variable;
 use super::super::{Compiler, Position, Typed, fail, name_of};
 use super::body::Body;
 use super::variables::{
-    Destined, Scope, Slot, failure, refuse, require_not_null, set_boolean,
+    Destined, EntryKind, Scope, Slot, failure, refuse, require_not_null, set_boolean,
 };
 use super::{at, liveness};
 use crate::parse::Expression;
@@ -36,15 +36,48 @@ impl Body {
         let Some(((condition, body), rest)) = branches.split_first() else {
             return self.statements(c, otherwise, found);
         };
-        let condition = self.condition(c, condition)?;
+        let negated = self.is_not_found(&condition.expr);
+        let condition = match negated {
+            true => self.found,
+            false => self.condition(c, condition)?,
+        };
         c.open();
         self.region(c, &[], |this, c| this.statements(c, body, found))?;
         let then = c.close();
         c.open();
-        self.region(c, &[], |this, c| this.if_statement(c, rest, otherwise, found))?;
+        self.region(c, &[], |this, c| {
+            this.if_statement(c, rest, otherwise, found)
+        })?;
         let otherwise = c.close();
-        c.builder.push(Step::If { condition, then, otherwise });
+        c.builder.push(match negated {
+            true => Step::If {
+                condition,
+                then: otherwise,
+                otherwise: then,
+            },
+            false => Step::If {
+                condition,
+                then,
+                otherwise,
+            },
+        });
         Ok(())
+    }
+
+    /// Whether an expression is `NOT FOUND`, and FOUND, which only statements set, is never NULL.
+    fn is_not_found(&self, expr: &Expr) -> bool {
+        let Expr::UnaryOp {
+            op: UnaryOperator::Not,
+            expr,
+        } = expr
+        else {
+            return false;
+        };
+        let is_found = matches!(
+            self.named_entry(expr),
+            Some(EntryKind::Scalar(slot)) if slot.register == self.found
+        );
+        is_found && !self.assigns_found
     }
 
     /// `CASE`.
@@ -63,7 +96,10 @@ impl Body {
         let typed = c.expression(&operand.expr, None)?;
         // The operand is computed once; the arms name it as a variable that no text can name.
         let register = c.builder.register(typed.data_type.clone());
-        c.builder.scalar(Instruction::Move { target: register, source: typed.register });
+        c.builder.scalar(Instruction::Move {
+            target: register,
+            source: typed.register,
+        });
         let name = format!("__Case__Variable_{}__", self.scopes.len());
         c.push_variables(None);
         self.scopes.push(Scope::new(None));
@@ -96,7 +132,9 @@ impl Body {
                 None => {
                     let error = fail(SqlState::CASE_NOT_FOUND, "case not found", position)
                         .with_hint("CASE statement is missing ELSE part.");
-                    c.builder.push(Step::Raise { error: Box::new(failure(&error)) });
+                    c.builder.push(Step::Raise {
+                        error: Box::new(failure(&error)),
+                    });
                     Ok(())
                 }
             };
@@ -105,10 +143,19 @@ impl Body {
             Some(operand) => {
                 let list = arm.values.iter().map(|value| value.expr.clone()).collect();
                 let expr = Box::new(operand.clone());
-                c.condition(&Expr::InList { expr, list, negated: false }, "CASE")?
+                c.condition(
+                    &Expr::InList {
+                        expr,
+                        list,
+                        negated: false,
+                    },
+                    "CASE",
+                )?
             }
             None => {
-                let Some(value) = arm.values.first() else { return Ok(()) };
+                let Some(value) = arm.values.first() else {
+                    return Ok(());
+                };
                 self.condition(c, value)?
             }
         };
@@ -120,7 +167,11 @@ impl Body {
             this.arms(c, operand, rest, otherwise, found, position)
         })?;
         let otherwise = c.close();
-        c.builder.push(Step::If { condition, then, otherwise });
+        c.builder.push(Step::If {
+            condition,
+            then,
+            otherwise,
+        });
         Ok(())
     }
 
@@ -134,25 +185,26 @@ impl Body {
     ) -> Result<()> {
         let label = body.label.as_ref().map(name_of);
         self.loops.push(OpenLoop { label, is_for });
-        let result = self.region(c, &body.body, |this, c| this.statements(c, &body.body, found));
+        let result = self.region(c, &body.body, |this, c| {
+            this.statements(c, &body.body, found)
+        });
         self.loops.pop();
         result
     }
 
     /// `LOOP`.
-    pub(super) fn endless(
-        &mut self,
-        c: &mut Compiler<'_>,
-        body: &Loop,
-        found: bool,
-    ) -> Result<()> {
+    pub(super) fn endless(&mut self, c: &mut Compiler<'_>, body: &Loop, found: bool) -> Result<()> {
         let label = body.label.as_ref().map(name_of);
         let handle = c.open_loop(label.as_deref());
-        let found = found || liveness::mentions(&body.body, "found");
+        let found = liveness::found_is_read_in(&body.body, found);
         let result = self.turns(c, body, false, found);
         let body = c.close_loop(handle);
         result?;
-        c.builder.push(Step::Loop { before: Vec::new(), condition: None, body });
+        c.builder.push(Step::Loop {
+            before: Vec::new(),
+            condition: None,
+            body,
+        });
         Ok(())
     }
 
@@ -166,8 +218,8 @@ impl Body {
     ) -> Result<()> {
         let label = body.label.as_ref().map(name_of);
         let found = found
-            || liveness::mentions(&body.body, "found")
-            || liveness::mentions(condition, "found");
+            || liveness::mentions(condition, "found")
+            || liveness::found_is_read_in(&body.body, false);
         c.open();
         let condition = self.condition(c, condition);
         let before = c.close();
@@ -176,7 +228,11 @@ impl Body {
         let result = self.turns(c, body, false, found);
         let body = c.close_loop(handle);
         result?;
-        c.builder.push(Step::Loop { before, condition, body });
+        c.builder.push(Step::Loop {
+            before,
+            condition,
+            body,
+        });
         Ok(())
     }
 
@@ -185,10 +241,12 @@ impl Body {
         &mut self,
         c: &mut Compiler<'_>,
         range: &ForRange,
+        found: bool,
         position: Position,
     ) -> Result<()> {
         let context = CastContext::Variable;
-        let mut bound = |value: &Expression| c.expression_as(&value.expr, &DataType::Integer, context);
+        let mut bound =
+            |value: &Expression| c.expression_as(&value.expr, &DataType::Integer, context);
         let (first, last) = (bound(&range.from)?, bound(&range.to)?);
         let step = match &range.step {
             Some(step) => bound(step)?,
@@ -211,15 +269,22 @@ impl Body {
         self.declare_slot(c, slot, position)?;
         let handle = c.open_loop(label.as_deref());
         set_boolean(c, turned, true);
-        let found = liveness::mentions(&range.body.body, "found");
-        let result = self.turns(c, &range.body, true, found);
+        let again = liveness::found_is_read_in(&range.body.body, false);
+        let result = self.turns(c, &range.body, true, again);
         let body = c.close_loop(handle);
         self.scopes.pop();
         c.pop_variables();
         result?;
         let reverse = range.reverse;
-        c.builder.push(Step::ForRange { variable, first, last, step, reverse, body });
-        c.builder.scalar(Instruction::Move { target: self.found, source: turned });
+        c.builder.push(Step::ForRange {
+            variable,
+            first,
+            last,
+            step,
+            reverse,
+            body,
+        });
+        self.set_found(c, found.then_some(turned));
         Ok(())
     }
 
@@ -230,6 +295,7 @@ impl Body {
         target: &Target,
         array: &Expression,
         body: &Loop,
+        found: bool,
         position: Position,
     ) -> Result<()> {
         let label = body.label.as_ref().map(name_of);
@@ -247,7 +313,11 @@ impl Body {
                 "FOREACH expression must yield an array, not type {}",
                 typed.data_type.base_name()
             );
-            return Err(fail(SqlState::DATATYPE_MISMATCH, message, at(array.position)));
+            return Err(fail(
+                SqlState::DATATYPE_MISMATCH,
+                message,
+                at(array.position),
+            ));
         };
         let element = (**element).clone();
         let turned = c.builder.register(DataType::Boolean);
@@ -258,13 +328,17 @@ impl Body {
         };
         let handle = c.open_loop(label.as_deref());
         set_boolean(c, turned, true);
-        let found = liveness::mentions(&body.body, "found");
+        let again = liveness::found_is_read_in(&body.body, false);
         let result = self.foreach_turn(c, variable, element, &slot, position);
-        let result = result.and_then(|()| self.turns(c, body, true, found));
+        let result = result.and_then(|()| self.turns(c, body, true, again));
         let body = c.close_loop(handle);
         result?;
-        c.builder.push(Step::ForEach { variable, array: typed.register, body });
-        c.builder.scalar(Instruction::Move { target: self.found, source: turned });
+        c.builder.push(Step::ForEach {
+            variable,
+            array: typed.register,
+            body,
+        });
+        self.set_found(c, found.then_some(turned));
         Ok(())
     }
 
@@ -277,7 +351,10 @@ impl Body {
         position: Position,
     ) -> Result<()> {
         if variable != slot.register {
-            let typed = Typed { register: variable, data_type: element };
+            let typed = Typed {
+                register: variable,
+                data_type: element,
+            };
             let context = CastContext::Variable;
             c.cast_into(&typed, slot.register, &slot.data_type, context, position)?;
         }
@@ -302,7 +379,11 @@ impl Body {
         c.open();
         // Loops that are left on the way say that they made a turn; the one that is meant does so
         // itself when it ends.
-        let passed = self.loops.iter().rev().take_while(|open| open.label != label);
+        let passed = self
+            .loops
+            .iter()
+            .rev()
+            .take_while(|open| open.label != label);
         if label.is_some() && passed.filter(|open| open.is_for).count() > 0 {
             set_boolean(c, self.found, true);
         }
@@ -316,7 +397,11 @@ impl Body {
         }
         match condition {
             Some(condition) => {
-                c.builder.push(Step::If { condition, then, otherwise: Vec::new() });
+                c.builder.push(Step::If {
+                    condition,
+                    then,
+                    otherwise: Vec::new(),
+                });
             }
             None => super::rows::append(c, then),
         }

@@ -3,8 +3,8 @@
 //! The answers are on the safe side. Names are looked for in the debug text of the tree, so that a
 //! column or a literal of the same name counts too: then a step is emitted that nobody needs.
 
-use crate::parse::plpgsql::{Into, RowSource, Statement, StatementKind, Target};
 use crate::parse::Expression;
+use crate::parse::plpgsql::{Into, RowSource, Statement, StatementKind, Target};
 
 use super::super::name_of;
 
@@ -26,7 +26,13 @@ enum Effect {
 /// Whether the value that FOUND gets from statement `index` of `list` may be looked at;
 /// `at_end` says so for the end of the list.
 pub(super) fn found_is_read_after(list: &[Statement], index: usize, at_end: bool) -> bool {
-    for statement in &list[index + 1..] {
+    found_is_read_in(&list[index + 1..], at_end)
+}
+
+/// Whether the value that FOUND has before `list` may be looked at in it; `at_end` says so for
+/// the end of the list.
+pub(super) fn found_is_read_in(list: &[Statement], at_end: bool) -> bool {
+    for statement in list {
         match effect_on_found(statement) {
             Effect::Reads => return true,
             Effect::Ends => return false,
@@ -60,13 +66,18 @@ fn effect_on_found(statement: &Statement) -> Effect {
 fn inner_lists(statement: &Statement) -> Vec<&[Statement]> {
     match &statement.kind {
         StatementKind::Block(block) => vec![&block.body],
-        StatementKind::If { branches, otherwise } => {
+        StatementKind::If {
+            branches,
+            otherwise,
+        } => {
             let mut lists: Vec<&[Statement]> =
                 branches.iter().map(|(_, body)| body.as_slice()).collect();
             lists.push(otherwise);
             lists
         }
-        StatementKind::Case { arms, otherwise, .. } => {
+        StatementKind::Case {
+            arms, otherwise, ..
+        } => {
             let mut lists: Vec<&[Statement]> = arms.iter().map(|arm| arm.body.as_slice()).collect();
             lists.extend(otherwise.as_deref());
             lists
@@ -84,7 +95,9 @@ fn inner_lists(statement: &Statement) -> Vec<&[Statement]> {
 pub(super) fn any_statement(list: &[Statement], accept: &impl Fn(&Statement) -> bool) -> bool {
     list.iter().any(|statement| {
         accept(statement)
-            || inner_lists(statement).into_iter().any(|inner| any_statement(inner, accept))
+            || inner_lists(statement)
+                .into_iter()
+                .any(|inner| any_statement(inner, accept))
     })
 }
 
@@ -95,7 +108,10 @@ pub(super) fn may_write(list: &[Statement]) -> bool {
             statement.kind,
             StatementKind::Data { .. }
                 | StatementKind::Call(_)
-                | StatementKind::ForQuery { rows: RowSource::Data(_), .. }
+                | StatementKind::ForQuery {
+                    rows: RowSource::Data(_),
+                    ..
+                }
                 | StatementKind::ReturnQuery(RowSource::Data(_))
         )
     })
@@ -104,21 +120,28 @@ pub(super) fn may_write(list: &[Statement]) -> bool {
 /// Whether the list may be left before its end other than by an error.
 pub(super) fn may_leave(list: &[Statement]) -> bool {
     any_statement(list, &|statement| {
-        matches!(statement.kind, StatementKind::Exit { .. } | StatementKind::Return(_))
+        matches!(
+            statement.kind,
+            StatementKind::Exit { .. } | StatementKind::Return(_)
+        )
     })
 }
 
 /// Whether an EXIT in the list names `label`.
 pub(super) fn exits_to(list: &[Statement], label: &str) -> bool {
     any_statement(list, &|statement| match &statement.kind {
-        StatementKind::Exit { label: Some(named), .. } => name_of(named) == label,
+        StatementKind::Exit {
+            label: Some(named), ..
+        } => name_of(named) == label,
         _ => false,
     })
 }
 
 /// Whether GET DIAGNOSTICS asks for ROW_COUNT somewhere.
 pub(super) fn asks_for_row_count(list: &[Statement]) -> bool {
-    any_statement(list, &|statement| matches!(statement.kind, StatementKind::GetRowCount(_)))
+    any_statement(list, &|statement| {
+        matches!(statement.kind, StatementKind::GetRowCount(_))
+    })
 }
 
 /// Whether something of this name is assigned to.
@@ -130,11 +153,15 @@ pub(super) fn assigns(list: &[Statement], name: &str) -> bool {
         | StatementKind::ForEach { target, .. }
         | StatementKind::GetRowCount(target) => is_named(target),
         StatementKind::Select { into: targets, .. }
-        | StatementKind::Data { into: Some(targets), .. } => into(targets),
+        | StatementKind::Data {
+            into: Some(targets),
+            ..
+        } => into(targets),
         StatementKind::ForQuery { targets, .. } => targets.iter().any(is_named),
-        StatementKind::Call(call) => {
-            call.arguments.iter().any(|argument| expression_names(&argument.value, name))
-        }
+        StatementKind::Call(call) => call
+            .arguments
+            .iter()
+            .any(|argument| expression_names(&argument.value, name)),
         _ => false,
     })
 }
@@ -142,4 +169,3 @@ pub(super) fn assigns(list: &[Statement], name: &str) -> bool {
 fn expression_names(expression: &Expression, name: &str) -> bool {
     mentions(&expression.expr, name)
 }
-

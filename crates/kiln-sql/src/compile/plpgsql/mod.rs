@@ -84,6 +84,8 @@ pub(super) struct Memory {
     shapes: HashMap<usize, Vec<Shape>>,
     /// Whether this compilation added to either.
     grew: bool,
+    /// Whether it found a record's shape.
+    reshaped: bool,
     /// The error on its way out is noted already.
     grew_by_error: bool,
     /// The error on its way out is one of creation.
@@ -110,8 +112,9 @@ pub fn compile_function(
     let routine = Routine::of(catalog, definition)?;
     let mut memory = Memory::default();
     memory.active.push(routine.name.clone());
-    let compiler =
-        repeat(catalog, &mut memory, |compiler| compile_routine(compiler, &routine, definition))?;
+    let compiler = repeat(catalog, &mut memory, |compiler| {
+        compile_routine(compiler, &routine, definition)
+    })?;
     finish(compiler, routine, memory)
 }
 
@@ -169,11 +172,16 @@ fn repeat<'a>(
         let mut compiler = Compiler::new(ProgramBuilder::new("", []), catalog);
         memory.grew = false;
         memory.grew_by_error = false;
+        memory.reshaped = false;
         memory.refused = false;
         memory.active.truncate(depth);
         compiler.routines = std::mem::take(memory);
         let result = compile(&mut compiler);
         *memory = std::mem::take(&mut compiler.routines);
+        if memory.reshaped {
+            // Accesses to the record may have failed for want of the shape.
+            memory.deferred.clear();
+        }
         match result {
             Err(error) if !memory.grew || memory.deferred.len() > DEFERRED_MAX => {
                 return Err(error);
@@ -189,19 +197,38 @@ fn repeat<'a>(
 ///
 /// # Errors
 /// 0A000 when it calls what is being compiled.
-fn learn(c: &mut Compiler<'_>, definition: &Arc<FunctionDefinition>, routine: &Routine) -> Result<()> {
-    if c.routines.learnt.iter().any(|known| Arc::ptr_eq(known, definition)) {
+fn learn(
+    c: &mut Compiler<'_>,
+    definition: &Arc<FunctionDefinition>,
+    routine: &Routine,
+) -> Result<()> {
+    if c.routines
+        .learnt
+        .iter()
+        .any(|known| Arc::ptr_eq(known, definition))
+    {
         return Ok(());
     }
     let mut memory = std::mem::take(&mut c.routines);
-    let outer = (memory.grew, memory.grew_by_error, memory.refused);
+    let outer = (
+        memory.grew,
+        memory.grew_by_error,
+        memory.refused,
+        memory.reshaped,
+    );
     memory.learnt.push(definition.clone());
     memory.active.push(routine.name.clone());
-    let result =
-        repeat(c.catalog, &mut memory, |compiler| compile_routine(compiler, routine, definition));
+    let result = repeat(c.catalog, &mut memory, |compiler| {
+        compile_routine(compiler, routine, definition)
+    });
     memory.active.pop();
     if result.is_ok() {
-        (memory.grew, memory.grew_by_error, memory.refused) = outer;
+        (
+            memory.grew,
+            memory.grew_by_error,
+            memory.refused,
+            memory.reshaped,
+        ) = outer;
     }
     c.routines = memory;
     result.map(drop)

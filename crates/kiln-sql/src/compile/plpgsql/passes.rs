@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use kiln_procedure::analysis::names::{Use, for_each_step, step_blocks, step_registers};
+use kiln_procedure::analysis::names::{
+    Use, for_each_step, instruction_registers_mut, step_blocks, step_blocks_mut, step_registers,
+};
 use kiln_procedure::ir::{Block, Instruction, Reg, Step};
 use kiln_storage::error::SqlState;
 use kiln_storage::types::{DataType, Value};
@@ -20,6 +22,7 @@ pub(super) fn append(c: &mut Compiler<'_>, steps: Block, guards: &[(Reg, Vec<Reg
         guard.block(&mut steps, Some(Vec::new()));
     }
     coalesce(&mut steps);
+    remove_dead_stores(&mut steps);
     for step in steps {
         c.builder.push(step);
     }
@@ -40,9 +43,11 @@ type Known = Option<Vec<Reg>>;
 
 fn join(left: Known, right: Known) -> Known {
     match (left, right) {
-        (Some(left), Some(right)) => {
-            Some(left.into_iter().filter(|flag| right.contains(flag)).collect())
-        }
+        (Some(left), Some(right)) => Some(
+            left.into_iter()
+                .filter(|flag| right.contains(flag))
+                .collect(),
+        ),
         (one, None) | (None, one) => one,
     }
 }
@@ -53,7 +58,11 @@ impl Guard {
         for (flag, fields) in guards {
             flags.extend(fields.iter().map(|field| (*field, *flag)));
         }
-        Guard { yes, flags, exits: Vec::new() }
+        Guard {
+            yes,
+            flags,
+            exits: Vec::new(),
+        }
     }
 
     /// Goes through a block with what is known before it; returns what is known behind it.
@@ -99,12 +108,18 @@ impl Guard {
                 }
                 known
             }
-            Step::If { then, otherwise, .. } => {
+            Step::If {
+                then, otherwise, ..
+            } => {
                 let after = self.block(then, known.clone());
                 let otherwise = self.block(otherwise, known);
                 join(after, otherwise)
             }
-            Step::Loop { before, condition, body } => {
+            Step::Loop {
+                before,
+                condition,
+                body,
+            } => {
                 let tested = self.block(before, known);
                 self.exits.push(None);
                 self.block(body, tested.clone());
@@ -142,7 +157,11 @@ fn require(condition: Reg) -> Step {
     )
     .with_detail("The tuple structure of a not-yet-assigned record is indeterminate.");
     let error = Box::new(failure(&error));
-    Step::Scalar(Instruction::Require { condition, null_fails: true, error })
+    Step::Scalar(Instruction::Require {
+        condition,
+        null_fails: true,
+        error,
+    })
 }
 
 /// How often a register is written and read.
@@ -171,10 +190,7 @@ fn coalesce(steps: &mut Block) {
 fn coalesce_block(block: &mut Block, counts: &HashMap<Reg, Count>) {
     let mut index = 0;
     while index < block.len() {
-        for inner in kiln_procedure::analysis::names::step_blocks_mut(&mut block[index])
-            .into_iter()
-            .flatten()
-        {
+        for inner in step_blocks_mut(&mut block[index]).into_iter().flatten() {
             coalesce_block(inner, counts);
         }
         if let Step::Scalar(Instruction::Move { target, source }) = &block[index] {
@@ -204,10 +220,17 @@ fn retarget(steps: &mut [Step], source: Reg, target: Reg) -> bool {
         if writes {
             return !writes_target && replace_written(step, source, target);
         }
-        if names_target || step_blocks(step).iter().any(|block| disturbs(block, target)) {
+        if names_target
+            || step_blocks(step)
+                .iter()
+                .any(|block| disturbs(block, target))
+        {
             return false;
         }
-        if matches!(step, Step::Exit { .. } | Step::Continue { .. } | Step::Return) {
+        if matches!(
+            step,
+            Step::Exit { .. } | Step::Continue { .. } | Step::Return
+        ) {
             return false;
         }
     }
@@ -218,7 +241,10 @@ fn retarget(steps: &mut [Step], source: Reg, target: Reg) -> bool {
 fn disturbs(block: &[Step], target: Reg) -> bool {
     let mut found = false;
     for_each_step(block, &mut |step| {
-        found |= matches!(step, Step::Exit { .. } | Step::Continue { .. } | Step::Return);
+        found |= matches!(
+            step,
+            Step::Exit { .. } | Step::Continue { .. } | Step::Return
+        );
         step_registers(step, &mut |register, _| found |= *register == target);
     });
     found
@@ -229,15 +255,12 @@ fn replace_written(step: &mut Step, source: Reg, target: Reg) -> bool {
     match step {
         Step::Scalar(instruction) => {
             let mut replaced = false;
-            kiln_procedure::analysis::names::instruction_registers_mut(
-                instruction,
-                &mut |register, usage| {
-                    if usage == Use::Write && *register == source {
-                        *register = target;
-                        replaced = true;
-                    }
-                },
-            );
+            instruction_registers_mut(instruction, &mut |register, usage| {
+                if usage == Use::Write && *register == source {
+                    *register = target;
+                    replaced = true;
+                }
+            });
             replaced
         }
         Step::Read { columns, .. } => {
@@ -252,4 +275,106 @@ fn replace_written(step: &mut Step, source: Reg, target: Reg) -> bool {
         }
         _ => false,
     }
+}
+
+/// What a sequence of steps does first with the value that a register has before it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum First {
+    /// May read it, or go where it may be read.
+    Reads,
+    /// Overwrites it on every path that goes on.
+    Writes,
+    /// Nothing on some path.
+    Nothing,
+}
+
+/// Removes NULLs and copies that are overwritten before anybody looks at them: variables begin as
+/// NULL, and most are assigned to before they are read.
+pub(super) fn remove_dead_stores(block: &mut Block) {
+    let mut index = 0;
+    while index < block.len() {
+        for inner in step_blocks_mut(&mut block[index]).into_iter().flatten() {
+            remove_dead_stores(inner);
+        }
+        if let Step::Scalar(Instruction::SetNull { target } | Instruction::Move { target, .. }) =
+            &block[index]
+            && first_in(&block[index + 1..], *target) == First::Writes
+        {
+            block.remove(index);
+            continue;
+        }
+        index += 1;
+    }
+}
+
+fn first_in(steps: &[Step], register: Reg) -> First {
+    for step in steps {
+        match first_of(step, register) {
+            First::Nothing => {}
+            known => return known,
+        }
+    }
+    First::Nothing
+}
+
+fn first_of(step: &Step, register: Reg) -> First {
+    let (mut reads, mut writes) = (false, false);
+    step_registers(step, &mut |named, usage| {
+        if *named == register {
+            match usage {
+                Use::Read => reads = true,
+                Use::Write => writes = true,
+            }
+        }
+    });
+    if reads {
+        return First::Reads;
+    }
+    match step {
+        Step::If {
+            then, otherwise, ..
+        } => match (first_in(then, register), first_in(otherwise, register)) {
+            (First::Reads, _) | (_, First::Reads) => First::Reads,
+            (First::Writes, First::Writes) => First::Writes,
+            _ => First::Nothing,
+        },
+        // What ends the procedure never reads it again.
+        Step::Raise { .. } | Step::Return => First::Writes,
+        Step::Exit { .. } | Step::Continue { .. } => First::Reads,
+        _ => {
+            let inside = step_blocks(step);
+            if inside.iter().all(|block| block.is_empty()) {
+                return if writes {
+                    First::Writes
+                } else {
+                    First::Nothing
+                };
+            }
+            // A loop may make no turn; it may be left in ways that matter.
+            let harmless = inside.iter().all(|block| !mentions(block, register));
+            if harmless {
+                First::Nothing
+            } else {
+                First::Reads
+            }
+        }
+    }
+}
+
+/// Whether a block names `register`, or leaves a loop around it.
+fn mentions(block: &[Step], register: Reg) -> bool {
+    fn leaves(block: &[Step], loops: u16) -> bool {
+        block.iter().any(|step| match step {
+            Step::Exit { depth } | Step::Continue { depth } => *depth >= loops,
+            step => {
+                let inside = loops + u16::from(!matches!(step, Step::If { .. }));
+                step_blocks(step).iter().any(|block| leaves(block, inside))
+            }
+        })
+    }
+    let mut found = false;
+    for_each_step(block, &mut |step| {
+        step_registers(step, &mut |named, _| found |= *named == register);
+    });
+    found || leaves(block, 1)
 }

@@ -125,7 +125,11 @@ impl Body {
         let mut error = failure(&error);
         let Some(message) = message else {
             let error = Box::new(error);
-            c.builder.scalar(Instruction::Require { condition, null_fails: true, error });
+            c.builder.scalar(Instruction::Require {
+                condition,
+                null_fails: true,
+                error,
+            });
             return Ok(());
         };
         c.open();
@@ -143,9 +147,15 @@ impl Body {
                 return Err(error);
             }
         }
-        c.builder.push(Step::Raise { error: Box::new(error) });
+        c.builder.push(Step::Raise {
+            error: Box::new(error),
+        });
         let otherwise = c.close();
-        c.builder.push(Step::If { condition, then: Vec::new(), otherwise });
+        c.builder.push(Step::If {
+            condition,
+            then: Vec::new(),
+            otherwise,
+        });
         Ok(())
     }
 }
@@ -201,14 +211,19 @@ fn text(c: &mut Compiler<'_>, value: &Expression) -> Result<TextSource> {
     let message = "RAISE statement option cannot be null";
     let error = fail(SqlState::NULL_VALUE_NOT_ALLOWED, message, position);
     let error = Box::new(failure(&error));
-    c.builder.scalar(Instruction::RequireNotNull { source: register, error });
+    c.builder.scalar(Instruction::RequireNotNull {
+        source: register,
+        error,
+    });
     Ok(TextSource::Register(register))
 }
 
 /// The state that ERRCODE names: by its characters or by a condition's name.
 fn state_of(code: &str, position: Position) -> Result<SqlState> {
-    SqlState::parse(code).or_else(|| SqlState::from_condition_name(code)).ok_or_else(|| {
-        let message = format!("unrecognized exception condition \"{code}\"");
-        fail(SqlState::UNDEFINED_OBJECT, message, position)
-    })
+    SqlState::parse(code)
+        .or_else(|| SqlState::from_condition_name(code))
+        .ok_or_else(|| {
+            let message = format!("unrecognized exception condition \"{code}\"");
+            fail(SqlState::UNDEFINED_OBJECT, message, position)
+        })
 }

@@ -38,7 +38,10 @@ impl Body {
                 }
             }
             Destination::Buffer { buffer, .. } => {
-                c.builder.push(Step::BufferPush { buffer: *buffer, row: row.into() });
+                c.builder.push(Step::BufferPush {
+                    buffer: *buffer,
+                    row: row.into(),
+                });
             }
         }
     }
@@ -48,7 +51,9 @@ impl Body {
         let step = match &self.destination {
             Destination::Program => Step::Return,
             Destination::Registers { outside, .. } | Destination::Buffer { outside, .. } => {
-                Step::Exit { depth: c.relative(*outside) }
+                Step::Exit {
+                    depth: c.relative(*outside),
+                }
             }
         };
         c.builder.push(step);
@@ -73,7 +78,9 @@ impl Body {
                     "control reached end of function without RETURN",
                     position,
                 );
-                c.builder.push(Step::Raise { error: Box::new(failure(&error)) });
+                c.builder.push(Step::Raise {
+                    error: Box::new(failure(&error)),
+                });
             }
         }
         Ok(())
@@ -152,21 +159,27 @@ impl Body {
     ) -> Result<Vec<Reg>> {
         let position = at(value.position);
         let Some(fields) = self.named_fields(c, &value.expr, position)? else {
-            let error =
-                unsupported(format!("{statement} of a row that is no variable"), position);
+            let error = unsupported(
+                format!("{statement} of a row that is no variable"),
+                position,
+            );
             return Err(refuse(c, error));
         };
         let fits = fields.len() == columns.len()
-            && fields.iter().zip(columns).all(|(field, (_, data_type))| {
-                same_base(&field.data_type, data_type)
-            });
+            && fields
+                .iter()
+                .zip(columns)
+                .all(|(field, (_, data_type))| same_base(&field.data_type, data_type));
         if !fits {
             let message = format!("wrong record type supplied in {statement}");
             return Err(fail(SqlState::DATATYPE_MISMATCH, message, position));
         }
         let mut row = Vec::with_capacity(fields.len());
         for (field, (_, data_type)) in fields.iter().zip(columns) {
-            let typed = Typed { register: field.register, data_type: field.data_type.clone() };
+            let typed = Typed {
+                register: field.register,
+                data_type: field.data_type.clone(),
+            };
             row.push(c.cast(&typed, data_type, CastContext::Variable, position)?);
         }
         Ok(row)
@@ -182,7 +195,12 @@ impl Body {
             return Ok(());
         }
         let message = format!("cannot use {statement} in a non-SETOF function");
-        Err(creation_error(c, SqlState::DATATYPE_MISMATCH, &message, position))
+        Err(creation_error(
+            c,
+            SqlState::DATATYPE_MISMATCH,
+            &message,
+            position,
+        ))
     }
 
     /// `RETURN NEXT [value]`.
@@ -200,9 +218,13 @@ impl Body {
                 return Err(creation_error(c, SqlState::SYNTAX_ERROR, message, position));
             }
             (Some(_), true) => {
-                let message =
-                    "RETURN NEXT cannot have a parameter in function with OUT parameters";
-                return Err(creation_error(c, SqlState::DATATYPE_MISMATCH, message, position));
+                let message = "RETURN NEXT cannot have a parameter in function with OUT parameters";
+                return Err(creation_error(
+                    c,
+                    SqlState::DATATYPE_MISMATCH,
+                    message,
+                    position,
+                ));
             }
             (Some(value), false) => match &self.routine.result {
                 ResultKind::SetOfRows(columns) => {
@@ -211,7 +233,9 @@ impl Body {
                 }
                 result => {
                     let types = result.types();
-                    let Some(data_type) = types.first() else { return Ok(()) };
+                    let Some(data_type) = types.first() else {
+                        return Ok(());
+                    };
                     vec![c.expression_as(&value.expr, data_type, CastContext::Variable)?]
                 }
             },
@@ -246,12 +270,17 @@ impl Body {
         };
         match rows {
             RowSource::Query(query) => {
-                c.query(query, QueryOptions::default(), &mut |c, columns| sink(self, c, columns))?;
+                c.query(query, QueryOptions::default(), &mut |c, columns| {
+                    sink(self, c, columns)
+                })?;
             }
             RowSource::Data(statement) => {
-                self.run_data(c, statement, None, Some(&mut |body, c, columns| {
-                    sink(body, c, columns)
-                }))?;
+                self.run_data(
+                    c,
+                    statement,
+                    None,
+                    Some(&mut |body, c, columns| sink(body, c, columns)),
+                )?;
             }
         }
         self.set_found(c, seen);
@@ -309,7 +338,11 @@ impl Body {
                 body.give(c, &row);
                 set_boolean(c, given, true);
                 let otherwise = c.close();
-                c.builder.push(Step::If { condition: given, then: Vec::new(), otherwise });
+                c.builder.push(Step::If {
+                    condition: given,
+                    then: Vec::new(),
+                    otherwise,
+                });
                 Ok(())
             };
             match statement {
@@ -349,7 +382,11 @@ impl Body {
                     .collect();
                 self.give(c, &row);
                 let otherwise = c.close();
-                c.builder.push(Step::If { condition: given, then: Vec::new(), otherwise });
+                c.builder.push(Step::If {
+                    condition: given,
+                    then: Vec::new(),
+                    otherwise,
+                });
             }
         }
         if statements.is_empty() && self.routine.result != ResultKind::Void {
@@ -376,9 +413,7 @@ fn no_result(position: Position) -> kiln_storage::error::Error {
         "return type mismatch in function declared to return a value",
         position,
     )
-    .with_detail(
-        "Function's final statement must be SELECT or INSERT/UPDATE/DELETE RETURNING.",
-    )
+    .with_detail("Function's final statement must be SELECT or INSERT/UPDATE/DELETE RETURNING.")
 }
 
 /// The columns of RETURN QUERY, which must have the types of the result.
@@ -409,7 +444,10 @@ fn result_row(
                 index + 1
             )));
         }
-        let typed = Typed { register: column.register, data_type: column.data_type.clone() };
+        let typed = Typed {
+            register: column.register,
+            data_type: column.data_type.clone(),
+        };
         row.push(c.cast(&typed, data_type, CastContext::Variable, position)?);
     }
     Ok(row)
@@ -433,7 +471,10 @@ fn sql_row(
     }
     let mut row = Vec::with_capacity(columns.len());
     for (column, data_type) in columns.iter().zip(types) {
-        let typed = Typed { register: column.register, data_type: column.data_type.clone() };
+        let typed = Typed {
+            register: column.register,
+            data_type: column.data_type.clone(),
+        };
         row.push(c.cast(&typed, data_type, CastContext::Assignment, position)?);
     }
     Ok(row)

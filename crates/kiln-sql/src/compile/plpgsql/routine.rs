@@ -73,9 +73,10 @@ impl ResultKind {
             ResultKind::Scalar(data_type) | ResultKind::SetOfScalar(data_type) => {
                 vec![data_type.clone()]
             }
-            ResultKind::Row(columns) | ResultKind::SetOfRows(columns) => {
-                columns.iter().map(|(_, data_type)| data_type.clone()).collect()
-            }
+            ResultKind::Row(columns) | ResultKind::SetOfRows(columns) => columns
+                .iter()
+                .map(|(_, data_type)| data_type.clone())
+                .collect(),
         }
     }
 }
@@ -107,7 +108,10 @@ impl Routine {
             let data_type = match declared(catalog, &argument.data_type)? {
                 Declared::Scalar(data_type) => data_type.without_modifier(),
                 Declared::Row(_) | Declared::Record => {
-                    return Err(unsupported("a parameter of a row type", at(argument.position)));
+                    return Err(unsupported(
+                        "a parameter of a row type",
+                        at(argument.position),
+                    ));
                 }
             };
             let name = argument.name.as_ref().map(name_of).unwrap_or_default();
@@ -119,7 +123,10 @@ impl Routine {
                     at(argument.position),
                 ));
             }
-            let default = argument.default.as_ref().map(|default| default.expr.clone());
+            let default = argument
+                .default
+                .as_ref()
+                .map(|default| default.expr.clone());
             let is_gap = default.is_none()
                 && argument.mode.is_input()
                 && parameters.iter().any(|known| known.default.is_some());
@@ -130,9 +137,16 @@ impl Routine {
                 ));
             }
             if default.is_some() && !argument.mode.is_input() {
-                return Err(invalid("only input parameters can have default values".to_owned()));
+                return Err(invalid(
+                    "only input parameters can have default values".to_owned(),
+                ));
             }
-            parameters.push(RoutineParameter { name, mode: argument.mode, data_type, default });
+            parameters.push(RoutineParameter {
+                name,
+                mode: argument.mode,
+                data_type,
+                default,
+            });
         }
         let outputs: Vec<(String, DataType)> = parameters
             .iter()
@@ -251,8 +265,13 @@ impl Routine {
 
     /// Names and types of the program's parameters: those that callers pass, in order.
     pub fn inputs(&self) -> Vec<(String, DataType)> {
-        let inputs = self.parameters.iter().filter(|parameter| parameter.mode.is_input());
-        inputs.map(|parameter| (parameter.name.clone(), parameter.data_type.clone())).collect()
+        let inputs = self
+            .parameters
+            .iter()
+            .filter(|parameter| parameter.mode.is_input());
+        inputs
+            .map(|parameter| (parameter.name.clone(), parameter.data_type.clone()))
+            .collect()
     }
 
     /// Names and types of the result's columns, as `SELECT * FROM name(…)` and CALL name them;
@@ -261,7 +280,10 @@ impl Routine {
         match &self.result {
             ResultKind::Void => Vec::new(),
             ResultKind::Scalar(data_type) | ResultKind::SetOfScalar(data_type) => {
-                let outputs = self.parameters.iter().filter(|parameter| parameter.mode.is_output());
+                let outputs = self
+                    .parameters
+                    .iter()
+                    .filter(|parameter| parameter.mode.is_output());
                 let mut names = outputs
                     .map(|parameter| &parameter.name)
                     .chain(self.table.iter().map(|(name, _)| name));
@@ -277,7 +299,11 @@ impl Routine {
 
     /// Whether output parameters or the columns of RETURNS TABLE hold the result.
     pub(super) fn has_outputs(&self) -> bool {
-        !self.table.is_empty() || self.parameters.iter().any(|parameter| parameter.mode.is_output())
+        !self.table.is_empty()
+            || self
+                .parameters
+                .iter()
+                .any(|parameter| parameter.mode.is_output())
     }
 }
 
@@ -302,12 +328,11 @@ pub(super) fn declared(catalog: &dyn CatalogView, reference: &TypeReference) -> 
                 let message = format!("relation \"{}\" does not exist", name_of(name));
                 fail(SqlState::UNDEFINED_TABLE, message, position)
             }),
-            [schema, name] if name_of(schema) == "public" => {
-                row_of(catalog, &name_of(name)).ok_or_else(|| {
+            [schema, name] if name_of(schema) == "public" => row_of(catalog, &name_of(name))
+                .ok_or_else(|| {
                     let message = format!("relation \"{}\" does not exist", name_of(name));
                     fail(SqlState::UNDEFINED_TABLE, message, position)
-                })
-            }
+                }),
             _ => Err(unsupported("a table of another schema", position)),
         },
         TypeKind::Like(path) => {
@@ -328,7 +353,9 @@ pub(super) fn declared(catalog: &dyn CatalogView, reference: &TypeReference) -> 
                 let message = format!("column \"{column}\" of relation \"{table}\" does not exist");
                 return Err(fail(SqlState::UNDEFINED_COLUMN, message, position));
             };
-            Ok(Declared::Scalar(found.schema().columns[id.index()].data_type.clone()))
+            Ok(Declared::Scalar(
+                found.schema().columns[id.index()].data_type.clone(),
+            ))
         }
         TypeKind::Sql(written) => {
             if let sqlparser::ast::DataType::Custom(name, modifiers) = written
@@ -348,6 +375,8 @@ fn row_of(catalog: &dyn CatalogView, name: &str) -> Option<Declared> {
     let table = catalog.table(name)?;
     let columns = table.schema().columns.iter();
     Some(Declared::Row(
-        columns.map(|column| (column.name.clone(), column.data_type.clone())).collect(),
+        columns
+            .map(|column| (column.name.clone(), column.data_type.clone()))
+            .collect(),
     ))
 }

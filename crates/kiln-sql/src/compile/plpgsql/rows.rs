@@ -1,8 +1,6 @@
 //! Statements that find or change rows, and loops over rows.
 
-use kiln_procedure::ir::{
-    Arithmetic, Block, Comparison, Class, Instruction, Reg, Step, Width,
-};
+use kiln_procedure::ir::{Arithmetic, Block, Class, Comparison, Instruction, Reg, Step, Width};
 use kiln_storage::error::{Result, SqlState};
 use kiln_storage::types::{DataType, Value};
 use sqlparser::ast::Query;
@@ -45,7 +43,10 @@ impl Body {
         if let Some(source) = seen
             && source != self.found
         {
-            c.builder.scalar(Instruction::Move { target: self.found, source });
+            c.builder.scalar(Instruction::Move {
+                target: self.found,
+                source,
+            });
         }
     }
 
@@ -62,17 +63,28 @@ impl Body {
         if let Some(target) = self.row_count {
             let right = c.builder.constant(DataType::BigInt, Value::BigInt(1));
             let (op, width) = (Arithmetic::Add, Width::Eight);
-            c.builder.scalar(Instruction::Integer { op, width, target, left: target, right });
+            c.builder.scalar(Instruction::Integer {
+                op,
+                width,
+                target,
+                left: target,
+                right,
+            });
         }
     }
 
     /// `GET DIAGNOSTICS target = ROW_COUNT`.
     pub(super) fn get_row_count(&mut self, c: &mut Compiler<'_>, target: &Target) -> Result<()> {
         let position = at(target.position);
-        let Some(register) = self.row_count else { return Ok(()) };
+        let Some(register) = self.row_count else {
+            return Ok(());
+        };
         match self.target(c, target)? {
             Destined::Slot(slot) => {
-                let typed = Typed { register, data_type: DataType::BigInt };
+                let typed = Typed {
+                    register,
+                    data_type: DataType::BigInt,
+                };
                 let context = CastContext::Variable;
                 c.cast_into(&typed, slot.register, &slot.data_type, context, position)?;
                 require_not_null(c, &slot, position);
@@ -105,7 +117,11 @@ impl Body {
             Statement::Insert(insert) => c.insert(insert, sink, counter)?,
             Statement::Update(update) => c.update(update, sink, counter)?,
             Statement::Delete(delete) => c.delete(delete, sink, counter)?,
-            _ => return Err(kiln_storage::error::Error::internal("a statement on no data")),
+            _ => {
+                return Err(kiln_storage::error::Error::internal(
+                    "a statement on no data",
+                ));
+            }
         };
         Ok(())
     }
@@ -120,8 +136,8 @@ impl Body {
         position: Position,
     ) -> Result<()> {
         let target = self.row_targets(c, &into.targets)?;
-        let seen = self.seen(c, query, found);
-        let seen = seen.unwrap_or_else(|| c.builder.register(DataType::Boolean));
+        let asked = self.seen(c, query, found);
+        let seen = asked.unwrap_or_else(|| c.builder.register(DataType::Boolean));
         let outer = c.loop_depth();
         let mut shape = Shape::new();
         let mut looped = false;
@@ -143,6 +159,7 @@ impl Body {
         let steps = c.close();
         result?;
         self.finish_into(c, steps, seen, into, &target, &shape, position);
+        self.set_found(c, asked);
         Ok(())
     }
 
@@ -162,7 +179,9 @@ impl Body {
         if into.strict {
             let message = "query returned no rows";
             let error = fail(SqlState::NO_DATA_FOUND, message, position);
-            c.builder.push(Step::Raise { error: Box::new(failure(&error)) });
+            c.builder.push(Step::Raise {
+                error: Box::new(failure(&error)),
+            });
         } else {
             self.assign_nulls(c, target, shape, position);
             set_boolean(c, seen, false);
@@ -177,17 +196,24 @@ impl Body {
                     // It is FALSE already.
                     otherwise.pop();
                 }
-                c.builder.push(Step::If { condition: seen, then: Vec::new(), otherwise });
+                c.builder.push(Step::If {
+                    condition: seen,
+                    then: Vec::new(),
+                    otherwise,
+                });
             }
         }
-        self.set_found(c, Some(seen));
         if self.row_count.is_some() {
             // One row at most.
             self.clear_count(c);
             c.open();
             self.count(c);
             let then = c.close();
-            c.builder.push(Step::If { condition: seen, then, otherwise: Vec::new() });
+            c.builder.push(Step::If {
+                condition: seen,
+                then,
+                otherwise: Vec::new(),
+            });
         }
     }
 
@@ -213,15 +239,21 @@ impl Body {
                 let (op, class) = (Comparison::Greater, Class::Integer);
                 let right = c.builder.constant(DataType::BigInt, Value::BigInt(0));
                 let target = self.found;
-                c.builder.scalar(Instruction::Compare { op, class, target, left, right });
+                c.builder.scalar(Instruction::Compare {
+                    op,
+                    class,
+                    target,
+                    left,
+                    right,
+                });
             }
             return Ok(());
         };
         let target = self.row_targets(c, &into.targets)?;
         // New values are assigned only when the whole statement is done, so that it does not see
         // them; unless it is done with its one row.
-        let seen = self.seen(c, statement, found);
-        let seen = seen.unwrap_or_else(|| c.builder.register(DataType::Boolean));
+        let asked = self.seen(c, statement, found);
+        let seen = asked.unwrap_or_else(|| c.builder.register(DataType::Boolean));
         let written = target.registers();
         let outer = c.loop_depth();
         let mut shape = Shape::new();
@@ -244,8 +276,14 @@ impl Body {
                 for column in columns {
                     let register = c.builder.register(column.data_type.clone());
                     let source = column.register;
-                    c.builder.scalar(Instruction::Move { target: register, source });
-                    saved.push(OutputColumn { register, ..column.clone() });
+                    c.builder.scalar(Instruction::Move {
+                        target: register,
+                        source,
+                    });
+                    saved.push(OutputColumn {
+                        register,
+                        ..column.clone()
+                    });
                 }
                 kept = Some(saved);
                 set_boolean(c, seen, true);
@@ -254,21 +292,33 @@ impl Body {
         );
         let mut steps = c.close();
         result?;
-        debug_assert!(!written.contains(&seen), "FOUND is no target of its own statement");
+        debug_assert!(
+            !written.contains(&seen),
+            "FOUND is no target of its own statement"
+        );
         if let Some(saved) = kept {
             // The verifier wants them written on every path.
             let mut before: Block = saved
                 .iter()
-                .map(|column| Step::Scalar(Instruction::SetNull { target: column.register }))
+                .map(|column| {
+                    Step::Scalar(Instruction::SetNull {
+                        target: column.register,
+                    })
+                })
                 .collect();
             before.append(&mut steps);
             c.open();
             self.assign_columns(c, &target, &saved, position)?;
             let then = c.close();
-            before.push(Step::If { condition: seen, then, otherwise: Vec::new() });
+            before.push(Step::If {
+                condition: seen,
+                then,
+                otherwise: Vec::new(),
+            });
             steps = before;
         }
         self.finish_into(c, steps, seen, into, &target, &shape, position);
+        self.set_found(c, asked);
         Ok(())
     }
 
@@ -302,6 +352,7 @@ impl Body {
         targets: &[Target],
         rows: &RowSource,
         body: &Loop,
+        found: bool,
         position: Position,
     ) -> Result<()> {
         let target = self.row_targets(c, targets)?;
@@ -313,15 +364,17 @@ impl Body {
         let writes = liveness::may_write(&body.body);
         self.region(c, &body.body, |this, c| match rows {
             RowSource::Query(query) => {
-                let options = QueryOptions { materialise: writes };
+                let options = QueryOptions {
+                    materialise: writes,
+                };
                 c.for_query(query, label, options, &mut |c, columns| {
                     shape = shape_of(columns);
                     this.turn(c, &target, columns, turned, label, body, position)
                 })?;
                 Ok(())
             }
-            RowSource::Data(statement) if !writes && !liveness::may_leave(&body.body) => {
-                this.run_data(
+            RowSource::Data(statement) if !writes && !liveness::may_leave(&body.body) => this
+                .run_data(
                     c,
                     statement,
                     None,
@@ -329,8 +382,7 @@ impl Body {
                         shape = shape_of(columns);
                         this.turn(c, &target, columns, turned, label, body, position)
                     }),
-                )
-            }
+                ),
             RowSource::Data(statement) => {
                 this.for_collected(c, statement, &mut shape, |this, c, columns| {
                     let handle = c.open_loop(label);
@@ -344,8 +396,12 @@ impl Body {
         c.open();
         self.assign_nulls(c, &target, &shape, position);
         let otherwise = c.close();
-        c.builder.push(Step::If { condition: turned, then: Vec::new(), otherwise });
-        c.builder.scalar(Instruction::Move { target: self.found, source: turned });
+        c.builder.push(Step::If {
+            condition: turned,
+            then: Vec::new(),
+            otherwise,
+        });
+        self.set_found(c, found.then_some(turned));
         Ok(())
     }
 
@@ -373,7 +429,9 @@ impl Body {
         );
         let steps = c.close();
         result?;
-        let Some((buffer, mut columns)) = collected else { return Ok(()) };
+        let Some((buffer, mut columns)) = collected else {
+            return Ok(());
+        };
         *shape = shape_of(&columns);
         c.builder.push(Step::BufferClear { buffer });
         append(c, steps);
@@ -405,8 +463,11 @@ impl Body {
     ) -> Result<()> {
         set_boolean(c, turned, true);
         self.assign_columns(c, target, columns, position)?;
-        self.loops.push(OpenLoop { label: label.map(str::to_owned), is_for: true });
-        let found = liveness::mentions(&body.body, "found");
+        self.loops.push(OpenLoop {
+            label: label.map(str::to_owned),
+            is_for: true,
+        });
+        let found = liveness::found_is_read_in(&body.body, false);
         let result = self.statements(c, &body.body, found);
         self.loops.pop();
         result
@@ -422,13 +483,23 @@ fn require_first(c: &mut Compiler<'_>, seen: Reg, position: Position) {
     )
     .with_hint("Make sure the query returns a single row, or use LIMIT 1.");
     let first = c.builder.register(DataType::Boolean);
-    c.builder.scalar(Instruction::Not { target: first, source: seen });
+    c.builder.scalar(Instruction::Not {
+        target: first,
+        source: seen,
+    });
     let error = Box::new(failure(&error));
-    c.builder.scalar(Instruction::Require { condition: first, null_fails: true, error });
+    c.builder.scalar(Instruction::Require {
+        condition: first,
+        null_fails: true,
+        error,
+    });
 }
 
 fn shape_of(columns: &[OutputColumn]) -> Shape {
-    columns.iter().map(|column| (column.name.clone(), column.data_type.clone())).collect()
+    columns
+        .iter()
+        .map(|column| (column.name.clone(), column.data_type.clone()))
+        .collect()
 }
 
 pub(super) fn append(c: &mut Compiler<'_>, steps: Block) {
@@ -445,7 +516,9 @@ fn with_otherwise(
     missing: Block,
 ) -> std::result::Result<Block, (Block, Block)> {
     let fits = match steps.last() {
-        Some(Step::If { then, otherwise, .. }) => {
+        Some(Step::If {
+            then, otherwise, ..
+        }) => {
             otherwise.is_empty()
                 && matches!(
                     then.last(),

@@ -78,7 +78,10 @@ pub(super) enum Destined {
 
 impl Scope {
     pub(super) fn new(label: Option<String>) -> Scope {
-        Scope { label, entries: Vec::new() }
+        Scope {
+            label,
+            entries: Vec::new(),
+        }
     }
 }
 
@@ -99,7 +102,13 @@ impl Body {
             constant: slot.constant,
             not_null: slot.not_null,
         };
-        self.declare(c, slot.name.clone(), EntryKind::Scalar(slot), variable, position)
+        self.declare(
+            c,
+            slot.name.clone(),
+            EntryKind::Scalar(slot),
+            variable,
+            position,
+        )
     }
 
     /// Declares a variable of a row type; its fields begin as NULL.
@@ -112,7 +121,9 @@ impl Body {
         position: Position,
     ) -> Result<()> {
         let fields = new_fields(c, shape);
-        let variable = Variable::Record { fields: fields.clone() };
+        let variable = Variable::Record {
+            fields: fields.clone(),
+        };
         let kind = EntryKind::Row { fields, constant };
         self.declare(c, name.to_owned(), kind, variable, position)
     }
@@ -135,10 +146,24 @@ impl Body {
             let registers = fields.iter().map(|field| field.register).collect();
             self.guards.push((assigned, registers));
         }
-        let fields = current.map(|shape| shapes[shape].clone()).unwrap_or_default();
-        let record = Record { key, shapes, current, assigned, regions: self.regions };
+        let fields = current
+            .map(|shape| shapes[shape].clone())
+            .unwrap_or_default();
+        let record = Record {
+            key,
+            shapes,
+            current,
+            assigned,
+            regions: self.regions,
+        };
         let variable = Variable::Record { fields };
-        self.declare(c, name.to_owned(), EntryKind::Record(record), variable, position)
+        self.declare(
+            c,
+            name.to_owned(),
+            EntryKind::Record(record),
+            variable,
+            position,
+        )
     }
 
     fn declare(
@@ -174,8 +199,7 @@ impl Body {
         for (number, scope) in self.scopes.iter().enumerate().rev() {
             let find = |name: &String| scope.entries.iter().position(|entry| entry.name == *name);
             let fits = |index: usize, rest: usize| {
-                rest == 0
-                    || rest == 1 && !matches!(scope.entries[index].kind, EntryKind::Scalar(_))
+                rest == 0 || rest == 1 && !matches!(scope.entries[index].kind, EntryKind::Scalar(_))
             };
             if let Some(index) = find(first)
                 && fits(index, path.len() - 1)
@@ -275,7 +299,11 @@ impl Body {
                 let slot = field_slot(&record.shapes[shape], &path, field, position)?;
                 let error = Box::new(failure(&not_assigned(&path, position)));
                 let condition = record.assigned;
-                c.builder.scalar(Instruction::Require { condition, null_fails: true, error });
+                c.builder.scalar(Instruction::Require {
+                    condition,
+                    null_fails: true,
+                    error,
+                });
                 Destined::Slot(slot)
             }
         };
@@ -317,7 +345,9 @@ impl Body {
                     );
                     return Err(fail(SqlState::DATATYPE_MISMATCH, message, position));
                 };
-                let Some(subscript) = target.subscripts.first() else { return Ok(()) };
+                let Some(subscript) = target.subscripts.first() else {
+                    return Ok(());
+                };
                 let context = CastContext::Assignment;
                 let index = c.expression_as(&subscript.expr, &DataType::Integer, context)?;
                 let value = c.expression_as(&value.expr, element, CastContext::Variable)?;
@@ -380,7 +410,9 @@ impl Body {
         columns: Option<&[OutputColumn]>,
         position: Position,
     ) -> Result<()> {
-        let Some(columns) = columns else { return Ok(()) };
+        let Some(columns) = columns else {
+            return Ok(());
+        };
         let shape: Shape = columns
             .iter()
             .map(|column| (column.name.clone(), column.data_type.clone()))
@@ -408,11 +440,13 @@ impl Body {
                 })
         });
         let number = known.unwrap_or_else(|| {
-            c.routines.shapes.entry(record.key).or_default().push(shape.clone());
+            c.routines
+                .shapes
+                .entry(record.key)
+                .or_default()
+                .push(shape.clone());
             c.routines.grew = true;
-            // Accesses before this in the text may have failed for want of the shape.
-            let unassigned = SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE;
-            c.routines.deferred.retain(|_, error| error.state() != unassigned);
+            c.routines.reshaped = true;
             record.shapes.push(new_fields(c, shape));
             record.shapes.len() - 1
         });
@@ -425,7 +459,9 @@ impl Body {
     /// Tells the compiler of a record's current shape.
     fn publish_record(&self, c: &mut Compiler<'_>, scope: usize, index: usize) {
         let entry = &self.scopes[scope].entries[index];
-        let EntryKind::Record(record) = &entry.kind else { return };
+        let EntryKind::Record(record) = &entry.kind else {
+            return;
+        };
         let fields = match record.current {
             Some(shape) => record.shapes[shape].clone(),
             None => Vec::new(),
@@ -520,8 +556,7 @@ impl Body {
                     return Ok(RowTarget::Record(scope, index));
                 }
                 Destined::Element(_) => {
-                    let error =
-                        unsupported("an array's element as a target", at(target.position));
+                    let error = unsupported("an array's element as a target", at(target.position));
                     return Err(refuse(c, error));
                 }
                 Destined::Fields(_) | Destined::Record(..) => {
@@ -662,18 +697,33 @@ fn assign_fields(
     let mut columns: Vec<OutputColumn> = columns.iter().take(fields.len()).cloned().collect();
     for index in 1..columns.len() {
         let register = columns[index].register;
-        if fields[..index].iter().any(|field| field.register == register) {
+        if fields[..index]
+            .iter()
+            .any(|field| field.register == register)
+        {
             let saved = c.builder.register(columns[index].data_type.clone());
-            c.builder.scalar(Instruction::Move { target: saved, source: register });
+            c.builder.scalar(Instruction::Move {
+                target: saved,
+                source: register,
+            });
             columns[index].register = saved;
         }
     }
     for (field, column) in fields.iter().zip(&columns) {
-        let typed = Typed { register: column.register, data_type: column.data_type.clone() };
+        let typed = Typed {
+            register: column.register,
+            data_type: column.data_type.clone(),
+        };
         let context = CastContext::Variable;
         c.cast_into(&typed, field.register, &field.data_type, context, position)?;
     }
-    set_null(c, fields.iter().skip(columns.len()).map(|field| field.register));
+    set_null(
+        c,
+        fields
+            .iter()
+            .skip(columns.len())
+            .map(|field| field.register),
+    );
     Ok(())
 }
 
@@ -691,11 +741,16 @@ pub(super) fn set_boolean(c: &mut Compiler<'_>, target: Reg, value: bool) {
 /// Refuses NULL for a variable that is declared so.
 pub(super) fn require_not_null(c: &mut Compiler<'_>, slot: &Slot, position: Position) {
     if slot.not_null {
-        let message =
-            format!("null value cannot be assigned to variable \"{}\" declared NOT NULL", slot.name);
+        let message = format!(
+            "null value cannot be assigned to variable \"{}\" declared NOT NULL",
+            slot.name
+        );
         let error = fail(SqlState::NULL_VALUE_NOT_ALLOWED, message, position);
         let error = Box::new(failure(&error));
-        c.builder.scalar(Instruction::RequireNotNull { source: slot.register, error });
+        c.builder.scalar(Instruction::RequireNotNull {
+            source: slot.register,
+            error,
+        });
     }
 }
 
@@ -709,13 +764,17 @@ pub(super) fn failure(error: &Error) -> Failure {
         detail: error.detail().map(literal),
         hint: error.hint().map(literal),
         constraint: error.constraint().map(str::to_owned),
-        position: error.position().map(|position| (position.line, position.column)),
+        position: error
+            .position()
+            .map(|position| (position.line, position.column)),
     }
 }
 
 /// A step that raises `error`.
 pub(super) fn raise_step(error: &Error) -> Step {
-    Step::Raise { error: Box::new(failure(error)) }
+    Step::Raise {
+        error: Box::new(failure(error)),
+    }
 }
 
 /// Notes that `error` is one of creation, whatever its state.
