@@ -2,7 +2,8 @@
 //!
 //! There are no statistics: a whole unique key is better than a range of an index, a longer fixed
 //! prefix better than a shorter one, and anything better than reading everything. Sources are
-//! taken greedily, the most selective one first; the right side of a LEFT JOIN comes when all that
+//! taken greedily, the most selective one first; where all rows of one must be read, the one that
+//! leads is that from which the others are reached best. The right side of a LEFT JOIN comes when all that
 //! its condition names is there.
 
 use kiln_procedure::ir::{Class, Comparison, MATCHES_MAX};
@@ -90,10 +91,72 @@ struct Restriction<'b> {
     value: &'b Bound,
 }
 
+impl PlanStep {
+    /// Whether a filter of this step looks at nothing but its source, so that a copy of the rows
+    /// holds only those that pass it.
+    pub(super) fn is_own(&self, filter: &Bound) -> bool {
+        filter.sources().iter().all(|source| *source == self.source)
+    }
+
+    /// The filters that are left to be checked when the rows are visited.
+    pub(super) fn late_filters(&self) -> Vec<Bound> {
+        let filters = self.filters.iter();
+        filters
+            .filter(|filter| !self.buffered || !self.is_own(filter))
+            .cloned()
+            .collect()
+    }
+}
+
+/// What the next source of a SELECT is chosen from.
+struct Choice<'b> {
+    /// Among them may be some that were joined since.
+    left_to_join: &'b [&'b FromItem],
+    /// The conjuncts that no step has checked.
+    pending: &'b [Bound],
+    /// All sources of the SELECT.
+    own: &'b [SourceId],
+}
+
+impl Choice<'_> {
+    /// Whether an item cannot be next when `joined` are there.
+    fn waits(&self, item: &FromItem, joined: &[SourceId]) -> bool {
+        let missing = |bound: &Bound| {
+            bound.sources().iter().any(|source| {
+                *source != item.source && self.own.contains(source) && !joined.contains(source)
+            })
+        };
+        joined.contains(&item.source)
+            || (item.left.is_some() && joined.is_empty())
+            || item.left.iter().flatten().any(missing)
+            || item_expressions(item).into_iter().any(missing)
+    }
+}
+
+/// The first part of the cost of reading all rows; see [`Candidate::cost`].
+const FULL: u8 = 3;
+
+/// How much less reading all rows costs when their copy is searched by a value.
+const MATCHED: i32 = 1_000;
+
+/// The most sources of which every one is tried as the one that leads.
+const LOOK_AHEAD_ITEMS_MAX: usize = 8;
+
 impl Compiler<'_> {
     /// Plans the rows of `select`. `order` is what is wanted; `limited` says that only the first
     /// rows will be asked for.
     pub(super) fn plan(&mut self, select: &Select, order: &[OrderKey], limited: bool) -> Plan {
+        self.plan_for(select, order, limited, None)
+    }
+
+    /// As [`Compiler::plan`]; the rows of `target` are visited themselves, and not copies of them.
+    pub(super) fn plan_for(
+        &mut self,
+        select: &Select,
+        order: &[OrderKey],
+        limited: bool,
+        target: Option<SourceId>,
+    ) -> Plan {
         let own: Vec<SourceId> = select.items.iter().map(|item| item.source).collect();
         let is_own = |source: &SourceId| own.contains(source);
         let mut guards = Vec::new();
@@ -112,31 +175,17 @@ impl Compiler<'_> {
         let mut all_single = true;
         while !left_to_join.is_empty() {
             let is_first = joined.is_empty();
-            let wanted = if is_first { order } else { &[] };
-            let mut best: Option<(usize, Candidate)> = None;
-            for (position, item) in left_to_join.iter().enumerate() {
-                let missing = |bound: &Bound| {
-                    bound.sources().iter().any(|source| {
-                        is_own(source) && *source != item.source && !joined.contains(source)
-                    })
-                };
-                let waits = item.left.iter().flatten().any(missing)
-                    || (item.left.is_some() && is_first)
-                    || item_expressions(item).into_iter().any(missing);
-                if waits {
-                    continue;
-                }
-                let conjuncts = item.left.as_deref().unwrap_or(&pending);
-                let candidate = self.candidate(item, conjuncts, &own, &joined, wanted, limited);
-                // Inner joins go first: they can only make fewer rows.
-                let rank =
-                    |candidate: &Candidate, item: &FromItem| (item.left.is_some(), candidate.cost);
-                let is_better = best.as_ref().is_none_or(|(known, best)| {
-                    rank(&candidate, item) < rank(best, left_to_join[*known])
-                });
-                if is_better {
-                    best = Some((position, candidate));
-                }
+            // One row at most so far: the order is that of this step.
+            let leads = all_single;
+            let wanted = if leads { order } else { &[] };
+            let choice = Choice {
+                left_to_join: &left_to_join,
+                pending: &pending,
+                own: &own,
+            };
+            let mut best = self.choose(&choice, &joined, wanted, limited);
+            if leads && left_to_join.len() > 1 {
+                best = self.lead_by_what_follows(&choice, best, &joined, wanted, limited);
             }
             // What waits for itself (a LEFT JOIN whose condition names later sources) cannot be:
             // conditions only see sources before them.
@@ -144,8 +193,8 @@ impl Compiler<'_> {
                 break;
             };
             let item = left_to_join.remove(position);
-            if is_first {
-                ordered = ordered || candidate.ordered;
+            if leads {
+                ordered = order.is_empty() || candidate.ordered;
             }
             let is_lookup = matches!(candidate.access, Access::Lookup { .. })
                 || (matches!(item.kind, ItemKind::Derived(ref query) if query.gives_one_row()));
@@ -158,7 +207,8 @@ impl Compiler<'_> {
                 (Access::Rows, ItemKind::Derived(_)) => true,
                 _ => false,
             };
-            let buffered = !is_first && !all_single && scans && !depends;
+            let buffered =
+                !is_first && !all_single && scans && !depends && target != Some(item.source);
             joined.push(item.source);
             let ready = |bound: &Bound| {
                 bound
@@ -196,11 +246,8 @@ impl Compiler<'_> {
                     });
                 }
             }
+            // A loop inside keeps the order of the one outside.
             all_single = all_single && is_lookup;
-            if !is_first && !is_lookup {
-                // A loop inside keeps the order of the one outside.
-                ordered = ordered && steps.first().is_some();
-            }
             let mut matches = Vec::new();
             if buffered {
                 let is_there = |bound: &Bound| {
@@ -243,6 +290,112 @@ impl Compiler<'_> {
             ordered: ordered || all_single,
             single: all_single,
         }
+    }
+
+    /// The best source to be joined next, if one can be.
+    fn choose(
+        &self,
+        choice: &Choice<'_>,
+        joined: &[SourceId],
+        wanted: &[OrderKey],
+        limited: bool,
+    ) -> Option<(usize, Candidate)> {
+        let mut best: Option<(usize, Candidate)> = None;
+        // Inner joins go first: they can only make fewer rows.
+        let rank = |position: usize, candidate: &Candidate| {
+            (choice.left_to_join[position].left.is_some(), candidate.cost)
+        };
+        for (position, item) in choice.left_to_join.iter().enumerate() {
+            if choice.waits(item, joined) {
+                continue;
+            }
+            let candidate = self.next_candidate(choice, item, joined, wanted, limited);
+            let is_better = best
+                .as_ref()
+                .is_none_or(|(known, best)| rank(position, &candidate) < rank(*known, best));
+            if is_better {
+                best = Some((position, candidate));
+            }
+        }
+        best
+    }
+
+    /// The best path to an item when `joined` are there.
+    fn next_candidate(
+        &self,
+        choice: &Choice<'_>,
+        item: &FromItem,
+        joined: &[SourceId],
+        wanted: &[OrderKey],
+        limited: bool,
+    ) -> Candidate {
+        let conjuncts = item.left.as_deref().unwrap_or(choice.pending);
+        let mut candidate = self.candidate(item, conjuncts, choice.own, joined, wanted, limited);
+        if candidate.cost.0 == FULL {
+            let is_there = |bound: &Bound| {
+                let sources = bound.sources();
+                sources.iter().any(|source| joined.contains(source))
+                    && sources
+                        .iter()
+                        .all(|source| joined.contains(source) || !choice.own.contains(source))
+            };
+            let is_matched = conjuncts.iter().any(|conjunct| {
+                restriction(item.source, 0, conjunct, &is_there)
+                    .is_some_and(|one| one.comparison == Comparison::Equal)
+            });
+            if is_matched {
+                candidate.cost.1 -= MATCHED;
+            }
+        }
+        candidate
+    }
+
+    /// Among the sources of which all rows would be read, that one leads from which the others are
+    /// reached best: rows without an index lead to those with one, and not the other way.
+    fn lead_by_what_follows(
+        &self,
+        choice: &Choice<'_>,
+        best: Option<(usize, Candidate)>,
+        joined: &[SourceId],
+        wanted: &[OrderKey],
+        limited: bool,
+    ) -> Option<(usize, Candidate)> {
+        let (known, best) = best?;
+        let items = choice.left_to_join;
+        let is_left = items[known].left.is_some();
+        if best.cost.0 != FULL || is_left || items.len() > LOOK_AHEAD_ITEMS_MAX {
+            return Some((known, best));
+        }
+        let mut chosen = (self.cost_after(choice, joined, known), known, best);
+        for (position, item) in items.iter().enumerate() {
+            if position == known || item.left.is_some() || choice.waits(item, joined) {
+                continue;
+            }
+            let candidate = self.next_candidate(choice, item, joined, wanted, limited);
+            let cost = self.cost_after(choice, joined, position);
+            if (cost, candidate.cost) < (chosen.0, chosen.2.cost) {
+                chosen = (cost, position, candidate);
+            }
+        }
+        Some((chosen.1, chosen.2))
+    }
+
+    /// What joining all others costs when an item leads: how many of them are searched row by row,
+    /// searched through a copy, and read by a range.
+    fn cost_after(&self, choice: &Choice<'_>, joined: &[SourceId], lead: usize) -> [usize; 3] {
+        let mut joined = joined.to_vec();
+        joined.push(choice.left_to_join[lead].source);
+        let mut cost = [0; 3];
+        while let Some((position, candidate)) = self.choose(choice, &joined, &[], false) {
+            joined.push(choice.left_to_join[position].source);
+            match candidate.cost {
+                (0, _) => {}
+                (FULL, detail) if detail > -MATCHED => cost[0] += 1,
+                (FULL, _) => cost[1] += 1,
+                _ => cost[2] += 1,
+            }
+        }
+        cost
     }
 
     /// Fills in which columns of each source are needed after its own step.

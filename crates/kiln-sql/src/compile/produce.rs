@@ -170,7 +170,7 @@ impl<'a> Compiler<'a> {
         let (own, others): (Vec<&Bound>, Vec<&Bound>) = step
             .filters
             .iter()
-            .partition(|filter| filter.sources().iter().all(|source| *source == step.source));
+            .partition(|filter| step.is_own(filter));
         for filter in &others {
             let needed = filter
                 .columns()
@@ -247,8 +247,9 @@ impl<'a> Compiler<'a> {
             return self.emit_left(plan, buffers, number, after, body);
         }
         let is_last = number + 1 == plan.steps.len();
+        let filters = step.late_filters();
         let mut inner = |compiler: &mut Compiler<'a>| {
-            compiler.emit_filters(&step.filters, &mut |compiler| {
+            compiler.emit_filters(&filters, &mut |compiler| {
                 if !is_last {
                     compiler.prefetch_columns(&step.needed)?;
                 }
@@ -286,8 +287,9 @@ impl<'a> Compiler<'a> {
             .iter()
             .map(|column| (step.source, *column))
             .collect();
+        let filters = step.late_filters();
         let mut push = |compiler: &mut Compiler<'a>| {
-            compiler.emit_filters(&step.filters, &mut |compiler| {
+            compiler.emit_filters(&filters, &mut |compiler| {
                 compiler.prefetch_columns(&needed)?;
                 let row = compiler.row_of(step, &columns)?;
                 compiler.builder.push(Step::BufferPush {

@@ -56,11 +56,8 @@ impl Compiler<'_> {
                 position,
             ));
         }
-        let mut plan = self.plan(&select, &[], false);
-        for step in &mut plan.steps {
-            // Its record is what is wanted: it cannot be a copy of its columns.
-            step.buffered = step.buffered && step.source != target;
-        }
+        // The target's record is what is wanted: it cannot be a copy of its columns.
+        let plan = self.plan_for(&select, &[], false, Some(target));
         if plan.single || !materialise {
             return self.emit_plan(&plan, &mut |compiler| {
                 let Some((_, record)) = compiler.source(target).record else {
