@@ -197,15 +197,14 @@ impl Database {
     }
 
     /// The operations of a stored procedure: what each reads and writes, what feeds it, and
-    /// whether its records follow from the arguments.
+    /// whether its records follow from the arguments; and the indexes that it uses.
     ///
     /// # Errors
     /// 42883.
     pub fn explain(&self, procedure: &str) -> Result<String> {
         let catalog = self.shared.engine.catalog();
-        Ok(explain::text(
-            catalog.require_procedure(procedure)?.program(),
-        ))
+        let procedure = catalog.require_procedure(procedure)?;
+        Ok(explain::procedure(&catalog, procedure))
     }
 
     /// The dependencies between a procedure's operations as a graph for Graphviz.

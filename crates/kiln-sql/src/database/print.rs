@@ -188,11 +188,11 @@ mod tests {
     fn tables_are_those_of_psql() {
         assert_eq!(
             sample().to_table(),
-            " id  | a name  |  c  \n\
-             -----+---------+-----\n\
-             \u{20}  1 | x, \"y\"  | a  \n\
-             \u{20}-20 | two    +| \n\
-             \u{20}    | lines   | \n\
+            " id  | a name |  c  \n\
+             -----+--------+-----\n\
+             \u{20}  1 | x, \"y\" | a  \n\
+             \u{20}-20 | two   +| \n\
+             \u{20}    | lines  | \n\
              (2 rows)\n"
         );
         let one = ResultSet {

@@ -406,16 +406,21 @@ impl Session {
 
     fn explain(&mut self, explain: &parse::Explain, values: &[Value]) -> Result<StatementResult> {
         let catalog = self.session.catalog();
-        let program = match &*explain.statement {
+        let (program, mut text) = match &*explain.statement {
             Statement::Call(call) => {
-                let name = object_name(&call.name)?;
-                catalog.require_procedure(&name)?.program().clone()
+                let procedure = catalog.require_procedure(&object_name(&call.name)?)?;
+                (
+                    procedure.program().clone(),
+                    explain::procedure(&catalog, procedure),
+                )
             }
             statement => {
-                super::statement::compile(&catalog, statement, &parameters::types(values))?.program
+                let types = parameters::types(values);
+                let prepared = super::statement::compile(&catalog, statement, &types)?;
+                let text = explain::text(&prepared.program);
+                (prepared.program, text)
             }
         };
-        let mut text = explain::text(&program);
         if explain.analyze {
             let rows = match &*explain.statement {
                 Statement::Call(call) => self.call_rows(call, values)?,

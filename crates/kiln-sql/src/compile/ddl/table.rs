@@ -12,9 +12,8 @@ use sqlparser::ast::{
 };
 
 use super::super::{
-    CatalogView, Compiler, Position, dml, fail, name_of, object_name, position_of, refuse_reserved,
-    relation_name,
-    position_of_span, types, unsupported,
+    CatalogView, Compiler, Position, dml, fail, name_of, object_name, position_of,
+    position_of_span, refuse_reserved, relation_name, types, unsupported,
 };
 use super::index::index_column_name;
 use super::{names, references};

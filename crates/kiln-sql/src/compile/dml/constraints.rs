@@ -167,7 +167,9 @@ impl Compiler<'_> {
     fn failing_row(&mut self, table: &Arc<Table>, source: SourceId) -> Result<Reg> {
         let (mut columns, mut texts) = (Vec::new(), Vec::new());
         for column in all_columns(table) {
-            let Some(register) = self.find_available(source, column.0) else { continue };
+            let Some(register) = self.find_available(source, column.0) else {
+                continue;
+            };
             let data_type = &table.schema().columns[column.index()].data_type;
             texts.push(self.shown(register, data_type)?);
             columns.push(column);
@@ -178,7 +180,9 @@ impl Compiler<'_> {
         };
         let beginning = Value::Text(format!("Failing row contains {list}("));
         let beginning = self.builder.constant(DataType::Text, beginning);
-        let ending = self.builder.constant(DataType::Text, Value::Text(").".to_owned()));
+        let ending = self
+            .builder
+            .constant(DataType::Text, Value::Text(").".to_owned()));
         let values = self.joined(texts);
         Ok(self.builtin("sentence", sentence, vec![beginning, values, ending]))
     }

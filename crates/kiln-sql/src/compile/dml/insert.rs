@@ -17,7 +17,8 @@ use super::super::bound::Bound;
 use super::super::query::{ColumnMeta, OutputColumn, QueryOptions};
 use super::super::rows::RowSource;
 use super::super::{
-    Compiler, Position, fail, name_of, object_name, position_of, relation_name, unsupported,
+    Compiler, Position, fail, name_of, object_name, position_of, position_of_span, relation_name,
+    unsupported,
 };
 use super::references::{Change, ReferenceCheck};
 use super::{Sink, again, all_columns, is_default, may_read};
@@ -561,6 +562,18 @@ impl<'a> Compiler<'a> {
                 let mut columns = ColumnSet::EMPTY;
                 for ident in idents {
                     columns.insert(self.target_column(table, ident)?);
+                    // PostgreSQL reads the target as an expression, in which variables count.
+                    let name = name_of(ident);
+                    if self.variable(std::slice::from_ref(&name)).is_some() {
+                        return Err(fail(
+                            SqlState::AMBIGUOUS_COLUMN,
+                            format!("column reference \"{name}\" is ambiguous"),
+                            super::super::position_of_span(ident.span),
+                        )
+                        .with_detail(
+                            "It could refer to either a PL/pgSQL variable or a table column.",
+                        ));
+                    }
                 }
                 Some(unique_index(table, columns).ok_or_else(|| {
                     fail(

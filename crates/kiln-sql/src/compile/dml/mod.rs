@@ -35,9 +35,9 @@ use sqlparser::ast::{Expr, Ident, ObjectName, SelectItem, SelectItemQualifiedWil
 
 use super::bound::{Bound, Kind};
 use super::coerce::{CastContext, cast_context, coerce};
+use super::names::figure_name;
 use super::query::{ColumnMeta, OutputColumn};
 use super::scope::SourceId;
-use super::names::figure_name;
 use super::{Compiler, fail, name_of, object_name, position_of, position_of_span, unsupported};
 
 /// What happens to each row that RETURNING gives back. It is called once, where the registers of

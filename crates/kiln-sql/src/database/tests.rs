@@ -1,1 +1,0 @@
-//! Whole statements, from text to rows.

@@ -1,0 +1,156 @@
+//! CREATE and DROP.
+
+use super::check;
+
+#[test]
+fn names_and_errors_are_those_of_postgresql() {
+    check(
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, a INTEGER UNIQUE, b TEXT, UNIQUE (a, b), CHECK (a > 0), CHECK (a < 9), CHECK (a < length(b)));
+         INSERT INTO t VALUES (1, 9, 'x');
+         INSERT INTO t VALUES (1, 0, 'x');
+         INSERT INTO t VALUES (1, 3, 'x');
+         INSERT INTO t VALUES (1, 3, 'xxxx'), (2, 3, 'xxxx');
+         CREATE INDEX ON t (b, a);
+         CREATE INDEX ON t (b, a);
+         CREATE INDEX t_b_a_idx ON t (b);
+         CREATE INDEX IF NOT EXISTS t_b_a_idx ON t (b);
+         DROP INDEX t_b_a_idx, t_b_a_idx1;
+         DROP INDEX t_a_key;
+         DROP INDEX t_pkey;
+         DROP INDEX t;
+         DROP TABLE t_pkey;
+         CREATE TABLE t_pkey (a INTEGER);
+         CREATE TABLE IF NOT EXISTS t (a INTEGER);
+         CREATE TABLE u (a INTEGER NULL NOT NULL);
+         CREATE TABLE u (a INTEGER DEFAULT b);
+         CREATE TABLE u (a INTEGER, CONSTRAINT c CHECK (a > 0), CONSTRAINT c CHECK (a < 0));
+         CREATE TABLE u (a INTEGER[]);
+         CREATE TABLE u (a NUMERIC(40, 2));
+         CREATE TABLE u (a SERIAL);
+         CREATE TABLE u (a INTEGER GENERATED ALWAYS AS IDENTITY);
+         CREATE TABLE u (a INTEGER REFERENCES t ON DELETE CASCADE);
+         CREATE TABLE u (a TEXT REFERENCES t);
+         CREATE TABLE u (a INTEGER, b INTEGER, FOREIGN KEY (a, b) REFERENCES t);
+         CREATE TABLE u (a INTEGER, FOREIGN KEY (z) REFERENCES t);
+         CREATE TABLE u (a INTEGER PRIMARY KEY, b TEXT) PARTITION BY HASH (a);
+         CREATE TABLE v (a INTEGER) PARTITION BY HASH (z);
+         CREATE INDEX ON u (lower(b));
+         CREATE INDEX ON u (b) WHERE a > 1;
+         CREATE INDEX ON u USING hash (b);
+         CREATE INDEX ON u USING nosuch (b);
+         ALTER TABLE u ADD COLUMN c INTEGER;
+         DROP TABLE IF EXISTS x, u, y;",
+        "CREATE TABLE
+         23514: new row for relation \"t\" violates check constraint \"t_a_check1\" / Failing row contains (1, 9, x).
+         23514: new row for relation \"t\" violates check constraint \"t_a_check\" / Failing row contains (1, 0, x).
+         23514: new row for relation \"t\" violates check constraint \"t_check\" / Failing row contains (1, 3, x).
+         23505: duplicate key value violates unique constraint \"t_a_key\" / Key (a)=(3) already exists.
+         CREATE INDEX
+         CREATE INDEX
+         42P07: relation \"t_b_a_idx\" already exists
+         NOTICE:  relation \"t_b_a_idx\" already exists, skipping
+         CREATE INDEX
+         DROP INDEX
+         2BP01: cannot drop index t_a_key because constraint t_a_key on table t requires it / The index belongs to constraint t_a_key.
+         2BP01: cannot drop index t_pkey because constraint t_pkey on table t requires it / The index belongs to constraint t_pkey.
+         42809: \"t\" is not an index
+         42809: \"t_pkey\" is not a table
+         42P07: relation \"t_pkey\" already exists
+         NOTICE:  relation \"t\" already exists, skipping
+         CREATE TABLE
+         42601: conflicting NULL/NOT NULL declarations for column \"a\"
+         0A000: a column reference in DEFAULT is not supported
+         42710: constraint \"c\" for relation \"u\" already exists
+         0A000: a column of type integer[] is not supported
+         0A000: a NUMERIC precision above 33 is not supported
+         0A000: type serial is not supported
+         0A000: a generated column is not supported
+         0A000: ON DELETE CASCADE is not supported
+         42804: foreign key constraint \"u_a_fkey\" cannot be implemented / Key columns \"a\" and \"id\" are of incompatible types: text and integer.
+         42830: number of referencing and referenced columns for foreign key disagree
+         42703: column \"z\" referenced in foreign key constraint does not exist
+         CREATE TABLE
+         42703: column \"z\" named in partition key does not exist
+         0A000: an index on an expression is not supported
+         0A000: a partial index is not supported
+         CREATE INDEX
+         42704: access method \"nosuch\" does not exist
+         0A000: ALTER is not supported
+         NOTICE:  table \"x\" does not exist, skipping
+         NOTICE:  table \"y\" does not exist, skipping
+         DROP TABLE",
+    );
+}
+
+#[test]
+fn routines_follow_their_tables() {
+    check(
+        "CREATE FUNCTION f() RETURNS INTEGER LANGUAGE plpgsql AS $$ BEGIN RETURN (SELECT max(v) FROM t); END $$;
+         SELECT f();
+         CREATE TABLE t (v INTEGER);
+         INSERT INTO t VALUES (3), (4);
+         SELECT f();
+         CREATE INDEX ON t (v);
+         SELECT f();
+         DROP TABLE t;
+         SELECT f();
+         CREATE TABLE t (v NUMERIC);
+         INSERT INTO t VALUES (8.6);
+         SELECT f();
+         TRUNCATE t;
+         SELECT f() IS NULL AS gone;",
+        "CREATE FUNCTION
+         42P01: relation \"t\" does not exist
+         CREATE TABLE
+         INSERT 0 2
+         f
+         4
+         CREATE INDEX
+         f
+         4
+         DROP TABLE
+         42P01: relation \"t\" does not exist
+         CREATE TABLE
+         INSERT 0 1
+         f
+         9
+         TRUNCATE TABLE
+         gone
+         t",
+    );
+}
+
+#[test]
+fn callers_follow_the_routines_that_they_call() {
+    check(
+        "CREATE FUNCTION one() RETURNS INTEGER LANGUAGE plpgsql AS $$ BEGIN RETURN 1; END $$;
+         CREATE FUNCTION two() RETURNS INTEGER LANGUAGE plpgsql AS $$ BEGIN RETURN one() + 1; END $$;
+         SELECT two();
+         CREATE OR REPLACE FUNCTION one() RETURNS INTEGER LANGUAGE plpgsql AS $$ BEGIN RETURN 10; END $$;
+         SELECT two();
+         CREATE OR REPLACE FUNCTION one() RETURNS TEXT LANGUAGE plpgsql AS $$ BEGIN RETURN 10; END $$;
+         CREATE OR REPLACE PROCEDURE one() LANGUAGE plpgsql AS $$ BEGIN NULL; END $$;
+         CREATE FUNCTION one(x INTEGER) RETURNS INTEGER LANGUAGE plpgsql AS $$ BEGIN RETURN x; END $$;
+         DROP PROCEDURE one;
+         DROP FUNCTION one(INTEGER);
+         DROP FUNCTION one();
+         SELECT two();
+         DROP FUNCTION IF EXISTS one, two;",
+        "CREATE FUNCTION
+         CREATE FUNCTION
+         two
+         2
+         CREATE FUNCTION
+         two
+         11
+         42P13: cannot change return type of existing function
+         42809: cannot change routine kind / \"one\" is a function.
+         0A000: a second function called one, for other argument types, is not supported
+         42809: one() is not a procedure
+         42883: function one(integer) does not exist
+         DROP FUNCTION
+         42883: function one() does not exist
+         NOTICE:  function one() does not exist, skipping
+         DROP FUNCTION",
+    );
+}
