@@ -372,7 +372,9 @@ impl Body {
         position: Position,
     ) -> Result<()> {
         let label = label.map(name_of);
+        let negated = condition.is_some_and(|condition| self.is_not_found(&condition.expr));
         let condition = match condition {
+            Some(_) if negated => Some(self.found),
             Some(condition) => Some(self.condition(c, condition)?),
             None => None,
         };
@@ -397,10 +399,14 @@ impl Body {
         }
         match condition {
             Some(condition) => {
+                let (then, otherwise) = match negated {
+                    true => (Vec::new(), then),
+                    false => (then, Vec::new()),
+                };
                 c.builder.push(Step::If {
                     condition,
                     then,
-                    otherwise: Vec::new(),
+                    otherwise,
                 });
             }
             None => super::rows::append(c, then),

@@ -4,11 +4,13 @@ use std::collections::HashMap;
 
 use kiln_procedure::analysis::names::{
     Use, for_each_step, instruction_registers_mut, step_blocks, step_blocks_mut, step_registers,
+    step_registers_mut,
 };
 use kiln_procedure::ir::{Block, Instruction, Reg, Step};
 use kiln_storage::error::SqlState;
 use kiln_storage::types::{DataType, Value};
 
+use super::super::coerce::same_base;
 use super::super::{Compiler, fail};
 use super::variables::failure;
 
@@ -21,7 +23,10 @@ pub(super) fn append(c: &mut Compiler<'_>, steps: Block, guards: &[(Reg, Vec<Reg
         let mut guard = Guard::new(yes, guards);
         guard.block(&mut steps, Some(Vec::new()));
     }
-    coalesce(&mut steps);
+    coalesce(&mut steps, &|one, other| {
+        let (one, other) = (c.builder.type_of(one), c.builder.type_of(other));
+        one.is_string() && other.is_string() || same_base(one, other)
+    });
     remove_dead_stores(&mut steps);
     for step in steps {
         c.builder.push(step);
@@ -171,9 +176,9 @@ struct Count {
     reads: u32,
 }
 
-/// Where a value is computed into a temporary and only moved from there to a variable, computes it
-/// into the variable.
-fn coalesce(steps: &mut Block) {
+/// Where a value is computed into a temporary that is moved to a variable in the end, computes it
+/// into the variable. `alike` says whether a register can stand for another wherever it is read.
+fn coalesce(steps: &mut Block, alike: &dyn Fn(Reg, Reg) -> bool) {
     let mut counts: HashMap<Reg, Count> = HashMap::new();
     for_each_step(steps, &mut |step| {
         step_registers(step, &mut |register, usage| {
@@ -184,21 +189,26 @@ fn coalesce(steps: &mut Block) {
             }
         });
     });
-    coalesce_block(steps, &counts);
+    coalesce_block(steps, &counts, alike);
 }
 
-fn coalesce_block(block: &mut Block, counts: &HashMap<Reg, Count>) {
+fn coalesce_block(
+    block: &mut Block,
+    counts: &HashMap<Reg, Count>,
+    alike: &dyn Fn(Reg, Reg) -> bool,
+) {
     let mut index = 0;
     while index < block.len() {
         for inner in step_blocks_mut(&mut block[index]).into_iter().flatten() {
-            coalesce_block(inner, counts);
+            coalesce_block(inner, counts, alike);
         }
         if let Step::Scalar(Instruction::Move { target, source }) = &block[index] {
             let (target, source) = (*target, *source);
-            let is_temporary = counts
-                .get(&source)
-                .is_some_and(|count| count.writes == 1 && count.reads == 1);
-            if is_temporary && retarget(&mut block[..index], source, target) {
+            let count = counts.get(&source).copied().unwrap_or_default();
+            if count.writes == 1
+                && (count.reads == 1 || alike(source, target))
+                && retarget(&mut block[..index], source, target, count.reads - 1)
+            {
                 block.remove(index);
                 continue;
             }
@@ -207,10 +217,13 @@ fn coalesce_block(block: &mut Block, counts: &HashMap<Reg, Count>) {
     }
 }
 
-/// Lets the step that writes `source` write `target`, if nothing from there to the end of the
-/// steps looks at `target` or goes elsewhere.
-fn retarget(steps: &mut [Step], source: Reg, target: Reg) -> bool {
-    for step in steps.iter_mut().rev() {
+/// Lets the step that writes `source`, and the `reads` that follow it, name `target` instead. It
+/// does so only if they are all among `steps`, and nothing from there to the end of the steps
+/// names `target` or goes elsewhere.
+fn retarget(steps: &mut [Step], source: Reg, target: Reg, reads: u32) -> bool {
+    let mut found = 0;
+    for index in (0..steps.len()).rev() {
+        let step = &steps[index];
         let (mut writes, mut names_target, mut writes_target) = (false, false, false);
         step_registers(step, &mut |register, usage| {
             writes |= *register == source && usage == Use::Write;
@@ -218,23 +231,56 @@ fn retarget(steps: &mut [Step], source: Reg, target: Reg) -> bool {
             writes_target |= *register == target && usage == Use::Write;
         });
         if writes {
-            return !writes_target && replace_written(step, source, target);
+            if writes_target
+                || found != reads
+                || !replace_written(&mut steps[index], source, target)
+            {
+                return false;
+            }
+            steps[index + 1..]
+                .iter_mut()
+                .for_each(|step| replace_read(step, source, target));
+            return true;
         }
+        let goes = matches!(
+            step,
+            Step::Exit { .. } | Step::Continue { .. } | Step::Return
+        );
         if names_target
+            || goes
             || step_blocks(step)
                 .iter()
                 .any(|block| disturbs(block, target))
         {
             return false;
         }
-        if matches!(
-            step,
-            Step::Exit { .. } | Step::Continue { .. } | Step::Return
-        ) {
-            return false;
-        }
+        found += reads_in(std::slice::from_ref(step), source);
     }
     false
+}
+
+/// How often steps read `register`.
+fn reads_in(steps: &[Step], register: Reg) -> u32 {
+    let mut reads = 0;
+    for_each_step(steps, &mut |step| {
+        step_registers(step, &mut |named, usage| {
+            reads += u32::from(*named == register && usage == Use::Read);
+        });
+    });
+    reads
+}
+
+fn replace_read(step: &mut Step, source: Reg, target: Reg) {
+    step_registers_mut(step, &mut |register, usage| {
+        if usage == Use::Read && *register == source {
+            *register = target;
+        }
+    });
+    for inner in step_blocks_mut(step).into_iter().flatten() {
+        inner
+            .iter_mut()
+            .for_each(|step| replace_read(step, source, target));
+    }
 }
 
 /// Whether a block names `target` or may go elsewhere.

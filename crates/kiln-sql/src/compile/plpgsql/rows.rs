@@ -362,10 +362,12 @@ impl Body {
         set_boolean(c, turned, false);
         let mut shape = Shape::new();
         let writes = liveness::may_write(&body.body);
+        // The rows are those that the variables mean before the first turn.
+        let depends = self.is_changed_by(rows, targets, body);
         self.region(c, &body.body, |this, c| match rows {
             RowSource::Query(query) => {
                 let options = QueryOptions {
-                    materialise: writes,
+                    materialise: writes || depends,
                 };
                 c.for_query(query, label, options, &mut |c, columns| {
                     shape = shape_of(columns);
@@ -373,8 +375,10 @@ impl Body {
                 })?;
                 Ok(())
             }
-            RowSource::Data(statement) if !writes && !liveness::may_leave(&body.body) => this
-                .run_data(
+            RowSource::Data(statement)
+                if !writes && !depends && !liveness::may_leave(&body.body) =>
+            {
+                this.run_data(
                     c,
                     statement,
                     None,
@@ -382,7 +386,8 @@ impl Body {
                         shape = shape_of(columns);
                         this.turn(c, &target, columns, turned, label, body, position)
                     }),
-                ),
+                )
+            }
             RowSource::Data(statement) => {
                 this.for_collected(c, statement, &mut shape, |this, c, columns| {
                     let handle = c.open_loop(label);
@@ -403,6 +408,21 @@ impl Body {
         });
         self.set_found(c, found.then_some(turned));
         Ok(())
+    }
+
+    /// Whether a loop over rows assigns to a variable that finds the rows.
+    fn is_changed_by(&self, rows: &RowSource, targets: &[Target], body: &Loop) -> bool {
+        let is_target = |name: &str| {
+            let mut parts = targets.iter().flat_map(|target| &target.path);
+            parts.any(|part| name_of(part) == name)
+        };
+        let mut names = self.scopes.iter().flat_map(|scope| &scope.entries);
+        liveness::mentions(rows, "found")
+            || names.any(|entry| {
+                let name = entry.name.as_str();
+                (is_target(name) || liveness::assigns(&body.body, name))
+                    && liveness::mentions(rows, name)
+            })
     }
 
     /// Runs a statement to its end, and then `body` for each of the rows that it returned.

@@ -113,7 +113,7 @@ fn an_update_by_key_returns_without_a_buffer() {
         "CREATE FUNCTION f(k INTEGER, OUT a INTEGER) LANGUAGE plpgsql AS $$
          BEGIN UPDATE t SET v = v + 1 WHERE id = k RETURNING v INTO a; END $$",
     );
-    assert_eq!(steps, "Lookup If(Read1 Integer Update Move | SetNull) Emit");
+    assert_eq!(steps, "Lookup If(Read1 Integer Update | SetNull) Emit");
 }
 
 #[test]
