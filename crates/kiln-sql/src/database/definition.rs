@@ -36,7 +36,7 @@ pub(super) fn create_table(
         return Ok(created);
     }
     let name = object_name(&statement.name)?;
-    Ok(created.with_notice(Notice::notice(format!(
+    Ok(created.with_notice(Notice::new(format!(
         "relation \"{name}\" already exists, skipping"
     ))))
 }
@@ -65,7 +65,7 @@ pub(super) fn create_index(
         .map(object_name)
         .transpose()?
         .unwrap_or_default();
-    Ok(created.with_notice(Notice::notice(format!(
+    Ok(created.with_notice(Notice::new(format!(
         "relation \"{name}\" already exists, skipping"
     ))))
 }
@@ -98,7 +98,7 @@ fn drop_tables(change: &mut CatalogChange<'_>, statement: &Drop) -> Result<Vec<N
                 found.push(name);
             }
         } else if statement.if_exists {
-            notices.push(Notice::notice(format!(
+            notices.push(Notice::new(format!(
                 "table \"{name}\" does not exist, skipping"
             )));
         } else if change.index_owner(&name).is_some() {
@@ -174,7 +174,7 @@ fn drop_indexes(change: &mut CatalogChange<'_>, statement: &Drop) -> Result<Vec<
                     .with_hint("Use DROP TABLE to remove a table."));
             }
             if statement.if_exists {
-                notices.push(Notice::notice(format!(
+                notices.push(Notice::new(format!(
                     "index \"{name}\" does not exist, skipping"
                 )));
                 continue;
@@ -399,7 +399,7 @@ pub(super) fn drop_function(engine: &Engine, statement: &DropFunction) -> Result
                         let position = position_of(&signature.name);
                         return Err(fail(SqlState::UNDEFINED_FUNCTION, message, position));
                     }
-                    notices.push(Notice::notice(text));
+                    notices.push(Notice::new(text));
                 }
             }
         }

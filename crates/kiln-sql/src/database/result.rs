@@ -111,7 +111,7 @@ pub struct Notice {
 }
 
 impl Notice {
-    pub(super) fn notice(message: String) -> Notice {
+    pub(super) fn new(message: String) -> Notice {
         Notice {
             level: "NOTICE",
             message,

@@ -184,7 +184,7 @@ impl<'a> Compiler<'a> {
                 return Err(fail(
                     SqlState::SYNTAX_ERROR,
                     "VALUES lists must all be the same length",
-                    row.first().map_or(plan.position, |expr| position_of(expr)),
+                    row.first().map_or(plan.position, position_of),
                 ));
             }
         }
@@ -277,10 +277,7 @@ impl<'a> Compiler<'a> {
         let mut metas = Vec::new();
         self.query(
             query,
-            QueryOptions {
-                materialise,
-                ..QueryOptions::default()
-            },
+            QueryOptions { materialise },
             &mut |compiler, columns| {
                 check_width(plan, columns.len(), listed, None)?;
                 let targets = plan.targets[..columns.len()].to_vec();
@@ -568,7 +565,7 @@ impl<'a> Compiler<'a> {
                         return Err(fail(
                             SqlState::AMBIGUOUS_COLUMN,
                             format!("column reference \"{name}\" is ambiguous"),
-                            super::super::position_of_span(ident.span),
+                            position_of_span(ident.span),
                         )
                         .with_detail(
                             "It could refer to either a PL/pgSQL variable or a table column.",
@@ -659,7 +656,7 @@ fn literal_rows(query: &Query) -> Option<Vec<&[Expr]>> {
 fn check_width(plan: &Plan<'_>, width: usize, listed: bool, surplus: Option<&Expr>) -> Result<()> {
     let columns = plan.targets.len();
     if width > columns {
-        let position = surplus.map_or(plan.position, |expr| position_of(expr));
+        let position = surplus.map_or(plan.position, position_of);
         let message = "INSERT has more expressions than target columns";
         return Err(fail(SqlState::SYNTAX_ERROR, message, position));
     }

@@ -30,6 +30,10 @@ pub(super) struct RowChange {
     returning: Returning,
 }
 
+/// What happens to a row whose new values were computed before.
+type UpdateBody<'b, 'a> =
+    &'b mut dyn FnMut(&mut Compiler<'a>, RowSource, Vec<(ColumnId, Bound)>) -> Result<()>;
+
 impl RowChange {
     /// The RETURNING list over the changed row.
     pub(super) fn returning(&self) -> &Returning {
@@ -431,7 +435,7 @@ impl<'a> Compiler<'a> {
         assignments: &[(ColumnId, Option<&Expr>)],
         selection: Option<&Expr>,
         position: Position,
-        body: &mut dyn FnMut(&mut Self, RowSource, Vec<(ColumnId, Bound)>) -> Result<()>,
+        body: UpdateBody<'_, 'a>,
     ) -> Result<()> {
         let buffer = self.builder.buffer(1 + assignments.len());
         self.builder.push(Step::BufferClear { buffer });
