@@ -416,10 +416,8 @@ impl Body {
             let mut parts = targets.iter().flat_map(|target| &target.path);
             parts.any(|part| name_of(part) == name)
         };
-        let mut names = self.scopes.iter().flat_map(|scope| &scope.entries);
         liveness::mentions(rows, "found")
-            || names.any(|entry| {
-                let name = entry.name.as_str();
+            || self.names().any(|name| {
                 (is_target(name) || liveness::assigns(&body.body, name))
                     && liveness::mentions(rows, name)
             })

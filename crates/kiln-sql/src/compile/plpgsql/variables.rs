@@ -183,6 +183,12 @@ impl Body {
         Ok(())
     }
 
+    /// The names of all variables in scope.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        let entries = self.scopes.iter().flat_map(|scope| &scope.entries);
+        entries.map(|entry| entry.name.as_str())
+    }
+
     /// Whether a record's fields are unknown here because they depend on the path taken.
     pub(super) fn has_unsure_record(&self) -> bool {
         let mut entries = self.scopes.iter().flat_map(|scope| &scope.entries);
