@@ -1,11 +1,12 @@
 //! Runs the SQL and PL/pgSQL snippets of `postgres/corpus` on a real PostgreSQL and on Kiln, under
 //! each protocol, and compares what every statement did: its rows as CSV, or its SQLSTATE.
 //!
-//! `--show` prints what PostgreSQL answers, for whoever writes snippets.
+//! For whoever writes snippets, `--show` prints what PostgreSQL answers, and `--corpus=DIRECTORY`
+//! reads snippets from elsewhere.
 
 mod postgres;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use kiln_engine::Protocol;
@@ -22,7 +23,8 @@ const SNIPPETS_MIN: usize = 500;
 fn main() -> ExitCode {
     kiln::keep_panics();
     let mut harness = Harness::from_arguments();
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/postgres/corpus");
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/postgres/corpus");
+    let directory = harness.corpus.as_ref().map_or(own, PathBuf::from);
     let files = match corpus::load(&directory) {
         Ok(files) => files,
         Err(error) => {

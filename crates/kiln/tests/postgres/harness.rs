@@ -1,7 +1,8 @@
 //! A test harness that can say *skipped*, which the standard one cannot.
 //!
 //! Arguments are those of the standard harness as far as they matter: words that select tests by
-//! their names, `--list`, and options, which are ignored.
+//! their names, `--list`, and options, which are ignored. `--show` and `--corpus=DIRECTORY` are for
+//! whoever writes snippets.
 
 use std::fmt::Display;
 use std::process::ExitCode;
@@ -14,6 +15,8 @@ pub struct Harness {
     list_only: bool,
     /// Whether `--show` was given: tests print what they compare.
     pub show: bool,
+    /// Where `--corpus` says that the snippets are, if it was given.
+    pub corpus: Option<String>,
     passed: usize,
     skipped: usize,
     failures: Vec<(String, String)>,
@@ -26,6 +29,7 @@ impl Harness {
             filters: Vec::new(),
             list_only: false,
             show: false,
+            corpus: None,
             passed: 0,
             skipped: 0,
             failures: Vec::new(),
@@ -34,6 +38,9 @@ impl Harness {
             match argument.as_str() {
                 "--list" => harness.list_only = true,
                 "--show" => harness.show = true,
+                option if option.starts_with("--corpus=") => {
+                    harness.corpus = Some(option["--corpus=".len()..].to_owned());
+                }
                 option if option.starts_with('-') => {}
                 _ => harness.filters.push(argument),
             }

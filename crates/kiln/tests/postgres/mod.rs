@@ -1,7 +1,10 @@
 //! PostgreSQL as the oracle: the snippets, the server that answers them, Kiln's answers, and what is
 //! compared.
 
-#![allow(dead_code, reason = "each test that includes this module uses a part of it")]
+#![allow(
+    dead_code,
+    reason = "each test that includes this module uses a part of it"
+)]
 
 pub mod corpus;
 pub mod harness;

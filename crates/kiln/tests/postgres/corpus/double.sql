@@ -63,3 +63,8 @@ SELECT 0.5::double precision = 0.5, 0.1::double precision < 0.2, 1::double preci
 CREATE TABLE t (a FLOAT, b FLOAT8, c FLOAT(53));
 INSERT INTO t VALUES (0.1, 0.2, 0.3);
 SELECT a, b, c FROM t;
+
+-- snippet: double-nan-and-signs
+SELECT 'NaN'::double precision / 0, sign('NaN'::double precision), sign(-0.0::double precision), sign(-2.5::double precision);
+-- error: 22012
+SELECT 1::double precision / 0;

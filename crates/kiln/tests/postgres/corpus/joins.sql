@@ -139,3 +139,36 @@ INSERT INTO a VALUES (1, 30), (2, 20), (3, 10);
 INSERT INTO b VALUES (1, 1), (2, 2), (3, 3), (3, 4);
 SELECT a.v, b.w FROM a JOIN b ON a.id = b.a_id ORDER BY a.v, b.w DESC LIMIT 2;
 SELECT a.v, b.w FROM a JOIN b ON a.id = b.a_id ORDER BY b.w OFFSET 3;
+
+-- snippet: join-copies-and-own-filters
+CREATE TABLE a (id INTEGER PRIMARY KEY, x TEXT);
+CREATE TABLE c (z INTEGER, t TEXT);
+INSERT INTO a VALUES (1, 'a'), (2, 'b'), (3, 'c');
+INSERT INTO c VALUES (1, 'x'), (2, 'y'), (5, NULL), (NULL, NULL);
+SELECT a.x FROM a CROSS JOIN c WHERE c.t IS NOT NULL ORDER BY 1;
+SELECT a.x, c.z FROM a, c WHERE c.t > a.x AND c.z < 5 ORDER BY 1, 2;
+SELECT max(a.x) FROM c LEFT JOIN a ON a.x > c.t AND a.id < 3 HAVING count(*) > 1;
+
+-- snippet: join-by-a-wider-key
+CREATE TABLE a (id INTEGER PRIMARY KEY, k SMALLINT);
+CREATE TABLE b (p INTEGER PRIMARY KEY, w BIGINT);
+INSERT INTO a VALUES (1, 10), (2, 20), (3, 30);
+INSERT INTO b VALUES (1, 3), (2, 1), (3, 9000000000), (4, NULL);
+SELECT b.p, a.id, a.k FROM b JOIN a ON a.id = b.w ORDER BY 1;
+SELECT b.p, (SELECT max(a.id) FROM a WHERE a.id = b.w) FROM b ORDER BY 1;
+SELECT DISTINCT a.k, a.id FROM b JOIN a ON a.id = b.w ORDER BY 1 DESC;
+
+-- snippet: join-order-after-a-single-row
+CREATE TABLE a (id INTEGER PRIMARY KEY, x TEXT);
+CREATE TABLE b (p INTEGER, q INTEGER, y TEXT, PRIMARY KEY (p, q));
+INSERT INTO a VALUES (1, 'one'), (3, 'three');
+INSERT INTO b VALUES (1, 1, 'z'), (1, 3, 'm'), (2, 2, 'a'), (2, 1, NULL);
+SELECT b.y FROM b, a WHERE a.id = (SELECT max(q) FROM b) ORDER BY 1 NULLS FIRST;
+SELECT b.y, a.x FROM b, a WHERE a.id = 1 ORDER BY b.y DESC;
+SELECT b.p, b.q FROM a, b WHERE a.id = 1 ORDER BY b.p DESC, b.q DESC LIMIT 2;
+
+-- snippet: distinct-subquery-ordered-by-position
+CREATE TABLE a (id INTEGER PRIMARY KEY, g INTEGER);
+INSERT INTO a VALUES (1, 1), (2, 1), (3, 2), (4, NULL);
+SELECT DISTINCT g, (SELECT count(*) FROM a AS b WHERE b.g = a.g) FROM a ORDER BY 1 NULLS FIRST, 2;
+SELECT DISTINCT CASE WHEN EXISTS (SELECT 1 FROM a AS b WHERE b.id = a.g + 2) THEN 'yes' ELSE 'no' END AS answer FROM a ORDER BY answer;

@@ -340,3 +340,23 @@ CREATE FUNCTION f() RETURNS INTEGER LANGUAGE plpgsql AS $$ BEGIN EXIT; RETURN 1;
 CREATE FUNCTION f() RETURNS INTEGER LANGUAGE plpgsql AS $$ BEGIN LOOP EXIT nowhere; END LOOP; RETURN 1; END $$;
 -- error: 42601
 CREATE FUNCTION f() RETURNS INTEGER LANGUAGE plpgsql AS $$ BEGIN CONTINUE; RETURN 1; END $$;
+
+-- snippet: for-query-sees-the-variables-of-its-beginning
+CREATE TABLE a (id INTEGER PRIMARY KEY, g INTEGER);
+INSERT INTO a VALUES (1, 5), (2, 5), (3, 1), (4, 5);
+CREATE FUNCTION f() RETURNS TEXT LANGUAGE plpgsql AS $$
+DECLARE i INTEGER := 1; j INTEGER := 5; r RECORD; s TEXT := '';
+BEGIN
+  FOR i IN SELECT id FROM a WHERE id > i ORDER BY id LOOP s := s || i; END LOOP;
+  FOR r IN SELECT id, g FROM a WHERE g = j ORDER BY id LOOP
+    j := j - 4;
+    s := s || ',' || r.id;
+  END LOOP;
+  FOR r IN SELECT id FROM a WHERE id < 3 ORDER BY id LOOP
+    FOR r IN SELECT id, g FROM a WHERE id > r.id ORDER BY id LOOP s := s || ';' || r.id; END LOOP;
+  END LOOP;
+  FOR j IN UPDATE a SET g = g + j WHERE g > j RETURNING g LOOP s := s || '/' || j; END LOOP;
+  RETURN s;
+END $$;
+SELECT f();
+SELECT id, g FROM a ORDER BY id;

@@ -303,3 +303,26 @@ BEGIN
   RETURN a;
 END $$;
 SELECT f();
+
+-- snippet: into-a-variable-of-the-condition
+CREATE TABLE a (id INTEGER PRIMARY KEY, g INTEGER);
+INSERT INTO a VALUES (1, 5), (2, 5), (3, 1);
+CREATE FUNCTION f(p INTEGER) RETURNS INTEGER LANGUAGE plpgsql AS $$
+BEGIN
+  UPDATE a SET g = g + 1 WHERE g = p RETURNING id INTO p;
+  RETURN p;
+END $$;
+-- error: P0003
+SELECT f(5);
+SELECT f(1), f(7);
+SELECT id, g FROM a ORDER BY id;
+
+-- snippet: on-conflict-target-and-a-variable
+CREATE TABLE t (n INTEGER PRIMARY KEY, v INTEGER);
+CREATE FUNCTION f(n INTEGER) RETURNS INTEGER LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO t VALUES (1, 1) ON CONFLICT (n) DO NOTHING;
+  RETURN n;
+END $$;
+-- error: 42702
+SELECT f(1);

@@ -152,3 +152,12 @@ CREATE FUNCTION f(x INTEGER) RETURNS INTEGER LANGUAGE plpgsql AS $$ BEGIN RETURN
 INSERT INTO t VALUES (1, f(1)), (2, f(2));
 UPDATE t SET v = f(v) WHERE id = 2;
 SELECT id, v FROM t ORDER BY id;
+
+-- snippet: function-in-from-with-literals-and-names
+CREATE FUNCTION f(a SMALLINT, b VARCHAR(8), c INTEGER DEFAULT 7) RETURNS TABLE (x INTEGER, y TEXT) LANGUAGE plpgsql AS $$
+BEGIN
+  RETURN QUERY SELECT a + c, b || '!';
+END $$;
+SELECT * FROM f(1::smallint, 'lit');
+SELECT * FROM f(1::smallint, NULL, NULL);
+SELECT x FROM f(b => 'n', a => 2::smallint) AS g;

@@ -170,3 +170,15 @@ INSERT INTO b VALUES (1, 1);
 TRUNCATE a;
 TRUNCATE a, b;
 SELECT count(*) FROM a;
+
+-- snippet: delete-using-without-a-primary-key
+CREATE TABLE a (id INTEGER PRIMARY KEY, g INTEGER);
+CREATE TABLE c (z INTEGER, d DATE);
+INSERT INTO a VALUES (1, 1), (2, 2), (3, 3);
+INSERT INTO c VALUES (1, '2024-01-01'), (2, NULL), (5, NULL), (NULL, NULL);
+DELETE FROM c USING a WHERE a.id = c.z AND a.g >= 2;
+SELECT z, d FROM c ORDER BY z;
+UPDATE c SET d = '2025-01-01' FROM a WHERE a.id = c.z AND a.g = 1;
+SELECT z, d FROM c ORDER BY z;
+DELETE FROM c USING a WHERE a.id = 3 AND c.d IS NULL;
+SELECT z, d FROM c ORDER BY z;
