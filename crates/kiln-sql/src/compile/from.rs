@@ -151,6 +151,10 @@ impl Compiler<'_> {
     }
 
     /// One column of USING.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "where the two sides are, and what to add to"
+    )]
     fn merge(
         &mut self,
         name: &str,

@@ -45,6 +45,8 @@ mod scope;
 mod select;
 mod special;
 mod subquery;
+#[cfg(test)]
+mod tests;
 mod types;
 
 use std::collections::HashMap;

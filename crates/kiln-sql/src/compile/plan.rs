@@ -202,11 +202,10 @@ impl Compiler<'_> {
             let depends = candidate_expressions(&candidate.access)
                 .into_iter()
                 .any(|bound| bound.sources().iter().any(is_own));
-            let scans = match (&candidate.access, &item.kind) {
-                (Access::Scan { .. }, _) => true,
-                (Access::Rows, ItemKind::Derived(_)) => true,
-                _ => false,
-            };
+            let scans = matches!(
+                (&candidate.access, &item.kind),
+                (Access::Scan { .. }, _) | (Access::Rows, ItemKind::Derived(_))
+            );
             let buffered =
                 !is_first && !all_single && scans && !depends && target != Some(item.source);
             joined.push(item.source);

@@ -167,10 +167,8 @@ impl<'a> Compiler<'a> {
     fn fill_buffer(&mut self, step: &PlanStep) -> Result<(BufferId, Vec<u16>)> {
         let mut columns: Vec<u16> = step.all_needed.iter().map(|(_, column)| *column).collect();
         // Filters on other sources too are checked when the buffer is read.
-        let (own, others): (Vec<&Bound>, Vec<&Bound>) = step
-            .filters
-            .iter()
-            .partition(|filter| step.is_own(filter));
+        let (own, others): (Vec<&Bound>, Vec<&Bound>) =
+            step.filters.iter().partition(|filter| step.is_own(filter));
         for filter in &others {
             let needed = filter
                 .columns()
@@ -632,13 +630,14 @@ impl<'a> Compiler<'a> {
         target
     }
 
-    /// Runs `body` where all of `filters` hold.
+    /// Runs `body` where all of `filters` hold. Those that cannot raise are one condition.
     pub(super) fn emit_filters(&mut self, filters: &[Bound], body: RowSink<'_, 'a>) -> Result<()> {
         let all: Vec<&Bound> = filters.iter().collect();
         self.prefetch(&all)?;
-        let mut conditions = Vec::with_capacity(filters.len());
-        for filter in filters {
-            conditions.push(self.emit_condition(filter)?);
+        let mut conditions = Vec::new();
+        for group in filters.chunk_by(|one, next| !one.is_lazy() && !next.is_lazy()) {
+            let filter = operators::all(group.to_vec());
+            conditions.push(self.emit_condition(&filter)?);
             self.open();
         }
         let result = body(self);

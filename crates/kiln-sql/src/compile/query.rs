@@ -387,7 +387,7 @@ impl Compiler<'_> {
                     return Err(fail(
                         SqlState::SYNTAX_ERROR,
                         "VALUES lists must all be the same length",
-                        row.iter().next().and_then(|expr| position_of(expr)),
+                        row.iter().next().and_then(position_of),
                     ));
                 }
                 rows.push(bounds);

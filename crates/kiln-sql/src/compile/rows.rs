@@ -34,6 +34,7 @@ impl Compiler<'_> {
     ///
     /// # Errors
     /// What PostgreSQL reports when it analyses the condition; 0A000 for what is not supported.
+    #[expect(clippy::too_many_arguments, reason = "the clauses of one statement")]
     pub fn for_each_matching_row(
         &mut self,
         table: &Arc<Table>,

@@ -185,12 +185,13 @@ impl Compiler<'_> {
                     return Some((number, index, 1));
                 }
             }
-            if path.len() > 1 && scope.label.as_ref() == Some(first) {
-                if let Some(index) = find(&path[1]) {
-                    let is_record = matches!(scope.names[index].1, Variable::Record { .. });
-                    if path.len() == 2 || (path.len() == 3 && is_record) {
-                        return Some((number, index, 2));
-                    }
+            if path.len() > 1
+                && scope.label.as_ref() == Some(first)
+                && let Some(index) = find(&path[1])
+            {
+                let is_record = matches!(scope.names[index].1, Variable::Record { .. });
+                if path.len() == 2 || (path.len() == 3 && is_record) {
+                    return Some((number, index, 2));
                 }
             }
         }

@@ -299,7 +299,7 @@ impl Compiler<'_> {
             || outputs
                 .iter()
                 .chain(order.iter().map(|key| &key.bound))
-                .any(|bound| has_aggregate(bound));
+                .any(has_aggregate);
         let grouping = if is_grouped {
             let keys = keys.unwrap_or_default();
             Some(self.group(keys, having, &mut outputs, &mut order, &from.sources)?)
@@ -548,14 +548,14 @@ impl Compiler<'_> {
                 return Ok(bound.clone());
             }
         }
-        if let Expr::Value(literal) = item {
-            if !matches!(literal.value, ast::Value::Null | ast::Value::Placeholder(_)) {
-                return Err(fail(
-                    SqlState::SYNTAX_ERROR,
-                    "non-integer constant in ORDER BY",
-                    position_of(item),
-                ));
-            }
+        if let Expr::Value(literal) = item
+            && !matches!(literal.value, ast::Value::Null | ast::Value::Placeholder(_))
+        {
+            return Err(fail(
+                SqlState::SYNTAX_ERROR,
+                "non-integer constant in ORDER BY",
+                position_of(item),
+            ));
         }
         self.bind_expected(item, None)
     }

@@ -552,11 +552,12 @@ fn read_call(function: &Function) -> Result<Call<'_>> {
         FunctionArguments::Subquery(_) => return refuse("a subquery as the arguments of a call"),
         FunctionArguments::List(list) => list,
     };
-    for clause in &list.clauses {
-        return match clause {
-            FunctionArgumentClause::OrderBy(_) => refuse("ORDER BY within an aggregate"),
-            _ => refuse("this form of a call"),
-        };
+    match list.clauses.first() {
+        None => {}
+        Some(FunctionArgumentClause::OrderBy(_)) => {
+            return refuse("ORDER BY within an aggregate");
+        }
+        Some(_) => return refuse("this form of a call"),
     }
     call.distinct = list.duplicate_treatment == Some(DuplicateTreatment::Distinct);
     for argument in &list.args {

@@ -337,7 +337,7 @@ fn choose(all: &[Signature], arguments: &[Bound]) -> Option<Signature> {
         let is_best = |signature: &&Signature| {
             ty_of(signature, index).is_some_and(|ty| is_preferred(&ty.data_type()))
         };
-        if left.iter().any(|signature| is_best(signature)) {
+        if left.iter().any(is_best) {
             left.retain(is_best);
         }
     }
