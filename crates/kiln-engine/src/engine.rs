@@ -72,6 +72,14 @@ impl Engine {
     /// 22023 for options that make no sense, 53000 when the system grants no more threads.
     pub fn open(options: Options) -> Result<Engine> {
         options.validate()?;
+        if options.reserve_bytes > 0 {
+            kiln_platform::memory::reserve(options.reserve_bytes).map_err(|error| {
+                let bytes = options.reserve_bytes;
+                let message = format!("cannot set {bytes} bytes of memory aside: {error}");
+                Error::new(SqlState::OUT_OF_MEMORY, message)
+                    .with_hint("Lower reserve_bytes, or leave it at 0.")
+            })?;
+        }
         let inner = Arc::new(Shared::new(options));
         let owner = Arc::new(Owner {
             inner: inner.clone(),

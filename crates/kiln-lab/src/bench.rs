@@ -35,19 +35,33 @@ impl From<Error> for Failure {
     }
 }
 
-/// A new database with the workload's tables and procedures, without rows.
+/// A new database with the workload's tables and procedures, without rows, and with so many MiB
+/// set aside.
 ///
 /// # Errors
 /// Those of the workload's scripts.
-pub fn open(workload: &Workload) -> Result<Database> {
+pub fn open(workload: &Workload, reserve_mib: usize) -> Result<Database> {
     // Calls are made by the benchmark's own threads; the engine's worker has nothing to do.
     let options = Options::new()
         .workers(1)
         .sessions_max(SESSIONS_MAX)
+        .reserve_bytes(reserve_mib << 20)
         .pin_workers(false);
     let database = Database::open(options)?;
     database.execute(workload.schema_sql())?;
     database.execute(workload.procedures_sql())?;
+    Ok(database)
+}
+
+/// A database with the workload's population of `seed`, for measurements of other kinds.
+///
+/// # Errors
+/// Those of the workload's scripts and of loading.
+pub fn loaded(workload: &Workload, seed: u64) -> Result<Database> {
+    let database = open(workload, 0)?;
+    let progress = Progress::counting(&format!("Loading {}", workload.name()), "rows");
+    load::load(database.engine(), workload, seed, &progress)?;
+    progress.clear();
     Ok(database)
 }
 
@@ -66,7 +80,7 @@ pub fn bench(plan: &Plan) -> std::result::Result<Verdict, Failure> {
     }
     let machine = Machine::current();
     println!("{}", heading(plan, &machine));
-    let database = open(&plan.workload)?;
+    let database = open(&plan.workload, plan.reserve_mib)?;
     let progress = Progress::counting(&format!("Loading {}", plan.workload.name()), "rows");
     let load = load::load(database.engine(), &plan.workload, plan.seed, &progress)?;
     progress.clear();
@@ -131,7 +145,7 @@ fn measure(
     let mut points: Vec<Point> = plan
         .points()
         .into_iter()
-        .map(|(protocol, threads)| Point::new(protocol, threads))
+        .map(|(protocol, threads)| Point::new(protocol, threads, machine.cores))
         .collect();
     let mut totals = Totals::new(handles.len());
     let progress = Progress::steps("Running", (plan.repeat * points.len()) as u64);
@@ -144,7 +158,7 @@ fn measure(
         for position in order {
             let point = &mut points[position];
             let (protocol, threads) = (point.protocol, point.threads);
-            let oversubscribed = match threads > machine.cores {
+            let oversubscribed = match point.oversubscribed {
                 true => ", oversubscribed",
                 false => "",
             };

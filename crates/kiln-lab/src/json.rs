@@ -24,7 +24,7 @@ fn row(plan: &Plan, machine: &Machine, load: &LoadFigures, point: &Point) -> Val
         "workload": plan.workload.name(),
         "protocol": point.protocol.name(),
         "threads": point.threads,
-        "oversubscribed": point.threads > machine.cores,
+        "oversubscribed": point.oversubscribed,
         "pinned": point.runs.iter().all(|run| run.pinned),
         "warehouses": match &plan.workload {
             Workload::Tpcc(config) => Value::from(config.warehouses),
@@ -63,7 +63,7 @@ fn row(plan: &Plan, machine: &Machine, load: &LoadFigures, point: &Point) -> Val
             "rows": load.rows,
             "seconds": load.seconds,
             "raw_bytes": load.raw_bytes,
-            "reserved_bytes": load.reserved_bytes,
+            "record_bytes": load.record_bytes,
             "index_bytes": load.index_bytes,
         }),
         "machine": json!({

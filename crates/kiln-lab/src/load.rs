@@ -19,8 +19,8 @@ pub struct LoadFigures {
     pub seconds: f64,
     /// The bytes of all values, as if each were stored alone.
     pub raw_bytes: u64,
-    /// The bytes taken from the system for records, used or not.
-    pub reserved_bytes: u64,
+    /// The bytes of the records: headers, values, room that strings leave, padding.
+    pub record_bytes: u64,
     /// The bytes of the indexes, which are in neither of the above.
     pub index_bytes: u64,
 }
@@ -74,7 +74,7 @@ pub(crate) fn load(
     };
     for table in engine.memory()? {
         figures.raw_bytes += table.raw_bytes as u64;
-        figures.reserved_bytes += table.reserved_bytes as u64;
+        figures.record_bytes += table.record_bytes as u64;
         figures.index_bytes += table.index_bytes() as u64;
     }
     Ok(figures)
@@ -84,14 +84,14 @@ impl LoadFigures {
     /// What people want to know of a load.
     pub fn line(&self, workload: &Workload) -> String {
         let mut line = format!(
-            "Loaded {} rows in {:.1} s ({} rows/s). Records: {} of values in {} reserved, ratio {}; \
+            "Loaded {} rows in {:.1} s ({} rows/s). Records: {} of values in {} of records, ratio {}; \
              indexes: {}",
             grouped(self.rows),
             self.seconds,
             rate(self.rows as f64 / self.seconds),
             mebibytes(self.raw_bytes),
-            mebibytes(self.reserved_bytes),
-            ratio(self.reserved_bytes as f64 / self.raw_bytes.max(1) as f64),
+            mebibytes(self.record_bytes),
+            ratio(self.record_bytes as f64 / self.raw_bytes.max(1) as f64),
             mebibytes(self.index_bytes),
         );
         if let Workload::Tpcc(config) = workload
@@ -101,7 +101,7 @@ impl LoadFigures {
             line += &format!(
                 "; per warehouse {} of values in {} and {} of indexes",
                 mebibytes(self.raw_bytes / warehouses),
-                mebibytes(self.reserved_bytes / warehouses),
+                mebibytes(self.record_bytes / warehouses),
                 mebibytes(self.index_bytes / warehouses),
             );
         }

@@ -23,6 +23,8 @@ pub struct Plan {
     pub repeat: usize,
     /// Determines the population and the calls.
     pub seed: u64,
+    /// MiB of memory set aside before the load, so that growing tables cost no page faults.
+    pub reserve_mib: usize,
     /// Where the rows of the result go.
     pub json: Option<PathBuf>,
 }
@@ -38,6 +40,8 @@ impl Plan {
     pub const REPEAT: usize = 3;
     /// The default of [`Plan::seed`].
     pub const SEED: u64 = 42;
+    /// The default of [`Plan::reserve_mib`].
+    pub const RESERVE_MIB: usize = 2_048;
     /// The default of [`Plan::protocols`].
     pub const PROTOCOLS: [Protocol; 3] = [
         Protocol::Silo,
@@ -55,6 +59,7 @@ impl Plan {
             warmup: Plan::WARMUP,
             repeat: Plan::REPEAT,
             seed: Plan::SEED,
+            reserve_mib: Plan::RESERVE_MIB,
             json: None,
         }
     }

@@ -37,6 +37,9 @@ enum Flow {
     Stop,
 }
 
+/// Turns of a loop that are prefetched at most: more would push each other out of the cache.
+const PREFETCH_TURNS_MAX: i64 = 24;
+
 /// Look-ups repeated because the record found was leaving the index, before giving up.
 const DEAD_RETRIES_MAX: u32 = 100;
 
@@ -181,6 +184,11 @@ impl<'a, A: Access> Executor<'a, A> {
             } => {
                 return self.lookup(*table, *index, key, *record, *found, *intent);
             }
+            Step::Prefetch {
+                first,
+                last,
+                lookups,
+            } => self.prefetch(*first, *last, lookups),
             Step::Read {
                 table,
                 record,
@@ -364,6 +372,57 @@ impl<'a, A: Access> Executor<'a, A> {
         Flow::Next
     }
 
+    /// Asks for the index entries and records of the turns of a loop.
+    #[inline(never)]
+    fn prefetch(&mut self, first: Reg, last: Reg, lookups: &'a [PrefetchLookup]) {
+        let (first, last) = (self.get(first), self.get(last));
+        if Slot::either_null(first, last) {
+            return;
+        }
+        let first = first.as_i64();
+        let last = last
+            .as_i64()
+            .min(first.saturating_add(PREFETCH_TURNS_MAX - 1));
+        let Memory { slots, heap } = &self.frame.memory;
+        let value = |part: &PrefetchKey, turn: i64| match *part {
+            PrefetchKey::Register(register) => slots[register.0 as usize],
+            PrefetchKey::Variable => Slot::from_i64(turn),
+            PrefetchKey::Element(array) => {
+                let array = slots[array.0 as usize];
+                let at = usize::try_from(turn - 1).unwrap_or(usize::MAX);
+                let elements = if array.is_null() {
+                    &[]
+                } else {
+                    heap.array(array)
+                };
+                elements.get(at).copied().unwrap_or(Slot::NULL)
+            }
+        };
+        for turn in first..=last {
+            for lookup in lookups {
+                let table = &*self.program.tables[lookup.table.0 as usize];
+                let key = lookup.key.iter().map(|part| value(part, turn));
+                table.indexes()[lookup.index as usize].prefetch(heap, key);
+            }
+        }
+        for turn in first..=last {
+            for lookup in lookups {
+                let table = &*self.program.tables[lookup.table.0 as usize];
+                let key = lookup.key.iter().map(|part| value(part, turn));
+                let index = &table.indexes()[lookup.index as usize];
+                if let Found::Entry(entry) = index.get(heap, key) {
+                    let start = entry.record().cell().as_ptr();
+                    let mut lines = lookup.lines;
+                    while lines != 0 {
+                        let line = lines.trailing_zeros() as usize;
+                        kiln_platform::atomic::prefetch(start.wrapping_add(line * 64));
+                        lines &= lines - 1;
+                    }
+                }
+            }
+        }
+    }
+
     /// Meets the record of an index entry, if the entry is the one that counts.
     #[inline(always)]
     fn meet(
@@ -460,6 +519,14 @@ impl<'a, A: Access> Executor<'a, A> {
         let mut batch = LeafBatch::default();
         'leaves: while scan.next_leaf(&mut batch) {
             attempt!(self, self.access.guard(batch.version));
+            if batch.count > 1 {
+                // The records' cache misses overlap instead of following each other.
+                for payload in batch.payloads() {
+                    let address = *payload as *const u8;
+                    kiln_platform::atomic::prefetch(address);
+                    kiln_platform::atomic::prefetch(address.wrapping_add(64));
+                }
+            }
             for position in 0..batch.count {
                 // SAFETY: the payload is of an index of a living table.
                 let entry = unsafe { Entry::from_payload(batch.payloads[position]) };
@@ -487,12 +554,12 @@ impl<'a, A: Access> Executor<'a, A> {
 
     fn insert(
         &mut self,
-        table: TableRef,
+        reference: TableRef,
         values: &[Reg],
         record: RecordReg,
         conflict: Option<Conflict>,
     ) -> Flow {
-        let table = self.table(table);
+        let table = self.table(reference);
         let inserted = self.access.insert(table, values, &mut self.frame.memory);
         match attempt!(self, inserted) {
             Inserted::New(handle) => {
@@ -507,6 +574,26 @@ impl<'a, A: Access> Executor<'a, A> {
                     self.set(conflict.inserted, Slot::FALSE);
                 }
                 _ => {
+                    if let Some(Conflict {
+                        index: Some(only),
+                        inserted,
+                    }) = conflict
+                    {
+                        // The row is in the way of two others: as PostgreSQL, which looks at the
+                        // index of ON CONFLICT first, go on with the one that is caught.
+                        let columns = &table.indexes()[only as usize].definition().columns;
+                        let key: Vec<Reg> =
+                            columns.iter().map(|column| values[column.index()]).collect();
+                        let flow =
+                            self.lookup(reference, only, &key, record, inserted, Intent::Write);
+                        if flow != Flow::Next {
+                            return flow;
+                        }
+                        if self.get(inserted).is_true() {
+                            self.set(inserted, Slot::FALSE);
+                            return Flow::Next;
+                        }
+                    }
                     let slots = &self.frame.memory.slots;
                     let error = unique_violation(table, index, &self.frame.memory, |column| {
                         slots[values[column].0 as usize]

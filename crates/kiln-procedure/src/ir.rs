@@ -313,6 +313,13 @@ pub enum Step {
     },
 
     // Operations.
+    /// Asks for what the loop that follows will touch, for `first` to `last` of its variable. Put
+    /// in by the optimiser after everything else; changes nothing.
+    Prefetch {
+        first: Reg,
+        last: Reg,
+        lookups: Box<[PrefetchLookup]>,
+    },
     /// Finds the record whose `index` columns equal `key` (a unique index, all its columns).
     /// Sets `found`, and `record` when there is one. A NULL in the key finds nothing.
     Lookup {
@@ -403,6 +410,30 @@ pub enum Step {
     },
     /// Appends a row to the procedure's result.
     Emit { row: Box<[Reg]> },
+}
+
+/// A look-up that a loop will make in each turn.
+#[derive(Clone, Debug)]
+pub struct PrefetchLookup {
+    /// The table.
+    pub table: TableRef,
+    /// The index, as of [`Step::Lookup`].
+    pub index: u16,
+    /// How its key follows from the loop's variable.
+    pub key: Box<[PrefetchKey]>,
+    /// The cache lines of the record that will be touched, a bit each from its first.
+    pub lines: u64,
+}
+
+/// A part of a [`PrefetchLookup`]'s key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PrefetchKey {
+    /// A register that the loop does not write.
+    Register(Reg),
+    /// The loop's variable.
+    Variable,
+    /// The element of an array at the loop's variable.
+    Element(Reg),
 }
 
 /// Whether the records that an operation finds will be written by this transaction: pessimistic

@@ -380,6 +380,7 @@ impl ProgramBuilder {
             )
         });
         program.analysis = Analysis::of(&program);
+        crate::optimise::add_prefetches(&mut program);
         program
     }
 }

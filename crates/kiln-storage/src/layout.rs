@@ -193,6 +193,12 @@ impl ColumnAccess {
         }
     }
 
+    /// The offsets of its first byte and of the byte after its last, in the row.
+    pub fn byte_range(&self) -> (usize, usize) {
+        let start = self.offset as usize;
+        (start, start + self.storage.shape().1)
+    }
+
     /// Whether the column may point to a [`Blob`].
     fn may_spill(&self) -> bool {
         matches!(self.storage, Storage::Bytes { capacity, .. } if capacity > 8)

@@ -1,9 +1,64 @@
 //! Zeroed memory straight from the operating system, on huge pages where it grants them.
 
 use std::ptr::NonNull;
+use std::sync::Mutex;
 
 /// The size of a huge page; regions are multiples of it.
 pub const HUGE_PAGE_BYTES: usize = 2 << 20;
+
+/// What [`reserve`] has set aside and [`Region::map`] has not taken yet: start and bytes.
+static RESERVED: Mutex<(usize, usize)> = Mutex::new((0, 0));
+
+/// Sets `bytes` of zeroed memory aside, already backed by pages, for the regions mapped next.
+///
+/// The first touch of a page costs a fault and its zeroing, on virtual machines several times as
+/// much as the writes that follow; a benchmark, or a service with a known size, takes that at its
+/// start. A second call replaces what is left of the first.
+///
+/// # Errors
+/// The operating system's error when the memory is not to be had; nothing is set aside then.
+pub fn reserve(bytes: usize) -> std::io::Result<()> {
+    let region = Region::map_new(bytes)?;
+    #[cfg(target_os = "linux")]
+    {
+        // SAFETY: the range is the region just mapped. Populating only touches its pages.
+        let populated = unsafe {
+            libc::madvise(
+                region.start.as_ptr().cast(),
+                region.bytes,
+                libc::MADV_POPULATE_WRITE,
+            )
+        };
+        if populated != 0 && std::io::Error::last_os_error().raw_os_error() == Some(libc::ENOMEM) {
+            return Err(std::io::Error::last_os_error());
+        }
+    }
+    let mut reserved = RESERVED
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    let (start, left) = *reserved;
+    if let Some(start) = NonNull::new(start as *mut u8) {
+        // What was left of an earlier reservation goes back to the system.
+        drop(Region { start, bytes: left });
+    }
+    *reserved = (region.start.as_ptr() as usize, region.bytes);
+    std::mem::forget(region);
+    Ok(())
+}
+
+/// Takes `bytes`, a multiple of the huge page, from what is set aside.
+fn take_reserved(bytes: usize) -> Option<Region> {
+    let mut reserved = RESERVED
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    let (start, left) = *reserved;
+    if left < bytes {
+        return None;
+    }
+    let rest = if left == bytes { 0 } else { start + bytes };
+    *reserved = (rest, left - bytes);
+    NonNull::new(start as *mut u8).map(|start| Region { start, bytes })
+}
 
 /// A zeroed, page-aligned region of memory, returned to the system when dropped.
 ///
@@ -20,12 +75,18 @@ unsafe impl Send for Region {}
 unsafe impl Sync for Region {}
 
 impl Region {
-    /// Maps at least `bytes` zeroed bytes, rounded up to whole huge pages and aligned to one.
+    /// At least `bytes` zeroed bytes, rounded up to whole huge pages and aligned to one: from what
+    /// [`reserve`] has set aside, or newly mapped.
     ///
     /// # Errors
     /// The operating system's error when the memory is not to be had.
     pub fn map(bytes: usize) -> std::io::Result<Region> {
-        let bytes = bytes.max(1).div_ceil(HUGE_PAGE_BYTES) * HUGE_PAGE_BYTES;
+        let rounded = bytes.max(1).next_multiple_of(HUGE_PAGE_BYTES);
+        take_reserved(rounded).map_or_else(|| Region::map_new(rounded), Ok)
+    }
+
+    fn map_new(bytes: usize) -> std::io::Result<Region> {
+        let bytes = bytes.max(1).next_multiple_of(HUGE_PAGE_BYTES);
         #[cfg(unix)]
         {
             // One page more than asked for, so that an aligned start exists; the slack is unmapped.

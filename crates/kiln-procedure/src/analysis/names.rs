@@ -103,6 +103,8 @@ macro_rules! register_visitors {
                     visit(array, Use::Read);
                     visit(variable, Use::Write);
                 }
+                // Put in when nobody asks any more.
+                Step::Prefetch { .. } => {}
                 Step::Exit { .. } | Step::Continue { .. } | Step::Return => {}
                 Step::Raise { error } | Step::Notice { error, .. } => $failure(error, visit),
                 Step::Lookup { key, found, .. } => {
@@ -313,6 +315,7 @@ pub fn step_name(step: &Step) -> &'static str {
         Step::Return => "Return",
         Step::Raise { .. } => "Raise",
         Step::Notice { .. } => "Notice",
+        Step::Prefetch { .. } => "Prefetch",
         Step::Lookup { .. } => "Lookup",
         Step::Scan { .. } => "Scan",
         Step::Read { .. } => "Read",

@@ -11,7 +11,9 @@
 //! | `effects` | what a block may write |
 //! | `reads` | one read instead of several in a row |
 //! | `dead` | steps whose result nobody reads |
+//! | `sink` | columns read only in the branch that needs them |
 //! | `intents` | which records are written later |
+//! | `prefetch` | the records of a loop fetched before it |
 //!
 //! A repeated look-up or read gives what the first one gave: the transaction is serializable, and
 //! nothing of its own came between, which is what the passes prove. Nothing that can raise is
@@ -21,7 +23,9 @@ mod dead;
 mod effects;
 mod intents;
 mod numbering;
+mod prefetch;
 mod reads;
+mod sink;
 
 use crate::analysis::names::{
     for_each_step, for_each_step_mut, step_operation, step_operation_mut,
@@ -30,6 +34,7 @@ use crate::ir::OpId;
 use crate::program::Program;
 
 pub use intents::set_intents;
+pub use prefetch::add_prefetches;
 
 /// Gives one record handle to all look-ups of one key, reads no column twice that cannot have
 /// changed, propagates copies, and removes what became useless. Operations are numbered anew, in
@@ -49,6 +54,7 @@ pub fn merge_lookups(program: &mut Program) {
     numbering::run(program);
     reads::merge(&mut program.body);
     dead::remove(program);
+    sink::run(program);
     renumber(program);
 }
 

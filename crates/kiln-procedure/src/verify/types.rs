@@ -153,6 +153,8 @@ impl Types<'_> {
 
     fn step(&self, step: &Step) -> Result<(), String> {
         match step {
+            // Put in after verification, from registers that were verified.
+            Step::Prefetch { .. } => Ok(()),
             Step::Scalar(instruction) => self.instruction(instruction),
             Step::If { condition, .. } => self.boolean(*condition),
             Step::Loop { condition, .. } => {

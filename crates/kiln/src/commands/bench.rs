@@ -47,6 +47,10 @@ pub struct Arguments {
     /// Determines the population and the calls
     #[arg(long, value_name = "N", default_value_t = Plan::SEED)]
     seed: u64,
+    /// MiB of memory set aside at the start, so that growing tables cost no page faults
+    #[arg(long, value_name = "MIB", default_value_t = Plan::RESERVE_MIB as u32,
+        value_parser = clap::value_parser!(u32).range(0..=1_048_576))]
+    reserve: u32,
     /// Write the result to this file, one row for each protocol and number of threads
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -129,6 +133,7 @@ impl Arguments {
             warmup: self.warmup,
             repeat: self.repeat.into(),
             seed: self.seed,
+            reserve_mib: self.reserve as usize,
             json: self.json,
             ..Plan::new(workload)
         };

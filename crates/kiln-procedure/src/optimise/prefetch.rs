@@ -1,0 +1,170 @@
+//! Fetches the records of a loop before the loop: when its look-ups depend on arguments alone,
+//! their cache misses can overlap instead of following each other.
+//!
+//! Found are counting loops whose body looks keys up that are made of the loop's variable, of
+//! elements of arrays at that variable, and of registers that the loop does not write. For each
+//! such loop a [`Step::Prefetch`] is put before it, which computes the keys of a bounded number
+//! of turns, asks for the index entries of all of them, and then for the cache lines of their
+//! records that the body reads or writes. It changes nothing and relies on nothing: what it
+//! finds may be outdated when the loop comes there.
+
+use kiln_storage::record::HEADER_BYTES;
+
+use super::effects::Effects;
+use crate::analysis::names::{for_each_step, step_blocks_mut};
+use crate::ir::*;
+use crate::program::Program;
+
+/// Puts prefetches before the loops that can use them.
+pub fn add_prefetches(program: &mut Program) {
+    let mut body = std::mem::take(&mut program.body);
+    block(program, &mut body);
+    program.body = body;
+}
+
+fn block(program: &Program, steps: &mut Block) {
+    for step in steps.iter_mut() {
+        for inner in step_blocks_mut(step).into_iter().flatten() {
+            block(program, inner);
+        }
+    }
+    let mut position = 0;
+    while position < steps.len() {
+        if let Some(prefetch) = of_loop(program, &steps[position]) {
+            steps.insert(position, prefetch);
+            position += 1;
+        }
+        position += 1;
+    }
+}
+
+fn of_loop(program: &Program, step: &Step) -> Option<Step> {
+    let Step::ForRange {
+        variable,
+        first,
+        last,
+        reverse: false,
+        body,
+        ..
+    } = step
+    else {
+        return None;
+    };
+    let effects = Effects::of(step);
+    let mut lookups = Vec::new();
+    for (position, step) in body.iter().enumerate() {
+        let Step::Lookup {
+            table,
+            index,
+            key,
+            record,
+            ..
+        } = step
+        else {
+            continue;
+        };
+        let key: Option<Box<[PrefetchKey]>> = key
+            .iter()
+            .map(|register| key_part(&body[..position], *variable, &effects, *register, 0))
+            .collect();
+        if let Some(key) = key {
+            // Without the variable in it, the key is the same in every turn.
+            if key
+                .iter()
+                .any(|part| !matches!(part, PrefetchKey::Register(_)))
+            {
+                let lines = lines(program, *table, *record, body);
+                lookups.push(PrefetchLookup {
+                    table: *table,
+                    index: *index,
+                    key,
+                    lines,
+                });
+            }
+        }
+    }
+    if lookups.is_empty() {
+        return None;
+    }
+    Some(Step::Prefetch {
+        first: *first,
+        last: *last,
+        lookups: lookups.into(),
+    })
+}
+
+/// How the register's value follows from the loop's variable; `steps` are those of the body
+/// before its use.
+fn key_part(
+    steps: &[Step],
+    variable: Reg,
+    effects: &Effects,
+    register: Reg,
+    depth: u32,
+) -> Option<PrefetchKey> {
+    if register == variable {
+        return Some(PrefetchKey::Variable);
+    }
+    if !effects.registers.contains(&register) {
+        return Some(PrefetchKey::Register(register));
+    }
+    // A variable of the procedure is written at one place of the body at most, or not followed.
+    let writers = effects
+        .registers
+        .iter()
+        .filter(|written| **written == register)
+        .count();
+    if writers != 1 || depth > 8 {
+        return None;
+    }
+    steps.iter().find_map(|step| {
+        let Step::Scalar(instruction) = step else {
+            return None;
+        };
+        match instruction {
+            Instruction::Move { target, source }
+            | Instruction::CheckWidth { target, source, .. }
+                if *target == register =>
+            {
+                key_part(steps, variable, effects, *source, depth + 1)
+            }
+            Instruction::Element {
+                target,
+                array,
+                index,
+            } if *target == register => {
+                let index = key_part(steps, variable, effects, *index, depth + 1)?;
+                let fixed = !effects.registers.contains(array);
+                (fixed && index == PrefetchKey::Variable).then_some(PrefetchKey::Element(*array))
+            }
+            _ => None,
+        }
+    })
+}
+
+/// The cache lines of the record that the loop touches, a bit each; the header's is always one.
+fn lines(program: &Program, table: TableRef, record: RecordReg, body: &[Step]) -> u64 {
+    let layout = program.tables[table.0 as usize].layout();
+    let mut lines = 1;
+    for_each_step(body, &mut |step| match step {
+        Step::Read {
+            record: used,
+            columns,
+            ..
+        }
+        | Step::Update {
+            record: used,
+            columns,
+            ..
+        } if *used == record => {
+            for (column, _) in columns {
+                let (start, end) = layout.column(*column).byte_range();
+                for line in (start + HEADER_BYTES) / 64..=(end + HEADER_BYTES - 1) / 64 {
+                    lines |= 1_u64.checked_shl(line as u32).unwrap_or(0);
+                }
+            }
+        }
+        _ => {}
+    });
+    lines
+}
