@@ -4,6 +4,7 @@ mod changes;
 mod constraints;
 mod definitions;
 mod design;
+mod joins;
 mod sessions;
 
 use kiln_engine::Options;
