@@ -153,6 +153,7 @@ impl PartialEq for Bound {
             (Kind::Shared(_, a), _) => **a == *other,
             (_, Kind::Shared(_, b)) => *self == **b,
             (Kind::Aggregate(a), Kind::Aggregate(b)) => a == b,
+            (Kind::Routine(a, b), Kind::Routine(c, d)) => a.is_same(c) && b == d,
             _ => false,
         }
     }

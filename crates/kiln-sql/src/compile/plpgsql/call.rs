@@ -87,6 +87,11 @@ impl Callee {
         Ok((callee, arguments))
     }
 
+    /// Whether both are the same routine.
+    pub(in super::super) fn is_same(&self, other: &Callee) -> bool {
+        Arc::ptr_eq(&self.definition, &other.definition)
+    }
+
     /// The type of a call as a value: TEXT (the empty one) when nothing comes back.
     ///
     /// # Errors

@@ -592,3 +592,311 @@ INSERT INTO t VALUES (1), (0);
 CREATE FUNCTION f() RETURNS INTEGER LANGUAGE plpgsql AS $$ BEGIN PERFORM 10 / id FROM t ORDER BY id DESC; RETURN 1; END $$;
 -- error: 22012
 SELECT f();
+-- snippet: while-with-calls-in-the-condition
+CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER);
+INSERT INTO t VALUES (1, 3), (2, 5);
+CREATE FUNCTION total() RETURNS BIGINT LANGUAGE plpgsql AS $$
+DECLARE s BIGINT := 0; r RECORD;
+BEGIN
+  FOR r IN SELECT v FROM t LOOP s := s + r.v; IF s > 1000 THEN RETURN -1; END IF; END LOOP;
+  RETURN s;
+END $$;
+CREATE FUNCTION f() RETURNS TEXT LANGUAGE plpgsql AS $$
+DECLARE n INTEGER := 0;
+BEGIN
+  WHILE total() < 20 AND (SELECT count(*) FROM t) > 0 LOOP
+    UPDATE t SET v = v + 1;
+    n := n + 1;
+    EXIT WHEN n > 50;
+  END LOOP;
+  RETURN n || ' ' || total();
+END $$;
+SELECT f();
+
+-- snippet: exits-out-of-queries
+CREATE TABLE a (id INTEGER PRIMARY KEY, g INTEGER);
+CREATE TABLE b (a_id INTEGER, n INTEGER, PRIMARY KEY (a_id, n));
+INSERT INTO a VALUES (1, 1), (2, 1), (3, 2);
+INSERT INTO b VALUES (1, 1), (1, 2), (2, 1), (3, 1), (3, 2), (3, 3);
+CREATE FUNCTION f() RETURNS TEXT LANGUAGE plpgsql AS $$
+DECLARE r RECORD; q RECORD; s TEXT := '';
+BEGIN
+  <<outermost>>
+  FOR r IN SELECT a.id, b.n FROM a JOIN b ON b.a_id = a.id ORDER BY a.id DESC, b.n LOOP
+    CONTINUE WHEN r.n = 2;
+    FOR q IN SELECT g, count(*) AS c FROM a GROUP BY g ORDER BY g LIMIT 2 LOOP
+      s := s || r.id || r.n || q.g || q.c || ' ';
+      CONTINUE outermost WHEN q.g = 1 AND r.id = 3;
+      EXIT outermost WHEN r.id = 1;
+    END LOOP;
+  END LOOP;
+  FOR r IN SELECT id FROM a WHERE id = 2 LOOP
+    FOR q IN SELECT n FROM b WHERE a_id = r.id AND n = 1 LOOP
+      s := s || '|' || r.id || q.n;
+      EXIT;
+    END LOOP;
+    CONTINUE;
+  END LOOP;
+  FOR r IN SELECT id FROM a ORDER BY id LIMIT 2 OFFSET 1 LOOP
+    CONTINUE WHEN r.id = 2;
+    s := s || '#' || r.id;
+  END LOOP;
+  FOR r IN SELECT DISTINCT g FROM a ORDER BY g LOOP
+    <<inner_block>>
+    BEGIN
+      EXIT inner_block WHEN r.g = 1;
+      s := s || '@' || r.g;
+    END;
+  END LOOP;
+  RETURN s;
+END $$;
+SELECT f();
+
+-- snippet: body-changes-what-the-query-reads
+CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER);
+INSERT INTO t VALUES (1, 1), (2, 2), (3, 3);
+CREATE FUNCTION f() RETURNS INTEGER LANGUAGE plpgsql AS $$
+DECLARE r RECORD; n INTEGER := 0;
+BEGIN
+  FOR r IN SELECT id, v FROM t LOOP
+    INSERT INTO t VALUES (r.id + 10, 0);
+    DELETE FROM t WHERE id = 3;
+    n := n + 1;
+  END LOOP;
+  RETURN n;
+END $$;
+SELECT f();
+SELECT id, v FROM t ORDER BY id;
+
+-- snippet: return-out-of-loops-in-calls
+CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER);
+INSERT INTO t VALUES (1, 1), (2, 2), (3, 3);
+CREATE FUNCTION g(x INTEGER) RETURNS SETOF INTEGER LANGUAGE plpgsql AS $$
+DECLARE r RECORD;
+BEGIN
+  FOR r IN SELECT id FROM t ORDER BY id LOOP
+    FOR j IN 1..3 LOOP
+      IF r.id = x AND j = 2 THEN RETURN; END IF;
+      RETURN NEXT r.id * 10 + j;
+    END LOOP;
+  END LOOP;
+END $$;
+CREATE FUNCTION h(x INTEGER, OUT n BIGINT, OUT m INTEGER) LANGUAGE plpgsql AS $$
+BEGIN
+  SELECT count(*), max(g) INTO n, m FROM g(x);
+  FOR i IN 1..10 LOOP
+    IF i = x THEN m := m + 1000 * i; RETURN; END IF;
+  END LOOP;
+  m := -1;
+END $$;
+SELECT * FROM g(2);
+SELECT * FROM h(1);
+SELECT * FROM h(99);
+SELECT t.id, x.x FROM t JOIN g(1) AS x ON x.x > 10 ORDER BY t.id, x.x;
+SELECT count(*), sum(v) FROM t WHERE id IN (SELECT g / 10 FROM g(2));
+
+-- snippet: calls-in-statements-on-data
+CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER);
+CREATE FUNCTION twice(x INTEGER) RETURNS INTEGER LANGUAGE plpgsql AS $$ BEGIN RETURN x * 2; END $$;
+CREATE FUNCTION lookup(k INTEGER) RETURNS INTEGER LANGUAGE plpgsql AS $$
+DECLARE x INTEGER;
+BEGIN
+  SELECT v INTO x FROM t WHERE id = k;
+  IF x IS NULL THEN RETURN 0; END IF;
+  RETURN x;
+END $$;
+INSERT INTO t VALUES (1, twice(3));
+INSERT INTO t VALUES (twice(1), lookup(1));
+INSERT INTO t SELECT id + twice(2), twice(v) FROM t;
+UPDATE t SET v = twice(v) + lookup(2) WHERE twice(id) > 8;
+SELECT id, v FROM t ORDER BY id;
+SELECT id FROM t WHERE v = lookup(id) ORDER BY twice(id) DESC;
+SELECT twice(id) AS d, count(*) FROM t GROUP BY twice(id) ORDER BY 1;
+SELECT CASE WHEN id = 1 THEN twice(id) ELSE lookup(id) END FROM t ORDER BY id;
+DELETE FROM t WHERE lookup(id) = twice(3);
+SELECT count(*) FROM t;
+
+-- snippet: deferred-errors-in-calls
+CREATE FUNCTION bad(x INTEGER) RETURNS INTEGER LANGUAGE plpgsql AS $$
+BEGIN
+  IF x > 1 THEN RETURN nosuch; END IF;
+  RETURN x;
+END $$;
+CREATE FUNCTION f(x INTEGER) RETURNS INTEGER LANGUAGE plpgsql AS $$ BEGIN RETURN bad(x) + 1; END $$;
+SELECT bad(1), f(1);
+-- error: 42703
+SELECT f(2);
+
+-- snippet: assertion-and-case-errors-in-calls
+CREATE FUNCTION g(x INTEGER) RETURNS TEXT LANGUAGE plpgsql AS $$
+BEGIN
+  ASSERT x IS NOT NULL;
+  CASE x WHEN 1 THEN RETURN 'a'; WHEN 2 THEN NULL; END CASE;
+END $$;
+SELECT g(1);
+-- error: 2F005
+SELECT g(2);
+-- error: 20000
+SELECT g(3);
+-- error: P0004
+SELECT g(NULL);
+
+-- snippet: nested-labels-and-shadowing
+CREATE FUNCTION f(x INTEGER) RETURNS TEXT LANGUAGE plpgsql AS $$
+<<first>>
+DECLARE x INTEGER := 2; s TEXT := '';
+BEGIN
+  <<second>>
+  DECLARE x INTEGER := 3;
+  BEGIN
+    FOR x IN 4..4 LOOP
+      s := s || f.x || first.x || second.x || x;
+      first.x := first.x * 10;
+      second.x := x;
+    END LOOP;
+    s := s || ' ' || x;
+  END;
+  RETURN s || ' ' || x;
+END $$;
+SELECT f(1);
+
+-- snippet: char-and-numeric-parameters
+CREATE FUNCTION f(a CHAR(5), b VARCHAR(2), c NUMERIC(4, 1)) RETURNS TEXT LANGUAGE plpgsql AS $$
+DECLARE d CHAR(5) := a; e CHAR(3);
+BEGIN
+  e := 'x';
+  RETURN '[' || d || '][' || b || '][' || c || '][' || e || ']' || length(d);
+END $$;
+SELECT f('ab', 'abcdef', 1.2345);
+
+-- snippet: assignments-through-text
+CREATE FUNCTION f() RETURNS TEXT LANGUAGE plpgsql AS $$
+DECLARE b BOOLEAN; i INTEGER; d DATE; t TEXT; n NUMERIC(5, 1); ts TIMESTAMP;
+BEGIN
+  b := 'yes';
+  i := '  42 ';
+  d := '2024-02-29';
+  t := d;
+  n := '7.77';
+  ts := d;
+  i := i + n;
+  t := t || b || ts;
+  b := 1;
+  RETURN t || i || b;
+END $$;
+SELECT f();
+
+-- snippet: get-diagnostics-before-anything
+CREATE FUNCTION f() RETURNS TEXT LANGUAGE plpgsql AS $$
+DECLARE n BIGINT := 5; r RECORD; s TEXT;
+BEGIN
+  GET DIAGNOSTICS n = ROW_COUNT;
+  s := n;
+  FOR r IN SELECT 1 UNION ALL SELECT 2 LOOP NULL; END LOOP;
+  SELECT 1 INTO n;
+  GET DIAGNOSTICS n := ROW_COUNT;
+  RETURN s || n;
+END $$;
+SELECT f();
+
+-- snippet: upsert-returning-into
+CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER);
+CREATE FUNCTION f(k INTEGER) RETURNS TEXT LANGUAGE plpgsql AS $$
+DECLARE x INTEGER; s TEXT;
+BEGIN
+  INSERT INTO t VALUES (k, 1) ON CONFLICT (id) DO UPDATE SET v = t.v + 1 RETURNING v INTO x;
+  s := x || '' || FOUND;
+  INSERT INTO t VALUES (k, 1) ON CONFLICT DO NOTHING RETURNING v INTO x;
+  RETURN s || coalesce(x::text, '-') || FOUND;
+END $$;
+SELECT f(1), f(1), f(2);
+
+-- snippet: multi-row-insert-returning
+CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER);
+CREATE FUNCTION f() RETURNS TEXT LANGUAGE plpgsql AS $$
+DECLARE x INTEGER; s TEXT := ''; n INTEGER;
+BEGIN
+  FOR x IN INSERT INTO t VALUES (1, 5), (2, 6) RETURNING id + v LOOP s := s || x || ','; END LOOP;
+  INSERT INTO t SELECT id + 10, v FROM t;
+  GET DIAGNOSTICS n = ROW_COUNT;
+  RETURN s || n;
+END $$;
+SELECT f();
+CREATE FUNCTION g() RETURNS INTEGER LANGUAGE plpgsql AS $$
+DECLARE x INTEGER;
+BEGIN
+  INSERT INTO t VALUES (7, 5), (8, 6) RETURNING id INTO x;
+  RETURN x;
+END $$;
+-- error: P0003
+SELECT g();
+
+-- snippet: select-into-from-aggregates-and-unions
+CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER);
+INSERT INTO t VALUES (1, 5), (2, 6), (3, NULL);
+CREATE FUNCTION f() RETURNS TEXT LANGUAGE plpgsql AS $$
+DECLARE a INTEGER; b INTEGER; c BIGINT; s TEXT := '';
+BEGIN
+  SELECT max(v), min(v), count(v) INTO STRICT a, b, c FROM t;
+  s := s || a || b || c;
+  SELECT v INTO a FROM t WHERE id = 1 UNION SELECT v FROM t WHERE id = 2 ORDER BY 1 DESC;
+  s := s || ' ' || a;
+  SELECT v, count(*) INTO a, c FROM t GROUP BY v HAVING count(*) > 5;
+  s := s || ' ' || coalesce(a, -1) || FOUND;
+  WITH w AS (SELECT sum(v) AS x FROM t) SELECT x INTO c FROM w;
+  s := s || ' ' || c;
+  VALUES (8, 9), (6, 7) INTO a, b;
+  RETURN s || ' ' || a || b;
+END $$;
+SELECT f();
+
+-- snippet: parameters-by-number-and-out
+CREATE FUNCTION f(INTEGER, OUT INTEGER, INOUT TEXT) LANGUAGE plpgsql AS $$
+BEGIN
+  RAISE NOTICE '%', $1;
+END $$;
+SELECT * FROM f(4, 'x');
+
+-- snippet: raise-in-loop-keeps-nothing
+CREATE TABLE t (id INTEGER PRIMARY KEY);
+CREATE PROCEDURE p(n INTEGER) LANGUAGE plpgsql AS $$
+BEGIN
+  FOR i IN 1..n LOOP
+    INSERT INTO t VALUES (i);
+    IF i = 3 THEN RAISE EXCEPTION USING ERRCODE = 'no_data_found', MESSAGE = 'at ' || i; END IF;
+  END LOOP;
+END $$;
+CALL p(2);
+-- error: P0002
+CALL p(5);
+SELECT count(*) FROM t;
+
+-- snippet: composite-return
+CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT);
+INSERT INTO t VALUES (1, 'a');
+CREATE FUNCTION f(k INTEGER) RETURNS t LANGUAGE plpgsql AS $$
+DECLARE r t%ROWTYPE;
+BEGIN
+  SELECT * INTO r FROM t WHERE id = k;
+  r.v := r.v || '?';
+  RETURN r;
+END $$;
+SELECT * FROM f(1);
+SELECT v FROM f(1);
+
+-- snippet: loops-without-turns-in-strict-and-void
+CREATE TABLE t (id INTEGER PRIMARY KEY);
+CREATE FUNCTION v(n INTEGER) RETURNS VOID LANGUAGE plpgsql AS $$
+BEGIN
+  FOR i IN 1..n LOOP
+    INSERT INTO t VALUES (i);
+    IF i = 2 THEN RETURN; END IF;
+  END LOOP;
+END $$;
+CREATE FUNCTION f() RETURNS TEXT LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM v(0);
+  PERFORM v(9);
+  RETURN 'done' || (SELECT count(*) FROM t);
+END $$;
+SELECT f();
