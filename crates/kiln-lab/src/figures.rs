@@ -164,6 +164,8 @@ pub struct Point {
     pub protocol: Protocol,
     /// The workers.
     pub threads: usize,
+    /// Whether there were more workers than cores.
+    pub oversubscribed: bool,
     /// The runs, in the order in which they were made.
     pub runs: Vec<RunFigures>,
     /// The audits of these runs.
@@ -171,11 +173,12 @@ pub struct Point {
 }
 
 impl Point {
-    /// No run yet.
-    pub fn new(protocol: Protocol, threads: usize) -> Point {
+    /// No run yet, on a machine with `cores` cores.
+    pub fn new(protocol: Protocol, threads: usize, cores: usize) -> Point {
         Point {
             protocol,
             threads,
+            oversubscribed: threads > cores,
             runs: Vec::new(),
             audit: AuditReport::default(),
         }
@@ -277,7 +280,7 @@ pub(crate) mod tests {
 
     #[test]
     fn medians_and_ranges_are_over_runs_and_percentiles_over_calls() {
-        let mut point = Point::new(Protocol::Silo, 1);
+        let mut point = Point::new(Protocol::Silo, 1, 2);
         point.runs = vec![run(&[1_000; 10]), run(&[1_000; 30]), run(&[9_000; 20])];
         assert_eq!(point.committed_per_s(), 20.0);
         assert_eq!(point.committed_per_s_range(), (10.0, 30.0));
@@ -295,7 +298,7 @@ pub(crate) mod tests {
 
     #[test]
     fn aborts_are_per_commit() {
-        let mut point = Point::new(Protocol::Silo, 1);
+        let mut point = Point::new(Protocol::Silo, 1, 2);
         let mut one = run(&[5; 40]);
         one.statistics.count_abort(AbortCause::Phantom);
         point.runs = vec![one];

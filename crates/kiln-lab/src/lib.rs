@@ -27,6 +27,6 @@ mod progress;
 mod report;
 mod run;
 
-pub use bench::{Failure, Verdict, bench, open};
+pub use bench::{Failure, Verdict, bench, loaded, open};
 pub use load::LoadFigures;
 pub use plan::Plan;

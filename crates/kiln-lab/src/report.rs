@@ -54,6 +54,12 @@ pub(crate) fn report(workload: &Workload, points: &[Point]) -> String {
     text
 }
 
+/// The number of threads, with a mark when there are more than cores.
+fn threads(point: &Point) -> String {
+    let mark = if point.oversubscribed { "*" } else { "" };
+    format!("{}{mark}", point.threads)
+}
+
 fn throughput(points: &[Point]) -> String {
     let mut table = table(
         &[
@@ -72,7 +78,7 @@ fn throughput(points: &[Point]) -> String {
         let (least, most) = point.committed_per_s_range();
         table.add_row([
             point.protocol.name().to_owned(),
-            point.threads.to_string(),
+            threads(point),
             point.audit.verdict().to_owned(),
             rate(point.committed_per_s()),
             format!("{} – {}", rate(least), rate(most)),
@@ -86,10 +92,13 @@ fn throughput(points: &[Point]) -> String {
         .map(|point| point.runs.len())
         .max()
         .unwrap_or(0);
-    let note = match runs {
+    let mut note = match runs {
         0 | 1 => "one run each".to_owned(),
         _ => format!("committed/s is the median of {runs} runs"),
     };
+    if points.iter().any(|point| point.oversubscribed) {
+        note += "; * oversubscribed: more threads than cores";
+    }
     format!("{table}\n({note})")
 }
 
@@ -107,7 +116,7 @@ fn latency(workload: &Workload, points: &[Point]) -> String {
             }
             // The protocol is named once, so that its rows read as a group.
             let (protocol, threads) = match first {
-                true => (point.protocol.name(), point.threads.to_string()),
+                true => (point.protocol.name(), threads(point)),
                 false => ("", String::new()),
             };
             first = false;
@@ -137,7 +146,7 @@ fn aborts(points: &[Point]) -> Option<String> {
     let headings: Vec<&str> = headings.iter().map(String::as_str).collect();
     let mut table = table(&headings, 1);
     for point in points {
-        let mut row = vec![point.protocol.name().to_owned(), point.threads.to_string()];
+        let mut row = vec![point.protocol.name().to_owned(), threads(point)];
         row.extend(
             point
                 .aborts_by_cause()
@@ -153,7 +162,7 @@ fn phases(points: &[Point]) -> String {
     headings.extend(Phase::ALL.map(|phase| phase.name()));
     let mut table = table(&headings, 1);
     for point in points {
-        let mut row = vec![point.protocol.name().to_owned(), point.threads.to_string()];
+        let mut row = vec![point.protocol.name().to_owned(), threads(point)];
         row.extend(
             point
                 .phase_shares()
@@ -166,10 +175,11 @@ fn phases(points: &[Point]) -> String {
 
 fn audits(points: &[Point]) -> String {
     let mut text = String::new();
-    let (mut conditions, mut audits) = (0, 0);
+    let (mut conditions, mut audits, mut seconds) = (0, 0, 0.0);
     for point in points {
         conditions += point.audit.conditions;
         audits += point.audit.audits;
+        seconds += point.audit.seconds;
         if !point.audit.passed() {
             text += &format!("\n{}, {} threads:\n", point.protocol, point.threads);
             text += &violations(&point.audit);
@@ -177,7 +187,7 @@ fn audits(points: &[Point]) -> String {
     }
     let verdict = match text.is_empty() {
         true => format!(
-            "\nAudit: passed. {} conditions held, checked after each of {audits} runs.\n",
+            "\nAudit: passed. {} conditions held, after {audits} runs; checking took {seconds:.1} s.\n",
             grouped(conditions as u64)
         ),
         false => "\nAudit: FAILED.\n".to_owned(),

@@ -23,7 +23,9 @@ fn kiln_reading(arguments: &[&str], input: &str) -> Output {
         .spawn()
         .expect("the program starts");
     let mut stdin = child.stdin.take().expect("its input is a pipe");
-    stdin.write_all(input.as_bytes()).expect("it reads its input");
+    stdin
+        .write_all(input.as_bytes())
+        .expect("it reads its input");
     drop(stdin);
     child.wait_with_output().expect("the program ends")
 }
@@ -38,7 +40,13 @@ fn err(output: &Output) -> String {
 
 #[track_caller]
 fn assert_ends(output: &Output, code: i32) {
-    assert_eq!(output.status.code(), Some(code), "{}\n{}", out(output), err(output));
+    assert_eq!(
+        output.status.code(),
+        Some(code),
+        "{}\n{}",
+        out(output),
+        err(output)
+    );
 }
 
 /// A path for a file of this test run.
@@ -55,7 +63,10 @@ fn help_and_version_name_the_commands() {
     }
     let version = kiln(&["--version"]);
     assert_ends(&version, 0);
-    assert_eq!(out(&version), format!("kiln {}\n", env!("CARGO_PKG_VERSION")));
+    assert_eq!(
+        out(&version),
+        format!("kiln {}\n", env!("CARGO_PKG_VERSION"))
+    );
 }
 
 #[test]
@@ -63,8 +74,14 @@ fn mistakes_in_arguments_end_with_exit_code_2_and_what_is_possible() {
     for (arguments, part) in [
         (&["bench", "tpcd"][..], "possible values: tpcc, smallbank"),
         (&["bench", "tpcc", "--threads", "0"], "1..="),
-        (&["bench", "tpcc", "--protocol", "occ"], "possible values: serial, silo, 2pl-no-wait"),
-        (&["bench", "tpcc", "--theta", "1"], "tpcc has no option \"theta\""),
+        (
+            &["bench", "tpcc", "--protocol", "occ"],
+            "possible values: serial, silo, 2pl-no-wait",
+        ),
+        (
+            &["bench", "tpcc", "--theta", "1"],
+            "tpcc has no option \"theta\"",
+        ),
         (&["bench", "smallbank", "--theta", "x"], "theta is \"x\""),
         (&["bench", "tpcc", "--nonsense"], "--nonsense"),
         (&["explain", "--workload", "tpcd"], "tpcd"),
@@ -72,7 +89,11 @@ fn mistakes_in_arguments_end_with_exit_code_2_and_what_is_possible() {
     ] {
         let output = kiln(arguments);
         assert_ends(&output, 2);
-        assert!(err(&output).contains(part), "{arguments:?}: {}", err(&output));
+        assert!(
+            err(&output).contains(part),
+            "{arguments:?}: {}",
+            err(&output)
+        );
         assert_eq!(out(&output), "", "{arguments:?}");
     }
 }
@@ -81,7 +102,14 @@ fn mistakes_in_arguments_end_with_exit_code_2_and_what_is_possible() {
 fn the_list_names_workloads_options_and_protocols() {
     let list = kiln(&["bench", "--list"]);
     assert_ends(&list, 0);
-    for part in ["tpcc", "smallbank", "--warehouses 1", "--theta 0", "silo", "2pl-no-wait"] {
+    for part in [
+        "tpcc",
+        "smallbank",
+        "--warehouses 1",
+        "--theta 0",
+        "silo",
+        "2pl-no-wait",
+    ] {
         assert!(out(&list).contains(part), "{part}");
     }
 }
@@ -92,7 +120,11 @@ fn an_unwritable_result_is_refused_before_the_run() {
     let output = kiln(&["bench", "tpcc", "--json", &path.display().to_string()]);
     assert_ends(&output, 1);
     assert_eq!(err(&output).lines().count(), 1, "{}", err(&output));
-    assert!(err(&output).contains("no such directory"), "{}", err(&output));
+    assert!(
+        err(&output).contains("no such directory"),
+        "{}",
+        err(&output)
+    );
     assert_eq!(out(&output), "", "nothing was run");
 }
 
@@ -100,7 +132,16 @@ fn an_unwritable_result_is_refused_before_the_run() {
 fn bench(name: &str, arguments: &[&str]) -> Vec<serde_json::Value> {
     let path = scratch(&format!("{name}.json"));
     let path = path.display().to_string();
-    let common = ["--warmup", "0.1", "--seconds", "0.3", "--repeat", "2", "--json", &path];
+    let common = [
+        "--warmup",
+        "0.1",
+        "--seconds",
+        "0.3",
+        "--repeat",
+        "2",
+        "--json",
+        &path,
+    ];
     let output = kiln(&[&["bench"], arguments, &common].concat());
     assert_ends(&output, 0);
     for part in ["committed/s", "p99.9", "Audit: passed", "execute", "Loaded"] {
@@ -108,7 +149,9 @@ fn bench(name: &str, arguments: &[&str]) -> Vec<serde_json::Value> {
     }
     let text = file::read_to_string(Path::new(&path)).expect("the result was written");
     let rows = serde_json::from_str::<serde_json::Value>(&text).expect("the result is JSON");
-    rows.as_array().expect("the result is a list of rows").clone()
+    rows.as_array()
+        .expect("the result is a list of rows")
+        .clone()
 }
 
 #[track_caller]
@@ -117,13 +160,23 @@ fn check_row(row: &serde_json::Value, workload: &str, procedures: &[&str]) {
     assert_eq!(row["audit"], "passed", "{row:#}");
     assert!(row["committed_per_s"].as_f64().expect("a number") > 0.0);
     assert!(row["aborts_per_commit"].as_f64().expect("a number") >= 0.0);
-    assert_eq!(row["committed_per_s_runs"].as_array().expect("a list").len(), 2);
+    assert_eq!(
+        row["committed_per_s_runs"]
+            .as_array()
+            .expect("a list")
+            .len(),
+        2
+    );
     for key in ["cpu", "cores", "os", "date"] {
         assert!(!row["machine"][key].is_null(), "{key}");
     }
     for procedure in procedures {
         let latency = &row["latency_us"][procedure];
-        let value = |key: &str| latency[key].as_f64().unwrap_or_else(|| panic!("{key}: {row:#}"));
+        let value = |key: &str| {
+            latency[key]
+                .as_f64()
+                .unwrap_or_else(|| panic!("{key}: {row:#}"))
+        };
         assert!(value("p50") > 0.0);
         for pair in ["p50", "p95", "p99", "p999"].windows(2) {
             assert!(value(pair[0]) <= value(pair[1]), "{procedure}: {latency}");
@@ -134,14 +187,28 @@ fn check_row(row: &serde_json::Value, workload: &str, procedures: &[&str]) {
 #[test]
 fn tpcc_runs_under_every_protocol_and_passes_its_audit() {
     let scale = ["tpcc", "--items", "1000", "--customers-per-district", "30"];
-    let rows = bench("tpcc", &[&scale[..], &["--warehouses", "2", "--threads", "1,2"]].concat());
+    let rows = bench(
+        "tpcc",
+        &[&scale[..], &["--warehouses", "2", "--threads", "1,2"]].concat(),
+    );
     let points: Vec<_> = rows
         .iter()
-        .map(|row| (row["protocol"].as_str().unwrap_or("?"), row["threads"].as_u64().unwrap_or(0)))
+        .map(|row| {
+            (
+                row["protocol"].as_str().unwrap_or("?"),
+                row["threads"].as_u64().unwrap_or(0),
+            )
+        })
         .collect();
     assert_eq!(
         points,
-        [("silo", 1), ("silo", 2), ("serial", 1), ("2pl-no-wait", 1), ("2pl-no-wait", 2)]
+        [
+            ("silo", 1),
+            ("silo", 2),
+            ("serial", 1),
+            ("2pl-no-wait", 1),
+            ("2pl-no-wait", 2)
+        ]
     );
     for row in &rows {
         assert_eq!(row["warehouses"], 2);
@@ -152,8 +219,18 @@ fn tpcc_runs_under_every_protocol_and_passes_its_audit() {
 #[test]
 fn more_threads_than_cores_work_and_are_called_oversubscribed() {
     let threads = (kiln_platform::thread::available_cores() * 2).to_string();
-    let options = ["--theta", "0.9", "--protocol", "silo,2pl-no-wait", "--threads", &threads];
-    let rows = bench("smallbank", &[&["smallbank", "--accounts", "1000"], &options[..]].concat());
+    let options = [
+        "--theta",
+        "0.9",
+        "--protocol",
+        "silo,2pl-no-wait",
+        "--threads",
+        &threads,
+    ];
+    let rows = bench(
+        "smallbank",
+        &[&["smallbank", "--accounts", "1000"], &options[..]].concat(),
+    );
     assert_eq!(rows.len(), 2);
     for row in &rows {
         assert_eq!(row["oversubscribed"], true);
@@ -178,7 +255,13 @@ fn scripts_print_as_their_golden_files_say() {
         let mut arguments = vec!["sql", "--continue-on-error", "-f", &script];
         arguments.extend(format);
         let output = kiln(&arguments);
-        assert_eq!(out(&output), expected, "{}: {}", path.display(), err(&output));
+        assert_eq!(
+            out(&output),
+            expected,
+            "{}: {}",
+            path.display(),
+            err(&output)
+        );
         checked += 1;
     }
     assert!(checked >= 2, "only {checked} golden files were found");
@@ -203,8 +286,14 @@ fn files_and_statements_share_a_database_in_their_order() {
     file::write(&path, b"INSERT INTO t VALUES (2);\n").expect("a scratch file can be written");
     let path = path.display().to_string();
     let output = kiln(&[
-        "sql", "-c", "CREATE TABLE t (id INTEGER PRIMARY KEY)", "-f", &path, "--csv",
-        "-c", "SELECT * FROM t",
+        "sql",
+        "-c",
+        "CREATE TABLE t (id INTEGER PRIMARY KEY)",
+        "-f",
+        &path,
+        "--csv",
+        "-c",
+        "SELECT * FROM t",
     ]);
     assert_ends(&output, 0);
     assert_eq!(out(&output), "id\n2\n");
@@ -212,7 +301,10 @@ fn files_and_statements_share_a_database_in_their_order() {
 
 #[test]
 fn missing_files_are_one_clear_error() {
-    for arguments in [&["sql", "-f", "nowhere.sql"][..], &["explain", "-f", "nowhere.sql", "p"]] {
+    for arguments in [
+        &["sql", "-f", "nowhere.sql"][..],
+        &["explain", "-f", "nowhere.sql", "p"],
+    ] {
         let output = kiln(arguments);
         assert_ends(&output, 1);
         assert_eq!(err(&output).lines().count(), 1, "{}", err(&output));
@@ -244,10 +336,22 @@ fn the_catalog_is_described() {
 ";
     let output = kiln_reading(&["sql", "-q", "--continue-on-error"], script);
     assert_ends(&output, 1);
-    for part in ["account", "numeric(12,2)", "not null", "PRIMARY KEY", "CHECK", "pay", "payer"] {
+    for part in [
+        "account",
+        "numeric(12,2)",
+        "not null",
+        "PRIMARY KEY",
+        "CHECK",
+        "pay",
+        "payer",
+    ] {
         assert!(out(&output).contains(part), "{part}: {}", out(&output));
     }
-    assert!(err(&output).contains("there is no table \"nothing\""), "{}", err(&output));
+    assert!(
+        err(&output).contains("there is no table \"nothing\""),
+        "{}",
+        err(&output)
+    );
 }
 
 #[test]
@@ -255,7 +359,10 @@ fn notices_go_to_standard_error() {
     let script = "DO $$ BEGIN RAISE NOTICE 'seen %', 7; END $$;";
     let output = kiln_reading(&["sql", "-q"], script);
     assert_ends(&output, 0);
-    assert_eq!((out(&output).as_str(), err(&output).as_str()), ("", "NOTICE:  seen 7\n"));
+    assert_eq!(
+        (out(&output).as_str(), err(&output).as_str()),
+        ("", "NOTICE:  seen 7\n")
+    );
 }
 
 #[test]

@@ -1,5 +1,5 @@
--- Results of all kinds. The .csv beside this file is what `psql -q --csv` of PostgreSQL 15 prints,
--- the .txt what this shell prints by default.
+-- Results of all kinds. The files beside this one are what PostgreSQL 15's psql prints: the .csv
+-- with -q --csv, the .txt without options.
 CREATE TABLE item (
     id    INTEGER PRIMARY KEY,
     name  VARCHAR(20),

@@ -1,0 +1,183 @@
+//! What the procedure IR costs: TPC-C's New-Order and Payment, compiled from `procedures.sql` and run
+//! by the executor, against the same two transactions written by hand in Rust.
+//!
+//! Both run on the same loaded database, through an access of the same protocol (Silo), with the same
+//! arguments, in turns of a few thousand transactions; begin and commit are included on both sides,
+//! and what surrounds a call (queues, seats, binding of arguments) on neither. The versions by hand
+//! make the same look-ups, reads of columns, updates and inserts, and prefetch the same records; between them
+//! they are what a Rust programmer would write: cents in integers, no NULLs where there are none.
+//! They do not check again that a record found by an index has the indexed values, which the compiled
+//! Payment does.
+//!
+//! `cargo bench -p kiln-lab --bench by_hand [-- --quick]`
+
+mod new_order;
+mod payment;
+mod store;
+
+use kiln_engine::{Arguments, Program};
+use kiln_platform::sync::Arc;
+use kiln_platform::{thread, time};
+use kiln_procedure::{Access, Executor, Frame, Stop};
+use kiln_protocols::access::silo::Silo;
+use kiln_workloads::tpcc::{self, Mix};
+use kiln_workloads::{ArgumentValues, Workload};
+
+use store::Store;
+
+/// Seeds of the population and, for each turn, of its calls.
+const SEED: u64 = 42;
+
+/// The calls of one turn, in the form of both sides.
+struct Turn {
+    compiled: Vec<Arguments>,
+    new_orders: Vec<new_order::Call>,
+    payments: Vec<payment::Call>,
+}
+
+fn main() {
+    let quick = std::env::args().any(|argument| argument == "--quick");
+    let (turns, calls) = if quick { (6, 500) } else { (41, 4_000) };
+    thread::pin_to_core(0);
+    let config = tpcc::Config {
+        mix: Mix::NewOrderPayment,
+        ..if quick {
+            tpcc::Config::small(1)
+        } else {
+            tpcc::Config::default()
+        }
+    };
+    let workload = Workload::Tpcc(config);
+    let database = kiln_lab::loaded(&workload, SEED).expect("the workload loads");
+    let engine = database.engine();
+    let participant = engine
+        .epochs()
+        .register()
+        .expect("a place among the epochs is free");
+    let mut bench = Bench {
+        access: Silo::new(participant),
+        frame: Frame::new(),
+        store: Store::new(&engine.catalog()),
+    };
+    println!(
+        "ns per transaction, medians of {turns} turns of {calls} calls, one thread, one warehouse"
+    );
+    println!(
+        "{:<10} {:>9} {:>9} {:>7}",
+        "", "compiled", "by hand", "ratio"
+    );
+    for procedure in [tpcc::NEW_ORDER, tpcc::PAYMENT] {
+        let name = tpcc::PROCEDURES[procedure.0].name;
+        let program = engine
+            .catalog()
+            .procedure(name)
+            .expect("it was created")
+            .program()
+            .clone();
+        let (mut compiled, mut by_hand) = (Vec::new(), Vec::new());
+        for number in 0..turns {
+            let turn = turn(&workload, procedure, &program, number, calls);
+            // Who goes first changes, so that neither always finds the other's cache lines.
+            for side in [number % 2, 1 - number % 2] {
+                match side {
+                    0 => compiled.push(bench.compiled(&program, &turn)),
+                    _ => by_hand.push(bench.by_hand(&turn)),
+                }
+            }
+        }
+        let (compiled, by_hand) = (median(&mut compiled), median(&mut by_hand));
+        println!(
+            "{name:<10} {compiled:>9.0} {by_hand:>9.0} {:>7.3}",
+            compiled / by_hand
+        );
+    }
+    drop(bench);
+    let audit = kiln_lab::audit::conditions(&database, &workload).expect("the audit runs");
+    assert!(audit.passed(), "the audit failed: {:?}", audit.violations);
+}
+
+/// Draws the calls of a turn.
+fn turn(
+    workload: &Workload,
+    procedure: kiln_workloads::ProcedureIndex,
+    program: &Arc<Program>,
+    number: u64,
+    calls: usize,
+) -> Turn {
+    let mut terminal = workload.terminals(SEED + number, 1).remove(0);
+    let mut values = ArgumentValues::default();
+    let mut turn = Turn {
+        compiled: Vec::new(),
+        new_orders: Vec::new(),
+        payments: Vec::new(),
+    };
+    while turn.compiled.len() < calls {
+        if terminal.next(&mut values).procedure != procedure {
+            continue;
+        }
+        let mut arguments = Arguments::from_values(values.values());
+        arguments
+            .bind(program)
+            .expect("the workload's arguments fit its procedures");
+        turn.compiled.push(arguments);
+        match procedure {
+            tpcc::NEW_ORDER => turn.new_orders.push(new_order::Call::new(values.values())),
+            _ => turn.payments.push(payment::Call::new(values.values())),
+        }
+    }
+    turn
+}
+
+struct Bench {
+    access: Silo,
+    frame: Frame,
+    store: Store,
+}
+
+impl Bench {
+    /// Runs a turn by the executor; ns per call.
+    fn compiled(&mut self, program: &Program, turn: &Turn) -> f64 {
+        let begin = time::now_ns();
+        for arguments in &turn.compiled {
+            self.access.begin();
+            let run = Executor::run(program, &mut self.access, &mut self.frame, arguments);
+            finish(&mut self.access, run);
+        }
+        (time::now_ns() - begin) as f64 / turn.compiled.len() as f64
+    }
+
+    /// Runs a turn by hand; ns per call.
+    fn by_hand(&mut self, turn: &Turn) -> f64 {
+        let begin = time::now_ns();
+        for call in &turn.new_orders {
+            self.access.begin();
+            let run = self.store.new_order(&mut self.access, call);
+            finish(&mut self.access, run);
+        }
+        for call in &turn.payments {
+            self.access.begin();
+            let run = self.store.payment(&mut self.access, call);
+            finish(&mut self.access, run);
+        }
+        let calls = turn.new_orders.len() + turn.payments.len();
+        (time::now_ns() - begin) as f64 / calls as f64
+    }
+}
+
+/// Commits, or rolls back what the procedure rejected.
+fn finish(access: &mut Silo, run: Result<(), Stop>) {
+    match run {
+        Ok(()) => access.commit().expect("nobody else runs"),
+        Err(Stop::Raise(error)) => {
+            assert_eq!(error.state().as_str(), tpcc::UNUSED_ITEM, "{error}");
+            access.confirm().expect("nobody else runs");
+            access.roll_back();
+        }
+        Err(Stop::Abort(cause)) => panic!("{} though nobody else runs", cause.name()),
+    }
+}
+
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
