@@ -1,39 +1,31 @@
-//! INSERT, ON CONFLICT included.
+//! INSERT.
 
 use kiln_platform::sync::Arc;
-use kiln_procedure::ir::{
-    Class, Conflict, Failure, Instruction, RecordReg, Reg, Step, TableRef, TextSource,
-};
+use kiln_procedure::ir::{Conflict, Instruction, Reg, Step, TableRef};
 use kiln_storage::error::{Result, SqlState};
 use kiln_storage::schema::{ColumnId, ColumnSet};
 use kiln_storage::table::Table;
 use kiln_storage::types::{DataType, Value};
-use sqlparser::ast::{
-    ConflictTarget, Expr, Insert, OnConflict, OnConflictAction, OnInsert, Query, SelectItem,
-    SetExpr, TableObject,
-};
+use sqlparser::ast::{Expr, Insert, OnInsert, Query, SelectItem, SetExpr, TableObject};
 
 use super::super::bound::Bound;
 use super::super::query::{ColumnMeta, OutputColumn, QueryOptions};
-use super::super::rows::RowSource;
-use super::super::{
-    Compiler, Position, fail, name_of, object_name, position_of, position_of_span, relation_name,
-    unsupported,
-};
+use super::super::{Compiler, Position, fail, name_of, position_of, relation_name, unsupported};
+use super::conflict::OnConflictPlan;
 use super::references::{Change, ReferenceCheck};
 use super::{Sink, again, all_columns, is_default, may_read};
 
 /// What an INSERT is, apart from its rows.
 pub(super) struct Plan<'s> {
-    table: Arc<Table>,
-    reference: TableRef,
-    alias: String,
+    pub table: Arc<Table>,
+    pub reference: TableRef,
+    pub alias: String,
     targets: Vec<ColumnId>,
-    on_conflict: OnConflictPlan<'s>,
-    returning: Option<&'s [SelectItem]>,
+    pub on_conflict: OnConflictPlan<'s>,
+    pub returning: Option<&'s [SelectItem]>,
     references: Vec<ReferenceCheck>,
-    counter: Option<Reg>,
-    position: Position,
+    pub counter: Option<Reg>,
+    pub position: Position,
 }
 
 impl Plan<'_> {
@@ -59,21 +51,6 @@ impl Plan<'_> {
             position: None,
         }
     }
-}
-
-enum OnConflictPlan<'s> {
-    Raise,
-    Nothing {
-        index: Option<u16>,
-    },
-    Update {
-        index: u16,
-        assignments: Vec<(ColumnId, Option<&'s Expr>)>,
-        selection: Option<&'s Expr>,
-        references: Vec<ReferenceCheck>,
-        /// The keys of the rows that the statement has inserted or updated, where it has several.
-        seen: Option<kiln_procedure::ir::BufferId>,
-    },
 }
 
 impl<'a> Compiler<'a> {
@@ -275,8 +252,15 @@ impl<'a> Compiler<'a> {
     ) -> Result<Vec<ColumnMeta>> {
         let materialise = may_read(&[query.to_string()], &plan.table);
         let mut metas = Vec::new();
-        self.query(
+        let columns = &plan.table.schema().columns;
+        let types: Vec<DataType> = plan
+            .targets
+            .iter()
+            .map(|column| columns[column.index()].data_type.clone())
+            .collect();
+        self.query_for(
             query,
+            &types,
             QueryOptions { materialise },
             &mut |compiler, columns| {
                 check_width(plan, columns.len(), listed, None)?;
@@ -416,7 +400,8 @@ impl<'a> Compiler<'a> {
         Ok(metas)
     }
 
-    fn move_into(&mut self, targets: &[OutputColumn], columns: &[OutputColumn]) {
+    /// Copies a row into other registers.
+    pub(super) fn move_into(&mut self, targets: &[OutputColumn], columns: &[OutputColumn]) {
         for (target, column) in targets.iter().zip(columns) {
             let (target, source) = (target.register, column.register);
             self.builder.scalar(Instruction::Move { target, source });
@@ -429,208 +414,6 @@ impl<'a> Compiler<'a> {
             self.check_reference(&plan.table, reference, &key, plan.position)?;
         }
         Ok(())
-    }
-
-    /// Notes the key of a changed row, and raises when `is_update` and the statement has changed
-    /// that row before. A key with a NULL stands in no row's way, so it does not matter that the
-    /// list takes it for equal to others.
-    fn note_change(&mut self, plan: &Plan<'_>, values: &[Reg], is_update: bool) -> Result<()> {
-        let OnConflictPlan::Update {
-            index,
-            seen: Some(buffer),
-            ..
-        } = &plan.on_conflict
-        else {
-            return Ok(());
-        };
-        let (mut row, mut classes) = (Vec::new(), Vec::new());
-        for column in &plan.table.indexes()[usize::from(*index)]
-            .definition()
-            .columns
-        {
-            let data_type = &plan.table.schema().columns[column.index()].data_type;
-            row.push(values[column.index()]);
-            classes.push(Class::of(data_type).unwrap_or(Class::Bytes));
-        }
-        let added = self.builder.register(DataType::Boolean);
-        let (row, classes) = (row.into(), classes.into());
-        self.builder.push(Step::BufferPushDistinct {
-            buffer: *buffer,
-            row,
-            classes,
-            added,
-        });
-        if !is_update {
-            return Ok(());
-        }
-        self.unless(added, |compiler| {
-            let hint = "Ensure that no rows proposed for insertion within the same command have \
-                        duplicate constrained values.";
-            compiler.raise(Failure {
-                state: SqlState::CARDINALITY_VIOLATION,
-                message: "ON CONFLICT DO UPDATE command cannot affect row a second time".to_owned(),
-                arguments: Box::default(),
-                detail: None,
-                hint: Some(TextSource::Literal(hint.to_owned())),
-                constraint: None,
-                position: plan.position,
-            });
-            Ok(())
-        })
-    }
-
-    /// DO UPDATE: changes the row that stood in the way.
-    fn update_instead(
-        &mut self,
-        plan: &Plan<'_>,
-        record: RecordReg,
-        values: &[Reg],
-        merged: &[OutputColumn],
-        produced: Reg,
-        truth: Reg,
-    ) -> Result<()> {
-        let OnConflictPlan::Update {
-            assignments,
-            selection,
-            references,
-            ..
-        } = &plan.on_conflict
-        else {
-            return Ok(());
-        };
-        let table = &plan.table;
-        let source = self.declare_record_row(table, &plan.alias, record, plan.position);
-        let excluded = self.declare_new_row(table, "excluded", values);
-        self.push_rows(&[source, excluded]);
-        let selected = match selection {
-            Some(expr) => self.condition(expr, "WHERE").map(Some),
-            None => Ok(None),
-        };
-        self.pop_rows();
-        let selected = selected?;
-        self.open();
-        let result = self.note_change(plan, values, true).and_then(|()| {
-            self.push_rows(&[source, excluded]);
-            let new_values = self.bind_assigned(table, assignments);
-            self.pop_rows();
-            self.push_rows(&[source]);
-            let returning = self.bind_returning(plan.returning, &[source]);
-            self.pop_rows();
-            let change = self.bind_change(table, source, new_values?, returning?)?;
-            let row = RowSource {
-                source,
-                table: plan.reference,
-                record,
-            };
-            self.emit_change(table, row, &change, references, plan.position)?;
-            self.count_row(plan.counter);
-            let columns = self.emit_returning(change.returning())?;
-            self.move_into(merged, &columns);
-            self.builder.scalar(Instruction::Move {
-                target: produced,
-                source: truth,
-            });
-            Ok(())
-        });
-        let then = self.close();
-        match selected {
-            Some(condition) => {
-                self.builder.push(Step::If {
-                    condition,
-                    then,
-                    otherwise: Vec::new(),
-                });
-            }
-            None => then.into_iter().for_each(|step| self.builder.push(step)),
-        }
-        result
-    }
-
-    fn plan_conflict<'s>(
-        &mut self,
-        table: &Arc<Table>,
-        clause: &'s OnConflict,
-        single: bool,
-        position: Position,
-    ) -> Result<OnConflictPlan<'s>> {
-        let index = match &clause.conflict_target {
-            None => None,
-            Some(ConflictTarget::Columns(idents)) => {
-                let mut columns = ColumnSet::EMPTY;
-                for ident in idents {
-                    columns.insert(self.target_column(table, ident)?);
-                    // PostgreSQL reads the target as an expression, in which variables count.
-                    let name = name_of(ident);
-                    if self.variable(std::slice::from_ref(&name)).is_some() {
-                        return Err(fail(
-                            SqlState::AMBIGUOUS_COLUMN,
-                            format!("column reference \"{name}\" is ambiguous"),
-                            position_of_span(ident.span),
-                        )
-                        .with_detail(
-                            "It could refer to either a PL/pgSQL variable or a table column.",
-                        ));
-                    }
-                }
-                Some(unique_index(table, columns).ok_or_else(|| {
-                    fail(
-                        SqlState::INVALID_COLUMN_REFERENCE,
-                        "there is no unique or exclusion constraint matching the ON CONFLICT \
-                         specification",
-                        position,
-                    )
-                })?)
-            }
-            Some(ConflictTarget::OnConstraint(name)) => {
-                let constraint = object_name(name)?;
-                let found = table.indexes().iter().position(|index| {
-                    let definition = index.definition();
-                    definition.unique && definition.constraint && definition.name == constraint
-                });
-                Some(found.map(|position| position as u16).ok_or_else(|| {
-                    fail(
-                        SqlState::UNDEFINED_OBJECT,
-                        format!(
-                            "constraint \"{constraint}\" for table \"{}\" does not exist",
-                            table.schema().name
-                        ),
-                        position_of(name),
-                    )
-                })?)
-            }
-        };
-        let update = match &clause.action {
-            OnConflictAction::DoNothing => return Ok(OnConflictPlan::Nothing { index }),
-            OnConflictAction::DoUpdate(update) => update,
-        };
-        let Some(index) = index else {
-            return Err(fail(
-                SqlState::SYNTAX_ERROR,
-                "ON CONFLICT DO UPDATE requires inference specification or constraint name",
-                position,
-            )
-            .with_hint("For example, ON CONFLICT (column_name)."));
-        };
-        let assignments = self.assignments(table, &update.assignments)?;
-        let changed = assignments.iter().map(|(column, _)| *column).collect();
-        let references = self.plan_references(table, Change::Update(changed), single)?;
-        let seen = (!single).then(|| {
-            let width = table.indexes()[usize::from(index)]
-                .definition()
-                .columns
-                .len();
-            let buffer = self.builder.buffer(width);
-            self.builder.push(Step::BufferClear { buffer });
-            buffer
-        });
-        let selection = update.selection.as_ref();
-        Ok(OnConflictPlan::Update {
-            index,
-            assignments,
-            selection,
-            references,
-            seen,
-        })
     }
 }
 
@@ -665,14 +448,4 @@ fn check_width(plan: &Plan<'_>, width: usize, listed: bool, surplus: Option<&Exp
         return Err(fail(SqlState::SYNTAX_ERROR, message, plan.position));
     }
     Ok(())
-}
-
-/// The unique index over these columns, in whatever order.
-fn unique_index(table: &Table, columns: ColumnSet) -> Option<u16> {
-    let position = table.indexes().iter().position(|index| {
-        let definition = index.definition();
-        let indexed: ColumnSet = definition.columns.iter().copied().collect();
-        definition.unique && !definition.columns.is_empty() && indexed == columns
-    })?;
-    Some(position as u16)
 }

@@ -11,12 +11,13 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `insert` | INSERT with ON CONFLICT |
+//! | `insert`, `conflict` | INSERT, ON CONFLICT |
 //! | `update` | UPDATE, DELETE, and the change of one row |
 //! | `constraints` | NOT NULL and CHECK, with the row in the message |
 //! | `references` | REFERENCES, from either side |
 //! | `single` | programs that write one row from Rust |
 
+mod conflict;
 mod constraints;
 mod insert;
 mod references;

@@ -1,0 +1,253 @@
+//! ON CONFLICT.
+
+use kiln_platform::sync::Arc;
+use kiln_procedure::ir::{BufferId, Class, Failure, Instruction, RecordReg, Reg, Step, TextSource};
+use kiln_storage::error::{Result, SqlState};
+use kiln_storage::schema::{ColumnId, ColumnSet};
+use kiln_storage::table::Table;
+use kiln_storage::types::DataType;
+use sqlparser::ast::{ConflictTarget, Expr, OnConflict, OnConflictAction};
+
+use super::super::query::OutputColumn;
+use super::super::rows::RowSource;
+use super::super::{Compiler, Position, fail, name_of, object_name, position_of, position_of_span};
+use super::insert::Plan;
+use super::references::{Change, ReferenceCheck};
+
+/// What ON CONFLICT says.
+pub(super) enum OnConflictPlan<'s> {
+    /// It is not there.
+    Raise,
+    /// DO NOTHING, for one unique index or for all.
+    Nothing { index: Option<u16> },
+    /// DO UPDATE.
+    Update {
+        index: u16,
+        assignments: Vec<(ColumnId, Option<&'s Expr>)>,
+        selection: Option<&'s Expr>,
+        references: Vec<ReferenceCheck>,
+        /// The keys of the rows that the statement has inserted or updated, where it has several.
+        seen: Option<BufferId>,
+    },
+}
+
+impl Compiler<'_> {
+    /// Notes the key of a changed row, and raises when `is_update` and the statement has changed
+    /// that row before. A key with a NULL stands in no row's way, so it does not matter that the
+    /// list takes it for equal to others.
+    pub(super) fn note_change(
+        &mut self,
+        plan: &Plan<'_>,
+        values: &[Reg],
+        is_update: bool,
+    ) -> Result<()> {
+        let OnConflictPlan::Update {
+            index,
+            seen: Some(buffer),
+            ..
+        } = &plan.on_conflict
+        else {
+            return Ok(());
+        };
+        let (mut row, mut classes) = (Vec::new(), Vec::new());
+        for column in &plan.table.indexes()[usize::from(*index)]
+            .definition()
+            .columns
+        {
+            let data_type = &plan.table.schema().columns[column.index()].data_type;
+            row.push(values[column.index()]);
+            classes.push(Class::of(data_type).unwrap_or(Class::Bytes));
+        }
+        let added = self.builder.register(DataType::Boolean);
+        let (row, classes) = (row.into(), classes.into());
+        self.builder.push(Step::BufferPushDistinct {
+            buffer: *buffer,
+            row,
+            classes,
+            added,
+        });
+        if !is_update {
+            return Ok(());
+        }
+        self.unless(added, |compiler| {
+            let hint = "Ensure that no rows proposed for insertion within the same command have \
+                        duplicate constrained values.";
+            compiler.raise(Failure {
+                state: SqlState::CARDINALITY_VIOLATION,
+                message: "ON CONFLICT DO UPDATE command cannot affect row a second time".to_owned(),
+                arguments: Box::default(),
+                detail: None,
+                hint: Some(TextSource::Literal(hint.to_owned())),
+                constraint: None,
+                position: plan.position,
+            });
+            Ok(())
+        })
+    }
+
+    /// DO UPDATE: changes the row that stood in the way.
+    pub(super) fn update_instead(
+        &mut self,
+        plan: &Plan<'_>,
+        record: RecordReg,
+        values: &[Reg],
+        merged: &[OutputColumn],
+        produced: Reg,
+        truth: Reg,
+    ) -> Result<()> {
+        let OnConflictPlan::Update {
+            assignments,
+            selection,
+            references,
+            ..
+        } = &plan.on_conflict
+        else {
+            return Ok(());
+        };
+        let table = &plan.table;
+        let source = self.declare_record_row(table, &plan.alias, record, plan.position);
+        let excluded = self.declare_new_row(table, "excluded", values);
+        self.push_rows(&[source, excluded]);
+        let selected = match selection {
+            Some(expr) => self.condition(expr, "WHERE").map(Some),
+            None => Ok(None),
+        };
+        self.pop_rows();
+        let selected = selected?;
+        self.open();
+        let result = self.note_change(plan, values, true).and_then(|()| {
+            self.push_rows(&[source, excluded]);
+            let new_values = self.bind_assigned(table, assignments);
+            self.pop_rows();
+            self.push_rows(&[source]);
+            let returning = self.bind_returning(plan.returning, &[source]);
+            self.pop_rows();
+            let change = self.bind_change(table, source, new_values?, returning?)?;
+            let row = RowSource {
+                source,
+                table: plan.reference,
+                record,
+            };
+            self.emit_change(table, row, &change, references, plan.position)?;
+            self.count_row(plan.counter);
+            let columns = self.emit_returning(change.returning())?;
+            self.move_into(merged, &columns);
+            self.builder.scalar(Instruction::Move {
+                target: produced,
+                source: truth,
+            });
+            Ok(())
+        });
+        let then = self.close();
+        match selected {
+            Some(condition) => {
+                self.builder.push(Step::If {
+                    condition,
+                    then,
+                    otherwise: Vec::new(),
+                });
+            }
+            None => then.into_iter().for_each(|step| self.builder.push(step)),
+        }
+        result
+    }
+
+    /// Checks ON CONFLICT and finds the index that it means. `single` says that one row at most
+    /// is inserted.
+    pub(super) fn plan_conflict<'s>(
+        &mut self,
+        table: &Arc<Table>,
+        clause: &'s OnConflict,
+        single: bool,
+        position: Position,
+    ) -> Result<OnConflictPlan<'s>> {
+        let index = match &clause.conflict_target {
+            None => None,
+            Some(ConflictTarget::Columns(idents)) => {
+                let mut columns = ColumnSet::EMPTY;
+                for ident in idents {
+                    columns.insert(self.target_column(table, ident)?);
+                    // PostgreSQL reads the target as an expression, in which variables count.
+                    let name = name_of(ident);
+                    if self.variable(std::slice::from_ref(&name)).is_some() {
+                        return Err(fail(
+                            SqlState::AMBIGUOUS_COLUMN,
+                            format!("column reference \"{name}\" is ambiguous"),
+                            position_of_span(ident.span),
+                        )
+                        .with_detail(
+                            "It could refer to either a PL/pgSQL variable or a table column.",
+                        ));
+                    }
+                }
+                Some(unique_index(table, columns).ok_or_else(|| {
+                    fail(
+                        SqlState::INVALID_COLUMN_REFERENCE,
+                        "there is no unique or exclusion constraint matching the ON CONFLICT \
+                         specification",
+                        position,
+                    )
+                })?)
+            }
+            Some(ConflictTarget::OnConstraint(name)) => {
+                let constraint = object_name(name)?;
+                let found = table.indexes().iter().position(|index| {
+                    let definition = index.definition();
+                    definition.unique && definition.constraint && definition.name == constraint
+                });
+                Some(found.map(|position| position as u16).ok_or_else(|| {
+                    fail(
+                        SqlState::UNDEFINED_OBJECT,
+                        format!(
+                            "constraint \"{constraint}\" for table \"{}\" does not exist",
+                            table.schema().name
+                        ),
+                        position_of(name),
+                    )
+                })?)
+            }
+        };
+        let update = match &clause.action {
+            OnConflictAction::DoNothing => return Ok(OnConflictPlan::Nothing { index }),
+            OnConflictAction::DoUpdate(update) => update,
+        };
+        let Some(index) = index else {
+            return Err(fail(
+                SqlState::SYNTAX_ERROR,
+                "ON CONFLICT DO UPDATE requires inference specification or constraint name",
+                position,
+            )
+            .with_hint("For example, ON CONFLICT (column_name)."));
+        };
+        let assignments = self.assignments(table, &update.assignments)?;
+        let changed = assignments.iter().map(|(column, _)| *column).collect();
+        let references = self.plan_references(table, Change::Update(changed), single)?;
+        let seen = (!single).then(|| {
+            let width = table.indexes()[usize::from(index)]
+                .definition()
+                .columns
+                .len();
+            let buffer = self.builder.buffer(width);
+            self.builder.push(Step::BufferClear { buffer });
+            buffer
+        });
+        let selection = update.selection.as_ref();
+        Ok(OnConflictPlan::Update {
+            index,
+            assignments,
+            selection,
+            references,
+            seen,
+        })
+    }
+}
+
+/// The unique index over these columns, in whatever order.
+fn unique_index(table: &Table, columns: ColumnSet) -> Option<u16> {
+    let position = table.indexes().iter().position(|index| {
+        let definition = index.definition();
+        let indexed: ColumnSet = definition.columns.iter().copied().collect();
+        definition.unique && !definition.columns.is_empty() && indexed == columns
+    })?;
+    Some(position as u16)
+}
