@@ -586,10 +586,8 @@ fn cells_are_zeroed_distinct_and_recycled() {
     );
     for (number, &cell) in cells.iter().enumerate() {
         // SAFETY: as above.
-        assert_eq!(
-            unsafe { cell.cast::<AtomicU64>().as_ref() }.load(Ordering::Relaxed),
-            number as u64
-        );
+        let word = unsafe { cell.cast::<AtomicU64>().as_ref() };
+        assert_eq!(word.load(Ordering::Relaxed), number as u64);
         // SAFETY: nobody uses the cell any more.
         unsafe { slab.free(1, cell) };
     }
