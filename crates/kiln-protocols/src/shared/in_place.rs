@@ -173,7 +173,8 @@ impl InPlace {
                     memory.slots[register.0 as usize]
                 })
             })?;
-            if old == new {
+            // A record that comes back from its deletion may have lost its key meanwhile.
+            if old == new && self.changes.is_empty() {
                 continue;
             }
             let log = &self.log;
@@ -281,7 +282,13 @@ impl InPlace {
         let columns: Vec<(ColumnId, Reg)> = (0..values.len())
             .map(|column| (ColumnId(column as u16), values[column]))
             .collect();
-        self.update(table, record, &columns, memory, noted)
+        let refused = self.update(table, record, &columns, memory, noted)?;
+        if refused.is_some() {
+            // It stays deleted.
+            self.log.pop();
+            record.tid().store(tid, Ordering::Relaxed);
+        }
+        Ok(refused)
     }
 
     /// Makes the changes final with a tid above `newest` in the current epoch. The caller still
@@ -297,7 +304,7 @@ impl InPlace {
         if !self.changes.is_empty() {
             for entry in &self.log {
                 if matches!(entry.change, Change::Delete) && is_deleted(&self.log, entry.record) {
-                    self.changes.forget(entry.record, &self.participant);
+                    self.changes.forget(entry.record);
                 }
             }
             self.changes.commit(&self.participant);

@@ -10,6 +10,10 @@
 //! previous record too; until then the attempt resolves the entry for itself. Taking the entry at
 //! once would hide it from another attempt that moves or deletes the previous record and
 //! commits first.
+//!
+//! A record that the attempt has deleted keeps its claim on a key, in case it is inserted again, until
+//! another record wants the key: then that one gets the claim, be it a moving entry or a key that
+//! was taken over.
 
 use kiln_procedure::{AbortCause, Stop};
 use kiln_storage::epoch::Participant;
@@ -29,6 +33,10 @@ struct IndexChange {
     /// The record that has the new key until the commit; without one, the record has a moving
     /// entry under it.
     taken_over_from: Option<RecordRef>,
+    /// Whether the claim on the new key is still this record's.
+    holds: bool,
+    /// The record is being deleted for good.
+    gone: bool,
 }
 
 impl IndexChange {
@@ -41,9 +49,13 @@ impl IndexChange {
         self.index == index && std::ptr::eq(self.table, table)
     }
 
+    fn has_moving_entry(&self) -> bool {
+        self.holds && self.taken_over_from.is_none()
+    }
+
     /// Takes the moving entry back.
     fn withdraw(&self, participant: &Participant) {
-        if self.taken_over_from.is_none() {
+        if self.has_moving_entry() {
             self.index()
                 .remove_key(&self.new, Entry::moving(self.record), participant);
         }
@@ -91,10 +103,9 @@ impl IndexChanges {
                 Err(AbortCause::KeyInTransit)
             };
         }
-        let successor = self
-            .0
-            .iter()
-            .find(|change| change.is_of(table, index) && change.taken_over_from == Some(record));
+        let successor = self.0.iter().find(|change| {
+            change.holds && change.is_of(table, index) && change.taken_over_from == Some(record)
+        });
         Ok(match successor {
             Some(change) => Some(change.record),
             None if self.position(table, index, record).is_some() => None,
@@ -108,8 +119,9 @@ impl IndexChanges {
             .position(|change| change.record == record && change.is_of(table, index))
     }
 
-    /// Moves `record` in the index at `index` from `old` (`None` when it is new) to `new`.
-    /// `is_deleted` says of another record whether the attempt has deleted it.
+    /// Moves `record` in the index at `index` from `old` (`None` when it is new) to `new`; the two
+    /// are the same when a deleted record comes back with the key that it had. `is_deleted` says
+    /// of another record whether the attempt has deleted it.
     ///
     /// # Errors
     /// What `noted` returns, and [`AbortCause::KeyInTransit`] when another attempt is moving a
@@ -128,39 +140,57 @@ impl IndexChanges {
         is_deleted: impl Fn(RecordRef) -> bool,
         mut noted: impl FnMut(&InsertEffect) -> Result<(), Stop>,
     ) -> Result<Changed, Stop> {
-        let rival = self.0.iter().find(|change| {
-            change.is_of(table, index) && change.new == new && change.record != record
+        let rival = self.0.iter_mut().find(|change| {
+            change.holds
+                && change.is_of(table, index)
+                && change.new == new
+                && change.record != record
         });
+        let mut inherited = None;
         if let Some(rival) = rival {
-            return Ok(Changed::Taken(rival.record));
+            if !is_deleted(rival.record) {
+                return Ok(Changed::Taken(rival.record));
+            }
+            rival.holds = false;
+            inherited = Some((rival.record, rival.taken_over_from));
         }
         let earlier = self.position(table, index, record);
+        if earlier.is_some_and(|position| self.0[position].holds && self.0[position].new == new) {
+            return Ok(Changed::Done);
+        }
         let old = match earlier {
             Some(position) => self.0[position].old.clone(),
             None => old,
         };
         // Back at the key that it had, the record needs nothing but its old entry.
-        if earlier.is_none() || old.as_ref() != Some(&new) {
+        if old.as_ref() != Some(&new) {
             let map = &table.indexes()[index];
             let mut taken_over_from = None;
-            match map.insert_key(&new, Entry::moving(record), participant) {
-                Insertion::Inserted(effect) => {
-                    if let Err(stop) = noted(&effect) {
-                        map.remove_key(&new, Entry::moving(record), participant);
-                        return Err(stop);
-                    }
+            if let Some((rival, previous)) = inherited {
+                taken_over_from = previous;
+                if previous.is_none() {
+                    map.replace_key(&new, Entry::moving(rival), Entry::moving(record));
                 }
-                Insertion::Exists(payload) => {
-                    // SAFETY: the payload is of an index of a living table.
-                    let entry = unsafe { Entry::from_payload(payload) };
-                    let other = entry.record();
-                    if entry.is_moving() || other == record {
-                        return Err(AbortCause::KeyInTransit.into());
+            } else {
+                match map.insert_key(&new, Entry::moving(record), participant) {
+                    Insertion::Inserted(effect) => {
+                        if let Err(stop) = noted(&effect) {
+                            map.remove_key(&new, Entry::moving(record), participant);
+                            return Err(stop);
+                        }
                     }
-                    if self.position(table, index, other).is_none() && !is_deleted(other) {
-                        return Ok(Changed::Taken(other));
+                    Insertion::Exists(payload) => {
+                        // SAFETY: the payload is of an index of a living table.
+                        let entry = unsafe { Entry::from_payload(payload) };
+                        let other = entry.record();
+                        if entry.is_moving() || other == record {
+                            return Err(AbortCause::KeyInTransit.into());
+                        }
+                        if self.position(table, index, other).is_none() && !is_deleted(other) {
+                            return Ok(Changed::Taken(other));
+                        }
+                        taken_over_from = Some(other);
                     }
-                    taken_over_from = Some(other);
                 }
             }
             self.0.push(IndexChange {
@@ -170,6 +200,8 @@ impl IndexChanges {
                 old,
                 new,
                 taken_over_from,
+                holds: true,
+                gone: false,
             });
         }
         if let Some(position) = earlier {
@@ -182,7 +214,10 @@ impl IndexChanges {
     /// that nobody moves one of them meanwhile.
     pub fn commit(&mut self, participant: &Participant) {
         for change in &self.0 {
-            if let Some(previous) = change.taken_over_from {
+            if let Some(previous) = change.taken_over_from
+                && change.holds
+                && !change.gone
+            {
                 let (from, to) = (Entry::of(previous), Entry::of(change.record));
                 change.index().replace_key(&change.new, from, to);
             }
@@ -196,7 +231,9 @@ impl IndexChanges {
             }
         }
         for change in self.0.drain(..) {
-            if change.taken_over_from.is_none() {
+            if change.gone {
+                change.withdraw(participant);
+            } else if change.has_moving_entry() {
                 let (moving, ordinary) = (Entry::moving(change.record), Entry::of(change.record));
                 change.index().replace_key(&change.new, moving, ordinary);
             }
@@ -217,14 +254,11 @@ impl IndexChanges {
         }
     }
 
-    /// Takes the moves of a record back that is being deleted for good; its row gives the key of
-    /// the entry that remains.
-    pub fn forget(&mut self, record: RecordRef, participant: &Participant) {
-        self.0.retain(|change| {
-            if change.record == record {
-                change.withdraw(participant);
-            }
-            change.record != record
-        });
+    /// Notes before [`IndexChanges::commit`] that a record is being deleted for good: it loses its
+    /// old and its new entries.
+    pub fn forget(&mut self, record: RecordRef) {
+        for change in self.0.iter_mut().filter(|change| change.record == record) {
+            change.gone = true;
+        }
     }
 }

@@ -106,7 +106,7 @@ impl Silo {
         if !self.changes.is_empty() {
             for write in &self.writes {
                 if matches!(write.kind, WriteKind::Delete | WriteKind::Forget) {
-                    self.changes.forget(write.record, &self.participant);
+                    self.changes.forget(write.record);
                 }
             }
             self.changes.commit(&self.participant);

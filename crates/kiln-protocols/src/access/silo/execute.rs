@@ -131,7 +131,10 @@ impl Silo {
     ) -> Result<(), Stop> {
         let changed: ColumnSet = columns.iter().map(|&(column, _)| column).collect();
         if table.indexed_columns().intersects(changed) {
-            self.move_entries(table, *handle, columns, changed, memory)?;
+            let taken = self.move_entries(table, *handle, columns, changed, memory)?;
+            if let Some((index, other)) = taken {
+                return Err(self.refuse(table, index, other, *handle, columns, memory));
+            }
         }
         let write = self.write_for(table, *handle, WriteKind::Update);
         let write = &mut self.writes[write];
@@ -151,7 +154,8 @@ impl Silo {
         Ok(())
     }
 
-    /// Gives the record entries under its new keys in the indexes that the update concerns.
+    /// Gives the record entries under its new keys in the indexes that the update concerns. Returns
+    /// the index and the record in the way when a unique one has the key already.
     #[cold]
     fn move_entries(
         &mut self,
@@ -160,13 +164,14 @@ impl Silo {
         columns: &[(ColumnId, Reg)],
         changed: ColumnSet,
         memory: &mut Memory,
-    ) -> Result<(), Stop> {
+    ) -> Result<Option<(usize, RecordRef)>, Stop> {
         for (position, index) in table.indexes().iter().enumerate() {
             if !index.columns().intersects(changed) {
                 continue;
             }
             let (old, new) = self.keys(table, position, handle, columns, memory)?;
-            if old == new {
+            // A record that comes back from its deletion may have lost its key meanwhile.
+            if old == new && self.changes.is_empty() {
                 continue;
             }
             let Silo {
@@ -187,10 +192,10 @@ impl Silo {
                 |effect| Ok(nodes.inserted(effect)?),
             )?;
             if let Changed::Taken(other) = changed {
-                return Err(self.refuse(table, position, other, handle, columns, memory));
+                return Ok(Some((position, other)));
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     /// The present and the future key of a record in an index.
@@ -330,6 +335,11 @@ impl Silo {
         {
             return self.revive(table, write as usize, values, memory);
         }
+        self.exists(index, other)
+    }
+
+    /// What an insert says when a unique index has the key for another record.
+    fn exists(&mut self, index: usize, other: RecordRef) -> Result<Inserted, Stop> {
         match self.meet(other)? {
             Visit::Absent | Visit::Dead => Err(AbortCause::KeyInTransit.into()),
             Visit::Present(handle) => Ok(Inserted::Exists { index, handle }),
@@ -355,6 +365,11 @@ impl Silo {
         let columns: Vec<(ColumnId, Reg)> = (0..values.len())
             .map(|column| (ColumnId(column as u16), values[column]))
             .collect();
+        let all = columns.iter().map(|&(column, _)| column).collect();
+        if let Some((index, other)) = self.move_entries(table, handle, &columns, all, memory)? {
+            self.writes[write].kind = kind;
+            return self.exists(index, other);
+        }
         self.buffer(table, &handle, &columns, memory)?;
         Ok(Inserted::New(handle))
     }
