@@ -167,6 +167,38 @@ impl Compiler<'_> {
         Ok(bound.columns)
     }
 
+    /// As [`Compiler::query`], for rows that are stored in columns of these types: a literal among
+    /// the outputs of a SELECT that has no type of its own gets its column's.
+    ///
+    /// # Errors
+    /// As there.
+    pub(super) fn query_for(
+        &mut self,
+        query: &Query,
+        wanted: &[DataType],
+        options: QueryOptions,
+        sink: &mut dyn FnMut(&mut Self, &[OutputColumn]) -> Result<()>,
+    ) -> Result<()> {
+        let mut bound = self.bind_query(query)?;
+        if let Body::Select(select) = &bound.body
+            && !select.distinct
+        {
+            let open: Vec<(usize, Bound)> = select
+                .open_outputs
+                .iter()
+                .map(|index| (*index, reopened(select.outputs[*index].clone())))
+                .collect();
+            for (index, literal) in open {
+                if let Some(data_type) = wanted.get(index)
+                    && literal.is_unknown()
+                {
+                    bound.cast_column(index, literal, &data_type.without_modifier())?;
+                }
+            }
+        }
+        self.emit_outputs(&bound, options, sink)
+    }
+
     /// Names and types of a query's columns, without compiling it.
     ///
     /// # Errors
@@ -439,15 +471,6 @@ impl Compiler<'_> {
                 ),
             };
             let (one, other) = (open(&left), open(&right));
-            let reopened = |bound: Bound| match bound.kind {
-                Kind::Constant(Value::Text(text)) => {
-                    Bound::new(Kind::Unknown(Some(text)), DataType::Text, position)
-                }
-                Kind::Constant(Value::Null) => {
-                    Bound::new(Kind::Unknown(None), DataType::Text, position)
-                }
-                kind => Bound { kind, ..bound },
-            };
             let (one, other) = (reopened(one), reopened(other));
             let data_type = common_type("UNION", &[&one, &other], position)?;
             left.cast_column(index, one, &data_type)?;
@@ -714,6 +737,18 @@ impl BoundQuery {
         }
         self.columns[index].data_type = data_type.clone();
         Ok(())
+    }
+}
+
+/// A literal that became TEXT because nothing said what it was, as it was before.
+fn reopened(bound: Bound) -> Bound {
+    let position = bound.position;
+    match bound.kind {
+        Kind::Constant(Value::Text(text)) => {
+            Bound::new(Kind::Unknown(Some(text)), DataType::Text, position)
+        }
+        Kind::Constant(Value::Null) => Bound::new(Kind::Unknown(None), DataType::Text, position),
+        kind => Bound { kind, ..bound },
     }
 }
 
