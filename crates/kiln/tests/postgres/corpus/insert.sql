@@ -158,3 +158,26 @@ SELECT "Key", "select" FROM "Mixed Case";
 SELECT Key FROM "Mixed Case";
 -- error: 42P01
 SELECT 1 FROM Mixed;
+
+-- snippet: insert-select-literals-take-the-columns-types
+CREATE TABLE p (id INTEGER PRIMARY KEY, u INTEGER UNIQUE, d DATE, w VARCHAR(3) DEFAULT 'def');
+INSERT INTO p VALUES (1, 10), (2, 20);
+INSERT INTO p SELECT id + 10, NULL, '2024-02-03', NULL FROM p;
+INSERT INTO p (id, w) SELECT 50, 'ab';
+-- error: 22001
+INSERT INTO p (id, w) SELECT 51, 'abcd';
+-- error: 22007
+INSERT INTO p (id, d) SELECT 52, 'never';
+SELECT id, u, d, w FROM p ORDER BY id;
+
+-- snippet: insert-on-conflict-looks-at-its-index-first
+CREATE TABLE p (id INTEGER PRIMARY KEY, u INTEGER UNIQUE, w TEXT);
+INSERT INTO p VALUES (1, 10), (2, 20);
+INSERT INTO p (id, u) VALUES (2, 10) ON CONFLICT (u) DO UPDATE SET w = 'by u' RETURNING id, u, w;
+INSERT INTO p (id, u) VALUES (2, 10) ON CONFLICT (u) DO NOTHING RETURNING id, u, w;
+INSERT INTO p (id, u) VALUES (2, 10) ON CONFLICT (id) DO UPDATE SET w = 'by id' RETURNING id, u, w;
+-- error: 23505
+INSERT INTO p (id, u) VALUES (2, 99) ON CONFLICT (u) DO NOTHING;
+-- error: 23505
+INSERT INTO p (id, u) VALUES (3, 10) ON CONFLICT (id) DO NOTHING;
+SELECT id, u, w FROM p ORDER BY id;

@@ -867,6 +867,8 @@ BEGIN
   END LOOP;
 END $$;
 CALL p(2);
+SELECT count(*) FROM t;
+TRUNCATE t;
 -- error: P0002
 CALL p(5);
 SELECT count(*) FROM t;
