@@ -582,8 +582,10 @@ impl<'a, A: Access> Executor<'a, A> {
                         // The row is in the way of two others: as PostgreSQL, which looks at the
                         // index of ON CONFLICT first, go on with the one that is caught.
                         let columns = &table.indexes()[only as usize].definition().columns;
-                        let key: Vec<Reg> =
-                            columns.iter().map(|column| values[column.index()]).collect();
+                        let key: Vec<Reg> = columns
+                            .iter()
+                            .map(|column| values[column.index()])
+                            .collect();
                         let flow =
                             self.lookup(reference, only, &key, record, inserted, Intent::Write);
                         if flow != Flow::Next {
