@@ -1,6 +1,6 @@
 //! A whole benchmark, from the empty database to the report.
 
-use kiln_engine::{Driver, Engine, ProcedureHandle, Protocol};
+use kiln_engine::{Driver, Engine, Protocol};
 use kiln_platform::file;
 use kiln_sql::{Database, Options};
 use kiln_storage::error::{Error, Result};
@@ -53,12 +53,13 @@ pub fn open(workload: &Workload, reserve_mib: usize) -> Result<Database> {
     Ok(database)
 }
 
-/// A database with the workload's population of `seed`, for measurements of other kinds.
+/// A database with the workload's population of `seed` and so many MiB set aside, for measurements
+/// of other kinds.
 ///
 /// # Errors
 /// Those of the workload's scripts and of loading.
-pub fn loaded(workload: &Workload, seed: u64) -> Result<Database> {
-    let database = open(workload, 0)?;
+pub fn loaded(workload: &Workload, seed: u64, reserve_mib: usize) -> Result<Database> {
+    let database = open(workload, reserve_mib)?;
     let progress = Progress::counting(&format!("Loading {}", workload.name()), "rows");
     load::load(database.engine(), workload, seed, &progress)?;
     progress.clear();
@@ -129,16 +130,21 @@ fn measure(
     database: &Database,
 ) -> std::result::Result<Vec<Point>, Failure> {
     let engine = database.engine();
-    let handles: Result<Vec<ProcedureHandle>> = plan
-        .workload
-        .procedures()
-        .iter()
-        .map(|procedure| engine.procedure(procedure.name))
-        .collect();
-    let handles = handles?;
+    let (mut handles, mut columns) = (Vec::new(), Vec::new());
+    for procedure in plan.workload.procedures() {
+        let catalog = engine.catalog();
+        let stored = catalog.require_procedure(procedure.name)?;
+        let types = stored
+            .columns()
+            .iter()
+            .map(|(_, data_type)| data_type.clone());
+        columns.push(types.collect());
+        handles.push(engine.procedure(procedure.name)?);
+    }
     let run = Run {
         workload: &plan.workload,
         handles: &handles,
+        columns: &columns,
         warmup_ns: (plan.warmup * 1e9) as u64,
         measured_ns: (plan.seconds * 1e9) as u64,
     };

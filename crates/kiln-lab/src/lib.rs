@@ -1,6 +1,6 @@
 //! Benchmarks: load a workload, run it under several protocols, audit it, and report.
 //!
-//! [`bench`] does it all for a [`Plan`]. One database is loaded and stays; the protocols take turns
+//! [`bench()`] does it all for a [`Plan`]. One database is loaded and stays; the protocols take turns
 //! on it, a whole turn for each repetition, so that what drifts meanwhile (the clock of the
 //! processor, the size of the tables) falls on all of them alike. After every run the workload's
 //! audit decides whether the run counts.

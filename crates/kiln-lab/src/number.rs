@@ -24,7 +24,7 @@ pub(crate) fn significant(number: f64) -> String {
         size if size >= 999.5 => grouped(number.round() as u64),
         size if size >= 99.95 => format!("{number:.0}"),
         size if size >= 9.995 => format!("{number:.1}"),
-        size if size == 0.0 => "0".to_owned(),
+        0.0 => "0".to_owned(),
         _ => format!("{number:.2}"),
     }
 }

@@ -8,8 +8,9 @@ use kiln_engine::{Arguments, Driver, Outcome, ProcedureHandle};
 use kiln_platform::atomic::{AtomicU64, AtomicUsize, Ordering};
 use kiln_platform::sync::{Mutex, lock};
 use kiln_platform::{spin, thread, time};
+use kiln_procedure::frame::to_value;
 use kiln_storage::error::{Error, Result};
-use kiln_storage::types::Value;
+use kiln_storage::types::{DataType, Value};
 use kiln_workloads::{Call, Terminal, Workload, smallbank, tpcc};
 
 use crate::figures::RunFigures;
@@ -25,6 +26,8 @@ pub(crate) struct Run<'a> {
     pub(crate) workload: &'a Workload,
     /// The procedures' handles, in the workload's order.
     pub(crate) handles: &'a [ProcedureHandle],
+    /// The types of the columns of their results.
+    pub(crate) columns: &'a [Vec<DataType>],
     pub(crate) warmup_ns: u64,
     pub(crate) measured_ns: u64,
 }
@@ -193,7 +196,7 @@ impl Run<'_> {
             Outcome::Committed => {
                 let number = call.procedure.0;
                 let rows = match self.workload.procedures()[number].rows_wanted {
-                    true => rows.of(driver, &self.handles[number]),
+                    true => rows.of(driver, &self.columns[number]),
                     false => &[],
                 };
                 terminal.committed(call, rows);
@@ -228,14 +231,27 @@ fn expected_rejections(workload: &Workload) -> &'static [&'static str] {
     }
 }
 
-/// The result rows of a call.
+/// The result rows of a call, in memory that is used again.
 #[derive(Default)]
 struct ResultRows(Vec<Vec<Value>>);
 
 impl ResultRows {
-    fn of(&mut self, driver: &Driver, procedure: &ProcedureHandle) -> &[Vec<Value>] {
-        // A committed call's procedure is known to its driver.
-        self.0 = driver.values(procedure).unwrap_or_default();
-        &self.0
+    /// The rows of the driver's last call.
+    fn of(&mut self, driver: &Driver, columns: &[DataType]) -> &[Vec<Value>] {
+        let (count, slots) = driver.frame().rows();
+        let heap = driver.frame().heap();
+        if self.0.len() < count {
+            self.0.resize_with(count, Vec::new);
+        }
+        for (row, slots) in self
+            .0
+            .iter_mut()
+            .zip(slots.chunks_exact(columns.len().max(1)))
+        {
+            row.clear();
+            let typed = slots.iter().zip(columns);
+            row.extend(typed.map(|(slot, data_type)| to_value(heap, *slot, data_type)));
+        }
+        &self.0[..count]
     }
 }

@@ -48,7 +48,8 @@ fn main() {
         }
     };
     let workload = Workload::Tpcc(config);
-    let database = kiln_lab::loaded(&workload, SEED).expect("the workload loads");
+    let database = kiln_lab::loaded(&workload, SEED, if quick { 64 } else { 1_024 })
+        .expect("the workload loads");
     let engine = database.engine();
     let participant = engine
         .epochs()

@@ -1,6 +1,6 @@
 //! Expressions and queries, compiled to the procedure IR.
 //!
-//! Compiling has two halves. *Binding* turns a syntax tree into a [`bound`] tree: names are resolved
+//! Compiling has two halves. *Binding* turns a syntax tree into a `bound` tree: names are resolved
 //! to registers and columns, operators and functions to instructions, and every node has its
 //! PostgreSQL type. *Emitting* plans the access paths of a bound query and writes the steps.
 //! Between the two, questions such as "which tables does this condition need" are walks over a

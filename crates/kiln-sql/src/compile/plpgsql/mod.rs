@@ -13,7 +13,7 @@
 //! - *Records get their fields from what is assigned to them*, which may follow their first use
 //!   in the text (in a loop). The shapes that a compilation has found are known to the next one.
 //! - *FOUND* is a variable that nearly every statement writes and few read: it is kept only where
-//!   a later statement may look at it ([`liveness`]).
+//!   a later statement may look at it (`liveness`).
 //!
 //! | module | holds |
 //! |---|---|
