@@ -16,7 +16,7 @@
 //! | [`time`] | monotonic and wall clock, the cycle counter |
 //! | [`random`] | seeded generators |
 //! | [`memory`] | zeroed regions on huge pages |
-//! | [`file`] | the few file operations the product needs |
+//! | [`mod@file`] | the few file operations the product needs |
 
 #[cfg(kiln_sim)]
 compile_error!("the virtual-core backend is not built yet; build without --cfg kiln_sim");
