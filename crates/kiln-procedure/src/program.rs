@@ -389,10 +389,16 @@ impl ProgramBuilder {
 /// the two zeros of DOUBLE PRECISION.
 fn is_same(left: &Value, right: &Value) -> bool {
     match (left, right) {
-        (Value::Numeric(one), Value::Numeric(other)) => one == other && one.scale() == other.scale(),
+        (Value::Numeric(one), Value::Numeric(other)) => {
+            one == other && one.scale() == other.scale()
+        }
         (Value::Double(one), Value::Double(other)) => one.to_bits() == other.to_bits(),
         (Value::Array(one), Value::Array(other)) => {
-            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| is_same(one, other))
+            one.len() == other.len()
+                && one
+                    .iter()
+                    .zip(other)
+                    .all(|(one, other)| is_same(one, other))
         }
         _ => left == right,
     }

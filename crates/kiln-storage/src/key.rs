@@ -64,12 +64,18 @@ impl KeyField {
             DataType::SmallInt => Encoding::Signed(16),
             DataType::Integer | DataType::Date => Encoding::Signed(32),
             DataType::BigInt | DataType::Timestamp | DataType::TimestampTz => Encoding::Signed(64),
-            DataType::Numeric { precision_scale: Some((precision, scale)) } if *precision <= 9 => {
-                Encoding::Decimal { bits: 32, scale: *scale }
-            }
-            DataType::Numeric { precision_scale: Some((precision, scale)) } if *precision <= 18 => {
-                Encoding::Decimal { bits: 64, scale: *scale }
-            }
+            DataType::Numeric {
+                precision_scale: Some((precision, scale)),
+            } if *precision <= 9 => Encoding::Decimal {
+                bits: 32,
+                scale: *scale,
+            },
+            DataType::Numeric {
+                precision_scale: Some((precision, scale)),
+            } if *precision <= 18 => Encoding::Decimal {
+                bits: 64,
+                scale: *scale,
+            },
             DataType::Numeric { .. } => Encoding::AnyDecimal,
             DataType::Double => Encoding::Double,
             DataType::Bytea => Encoding::Bytea,
@@ -79,7 +85,11 @@ impl KeyField {
                 unreachable!("columns of type {data_type} are refused when a table is created")
             }
         };
-        KeyField { column: Some(column), encoding, nullable }
+        KeyField {
+            column: Some(column),
+            encoding,
+            nullable,
+        }
     }
 
     /// The bits in a packed key, the NULL flag included; `None` when only a byte key can hold it.
@@ -87,7 +97,9 @@ impl KeyField {
         let value = match self.encoding {
             Encoding::Signed(bits) | Encoding::Decimal { bits, .. } => bits,
             Encoding::Double => 64,
-            Encoding::AnyDecimal | Encoding::Text | Encoding::Bytea | Encoding::Uuid => return None,
+            Encoding::AnyDecimal | Encoding::Text | Encoding::Bytea | Encoding::Uuid => {
+                return None;
+            }
         };
         Some(value + self.nullable as u32)
     }
@@ -112,11 +124,17 @@ impl KeyField {
     fn number(&self, slot: Slot) -> Result<u64, KeyFault> {
         let (value, bits) = match self.encoding {
             Encoding::Signed(bits) => (slot.as_i64(), bits),
-            Encoding::Decimal { bits, scale } => (decimal_mantissa(slot.as_decimal(), scale)?, bits),
+            Encoding::Decimal { bits, scale } => {
+                (decimal_mantissa(slot.as_decimal(), scale)?, bits)
+            }
             Encoding::Double => {
                 // Negative zero equals zero, and NaN is above everything.
                 let value = slot.as_f64() + 0.0;
-                let raw = if value.is_nan() { u64::MAX >> 1 } else { value.to_bits() };
+                let raw = if value.is_nan() {
+                    u64::MAX >> 1
+                } else {
+                    value.to_bits()
+                };
                 return Ok(if raw >> 63 != 0 { !raw } else { raw | 1 << 63 });
             }
             _ => unreachable!("the encoding is not packed"),
@@ -136,7 +154,11 @@ impl KeyField {
 /// The number as an integer at `scale`.
 #[inline(always)]
 fn decimal_mantissa(value: Decimal, scale: u8) -> Result<i64, KeyFault> {
-    let outside = if value.is_negative() { KeyFault::Below } else { KeyFault::Above };
+    let outside = if value.is_negative() {
+        KeyFault::Below
+    } else {
+        KeyFault::Above
+    };
     let power = |exponent: u8| 10_i128.checked_pow(exponent as u32);
     let mantissa = if value.scale() <= scale {
         let factor = power(scale - value.scale()).ok_or(outside)?;
@@ -194,17 +216,30 @@ impl KeyLayout {
         let mut fields: Vec<KeyField> = declared.iter().map(field).collect();
         let suffix_if_null = unique && fields.iter().any(|field| field.nullable);
         if !unique || suffix_if_null {
-            fields.extend(suffix.iter().filter(|column| !declared.contains(column)).map(field));
+            fields.extend(
+                suffix
+                    .iter()
+                    .filter(|column| !declared.contains(column))
+                    .map(field),
+            );
             if row_number {
                 let encoding = Encoding::Signed(64);
-                fields.push(KeyField { column: None, encoding, nullable: false });
+                fields.push(KeyField {
+                    column: None,
+                    encoding,
+                    nullable: false,
+                });
             }
         }
         let bits: Option<u32> = fields.iter().map(KeyField::bits).sum();
         let bytes: usize = fields
             .iter()
             .map(|field| {
-                field.bytes(field.column.map(|column| &columns[column.index()].data_type))
+                field.bytes(
+                    field
+                        .column
+                        .map(|column| &columns[column.index()].data_type),
+                )
             })
             .sum();
         let width = match bits {
@@ -225,7 +260,11 @@ impl KeyLayout {
     /// The key of a hidden index over row numbers alone.
     pub fn of_row_numbers() -> KeyLayout {
         let encoding = Encoding::Signed(64);
-        let field = KeyField { column: None, encoding, nullable: false };
+        let field = KeyField {
+            column: None,
+            encoding,
+            nullable: false,
+        };
         KeyLayout {
             fields: [field].into(),
             declared: 1,
@@ -249,9 +288,10 @@ impl KeyLayout {
     /// has no fixed width (then the index cannot be partitioned by them).
     pub fn prefix_bits(&self, columns: usize) -> u32 {
         match self.width {
-            KeyWidth::Word | KeyWidth::DoubleWord => {
-                self.fields[..columns].iter().filter_map(KeyField::bits).sum()
-            }
+            KeyWidth::Word | KeyWidth::DoubleWord => self.fields[..columns]
+                .iter()
+                .filter_map(KeyField::bits)
+                .sum(),
             KeyWidth::Bytes64 | KeyWidth::Bytes256 => {
                 let fixed = self.fields[..columns].iter().map(|field| {
                     let bits = field.bits()? - field.nullable as u32;
@@ -465,7 +505,10 @@ pub struct BytePacker<const WORDS: usize> {
 
 impl<const WORDS: usize> Default for BytePacker<WORDS> {
     fn default() -> Self {
-        BytePacker { bytes: [[0; 8]; WORDS], length: 0 }
+        BytePacker {
+            bytes: [[0; 8]; WORDS],
+            length: 0,
+        }
     }
 }
 
@@ -505,7 +548,11 @@ impl<const WORDS: usize> Packer<ByteKey<WORDS>> for BytePacker<WORDS> {
             }
             Encoding::Bytea => {
                 for &byte in heap.bytes(slot) {
-                    self.append(if byte == 0 { &[0, 0xff] } else { std::slice::from_ref(&byte) })?;
+                    self.append(if byte == 0 {
+                        &[0, 0xff]
+                    } else {
+                        std::slice::from_ref(&byte)
+                    })?;
                 }
                 self.append(&[0, 0])
             }

@@ -39,10 +39,14 @@ impl Blob {
         let allocation = Blob::allocation(bytes.len());
         // SAFETY: the size is not zero, as it contains the length field.
         let raw = unsafe { alloc(allocation) }.cast::<Blob>();
-        let Some(blob) = NonNull::new(raw) else { handle_alloc_error(allocation) };
+        let Some(blob) = NonNull::new(raw) else {
+            handle_alloc_error(allocation)
+        };
         // SAFETY: the allocation has room for the length and, behind it, `bytes`.
         unsafe {
-            blob.write(Blob { length: bytes.len() });
+            blob.write(Blob {
+                length: bytes.len(),
+            });
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), raw.add(1).cast(), bytes.len());
         }
         blob
@@ -54,9 +58,7 @@ impl Blob {
     /// `blob` was made by [`Blob::new`] and is not freed while the result lives.
     pub unsafe fn bytes<'a>(blob: NonNull<Blob>) -> &'a [u8] {
         // SAFETY: by the contract the header and the bytes behind it are initialised and live.
-        unsafe {
-            std::slice::from_raw_parts(blob.as_ptr().add(1).cast(), (*blob.as_ptr()).length)
-        }
+        unsafe { std::slice::from_raw_parts(blob.as_ptr().add(1).cast(), (*blob.as_ptr()).length) }
     }
 
     /// Frees it.
@@ -102,12 +104,16 @@ impl Storage {
             DataType::BigInt | DataType::Timestamp | DataType::TimestampTz | DataType::Double => {
                 Storage::Eight
             }
-            DataType::Numeric { precision_scale: Some((precision, scale)) } => match precision {
+            DataType::Numeric {
+                precision_scale: Some((precision, scale)),
+            } => match precision {
                 0..=9 => Storage::Decimal4 { scale: *scale },
                 10..=18 => Storage::Decimal8 { scale: *scale },
                 _ => Storage::Decimal16,
             },
-            DataType::Numeric { precision_scale: None } => Storage::Decimal16,
+            DataType::Numeric {
+                precision_scale: None,
+            } => Storage::Decimal16,
             DataType::Uuid => Storage::bytes(16),
             DataType::Char(length) => Storage::characters(*length),
             DataType::VarChar(Some(length)) => Storage::characters(*length),
@@ -129,7 +135,10 @@ impl Storage {
     }
 
     fn bytes(capacity: u16) -> Storage {
-        Storage::Bytes { capacity, wide: capacity >= 255 }
+        Storage::Bytes {
+            capacity,
+            wide: capacity >= 255,
+        }
     }
 
     /// The alignment and size in bytes.
@@ -140,8 +149,14 @@ impl Storage {
             Storage::Four | Storage::Decimal4 { .. } => (4, 4),
             Storage::Eight | Storage::Decimal8 { .. } => (8, 8),
             Storage::Decimal16 => (8, 16),
-            Storage::Bytes { capacity, wide: false } => (1, 1 + capacity as usize),
-            Storage::Bytes { capacity, wide: true } => (2, 2 + capacity as usize),
+            Storage::Bytes {
+                capacity,
+                wide: false,
+            } => (1, 1 + capacity as usize),
+            Storage::Bytes {
+                capacity,
+                wide: true,
+            } => (2, 2 + capacity as usize),
         }
     }
 }
@@ -251,7 +266,11 @@ impl ColumnAccess {
     fn length(&self, prefix: u64, wide: bool) -> (usize, bool, usize) {
         if wide {
             let length = prefix as u16;
-            (length as usize, length == u16::MAX, self.offset as usize + 2)
+            (
+                length as usize,
+                length == u16::MAX,
+                self.offset as usize + 2,
+            )
         } else {
             let length = prefix as u8;
             (length as usize, length == u8::MAX, self.offset as usize + 1)
@@ -276,22 +295,45 @@ impl ColumnAccess {
             let bit = 1 << (self.null_bit % 64);
             let word = &row[self.null_bit as usize / 64];
             let old = words::read_one(word);
-            words::write_one(word, if slot.is_null() { old | bit } else { old & !bit });
+            words::write_one(
+                word,
+                if slot.is_null() {
+                    old | bit
+                } else {
+                    old & !bit
+                },
+            );
             if slot.is_null() {
                 return;
             }
         }
-        debug_assert!(!slot.is_null(), "NULL in a NOT NULL column at offset {}", self.offset);
+        debug_assert!(
+            !slot.is_null(),
+            "NULL in a NOT NULL column at offset {}",
+            self.offset
+        );
         let (at, shift) = self.word();
         match self.storage {
             Storage::One => merge(&row[at], slot.words().0 << shift, 0xff << shift),
-            Storage::Two => merge(&row[at], (slot.words().0 & 0xffff) << shift, 0xffff << shift),
+            Storage::Two => merge(
+                &row[at],
+                (slot.words().0 & 0xffff) << shift,
+                0xffff << shift,
+            ),
             Storage::Four => {
-                merge(&row[at], (slot.words().0 & 0xffff_ffff) << shift, 0xffff_ffff << shift);
+                merge(
+                    &row[at],
+                    (slot.words().0 & 0xffff_ffff) << shift,
+                    0xffff_ffff << shift,
+                );
             }
             Storage::Eight => words::write_one(&row[at], slot.words().0),
             Storage::Decimal4 { .. } => {
-                merge(&row[at], (slot.words().0 & 0xffff_ffff) << shift, 0xffff_ffff << shift);
+                merge(
+                    &row[at],
+                    (slot.words().0 & 0xffff_ffff) << shift,
+                    0xffff_ffff << shift,
+                );
             }
             Storage::Decimal8 { .. } => words::write_one(&row[at], slot.words().0),
             Storage::Decimal16 => {
@@ -309,9 +351,23 @@ impl ColumnAccess {
         let (at, shift) = self.word();
         let (spilled, room) = (bytes.len() > capacity as usize, if wide { 2 } else { 1 });
         let (mask, length) = if wide {
-            (0xffff, if spilled { u16::MAX as u64 } else { bytes.len() as u64 })
+            (
+                0xffff,
+                if spilled {
+                    u16::MAX as u64
+                } else {
+                    bytes.len() as u64
+                },
+            )
         } else {
-            (0xff, if spilled { u8::MAX as u64 } else { bytes.len() as u64 })
+            (
+                0xff,
+                if spilled {
+                    u8::MAX as u64
+                } else {
+                    bytes.len() as u64
+                },
+            )
         };
         merge(&row[at], length << shift, mask << shift);
         let start = self.offset as usize + room;
@@ -325,13 +381,19 @@ impl ColumnAccess {
 
     /// The blob that the column points to; the row must be stable.
     pub fn blob(&self, row: &[AtomicU64]) -> Option<NonNull<Blob>> {
-        let Storage::Bytes { wide, .. } = self.storage else { return None };
+        let Storage::Bytes { wide, .. } = self.storage else {
+            return None;
+        };
         if self.is_null(row) {
             return None;
         }
         let (at, shift) = self.word();
         let (_, spilled, start) = self.length(words::read_one(&row[at]) >> shift, wide);
-        if spilled { NonNull::new(self.pointer(row, start) as *mut Blob) } else { None }
+        if spilled {
+            NonNull::new(self.pointer(row, start) as *mut Blob)
+        } else {
+            None
+        }
     }
 
     /// Copies the column from one row of this layout to another, a blob's pointer included. The
@@ -357,7 +419,11 @@ impl ColumnAccess {
             }
             Storage::Bytes { capacity, wide } => {
                 let (length, spilled, start) = self.length(word >> shift, wide);
-                let used = if spilled { 8 } else { length.min(capacity as usize) };
+                let used = if spilled {
+                    8
+                } else {
+                    length.min(capacity as usize)
+                };
                 copy_bytes(from, to, self.offset as usize, start + used);
             }
         }
@@ -366,7 +432,9 @@ impl ColumnAccess {
     /// The bytes that the present value takes, were it stored alone: what "raw bytes" means when
     /// memory is compared.
     pub fn raw_bytes(&self, row: &[AtomicU64]) -> usize {
-        let Storage::Bytes { wide, .. } = self.storage else { return self.storage.shape().1 };
+        let Storage::Bytes { wide, .. } = self.storage else {
+            return self.storage.shape().1;
+        };
         if self.is_null(row) {
             return 0;
         }
@@ -374,7 +442,9 @@ impl ColumnAccess {
         match self.length(words::read_one(&row[at]) >> shift, wide) {
             (length, false, _) => length,
             // SAFETY: callers measure rows that nobody changes, so the pointer is live.
-            (_, true, _) => self.blob(row).map_or(0, |blob| unsafe { Blob::bytes(blob) }.len()),
+            (_, true, _) => self
+                .blob(row)
+                .map_or(0, |blob| unsafe { Blob::bytes(blob) }.len()),
         }
     }
 }
@@ -428,7 +498,11 @@ fn copy_bytes(from: &[AtomicU64], to: &[AtomicU64], start: usize, end: usize) {
 
 /// The bits of the bytes from `start` to `end` (excluded) of a word.
 fn byte_mask(start: usize, end: usize) -> u64 {
-    let upto = if end == 8 { u64::MAX } else { (1 << (end * 8)) - 1 };
+    let upto = if end == 8 {
+        u64::MAX
+    } else {
+        (1 << (end * 8)) - 1
+    };
     upto & !((1 << (start * 8)) - 1)
 }
 
@@ -444,13 +518,19 @@ pub struct RowLayout {
 impl RowLayout {
     /// The layout for `columns`; with `row_number`, rows have a hidden BIGINT that numbers them.
     pub fn new(columns: &[Column], row_number: bool) -> RowLayout {
-        let storages: Vec<Storage> =
-            columns.iter().map(|column| Storage::of(&column.data_type)).collect();
+        let storages: Vec<Storage> = columns
+            .iter()
+            .map(|column| Storage::of(&column.data_type))
+            .collect();
         let mut offsets = vec![0; columns.len()];
         let mut end = 0;
         let row_number = row_number.then(|| {
             end = 8;
-            ColumnAccess { storage: Storage::Eight, offset: 0, null_bit: u32::MAX }
+            ColumnAccess {
+                storage: Storage::Eight,
+                offset: 0,
+                null_bit: u32::MAX,
+            }
         });
         let is_bytes = |storage: &Storage| matches!(storage, Storage::Bytes { .. });
         for alignment in [8, 4, 2, 1] {
@@ -477,16 +557,29 @@ impl RowLayout {
             .zip(storages)
             .zip(offsets)
             .map(|((column, storage), offset)| {
-                let null_bit = if column.not_null { u32::MAX } else { next_null_bit };
+                let null_bit = if column.not_null {
+                    u32::MAX
+                } else {
+                    next_null_bit
+                };
                 next_null_bit += !column.not_null as u32;
-                ColumnAccess { storage, offset: offset as u32, null_bit }
+                ColumnAccess {
+                    storage,
+                    offset: offset as u32,
+                    null_bit,
+                }
             })
             .collect();
         let spilling = (0..accesses.len())
             .filter(|&position| accesses[position].may_spill())
             .map(|position| ColumnId(position as u16))
             .collect();
-        RowLayout { columns: accesses, words: end.div_ceil(8).max(1), spilling, row_number }
+        RowLayout {
+            columns: accesses,
+            words: end.div_ceil(8).max(1),
+            spilling,
+            row_number,
+        }
     }
 
     /// Words in a row.
@@ -533,6 +626,8 @@ impl RowLayout {
         row: &'a [AtomicU64],
     ) -> impl Iterator<Item = NonNull<Blob>> + 'a {
         let columns = ColumnSet::intersection(columns, self.spilling);
-        columns.iter().filter_map(move |column| self.column(column).blob(row))
+        columns
+            .iter()
+            .filter_map(move |column| self.column(column).blob(row))
     }
 }

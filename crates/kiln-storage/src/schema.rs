@@ -98,7 +98,9 @@ impl FromIterator<ColumnId> for ColumnSet {
 
 impl fmt::Debug for ColumnSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.iter().map(|column| column.0)).finish()
+        f.debug_set()
+            .entries(self.iter().map(|column| column.0))
+            .finish()
     }
 }
 

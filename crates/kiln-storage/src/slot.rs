@@ -66,7 +66,10 @@ impl Slot {
     /// An integer, a date (days) or a timestamp (microseconds).
     #[inline(always)]
     pub const fn from_i64(value: i64) -> Slot {
-        Slot { lo: value as u64, hi: 0 }
+        Slot {
+            lo: value as u64,
+            hi: 0,
+        }
     }
 
     /// The integer, date or timestamp; meaningless when NULL.
@@ -78,7 +81,10 @@ impl Slot {
     /// A boolean.
     #[inline(always)]
     pub const fn from_bool(value: bool) -> Slot {
-        Slot { lo: value as u64, hi: 0 }
+        Slot {
+            lo: value as u64,
+            hi: 0,
+        }
     }
 
     /// The boolean; meaningless when NULL.
@@ -90,7 +96,10 @@ impl Slot {
     /// A double.
     #[inline(always)]
     pub const fn from_f64(value: f64) -> Slot {
-        Slot { lo: value.to_bits(), hi: 0 }
+        Slot {
+            lo: value.to_bits(),
+            hi: 0,
+        }
     }
 
     /// The double; meaningless when NULL.
@@ -115,7 +124,10 @@ impl Slot {
     /// A stretch of the heap: bytes or elements.
     #[inline(always)]
     pub const fn from_span(offset: u32, length: u32) -> Slot {
-        Slot { lo: offset as u64, hi: (length as u64) << 8 }
+        Slot {
+            lo: offset as u64,
+            hi: (length as u64) << 8,
+        }
     }
 
     /// Offset and length of a stretch of the heap; meaningless when NULL.
@@ -159,7 +171,10 @@ impl Heap {
     /// The present end, for [`Heap::release`].
     #[inline(always)]
     pub fn mark(&self) -> HeapMark {
-        HeapMark { bytes: self.bytes.len(), elements: self.elements.len() }
+        HeapMark {
+            bytes: self.bytes.len(),
+            elements: self.elements.len(),
+        }
     }
 
     /// Forgets what was appended since `mark`; slots that point there become meaningless.
@@ -181,7 +196,10 @@ impl Heap {
     #[inline]
     pub fn push_bytes(&mut self, bytes: &[u8]) -> Slot {
         let offset = self.bytes.len();
-        assert!(offset + bytes.len() <= u32::MAX as usize, "a procedure's heap passed 4 GiB");
+        assert!(
+            offset + bytes.len() <= u32::MAX as usize,
+            "a procedure's heap passed 4 GiB"
+        );
         self.bytes.extend_from_slice(bytes);
         Slot::from_span(offset as u32, bytes.len() as u32)
     }
@@ -201,7 +219,10 @@ impl Heap {
         let offset = self.bytes.len();
         write(&mut self.bytes)?;
         let end = self.bytes.len();
-        assert!(offset <= end && end <= u32::MAX as usize, "a procedure's heap passed 4 GiB");
+        assert!(
+            offset <= end && end <= u32::MAX as usize,
+            "a procedure's heap passed 4 GiB"
+        );
         Ok(Slot::from_span(offset as u32, (end - offset) as u32))
     }
 
@@ -217,7 +238,10 @@ impl Heap {
         }
         self.bytes.extend_from_within(a..a + a_len);
         self.bytes.extend_from_within(b..b + b_len);
-        assert!(self.bytes.len() <= u32::MAX as usize, "a procedure's heap passed 4 GiB");
+        assert!(
+            self.bytes.len() <= u32::MAX as usize,
+            "a procedure's heap passed 4 GiB"
+        );
         Slot::from_span(offset as u32, (a_len + b_len) as u32)
     }
 
@@ -241,7 +265,8 @@ impl Heap {
     #[inline]
     pub fn push_integers(&mut self, values: &[i64]) -> Slot {
         let offset = self.elements.len();
-        self.elements.extend(values.iter().map(|&value| Slot::from_i64(value)));
+        self.elements
+            .extend(values.iter().map(|&value| Slot::from_i64(value)));
         Slot::from_span(offset as u32, values.len() as u32)
     }
 
@@ -251,7 +276,10 @@ impl Heap {
     /// When this heap is not empty.
     #[inline]
     pub fn append_image(&mut self, image: &Heap) {
-        assert!(self.bytes.is_empty() && self.elements.is_empty(), "an image fills an empty heap");
+        assert!(
+            self.bytes.is_empty() && self.elements.is_empty(),
+            "an image fills an empty heap"
+        );
         self.bytes.extend_from_slice(&image.bytes);
         self.elements.extend_from_slice(&image.elements);
     }
@@ -290,7 +318,10 @@ impl Heap {
     /// When `position` is outside the array.
     pub fn array_replace(&mut self, array: Slot, position: usize, element: Slot) -> Slot {
         let (offset, length) = array.span();
-        assert!(position < length, "position {position} in an array of {length}");
+        assert!(
+            position < length,
+            "position {position} in an array of {length}"
+        );
         let start = self.elements.len();
         self.elements.extend_from_within(offset..offset + length);
         self.elements[start + position] = element;
@@ -308,11 +339,20 @@ impl Heap {
 
     /// The interval of a slot that is not NULL.
     pub fn interval(&self, slot: Slot) -> Interval {
-        let bytes: &[u8; 16] = self.bytes(slot).try_into().expect("an interval has 16 bytes");
-        let word = |at: usize| i32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        let bytes: &[u8; 16] = self
+            .bytes(slot)
+            .try_into()
+            .expect("an interval has 16 bytes");
+        let word = |at: usize| {
+            i32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+        };
         let mut microseconds = [0; 8];
         microseconds.copy_from_slice(&bytes[8..16]);
-        Interval { months: word(0), days: word(4), microseconds: i64::from_le_bytes(microseconds) }
+        Interval {
+            months: word(0),
+            days: word(4),
+            microseconds: i64::from_le_bytes(microseconds),
+        }
     }
 
     /// The raw bytes, for a record's columns to be copied in.

@@ -25,7 +25,10 @@ pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
 /// # Errors
 /// The system's error, with the path in its message.
 pub fn ensure_writable(path: &Path) -> io::Result<()> {
-    let opened = std::fs::OpenOptions::new().append(true).create(true).open(path);
+    let opened = std::fs::OpenOptions::new()
+        .append(true)
+        .create(true)
+        .open(path);
     opened.map(|_| ()).map_err(|error| with_path(error, path))
 }
 

@@ -37,8 +37,8 @@ mod limit;
 mod names;
 mod operators;
 mod plan;
-mod produce;
 pub mod plpgsql;
+mod produce;
 mod query;
 mod rows;
 mod scope;
@@ -197,7 +197,10 @@ impl<'a> Compiler<'a> {
         let bound = self.bind_expected(expr, expected)?;
         let data_type = bound.data_type.clone();
         let register = self.emit(&bound)?;
-        Ok(Typed { register, data_type })
+        Ok(Typed {
+            register,
+            data_type,
+        })
     }
 
     /// Computes several expressions; the columns that they need of one record are read in one
@@ -241,7 +244,11 @@ impl<'a> Compiler<'a> {
         for (expr, data_type) in exprs {
             bounds.push(self.bind_as(expr, data_type, context)?);
         }
-        Ok(self.emit_all(&bounds)?.into_iter().map(|typed| typed.register).collect())
+        Ok(self
+            .emit_all(&bounds)?
+            .into_iter()
+            .map(|typed| typed.register)
+            .collect())
     }
 
     /// Assigns `expr` to the register `target` of type `data_type`, without a move where the last
@@ -326,7 +333,11 @@ pub fn fail(state: SqlState, message: impl Into<String>, position: Position) -> 
 
 /// The refusal of `feature`.
 pub fn unsupported(feature: impl std::fmt::Display, position: Position) -> Error {
-    fail(SqlState::FEATURE_NOT_SUPPORTED, format!("{feature} is not supported"), position)
+    fail(
+        SqlState::FEATURE_NOT_SUPPORTED,
+        format!("{feature} is not supported"),
+        position,
+    )
 }
 
 /// Where a node of the syntax tree begins.
@@ -363,7 +374,11 @@ pub fn relation_name(name: &sqlparser::ast::ObjectName) -> Result<String> {
 pub(crate) fn refuse_reserved(ident: &sqlparser::ast::Ident) -> Result<()> {
     if ident.quote_style.is_none() && crate::parse::is_reserved(&ident.value.to_lowercase()) {
         let message = format!("syntax error at or near \"{}\"", ident.value);
-        return Err(fail(SqlState::SYNTAX_ERROR, message, position_of_span(ident.span)));
+        return Err(fail(
+            SqlState::SYNTAX_ERROR,
+            message,
+            position_of_span(ident.span),
+        ));
     }
     Ok(())
 }

@@ -36,7 +36,10 @@ impl Compiler<'_> {
                 let value = self.bind(expr)?;
                 self.bind_extract(field, value, position)
             }
-            Expr::Ceil { expr, field: CeilFloorKind::DateTimeField(DateTimeField::NoDateTime) } => {
+            Expr::Ceil {
+                expr,
+                field: CeilFloorKind::DateTimeField(DateTimeField::NoDateTime),
+            } => {
                 let value = self.bind(expr)?;
                 functions::bind("ceil", vec![value], position)
             }
@@ -51,7 +54,13 @@ impl Compiler<'_> {
                 let (needle, text) = (self.bind(expr)?, self.bind(r#in)?);
                 functions::bind("position", vec![text, needle], position)
             }
-            Expr::Substring { expr, substring_from, substring_for, special: _, shorthand } => {
+            Expr::Substring {
+                expr,
+                substring_from,
+                substring_for,
+                special: _,
+                shorthand,
+            } => {
                 let text = self.bind(expr)?;
                 let mut arguments = vec![text];
                 match (substring_from, substring_for) {
@@ -70,7 +79,12 @@ impl Compiler<'_> {
                 let name = if *shorthand { "substr" } else { "substring" };
                 functions::bind(name, arguments, position)
             }
-            Expr::Trim { trim_where, trim_what, expr, trim_characters } => {
+            Expr::Trim {
+                trim_where,
+                trim_what,
+                expr,
+                trim_characters,
+            } => {
                 let name = match trim_where {
                     None | Some(TrimWhereField::Both) => "btrim",
                     Some(TrimWhereField::Leading) => "ltrim",
@@ -85,9 +99,17 @@ impl Compiler<'_> {
                 }
                 functions::bind(name, arguments, position)
             }
-            Expr::Overlay { expr, overlay_what, overlay_from, overlay_for } => {
-                let mut arguments =
-                    vec![self.bind(expr)?, self.bind(overlay_what)?, self.bind(overlay_from)?];
+            Expr::Overlay {
+                expr,
+                overlay_what,
+                overlay_from,
+                overlay_for,
+            } => {
+                let mut arguments = vec![
+                    self.bind(expr)?,
+                    self.bind(overlay_what)?,
+                    self.bind(overlay_from)?,
+                ];
                 if let Some(length) = overlay_for {
                     arguments.push(self.bind(length)?);
                 }
@@ -145,7 +167,9 @@ impl Compiler<'_> {
                         "cannot determine type of empty array",
                         position,
                     )
-                    .with_hint("Explicitly cast to the desired type, for example ARRAY[]::integer[]."));
+                    .with_hint(
+                        "Explicitly cast to the desired type, for example ARRAY[]::integer[].",
+                    ));
                 }
                 let all: Vec<&Bound> = items.iter().collect();
                 let element = common_type("ARRAY", &all, position)?.without_modifier();
@@ -159,7 +183,10 @@ impl Compiler<'_> {
                 let named = functions::construct_array();
                 Ok(call(named, items?, DataType::array(element), position))
             }
-            Expr::AtTimeZone { timestamp, time_zone } => {
+            Expr::AtTimeZone {
+                timestamp,
+                time_zone,
+            } => {
                 let value = self.bind(timestamp)?;
                 let zone = self.bind(time_zone)?;
                 let is_utc = matches!(
@@ -233,7 +260,12 @@ impl Compiler<'_> {
                 position,
             ));
         };
-        Ok(call(named, vec![Bound::text(name), value], DataType::NUMERIC, position))
+        Ok(call(
+            named,
+            vec![Bound::text(name), value],
+            DataType::NUMERIC,
+            position,
+        ))
     }
 
     /// Binds a call of a user's function.
@@ -246,14 +278,23 @@ impl Compiler<'_> {
         let is_over_rows = self.levels.iter().any(|level| !level.sources.is_empty());
         let (callee, arguments) = Callee::bind(self, name, given, is_over_rows, position)?;
         let data_type = callee.value_type(position)?;
-        Ok(Bound::new(Kind::Routine(Box::new(callee), arguments), data_type, position))
+        Ok(Bound::new(
+            Kind::Routine(Box::new(callee), arguments),
+            data_type,
+            position,
+        ))
     }
 
     /// Binds a call with arguments that are given by name, which only users' functions have.
     fn bind_named_call(&mut self, function: &Function) -> Result<Option<Bound>> {
-        let FunctionArguments::List(list) = &function.args else { return Ok(None) };
+        let FunctionArguments::List(list) = &function.args else {
+            return Ok(None);
+        };
         let is_named = |argument: &FunctionArg| {
-            matches!(argument, FunctionArg::Named { .. } | FunctionArg::ExprNamed { .. })
+            matches!(
+                argument,
+                FunctionArg::Named { .. } | FunctionArg::ExprNamed { .. }
+            )
         };
         if !list.args.iter().any(is_named) {
             return Ok(None);
@@ -264,10 +305,14 @@ impl Compiler<'_> {
         for argument in &list.args {
             let (name, value) = match argument {
                 FunctionArg::Named { name, arg, .. } => (Some(name), arg),
-                FunctionArg::ExprNamed { name: Expr::Identifier(name), arg, .. } => {
-                    (Some(name), arg)
+                FunctionArg::ExprNamed {
+                    name: Expr::Identifier(name),
+                    arg,
+                    ..
+                } => (Some(name), arg),
+                FunctionArg::ExprNamed { .. } => {
+                    return Err(unsupported("this argument", position));
                 }
-                FunctionArg::ExprNamed { .. } => return Err(unsupported("this argument", position)),
                 FunctionArg::Unnamed(arg) => (None, arg),
             };
             let FunctionArgExpr::Expr(value) = value else {
@@ -297,7 +342,13 @@ impl Compiler<'_> {
             return self.bind_aggregate(kind, &call);
         }
         if call.is_star || call.distinct || call.filter.is_some() {
-            let what = if call.is_star { "(*)" } else if call.distinct { "DISTINCT" } else { "FILTER" };
+            let what = if call.is_star {
+                "(*)"
+            } else if call.distinct {
+                "DISTINCT"
+            } else {
+                "FILTER"
+            };
             return Err(fail(
                 SqlState::WRONG_OBJECT_TYPE,
                 format!("{what} specified, but {name} is not an aggregate function"),
@@ -329,8 +380,7 @@ impl Compiler<'_> {
                     left
                 };
                 let left = self.share(left);
-                let same =
-                    operators::compare(Comparison::Equal, left.clone(), right, position)?;
+                let same = operators::compare(Comparison::Equal, left.clone(), right, position)?;
                 let null = Bound::null(left.data_type.clone(), position);
                 case(vec![(same, null)], Some(left), position)
             }
@@ -384,7 +434,12 @@ impl Compiler<'_> {
                 } else {
                     (functions::array_remove(class), array.data_type.clone())
                 };
-                Ok(functions::direct(named, vec![array, element], data_type, position))
+                Ok(functions::direct(
+                    named,
+                    vec![array, element],
+                    data_type,
+                    position,
+                ))
             }
             ("octet_length" | "bit_length" | "concat" | "concat_ws", _) => {
                 // They see the padding of CHAR(n).
@@ -482,7 +537,15 @@ impl Compiler<'_> {
         if let Some(level) = self.levels.last_mut() {
             level.aggregates = AggregatePolicy::Allowed;
         }
-        aggregate::call(kind, name, arguments, call.is_star, call.distinct, filter?, position)
+        aggregate::call(
+            kind,
+            name,
+            arguments,
+            call.is_star,
+            call.distinct,
+            filter?,
+            position,
+        )
     }
 
     /// The time at which the procedure began: read once, before anything else.
@@ -491,7 +554,12 @@ impl Compiler<'_> {
             let target = self.builder.register(DataType::TimestampTz);
             let (name, function) = functions::clock();
             let arguments = Box::default();
-            self.builder.prologue(Instruction::Call { function, name, target, arguments });
+            self.builder.prologue(Instruction::Call {
+                function,
+                name,
+                target,
+                arguments,
+            });
             target
         });
         self.now = Some(register);
@@ -517,7 +585,9 @@ fn coalesce(arguments: Vec<Bound>, data_type: DataType, position: Position) -> R
         }
     }
     if kept.len() < 2 {
-        let only = kept.pop().unwrap_or_else(|| Bound::null(data_type, position));
+        let only = kept
+            .pop()
+            .unwrap_or_else(|| Bound::null(data_type, position));
         return Ok(Bound { position, ..only });
     }
     Ok(Bound::new(Kind::Coalesce(kept), data_type, position))
@@ -571,7 +641,11 @@ fn read_call(function: &Function) -> Result<Call<'_>> {
         }
     }
     if call.is_star && (!call.arguments.is_empty() || call.distinct) {
-        return Err(fail(SqlState::SYNTAX_ERROR, "syntax error at or near \"*\"", position));
+        return Err(fail(
+            SqlState::SYNTAX_ERROR,
+            "syntax error at or near \"*\"",
+            position,
+        ));
     }
     Ok(call)
 }

@@ -160,19 +160,25 @@ impl Dialect for Postgres {
 
 /// `[NOT] BETWEEN SYMMETRIC low AND high`, which the library does not know, as what it stands for: one
 /// BETWEEN, or the other with the bounds exchanged. `None` when nothing like it follows.
-fn symmetric_between(
-    parser: &mut Parser<'_>,
-    operand: &Expr,
-) -> Result<Option<Expr>, ParserError> {
+fn symmetric_between(parser: &mut Parser<'_>, operand: &Expr) -> Result<Option<Expr>, ParserError> {
     for negated in [false, true] {
         for symmetric in [true, false] {
-            let kind = if symmetric { Keyword::SYMMETRIC } else { Keyword::ASYMMETRIC };
+            let kind = if symmetric {
+                Keyword::SYMMETRIC
+            } else {
+                Keyword::ASYMMETRIC
+            };
             let words = [Keyword::NOT, Keyword::BETWEEN, kind];
             if !parser.parse_keywords(&words[usize::from(!negated)..]) {
                 continue;
             }
             let there = parser.parse_between(operand.clone(), negated && !symmetric)?;
-            let Expr::Between { expr, low, high, .. } = &there else { return Ok(Some(there)) };
+            let Expr::Between {
+                expr, low, high, ..
+            } = &there
+            else {
+                return Ok(Some(there));
+            };
             if !symmetric {
                 return Ok(Some(there));
             }
@@ -189,7 +195,10 @@ fn symmetric_between(
             }));
             return Ok(Some(match negated {
                 false => either,
-                true => Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(either) },
+                true => Expr::UnaryOp {
+                    op: UnaryOperator::Not,
+                    expr: Box::new(either),
+                },
             }));
         }
     }

@@ -301,8 +301,18 @@ fn language_name(tokens: &Tokens<'_>, index: usize) -> Result<String> {
 /// The refusal of a language that PostgreSQL or a well-known extension of it has, or 42704.
 fn other_language(tokens: &Tokens<'_>, index: usize, name: &str) -> Error {
     const KNOWN: [&str; 12] = [
-        "sql", "c", "internal", "plperl", "plperlu", "plpython3u", "pltcl", "pltclu", "plv8", "plr",
-        "pljava", "plrust",
+        "sql",
+        "c",
+        "internal",
+        "plperl",
+        "plperlu",
+        "plpython3u",
+        "pltcl",
+        "pltclu",
+        "plv8",
+        "plr",
+        "pljava",
+        "plrust",
     ];
     if KNOWN.contains(&name) {
         return tokens.unsupported(index, &format!("LANGUAGE {name}"));

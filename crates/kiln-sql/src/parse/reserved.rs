@@ -96,7 +96,9 @@ mod tests {
     fn reserved_words_are_found() {
         assert!(RESERVED.is_sorted());
         assert!(RESERVED.iter().all(|word| is_reserved(word)));
-        for free in ["account", "name", "value", "date", "key", "left", "commit", ""] {
+        for free in [
+            "account", "name", "value", "date", "key", "left", "commit", "",
+        ] {
             assert!(!is_reserved(free), "{free}");
         }
     }

@@ -20,11 +20,11 @@ use super::coerce::{
 };
 use super::{Position, fail};
 
+pub(crate) use array::array_set;
 pub(super) use array::{
     any_of, array_append, array_concat, array_position, array_prepend, array_remove, array_slice,
     compare_arrays, construct_array, extreme,
 };
-pub(crate) use array::array_set;
 pub(crate) use cast::Named;
 pub(super) use datetime::{date_operator, extract, interval_negate};
 pub(super) use math::{double_negate, integer_operator, power};
@@ -198,7 +198,10 @@ pub(super) fn bind(name: &str, arguments: Vec<Bound>, position: Position) -> Res
     let element = element.unwrap_or(DataType::Text);
     let mut operands = Vec::with_capacity(arguments.len());
     for (index, argument) in arguments.into_iter().enumerate() {
-        let ty = signature.arguments.get(index).or(signature.arguments.last());
+        let ty = signature
+            .arguments
+            .get(index)
+            .or(signature.arguments.last());
         let target = match ty {
             Some(Ty::AnyText) => {
                 operands.push(super::coerce::to_output_text(argument)?);
@@ -221,7 +224,12 @@ pub(super) fn bind(name: &str, arguments: Vec<Bound>, position: Position) -> Res
         function: signature.function,
         volatile: signature.volatile,
     };
-    Ok(operation(Operation::Call(builtin), operands, result, position))
+    Ok(operation(
+        Operation::Call(builtin),
+        operands,
+        result,
+        position,
+    ))
 }
 
 #[cold]
@@ -239,11 +247,15 @@ fn no_function(name: &str, arguments: &[Bound], ambiguous: bool, position: Posit
              casts.",
         );
     }
-    fail(SqlState::UNDEFINED_FUNCTION, format!("function {call} does not exist"), position)
-        .with_hint(
-            "No function matches the given name and argument types. You might need to add \
+    fail(
+        SqlState::UNDEFINED_FUNCTION,
+        format!("function {call} does not exist"),
+        position,
+    )
+    .with_hint(
+        "No function matches the given name and argument types. You might need to add \
              explicit type casts.",
-        )
+    )
 }
 
 fn is_variadic(signature: &Signature) -> bool {
@@ -260,38 +272,48 @@ fn accepts(signature: &Signature, arguments: &[Bound]) -> bool {
         return false;
     }
     let mut element: Option<&DataType> = None;
-    signature.arguments.iter().zip(arguments).all(|(ty, argument)| {
-        if argument.is_unknown() {
-            return true;
-        }
-        match (ty, &argument.data_type) {
-            (Ty::AnyText, _) => true,
-            (Ty::AnyArray, DataType::Array(inner)) => {
-                let agrees = element.is_none_or(|known| same_base(known, inner));
-                element = Some(inner);
-                agrees
+    signature
+        .arguments
+        .iter()
+        .zip(arguments)
+        .all(|(ty, argument)| {
+            if argument.is_unknown() {
+                return true;
             }
-            (Ty::AnyArray, _) => false,
-            (Ty::AnyElement, other) => match element {
-                Some(known) => converts_implicitly(argument, known),
-                None => {
-                    element = Some(other);
-                    true
+            match (ty, &argument.data_type) {
+                (Ty::AnyText, _) => true,
+                (Ty::AnyArray, DataType::Array(inner)) => {
+                    let agrees = element.is_none_or(|known| same_base(known, inner));
+                    element = Some(inner);
+                    agrees
                 }
-            },
-            (ty, _) => converts_implicitly(argument, &ty.data_type()),
-        }
-    })
+                (Ty::AnyArray, _) => false,
+                (Ty::AnyElement, other) => match element {
+                    Some(known) => converts_implicitly(argument, known),
+                    None => {
+                        element = Some(other);
+                        true
+                    }
+                },
+                (ty, _) => converts_implicitly(argument, &ty.data_type()),
+            }
+        })
 }
 
 /// PostgreSQL's rules (manual, section 10.3): an exact match; else the most exact matches, then
 /// the most preferred types; then literals without a type are taken for strings where a string
 /// fits, or for the category that all candidates agree on.
 fn choose(all: &[Signature], arguments: &[Bound]) -> Option<Signature> {
-    let mut left: Vec<&Signature> =
-        all.iter().filter(|signature| accepts(signature, arguments)).collect();
+    let mut left: Vec<&Signature> = all
+        .iter()
+        .filter(|signature| accepts(signature, arguments))
+        .collect();
     let ty_of = |signature: &Signature, index: usize| {
-        signature.arguments.get(index).or(signature.arguments.last()).copied()
+        signature
+            .arguments
+            .get(index)
+            .or(signature.arguments.last())
+            .copied()
     };
     let is_exact = |signature: &Signature, index: usize| {
         let argument = &arguments[index];
@@ -303,7 +325,9 @@ fn choose(all: &[Signature], arguments: &[Bound]) -> Option<Signature> {
         }
     };
     let exact = |signature: &&Signature| {
-        (0..arguments.len()).filter(|index| is_exact(signature, *index)).count()
+        (0..arguments.len())
+            .filter(|index| is_exact(signature, *index))
+            .count()
     };
     let preferred = |signature: &&Signature| {
         (0..arguments.len())
@@ -319,18 +343,27 @@ fn choose(all: &[Signature], arguments: &[Bound]) -> Option<Signature> {
             left.retain(|signature| measure(signature) == best);
         }
     }
-    for (index, _) in arguments.iter().enumerate().filter(|(_, argument)| argument.is_unknown()) {
+    for (index, _) in arguments
+        .iter()
+        .enumerate()
+        .filter(|(_, argument)| argument.is_unknown())
+    {
         if left.len() < 2 {
             break;
         }
-        let of = |signature: &&Signature| {
-            ty_of(signature, index).map(|ty| category(&ty.data_type()))
-        };
-        let wanted = if left.iter().any(|signature| of(signature) == Some(Category::String)) {
+        let of =
+            |signature: &&Signature| ty_of(signature, index).map(|ty| category(&ty.data_type()));
+        let wanted = if left
+            .iter()
+            .any(|signature| of(signature) == Some(Category::String))
+        {
             Some(Category::String)
         } else {
             let first = left.first().and_then(of);
-            left.iter().all(|signature| of(signature) == first).then_some(first).flatten()
+            left.iter()
+                .all(|signature| of(signature) == first)
+                .then_some(first)
+                .flatten()
         };
         let Some(wanted) = wanted else { continue };
         left.retain(|signature| of(signature) == Some(wanted));
@@ -376,7 +409,10 @@ fn decimal(value: Decimal) -> Slot {
 /// The part of a heap text that `part`, a slice of it, covers.
 fn part_of(heap: &Heap, text: Slot, part: std::ops::Range<usize>) -> Slot {
     let (offset, length) = text.span();
-    debug_assert!(part.end <= length, "part {part:?} of a text of {length} bytes");
+    debug_assert!(
+        part.end <= length,
+        "part {part:?} of a text of {length} bytes"
+    );
     let _ = heap;
     Slot::from_span((offset + part.start) as u32, (part.end - part.start) as u32)
 }
@@ -384,7 +420,11 @@ fn part_of(heap: &Heap, text: Slot, part: std::ops::Range<usize>) -> Slot {
 /// Where `part`, a slice of `whole`, begins and ends in it.
 fn range_in(whole: &str, part: &str) -> std::ops::Range<usize> {
     let start = (part.as_ptr() as usize).saturating_sub(whole.as_ptr() as usize);
-    if start + part.len() <= whole.len() { start..start + part.len() } else { 0..0 }
+    if start + part.len() <= whole.len() {
+        start..start + part.len()
+    } else {
+        0..0
+    }
 }
 
 /// A call with all arguments given, for binders of special syntax.

@@ -340,7 +340,9 @@ fn raises() {
 #[test]
 fn rows_without_a_destination_are_an_error_of_the_run() {
     for text in ["select 1;", "delete from t returning a;"] {
-        let StatementKind::Unexecutable(error) = only(text) else { panic!("{text} is executable") };
+        let StatementKind::Unexecutable(error) = only(text) else {
+            panic!("{text} is executable")
+        };
         assert_eq!(error.state(), SqlState::SYNTAX_ERROR);
         assert!(error.message().contains("no destination"), "{error}");
     }
