@@ -59,11 +59,19 @@ pub fn open(workload: &Workload, reserve_mib: usize) -> Result<Database> {
 /// # Errors
 /// Those of the workload's scripts and of loading.
 pub fn loaded(workload: &Workload, seed: u64, reserve_mib: usize) -> Result<Database> {
+    load_anew(workload, seed, reserve_mib).map(|(database, _)| database)
+}
+
+fn load_anew(
+    workload: &Workload,
+    seed: u64,
+    reserve_mib: usize,
+) -> Result<(Database, LoadFigures)> {
     let database = open(workload, reserve_mib)?;
     let progress = Progress::counting(&format!("Loading {}", workload.name()), "rows");
-    load::load(database.engine(), workload, seed, &progress)?;
+    let figures = load::load(database.engine(), workload, seed, &progress)?;
     progress.clear();
-    Ok(database)
+    Ok((database, figures))
 }
 
 /// Sessions of the loader's threads and of the audit; the drivers have the other seats.
@@ -81,12 +89,21 @@ pub fn bench(plan: &Plan) -> std::result::Result<Verdict, Failure> {
     }
     let machine = Machine::current();
     println!("{}", heading(plan, &machine));
-    let database = open(&plan.workload, plan.reserve_mib)?;
-    let progress = Progress::counting(&format!("Loading {}", plan.workload.name()), "rows");
-    let load = load::load(database.engine(), &plan.workload, plan.seed, &progress)?;
-    progress.clear();
-    println!("{}", load.line(&plan.workload));
-    let points = measure(plan, &machine, &database)?;
+    let cores = machine.cores;
+    let mut points: Vec<Point> = plan
+        .points()
+        .into_iter()
+        .map(|(protocol, threads)| Point::new(protocol, threads, cores))
+        .collect();
+    let mut load = LoadFigures::default();
+    for round in 0..plan.repeat {
+        let (database, loaded) = load_anew(&plan.workload, plan.seed, plan.reserve_mib)?;
+        if round == 0 {
+            println!("{}", loaded.line(&plan.workload));
+            load = loaded;
+        }
+        run_all(plan, round, &database, &mut points)?;
+    }
     print!("{}", report::report(&plan.workload, &points));
     if let Some(path) = &plan.json {
         let rows = json::rows(plan, &machine, &load, &points);
@@ -123,12 +140,13 @@ fn heading(plan: &Plan, machine: &Machine) -> String {
     )
 }
 
-/// Makes all runs, the protocols in turn.
-fn measure(
+/// Makes one run of each kind, on one database.
+fn run_all(
     plan: &Plan,
-    machine: &Machine,
+    round: usize,
     database: &Database,
-) -> std::result::Result<Vec<Point>, Failure> {
+    points: &mut [Point],
+) -> std::result::Result<(), Failure> {
     let engine = database.engine();
     let (mut handles, mut columns) = (Vec::new(), Vec::new());
     for procedure in plan.workload.procedures() {
@@ -148,48 +166,41 @@ fn measure(
         warmup_ns: (plan.warmup * 1e9) as u64,
         measured_ns: (plan.seconds * 1e9) as u64,
     };
-    let mut points: Vec<Point> = plan
-        .points()
-        .into_iter()
-        .map(|(protocol, threads)| Point::new(protocol, threads, machine.cores))
-        .collect();
     let mut totals = Totals::new(handles.len());
-    let progress = Progress::steps("Running", (plan.repeat * points.len()) as u64);
-    for repeat in 0..plan.repeat {
-        let mut order: Vec<usize> = (0..points.len()).collect();
-        // There and back: what grows from run to run, such as the tables, then weighs on all alike.
-        if repeat % 2 == 1 {
-            order.reverse();
-        }
-        for position in order {
-            let point = &mut points[position];
-            let (protocol, threads) = (point.protocol, point.threads);
-            let oversubscribed = match point.oversubscribed {
-                true => ", oversubscribed",
-                false => "",
-            };
-            let plural = if threads == 1 { "" } else { "s" };
-            progress.say(&format!(
-                "Run {} of {}: {protocol}, {threads} thread{plural}{oversubscribed}",
-                repeat + 1,
-                plan.repeat
-            ));
-            engine.set_protocol(protocol)?;
-            let drivers = drivers(engine, threads)?;
-            let terminals = plan.workload.terminals(plan.seed, threads);
-            let figures = run.make(drivers, terminals, || progress.tick())?;
-            totals.merge(&figures.totals);
-            point.runs.push(figures);
-            point
-                .audit
-                .add(audit(database, &plan.workload, plan.seed, &totals)?);
-            progress.advance(1);
-        }
+    let progress = Progress::steps("Running", points.len() as u64);
+    // There and back, round by round: what grows from run to run, such as the tables, then weighs
+    // on all kinds alike.
+    let mut order: Vec<usize> = (0..points.len()).collect();
+    if round % 2 == 1 {
+        order.reverse();
+    }
+    for position in order {
+        let point = &mut points[position];
+        let (protocol, threads) = (point.protocol, point.threads);
+        let oversubscribed = match point.oversubscribed {
+            true => ", oversubscribed",
+            false => "",
+        };
+        let plural = if threads == 1 { "" } else { "s" };
+        progress.say(&format!(
+            "Run {} of {}: {protocol}, {threads} thread{plural}{oversubscribed}",
+            round + 1,
+            plan.repeat
+        ));
+        engine.set_protocol(protocol)?;
+        let drivers = drivers(engine, threads)?;
+        let terminals = plan.workload.terminals(plan.seed, threads);
+        let figures = run.make(drivers, terminals, || progress.tick())?;
+        totals.merge(&figures.totals);
+        point.runs.push(figures);
+        // The audit is judged under a protocol of its own, under which its queries run in parallel.
+        engine.set_protocol(Protocol::default())?;
+        let report = audit(database, &plan.workload, plan.seed, &totals)?;
+        point.audit.add(report);
+        progress.advance(1);
     }
     progress.clear();
-    // Whoever uses the database next finds it as it was opened.
-    engine.set_protocol(Protocol::default())?;
-    Ok(points)
+    Ok(())
 }
 
 fn drivers(engine: &Engine, threads: usize) -> Result<Vec<Driver>> {

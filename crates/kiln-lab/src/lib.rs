@@ -1,9 +1,9 @@
 //! Benchmarks: load a workload, run it under several protocols, audit it, and report.
 //!
-//! [`bench()`] does it all for a [`Plan`]. One database is loaded and stays; the protocols take turns
-//! on it, a whole turn for each repetition, so that what drifts meanwhile (the clock of the
-//! processor, the size of the tables) falls on all of them alike. After every run the workload's
-//! audit decides whether the run counts.
+//! [`bench()`] does it all for a [`Plan`]. Each round loads the database anew and makes one run of
+//! each kind on it, going over from protocol to protocol, so that what drifts meanwhile (the clock
+//! of the processor, the neighbours on the machine) falls on all of them alike. After every run
+//! the workload's audit decides whether the run counts.
 //!
 //! | module | holds |
 //! |---|---|
