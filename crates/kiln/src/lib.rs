@@ -52,3 +52,8 @@ pub use kiln_sql::{
     IntoValues, Notice, Options, Protocol, Reply, Result, ResultSet, Session, SqlState,
     StatementResult, SubmitError, Ticket, Transaction, Value,
 };
+
+/// The quick start of the README, so that it keeps compiling.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
