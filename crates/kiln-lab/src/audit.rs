@@ -1,5 +1,6 @@
 //! The audit after each run: is the data still consistent, and are the committed calls all there?
 
+use crate::bench::helpers;
 use kiln_platform::atomic::{AtomicUsize, Ordering};
 use kiln_platform::{thread, time};
 use kiln_sql::Database;
@@ -104,7 +105,7 @@ fn check_all(database: &Database, conditions: &[Condition]) -> Result<AuditRepor
         Ok(violations)
     };
     let violations: Result<Vec<Vec<Violation>>> = thread::scope(|scope| {
-        let threads = thread::available_cores().min(conditions.len());
+        let threads = helpers(conditions.len());
         let running: Vec<_> = (0..threads).map(|_| scope.spawn(body)).collect();
         let join = |checker: thread::ScopedJoinHandle<'_, _>| match checker.join() {
             Ok(violations) => violations,

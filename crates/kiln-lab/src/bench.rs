@@ -1,7 +1,9 @@
 //! A whole benchmark, from the empty database to the report.
 
+use std::io::Write;
+
 use kiln_engine::{Driver, Engine, Protocol};
-use kiln_platform::file;
+use kiln_platform::{file, thread};
 use kiln_sql::{Database, Options};
 use kiln_storage::error::{Error, Result};
 use kiln_workloads::{Totals, Workload};
@@ -77,6 +79,23 @@ fn load_anew(
 /// Sessions of the loader's threads and of the audit; the drivers have the other seats.
 const SESSIONS_MAX: usize = 28;
 
+/// How many threads load or audit when there is so much that one of them can do: one for each core,
+/// as far as sessions go. Each has one session, and some are left for queries between.
+pub(crate) fn helpers(pieces: usize) -> usize {
+    thread::available_cores()
+        .min(SESSIONS_MAX - 4)
+        .min(pieces)
+        .max(1)
+}
+
+/// Writes to standard output. That the reader went away (`| head`) is no reason to lose the JSON.
+fn show(text: &str) {
+    let mut output = std::io::stdout().lock();
+    let _ = output
+        .write_all(text.as_bytes())
+        .and_then(|()| output.flush());
+}
+
 /// Carries out a plan: prints progress to stderr and the report to stdout, and writes the JSON.
 ///
 /// # Errors
@@ -88,7 +107,7 @@ pub fn bench(plan: &Plan) -> std::result::Result<Verdict, Failure> {
         file::ensure_writable(path).map_err(|error| Failure(format!("cannot write {error}")))?;
     }
     let machine = Machine::current();
-    println!("{}", heading(plan, &machine));
+    show(&format!("{}\n", heading(plan, &machine)));
     let cores = machine.cores;
     let mut points: Vec<Point> = plan
         .points()
@@ -99,19 +118,19 @@ pub fn bench(plan: &Plan) -> std::result::Result<Verdict, Failure> {
     for round in 0..plan.repeat {
         let (database, loaded) = load_anew(&plan.workload, plan.seed, plan.reserve_mib)?;
         if round == 0 {
-            println!("{}", loaded.line(&plan.workload));
+            show(&format!("{}\n", loaded.line(&plan.workload)));
             load = loaded;
         }
         run_all(plan, round, &database, &mut points)?;
     }
-    print!("{}", report::report(&plan.workload, &points));
+    show(&report::report(&plan.workload, &points));
     if let Some(path) = &plan.json {
         let rows = json::rows(plan, &machine, &load, &points);
         let mut text = format!("{rows:#}");
         text.push('\n');
         file::write(path, text.as_bytes())
             .map_err(|error| Failure(format!("cannot write {error}")))?;
-        println!("\nResult written to {}.", path.display());
+        show(&format!("\nResult written to {}.\n", path.display()));
     }
     let passed = points.iter().all(|point| point.audit.passed());
     Ok(Verdict {

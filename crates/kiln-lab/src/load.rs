@@ -7,6 +7,7 @@ use kiln_storage::error::Result;
 use kiln_storage::types::Value;
 use kiln_workloads::{RowSink, Workload};
 
+use crate::bench::helpers;
 use crate::number::{grouped, mebibytes, rate, ratio};
 use crate::progress::Progress;
 
@@ -40,7 +41,7 @@ pub(crate) fn load(
 ) -> Result<LoadFigures> {
     let begin = time::now_ns();
     let parts = workload.parts();
-    let threads = thread::available_cores().min(usize::try_from(parts).unwrap_or(usize::MAX));
+    let threads = helpers(usize::try_from(parts).unwrap_or(usize::MAX));
     let next_part = AtomicU64::new(0);
     let loaded: Result<Vec<u64>> = thread::scope(|scope| {
         let body = || {

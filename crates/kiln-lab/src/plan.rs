@@ -41,7 +41,7 @@ impl Plan {
     /// The default of [`Plan::seed`].
     pub const SEED: u64 = 42;
     /// The default of [`Plan::reserve_mib`].
-    pub const RESERVE_MIB: usize = 2_048;
+    pub const RESERVE_MIB: usize = 1_024;
     /// The default of [`Plan::protocols`].
     pub const PROTOCOLS: [Protocol; 3] = [
         Protocol::Silo,

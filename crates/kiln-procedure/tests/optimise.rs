@@ -597,3 +597,137 @@ fn a_handle_that_went_through_a_buffer_carries_the_intent() {
         .collect();
     assert_eq!(intents, [Intent::Write, Intent::Read]);
 }
+
+/// A procedure that reads columns 2 and 3 of a stock row, lets `between` do something, and emits
+/// one of them, as `choice` says.
+fn choose(
+    tables: &Tables,
+    between: impl FnOnce(&mut ProgramBuilder, TableRef, RecordReg),
+) -> Program {
+    let parameters = [
+        ("w", DataType::SmallInt),
+        ("i", DataType::Integer),
+        ("choice", DataType::Boolean),
+    ];
+    let mut b = procedure("choose", &parameters);
+    let (w, i, choice) = (b.parameter(0), b.parameter(1), b.parameter(2));
+    let stock = b.table(&tables.stock);
+    let (record, found) = b.lookup(stock, 0, &[w, i], None);
+    b.open();
+    let read = b.read(stock, record, &[column(2), column(3)], None);
+    between(&mut b, stock, record);
+    let branches = read.iter().map(|register| {
+        vec![Step::Emit {
+            row: [*register].into(),
+        }]
+    });
+    let mut branches: Vec<Block> = branches.collect();
+    let (otherwise, then) = (branches.pop().expect("two"), branches.pop().expect("two"));
+    b.push(Step::If {
+        condition: choice,
+        then,
+        otherwise,
+    });
+    let then = b.close();
+    b.push(Step::If {
+        condition: found,
+        then,
+        otherwise: Vec::new(),
+    });
+    let data_type = tables.stock.schema().columns[2].data_type.clone();
+    b.returns(vec![("chosen".to_owned(), data_type)]);
+    b.finish()
+}
+
+#[test]
+fn a_column_is_read_in_the_branch_that_needs_it() {
+    let tables = tables();
+    let program = choose(&tables, |_, _, _| {});
+    let all = steps(&program.body);
+    let in_branches = all.iter().filter(|step| match step {
+        Step::If { then, otherwise, .. } => [then, otherwise].iter().all(|branch| {
+            matches!(&branch[..], [Step::Read { columns, .. }, Step::Emit { .. }] if columns.len() == 1)
+        }),
+        _ => false,
+    });
+    assert_eq!(in_branches.count(), 1, "{:#?}", program.body);
+    assert_eq!(count(&program, OperationKind::Read), 2);
+}
+
+#[test]
+fn a_column_that_is_written_in_between_is_read_before() {
+    let tables = tables();
+    let program = choose(&tables, |b, stock, record| {
+        let data_type = tables.stock.schema().columns[2].data_type.clone();
+        let null_free = b.constant(data_type, Value::SmallInt(7));
+        b.update(stock, record, &[(column(2), null_free)], None);
+    });
+    let all = steps(&program.body);
+    let position = |wanted: &dyn Fn(&Step) -> bool| all.iter().position(|step| wanted(step));
+    let reads_it = position(
+        &|step| matches!(step, Step::Read { columns, .. } if columns.iter().any(|(read, _)| *read == column(2))),
+    );
+    let update = position(&|step| matches!(step, Step::Update { .. }));
+    assert!(
+        reads_it < update && reads_it.is_some(),
+        "{:#?}",
+        program.body
+    );
+}
+
+#[test]
+fn a_loop_over_array_elements_is_prefetched_and_one_over_data_is_not() {
+    let tables = tables();
+    for from_array in [true, false] {
+        let parameters = [
+            ("w", DataType::SmallInt),
+            ("items", DataType::array(DataType::Integer)),
+            ("last", DataType::BigInt),
+        ];
+        let mut b = procedure("look", &parameters);
+        let (w, items, last) = (b.parameter(0), b.parameter(1), b.parameter(2));
+        let one = b.constant(DataType::BigInt, Value::BigInt(1));
+        let (variable, item) = (b.register(DataType::BigInt), b.register(DataType::Integer));
+        b.open();
+        b.scalar(Instruction::Element {
+            target: item,
+            array: items,
+            index: variable,
+        });
+        if !from_array {
+            // Written twice: which value reaches the look-up is not followed.
+            b.scalar(Instruction::Element {
+                target: item,
+                array: items,
+                index: one,
+            });
+        }
+        select(&mut b, &tables, w, item);
+        let body = b.close();
+        b.push(Step::ForRange {
+            variable,
+            first: one,
+            last,
+            step: one,
+            reverse: false,
+            body,
+        });
+        let data_type = tables.stock.schema().columns[2].data_type.clone();
+        b.returns(vec![("quantity".to_owned(), data_type)]);
+        let program = b.finish();
+        let prefetches = program.body.iter().filter_map(|step| match step {
+            Step::Prefetch { lookups, .. } => Some(lookups),
+            _ => None,
+        });
+        let keys: Vec<&[PrefetchKey]> =
+            prefetches.flatten().map(|lookup| &lookup.key[..]).collect();
+        if from_array {
+            assert_eq!(
+                keys,
+                [[PrefetchKey::Register(w), PrefetchKey::Element(items)]]
+            );
+        } else {
+            assert!(keys.is_empty(), "{keys:?}");
+        }
+    }
+}

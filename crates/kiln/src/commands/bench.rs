@@ -162,7 +162,7 @@ impl Arguments {
 /// What is to be printed before the program ends with exit code 1.
 pub fn run(arguments: Arguments) -> Result<ExitCode, String> {
     if arguments.list {
-        print!("{}", list());
+        super::print(&list())?;
         return Ok(ExitCode::SUCCESS);
     }
     let plan = match arguments.plan() {

@@ -54,7 +54,7 @@ pub fn run(arguments: Arguments) -> Result<ExitCode, String> {
         if let Some(name) = &arguments.procedure
             && let Some(procedure) = catalog.procedure(&name.to_lowercase())
         {
-            print!("{}", rendered(procedure.program(), arguments.dot));
+            super::print(&rendered(procedure.program(), arguments.dot))?;
             return Ok(ExitCode::SUCCESS);
         }
         let found = catalog
@@ -72,7 +72,7 @@ pub fn run(arguments: Arguments) -> Result<ExitCode, String> {
             "there is no procedure \"{name}\"; there are\n{known}"
         )),
         None => {
-            println!("Procedures:\n{known}");
+            super::print(&format!("Procedures:\n{known}\n"))?;
             Ok(ExitCode::SUCCESS)
         }
     }

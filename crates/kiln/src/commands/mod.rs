@@ -3,3 +3,18 @@
 pub mod bench;
 pub mod explain;
 pub mod sql;
+
+use std::io::Write;
+
+/// Writes to standard output. A reader that went away (`| head`) ends the program quietly.
+fn print(text: &str) -> Result<(), String> {
+    let mut output = std::io::stdout().lock();
+    match output
+        .write_all(text.as_bytes())
+        .and_then(|()| output.flush())
+    {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(0),
+        Err(error) => Err(format!("standard output: {error}")),
+    }
+}

@@ -1,14 +1,13 @@
 //! What scripts and the interactive shell have in common: running statements and printing what
 //! comes of them.
 
-use std::io::Write;
-
 use kiln_platform::time;
 use kiln_sql::parse::{self, SourceStatement};
 use kiln_sql::{Database, Options, Session};
 use kiln_storage::error::{Error, Position};
 
 use super::describe;
+use crate::commands::print;
 
 /// A session on a database of its own, which lives as long as the session.
 pub(super) struct Shell {
@@ -180,19 +179,6 @@ impl Shell {
             (true, false) => "kiln=*> ",
             (false, false) => "kiln=> ",
         }
-    }
-}
-
-/// Writes to standard output. A reader that went away (`| head`) ends the program quietly.
-fn print(text: &str) -> Result<(), String> {
-    let mut output = std::io::stdout().lock();
-    match output
-        .write_all(text.as_bytes())
-        .and_then(|()| output.flush())
-    {
-        Ok(()) => Ok(()),
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(0),
-        Err(error) => Err(format!("standard output: {error}")),
     }
 }
 
