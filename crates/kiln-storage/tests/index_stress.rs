@@ -562,8 +562,9 @@ fn retired_objects_wait_for_two_epochs_and_owners_for_their_objects() {
 #[test]
 fn cells_are_zeroed_distinct_and_recycled() {
     let slab = Slab::new(200, 2);
-    assert_eq!((slab.cell_bytes(), slab.cell_stride()), (200, 208));
-    assert_eq!(Slab::new(120, 1).cell_stride(), 128);
+    assert_eq!((slab.cell_bytes(), slab.cell_stride()), (200, 200));
+    assert_eq!(Slab::new(1000, 1).cell_stride(), 1008);
+    assert_eq!(Slab::new(2552, 1).cell_stride(), 2560);
     assert_eq!(Slab::new(72, 1).cell_stride(), 72);
     let mut cells = Vec::new();
     for number in 0..20_000_u64 {
