@@ -160,7 +160,7 @@ pub enum IndexKind {
     /// Hash: look-ups of whole keys only, unique keys only.
     Hash,
     /// Ordered (B+-tree): look-ups and ranges. The first `partition_columns` of the key partition
-    /// it: scans that fix them never meet inserts with other values (STO §4.4).
+    /// it: scans that fix them never meet inserts with other values (STO §4.5).
     Ordered {
         /// The number of leading key columns that partition the index; 0 when it is whole.
         partition_columns: usize,

@@ -7,7 +7,7 @@
 //!   step. It is an implementation detail: it has the index's name with `_hash` behind it, and
 //!   catalogs shown to people leave it out ([`is_auxiliary`]).
 //! - An ordered index all of whose scans fix its first n columns (n ≥ 1) is partitioned by them,
-//!   so that scans of one prefix never meet inserts elsewhere (STO §4.4).
+//!   so that scans of one prefix never meet inserts elsewhere (STO §4.5).
 //!
 //! Statements outside of procedures never change the design.
 

@@ -10,7 +10,7 @@
 //!
 //! 1. The ranges `[low, high)` of the leaves partition the key space; a leaf's entries lie within.
 //! 2. With prefix bits, the entries of a leaf have one prefix, and a leaf with entries covers no
-//!    key of another prefix (contention-aware index, STO §4.4): the first key of a prefix cuts a
+//!    key of another prefix (contention-aware index, STO §4.5): the first key of a prefix cuts a
 //!    leaf of its own out of the empty leaf that it falls into. Empty leaves may cover any range.
 //! 3. An insertion changes the guard of the leaf that covers the key before the entry can be read;
 //!    a leaf's guard also changes when its range shrinks or the leaf goes. A removal, and growing
@@ -91,7 +91,7 @@ impl<K: Key> OrderedIndex<K> {
     }
 
     /// An empty index whose leaves never hold keys that differ in their top `bits` bits, so that
-    /// scans inside one prefix never conflict with insertions into another (STO §4.4). Each
+    /// scans inside one prefix never conflict with insertions into another (STO §4.5). Each
     /// prefix in use costs at least one leaf. With 0 the index is not partitioned.
     pub fn with_prefix_bits(bits: u32) -> OrderedIndex<K> {
         let leaves = Pool::new(Leaf::<K>::BYTES);
