@@ -1,0 +1,225 @@
+//! Logs: the events of one worker, and the clock that all workers share.
+
+use kiln_platform::atomic::{AtomicU64, Ordering};
+use kiln_platform::sync::Arc;
+
+use crate::event::{
+    Cell, Corrupt, EntryChange, Event, IndexId, Key, Moment, Object, Version, Window, WriteKind,
+    decode, head, index_word, key_words, kind, push_key,
+};
+
+/// The counter that orders what workers do.
+#[derive(Clone, Debug, Default)]
+pub struct Clock(Arc<AtomicU64>);
+
+impl Clock {
+    /// A counter at 0.
+    pub fn new() -> Clock {
+        Clock::default()
+    }
+
+    /// The present moment; every reading is larger than all before it.
+    #[inline]
+    pub fn now(&self) -> Moment {
+        // Sequentially consistent: readings are taken before and after what they frame, and what
+        // is framed must not move out.
+        Moment(self.0.fetch_add(1, Ordering::SeqCst))
+    }
+}
+
+/// What one worker has recorded: words in memory, up to a limit.
+///
+/// A log that is full drops nothing: [`Log::is_full`] says so between calls, and whoever drives the worker
+/// stops then. The events of the attempt under way go past the limit.
+#[derive(Debug)]
+pub struct Log {
+    clock: Clock,
+    words: Vec<u64>,
+    limit_words: usize,
+    ranges: u32,
+}
+
+impl Log {
+    /// An empty log that is full at `limit_bytes`.
+    pub fn new(clock: Clock, limit_bytes: usize) -> Log {
+        Log {
+            clock,
+            words: Vec::new(),
+            limit_words: limit_bytes / 8,
+            ranges: 0,
+        }
+    }
+
+    /// Whether there is no room for another call.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.words.len() >= self.limit_words
+    }
+
+    /// The present moment.
+    #[inline]
+    pub fn now(&self) -> Moment {
+        self.clock.now()
+    }
+
+    /// What was recorded, for a [`LogReader`].
+    pub fn words(&self) -> &[u64] {
+        &self.words
+    }
+
+    /// What was recorded; the log is empty afterwards.
+    pub fn take_words(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.words)
+    }
+
+    /// Records [`Event::Begin`].
+    pub fn begin(&mut self, procedure: u32, invoked: Moment) {
+        self.ranges = 0;
+        self.words.push(head(kind::BEGIN, 1, procedure));
+        self.words.push(invoked.0);
+    }
+
+    /// Records [`Event::Read`].
+    pub fn read(
+        &mut self,
+        object: Object,
+        version: Version,
+        cells: impl ExactSizeIterator<Item = Cell>,
+    ) {
+        self.words.push(head(kind::READ, 2 + cells.len(), 0));
+        self.words.extend([object.0, version.0]);
+        self.words.extend(cells.map(Cell::to_word));
+    }
+
+    /// Records [`Event::ReadAbsent`].
+    pub fn read_absent(&mut self, object: Object, version: Version) {
+        self.words.push(head(kind::READ_ABSENT, 2, 0));
+        self.words.extend([object.0, version.0]);
+    }
+
+    /// Records [`Event::Write`].
+    pub fn write(
+        &mut self,
+        object: Object,
+        kind: WriteKind,
+        cells: impl ExactSizeIterator<Item = Cell>,
+    ) {
+        self.words
+            .push(head(kind::WRITE, 1 + cells.len(), kind as u32));
+        self.words.push(object.0);
+        self.words.extend(cells.map(Cell::to_word));
+    }
+
+    /// Records [`Event::RangeBegin`], now, and returns the range's number.
+    pub fn range_begin(&mut self, index: IndexId, low: Key<'_>, high: Key<'_>) -> u32 {
+        let range = self.ranges;
+        self.ranges += 1;
+        let operands = 2 + key_words(low) + key_words(high);
+        self.words.push(head(kind::RANGE_BEGIN, operands, range));
+        self.words.push(index_word(index));
+        self.words.push(self.clock.now().0);
+        push_key(&mut self.words, low);
+        push_key(&mut self.words, high);
+        range
+    }
+
+    /// Records [`Event::Met`].
+    pub fn met(&mut self, range: u32, object: Object) {
+        self.words.push(head(kind::MET, 1, range));
+        self.words.push(object.0);
+    }
+
+    /// Records [`Event::RangeEnd`], now.
+    pub fn range_end(&mut self, range: u32, stopped_at: Key<'_>, reverse: bool) {
+        let operands = 2 + key_words(stopped_at);
+        self.words.push(head(kind::RANGE_END, operands, range));
+        self.words.push(self.clock.now().0);
+        self.words.push(reverse as u64);
+        push_key(&mut self.words, stopped_at);
+    }
+
+    /// Records [`Event::Entry`]; the window ends now.
+    pub fn entry(
+        &mut self,
+        index: IndexId,
+        change: EntryChange,
+        object: Object,
+        from: Moment,
+        key: Key<'_>,
+    ) {
+        let window = Window {
+            from,
+            to: self.clock.now(),
+        };
+        let operands = 4 + key_words(key);
+        self.words.push(head(kind::ENTRY, operands, change as u32));
+        self.words
+            .extend([index_word(index), object.0, window.from.0, window.to.0]);
+        push_key(&mut self.words, key);
+    }
+
+    /// Records [`Event::Install`].
+    pub fn install(&mut self, object: Object, previous: Version, version: Version) {
+        self.words.push(head(kind::INSTALL, 3, 0));
+        self.words.extend([object.0, previous.0, version.0]);
+    }
+
+    /// Records [`Event::Commit`], now.
+    pub fn commit(&mut self) {
+        self.words.push(head(kind::COMMIT, 1, 0));
+        self.words.push(self.clock.now().0);
+    }
+
+    /// Records [`Event::Abort`], now.
+    pub fn abort(&mut self, cause: u32) {
+        self.words.push(head(kind::ABORT, 1, cause));
+        self.words.push(self.clock.now().0);
+    }
+
+    /// Records [`Event::Reject`], now.
+    pub fn reject(&mut self) {
+        self.words.push(head(kind::REJECT, 1, 0));
+        self.words.push(self.clock.now().0);
+    }
+}
+
+/// Reads the events of a log's words, one after the other.
+#[derive(Clone, Debug)]
+pub struct LogReader<'a> {
+    words: &'a [u64],
+    position: usize,
+}
+
+impl<'a> LogReader<'a> {
+    /// From the start of `words`.
+    pub fn new(words: &'a [u64]) -> LogReader<'a> {
+        LogReader { words, position: 0 }
+    }
+
+    /// The position of the next event, in words from the start.
+    pub fn position(&self) -> usize {
+        self.position
+    }
+}
+
+impl<'a> Iterator for LogReader<'a> {
+    type Item = Result<Event<'a>, Corrupt>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.position == self.words.len() {
+            return None;
+        }
+        let position = self.position;
+        match decode(&self.words[position..]) {
+            Ok((event, length)) => {
+                self.position += length;
+                Some(Ok(event))
+            }
+            Err(reason) => {
+                // Nothing behind it can be understood.
+                self.position = self.words.len();
+                Some(Err(Corrupt { position, reason }))
+            }
+        }
+    }
+}
