@@ -6,18 +6,37 @@ use std::sync::Mutex;
 /// The size of a huge page; regions are multiples of it.
 pub const HUGE_PAGE_BYTES: usize = 2 << 20;
 
-/// What [`reserve`] has set aside and [`Region::map`] has not taken yet: start and bytes.
-static RESERVED: Mutex<(usize, usize)> = Mutex::new((0, 0));
+/// What [`reserve`] has set aside and no region holds: ranges of start and bytes, by start.
+static RESERVED: Mutex<Vec<(usize, usize)>> = Mutex::new(Vec::new());
 
 /// Sets `bytes` of zeroed memory aside, already backed by pages, for the regions mapped next.
 ///
 /// The first touch of a page costs a fault and its zeroing, on virtual machines several times as
 /// much as the writes that follow; a benchmark, or a service with a known size, takes that at its
-/// start. A second call replaces what is left of the first.
+/// start. What a dropped region held goes back to what is set aside, so that a series of databases
+/// pays once. When less than `bytes` is left in one piece, another call replaces what is left.
 ///
 /// # Errors
 /// The operating system's error when the memory is not to be had; nothing is set aside then.
 pub fn reserve(bytes: usize) -> std::io::Result<()> {
+    let bytes = bytes.max(1).next_multiple_of(HUGE_PAGE_BYTES);
+    let outdated = {
+        let mut reserved = lock_reserved();
+        if reserved.iter().any(|&(_, left)| left >= bytes) {
+            return Ok(());
+        }
+        std::mem::take(&mut *reserved)
+    };
+    for (start, bytes) in outdated {
+        if let Some(start) = NonNull::new(start as *mut u8) {
+            let is_reserved = false;
+            drop(Region {
+                start,
+                bytes,
+                is_reserved,
+            });
+        }
+    }
     let region = Region::map_new(bytes)?;
     #[cfg(target_os = "linux")]
     {
@@ -33,31 +52,49 @@ pub fn reserve(bytes: usize) -> std::io::Result<()> {
             return Err(std::io::Error::last_os_error());
         }
     }
-    let mut reserved = RESERVED
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
-    let (start, left) = *reserved;
-    if let Some(start) = NonNull::new(start as *mut u8) {
-        // What was left of an earlier reservation goes back to the system.
-        drop(Region { start, bytes: left });
-    }
-    *reserved = (region.start.as_ptr() as usize, region.bytes);
+    give_back(region.start.as_ptr() as usize, region.bytes);
     std::mem::forget(region);
     Ok(())
 }
 
+fn lock_reserved() -> std::sync::MutexGuard<'static, Vec<(usize, usize)>> {
+    RESERVED
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
 /// Takes `bytes`, a multiple of the huge page, from what is set aside.
 fn take_reserved(bytes: usize) -> Option<Region> {
-    let mut reserved = RESERVED
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
-    let (start, left) = *reserved;
-    if left < bytes {
-        return None;
+    let mut reserved = lock_reserved();
+    let position = reserved.iter().position(|&(_, left)| left >= bytes)?;
+    let (start, left) = reserved[position];
+    if left == bytes {
+        reserved.remove(position);
+    } else {
+        reserved[position] = (start + bytes, left - bytes);
     }
-    let rest = if left == bytes { 0 } else { start + bytes };
-    *reserved = (rest, left - bytes);
-    NonNull::new(start as *mut u8).map(|start| Region { start, bytes })
+    let start = NonNull::new(start as *mut u8)?;
+    Some(Region {
+        start,
+        bytes,
+        is_reserved: true,
+    })
+}
+
+/// Adds zeroed memory to what is set aside, in one piece with what it borders on.
+fn give_back(start: usize, bytes: usize) {
+    let mut reserved = lock_reserved();
+    let at = reserved.partition_point(|&(other, _)| other < start);
+    reserved.insert(at, (start, bytes));
+    for position in [at, at.saturating_sub(1)] {
+        if let (Some(&(start, bytes)), Some(&(next, more))) =
+            (reserved.get(position), reserved.get(position + 1))
+            && start + bytes == next
+        {
+            reserved[position].1 += more;
+            reserved.remove(position + 1);
+        }
+    }
 }
 
 /// A zeroed, page-aligned region of memory, returned to the system when dropped.
@@ -66,6 +103,8 @@ fn take_reserved(bytes: usize) -> Option<Region> {
 pub struct Region {
     start: NonNull<u8>,
     bytes: usize,
+    /// Whether it goes back to what is set aside.
+    is_reserved: bool,
 }
 
 // SAFETY: a region is plain memory without thread affinity; whoever hands out parts of it decides
@@ -121,7 +160,11 @@ impl Region {
                 libc::madvise(aligned as *mut libc::c_void, bytes, libc::MADV_HUGEPAGE);
             }
             let start = NonNull::new(aligned as *mut u8).expect("a mapping is never at address 0");
-            Ok(Region { start, bytes })
+            Ok(Region {
+                start,
+                bytes,
+                is_reserved: false,
+            })
         }
         #[cfg(not(unix))]
         {
@@ -130,7 +173,11 @@ impl Region {
             // SAFETY: the layout has a non-zero size.
             let start = NonNull::new(unsafe { std::alloc::alloc_zeroed(layout) })
                 .ok_or(std::io::ErrorKind::OutOfMemory)?;
-            Ok(Region { start, bytes })
+            Ok(Region {
+                start,
+                bytes,
+                is_reserved: false,
+            })
         }
     }
 
@@ -147,6 +194,12 @@ impl Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
+        if self.is_reserved {
+            // SAFETY: by the type's invariant the range is mapped, writable and ours alone.
+            unsafe { self.start.as_ptr().write_bytes(0, self.bytes) };
+            give_back(self.start.as_ptr() as usize, self.bytes);
+            return;
+        }
         #[cfg(unix)]
         // SAFETY: by the type's invariant the range is mapped and ours alone.
         unsafe {
@@ -176,5 +229,25 @@ mod tests {
         assert!(bytes.iter().step_by(4096).all(|&byte| byte == 0));
         bytes[region.bytes() - 1] = 7;
         assert_eq!(bytes[region.bytes() - 1], 7);
+        drop(region);
+        goes_back_zeroed_and_in_one_piece();
+    }
+
+    // Not a test of its own: what is set aside belongs to the process, and tests run side by side.
+    fn goes_back_zeroed_and_in_one_piece() {
+        reserve(8 << 20).expect("8 MiB are to be had");
+        let regions = [(); 3].map(|()| Region::map(2 << 20).expect("set aside"));
+        let starts = regions.each_ref().map(|region| region.start().as_ptr());
+        // SAFETY: the region is ours.
+        unsafe { starts[1].write(7) };
+        assert!(regions.iter().all(|region| region.is_reserved));
+        let [first, second, third] = regions;
+        drop((second, first, third));
+        reserve(8 << 20).expect("still there, so nothing to do");
+        let whole = Region::map(8 << 20).expect("set aside");
+        assert!(whole.is_reserved);
+        assert_eq!(whole.start().as_ptr(), starts[0]);
+        // SAFETY: the region is ours.
+        assert_eq!(unsafe { starts[1].read() }, 0);
     }
 }
