@@ -7,11 +7,11 @@ pub use std::sync::atomic::{
 /// Asks the processor to fetch the cache line at `address` soon; never faults.
 #[inline(always)]
 pub fn prefetch<T>(address: *const T) {
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
     // SAFETY: a prefetch is a hint; it does not dereference, so any address is allowed.
     unsafe {
         std::arch::x86_64::_mm_prefetch(address.cast(), std::arch::x86_64::_MM_HINT_T0);
     }
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(any(not(target_arch = "x86_64"), miri))]
     let _ = address;
 }

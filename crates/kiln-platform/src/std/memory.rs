@@ -1,4 +1,6 @@
 //! Zeroed memory straight from the operating system, on huge pages where it grants them.
+//!
+//! An interpreter (Miri) has neither mappings nor huge pages; there the allocator stands in.
 
 use std::ptr::NonNull;
 use std::sync::Mutex;
@@ -38,7 +40,7 @@ pub fn reserve(bytes: usize) -> std::io::Result<()> {
         }
     }
     let region = Region::map_new(bytes)?;
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", not(miri)))]
     {
         // SAFETY: the range is the region just mapped. Populating only touches its pages.
         let populated = unsafe {
@@ -126,7 +128,7 @@ impl Region {
 
     fn map_new(bytes: usize) -> std::io::Result<Region> {
         let bytes = bytes.max(1).next_multiple_of(HUGE_PAGE_BYTES);
-        #[cfg(unix)]
+        #[cfg(all(unix, not(miri)))]
         {
             // One page more than asked for, so that an aligned start exists; the slack is unmapped.
             let mapped = bytes + HUGE_PAGE_BYTES;
@@ -166,7 +168,7 @@ impl Region {
                 is_reserved: false,
             })
         }
-        #[cfg(not(unix))]
+        #[cfg(any(not(unix), miri))]
         {
             let layout = std::alloc::Layout::from_size_align(bytes, HUGE_PAGE_BYTES)
                 .map_err(std::io::Error::other)?;
@@ -200,12 +202,12 @@ impl Drop for Region {
             give_back(self.start.as_ptr() as usize, self.bytes);
             return;
         }
-        #[cfg(unix)]
+        #[cfg(all(unix, not(miri)))]
         // SAFETY: by the type's invariant the range is mapped and ours alone.
         unsafe {
             libc::munmap(self.start.as_ptr().cast(), self.bytes);
         }
-        #[cfg(not(unix))]
+        #[cfg(any(not(unix), miri))]
         // SAFETY: allocated in `map` with this very layout.
         unsafe {
             let layout = std::alloc::Layout::from_size_align_unchecked(self.bytes, HUGE_PAGE_BYTES);

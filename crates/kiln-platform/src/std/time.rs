@@ -26,12 +26,12 @@ pub fn wall_clock_us() -> i64 {
 /// [`cycles_per_us`].
 #[inline(always)]
 pub fn cycles() -> u64 {
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
     // SAFETY: every x86-64 processor has the instruction; it only reads a counter.
     unsafe {
         std::arch::x86_64::_rdtsc()
     }
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(any(not(target_arch = "x86_64"), miri))]
     now_ns()
 }
 
