@@ -1,0 +1,315 @@
+//! The machines there are presets for.
+//!
+//! Core counts, clocks and cache sizes are those of the testbed sections of the papers. The papers do
+//! not publish latencies, so those come from measurements of the same or the nearest processor:
+//!
+//! - **\[David\]** T. David, R. Guerraoui, V. Trigonakis: *Everything You Always Wanted to Know About
+//!   Synchronization but Were Afraid to Ask*, SOSP 2013, tables 2 and 3: latencies in cycles by
+//!   coherence state and distance on an 8 × 10-core Xeon E7-8867L (2.13 GHz, Westmere-EX) and a
+//!   4 × 12-core Opteron 6172 (2.1 GHz).
+//! - **\[Molka\]** D. Molka, D. Hackenberg, R. Schöne, W. E. Nagel: *Cache Coherence Protocol and Memory
+//!   Performance of the Intel Haswell-EP Architecture*, ICPP 2015.
+//! - **\[McCalpin\]** J. McCalpin in *Core-to-Core Communication Latency in Skylake/Kaby Lake*, Intel
+//!   developer forum: 40.3 to 42.3 ns between second-level caches of one Xeon E5-2660 v4.
+//! - **\[AnandTech\]** *Sizing Up Servers: Intel's Skylake-SP Xeon versus AMD's EPYC 7000* (2017): Xeon
+//!   E5-2699 v4, L1 4, L2 12 to 15, L3 38 to 51 cycles, memory 95 ns; and *AMD's 12-core Magny-Cours
+//!   Opteron 6174* (2010).
+//! - **\[7-cpu\]** <https://7-cpu.com/cpu/Westmere.html> and <https://7-cpu.com/cpu/IvyBridge.html>: L1 and L2
+//!   latencies, line fill buffers, store buffers.
+//! - **\[MLC\]** *Memory Latencies on Intel Xeon Processor E5-4600 and E7-4800 product families*, Intel
+//!   developer blog, January 2014: 135 ns to a socket's own memory, 194 to 202 ns over one link.
+//!
+//! What the engine's instructions cost there was measured nowhere: it is [`HERE`]'s work, scaled by the
+//! clock and by an assumed ratio of instructions per cycle, which each preset names.
+
+use crate::preset::{CacheShape, Costs, MAX_SOCKETS, Preset};
+use crate::work::WorkCosts;
+
+/// Distances of a machine in which each two sockets are one link apart.
+const ONE_HOP: [[u8; MAX_SOCKETS]; MAX_SOCKETS] = {
+    let mut distances = [[1; MAX_SOCKETS]; MAX_SOCKETS];
+    let mut socket = 0;
+    while socket < MAX_SOCKETS {
+        distances[socket][socket] = 0;
+        socket += 1;
+    }
+    distances
+};
+
+/// Distances of eight sockets with three links each to other sockets: a ring with its diagonals, in
+/// which no two sockets are more than two links apart.
+const RING_WITH_DIAGONALS: [[u8; MAX_SOCKETS]; MAX_SOCKETS] = {
+    let mut distances = [[2; MAX_SOCKETS]; MAX_SOCKETS];
+    let mut socket = 0;
+    while socket < MAX_SOCKETS {
+        distances[socket][socket] = 0;
+        distances[socket][(socket + 1) % MAX_SOCKETS] = 1;
+        distances[socket][(socket + MAX_SOCKETS - 1) % MAX_SOCKETS] = 1;
+        distances[socket][(socket + MAX_SOCKETS / 2) % MAX_SOCKETS] = 1;
+        socket += 1;
+    }
+    distances
+};
+
+/// Distances of four packages of two dies: 1 within a package, 2 between dies of the same position,
+/// which have a link, 3 otherwise.
+const PAIRS: [[u8; MAX_SOCKETS]; MAX_SOCKETS] = {
+    let mut distances = [[0; MAX_SOCKETS]; MAX_SOCKETS];
+    let mut one = 0;
+    while one < MAX_SOCKETS {
+        let mut other = 0;
+        while other < MAX_SOCKETS {
+            distances[one][other] = if one == other {
+                0
+            } else if one / 2 == other / 2 {
+                1
+            } else if one % 2 == other % 2 {
+                2
+            } else {
+                3
+            };
+            other += 1;
+        }
+        one += 1;
+    }
+    distances
+};
+
+/// What the engine's work costs on the machine at hand, fitted to the speed of one thread of the real
+/// build; the procedure is in `docs/simulation.md`.
+const WORK_HERE: WorkCosts = WorkCosts {
+    call_ps: 150_000,
+    begin_ps: 10_000,
+    step_ps: 4_000,
+    lookup_ps: 6_000,
+    level_ps: 6_000,
+    scan_ps: 3_000,
+    index_change_ps: 20_000,
+    record_ps: 4_000,
+    commit_ps: 20_000,
+    abort_ps: 20_000,
+    access_ps: 500,
+    word_ps: 400,
+    spin_ps: 40_000,
+    fence_ps: 8_000,
+    clock_ps: 10_000,
+    system_call_ps: 500_000,
+};
+
+/// The machine Kiln is developed on: two virtual cores of an Intel Xeon of 2023 (family 6, model 207:
+/// Emerald Rapids) under KVM, 2 MiB of second-level cache each and 260 MiB of last-level cache, which
+/// other tenants use too.
+///
+/// Only two cores can be measured; more are an extrapolation to a socket in which every two cores are
+/// as far apart as those two.
+pub(crate) const HERE: Preset = Preset {
+    name: "here",
+    description: "Intel Xeon, family 6 model 207, 2 virtual cores measured, one socket",
+    sockets: 1,
+    cores_per_socket: 128,
+    distances: ONE_HOP,
+    first_level: CacheShape {
+        bytes: 48 << 10,
+        ways: 12,
+    },
+    second_level: CacheShape {
+        bytes: 2 << 20,
+        ways: 16,
+    },
+    last_level: CacheShape {
+        bytes: 260 << 20,
+        ways: 16,
+    },
+    store_buffer: 112,
+    prefetches_in_flight: 16,
+    costs: Costs {
+        first_level_ps: 1_600,
+        second_level_ps: 5_000,
+        last_level_ps: 40_000,
+        store_ps: 400,
+        atomic_ps: 6_000,
+        prefetch_ps: 400,
+        modified_ps: [65_000; 4],
+        clean_ps: [60_000; 4],
+        invalidate_ps: [60_000; 4],
+        memory_ps: [120_000; 4],
+        occupancy_ps: 4_000,
+    },
+    work: WORK_HERE,
+};
+
+/// The ORTHRUS paper's testbed (§4): "eight 10-core Intel E7-8850 processors and 128 GB of memory";
+/// 2.0 GHz, 24 MiB last-level cache, Westmere-EX.
+///
+/// Latencies: \[David\], Xeon: loads of lines modified elsewhere 109, 289, 400 cycles in the same socket,
+/// over one link, over two; of shared lines 44, 223, 334; from memory 355, 492, 601; stores to shared
+/// lines 116, 318, 428. \[MLC\] has less for memory (135 and 195 ns); it depends on the modules. Line fill
+/// and store buffers: \[7-cpu\]. Work: 3.3 GHz against 2.0 GHz, and an assumed 2.0 times fewer
+/// instructions per cycle.
+pub(crate) const ORTHRUS: Preset = Preset {
+    name: "orthrus",
+    description: "8 × Intel Xeon E7-8850 (10 cores, 2.0 GHz), the ORTHRUS paper's",
+    sockets: 8,
+    cores_per_socket: 10,
+    distances: RING_WITH_DIAGONALS,
+    first_level: CacheShape {
+        bytes: 32 << 10,
+        ways: 8,
+    },
+    second_level: CacheShape {
+        bytes: 256 << 10,
+        ways: 8,
+    },
+    last_level: CacheShape {
+        bytes: 24 << 20,
+        ways: 24,
+    },
+    store_buffer: 32,
+    prefetches_in_flight: 10,
+    costs: Costs {
+        first_level_ps: 2_000,
+        second_level_ps: 5_500,
+        last_level_ps: 20_700,
+        store_ps: 500,
+        atomic_ps: 10_000,
+        prefetch_ps: 500,
+        modified_ps: [51_200, 135_700, 187_800, 187_800],
+        clean_ps: [43_200, 104_700, 156_800, 156_800],
+        invalidate_ps: [54_500, 149_300, 200_900, 200_900],
+        memory_ps: [166_700, 231_000, 282_200, 282_200],
+        occupancy_ps: 2_500,
+    },
+    work: WORK_HERE.scaled(330),
+};
+
+/// The STO paper's testbed (§3.1): Amazon m4.16xlarge, "two Intel Xeon E5-2686 v4 CPUs (16 cores/32 threads
+/// each …)"; 2.3 GHz with 2.7 GHz on all cores, 45 MiB last-level cache, Broadwell-EP. The model has the
+/// 32 cores and not their second threads.
+///
+/// Latencies: \[AnandTech\] for the caches and memory, \[McCalpin\] within a socket; across sockets \[Molka\],
+/// the preceding generation with the same interconnect: some 90 ns for a clean and 105 ns for a
+/// modified line, 146 ns for remote memory. Work: 3.3 GHz against 2.7 GHz, and an assumed 1.4 times fewer
+/// instructions per cycle.
+pub(crate) const STO: Preset = Preset {
+    name: "sto",
+    description: "2 × Intel Xeon E5-2686 v4 (16 cores, 2.3 to 2.7 GHz), the STO paper's",
+    sockets: 2,
+    cores_per_socket: 16,
+    distances: ONE_HOP,
+    first_level: CacheShape {
+        bytes: 32 << 10,
+        ways: 8,
+    },
+    second_level: CacheShape {
+        bytes: 256 << 10,
+        ways: 8,
+    },
+    last_level: CacheShape {
+        bytes: 45 << 20,
+        ways: 20,
+    },
+    store_buffer: 42,
+    prefetches_in_flight: 10,
+    costs: Costs {
+        first_level_ps: 1_500,
+        second_level_ps: 4_500,
+        last_level_ps: 19_000,
+        store_ps: 400,
+        atomic_ps: 7_000,
+        prefetch_ps: 400,
+        modified_ps: [41_000, 105_000, 105_000, 105_000],
+        clean_ps: [36_000, 90_000, 90_000, 90_000],
+        invalidate_ps: [41_000, 105_000, 105_000, 105_000],
+        memory_ps: [95_000, 146_000, 146_000, 146_000],
+        occupancy_ps: 2_000,
+    },
+    work: WORK_HERE.scaled(170),
+};
+
+/// The STRIFE paper's testbed (§5.1): "Intel Xeon CPU E7-4890 v2 @ 2.80 GHz machine with 2 TB memory and two
+/// sockets – each having 15 physical cores"; 37.5 MiB last-level cache, Ivy Bridge-EX.
+///
+/// Latencies: L1 and L2 \[7-cpu\]; the rest are estimates, since nobody seems to have published this
+/// processor's: the ring and the transfers between those of Westmere-EX \[David\] and Broadwell-EP
+/// (above), the memory slower than Broadwell-EP's by its buffer chips and faster than \[MLC\]'s. Work:
+/// 3.3 GHz against 3.0 GHz, and an assumed 1.6 times fewer instructions per cycle.
+pub(crate) const STRIFE: Preset = Preset {
+    name: "strife",
+    description: "2 × Intel Xeon E7-4890 v2 (15 cores, 2.8 GHz), the STRIFE paper's",
+    sockets: 2,
+    cores_per_socket: 15,
+    distances: ONE_HOP,
+    first_level: CacheShape {
+        bytes: 32 << 10,
+        ways: 8,
+    },
+    second_level: CacheShape {
+        bytes: 256 << 10,
+        ways: 8,
+    },
+    last_level: CacheShape {
+        bytes: 75 << 19,
+        ways: 20,
+    },
+    store_buffer: 36,
+    prefetches_in_flight: 10,
+    costs: Costs {
+        first_level_ps: 1_400,
+        second_level_ps: 4_300,
+        last_level_ps: 17_000,
+        store_ps: 400,
+        atomic_ps: 7_000,
+        prefetch_ps: 400,
+        modified_ps: [40_000, 115_000, 115_000, 115_000],
+        clean_ps: [34_000, 95_000, 95_000, 95_000],
+        invalidate_ps: [40_000, 115_000, 115_000, 115_000],
+        memory_ps: [115_000, 175_000, 175_000, 175_000],
+        occupancy_ps: 2_000,
+    },
+    work: WORK_HERE.scaled(176),
+};
+
+/// The healing paper's testbed (§6.1): "four 12-core AMD Opteron Processor 6172 clocked at 2.1 GHz", 64 KiB
+/// first-level cache, "every 6 cores share a 5 MB L3 cache and a 8 GB local DRAM": eight dies. For the
+/// second level the paper says 256 KiB; the processor has 512 KiB, and so does the preset.
+///
+/// Latencies: \[David\], Opteron, the same processor: loads of lines modified elsewhere 81, 161, 172, 252
+/// cycles on the same die, in the same package, over one link, over two; of shared lines 83, 164, 176,
+/// 254; from memory 136, 237, 247, 327; stores to shared lines 246, 255, 286, 296; an atomic operation
+/// takes 27 cycles more than a store. Work: 3.3 GHz against 2.1 GHz, and an assumed 2.3 times fewer
+/// instructions per cycle.
+pub(crate) const HEALING: Preset = Preset {
+    name: "healing",
+    description: "4 × AMD Opteron 6172 (2 dies of 6 cores, 2.1 GHz), the healing paper's",
+    sockets: 8,
+    cores_per_socket: 6,
+    distances: PAIRS,
+    first_level: CacheShape {
+        bytes: 64 << 10,
+        ways: 2,
+    },
+    second_level: CacheShape {
+        bytes: 512 << 10,
+        ways: 16,
+    },
+    last_level: CacheShape {
+        bytes: 5 << 20,
+        ways: 16,
+    },
+    store_buffer: 32,
+    prefetches_in_flight: 8,
+    costs: Costs {
+        first_level_ps: 1_430,
+        second_level_ps: 7_140,
+        last_level_ps: 19_050,
+        store_ps: 480,
+        atomic_ps: 12_900,
+        prefetch_ps: 480,
+        modified_ps: [38_600, 76_700, 81_900, 120_000],
+        clean_ps: [39_500, 78_100, 83_800, 121_000],
+        invalidate_ps: [117_100, 121_400, 136_200, 141_000],
+        memory_ps: [64_800, 112_900, 117_600, 155_700],
+        occupancy_ps: 2_500,
+    },
+    work: WORK_HERE.scaled(361),
+};
