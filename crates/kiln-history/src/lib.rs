@@ -30,9 +30,13 @@
 //! possibilities; then neither is claimed.
 
 mod event;
+mod file;
+mod history;
 mod log;
 
 pub use event::{
     Cell, Corrupt, EntryChange, Event, IndexId, Key, Moment, Object, Version, Window, WriteKind,
 };
+pub use file::FileError;
+pub use history::{History, ObjectName, TableNames};
 pub use log::{Clock, Log, LogReader};

@@ -138,6 +138,21 @@ impl Log {
         push_key(&mut self.words, stopped_at);
     }
 
+    /// Records a range of the single key `key`, read from `from` until now, and the entry met there.
+    pub fn point(&mut self, index: IndexId, key: Key<'_>, from: Moment, met: Option<Object>) {
+        let range = self.ranges;
+        self.ranges += 1;
+        let operands = 2 + 2 * key_words(key);
+        self.words.push(head(kind::RANGE_BEGIN, operands, range));
+        self.words.extend([index_word(index), from.0]);
+        push_key(&mut self.words, key);
+        push_key(&mut self.words, key);
+        if let Some(object) = met {
+            self.met(range, object);
+        }
+        self.range_end(range, &[], false);
+    }
+
     /// Records [`Event::Entry`]; the window ends now.
     pub fn entry(
         &mut self,

@@ -19,6 +19,24 @@ pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     std::fs::write(path, content).map_err(|error| with_path(error, path))
 }
 
+/// Opens a file, to be read from its start.
+///
+/// # Errors
+/// The system's error, with the path in its message.
+pub fn open(path: &Path) -> io::Result<impl io::Read + use<>> {
+    let opened = std::fs::File::open(path).map_err(|error| with_path(error, path))?;
+    Ok(io::BufReader::new(opened))
+}
+
+/// Opens a file to be written, replacing what was there. Whoever has written all flushes it.
+///
+/// # Errors
+/// The system's error, with the path in its message.
+pub fn create(path: &Path) -> io::Result<impl io::Write + use<>> {
+    let created = std::fs::File::create(path).map_err(|error| with_path(error, path))?;
+    Ok(io::BufWriter::new(created))
+}
+
 /// Makes sure that `path` can be written later, without changing what it holds; a file that is not
 /// there is made, empty.
 ///
