@@ -10,18 +10,26 @@
 //! Payment does.
 //!
 //! `cargo bench -p kiln-lab --bench by_hand [-- --quick]`
+//!
+//! With `--only <procedure> <compiled|by-hand> <turns>` it runs one side of one transaction and prints
+//! nothing, for profilers that count instructions:
+//!
+//! ```text
+//! valgrind --tool=callgrind --toggle-collect='*Bench*compiled*' \
+//!     target/release/deps/by_hand-* --quick --only new_order compiled 4
+//! ```
 
 mod new_order;
 mod payment;
 mod store;
 
-use kiln_engine::{Arguments, Program};
+use kiln_engine::{Arguments, Catalog, Program};
 use kiln_platform::sync::Arc;
 use kiln_platform::{thread, time};
 use kiln_procedure::{Access, Executor, Frame, Stop};
 use kiln_protocols::access::silo::Silo;
 use kiln_workloads::tpcc::{self, Mix};
-use kiln_workloads::{ArgumentValues, Workload};
+use kiln_workloads::{ArgumentValues, ProcedureIndex, Workload};
 
 use store::Store;
 
@@ -37,6 +45,7 @@ struct Turn {
 
 fn main() {
     let quick = std::env::args().any(|argument| argument == "--quick");
+    let only = Only::from_arguments();
     let (turns, calls) = if quick { (6, 500) } else { (41, 4_000) };
     thread::pin_to_core(0);
     let config = tpcc::Config {
@@ -60,6 +69,10 @@ fn main() {
         frame: Frame::new(),
         store: Store::new(&engine.catalog()),
     };
+    if let Some(only) = only {
+        only.run(&mut bench, &workload, &engine.catalog(), calls);
+        return;
+    }
     println!(
         "ns per transaction, medians of {turns} turns of {calls} calls, one thread, one warehouse"
     );
@@ -69,12 +82,7 @@ fn main() {
     );
     for procedure in [tpcc::NEW_ORDER, tpcc::PAYMENT] {
         let name = tpcc::PROCEDURES[procedure.0].name;
-        let program = engine
-            .catalog()
-            .procedure(name)
-            .expect("it was created")
-            .program()
-            .clone();
+        let program = program(&engine.catalog(), procedure);
         let (mut compiled, mut by_hand) = (Vec::new(), Vec::new());
         for number in 0..turns {
             let turn = turn(&workload, procedure, &program, number, calls);
@@ -97,10 +105,58 @@ fn main() {
     assert!(audit.passed(), "the audit failed: {:?}", audit.violations);
 }
 
+/// One side of one transaction, to be profiled.
+struct Only {
+    procedure: ProcedureIndex,
+    by_hand: bool,
+    turns: u64,
+}
+
+impl Only {
+    /// What `--only` asks for.
+    fn from_arguments() -> Option<Only> {
+        let mut arguments = std::env::args().skip_while(|argument| argument != "--only");
+        arguments.next()?;
+        let usage = "--only <new_order|payment> <compiled|by-hand> <turns>";
+        let mut next = || arguments.next().expect(usage);
+        Some(Only {
+            procedure: match next().as_str() {
+                "new_order" => tpcc::NEW_ORDER,
+                "payment" => tpcc::PAYMENT,
+                _ => panic!("{usage}"),
+            },
+            by_hand: match next().as_str() {
+                "compiled" => false,
+                "by-hand" => true,
+                _ => panic!("{usage}"),
+            },
+            turns: next().parse().expect(usage),
+        })
+    }
+
+    fn run(&self, bench: &mut Bench, workload: &Workload, catalog: &Catalog, calls: usize) {
+        let program = program(catalog, self.procedure);
+        for number in 0..self.turns {
+            let turn = turn(workload, self.procedure, &program, number, calls);
+            match self.by_hand {
+                true => bench.by_hand(&turn),
+                false => bench.compiled(&program, &turn),
+            };
+        }
+    }
+}
+
+/// The compiled procedure.
+fn program(catalog: &Catalog, procedure: ProcedureIndex) -> Arc<Program> {
+    let name = tpcc::PROCEDURES[procedure.0].name;
+    let procedure = catalog.procedure(name).expect("it was created");
+    procedure.program().clone()
+}
+
 /// Draws the calls of a turn.
 fn turn(
     workload: &Workload,
-    procedure: kiln_workloads::ProcedureIndex,
+    procedure: ProcedureIndex,
     program: &Arc<Program>,
     number: u64,
     calls: usize,
@@ -137,6 +193,7 @@ struct Bench {
 
 impl Bench {
     /// Runs a turn by the executor; ns per call.
+    #[inline(never)]
     fn compiled(&mut self, program: &Program, turn: &Turn) -> f64 {
         let begin = time::now_ns();
         for arguments in &turn.compiled {
@@ -148,6 +205,7 @@ impl Bench {
     }
 
     /// Runs a turn by hand; ns per call.
+    #[inline(never)]
     fn by_hand(&mut self, turn: &Turn) -> f64 {
         let begin = time::now_ns();
         for call in &turn.new_orders {
