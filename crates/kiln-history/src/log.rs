@@ -114,6 +114,7 @@ impl Log {
     pub fn range_begin(&mut self, index: IndexId, low: Key<'_>, high: Key<'_>) -> u32 {
         let range = self.ranges;
         self.ranges += 1;
+        let low = without_padding(low);
         let operands = 2 + key_words(low) + key_words(high);
         self.words.push(head(kind::RANGE_BEGIN, operands, range));
         self.words.push(index_word(index));
@@ -131,6 +132,10 @@ impl Log {
 
     /// Records [`Event::RangeEnd`], now.
     pub fn range_end(&mut self, range: u32, stopped_at: Key<'_>, reverse: bool) {
+        let stopped_at = match reverse {
+            true => without_padding(stopped_at),
+            false => stopped_at,
+        };
         let operands = 2 + key_words(stopped_at);
         self.words.push(head(kind::RANGE_END, operands, range));
         self.words.push(self.clock.now().0);
@@ -142,10 +147,11 @@ impl Log {
     pub fn point(&mut self, index: IndexId, key: Key<'_>, from: Moment, met: Option<Object>) {
         let range = self.ranges;
         self.ranges += 1;
-        let operands = 2 + 2 * key_words(key);
+        let low = without_padding(key);
+        let operands = 2 + key_words(low) + key_words(key);
         self.words.push(head(kind::RANGE_BEGIN, operands, range));
         self.words.extend([index_word(index), from.0]);
-        push_key(&mut self.words, key);
+        push_key(&mut self.words, low);
         push_key(&mut self.words, key);
         if let Some(object) = met {
             self.met(range, object);
@@ -166,6 +172,7 @@ impl Log {
             from,
             to: self.clock.now(),
         };
+        let key = without_padding(key);
         let operands = 4 + key_words(key);
         self.words.push(head(kind::ENTRY, operands, change as u32));
         self.words
@@ -196,6 +203,20 @@ impl Log {
         self.words.push(head(kind::REJECT, 1, 0));
         self.words.push(self.clock.now().0);
     }
+}
+
+/// An entry's key, or a lower bound, without words of zeroes at its end: indexes pad their keys, and as a
+/// shorter key comes before those that it begins, nothing changes its place. Upper bounds are left as
+/// they are: a shorter one would include more.
+fn without_padding(key: Key<'_>) -> Key<'_> {
+    let mut rest = key;
+    while rest.len() > 8
+        && rest.len().is_multiple_of(8)
+        && let Some(shorter) = rest.strip_suffix(&[0; 8])
+    {
+        rest = shorter;
+    }
+    rest
 }
 
 /// Reads the events of a log's words, one after the other.

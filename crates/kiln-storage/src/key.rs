@@ -302,6 +302,58 @@ impl KeyLayout {
         }
     }
 
+    /// The values in an entry's key, given as bytes, for people; zeroes at its end may be missing.
+    pub fn describe(&self, key: &[u8]) -> String {
+        let packed = matches!(self.width, KeyWidth::Word | KeyWidth::DoubleWord);
+        let mut bits = KeyBits { key, position: 0 };
+        let mut values = Vec::new();
+        let mut any_null = false;
+        for (position, field) in self.fields.iter().enumerate() {
+            if position >= self.declared && self.suffix_if_null && !any_null {
+                break;
+            }
+            if field.nullable && bits.take(if packed { 1 } else { 8 }) != 0 {
+                any_null = true;
+                if packed {
+                    bits.take(field.bits().unwrap_or(1) - 1);
+                }
+                values.push("NULL".to_owned());
+                continue;
+            }
+            values.push(match field.encoding {
+                Encoding::Signed(width) => bits.signed(width).to_string(),
+                Encoding::Decimal { bits: width, scale } => {
+                    let mantissa = bits.signed(width) as i128;
+                    Decimal::new(mantissa, scale)
+                        .map_or_else(|_| "?".into(), |value| value.to_string())
+                }
+                Encoding::Double => {
+                    let raw = bits.take(64);
+                    let raw = if raw >> 63 != 0 { raw ^ 1 << 63 } else { !raw };
+                    f64::from_bits(raw).to_string()
+                }
+                Encoding::AnyDecimal => bits.hexadecimal(20),
+                Encoding::Uuid => bits.hexadecimal(16),
+                Encoding::Text => {
+                    let bytes = std::iter::from_fn(|| Some(bits.take(8) as u8));
+                    let text: Vec<u8> = bytes.take_while(|byte| *byte != 0).collect();
+                    String::from_utf8_lossy(&text).into_owned()
+                }
+                Encoding::Bytea => {
+                    let mut text = String::from("\\x");
+                    loop {
+                        match bits.take(8) as u8 {
+                            0 if bits.take(8) == 0 => break,
+                            byte => text += &format!("{byte:02x}"),
+                        }
+                    }
+                    text
+                }
+            });
+        }
+        values.join(", ")
+    }
+
     /// Whether a whole key can be looked up: no field of it needs the suffix.
     pub fn is_unique_by_columns(&self) -> bool {
         self.fields.len() == self.declared || self.suffix_if_null
@@ -395,6 +447,36 @@ impl KeyLayout {
             packer.push_flag(false);
         }
         packer.finish(self.bits, true)
+    }
+}
+
+/// A key's bits, from the highest down; zeroes follow it.
+struct KeyBits<'a> {
+    key: &'a [u8],
+    position: u32,
+}
+
+impl KeyBits<'_> {
+    /// The next `count` bits, at most 64.
+    fn take(&mut self, count: u32) -> u64 {
+        let mut value = 0;
+        for _ in 0..count {
+            let byte = self.key.get(self.position as usize / 8).unwrap_or(&0);
+            value = value << 1 | (byte >> (7 - self.position % 8) & 1) as u64;
+            self.position += 1;
+        }
+        value
+    }
+
+    /// The next `width` bits as a signed number.
+    fn signed(&mut self, width: u32) -> i64 {
+        (self.take(width) as i64).wrapping_sub(1_i64.wrapping_shl(width - 1))
+    }
+
+    fn hexadecimal(&mut self, bytes: usize) -> String {
+        (0..bytes)
+            .map(|_| format!("{:02x}", self.take(8)))
+            .collect()
     }
 }
 

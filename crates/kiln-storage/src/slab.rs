@@ -216,7 +216,7 @@ impl Slab {
     }
 
     /// A cell, aligned to 8 bytes. A fresh one is zeroed; a recycled one keeps the words that it
-    /// had when it was freed, except the second.
+    /// had when it was freed, except the second: a record's tid, the first, outlives the record.
     ///
     /// # Errors
     /// [`OutOfMemory`] when the system grants no further chunk.

@@ -6,7 +6,7 @@ use kiln_platform::sync::{Arc, Mutex, lock};
 use crate::epoch::Participant;
 use crate::error::{Error, Result, SqlState};
 use crate::index::{
-    ByteKey, Cursor, HashIndex, Insertion, LeafBatch, Lookup, NodeVersion, OrderedIndex,
+    ByteKey, Cursor, HashIndex, Insertion, Key, LeafBatch, Lookup, NodeVersion, OrderedIndex,
 };
 use crate::key::{KeyFault, KeyField, KeyLayout, KeyWidth, PackedKey};
 use crate::layout::RowLayout;
@@ -130,6 +130,24 @@ pub enum EntryKey {
     Bytes64(ByteKey<8>),
     /// A byte key of 256 bytes.
     Bytes256(Box<ByteKey<32>>),
+}
+
+impl EntryKey {
+    /// The key as bytes that compare as the keys of its index do.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        match self {
+            EntryKey::Word(key) => bytes_of(key),
+            EntryKey::DoubleWord(key) => bytes_of(key),
+            EntryKey::Bytes64(key) => bytes_of(key),
+            EntryKey::Bytes256(key) => bytes_of(&**key),
+        }
+    }
+}
+
+fn bytes_of<K: Key>(key: &K) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(K::WORDS * 8);
+    key.append_bytes(&mut bytes);
+    bytes
 }
 
 /// An index of a table.
@@ -302,6 +320,18 @@ impl Index {
             KeyWidth::Bytes64 => EntryKey::Bytes64(self.layout.entry(heap, value).map_err(fault)?),
             KeyWidth::Bytes256 => {
                 EntryKey::Bytes256(Box::new(self.layout.entry(heap, value).map_err(fault)?))
+            }
+        })
+    }
+
+    /// The key that a look-up of `values` looks for; `None` when there can be no such key.
+    pub fn point_key(&self, heap: &Heap, values: impl Iterator<Item = Slot>) -> Option<EntryKey> {
+        Some(match self.layout.width() {
+            KeyWidth::Word => EntryKey::Word(self.layout.point(heap, values).ok()?),
+            KeyWidth::DoubleWord => EntryKey::DoubleWord(self.layout.point(heap, values).ok()?),
+            KeyWidth::Bytes64 => EntryKey::Bytes64(self.layout.point(heap, values).ok()?),
+            KeyWidth::Bytes256 => {
+                EntryKey::Bytes256(Box::new(self.layout.point(heap, values).ok()?))
             }
         })
     }
@@ -480,6 +510,68 @@ impl IndexScan<'_> {
             IndexScan::Bytes256(cursor) => cursor.next_leaf(batch),
         }
     }
+
+    /// Keeps the keys of each batch from now on, for [`IndexScan::key`].
+    pub fn keep_keys(&mut self) {
+        match self {
+            IndexScan::Word(cursor) => cursor.keep_keys(),
+            IndexScan::DoubleWord(cursor) => cursor.keep_keys(),
+            IndexScan::Bytes64(cursor) => cursor.keep_keys(),
+            IndexScan::Bytes256(cursor) => cursor.keep_keys(),
+        }
+    }
+
+    /// The key of the entry at `position` of the last batch, as [`EntryKey::to_bytes`] gives it.
+    ///
+    /// # Panics
+    /// When there is no such entry, or keys are not kept.
+    pub fn key(&self, position: usize) -> Vec<u8> {
+        match self {
+            IndexScan::Word(cursor) => bytes_of(&cursor.keys()[position]),
+            IndexScan::DoubleWord(cursor) => bytes_of(&cursor.keys()[position]),
+            IndexScan::Bytes64(cursor) => bytes_of(&cursor.keys()[position]),
+            IndexScan::Bytes256(cursor) => bytes_of(&cursor.keys()[position]),
+        }
+    }
+
+    /// The first and the last key that the rest of the scan looks at, as bytes.
+    pub fn bounds(&self) -> (Vec<u8>, Vec<u8>) {
+        match self {
+            IndexScan::Word(cursor) => bounds_of(cursor.bounds()),
+            IndexScan::DoubleWord(cursor) => bounds_of(cursor.bounds()),
+            IndexScan::Bytes64(cursor) => bounds_of(cursor.bounds()),
+            IndexScan::Bytes256(cursor) => bounds_of(cursor.bounds()),
+        }
+    }
+}
+
+/// Both bounds inclusive, as bytes.
+fn bounds_of<K: Key>((low, high): (std::ops::Bound<K>, std::ops::Bound<K>)) -> (Vec<u8>, Vec<u8>) {
+    use std::ops::Bound::{Excluded, Included, Unbounded};
+    let low = match low {
+        Unbounded => bytes_of(&K::MIN),
+        Included(key) => bytes_of(&key),
+        // Of the greatest key there is no successor; then the range is empty, which the greatest
+        // key as its first one comes close to.
+        Excluded(key) => bytes_of(&key.prefix_successor(K::WORDS as u32 * 64).unwrap_or(K::MAX)),
+    };
+    let high = match high {
+        Unbounded => bytes_of(&K::MAX),
+        Included(key) => bytes_of(&key),
+        Excluded(key) => {
+            let mut bytes = bytes_of(&key);
+            // One less: trailing zeroes borrow.
+            for byte in bytes.iter_mut().rev() {
+                let (less, borrowed) = byte.overflowing_sub(1);
+                *byte = less;
+                if !borrowed {
+                    break;
+                }
+            }
+            bytes
+        }
+    };
+    (low, high)
 }
 
 /// How many workers may have memory of a table of their own.

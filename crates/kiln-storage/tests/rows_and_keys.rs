@@ -5,7 +5,7 @@ use std::cmp::Ordering as Order;
 use kiln_platform::atomic::AtomicU64;
 use kiln_platform::random::Random;
 use kiln_storage::index::{ByteKey, Key};
-use kiln_storage::key::{KeyFault, KeyLayout, KeyWidth, PackedKey};
+use kiln_storage::key::{KeyFault, KeyField, KeyLayout, KeyWidth, PackedKey};
 use kiln_storage::layout::{Blob, RowLayout, is_spilled, resolve};
 use kiln_storage::schema::{Column, ColumnId, ColumnSet};
 use kiln_storage::slot::{Heap, Slot};
@@ -329,4 +329,72 @@ fn values_outside_a_column_make_no_key() {
         Ok(u64::MAX)
     );
     assert_eq!(u64::MIN, <u64 as Key>::MIN);
+}
+
+#[test]
+fn keys_are_described_by_their_values() {
+    let column = |data_type: DataType, not_null| Column {
+        name: "c".to_owned(),
+        data_type,
+        not_null,
+        default: None,
+    };
+    let numeric = DataType::Numeric {
+        precision_scale: Some((6, 2)),
+    };
+    let columns = [
+        column(DataType::Integer, true),
+        column(numeric, false),
+        column(DataType::VarChar(Some(20)), true),
+        column(DataType::Bytea, true),
+        column(DataType::Double, true),
+    ];
+    let mut heap = Heap::new();
+    let slots = [
+        Slot::from_i64(-7),
+        Slot::NULL,
+        heap.push_str("abc"),
+        heap.push_bytes(&[1, 0, 2]),
+        Slot::from_f64(-2.5),
+    ];
+    let amount = Slot::from_decimal(Decimal::new(-1_250, 2).expect("a small number"));
+    let describe = |of: &[u16], slots: &[Slot], trimmed: bool| {
+        let of: Vec<ColumnId> = of.iter().map(|column| ColumnId(*column)).collect();
+        let layout = KeyLayout::new(&columns, &of, &[], false, true);
+        let value = |position: usize, _: &KeyField| slots[position];
+        let mut bytes = Vec::new();
+        match layout.width() {
+            KeyWidth::Word => {
+                (layout.entry::<u64>(&heap, value).expect("it fits")).append_bytes(&mut bytes)
+            }
+            KeyWidth::DoubleWord => {
+                (layout.entry::<u128>(&heap, value).expect("it fits")).append_bytes(&mut bytes)
+            }
+            KeyWidth::Bytes64 => {
+                let key = layout.entry::<ByteKey<8>>(&heap, value);
+                key.expect("it fits").append_bytes(&mut bytes);
+            }
+            KeyWidth::Bytes256 => {
+                let key = layout.entry::<ByteKey<32>>(&heap, value);
+                key.expect("it fits").append_bytes(&mut bytes);
+            }
+        }
+        while trimmed && bytes.last() == Some(&0) {
+            bytes.pop();
+        }
+        layout.describe(&bytes)
+    };
+    for trimmed in [false, true] {
+        assert_eq!(describe(&[0], &slots[..1], trimmed), "-7");
+        assert_eq!(
+            describe(&[0, 1], &[slots[0], amount], trimmed),
+            "-7, -12.50"
+        );
+        assert_eq!(describe(&[0, 1], &slots[..2], trimmed), "-7, NULL");
+        assert_eq!(
+            describe(&[0, 1, 2, 3, 4], &slots, trimmed),
+            "-7, NULL, abc, \\x010002, -2.5"
+        );
+        assert_eq!(describe(&[4], &slots[4..], trimmed), "-2.5");
+    }
 }

@@ -24,6 +24,9 @@ pub trait Key: Copy + Ord + Eq + Debug + Send + Sync + 'static {
     /// Writes the key to [`Key::WORDS`] words.
     fn store(&self, words: &[AtomicU64]);
 
+    /// Appends the key's bytes, which compare as the keys do.
+    fn append_bytes(&self, bytes: &mut Vec<u8>);
+
     /// A hash of the key; all 64 bits are well mixed.
     fn hash(&self) -> u64;
 
@@ -76,6 +79,10 @@ impl Key for u64 {
         words[0].store(*self, Ordering::Relaxed);
     }
 
+    fn append_bytes(&self, bytes: &mut Vec<u8>) {
+        bytes.extend(self.to_be_bytes());
+    }
+
     #[inline]
     fn hash(&self) -> u64 {
         fold(fold(self ^ MIX[1], MIX[0]) ^ MIX[1], MIX[2])
@@ -115,6 +122,10 @@ impl Key for u128 {
     fn store(&self, words: &[AtomicU64]) {
         words[0].store((self >> 64) as u64, Ordering::Relaxed);
         words[1].store(*self as u64, Ordering::Relaxed);
+    }
+
+    fn append_bytes(&self, bytes: &mut Vec<u8>) {
+        bytes.extend(self.to_be_bytes());
     }
 
     #[inline]
@@ -163,6 +174,10 @@ impl<const W: usize> Key for ByteKey<W> {
         for (to, from) in words.iter().zip(self.0) {
             to.store(from, Ordering::Relaxed);
         }
+    }
+
+    fn append_bytes(&self, bytes: &mut Vec<u8>) {
+        bytes.extend(self.0.iter().flat_map(|word| word.to_be_bytes()));
     }
 
     #[inline]

@@ -70,6 +70,8 @@ pub struct Cursor<'a, K: Key> {
     reverse: bool,
     done: bool,
     hint: Option<Hint<K>>,
+    /// The keys of the leaf read last, for whoever wants to know them.
+    keys: Option<Vec<K>>,
 }
 
 impl<K: Key> OrderedIndex<K> {
@@ -83,6 +85,7 @@ impl<K: Key> OrderedIndex<K> {
             reverse,
             done: is_empty(&lower, &upper),
             hint: None,
+            keys: None,
         }
     }
 }
@@ -102,6 +105,31 @@ fn is_empty<K: Key>(lower: &Bound<K>, upper: &Bound<K>) -> bool {
 }
 
 impl<K: Key> Cursor<'_, K> {
+    /// From now on keeps the keys that belong to a batch.
+    pub fn keep_keys(&mut self) {
+        self.keys.get_or_insert_default();
+    }
+
+    /// The keys of the last batch's payloads; none unless they are kept.
+    pub fn keys(&self) -> &[K] {
+        self.keys.as_deref().unwrap_or_default()
+    }
+
+    /// The part of the range that is not scanned yet.
+    pub fn bounds(&self) -> (Bound<K>, Bound<K>) {
+        (self.lower, self.upper)
+    }
+
+    #[cold]
+    fn copy_keys(&mut self, leaf: Leaf<K>, start: usize, end: usize) {
+        let Some(keys) = &mut self.keys else { return };
+        keys.clear();
+        keys.extend((start..end).map(|position| leaf.key(position)));
+        if self.reverse {
+            keys.reverse();
+        }
+    }
+
     /// Reads the next leaf in scan order into `batch`, which may turn out empty; false when the
     /// whole range has been scanned. The guards of all batches together cover the whole range.
     #[inline]
@@ -198,7 +226,7 @@ impl<K: Key> Cursor<'_, K> {
     /// goes on, or `None` when the range ends in this leaf; the outer one is `None` when the leaf
     /// changed meanwhile.
     #[inline]
-    fn read_leaf(&self, found: &Found<K>, batch: &mut LeafBatch) -> Option<Option<K>> {
+    fn read_leaf(&mut self, found: &Found<K>, batch: &mut LeafBatch) -> Option<Option<K>> {
         let leaf: Leaf<K> = found.leaf;
         let count = leaf.count();
         let high = leaf.high();
@@ -230,6 +258,9 @@ impl<K: Key> Cursor<'_, K> {
             for (offset, target) in batch.payloads[..length].iter_mut().enumerate() {
                 *target = leaf.payload(start + offset);
             }
+        }
+        if self.keys.is_some() {
+            self.copy_keys(leaf, start, start + length);
         }
         let rest = if self.reverse {
             let starts_here = match self.lower {
