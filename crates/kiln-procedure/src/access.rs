@@ -9,9 +9,11 @@
 //! returned [`Stop::Abort`] the executor calls `roll_back`; it does so too when the procedure
 //! raised, after [`Access::confirm`] said that what it had read was consistent.
 
+use kiln_history::{Log, Version};
+use kiln_platform::atomic::Ordering;
 use kiln_storage::error::Error;
 use kiln_storage::index::NodeVersion;
-use kiln_storage::record::RecordRef;
+use kiln_storage::record::{RecordRef, Tid};
 use kiln_storage::schema::ColumnId;
 use kiln_storage::slot::Memory;
 use kiln_storage::table::{Entry, Table};
@@ -43,6 +45,13 @@ impl AbortCause {
         AbortCause::WriteLock,
         AbortCause::KeyInTransit,
     ];
+
+    /// Its number: its position in [`AbortCause::ALL`].
+    #[inline]
+    pub fn number(self) -> usize {
+        let position = AbortCause::ALL.iter().position(|known| *known == self);
+        position.expect("every cause is listed")
+    }
 
     /// A short name for tables and JSON.
     pub const fn name(self) -> &'static str {
@@ -213,4 +222,22 @@ pub trait Access {
 
     /// Undoes everything.
     fn roll_back(&mut self);
+
+    /// Where the attempt's history goes, if somebody observes it: what it met, read and wrote is
+    /// recorded there by the executor, what it installed by the access.
+    #[inline(always)]
+    fn history(&mut self) -> Option<&mut Log> {
+        None
+    }
+
+    /// The version that a read through `handle` relies on; for histories.
+    fn version_of(&self, handle: &Handle) -> Version {
+        Version(Tid(handle.record.tid().load(Ordering::Relaxed)).version())
+    }
+
+    /// The version that the attempt relied on when it last met `record` and found no row there; for
+    /// histories.
+    fn version_met(&self, record: RecordRef) -> Version {
+        Version(Tid(record.tid().load(Ordering::Relaxed)).version())
+    }
 }

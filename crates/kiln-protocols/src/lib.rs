@@ -20,5 +20,6 @@ pub mod shared;
 mod statistics;
 mod worker;
 
+pub use shared::recorder::{Observation, RECORDS_HISTORIES};
 pub use statistics::Statistics;
 pub use worker::{Outcome, Protocol, Worker};

@@ -10,6 +10,7 @@ use crate::access::serial::Serial;
 use crate::access::silo::Silo;
 use crate::access::two_phase_locking::NoWait;
 use crate::schedule::direct::Direct;
+use crate::shared::recorder::Observation;
 
 /// A protocol, by its name on the command line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -115,6 +116,17 @@ impl Worker {
                 Worker::NoWait(Box::new(Direct::new(NoWait::new(participant), random)))
             }
         }
+    }
+
+    /// Records histories for `observation` from now on, or none; no transaction is open. Does
+    /// nothing in builds without the feature `history`.
+    pub fn observe(&mut self, observation: Option<&Observation>) {
+        for_any_worker!(self, worker => worker.observe(observation));
+    }
+
+    /// Whether the history has no room for another call: whoever makes the calls stops then.
+    pub fn is_history_full(&mut self) -> bool {
+        for_any_worker!(self, worker => worker.is_history_full())
     }
 
     /// Runs a call to its end; see [`Direct::call`].

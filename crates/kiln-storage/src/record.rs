@@ -4,8 +4,9 @@
 //! protocol between epochs:
 //!
 //! - `tid`: lock bit, absent bit, dead bit, and the version: the epoch and sequence number of the
-//!   transaction that wrote it last (Silo §4.2). Every protocol advances it on every write, so the
-//!   version identifies what was read.
+//!   transaction that wrote it last (Silo §4.2). Every protocol advances it on every write, and a cell
+//!   that is used again for another record keeps counting where it was: the versions of a cell only
+//!   grow while its table lives, so that a cell and a version name one state.
 //! - `aux`: whoever runs owns it (2PL's lock word, TicToc's rts, VLL's counters, …). It is 0
 //!   whenever no transaction runs.
 //!

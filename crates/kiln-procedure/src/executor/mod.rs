@@ -80,6 +80,7 @@ macro_rules! after_body {
 mod buffers;
 mod errors;
 mod operations;
+mod recording;
 mod scalar;
 
 pub use operations::unique_violation;

@@ -1,11 +1,12 @@
 //! The operations: how records are found, and what is done to them through the access.
 
+use kiln_history::WriteKind;
 use kiln_storage::error::{Error, SqlState};
 use kiln_storage::index::LeafBatch;
 use kiln_storage::record::RecordRef;
 use kiln_storage::schema::ColumnId;
 use kiln_storage::slot::{Memory, Slot};
-use kiln_storage::table::{Entry, Found, RangeValues, Table};
+use kiln_storage::table::{Entry, Found, IndexScan, RangeValues, Table};
 
 use super::scalar::element;
 use super::{DEAD_RETRIES_MAX, Executor, Flow, PREFETCH_TURNS_MAX};
@@ -104,6 +105,7 @@ impl<'a, A: Access> Executor<'a, A> {
         let index_number = index;
         let index = &table.indexes()[index as usize];
         for _ in 0..DEAD_RETRIES_MAX {
+            let begun = self.moment();
             let Memory { slots, heap } = &self.frame.memory;
             let values = key.iter().map(|register| slots[register.0 as usize]);
             let is_there = match index.get(heap, values) {
@@ -111,9 +113,19 @@ impl<'a, A: Access> Executor<'a, A> {
                     match attempt!(self, self.meet(table, index_number as usize, entry, intent)) {
                         Visit::Present(handle) => {
                             self.set_handle(record, handle);
+                            if begun.is_some() {
+                                let key = |position: usize| key[position];
+                                self.record_found(table, index_number as usize, key, handle);
+                            }
                             true
                         }
-                        Visit::Absent => false,
+                        Visit::Absent => {
+                            if let Some(begun) = begun {
+                                let index = index_number as usize;
+                                self.record_missing(table, index, key, begun, Some(entry));
+                            }
+                            false
+                        }
                         Visit::Dead => {
                             kiln_platform::spin::hint();
                             continue;
@@ -122,6 +134,9 @@ impl<'a, A: Access> Executor<'a, A> {
                 }
                 Found::Missing(node) => {
                     attempt!(self, self.access.guard(node));
+                    if let Some(begun) = begun {
+                        self.record_missing(table, index_number as usize, key, begun, None);
+                    }
                     false
                 }
                 Found::Never => false,
@@ -143,6 +158,9 @@ impl<'a, A: Access> Executor<'a, A> {
         let memory = &mut self.frame.memory;
         attempt!(self, self.access.read(table, &mut handle, columns, memory));
         self.set_handle(record, handle);
+        if self.access.history().is_some() {
+            self.record_read(table, handle, columns.iter().copied());
+        }
         Flow::Next
     }
 
@@ -160,6 +178,10 @@ impl<'a, A: Access> Executor<'a, A> {
             self.access.update(table, &mut handle, columns, memory)
         );
         self.set_handle(record, handle);
+        if self.access.history().is_some() {
+            let columns = columns.iter().copied();
+            self.record_write(table, handle.record, WriteKind::Update, columns);
+        }
         Flow::Next
     }
 
@@ -168,6 +190,10 @@ impl<'a, A: Access> Executor<'a, A> {
         let memory = &mut self.frame.memory;
         attempt!(self, self.access.delete(table, &mut handle, memory));
         self.set_handle(record, handle);
+        if self.access.history().is_some() {
+            let nothing: [(ColumnId, Reg); 0] = [];
+            self.record_write(table, handle.record, WriteKind::Delete, nothing.into_iter());
+        }
         Flow::Next
     }
 
@@ -183,7 +209,7 @@ impl<'a, A: Access> Executor<'a, A> {
         body: &'a [Step],
     ) -> Flow {
         let table = self.table(table);
-        let index_number = index;
+        let place = (table, index as usize);
         let index = &table.indexes()[index as usize];
         let mut prefix = [Slot::NULL; kiln_storage::schema::KEY_COLUMNS_MAX];
         let prefix = &mut prefix[..range.prefix.len()];
@@ -201,8 +227,40 @@ impl<'a, A: Access> Executor<'a, A> {
         let Some(mut scan) = scan else {
             return Flow::Next;
         };
+        let range = match self.access.history().is_some() {
+            true => self.record_range(table, place.1, &mut scan),
+            false => None,
+        };
+        let mut left_at = None;
+        let flow = self.visit_range(
+            place,
+            &mut scan,
+            (record, intent),
+            body,
+            range,
+            &mut left_at,
+        );
+        if let Some(range) = range {
+            self.record_range_end(range, &scan, left_at, reverse);
+        }
+        flow
+    }
+
+    /// Runs `body` for each record in the range of `scan`. When it leaves early, `left_at` is the
+    /// position in the last batch of the record at which it did. The scan has the number `range` in
+    /// the history, if the attempt is observed.
+    #[inline(always)]
+    fn visit_range(
+        &mut self,
+        (table, index): (&Table, usize),
+        scan: &mut IndexScan<'_>,
+        (record, intent): (RecordReg, Intent),
+        body: &'a [Step],
+        range: Option<u32>,
+        left_at: &mut Option<usize>,
+    ) -> Flow {
         let mut batch = LeafBatch::default();
-        'leaves: while scan.next_leaf(&mut batch) {
+        while scan.next_leaf(&mut batch) {
             attempt!(self, self.access.guard(batch.version));
             if batch.count > 1 {
                 // The records' cache misses overlap instead of following each other.
@@ -216,22 +274,26 @@ impl<'a, A: Access> Executor<'a, A> {
                 // SAFETY: the payload is of an index of a living table.
                 let entry = unsafe { Entry::from_payload(batch.payloads[position]) };
                 // A dead record's key is guarded by the leaf's version, as any gap is.
-                let visit = attempt!(self, self.meet(table, index_number as usize, entry, intent));
+                let visit = attempt!(self, self.meet(table, index, entry, intent));
+                if let Some(range) = range {
+                    self.record_met(range, (table, index), entry, visit);
+                }
                 let Visit::Present(handle) = visit else {
                     continue;
                 };
                 self.frame.records[record.0 as usize] = Some(handle);
-                match self.block(body) {
-                    Flow::Next | Flow::Continue(0) => {
-                        if self.tick() == Flow::Stop {
-                            return Flow::Stop;
-                        }
-                    }
-                    Flow::Exit(0) => break 'leaves,
-                    Flow::Exit(depth) => return Flow::Exit(depth - 1),
-                    Flow::Continue(depth) => return Flow::Continue(depth - 1),
-                    out => return out,
-                }
+                let flow = match self.block(body) {
+                    Flow::Next | Flow::Continue(0) => match self.tick() {
+                        Flow::Next => continue,
+                        stop => stop,
+                    },
+                    Flow::Exit(0) => Flow::Next,
+                    Flow::Exit(depth) => Flow::Exit(depth - 1),
+                    Flow::Continue(depth) => Flow::Continue(depth - 1),
+                    out => out,
+                };
+                *left_at = Some(position);
+                return flow;
             }
         }
         Flow::Next
@@ -248,17 +310,28 @@ impl<'a, A: Access> Executor<'a, A> {
         let inserted = self.access.insert(table, values, &mut self.frame.memory);
         match attempt!(self, inserted) {
             Inserted::New(handle) => {
+                if self.access.history().is_some() {
+                    let columns = (0..values.len() as u16).map(ColumnId);
+                    let columns = columns.map(|column| (column, values[column.index()]));
+                    self.record_write(table, handle.record, WriteKind::Insert, columns);
+                }
                 self.frame.records[record.0 as usize] = Some(handle);
                 if let Some(conflict) = conflict {
                     self.set(conflict.inserted, Slot::TRUE);
                 }
             }
-            Inserted::Exists { index, handle } => match conflict {
-                Some(conflict) if conflict.index.is_none_or(|only| only as usize == index) => {
+            Inserted::Exists { index, handle } => {
+                if self.access.history().is_some() {
+                    let columns = &table.indexes()[index].definition().columns;
+                    let key = |position: usize| values[columns[position].index()];
+                    self.record_found(table, index, key, handle);
+                }
+                if let Some(conflict) = conflict
+                    && conflict.index.is_none_or(|only| only as usize == index)
+                {
                     self.frame.records[record.0 as usize] = Some(handle);
                     self.set(conflict.inserted, Slot::FALSE);
-                }
-                _ => {
+                } else {
                     if let Some(Conflict {
                         index: Some(only),
                         inserted,
@@ -287,7 +360,7 @@ impl<'a, A: Access> Executor<'a, A> {
                     });
                     attempt!(self, Err(error));
                 }
-            },
+            }
         }
         Flow::Next
     }

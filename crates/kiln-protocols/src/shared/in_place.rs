@@ -14,6 +14,7 @@ use kiln_storage::table::Table;
 
 use super::index_changes::{Changed, IndexChanges};
 use super::links::{self, Linked};
+use super::recorder::Recorder;
 use super::scratch::{RowImage, Scratch};
 
 /// What was done to a record.
@@ -50,6 +51,8 @@ const COLLECT_MAX: usize = 8;
 pub struct InPlace {
     /// The worker's part in the epochs.
     pub participant: Participant,
+    /// The worker's part in an observation.
+    pub recorder: Recorder,
     log: Vec<Entry>,
     changes: IndexChanges,
     scratch: Scratch,
@@ -66,6 +69,7 @@ impl InPlace {
     pub fn new(participant: Participant) -> InPlace {
         InPlace {
             participant,
+            recorder: Recorder::default(),
             log: Vec::new(),
             changes: IndexChanges::default(),
             scratch: Scratch::default(),
@@ -216,6 +220,7 @@ impl InPlace {
             number,
             memory,
             &self.participant,
+            &mut self.recorder,
             &mut self.changes,
             |other| is_deleted(log, other),
             noted,
@@ -242,9 +247,7 @@ impl InPlace {
 
     /// Gives back a new record that did not get into the indexes.
     fn discard(&mut self, table: &Table, record: RecordRef) {
-        record
-            .tid()
-            .store(Tid::ABSENT | Tid::DEAD, Ordering::Release);
+        links::bury(record);
         links::retire(table, record, &self.participant);
     }
 
@@ -291,23 +294,30 @@ impl InPlace {
         Ok(refused)
     }
 
-    /// Makes the changes final with a tid above `newest` in the current epoch. The caller still
-    /// holds its records.
+    /// Makes the changes final with a tid above `newest` and all that is written, in the current
+    /// epoch. The caller still holds its records.
     #[inline]
     pub fn commit(&mut self, newest: Tid) {
         if self.log.is_empty() {
             return;
         }
         let epoch = self.participant.epochs().current();
-        let tid = newest.max(self.last).next_in(epoch);
+        // New records too: their cells may have had other records before.
+        let version = |entry: &Entry| Tid(entry.record.tid().load(Ordering::Relaxed)).version();
+        let written = self.log.iter().map(version).max().unwrap_or(0);
+        let tid = newest.max(self.last).max(Tid(written)).next_in(epoch);
         self.last = tid;
+        if self.recorder.log().is_some() {
+            let records = self.log.iter().map(|entry| entry.record);
+            self.recorder.install(records, tid);
+        }
         if !self.changes.is_empty() {
             for entry in &self.log {
                 if matches!(entry.change, Change::Delete) && is_deleted(&self.log, entry.record) {
                     self.changes.forget(entry.record);
                 }
             }
-            self.changes.commit(&self.participant);
+            self.changes.commit(&self.participant, &mut self.recorder);
         }
         let mut removals = false;
         for entry in &self.log {
@@ -347,6 +357,7 @@ impl InPlace {
                     entry.record,
                     &mut self.heap,
                     &self.participant,
+                    &mut self.recorder,
                 );
                 links::retire(entry.table(), entry.record, &self.participant);
             }
@@ -371,10 +382,14 @@ impl InPlace {
                     layout.copy(columns, unsafe { image.words() }, row);
                 }
                 Change::Insert => {
-                    record
-                        .tid()
-                        .store(Tid::ABSENT | Tid::DEAD, Ordering::Release);
-                    links::unlink(table, record, &mut self.heap, &self.participant);
+                    links::bury(record);
+                    links::unlink(
+                        table,
+                        record,
+                        &mut self.heap,
+                        &self.participant,
+                        &mut self.recorder,
+                    );
                     links::retire(table, record, &self.participant);
                 }
                 Change::Delete => record.tid().store(tid & !Tid::ABSENT, Ordering::Release),

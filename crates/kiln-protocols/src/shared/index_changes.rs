@@ -15,11 +15,14 @@
 //! another record wants the key: then that one gets the claim, be it a moving entry or a key that
 //! was taken over.
 
+use kiln_history::EntryChange;
 use kiln_procedure::{AbortCause, Stop};
 use kiln_storage::epoch::Participant;
 use kiln_storage::index::{InsertEffect, Insertion};
 use kiln_storage::record::RecordRef;
 use kiln_storage::table::{Entry, EntryKey, Table};
+
+use super::recorder::Recorder;
 
 /// One moved entry. For each record and index there is at most one.
 struct IndexChange {
@@ -43,6 +46,12 @@ impl IndexChange {
     fn index<'a>(&self) -> &'a kiln_storage::table::Index {
         // SAFETY: the engine keeps a table while a transaction that uses it runs.
         unsafe { &(*self.table).indexes()[self.index] }
+    }
+
+    /// Its place, for histories.
+    fn place<'a>(&self) -> (&'a Table, usize) {
+        // SAFETY: as in `index`.
+        (unsafe { &*self.table }, self.index)
     }
 
     fn is_of(&self, table: &Table, index: usize) -> bool {
@@ -212,30 +221,46 @@ impl IndexChanges {
 
     /// Makes the moves final. The attempt is certain to commit and still holds its records, so
     /// that nobody moves one of them meanwhile.
-    pub fn commit(&mut self, participant: &Participant) {
+    pub fn commit(&mut self, participant: &Participant, recorder: &mut Recorder) {
+        use EntryChange::{Added, Removed};
         for change in &self.0 {
             if let Some(previous) = change.taken_over_from
                 && change.holds
                 && !change.gone
             {
+                let begun = recorder.now();
                 let (from, to) = (Entry::of(previous), Entry::of(change.record));
                 change.index().replace_key(&change.new, from, to);
+                if let Some(begun) = begun {
+                    recorder.entry(change.place(), Removed, previous, begun, &change.new);
+                    recorder.entry(change.place(), Added, change.record, begun, &change.new);
+                }
             }
         }
         for change in &self.0 {
             if let Some(old) = &change.old {
+                let begun = recorder.now();
                 // When the old key was taken over, its entry is no longer this record's.
-                change
-                    .index()
-                    .remove_key(old, Entry::of(change.record), participant);
+                let entry = Entry::of(change.record);
+                let removed = change.index().remove_key(old, entry, participant);
+                if let Some(begun) = begun
+                    && removed
+                {
+                    recorder.entry(change.place(), Removed, change.record, begun, old);
+                }
             }
         }
         for change in self.0.drain(..) {
             if change.gone {
                 change.withdraw(participant);
             } else if change.has_moving_entry() {
+                let begun = recorder.now();
                 let (moving, ordinary) = (Entry::moving(change.record), Entry::of(change.record));
                 change.index().replace_key(&change.new, moving, ordinary);
+                // Who met the moving entry failed: the key is found from now on.
+                if let Some(begun) = begun {
+                    recorder.entry(change.place(), Added, change.record, begun, &change.new);
+                }
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use std::ptr::NonNull;
 
+use kiln_history::{EntryChange, Moment};
 use kiln_platform::atomic::Ordering;
 use kiln_procedure::Stop;
 use kiln_procedure::ir::Reg;
@@ -10,11 +11,12 @@ use kiln_storage::error::{Error, SqlState};
 use kiln_storage::index::{InsertEffect, Insertion};
 use kiln_storage::key::KeyField;
 use kiln_storage::layout::Blob;
-use kiln_storage::record::RecordRef;
+use kiln_storage::record::{RecordRef, Tid};
 use kiln_storage::slot::{Heap, Memory, Slot};
 use kiln_storage::table::{Entry, Table};
 
 use super::index_changes::{Changed, IndexChanges};
+use super::recorder::Recorder;
 
 /// What linking a new record did.
 pub enum Linked {
@@ -24,8 +26,9 @@ pub enum Linked {
     Exists(usize, RecordRef),
 }
 
-/// A new record of `table` with `values` for all columns, in no index yet. Its header is `tid`
-/// and `aux`.
+/// A new record of `table` with `values` for all columns, in no index yet. Its tid has `flags` and
+/// the version that its cell had last, so that the versions of a cell only grow, over all records that
+/// it ever holds.
 ///
 /// # Errors
 /// 53200 when there is no memory.
@@ -34,7 +37,7 @@ pub fn create(
     table: &Table,
     values: &[Reg],
     memory: &Memory,
-    tid: u64,
+    flags: u64,
     aux: u64,
     participant: &Participant,
 ) -> Result<(RecordRef, i64), Error> {
@@ -49,7 +52,8 @@ pub fn create(
     // SAFETY: the cell is of this table's slab.
     let record = unsafe { RecordRef::from_cell(cell) };
     // Nobody else sees the record before an index has it; the index publishes these writes.
-    record.tid().store(tid, Ordering::Relaxed);
+    let version = Tid(record.tid().load(Ordering::Relaxed)).version();
+    record.tid().store(version | flags, Ordering::Relaxed);
     record.aux().store(aux, Ordering::Relaxed);
     let row = table.row(record);
     for (access, value) in table.layout().columns().iter().zip(values) {
@@ -81,6 +85,7 @@ pub fn link(
     row_number: i64,
     memory: &Memory,
     participant: &Participant,
+    recorder: &mut Recorder,
     changes: &mut IndexChanges,
     is_deleted: impl Fn(RecordRef) -> bool,
     mut noted: impl FnMut(&InsertEffect) -> Result<(), Stop>,
@@ -89,9 +94,27 @@ pub fn link(
         Some(column) => memory.slots[values[column.index()].0 as usize],
         None => Slot::from_i64(row_number),
     };
+    let note = |recorder: &mut Recorder, position, change, begun: Option<Moment>| {
+        if let Some(begun) = begun {
+            let heap = &memory.heap;
+            note_entry(
+                recorder,
+                (table, position),
+                change,
+                record,
+                begun,
+                heap,
+                value,
+            );
+        }
+    };
     for (position, index) in table.indexes().iter().enumerate() {
+        let begun = recorder.now();
         let outcome = match index.insert(&memory.heap, value, record, participant) {
-            Ok(Insertion::Inserted(effect)) => noted(&effect).map(|()| None),
+            Ok(Insertion::Inserted(effect)) => {
+                note(recorder, position, EntryChange::Added, begun);
+                noted(&effect).map(|()| None)
+            }
             // SAFETY: the payload is of an index of a living table.
             Ok(Insertion::Exists(payload)) => match unsafe { Entry::from_payload(payload) } {
                 entry if position == 0 => Ok(Some(entry.record())),
@@ -119,8 +142,11 @@ pub fn link(
             continue;
         }
         changes.withdraw(record, participant);
-        for earlier in &table.indexes()[..=position] {
-            earlier.remove(&memory.heap, value, record, participant);
+        for (position, earlier) in table.indexes()[..=position].iter().enumerate() {
+            let begun = recorder.now();
+            if earlier.remove(&memory.heap, value, record, participant) {
+                note(recorder, position, EntryChange::Removed, begun);
+            }
         }
         return outcome.map(|other| Linked::Exists(position, other.expect("just checked")));
     }
@@ -129,16 +155,56 @@ pub fn link(
 
 /// Takes a record out of all indexes. Its tid says dead already, so whoever still meets it looks
 /// again; `heap` is only used for the time of the call.
-pub fn unlink(table: &Table, record: RecordRef, heap: &mut Heap, participant: &Participant) {
+pub fn unlink(
+    table: &Table,
+    record: RecordRef,
+    heap: &mut Heap,
+    participant: &Participant,
+    recorder: &mut Recorder,
+) {
     let row = table.row(record);
-    for index in table.indexes() {
+    for (position, index) in table.indexes().iter().enumerate() {
         let mark = heap.mark();
         // An entry's key was short enough when it was made, and the row has not changed.
         if let Ok(key) = table.entry_key_of(index, row, heap) {
-            index.remove_key(&key, Entry::of(record), participant);
+            let begun = recorder.now();
+            let removed = index.remove_key(&key, Entry::of(record), participant);
+            if let Some(begun) = begun
+                && removed
+            {
+                let change = EntryChange::Removed;
+                recorder.entry((table, position), change, record, begun, &key);
+            }
         }
         heap.release(mark);
     }
+}
+
+/// Records what happened to the entry of a record with these values.
+#[cold]
+#[inline(never)]
+fn note_entry(
+    recorder: &mut Recorder,
+    (table, position): (&Table, usize),
+    change: EntryChange,
+    record: RecordRef,
+    begun: Moment,
+    heap: &Heap,
+    value: impl Fn(usize, &KeyField) -> Slot,
+) {
+    // The entry was made, so its key can be.
+    if let Ok(key) = table.indexes()[position].entry_key(heap, value) {
+        recorder.entry((table, position), change, record, begun, &key);
+    }
+}
+
+/// Says that a record is leaving the indexes: whoever meets it looks again. Its version stays.
+#[inline]
+pub fn bury(record: RecordRef) {
+    let version = Tid(record.tid().load(Ordering::Relaxed)).version();
+    let dead = version | Tid::ABSENT | Tid::DEAD;
+    // Release: whoever sees that it is dead sees what its transaction did before.
+    record.tid().store(dead, Ordering::Release);
 }
 
 /// Gives a record back that is in no index, after its grace period, with all it points to.

@@ -5,4 +5,5 @@ pub mod index_changes;
 pub mod links;
 pub mod node_set;
 pub mod record_map;
+pub mod recorder;
 pub mod scratch;

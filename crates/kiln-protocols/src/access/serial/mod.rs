@@ -6,6 +6,7 @@
 //! database. Versions are still advanced, so that the history tells what was read, and so that
 //! another protocol can take over between epochs.
 
+use kiln_history::Log;
 use kiln_platform::atomic::Ordering;
 use kiln_procedure::access::{Inserted, Visit};
 use kiln_procedure::executor::unique_violation;
@@ -20,6 +21,7 @@ use kiln_storage::table::{Entry, Table};
 
 use crate::phases::{Phase, Phased, Phases};
 use crate::shared::in_place::InPlace;
+use crate::shared::recorder::{Recorded, Recorder};
 
 /// The access of the one worker; see the module's documentation.
 pub struct Serial {
@@ -155,6 +157,17 @@ impl Access for Serial {
     fn roll_back(&mut self) {
         self.in_place.roll_back();
         self.in_place.finish();
+    }
+
+    #[inline(always)]
+    fn history(&mut self) -> Option<&mut Log> {
+        self.in_place.recorder.log()
+    }
+}
+
+impl Recorded for Serial {
+    fn recorder(&mut self) -> &mut Recorder {
+        &mut self.in_place.recorder
     }
 }
 

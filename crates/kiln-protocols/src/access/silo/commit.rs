@@ -103,13 +103,17 @@ impl Silo {
     #[inline]
     pub(super) fn install(&mut self, tid: Tid) {
         self.last = tid;
+        if self.recorder.log().is_some() {
+            let records = self.writes.iter().map(|write| write.record);
+            self.recorder.install(records, tid);
+        }
         if !self.changes.is_empty() {
             for write in &self.writes {
                 if matches!(write.kind, WriteKind::Delete | WriteKind::Forget) {
                     self.changes.forget(write.record);
                 }
             }
-            self.changes.commit(&self.participant);
+            self.changes.commit(&self.participant, &mut self.recorder);
         }
         // Release pairs with the acquire fence of readers: whoever sees a word stored below finds
         // the lock bit set above, or a newer tid.
@@ -146,7 +150,13 @@ impl Silo {
         for write in &self.writes {
             if matches!(write.kind, WriteKind::Delete | WriteKind::Forget) {
                 let table = write.table();
-                links::unlink(table, write.record, &mut self.heap, &self.participant);
+                links::unlink(
+                    table,
+                    write.record,
+                    &mut self.heap,
+                    &self.participant,
+                    &mut self.recorder,
+                );
                 links::retire(table, write.record, &self.participant);
                 free_image_blobs(write);
             }
@@ -162,12 +172,15 @@ impl Silo {
             free_image_blobs(write);
             if matches!(write.kind, WriteKind::Insert | WriteKind::Forget) {
                 // Whoever observed the absent record fails now, and looks for its successor.
-                write
-                    .record
-                    .tid()
-                    .store(Tid::ABSENT | Tid::DEAD, Ordering::Release);
+                links::bury(write.record);
                 let table = write.table();
-                links::unlink(table, write.record, &mut self.heap, &self.participant);
+                links::unlink(
+                    table,
+                    write.record,
+                    &mut self.heap,
+                    &self.participant,
+                    &mut self.recorder,
+                );
                 links::retire(table, write.record, &self.participant);
             }
         }

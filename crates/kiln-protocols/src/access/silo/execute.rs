@@ -1,5 +1,6 @@
 //! The execution phase: meeting, reading and buffering, without a lock.
 
+use kiln_history::Version;
 use kiln_platform::atomic::{AtomicU64, Ordering, fence};
 use kiln_procedure::access::{Inserted, Visit};
 use kiln_procedure::executor::unique_violation;
@@ -45,6 +46,17 @@ impl Silo {
         } else {
             Visit::Present(Handle { record, note })
         })
+    }
+
+    /// The version that the attempt observed of a record that it met; for histories.
+    pub(super) fn observed_version(&self, record: RecordRef) -> Version {
+        let met = self.items.iter().rev().find(|item| item.record == record);
+        // A dead record is not noted: its version is final.
+        let tid = met.map_or_else(
+            || record.tid().load(Ordering::Relaxed),
+            |item| item.observed,
+        );
+        Version(Tid(tid).version())
     }
 
     /// The write of the record behind `handle`, if the attempt has one.
@@ -295,6 +307,7 @@ impl Silo {
             written,
             writes,
             participant,
+            recorder,
             ..
         } = self;
         let linked = links::link(
@@ -304,6 +317,7 @@ impl Silo {
             number,
             memory,
             participant,
+            recorder,
             changes,
             |other| is_deleted(written, writes, other),
             |effect| Ok(nodes.inserted(effect)?),
@@ -313,7 +327,8 @@ impl Silo {
                 let note = self.items.len() as u32;
                 self.items.push(Item {
                     record,
-                    observed: absent,
+                    // Nobody but this attempt changes it before it is installed or dead.
+                    observed: record.tid().load(Ordering::Relaxed),
                     write: NO_WRITE,
                 });
                 let handle = Handle { record, note };
@@ -324,9 +339,7 @@ impl Silo {
             Err(stop) => Err(stop),
         };
         // Others may have met the record in the indexes: it ends as a dead one.
-        record
-            .tid()
-            .store(Tid::ABSENT | Tid::DEAD, Ordering::Release);
+        links::bury(record);
         links::retire(table, record, &self.participant);
         let (index, other) = linked?;
         if index == 0

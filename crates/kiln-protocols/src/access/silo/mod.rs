@@ -24,8 +24,9 @@
 //! - A record's words change only while its tid's lock bit is set (or before any index has it).
 //! - The new tid is greater than the tid of everything read or overwritten, so tids of one record
 //!   only grow, and a changed record never has an observed tid again.
-//! - An inserted record is *absent* with version 0 and stands in all indexes from the moment of
-//!   the insert; whoever meets it observes its absence and fails when it commits first.
+//! - An inserted record is *absent* with the version that its cell had last, and stands in all
+//!   indexes from the moment of the insert; whoever meets it observes its absence and fails when it
+//!   commits first.
 //! - A deleted record becomes *absent and dead* in phase 3 and is unlinked afterwards; a dead
 //!   record's tid never changes again, so that whoever observed it before fails.
 //! - A raised error is reported only after the read set was validated ([`Access::confirm`]): until
@@ -40,6 +41,7 @@
 mod commit;
 mod execute;
 
+use kiln_history::{Log, Version};
 use kiln_platform::atomic::{AtomicU64, Ordering};
 use kiln_platform::spin;
 use kiln_procedure::access::{Inserted, Visit};
@@ -56,6 +58,7 @@ use crate::phases::{Phase, Phases};
 use crate::shared::index_changes::IndexChanges;
 use crate::shared::node_set::NodeSet;
 use crate::shared::record_map::RecordMap;
+use crate::shared::recorder::{Recorded, Recorder};
 use crate::shared::scratch::{RowImage, Scratch};
 
 /// How often a lock that is held is looked at again before the attempt gives up: about four
@@ -114,6 +117,7 @@ impl Write {
 /// The access of one worker; see the module's documentation.
 pub struct Silo {
     participant: Participant,
+    recorder: Recorder,
     items: Vec<Item>,
     writes: Vec<Write>,
     /// From a record to its write.
@@ -137,6 +141,7 @@ impl Silo {
     pub fn new(participant: Participant) -> Silo {
         Silo {
             participant,
+            recorder: Recorder::default(),
             items: Vec::new(),
             writes: Vec::new(),
             written: RecordMap::default(),
@@ -249,6 +254,25 @@ impl Access for Silo {
     fn roll_back(&mut self) {
         self.undo();
         self.finish();
+    }
+
+    #[inline(always)]
+    fn history(&mut self) -> Option<&mut Log> {
+        self.recorder.log()
+    }
+
+    fn version_of(&self, handle: &Handle) -> Version {
+        Version(Tid(self.items[handle.note as usize].observed).version())
+    }
+
+    fn version_met(&self, record: RecordRef) -> Version {
+        self.observed_version(record)
+    }
+}
+
+impl Recorded for Silo {
+    fn recorder(&mut self) -> &mut Recorder {
+        &mut self.recorder
     }
 }
 

@@ -28,6 +28,7 @@
 
 mod lock;
 
+use kiln_history::Log;
 use kiln_platform::atomic::{Ordering, fence};
 use kiln_procedure::access::{Inserted, Visit};
 use kiln_procedure::ir::{Intent, Reg};
@@ -44,6 +45,7 @@ use crate::phases::{Phase, Phased, Phases};
 use crate::shared::in_place::InPlace;
 use crate::shared::node_set::NodeSet;
 use crate::shared::record_map::RecordMap;
+use crate::shared::recorder::{Recorded, Recorder};
 
 /// A lock that the attempt holds.
 struct Held {
@@ -290,6 +292,17 @@ impl Access for NoWait {
         self.in_place.roll_back();
         self.release_all();
         self.in_place.finish();
+    }
+
+    #[inline(always)]
+    fn history(&mut self) -> Option<&mut Log> {
+        self.in_place.recorder.log()
+    }
+}
+
+impl Recorded for NoWait {
+    fn recorder(&mut self) -> &mut Recorder {
+        &mut self.in_place.recorder
     }
 }
 

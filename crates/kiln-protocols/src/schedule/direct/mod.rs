@@ -4,12 +4,14 @@
 //! waits for a random time that doubles with each failure (STO §4.1) and starts again with the
 //! same arguments, so that a caller never hears "please retry".
 
+use kiln_history::Moment;
 use kiln_platform::random::Random;
 use kiln_platform::spin::Backoff;
 use kiln_platform::time;
 use kiln_procedure::{AbortCause, Access, Arguments, Executor, Frame, Program, Stop};
 
 use crate::phases::{Phase, Phased};
+use crate::shared::recorder::{Observation, Recorded};
 use crate::{Outcome, Statistics};
 
 /// One worker's scheduler over one access.
@@ -18,9 +20,31 @@ pub struct Direct<A> {
     frame: Frame,
     backoff: Backoff,
     statistics: Statistics,
+    open: Open,
 }
 
-impl<A: Access + Phased> Direct<A> {
+/// What a history still has to be told of an open transaction of several statements.
+#[derive(Default)]
+struct Open {
+    /// When it was asked for, until its first statement: one without any is not recorded.
+    invoked: Option<Moment>,
+    /// Whether its beginning was recorded.
+    recorded: bool,
+    /// Why it will be rolled back, if not because its caller wants it.
+    failed: Option<AbortCause>,
+}
+
+/// How an attempt ended.
+enum End {
+    Committed,
+    Aborted(AbortCause),
+    Rejected,
+}
+
+/// The procedure that histories name for transactions of several statements.
+const STATEMENTS: &str = "transaction";
+
+impl<A: Access + Phased + Recorded> Direct<A> {
     /// Runs calls over `access`; the waits between attempts are drawn from `random`.
     pub fn new(access: A, random: Random) -> Direct<A> {
         Direct {
@@ -28,6 +52,30 @@ impl<A: Access + Phased> Direct<A> {
             frame: Frame::new(),
             backoff: Backoff::new(random),
             statistics: Statistics::default(),
+            open: Open::default(),
+        }
+    }
+
+    /// Records histories for `observation` from now on, or none. No transaction is open.
+    pub fn observe(&mut self, observation: Option<&Observation>) {
+        self.access.recorder().observe(observation);
+    }
+
+    /// Whether the history has no room for another call.
+    pub fn is_history_full(&mut self) -> bool {
+        self.access.recorder().is_full()
+    }
+
+    /// Records how an attempt ended.
+    #[inline(always)]
+    fn record_end(&mut self, end: End) {
+        let recorder = self.access.recorder();
+        if recorder.log().is_some() {
+            recorder.end(|log| match end {
+                End::Committed => log.commit(),
+                End::Aborted(cause) => log.abort(cause.number() as u32),
+                End::Rejected => log.reject(),
+            });
         }
     }
 
@@ -42,6 +90,7 @@ impl<A: Access + Phased> Direct<A> {
         self.backoff.reset();
         self.frame.deadline_ns = deadline_ns;
         let expired = || deadline_ns.is_some_and(|deadline| time::now_ns() >= deadline);
+        let invoked = self.access.recorder().now();
         self.access.phases().start();
         let outcome = loop {
             if expired() {
@@ -49,8 +98,12 @@ impl<A: Access + Phased> Direct<A> {
                 break Outcome::Expired;
             }
             self.access.begin();
+            if let Some(invoked) = invoked {
+                self.access.recorder().begin(&program.name, invoked);
+            }
             match self.attempt(program, arguments) {
                 Ok(()) => {
+                    self.record_end(End::Committed);
                     self.statistics.committed += 1;
                     break Outcome::Committed;
                 }
@@ -59,17 +112,18 @@ impl<A: Access + Phased> Direct<A> {
                     let confirmed = self.access.confirm();
                     self.access.phases().enter(Phase::Abort);
                     self.access.roll_back();
-                    match confirmed {
-                        Err(cause) => self.wait(cause),
-                        Ok(()) if expired() => {
-                            self.statistics.expired += 1;
-                            break Outcome::Expired;
-                        }
-                        Ok(()) => {
-                            self.statistics.rejected += 1;
-                            break Outcome::Rejected(error);
-                        }
+                    if let Err(cause) = confirmed {
+                        self.record_end(End::Aborted(cause));
+                        self.wait(cause);
+                        continue;
                     }
+                    self.record_end(End::Rejected);
+                    if expired() {
+                        self.statistics.expired += 1;
+                        break Outcome::Expired;
+                    }
+                    self.statistics.rejected += 1;
+                    break Outcome::Rejected(error);
                 }
             }
         };
@@ -89,6 +143,7 @@ impl<A: Access + Phased> Direct<A> {
     fn retreat(&mut self, cause: AbortCause) {
         self.access.phases().enter(Phase::Abort);
         self.access.roll_back();
+        self.record_end(End::Aborted(cause));
         self.wait(cause);
     }
 
@@ -103,6 +158,11 @@ impl<A: Access + Phased> Direct<A> {
     /// Starts a transaction of several statements.
     pub fn begin(&mut self) {
         self.frame.deadline_ns = None;
+        self.open = Open {
+            invoked: self.access.recorder().now(),
+            recorded: false,
+            failed: None,
+        };
         self.access.begin();
     }
 
@@ -112,14 +172,22 @@ impl<A: Access + Phased> Direct<A> {
     /// [`Stop::Abort`] when the whole transaction must be repeated, [`Stop::Raise`] when the
     /// statement raised; the caller rolls back either way.
     pub fn run(&mut self, program: &Program, arguments: &Arguments) -> Result<(), Stop> {
-        match Executor::run(program, &mut self.access, &mut self.frame, arguments) {
+        if let Some(invoked) = self.open.invoked.take() {
+            self.access.recorder().begin(STATEMENTS, invoked);
+            self.open.recorded = true;
+        }
+        let result = match Executor::run(program, &mut self.access, &mut self.frame, arguments) {
             // An error seen in a state that never was is an abort, not an error.
             Err(Stop::Raise(error)) => match self.access.confirm() {
                 Ok(()) => Err(Stop::Raise(error)),
                 Err(cause) => Err(Stop::Abort(cause)),
             },
             result => result,
+        };
+        if let Err(Stop::Abort(cause)) = &result {
+            self.open.failed = Some(*cause);
         }
+        result
     }
 
     /// Ends the transaction.
@@ -132,10 +200,12 @@ impl<A: Access + Phased> Direct<A> {
             Ok(()) => {
                 self.backoff.reset();
                 self.statistics.committed += 1;
+                self.close(End::Committed);
             }
             Err(cause) => {
                 self.statistics.count_abort(cause);
                 self.access.roll_back();
+                self.close(End::Aborted(cause));
             }
         }
         result
@@ -144,6 +214,16 @@ impl<A: Access + Phased> Direct<A> {
     /// Undoes the transaction.
     pub fn roll_back(&mut self) {
         self.access.roll_back();
+        let failed = self.open.failed.take();
+        self.close(failed.map_or(End::Rejected, End::Aborted));
+    }
+
+    /// Records how the transaction of several statements ended, if its beginning was.
+    #[inline]
+    fn close(&mut self, end: End) {
+        if std::mem::take(&mut self.open.recorded) {
+            self.record_end(end);
+        }
     }
 
     /// Whether what the transaction has read is consistent and final, asked before its caller
@@ -152,7 +232,9 @@ impl<A: Access + Phased> Direct<A> {
     /// # Errors
     /// Why it must be repeated instead.
     pub fn confirm(&mut self) -> Result<(), AbortCause> {
-        self.access.confirm()
+        let confirmed = self.access.confirm();
+        self.open.failed = confirmed.err();
+        confirmed
     }
 
     /// Waits as between two attempts; for callers that repeat a transaction of several statements.

@@ -1,0 +1,202 @@
+//! What the executor tells a history about what an attempt met, read and wrote.
+//!
+//! Everything here is out of the way of attempts that nobody observes: they ask
+//! [`Access::history`] once an operation, and go on.
+
+use kiln_history::{Cell, IndexId, Moment, Object, WriteKind};
+use kiln_storage::record::RecordRef;
+use kiln_storage::schema::ColumnId;
+use kiln_storage::slot::{Heap, Memory, Slot};
+use kiln_storage::table::{Entry, EntryKey, IndexScan, Table};
+
+use super::Executor;
+use crate::access::{Access, Handle, Visit};
+use crate::frame;
+use crate::ir::*;
+
+/// The fingerprint of NULL.
+const NULL_PRINT: u32 = 0x4e55_4c4c;
+
+fn object(record: RecordRef) -> Object {
+    Object(record.address())
+}
+
+fn index_id(table: &Table, index: usize) -> IndexId {
+    IndexId {
+        table: table.id().0,
+        index: index as u16,
+    }
+}
+
+/// A column and the fingerprint of its value. Values that compare as equal have equal ones, however
+/// they are stored.
+fn cell(table: &Table, column: ColumnId, slot: Slot, heap: &Heap) -> Cell {
+    let data_type = &table.schema().columns[column.index()].data_type;
+    let class = Class::of(data_type).expect("columns are scalars");
+    let print = match slot.is_null() {
+        true => NULL_PRINT,
+        false => (frame::hash(heap, class, slot) >> 32) as u32,
+    };
+    Cell {
+        column: column.0,
+        print,
+    }
+}
+
+impl<'a, A: Access> Executor<'a, A> {
+    /// The present moment, if the attempt is observed.
+    #[inline(always)]
+    pub(super) fn moment(&mut self) -> Option<Moment> {
+        self.access.history().map(|log| log.now())
+    }
+
+    /// Records that columns were read into registers.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn record_read(
+        &mut self,
+        table: &Table,
+        handle: Handle,
+        columns: impl ExactSizeIterator<Item = (ColumnId, Reg)>,
+    ) {
+        let version = self.access.version_of(&handle);
+        let Memory { slots, heap } = &self.frame.memory;
+        let cells =
+            columns.map(|(column, register)| cell(table, column, slots[register.0 as usize], heap));
+        if let Some(log) = self.access.history() {
+            log.read(object(handle.record), version, cells);
+        }
+    }
+
+    /// Records that columns were written from registers.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn record_write(
+        &mut self,
+        table: &Table,
+        record: RecordRef,
+        kind: WriteKind,
+        columns: impl ExactSizeIterator<Item = (ColumnId, Reg)>,
+    ) {
+        let Memory { slots, heap } = &self.frame.memory;
+        let cells =
+            columns.map(|(column, register)| cell(table, column, slots[register.0 as usize], heap));
+        if let Some(log) = self.access.history() {
+            log.write(object(record), kind, cells);
+        }
+    }
+
+    /// Records that the unique index at `index` led to a row for the values in `key`: the columns of
+    /// its key have these values.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn record_found(
+        &mut self,
+        table: &Table,
+        index: usize,
+        key: impl Fn(usize) -> Reg,
+        handle: Handle,
+    ) {
+        let columns = table.indexes()[index].definition().columns.iter();
+        let columns = columns
+            .enumerate()
+            .map(|(position, column)| (*column, key(position)));
+        self.record_read(table, handle, columns);
+    }
+
+    /// Records that a look-up, begun at `begun`, led to no row, and the entry that it met if any.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn record_missing(
+        &mut self,
+        table: &Table,
+        index: usize,
+        key: &[Reg],
+        begun: Moment,
+        met: Option<Entry>,
+    ) {
+        let Memory { slots, heap } = &self.frame.memory;
+        let values = key.iter().map(|register| slots[register.0 as usize]);
+        let key = table.indexes()[index].point_key(heap, values);
+        let (Some(log), Some(key)) = (self.access.history(), key) else {
+            return;
+        };
+        let met_object = met.map(|entry| object(entry.record()));
+        log.point(
+            index_id(table, index),
+            &EntryKey::to_bytes(&key),
+            begun,
+            met_object,
+        );
+        if let Some(entry) = met {
+            self.record_absent(table, index, entry);
+        }
+    }
+
+    /// Records that no row was found behind an entry, unless the attempt itself has moved it away.
+    fn record_absent(&mut self, table: &Table, index: usize, entry: Entry) {
+        let record = match entry.is_moving() || self.access.moves_entries() {
+            true => self.access.resolve(table, index, entry).ok().flatten(),
+            false => Some(entry.record()),
+        };
+        let Some(record) = record else { return };
+        let version = self.access.version_met(record);
+        if let Some(log) = self.access.history() {
+            log.read_absent(object(record), version);
+        }
+    }
+
+    /// Records that a scan begins; returns its number, if the attempt is observed.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn record_range(
+        &mut self,
+        table: &Table,
+        index: usize,
+        scan: &mut IndexScan<'_>,
+    ) -> Option<u32> {
+        let (low, high) = scan.bounds();
+        scan.keep_keys();
+        let log = self.access.history()?;
+        Some(log.range_begin(index_id(table, index), &low, &high))
+    }
+
+    /// Records that a scan met an entry, and what was behind it.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn record_met(
+        &mut self,
+        range: u32,
+        (table, index): (&Table, usize),
+        entry: Entry,
+        visit: Visit,
+    ) {
+        if let Some(log) = self.access.history() {
+            log.met(range, object(entry.record()));
+        }
+        match visit {
+            Visit::Present(handle) => {
+                let nothing: [(ColumnId, Reg); 0] = [];
+                self.record_read(table, handle, nothing.into_iter());
+            }
+            Visit::Absent | Visit::Dead => self.record_absent(table, index, entry),
+        }
+    }
+
+    /// Records that a scan has ended: at the entry at `left_at` of its last batch, or at the end of
+    /// its range.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn record_range_end(
+        &mut self,
+        range: u32,
+        scan: &IndexScan<'_>,
+        left_at: Option<usize>,
+        reverse: bool,
+    ) {
+        let key = left_at.map(|position| scan.key(position));
+        if let Some(log) = self.access.history() {
+            log.range_end(range, key.as_deref().unwrap_or(&[]), reverse);
+        }
+    }
+}
