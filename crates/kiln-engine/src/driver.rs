@@ -145,6 +145,12 @@ impl Driver {
         }
     }
 
+    /// Whether the history that is being recorded has no room for another call: then stop. False when
+    /// none is.
+    pub fn is_history_full(&mut self) -> bool {
+        self.seat.is_history_full()
+    }
+
     /// What this driver's calls have counted.
     pub fn statistics(&mut self) -> Statistics {
         self.seat.statistics()

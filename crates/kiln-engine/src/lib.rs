@@ -10,6 +10,7 @@
 //! | interactive statements | [`Engine::session`], [`Session`] |
 //! | benchmarks | [`Engine::drive`], [`Driver`] |
 //! | bulk loading | [`Engine::loader`], [`Loader`] |
+//! | histories for a judge | [`Engine::record_history`], [`Engine::take_history`] |
 //! | data definition | [`Engine::change_catalog`], [`CatalogChange`] |
 //!
 //! Whoever runs transactions owns a *seat*: a worker of the present protocol and a flag that says
@@ -23,6 +24,7 @@ mod driver;
 mod engine;
 mod errors;
 mod gate;
+mod history;
 mod idempotency;
 mod inbox;
 mod loader;
@@ -49,5 +51,6 @@ pub use ticket::Ticket;
 pub use transaction::{Row, ScanRange, Transaction};
 pub use values::IntoValues;
 
+pub use kiln_history::History;
 pub use kiln_procedure::{Arguments, Frame, Program, ProgramBuilder};
 pub use kiln_protocols::{Outcome, Protocol, Statistics};

@@ -67,6 +67,9 @@ options! {
     /// Bytes of memory set aside at the start (0), so that growth within them costs no page faults
     /// while transactions run.
     reserve_bytes: usize = 0;
+    /// Bytes that each worker may fill with what its transactions read and wrote, from the first one
+    /// on (`None`: nothing is recorded); see [`Engine::record_history`](crate::Engine::record_history).
+    record_history: Option<usize> = None;
     /// Determines the random waits between attempts.
     seed: u64 = 1;
 }
@@ -100,6 +103,12 @@ impl Options {
             return refuse(
                 format!("{workers} workers and {sessions} sessions are more than {seats}"),
                 format!("Lower workers or sessions_max so that their sum is at most {seats}."),
+            );
+        }
+        if self.record_history.is_some() && !kiln_protocols::RECORDS_HISTORIES {
+            return refuse(
+                "record_history is set, but this build records no histories".to_owned(),
+                "Build with the feature \"history\", or leave it out.".to_owned(),
             );
         }
         for (name, value) in [

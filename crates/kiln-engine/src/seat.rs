@@ -3,7 +3,7 @@
 use kiln_platform::random::Random;
 use kiln_platform::sync::Arc;
 use kiln_procedure::{AbortCause, Arguments, Program, Stop};
-use kiln_protocols::{Outcome, Protocol, Statistics, Worker};
+use kiln_protocols::{Observation, Outcome, Protocol, Statistics, Worker};
 use kiln_storage::error::Result;
 
 use crate::catalog::Catalog;
@@ -23,6 +23,8 @@ pub(crate) struct Seat {
     /// Always there, but for the moment of its replacement.
     worker: Option<Worker>,
     protocol: Protocol,
+    /// Who observes the worker.
+    observation: Option<Observation>,
     /// Whether transactions need the token.
     single: bool,
     catalog: Arc<Catalog>,
@@ -39,13 +41,14 @@ impl Seat {
     /// A free seat with a worker of the present protocol; `None` when all are taken.
     pub fn new(inner: &Arc<Shared>) -> Option<Seat> {
         let number = inner.gate.sit()?;
-        let protocol = inner.protocol();
+        let (protocol, observation) = (inner.protocol(), inner.observation());
         Some(Seat {
             inner: inner.clone(),
             number,
             known: NEVER,
-            worker: Some(Seat::worker_of(inner, protocol)),
+            worker: Some(Seat::worker_of(inner, protocol, observation.as_ref())),
             protocol,
+            observation,
             single: protocol.is_single_worker(),
             catalog: inner.catalog(),
             past: Statistics::default(),
@@ -55,14 +58,16 @@ impl Seat {
         })
     }
 
-    fn worker_of(inner: &Shared, protocol: Protocol) -> Worker {
+    fn worker_of(inner: &Shared, protocol: Protocol, observation: Option<&Observation>) -> Worker {
         // Each seat has at most one participant, so there is one for every seat.
         let participant = inner
             .epochs
             .register()
             .expect("there is a participant for every seat");
         let random = Random::stream(inner.options.seed, inner.next_stream());
-        Worker::new(protocol, participant, random)
+        let mut worker = Worker::new(protocol, participant, random);
+        worker.observe(observation);
+        worker
     }
 
     /// Lets transactions start also while the database is being closed.
@@ -138,12 +143,22 @@ impl Seat {
             self.inner.gate.leave(self.number);
             return Err(refusal);
         }
+        let observation = self.inner.observation();
+        let is_observed = match (&observation, &self.observation) {
+            (Some(new), Some(old)) => new.is(old),
+            (new, old) => new.is_none() && old.is_none(),
+        };
+        if !is_observed {
+            self.worker_mut().observe(observation.as_ref());
+            self.observation = observation;
+        }
         let protocol = self.inner.protocol();
         if protocol != self.protocol {
             self.past = self.statistics();
             // The old worker first: it gives back the participant that the new one takes.
             self.worker = None;
-            self.worker = Some(Seat::worker_of(&self.inner, protocol));
+            let observation = self.observation.as_ref();
+            self.worker = Some(Seat::worker_of(&self.inner, protocol, observation));
             self.protocol = protocol;
             self.single = protocol.is_single_worker();
         }
@@ -260,6 +275,11 @@ impl Seat {
         let mut sum = self.past.clone();
         sum.add(&self.worker_mut().statistics());
         sum
+    }
+
+    /// Whether the worker's history has no room for another call.
+    pub fn is_history_full(&mut self) -> bool {
+        self.worker_mut().is_history_full()
     }
 
     /// Starts counting anew.

@@ -4,7 +4,7 @@
 use kiln_platform::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use kiln_platform::sync::{Arc, Mutex, RwLock, Weak, lock};
 use kiln_platform::{thread, time};
-use kiln_protocols::Protocol;
+use kiln_protocols::{Observation, Protocol};
 use kiln_storage::epoch::{Epochs, Participant};
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::table::WORKERS_MAX;
@@ -31,6 +31,8 @@ pub(crate) struct Shared {
     pub turn: AtomicUsize,
     catalog: RwLock<Arc<Catalog>>,
     protocol: Mutex<Protocol>,
+    /// Who observes what transactions do.
+    observation: Mutex<Option<Observation>>,
     next_table_id: AtomicU32,
     next_stream: AtomicU64,
     /// Names that procedure handles were made for.
@@ -106,6 +108,7 @@ impl Shared {
         let idempotency = Idempotency::new(options.idempotency_capacity, options.idempotency_age_s);
         Shared {
             protocol: Mutex::new(options.protocol),
+            observation: Mutex::new(options.record_history.map(Observation::new)),
             gate: Gate::new(WORKERS_MAX - RESERVED),
             maintenance: Mutex::new(maintenance),
             inboxes,
@@ -146,6 +149,15 @@ impl Shared {
     /// Puts another protocol into force; no transaction runs.
     pub fn set_protocol(&self, protocol: Protocol) {
         *lock(&self.protocol) = protocol;
+    }
+
+    pub fn observation(&self) -> Option<Observation> {
+        lock(&self.observation).clone()
+    }
+
+    /// Puts another observation into force, and returns the last one; no transaction runs.
+    pub fn set_observation(&self, observation: Option<Observation>) -> Option<Observation> {
+        std::mem::replace(&mut *lock(&self.observation), observation)
     }
 
     /// The number and the one allocation of a name that a procedure handle is made for.
