@@ -1,10 +1,13 @@
 //! The one door to atomics, threads, pinning, the clock, randomness, memory maps and files.
 //!
-//! Every other crate reaches shared memory and time through this one, so that a second backend
-//! can run the same engine code on virtual cores: there each access to shared memory, each
-//! fence, spin hint, park and clock reading becomes a scheduling point. A backend is a folder
-//! with the modules re-exported below; it is chosen by `--cfg kiln_sim`. Today there is one,
-//! [`std`](self), which adds nothing to the machine's own instructions.
+//! Every other crate reaches shared memory and time through this one, so that the same engine code
+//! runs on real and on virtual cores. A backend is a folder with the modules re-exported below; it
+//! is chosen by `--cfg kiln_sim`:
+//!
+//! - `std/` adds nothing to the machine's own instructions;
+//! - `sim/` runs every thread of a simulated run as a coroutine on one thread: each access to
+//!   shared memory, each fence, spin hint, park and clock reading is a scheduling point, and time
+//!   is what a model of the machine says. Its control door is `sim`, which only exists there.
 //!
 //! | module | holds |
 //! |---|---|
@@ -15,16 +18,25 @@
 //! | [`thread`] | spawn, park, yield, sleep, pinning |
 //! | [`time`] | monotonic and wall clock, the cycle counter |
 //! | [`random`] | seeded generators |
-//! | [`memory`] | zeroed regions on huge pages |
+//! | [`memory`] | zeroed regions on huge pages, names of memory |
+//! | [`schedule`] | named places at which tests force an interleaving |
+//! | [`work`] | what is computed between accesses, for virtual clocks |
 //! | [`mod@file`] | the few file operations the product needs |
 
-#[cfg(kiln_sim)]
-compile_error!("the virtual-core backend is not built yet; build without --cfg kiln_sim");
-
+#[cfg(not(kiln_sim))]
 #[path = "std/mod.rs"]
 mod backend;
 
+#[cfg(kiln_sim)]
+#[path = "sim/mod.rs"]
+mod backend;
+
 pub mod random;
+pub mod schedule;
 pub mod spin;
+pub mod work;
 
 pub use backend::{atomic, file, memory, sync, thread, time, words};
+
+#[cfg(kiln_sim)]
+pub use backend::control as sim;

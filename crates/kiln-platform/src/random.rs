@@ -56,7 +56,12 @@ impl Random {
     }
 }
 
-/// A seed that differs between runs, for callers that were given none; print it.
+/// A seed that differs between runs, for callers that were given none; print it. On virtual cores the
+/// run's seed determines it.
 pub fn fresh_seed() -> u64 {
+    #[cfg(kiln_sim)]
+    if crate::sim::is_running() {
+        return crate::backend::runtime::draw();
+    }
     fastrand::Rng::new().u64(..)
 }

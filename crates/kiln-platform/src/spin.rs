@@ -6,7 +6,7 @@ use crate::thread;
 /// Tells the core that this is a spin loop.
 #[inline(always)]
 pub fn hint() {
-    std::hint::spin_loop();
+    thread::spin_hint();
 }
 
 /// Spins until `ready` says so, at most `limit` times. Returns whether it became ready.
@@ -84,9 +84,7 @@ impl Backoff {
         let bound = Self::FIRST_SPINS << self.attempts.min(Self::DOUBLINGS_MAX);
         self.attempts += 1;
         let spins = self.random.below(bound as usize) as u64;
-        for _ in 0..spins {
-            hint();
-        }
+        thread::pause(spins);
         // With more threads than cores, whoever holds the lock may be waiting for this core.
         if self.attempts > 4 {
             thread::yield_now();

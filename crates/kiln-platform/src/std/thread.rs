@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-pub use std::thread::{JoinHandle, ScopedJoinHandle, Thread, current, park, yield_now};
+pub use std::thread::{
+    JoinHandle, ScopedJoinHandle, Thread, ThreadId, current, park, scope, yield_now,
+};
 
 /// Starts a named thread.
 ///
@@ -17,8 +19,6 @@ pub fn spawn<T: Send + 'static>(
         .spawn(body)
 }
 
-pub use std::thread::scope;
-
 /// Blocks this thread until it is unparked or `nanoseconds` have passed.
 pub fn park_for(nanoseconds: u64) {
     std::thread::park_timeout(Duration::from_nanos(nanoseconds));
@@ -27,6 +27,20 @@ pub fn park_for(nanoseconds: u64) {
 /// Sleeps for at least `nanoseconds`.
 pub fn sleep(nanoseconds: u64) {
     std::thread::sleep(Duration::from_nanos(nanoseconds));
+}
+
+/// Waits `spins` spin hints long.
+#[inline]
+pub fn pause(spins: u64) {
+    for _ in 0..spins {
+        spin_hint();
+    }
+}
+
+/// Tells the core that this is a spin loop.
+#[inline(always)]
+pub fn spin_hint() {
+    std::hint::spin_loop();
 }
 
 /// The number of cores this process may run on; at least 1.

@@ -1,0 +1,26 @@
+//! The backend for virtual cores; see [`control`] for how a run is made.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`control`] | the door: configuration, runs, reports, names |
+//! | [`runtime`] | coroutines, scheduling points, blocking and waking |
+//! | [`queue`] | who runs next: random, PCT, least virtual time |
+//! | [`machine`] | what accesses and work cost |
+//! | [`space`] | the memory of a run |
+//! | the others | the same modules as the ordinary backend's |
+//!
+//! Outside of a run everything behaves as in the ordinary backend, on real threads.
+
+pub mod atomic;
+pub mod control;
+#[path = "../std/file.rs"]
+pub mod file;
+mod machine;
+pub mod memory;
+mod queue;
+pub(crate) mod runtime;
+mod space;
+pub mod sync;
+pub mod thread;
+pub mod time;
+pub mod words;
