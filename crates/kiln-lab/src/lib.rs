@@ -11,10 +11,12 @@
 //! | `run` | the measured loop |
 //! | [`figures`] | what runs measured, and what several add up to |
 //! | [`audit`](mod@audit) | the audit after each run |
+//! | [`calibrate`] | measures the machine at hand for the machine model |
 //! | [`machine`] | what the figures were measured on |
 //! | `report`, `json` | results for people and for programs |
 
 pub mod audit;
+pub mod calibrate;
 pub mod figures;
 pub mod machine;
 

@@ -17,7 +17,7 @@ const STYLE: TableStyle =
     TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
 
 /// A table whose first `left` columns are texts and whose others are numbers.
-fn table(headings: &[&str], left: usize) -> Table {
+pub(crate) fn table(headings: &[&str], left: usize) -> Table {
     let mut table = Table::new();
     table.load_style(STYLE);
     table.set_header(headings.iter().copied());

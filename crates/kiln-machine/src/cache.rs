@@ -38,36 +38,34 @@ impl Tags {
         &mut self.tags[start..start + self.ways]
     }
 
-    /// Marks `line` as used last. Returns whether it was there.
+    /// Marks `line` as used last, and makes room for it if it was not there.
     #[inline(always)]
-    pub(crate) fn touch(&mut self, line: u32) -> bool {
+    pub(crate) fn use_line(&mut self, line: u32) -> Use {
         let set = self.set(line);
-        if set[0] == line {
-            return true;
-        }
-        match set.iter().position(|&tag| tag == line) {
-            Some(way) => {
-                set.copy_within(..way, 1);
-                set[0] = line;
-                true
+        // One pass: each way takes its predecessor's tag, until the line's own place is found.
+        let mut carried = line;
+        for way in set {
+            std::mem::swap(way, &mut carried);
+            if carried == line {
+                return Use::Present;
             }
-            None => false,
+        }
+        match carried {
+            EMPTY => Use::Room,
+            victim => Use::Evicted(victim),
         }
     }
+}
 
-    /// Makes room for `line` and marks it as used last. Returns the line that gave way, if one did.
-    #[inline]
-    pub(crate) fn insert(&mut self, line: u32) -> Option<u32> {
-        if self.touch(line) {
-            return None;
-        }
-        let set = self.set(line);
-        let last = set.len() - 1;
-        let victim = set[last];
-        set.copy_within(..last, 1);
-        set[0] = line;
-        (victim != EMPTY).then_some(victim)
-    }
+/// What using a line in a cache met with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Use {
+    /// It was there.
+    Present,
+    /// It was not there, and nothing had to give way.
+    Room,
+    /// It was not there, and this line gave way.
+    Evicted(u32),
 }
 
 #[cfg(test)]
@@ -81,13 +79,14 @@ mod tests {
             ways: 4,
         });
         for line in 0..4 {
-            assert_eq!(tags.insert(line), None);
+            assert_eq!(tags.use_line(line), Use::Room);
         }
-        assert!(tags.touch(0));
-        assert_eq!(tags.insert(4), Some(1));
-        assert!(tags.touch(0) && !tags.touch(1));
-        assert_eq!(tags.insert(0), None);
-        assert_eq!(tags.insert(5), Some(2));
+        assert_eq!(tags.use_line(0), Use::Present);
+        assert_eq!(tags.use_line(0), Use::Present);
+        assert_eq!(tags.use_line(4), Use::Evicted(1));
+        assert_eq!(tags.use_line(0), Use::Present);
+        assert_eq!(tags.use_line(5), Use::Evicted(2));
+        assert_eq!(tags.use_line(1), Use::Evicted(3));
     }
 
     #[test]
@@ -99,7 +98,7 @@ mod tests {
         let mut tags = Tags::new(shape);
         let lines = shape.lines() as u32;
         let evicted = (0..lines)
-            .filter(|&line| tags.insert(line).is_some())
+            .filter(|&line| matches!(tags.use_line(line), Use::Evicted(_)))
             .count();
         assert!(
             evicted < shape.lines() / 20,

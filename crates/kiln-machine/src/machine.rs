@@ -1,7 +1,7 @@
 //! The model itself: cores that touch lines.
 
 use crate::buffers::{Prefetches, StoreBuffer};
-use crate::cache::Tags;
+use crate::cache::{Tags, Use};
 use crate::line::{Cores, Line, NOBODY, UNTOUCHED};
 use crate::preset::{Costs, DISTANCES, MAX_SOCKETS, Preset};
 use crate::statistics::{LineHeat, MachineStatistics};
@@ -57,10 +57,10 @@ pub struct Machine {
     cores: Vec<Core>,
     last_level: Vec<Tags>,
     lines: Vec<Line>,
-    heat: Vec<LineHeat>,
     /// Of 2^32 lines touched first, how many count as in a last-level cache already.
     warm: u64,
     last_level_lines: u64,
+    migratory: bool,
     statistics: MachineStatistics,
 }
 
@@ -89,6 +89,7 @@ impl Machine {
             costs: preset.costs,
             work: preset.work,
             distances: preset.distances,
+            migratory: preset.migratory,
             cores_of,
             cores: sockets
                 .iter()
@@ -105,7 +106,6 @@ impl Machine {
             last_level_lines: (preset.last_level.lines() * sockets_used) as u64,
             sockets,
             lines: Vec::new(),
-            heat: Vec::new(),
             warm: 0,
             statistics: MachineStatistics::default(),
         }
@@ -172,24 +172,25 @@ impl Machine {
     /// Forgets the totals and the lines' heat; the caches keep their content. Called after a warm-up.
     pub fn reset_statistics(&mut self) {
         self.statistics = MachineStatistics::default();
-        self.heat.fill(LineHeat::default());
+        for line in &mut self.lines {
+            line.heat = LineHeat::default();
+        }
     }
 
     /// How contended a line was; not at all if it was never touched.
     pub fn heat(&self, line: u32) -> LineHeat {
-        self.heat.get(line as usize).copied().unwrap_or_default()
+        let state = self.lines.get(line as usize);
+        state.map(|state| state.heat).unwrap_or_default()
     }
 
     /// At most `count` lines that were contended, the one waited for longest first; among equals, the one
     /// transferred most often, and then the lowest number.
     pub fn hottest(&self, count: usize) -> Vec<(u32, LineHeat)> {
-        let contended = self
-            .heat
-            .iter()
-            .enumerate()
-            .filter(|(_, heat)| heat.transfers > 0);
-        let mut lines: Vec<(u32, LineHeat)> =
-            contended.map(|(line, heat)| (line as u32, *heat)).collect();
+        let heats = self.lines.iter().map(|line| line.heat).enumerate();
+        let mut lines: Vec<(u32, LineHeat)> = heats
+            .filter(|(_, heat)| heat.transfers > 0)
+            .map(|(line, heat)| (line as u32, heat))
+            .collect();
         lines.sort_by_key(|(line, heat)| {
             (std::cmp::Reverse((heat.queued_ps, heat.transfers)), *line)
         });
@@ -206,14 +207,17 @@ impl Machine {
     fn add_lines(&mut self, needed: usize) {
         let length = needed.next_multiple_of(1 << 12);
         self.lines.resize(length, Line::NEW);
-        self.heat.resize(length, LineHeat::default());
     }
 
     fn load(&mut self, core: usize, line: u32, now_ps: u64) -> u64 {
         self.statistics.loads += 1;
-        if self.lines[line as usize].holds(core) {
+        let state = &self.lines[line as usize];
+        if state.holds(core) {
             let served = now_ps + self.private_hit(core, line);
             return self.arrived(core, line, served);
+        }
+        if state.lingers(core, now_ps) {
+            return now_ps + self.lingering_hit();
         }
         self.fetch(core, line, now_ps)
     }
@@ -227,6 +231,9 @@ impl Machine {
             self.private_hit(core, line);
             let prefetches = &mut self.cores[core].prefetches;
             prefetches.arrival_ps(line, issued)
+        } else if self.lines[line as usize].lingers(core, issued) {
+            self.lingering_write(core, line);
+            issued
         } else {
             self.fetch_exclusive(core, line, issued)
         };
@@ -245,6 +252,10 @@ impl Machine {
         let owned = if self.own_without_asking(core, line) {
             let beyond_first = self.private_hit(core, line) - self.costs.first_level_ps;
             self.arrived(core, line, drained + beyond_first)
+        } else if self.lines[line as usize].lingers(core, drained) {
+            // The operation is done on the old holder's copy, before the new one gets it.
+            self.lingering_write(core, line);
+            return drained + self.costs.atomic_ps;
         } else {
             self.fetch_exclusive(core, line, drained)
         };
@@ -280,14 +291,30 @@ impl Machine {
     #[inline(always)]
     fn private_hit(&mut self, core: usize, line: u32) -> u64 {
         let caches = &mut self.cores[core];
-        if caches.first.touch(line) {
+        if caches.first.use_line(line) == Use::Present {
             self.statistics.first_level_hits += 1;
             return self.costs.first_level_ps;
         }
-        caches.first.insert(line);
-        caches.second.touch(line);
+        caches.second.use_line(line);
         self.statistics.second_level_hits += 1;
         self.costs.second_level_ps
+    }
+
+    /// What a load costs of a line that the core still has although it was asked to give it up.
+    #[cold]
+    fn lingering_hit(&mut self) -> u64 {
+        self.statistics.first_level_hits += 1;
+        self.costs.first_level_ps
+    }
+
+    /// A write to a line that the core still has although it was asked to give it up: it is modified when
+    /// it leaves, so a reader who was to share it takes it away.
+    #[cold]
+    fn lingering_write(&mut self, core: usize, line: u32) {
+        self.statistics.first_level_hits += 1;
+        if self.migratory {
+            self.lines[line as usize].sharers.remove(core);
+        }
     }
 
     /// Makes `core` the owner if nobody needs to be asked. Returns whether it is the owner.
@@ -316,15 +343,20 @@ impl Machine {
             Source::LastLevel => start + self.costs.occupancy_ps,
             _ => done,
         };
+        state.give_up(start, self.costs.linger_ps);
         let owner = std::mem::replace(&mut state.owner, NOBODY);
-        state.sharers.add(core);
-        self.count(line, source, start - now_ps);
-        // What was modified goes to the last-level cache of its owner's socket too.
-        if owner != NOBODY {
-            let owner_socket = self.sockets[usize::from(owner)];
-            self.keep_in_last_level(owner_socket, line);
+        if owner != NOBODY && self.migratory {
+            // The reader is the only one to have it now, and may write it without asking.
+            state.sharers = Cores::only(core);
+        } else {
+            state.sharers.add(core);
+            // What was modified goes to the last-level cache of its owner's socket too.
+            if owner != NOBODY {
+                self.keep_in_last_level(self.sockets[usize::from(owner)], line);
+            }
         }
         self.keep_in_last_level(socket, line);
+        self.count(line, source, start - now_ps);
         self.keep_in_private(core, line);
         done
     }
@@ -349,6 +381,9 @@ impl Machine {
             _ => start + cost,
         };
         state.busy_until_ps = done;
+        if !held {
+            state.give_up(start, self.costs.linger_ps);
+        }
         state.owner = core as u8;
         state.sharers = Cores::only(core);
         state.last_level = 0;
@@ -385,7 +420,9 @@ impl Machine {
         }
         if state.last_level >> socket & 1 == 1 {
             // A single sharer may have written its copy without asking, so it is asked.
-            return match state.sharers.is_one_of(&self.cores_of[socket]) {
+            let single = state.sharers.single();
+            let here = single.is_some_and(|other| self.sockets[usize::from(other)] == socket);
+            return match here {
                 true => (Source::Cache(0), self.costs.clean_ps[0]),
                 false => (Source::LastLevel, self.costs.last_level_ps),
             };
@@ -429,7 +466,7 @@ impl Machine {
 
     fn count(&mut self, line: u32, source: Source, queued_ps: u64) {
         let statistics = &mut self.statistics;
-        let heat = &mut self.heat[line as usize];
+        let heat = &mut self.lines[line as usize].heat;
         match source {
             Source::LastLevel => statistics.last_level_hits += 1,
             Source::Cache(0) => statistics.transfers_within += 1,
@@ -454,7 +491,7 @@ impl Machine {
 
     /// Makes room in a socket's last-level cache; what gives way is no longer there.
     fn reserve_in_last_level(&mut self, socket: usize, line: u32) {
-        if let Some(victim) = self.last_level[socket].insert(line) {
+        if let Use::Evicted(victim) = self.last_level[socket].use_line(line) {
             self.lines[victim as usize].last_level &= !(1 << socket);
         }
     }
@@ -463,8 +500,8 @@ impl Machine {
     /// too, and goes to the last-level cache.
     fn keep_in_private(&mut self, core: usize, line: u32) {
         let caches = &mut self.cores[core];
-        caches.first.insert(line);
-        let Some(victim) = caches.second.insert(line) else {
+        caches.first.use_line(line);
+        let Use::Evicted(victim) = caches.second.use_line(line) else {
             return;
         };
         let state = &mut self.lines[victim as usize];
@@ -475,7 +512,11 @@ impl Machine {
         if state.owner == core as u8 {
             state.owner = NOBODY;
         }
-        self.keep_in_last_level(self.sockets[core], victim);
+        // A clean line is mostly there already.
+        let socket = self.sockets[core];
+        if state.last_level >> socket & 1 == 0 {
+            self.keep_in_last_level(socket, victim);
+        }
     }
 }
 

@@ -51,6 +51,9 @@ pub struct Costs {
     /// Getting a line from a clean copy in another core's private caches (distance 0) or in another
     /// socket's caches.
     pub clean_ps: [u64; DISTANCES],
+    /// How long a core can go on using a line after the request of another core that takes it away was
+    /// let through: requests travel too.
+    pub linger_ps: u64,
     /// Having the farthest of the other copies invalidated, by a core that has the line already.
     pub invalidate_ps: [u64; DISTANCES],
     /// Getting a line from memory.
@@ -84,6 +87,10 @@ pub struct Preset {
     pub store_buffer: usize,
     /// How many lines a core may have on their way: its line fill buffers.
     pub prefetches_in_flight: usize,
+    /// Whether a load of a line that another core has modified takes it away, so that a store after it
+    /// asks nobody. Processors do so for the sake of read-modify-write sequences. Whoever reads it next
+    /// shares it.
+    pub migratory: bool,
     /// What accesses cost.
     pub costs: Costs,
     /// What the engine's work between accesses costs.

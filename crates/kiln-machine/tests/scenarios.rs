@@ -34,6 +34,7 @@ fn small() -> Preset {
             modified_ps: [40, 100, 100, 100],
             clean_ps: [30, 80, 80, 80],
             invalidate_ps: [35, 90, 90, 90],
+            linger_ps: 0,
             memory_ps: [200, 300, 300, 300],
             occupancy_ps: 3,
         },
@@ -177,6 +178,48 @@ fn contended_throughput_does_not_grow_with_the_cores() {
     let (two, four) = (rate(2), rate(4));
     assert!(two >= four - 4 && two <= four + 4, "{two} and {four}");
     assert!(rate(1) > 6 * two, "one core keeps the line");
+}
+
+#[test]
+fn whoever_has_to_give_a_line_up_can_use_it_until_the_request_arrives() {
+    let mut preset = small();
+    preset.costs.linger_ps = 25;
+    let mut machine = Machine::new(&preset, 2);
+    let start = machine.access(0, 0, ReadModifyWrite, 0);
+    // Core 1 asks and has the line, and its operation done, 47 later; until 25 core 0 goes on.
+    assert_eq!(machine.access(1, 0, ReadModifyWrite, start), start + 47);
+    assert_eq!(machine.access(0, 0, ReadModifyWrite, start), start + 7);
+    assert_eq!(machine.access(0, 0, Load, start + 7), start + 8);
+    assert_eq!(machine.access(0, 0, Store, start + 8), start + 9);
+    // Then it asks in turn, and waits until core 1 is done.
+    let back = machine.access(0, 0, ReadModifyWrite, start + 25);
+    assert_eq!(back, start + 47 + 47);
+    // Core 1 lingers from when that request was let through, not from when it was made.
+    assert_eq!(
+        machine.access(1, 0, ReadModifyWrite, start + 47),
+        start + 54
+    );
+    assert_eq!(machine.statistics().transfers_within, 2);
+}
+
+#[test]
+fn a_migratory_machine_hands_modified_lines_over_to_readers() {
+    let mut preset = small();
+    preset.migratory = true;
+    let mut machine = Machine::new(&preset, 2);
+    let written = machine.access(0, 0, ReadModifyWrite, 0);
+    let read = machine.access(1, 0, Load, written);
+    assert_eq!(read - written, 40);
+    assert_eq!(machine.access(1, 0, ReadModifyWrite, read), read + 7);
+    // The old owner has lost it.
+    let now = read + 1_000;
+    assert_eq!(machine.access(0, 0, Load, now), now + 40);
+    // Without migration the reader has to ask before it writes, and the writer may go on reading.
+    let mut machine = Machine::new(&small(), 2);
+    let written = machine.access(0, 0, ReadModifyWrite, 0);
+    let read = machine.access(1, 0, Load, written);
+    assert_eq!(machine.access(0, 0, Load, read), read + 1);
+    assert_eq!(machine.access(1, 0, ReadModifyWrite, read), read + 35 + 7);
 }
 
 #[test]
