@@ -3,7 +3,7 @@
 use kiln_storage::types::Value;
 
 use crate::audit::{Audit, ClosingCheck, Totals};
-use crate::{ArgumentSink, RowSink, smallbank, tpcc};
+use crate::{ArgumentSink, RowSink, hot, smallbank, tpcc};
 
 /// A procedure's place in [`Workload::procedures`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -76,6 +76,8 @@ pub enum Workload {
     Tpcc(tpcc::Config),
     /// SmallBank.
     SmallBank(smallbank::Config),
+    /// The hot-record microbenchmark.
+    Hot(hot::Config),
 }
 
 impl Workload {
@@ -84,6 +86,7 @@ impl Workload {
         vec![
             Workload::Tpcc(tpcc::Config::default()),
             Workload::SmallBank(smallbank::Config::default()),
+            Workload::Hot(hot::Config::default()),
         ]
     }
 
@@ -99,6 +102,7 @@ impl Workload {
         match self {
             Workload::Tpcc(_) => "tpcc",
             Workload::SmallBank(_) => "smallbank",
+            Workload::Hot(_) => "hot",
         }
     }
 
@@ -109,6 +113,7 @@ impl Workload {
                 "TPC-C: order processing in warehouses, five transactions on nine tables"
             }
             Workload::SmallBank(_) => "SmallBank: six short transactions on the accounts of a bank",
+            Workload::Hot(_) => "hot: increments of one row, or of a few",
         }
     }
 
@@ -117,6 +122,7 @@ impl Workload {
         match self {
             Workload::Tpcc(config) => config.options(),
             Workload::SmallBank(config) => config.options(),
+            Workload::Hot(config) => config.options(),
         }
     }
 
@@ -128,6 +134,7 @@ impl Workload {
         match self {
             Workload::Tpcc(config) => config.set(option, value),
             Workload::SmallBank(config) => config.set(option, value),
+            Workload::Hot(config) => config.set(option, value),
         }
     }
 
@@ -139,6 +146,7 @@ impl Workload {
         match self {
             Workload::Tpcc(config) => config.validate(),
             Workload::SmallBank(config) => config.validate(),
+            Workload::Hot(_) => Ok(()),
         }
     }
 
@@ -147,6 +155,7 @@ impl Workload {
         match self {
             Workload::Tpcc(_) => tpcc::SCHEMA_SQL,
             Workload::SmallBank(_) => smallbank::SCHEMA_SQL,
+            Workload::Hot(_) => hot::SCHEMA_SQL,
         }
     }
 
@@ -155,6 +164,7 @@ impl Workload {
         match self {
             Workload::Tpcc(_) => tpcc::PROCEDURES_SQL,
             Workload::SmallBank(_) => smallbank::PROCEDURES_SQL,
+            Workload::Hot(_) => hot::PROCEDURES_SQL,
         }
     }
 
@@ -163,6 +173,16 @@ impl Workload {
         match self {
             Workload::Tpcc(_) => &tpcc::PROCEDURES,
             Workload::SmallBank(_) => &smallbank::PROCEDURES,
+            Workload::Hot(_) => &hot::PROCEDURES,
+        }
+    }
+
+    /// SQLSTATEs of rejections that belong to the workload; any other means that something is wrong.
+    pub fn expected_rejections(&self) -> &'static [&'static str] {
+        match self {
+            Workload::Tpcc(_) => &[tpcc::UNUSED_ITEM],
+            Workload::SmallBank(_) => &[smallbank::INSUFFICIENT_FUNDS],
+            Workload::Hot(_) => &[],
         }
     }
 
@@ -171,6 +191,7 @@ impl Workload {
         match self {
             Workload::Tpcc(_) => &tpcc::TABLES,
             Workload::SmallBank(_) => &smallbank::TABLES,
+            Workload::Hot(_) => &hot::TABLES,
         }
     }
 
@@ -179,6 +200,7 @@ impl Workload {
         match self {
             Workload::Tpcc(config) => u64::from(config.warehouses) + 1,
             Workload::SmallBank(config) => smallbank::parts(config),
+            Workload::Hot(_) => 1,
         }
     }
 
@@ -192,6 +214,8 @@ impl Workload {
                 Err(_) => {}
             },
             Workload::SmallBank(config) => smallbank::populate_part(config, seed, part, sink),
+            Workload::Hot(config) if part == 0 => hot::populate(config, sink),
+            Workload::Hot(_) => {}
         }
     }
 
@@ -214,6 +238,10 @@ impl Workload {
                 .map(|worker| smallbank::Terminal::new(config, seed, worker))
                 .map(Terminal::SmallBank)
                 .collect(),
+            Workload::Hot(config) => (0..workers)
+                .map(|worker| hot::Terminal::new(config, seed, worker))
+                .map(Terminal::Hot)
+                .collect(),
         }
     }
 
@@ -222,6 +250,7 @@ impl Workload {
         match self {
             Workload::Tpcc(_) => crate::audit::audits(tpcc::AUDIT_SQL),
             Workload::SmallBank(_) => crate::audit::audits(smallbank::AUDIT_SQL),
+            Workload::Hot(_) => crate::audit::audits(hot::AUDIT_SQL),
         }
     }
 
@@ -231,6 +260,7 @@ impl Workload {
         match self {
             Workload::Tpcc(config) => tpcc::closing_checks(config, totals),
             Workload::SmallBank(config) => smallbank::closing_checks(config, seed, totals),
+            Workload::Hot(_) => hot::closing_checks(totals),
         }
     }
 }
@@ -245,6 +275,8 @@ pub enum Terminal {
     Tpcc(tpcc::Terminal),
     /// A terminal of SmallBank.
     SmallBank(smallbank::Terminal),
+    /// A terminal of the hot-record microbenchmark.
+    Hot(hot::Terminal),
 }
 
 impl Terminal {
@@ -255,6 +287,7 @@ impl Terminal {
         match self {
             Terminal::Tpcc(terminal) => terminal.next(arguments),
             Terminal::SmallBank(terminal) => terminal.next(arguments),
+            Terminal::Hot(terminal) => terminal.next(arguments),
         }
     }
 
@@ -264,6 +297,7 @@ impl Terminal {
         match self {
             Terminal::Tpcc(terminal) => terminal.committed(call, rows),
             Terminal::SmallBank(terminal) => terminal.committed(call, rows),
+            Terminal::Hot(terminal) => terminal.committed(call),
         }
     }
 
@@ -272,6 +306,7 @@ impl Terminal {
         match self {
             Terminal::Tpcc(terminal) => terminal.totals(),
             Terminal::SmallBank(terminal) => terminal.totals(),
+            Terminal::Hot(terminal) => terminal.totals(),
         }
     }
 }

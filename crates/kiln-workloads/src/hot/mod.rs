@@ -1,0 +1,155 @@
+//! The hot-record microbenchmark: all threads increment one row, or a few.
+//!
+//! It is what contention comes down to: a transaction of one read-modify-write on a record that
+//! everybody wants. How a protocol fares with it is decided by the memory system (how long the
+//! record's cache lines take from core to core) and by what it does with a transaction that cannot
+//! have the record now, which makes it the touchstone of the machine model.
+//!
+//! The audit is that no increment is lost.
+
+mod terminal;
+
+pub use terminal::Terminal;
+
+use kiln_storage::types::{Decimal, Value};
+
+use crate::audit::{ClosingCheck, Totals};
+use crate::population::RowSink;
+use crate::workload::parse::{number, unknown};
+use crate::workload::{Procedure, ProcedureIndex, ProcedureKind, WorkloadOption};
+
+/// The tables.
+pub const SCHEMA_SQL: &str = include_str!("../../sql/hot/schema.sql");
+/// The procedures.
+pub const PROCEDURES_SQL: &str = include_str!("../../sql/hot/procedures.sql");
+/// The queries that must return no rows.
+pub const AUDIT_SQL: &str = include_str!("../../sql/hot/audit.sql");
+
+/// The tables, in the order of the schema.
+pub const TABLES: [&str; 1] = ["counters"];
+
+/// Adds one to a counter.
+pub const INCREMENT: ProcedureIndex = ProcedureIndex(0);
+
+/// The only transaction.
+pub const PROCEDURES: [Procedure; 1] = [Procedure {
+    name: "increment",
+    kind: ProcedureKind::Procedure,
+    parameters: &["integer"],
+    outputs: 0,
+    rows_wanted: false,
+}];
+
+/// SQLSTATE of a counter that does not exist; no generated call meets it.
+pub const NO_SUCH_COUNTER: &str = "HR001";
+
+/// The settings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Counters; calls choose among them uniformly.
+    pub counters: u32,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config { counters: 1 }
+    }
+}
+
+impl Config {
+    pub(crate) fn options(&self) -> Vec<WorkloadOption> {
+        vec![WorkloadOption {
+            name: "counters",
+            value: self.counters.to_string(),
+            help: "Rows, among which increments choose uniformly.",
+        }]
+    }
+
+    pub(crate) fn set(&mut self, option: &str, value: &str) -> Result<(), String> {
+        match option {
+            "counters" => self.counters = number(option, value, 1, 1_000_000_000)?,
+            _ => return Err(unknown("hot", option, &self.options())),
+        }
+        Ok(())
+    }
+}
+
+/// Makes the population: every counter is 0.
+pub fn populate(config: &Config, sink: &mut dyn RowSink) {
+    sink.table(
+        "counters",
+        &["counter_id", "count"],
+        u64::from(config.counters),
+    );
+    for counter in 1..=config.counters {
+        sink.row(&[Value::Integer(counter as i32), Value::BigInt(0)]);
+    }
+}
+
+/// No increment is lost: the counters add up to the committed calls.
+pub fn closing_checks(totals: &Totals) -> Vec<ClosingCheck> {
+    let committed = totals.committed.get(INCREMENT.0).copied().unwrap_or(0);
+    vec![ClosingCheck {
+        name: "increments",
+        sql: "SELECT sum(count) FROM counters",
+        expected: Decimal::new(i128::from(committed), 0).unwrap_or(Decimal::MAX),
+    }]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ArgumentValues;
+
+    #[test]
+    fn calls_choose_among_all_counters() {
+        let config = Config { counters: 3 };
+        let mut terminal = Terminal::new(&config, 7, 0);
+        let mut arguments = ArgumentValues::default();
+        let mut chosen = [0; 4];
+        for _ in 0..3_000 {
+            let call = terminal.next(&mut arguments);
+            assert_eq!(call.procedure, INCREMENT);
+            let [Value::BigInt(counter)] = arguments.values() else {
+                panic!("one integer: {:?}", arguments.values());
+            };
+            chosen[*counter as usize] += 1;
+            terminal.committed(call);
+        }
+        assert_eq!(chosen[0], 0);
+        assert!(chosen[1..].iter().all(|&count| count > 800), "{chosen:?}");
+        let checks = closing_checks(terminal.totals());
+        assert_eq!(checks[0].expected, Decimal::new(3_000, 0).unwrap());
+    }
+
+    #[test]
+    fn terminals_of_several_workers_differ() {
+        let config = Config { counters: 1_000 };
+        let draw = |worker| {
+            let mut terminal = Terminal::new(&config, 7, worker);
+            let mut arguments = ArgumentValues::default();
+            let mut all = Vec::new();
+            for _ in 0..10 {
+                terminal.next(&mut arguments);
+                all.extend(arguments.values().to_vec());
+            }
+            format!("{all:?}")
+        };
+        assert_eq!(draw(0), draw(0));
+        assert_ne!(draw(0), draw(1));
+    }
+
+    #[test]
+    fn options_are_checked() {
+        let mut config = Config::default();
+        config.set("counters", "8").unwrap();
+        assert_eq!(config.options()[0].value, "8");
+        assert!(config.set("counters", "0").unwrap_err().contains("from 1"));
+        assert!(
+            config
+                .set("rows", "1")
+                .unwrap_err()
+                .contains("it has counters")
+        );
+    }
+}
