@@ -213,13 +213,22 @@ impl Machine {
         self.statistics.loads += 1;
         let state = &self.lines[line as usize];
         if state.holds(core) {
-            let served = now_ps + self.private_hit(core, line);
+            let cost = self.private_hit(core, line);
+            let served = now_ps + self.exposed(cost);
             return self.arrived(core, line, served);
         }
         if state.lingers(core, now_ps) {
-            return now_ps + self.lingering_hit();
+            let cost = self.lingering_hit();
+            return now_ps + self.exposed(cost);
         }
-        self.fetch(core, line, now_ps)
+        let (done, hidden) = self.fetch(core, line, now_ps);
+        done - hidden
+    }
+
+    /// How much of a load's time the core stands still.
+    #[inline(always)]
+    fn exposed(&self, cost: u64) -> u64 {
+        (cost * self.costs.exposed_percent / 100).max(1)
     }
 
     fn store(&mut self, core: usize, line: u32, now_ps: u64) -> u64 {
@@ -273,7 +282,7 @@ impl Machine {
         }
         let issued = self.cores[core].prefetches.room_at(now_ps);
         self.statistics.prefetch_ps += issued - now_ps;
-        let arrival = self.fetch(core, line, issued);
+        let (arrival, _) = self.fetch(core, line, issued);
         self.cores[core].prefetches.push(line, arrival);
         issued + self.costs.prefetch_ps
     }
@@ -330,8 +339,9 @@ impl Machine {
         true
     }
 
-    /// Gets a line that `core` does not hold, to read it. Returns when it is there.
-    fn fetch(&mut self, core: usize, line: u32, now_ps: u64) -> u64 {
+    /// Gets a line that `core` does not hold, to read it. Returns when it is there, and for how long
+    /// before that a core that only wants its value can do something else.
+    fn fetch(&mut self, core: usize, line: u32, now_ps: u64) -> (u64, u64) {
         let socket = self.sockets[core];
         let (source, cost) = self.source(core, line);
         let state = &mut self.lines[line as usize];
@@ -358,7 +368,11 @@ impl Machine {
         self.keep_in_last_level(socket, line);
         self.count(line, source, start - now_ps);
         self.keep_in_private(core, line);
-        done
+        let hidden = match source {
+            Source::LastLevel | Source::Memory(_) => cost - self.exposed(cost),
+            Source::Cache(_) | Source::Own => 0,
+        };
+        (done, hidden)
     }
 
     /// Gets a line that `core` may not write yet, so that it may. Returns when it is there.

@@ -40,6 +40,12 @@ pub struct Costs {
     pub second_level_ps: u64,
     /// A load that the socket's last-level cache serves.
     pub last_level_ps: u64,
+    /// How much of the time that a load takes from the core's own caches, the last-level cache or memory the
+    /// core stands still, in percent. What follows a load does not always need it, and processors
+    /// execute out of order and past predicted branches, so that part of the time is hidden by other
+    /// work and by other loads. 100 is a core that waits for every load. Lines that come from other
+    /// cores are waited for in full.
+    pub exposed_percent: u64,
     /// A store, as long as the store buffer has room: the rate at which stores retire.
     pub store_ps: u64,
     /// An atomic read-modify-write on a line that the core owns.
@@ -161,6 +167,12 @@ impl Preset {
                     shape.bytes, shape.ways
                 ));
             }
+        }
+        if self.costs.exposed_percent > 100 {
+            return wrong(format!(
+                "{} percent of a load's time",
+                self.costs.exposed_percent
+            ));
         }
         if self.store_buffer == 0 || self.prefetches_in_flight == 0 {
             return wrong("a core without room for a store or a prefetch".to_owned());

@@ -28,6 +28,7 @@ fn small() -> Preset {
             first_level_ps: 1,
             second_level_ps: 5,
             last_level_ps: 20,
+            exposed_percent: 100,
             store_ps: 1,
             atomic_ps: 7,
             prefetch_ps: 1,
@@ -278,6 +279,25 @@ fn remote_memory_is_that_of_whoever_touched_a_line_first() {
 }
 
 #[test]
+fn out_of_order_cores_stand_still_for_a_part_of_a_load() {
+    let mut preset = small();
+    preset.costs.exposed_percent = 25;
+    let mut machine = Machine::new(&preset, 2);
+    assert_eq!(machine.access(0, 0, Load, 0), 50);
+    assert_eq!(machine.access(0, 0, Load, 500), 501);
+    // Another core's modified line is waited for in full, and so is an atomic operation.
+    let now = machine.access(0, 0, ReadModifyWrite, 1_000);
+    assert_eq!(machine.access(1, 0, Load, now), now + 40);
+    assert_eq!(
+        machine.access(1, 1, ReadModifyWrite, 5_000),
+        5_000 + 200 + 7
+    );
+    // The line is on its way all the same: whoever else wants it waits until it has arrived.
+    machine.access(0, 9, Load, 6_000);
+    assert_eq!(machine.access(1, 9, ReadModifyWrite, 6_050), 6_200 + 35 + 7);
+}
+
+#[test]
 fn a_prefetch_hides_latency() {
     let mut machine = Machine::new(&small(), 1);
     // In time: the load is a hit.
@@ -430,7 +450,9 @@ fn impossible_machines_are_refused() {
         first_level: CacheShape { bytes: 0, ways: 8 },
         ..small()
     };
-    for preset in [lopsided, coreless, bufferless, cacheless] {
+    let mut overexposed = small();
+    overexposed.costs.exposed_percent = 101;
+    for preset in [lopsided, coreless, bufferless, cacheless, overexposed] {
         preset.check().expect_err("the shape is impossible");
     }
 }

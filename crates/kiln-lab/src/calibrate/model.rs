@@ -91,9 +91,12 @@ pub(super) fn memory_prefetched(preset: &Preset, batch: u32) -> f64 {
     now as f64 / f64::from(BATCHES * batch) / 1_000.0
 }
 
-/// Nanoseconds per dependent load in a random cycle through `bytes`.
+/// Nanoseconds per dependent load in a random cycle through `bytes`. Every load waits for the one before,
+/// so nothing is hidden.
 pub(super) fn chase(preset: &Preset, bytes: usize) -> f64 {
-    let mut machine = Machine::new(preset, 1);
+    let mut waiting = preset.clone();
+    waiting.costs.exposed_percent = 100;
+    let mut machine = Machine::new(&waiting, 1);
     let count = (bytes / 64) as u32;
     let (mut line, mut now, mut start) = (0_u32, 0, 0);
     // Twice through, the second time measured; of a long cycle a part does.
