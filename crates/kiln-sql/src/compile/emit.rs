@@ -136,6 +136,9 @@ impl Compiler<'_> {
                 });
                 Ok(register)
             }
+            Kind::Subquery(subquery) if self.is_repeated(subquery) => {
+                self.emit_once(subquery, data_type)
+            }
             Kind::Subquery(subquery) => {
                 let result = self.result(bound, target);
                 self.emit_subquery(subquery, data_type, result)?;

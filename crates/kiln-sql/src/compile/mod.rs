@@ -18,7 +18,8 @@
 //! | `bind`, `operators`, `coerce`, `functions` | binding expressions |
 //! | `emit` | bound expressions to instructions |
 //! | `query`, `select`, `from`, `names`, `aggregate`, `subquery` | binding queries |
-//! | `plan`, `produce`, `group`, `limit`, `rows` | access paths and the loops over them |
+//! | `plan`, `path`, `produce`, `group`, `limit`, `rows` | access paths and the loops over them |
+//! | `once` | what a statement computes only once |
 
 mod aggregate;
 mod arguments;
@@ -35,7 +36,9 @@ mod functions;
 mod group;
 mod limit;
 mod names;
+mod once;
 mod operators;
+mod path;
 mod plan;
 pub mod plpgsql;
 mod produce;
@@ -141,6 +144,8 @@ pub struct Compiler<'a> {
     /// The WITH queries in scope: name, column names, query.
     ctes: Vec<(String, Vec<String>, std::rc::Rc<sqlparser::ast::Query>)>,
     next_slot: usize,
+    /// The statement that is being compiled, but for expressions of a procedure's own.
+    statement: Option<once::Statement>,
     /// The number of the last shared operand.
     shared: u16,
     /// Where the time at which the procedure began is kept, once something asks for it.
@@ -168,6 +173,7 @@ impl<'a> Compiler<'a> {
             slots: HashMap::new(),
             ctes: Vec::new(),
             next_slot: 0,
+            statement: None,
             shared: 0,
             now: None,
             routines: plpgsql::Memory::default(),

@@ -7,11 +7,10 @@
 //! its condition names is there.
 
 use kiln_procedure::ir::{Class, Comparison, MATCHES_MAX};
-use kiln_storage::schema::{ColumnId, IndexKind};
-use kiln_storage::table::Table;
 use kiln_storage::types::DataType;
 
 use super::bound::{Bound, Kind, Operation};
+use super::path::{Access, Candidate, Each, FULL, Restriction, candidate_expressions, restriction};
 use super::query::OrderKey;
 use super::scope::SourceId;
 use super::select::{FromItem, ItemKind, Select};
@@ -33,6 +32,8 @@ pub(super) struct PlanStep {
     pub source: SourceId,
     pub kind: ItemKind,
     pub access: Access,
+    /// Key columns that take several values: the access runs for each of them.
+    pub each: Vec<Each>,
     /// What a row of the source must satisfy; of a LEFT JOIN, the rest of its ON.
     pub filters: Vec<Bound>,
     /// Whether it is the right side of a LEFT JOIN, and what the joined rows must satisfy.
@@ -47,48 +48,6 @@ pub(super) struct PlanStep {
     pub buffered: bool,
     /// What the rows of the copy are found by: columns that equal values of sources before it.
     pub matches: Vec<(u16, Class, Bound)>,
-}
-
-/// How a source is read.
-#[derive(Clone, Debug)]
-pub(super) enum Access {
-    /// By a whole unique key.
-    Lookup { index: u16, key: Vec<Bound> },
-    /// By a range of an ordered index.
-    Scan {
-        index: u16,
-        range: KeyRange,
-        reverse: bool,
-    },
-    /// Not a table.
-    Rows,
-}
-
-#[derive(Clone, Debug, Default)]
-pub(super) struct KeyRange {
-    pub prefix: Vec<Bound>,
-    pub lower: Option<(Bound, bool)>,
-    pub upper: Option<(Bound, bool)>,
-}
-
-/// A path with what it makes superfluous.
-struct Candidate {
-    access: Access,
-    /// Better is smaller: the kind of path, then what is not fixed of it.
-    cost: (u8, i32),
-    /// The conjuncts that the path itself guarantees.
-    implied: Vec<usize>,
-    known: Vec<(u16, Bound)>,
-    ordered: bool,
-}
-
-/// `column <op> value`, with the column on the left.
-struct Restriction<'b> {
-    conjunct: usize,
-    column: u16,
-    comparison: Comparison,
-    class: Class,
-    value: &'b Bound,
 }
 
 impl PlanStep {
@@ -132,9 +91,6 @@ impl Choice<'_> {
             || item_expressions(item).into_iter().any(missing)
     }
 }
-
-/// The first part of the cost of reading all rows; see [`Candidate::cost`].
-const FULL: u8 = 3;
 
 /// How much less reading all rows costs when their copy is searched by a value.
 const MATCHED: i32 = 1_000;
@@ -189,23 +145,26 @@ impl Compiler<'_> {
             }
             // What waits for itself (a LEFT JOIN whose condition names later sources) cannot be:
             // conditions only see sources before them.
-            let Some((position, candidate)) = best else {
+            let Some((position, mut candidate)) = best else {
                 break;
             };
+            candidate.name_values(self);
             let item = left_to_join.remove(position);
             if leads {
                 ordered = order.is_empty() || candidate.ordered;
             }
-            let is_lookup = matches!(candidate.access, Access::Lookup { .. })
+            let is_lookup = (matches!(candidate.access, Access::Lookup { .. })
+                && candidate.each.is_empty())
                 || (matches!(item.kind, ItemKind::Derived(ref query) if query.gives_one_row()));
             self.note_use(item, &candidate.access);
-            let depends = candidate_expressions(&candidate.access)
+            let depends = candidate_expressions(&candidate.access, &candidate.each)
                 .into_iter()
                 .any(|bound| bound.sources().iter().any(is_own));
-            let scans = matches!(
-                (&candidate.access, &item.kind),
-                (Access::Scan { .. }, _) | (Access::Rows, ItemKind::Derived(_))
-            );
+            let scans = !candidate.each.is_empty()
+                || matches!(
+                    (&candidate.access, &item.kind),
+                    (Access::Scan { .. }, _) | (Access::Rows, ItemKind::Derived(_))
+                );
             let buffered =
                 !is_first && !all_single && scans && !depends && target != Some(item.source);
             joined.push(item.source);
@@ -273,6 +232,7 @@ impl Compiler<'_> {
                 source: item.source,
                 kind: item.kind.clone(),
                 access: candidate.access,
+                each: candidate.each,
                 filters,
                 left: item.left.is_some().then_some(after),
                 known: candidate.known,
@@ -432,7 +392,7 @@ impl Compiler<'_> {
             for bound in &step.filters {
                 add(bound, &mut eager, &mut all);
             }
-            for bound in candidate_expressions(&step.access) {
+            for bound in candidate_expressions(&step.access, &step.each) {
                 add(bound, &mut eager, &mut all);
             }
             for (_, _, bound) in &step.matches {
@@ -476,237 +436,6 @@ impl Compiler<'_> {
         }
     }
 
-    /// The best path to `item` when `joined` are there.
-    fn candidate(
-        &self,
-        item: &FromItem,
-        conjuncts: &[Bound],
-        own: &[SourceId],
-        joined: &[SourceId],
-        order: &[OrderKey],
-        limited: bool,
-    ) -> Candidate {
-        let ItemKind::Table(table) = &item.kind else {
-            let single = matches!(&item.kind, ItemKind::Derived(query) if query.gives_one_row());
-            return Candidate {
-                access: Access::Rows,
-                cost: (if single { 0 } else { 3 }, 0),
-                implied: Vec::new(),
-                known: Vec::new(),
-                ordered: false,
-            };
-        };
-        let is_there = |bound: &Bound| {
-            !bound.is_volatile()
-                && bound
-                    .sources()
-                    .iter()
-                    .all(|source| joined.contains(source) || !own.contains(source))
-        };
-        let mut restrictions = Vec::new();
-        for (conjunct, bound) in conjuncts.iter().enumerate() {
-            restrictions.extend(restriction(item.source, conjunct, bound, &is_there));
-        }
-        let mut best: Option<Candidate> = None;
-        for number in 0..table.indexes().len() {
-            let Some(candidate) =
-                self.index_candidate(item.source, table, number, &restrictions, order, limited)
-            else {
-                continue;
-            };
-            if best.as_ref().is_none_or(|best| candidate.cost < best.cost) {
-                best = Some(candidate);
-            }
-        }
-        best.unwrap_or_else(|| Candidate {
-            access: Access::Scan {
-                index: 0,
-                range: KeyRange::default(),
-                reverse: false,
-            },
-            cost: (3, 0),
-            implied: Vec::new(),
-            known: Vec::new(),
-            ordered: false,
-        })
-    }
-
-    /// The path through one index; `None` when it is of no use.
-    fn index_candidate(
-        &self,
-        source: SourceId,
-        table: &Table,
-        number: usize,
-        restrictions: &[Restriction<'_>],
-        order: &[OrderKey],
-        limited: bool,
-    ) -> Option<Candidate> {
-        let index = &table.indexes()[number];
-        let definition = index.definition();
-        let is_primary = !table.schema().primary_key.is_empty()
-            && definition.columns == table.schema().primary_key;
-        let equal = |column: ColumnId| {
-            restrictions
-                .iter()
-                .find(|one| one.column == column.0 && one.comparison == Comparison::Equal)
-        };
-        let fixed: Vec<&Restriction<'_>> = definition
-            .columns
-            .iter()
-            .map_while(|column| equal(*column))
-            .collect();
-        // Entries of other indexes may be stale until commit: only the primary key's are proof.
-        let mut implied: Vec<usize> = Vec::new();
-        let mut known = Vec::new();
-        if is_primary {
-            implied.extend(fixed.iter().map(|one| one.conjunct));
-            for one in &fixed {
-                let declared = &table.schema().columns[one.column as usize].data_type;
-                // A wider integer is equal, but its register is too wide for the column's uses.
-                let fits = one.class == Class::Integer
-                    && (one.value.data_type == *declared
-                        || matches!(
-                            (&one.value.data_type, declared),
-                            (DataType::SmallInt, DataType::Integer | DataType::BigInt)
-                                | (DataType::Integer, DataType::BigInt)
-                        ));
-                if fits {
-                    known.push((one.column, one.value.clone()));
-                }
-            }
-        }
-        let key: Vec<Bound> = fixed.iter().map(|one| one.value.clone()).collect();
-        let is_hash = definition.kind == IndexKind::Hash;
-        let number = number as u16;
-        if index.supports_lookup() && fixed.len() == definition.columns.len() && !key.is_empty() {
-            return Some(Candidate {
-                access: Access::Lookup { index: number, key },
-                cost: (0, if is_hash { 0 } else { 1 }),
-                implied,
-                known,
-                ordered: true,
-            });
-        }
-        if is_hash {
-            return None;
-        }
-        let mut range = KeyRange {
-            prefix: key,
-            lower: None,
-            upper: None,
-        };
-        if let Some(next) = definition.columns.get(fixed.len()) {
-            for one in restrictions.iter().filter(|one| one.column == next.0) {
-                let bound = match one.comparison {
-                    Comparison::Greater | Comparison::GreaterOrEqual => &mut range.lower,
-                    Comparison::Less | Comparison::LessOrEqual => &mut range.upper,
-                    _ => continue,
-                };
-                if bound.is_some() {
-                    continue;
-                }
-                let inclusive = matches!(
-                    one.comparison,
-                    Comparison::GreaterOrEqual | Comparison::LessOrEqual
-                );
-                *bound = Some((one.value.clone(), inclusive));
-                // A number between two keys widens the range.
-                if is_primary && one.class != Class::Decimal {
-                    implied.push(one.conjunct);
-                }
-            }
-        }
-        let bounds = i32::from(range.lower.is_some()) + i32::from(range.upper.is_some());
-        let direction = self.index_order(
-            source,
-            table,
-            number as usize,
-            fixed.len(),
-            restrictions,
-            order,
-        );
-        let prefix = fixed.len() as i32;
-        // A key that is fixed to its end is better than a longer one that is not.
-        let rank = match (prefix, bounds) {
-            (0, 0) => 3,
-            (0, _) => 2,
-            _ => 1,
-        };
-        let useful_order = direction.is_some() && !order.is_empty();
-        let rank = if rank == 3 && useful_order && limited {
-            2
-        } else {
-            rank
-        };
-        let access = Access::Scan {
-            index: number,
-            range,
-            reverse: direction == Some(true),
-        };
-        let cost = (
-            rank,
-            -(prefix * 8 + bounds * 2 + i32::from(useful_order) + i32::from(is_primary)),
-        );
-        if rank == 3 && number != 0 && !useful_order {
-            return None;
-        }
-        Some(Candidate {
-            access,
-            cost,
-            implied,
-            known,
-            ordered: direction.is_some(),
-        })
-    }
-
-    /// Whether the index gives the wanted order when its first `prefix` columns are fixed, and
-    /// then whether it must be read backwards.
-    fn index_order(
-        &self,
-        source: SourceId,
-        table: &Table,
-        number: usize,
-        prefix: usize,
-        restrictions: &[Restriction<'_>],
-        order: &[OrderKey],
-    ) -> Option<bool> {
-        let definition = table.indexes()[number].definition();
-        let is_fixed = |column: u16| {
-            restrictions
-                .iter()
-                .any(|one| one.column == column && one.comparison == Comparison::Equal)
-        };
-        let mut columns = definition.columns[prefix..]
-            .iter()
-            .map(|column| column.0)
-            .peekable();
-        let mut reverse = None;
-        for key in order {
-            let column = match key.bound.kind {
-                Kind::Column { source: of, column } if of == source => column,
-                _ => return None,
-            };
-            if is_fixed(column) {
-                continue;
-            }
-            while columns.peek().is_some_and(|next| is_fixed(*next)) {
-                columns.next();
-            }
-            if columns.next() != Some(column) {
-                return None;
-            }
-            // The index has NULLs last, and first when it is read backwards.
-            let never_null = table.schema().columns[column as usize].not_null;
-            if !never_null && key.nulls_first != key.descending {
-                return None;
-            }
-            if *reverse.get_or_insert(key.descending) != key.descending {
-                return None;
-            }
-        }
-        Some(reverse.unwrap_or(false))
-    }
-
     /// Whether for each row of `target` the other sources of `select` give at most one: each has a
     /// unique key that is fixed by the target and those before it.
     pub(super) fn matches_once(&self, select: &Select, target: SourceId) -> bool {
@@ -731,22 +460,6 @@ impl Compiler<'_> {
     }
 }
 
-/// What a path computes before it reads.
-fn candidate_expressions(access: &Access) -> Vec<&Bound> {
-    match access {
-        Access::Lookup { key, .. } => key.iter().collect(),
-        Access::Scan { range, .. } => {
-            let bounds = range
-                .lower
-                .iter()
-                .chain(&range.upper)
-                .map(|(bound, _)| bound);
-            range.prefix.iter().chain(bounds).collect()
-        }
-        Access::Rows => Vec::new(),
-    }
-}
-
 /// The expressions of a function in FROM, which may name sources before it.
 fn item_expressions(item: &FromItem) -> Vec<&Bound> {
     match &item.kind {
@@ -755,60 +468,6 @@ fn item_expressions(item: &FromItem) -> Vec<&Bound> {
         ItemKind::Routine(_, arguments) => arguments.iter().collect(),
         ItemKind::Table(_) | ItemKind::Derived(_) => Vec::new(),
     }
-}
-
-/// The conjunct as a restriction of a column of `source` by something that is there.
-fn restriction<'b>(
-    source: SourceId,
-    conjunct: usize,
-    bound: &'b Bound,
-    is_there: &dyn Fn(&Bound) -> bool,
-) -> Option<Restriction<'b>> {
-    let Kind::Operation(Operation::Compare(comparison, class), operands) = &bound.kind else {
-        return None;
-    };
-    let [left, right] = operands.as_slice() else {
-        return None;
-    };
-    let flipped = match comparison {
-        Comparison::Less => Comparison::Greater,
-        Comparison::LessOrEqual => Comparison::GreaterOrEqual,
-        Comparison::Greater => Comparison::Less,
-        Comparison::GreaterOrEqual => Comparison::LessOrEqual,
-        Comparison::Equal => Comparison::Equal,
-        _ => return None,
-    };
-    let of = |side: &Bound| match side.kind {
-        Kind::Column { source: of, column } if of == source => Some(column),
-        _ => None,
-    };
-    let class = *class;
-    if let Some(column) = of(left)
-        && !right.sources().contains(&source)
-        && is_there(right)
-    {
-        let comparison = *comparison;
-        return Some(Restriction {
-            conjunct,
-            column,
-            comparison,
-            class,
-            value: right,
-        });
-    }
-    if let Some(column) = of(right)
-        && !left.sources().contains(&source)
-        && is_there(left)
-    {
-        return Some(Restriction {
-            conjunct,
-            column,
-            comparison: flipped,
-            class,
-            value: left,
-        });
-    }
-    None
 }
 
 impl Compiler<'_> {

@@ -10,7 +10,8 @@ use kiln_storage::types::{DataType, Value};
 use super::bound::Bound;
 use super::limit::Limits;
 use super::operators;
-use super::plan::{Access, KeyRange, Plan, PlanStep};
+use super::path::{Access, Each, KeyRange};
+use super::plan::{Plan, PlanStep};
 use super::query::{BoundQuery, OrderKey, QueryOptions, sort_key};
 use super::select::{ItemKind, Select};
 use super::{Compiler, unsupported};
@@ -271,7 +272,7 @@ impl<'a> Compiler<'a> {
     ) -> Result<()> {
         let step = &plan.steps[number];
         let columns: Vec<u16> = step.all_needed.iter().map(|(_, column)| *column).collect();
-        if let Access::Lookup { index, key } = &step.access {
+        if let (Access::Lookup { index, key }, []) = (&step.access, step.each.as_slice()) {
             self.emit_left_lookup(step, *index, key, &columns)?;
             return self.emit_filters(after, &mut |compiler| {
                 compiler.emit_step(plan, buffers, number + 1, &mut *body)
@@ -449,6 +450,38 @@ impl<'a> Compiler<'a> {
 
     /// Runs `body` for each row of a source.
     fn emit_access(&mut self, step: &PlanStep, body: RowSink<'_, 'a>) -> Result<()> {
+        self.emit_each(step, &step.each, body)
+    }
+
+    /// Runs the access of a step for each combination of the values that its key takes, none of
+    /// them twice.
+    fn emit_each(&mut self, step: &PlanStep, each: &[Each], body: RowSink<'_, 'a>) -> Result<()> {
+        let Some((first, others)) = each.split_first() else {
+            return self.emit_path(step, body);
+        };
+        let buffer = self.builder.buffer(1);
+        self.builder.push(Step::BufferClear { buffer });
+        let value = self.builder.register(first.data_type.clone());
+        for bound in &first.values {
+            self.emit_into(bound, value)?;
+            self.push_distinct(buffer, &[first.class], &[value]);
+        }
+        self.open_ir_loop();
+        let turn = self.builder.register(first.data_type.clone());
+        self.slots.insert(first.slot, turn);
+        let result = self.emit_each(step, others, body);
+        let body = self.close_ir_loop();
+        self.builder.push(Step::ForBuffer {
+            buffer,
+            matching: Box::default(),
+            row: [turn].into(),
+            body,
+        });
+        result
+    }
+
+    /// Runs `body` for each row that the access of a step gives.
+    fn emit_path(&mut self, step: &PlanStep, body: RowSink<'_, 'a>) -> Result<()> {
         let position = self.source(step.source).position;
         match (&step.access, &step.kind) {
             (Access::Lookup { index, key }, ItemKind::Table(table)) => {

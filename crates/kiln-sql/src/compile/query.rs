@@ -234,18 +234,20 @@ impl Compiler<'_> {
         options: QueryOptions,
         sink: &mut dyn FnMut(&mut Self, &[OutputColumn]) -> Result<()>,
     ) -> Result<()> {
-        self.emit_query(query, options, &mut |compiler, row| {
-            let columns: Vec<OutputColumn> = query
-                .columns
-                .iter()
-                .zip(row)
-                .map(|(column, register)| OutputColumn {
-                    name: column.name.clone(),
-                    data_type: column.data_type.clone(),
-                    register: *register,
-                })
-                .collect();
-            sink(compiler, &columns)
+        self.statement(|compiler| {
+            compiler.emit_query(query, options, &mut |compiler, row| {
+                let columns: Vec<OutputColumn> = query
+                    .columns
+                    .iter()
+                    .zip(row)
+                    .map(|(column, register)| OutputColumn {
+                        name: column.name.clone(),
+                        data_type: column.data_type.clone(),
+                        register: *register,
+                    })
+                    .collect();
+                compiler.outside_statement(|compiler| sink(compiler, &columns))
+            })
         })
     }
 

@@ -1,5 +1,7 @@
 //! Subqueries in expressions.
 
+use std::ops::Range;
+
 use kiln_procedure::ir::{Comparison, Instruction, Reg, Step};
 use kiln_storage::error::{Result, SqlState};
 use kiln_storage::types::{DataType, Value};
@@ -20,6 +22,10 @@ pub(crate) struct Subquery {
     /// Those slots.
     pub slots: Vec<usize>,
     pub query: BoundQuery,
+    /// The numbers of the row sources that belong to the query.
+    pub own_sources: Range<u32>,
+    /// The numbers of its slots.
+    pub own_slots: Range<usize>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +44,7 @@ impl Compiler<'_> {
         query: &Query,
         position: Position,
     ) -> Result<Bound> {
-        let query = self.bind_query(query)?;
+        let (query, own_sources, own_slots) = self.bind_inner(query)?;
         let [column] = query.columns.as_slice() else {
             return Err(fail(
                 SqlState::SYNTAX_ERROR,
@@ -55,6 +61,8 @@ impl Compiler<'_> {
             operand: Vec::new(),
             slots: Vec::new(),
             query,
+            own_sources,
+            own_slots,
         };
         Ok(Bound::new(
             Kind::Subquery(Box::new(subquery)),
@@ -64,7 +72,7 @@ impl Compiler<'_> {
     }
 
     pub(super) fn bind_exists(&mut self, query: &Query, position: Position) -> Result<Bound> {
-        let query = self.bind_query(query)?;
+        let (query, own_sources, own_slots) = self.bind_inner(query)?;
         let kind = SubqueryKind::Exists;
         let number = self.new_slot();
         let subquery = Subquery {
@@ -73,6 +81,8 @@ impl Compiler<'_> {
             operand: Vec::new(),
             slots: Vec::new(),
             query,
+            own_sources,
+            own_slots,
         };
         Ok(Bound::new(
             Kind::Subquery(Box::new(subquery)),
@@ -91,7 +101,7 @@ impl Compiler<'_> {
         position: Position,
     ) -> Result<Bound> {
         let left = self.bind(left)?;
-        let query = self.bind_query(query)?;
+        let (query, own_sources, own_slots) = self.bind_inner(query)?;
         let width = match &left.kind {
             Kind::Row(columns) => columns.len(),
             _ => 1,
@@ -133,12 +143,22 @@ impl Compiler<'_> {
             operand: vec![test],
             slots,
             query,
+            own_sources,
+            own_slots,
         };
         Ok(Bound::new(
             Kind::Subquery(Box::new(subquery)),
             DataType::Boolean,
             position,
         ))
+    }
+
+    /// Binds the query of a subquery, and notes which numbers belong to it.
+    fn bind_inner(&mut self, query: &Query) -> Result<(BoundQuery, Range<u32>, Range<usize>)> {
+        let (first_source, first_slot) = (self.sources.len(), self.next_slot + 1);
+        let query = self.bind_query(query)?;
+        let sources = first_source as u32..self.sources.len() as u32;
+        Ok((query, sources, first_slot..self.next_slot + 1))
     }
 
     /// A new number for [`Kind::Slot`].
@@ -238,46 +258,63 @@ impl Compiler<'_> {
                 self.emit_query(
                     &subquery.query,
                     QueryOptions::default(),
-                    &mut |compiler, row| {
-                        for (slot, register) in subquery.slots.iter().zip(row) {
-                            compiler.slots.insert(*slot, *register);
-                        }
-                        let Some(test) = subquery.operand.first() else {
-                            return Ok(());
-                        };
-                        let condition = compiler.emit(test)?;
-                        compiler.open();
-                        truth(compiler, true);
-                        compiler.leave(outside);
-                        let then = compiler.close();
-                        compiler.open();
-                        let unknown = compiler.builder.register(DataType::Boolean);
-                        compiler.builder.scalar(Instruction::IsNull {
-                            target: unknown,
-                            source: condition,
-                            negated: false,
-                        });
-                        compiler.open();
-                        compiler
-                            .builder
-                            .scalar(Instruction::SetNull { target: result });
-                        let set = compiler.close();
-                        compiler.builder.push(Step::If {
-                            condition: unknown,
-                            then: set,
-                            otherwise: Vec::new(),
-                        });
-                        let otherwise = compiler.close();
-                        compiler.builder.push(Step::If {
-                            condition,
-                            then,
-                            otherwise,
-                        });
-                        Ok(())
-                    },
+                    &mut |compiler, row| compiler.test_row(subquery, row, outside, result),
                 )
             }
         }
+    }
+
+    /// Gives the columns of a row the names that the test of a subquery has for them.
+    pub(super) fn name_row(&mut self, subquery: &Subquery, row: &[Reg]) {
+        for (slot, register) in subquery.slots.iter().zip(row) {
+            self.slots.insert(*slot, *register);
+        }
+    }
+
+    /// The test of one row: when it holds, `result` is TRUE and all loops but `outside` are left; when
+    /// it is unknown, `result` is NULL.
+    pub(super) fn test_row(
+        &mut self,
+        subquery: &Subquery,
+        row: &[Reg],
+        outside: usize,
+        result: Reg,
+    ) -> Result<()> {
+        self.name_row(subquery, row);
+        let Some(test) = subquery.operand.first() else {
+            return Ok(());
+        };
+        let condition = self.emit(test)?;
+        self.open();
+        let source = self
+            .builder
+            .constant(DataType::Boolean, Value::Boolean(true));
+        self.builder.scalar(Instruction::Move {
+            target: result,
+            source,
+        });
+        self.leave(outside);
+        let then = self.close();
+        self.open();
+        let unknown = self.builder.register(DataType::Boolean);
+        self.builder.scalar(Instruction::IsNull {
+            target: unknown,
+            source: condition,
+            negated: false,
+        });
+        let null = Step::Scalar(Instruction::SetNull { target: result });
+        self.builder.push(Step::If {
+            condition: unknown,
+            then: vec![null],
+            otherwise: Vec::new(),
+        });
+        let otherwise = self.close();
+        self.builder.push(Step::If {
+            condition,
+            then,
+            otherwise,
+        });
+        Ok(())
     }
 
     /// Leaves all IR loops but the outermost `outside` ones.

@@ -2,6 +2,7 @@
 //! results are PostgreSQL's is tested by running both.
 
 use kiln_platform::sync::Arc;
+use kiln_procedure::analysis::names::for_each_step;
 use kiln_procedure::ir::{Block, Step};
 use kiln_procedure::{Program, ProgramBuilder};
 use kiln_storage::error::{Result, SqlState};
@@ -254,6 +255,99 @@ fn joins_begin_with_the_most_selective_source() {
     assert_eq!(
         shape("SELECT o.id, name FROM orders o LEFT JOIN customer ON customer.id = o.c"),
         "scan:orders_pkey:0+0 read:2 lookup:customer_pkey read:1 emit"
+    );
+}
+
+#[test]
+fn a_list_of_values_is_looked_up_one_by_one() {
+    // None twice, whatever it is written as.
+    assert_eq!(
+        shape("SELECT name FROM customer WHERE id IN (1, p, 3)"),
+        "distinct distinct distinct rows lookup:customer_pkey read:1 emit"
+    );
+    assert_eq!(
+        shape("SELECT name FROM customer WHERE id = 1 OR id = p + 1"),
+        "distinct distinct rows lookup:customer_pkey read:1 emit"
+    );
+    assert_eq!(
+        shape("SELECT total FROM orders WHERE w = p AND d IN (1, 2) ORDER BY id LIMIT 1"),
+        "distinct distinct rows scan:orders_pkey:2+0 read:2 push sort rows emit exit"
+    );
+    assert_eq!(
+        shape("SELECT total FROM orders WHERE w IN (1, 2) AND d IN (3, 4) AND id = 5"),
+        "distinct distinct rows distinct distinct rows lookup:orders_pkey read:1 emit"
+    );
+    // A whole key that is fixed is better; different columns are no list.
+    assert_eq!(
+        shape("SELECT name FROM customer WHERE id IN (1, 2) AND id = p"),
+        "lookup:customer_pkey read:1 emit"
+    );
+    assert_eq!(
+        shape("SELECT name FROM customer WHERE id = 1 OR age = 2"),
+        "scan:customer_pkey:0+0 read:3 emit"
+    );
+    // The right side of a LEFT JOIN.
+    assert_eq!(
+        shape("SELECT o.id, name FROM orders o LEFT JOIN customer ON customer.id IN (o.c, 7)"),
+        "scan:orders_pkey:0+0 read:2 distinct distinct rows lookup:customer_pkey read:1 push push \
+         rows emit"
+    );
+}
+
+#[test]
+fn a_subquery_is_computed_once_unless_it_names_the_rows_around_it() {
+    let once = |sql: &str| {
+        let (program, _) = compile(sql).unwrap();
+        // What is computed once is behind a flag that is taken down first.
+        let is_reset = matches!(program.body.first(), Some(Step::Scalar(_)));
+        let is_scanned_in_branch = {
+            let mut found = false;
+            for_each_step(&program.body, &mut |step| {
+                if let Step::If {
+                    then, otherwise, ..
+                } = step
+                {
+                    let scans = |step: &Step| matches!(step, Step::Scan { .. });
+                    found |= then.is_empty() && otherwise.iter().any(scans);
+                }
+            });
+            found
+        };
+        is_reset && is_scanned_in_branch
+    };
+    assert!(once(
+        "SELECT id FROM customer WHERE age > (SELECT max(c) FROM orders WHERE w = p) + 0 * id"
+    ));
+    assert!(once(
+        "SELECT id, age - (SELECT min(c) FROM orders) FROM customer"
+    ));
+    assert!(once(
+        "SELECT id FROM customer WHERE id > 3 AND age NOT IN (SELECT c FROM orders)"
+    ));
+    assert!(once(
+        "SELECT id, EXISTS (SELECT 1 FROM orders WHERE c = p) FROM customer"
+    ));
+    assert!(!once(
+        "SELECT id, (SELECT max(c) FROM orders WHERE w = customer.id) FROM customer"
+    ));
+    assert!(!once(
+        "SELECT id FROM customer WHERE age IN (SELECT c + customer.id FROM orders)"
+    ));
+    // Outside of loops it is computed once anyway.
+    assert!(!once("SELECT (SELECT max(total) FROM orders WHERE w = p)"));
+}
+
+#[test]
+fn what_a_subquery_takes_from_outside_fixes_its_keys() {
+    assert_eq!(
+        shape(
+            "SELECT id, (SELECT max(total) FROM orders WHERE w = customer.id AND d = 1) FROM customer"
+        ),
+        "scan:customer_pkey:0+0 read:1 scan:orders_pkey:2+0 read:1 emit"
+    );
+    assert_eq!(
+        shape("SELECT id FROM orders WHERE EXISTS (SELECT 1 FROM customer WHERE customer.id = c)"),
+        "scan:orders_pkey:0+0 read:1 lookup:customer_pkey read:1 emit"
     );
 }
 

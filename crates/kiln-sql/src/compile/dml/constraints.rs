@@ -133,11 +133,9 @@ impl Compiler<'_> {
                     source: *source,
                     negated: false,
                 },
-                _ => Instruction::Call {
-                    function: any_is_null,
-                    name: "any_is_null",
+                _ => Instruction::AnyNull {
                     target: any_null,
-                    arguments: registers.into(),
+                    sources: registers.into(),
                 },
             });
             self.when(any_null, |compiler| {
@@ -252,10 +250,6 @@ pub(super) fn failure(
         constraint: None,
         position,
     }
-}
-
-fn any_is_null(_: &mut Heap, arguments: &[Slot]) -> Result<Slot> {
-    Ok(Slot::from_bool(arguments.iter().any(|slot| slot.is_null())))
 }
 
 /// `null` for NULL, and long values cut.

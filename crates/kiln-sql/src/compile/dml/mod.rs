@@ -178,7 +178,7 @@ impl<'a> Compiler<'a> {
     /// Calls the sink with no row of the statement in scope.
     fn call_sink(&mut self, sink: Sink<'_, 'a>, columns: &[OutputColumn]) -> Result<()> {
         let hidden = std::mem::take(&mut self.levels);
-        let result = sink(self, columns);
+        let result = self.outside_statement(|compiler| sink(compiler, columns));
         self.levels = hidden;
         result
     }
@@ -189,7 +189,8 @@ impl<'a> Compiler<'a> {
         let variables = std::mem::take(&mut self.variables);
         let levels = std::mem::take(&mut self.levels);
         let positional = std::mem::take(&mut self.positional);
-        let result = body(self);
+        // Its parameters may be of one row of the statement around it.
+        let result = self.outside_statement(body);
         self.variables = variables;
         self.levels = levels;
         self.positional = positional;

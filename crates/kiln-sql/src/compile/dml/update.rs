@@ -51,6 +51,15 @@ impl<'a> Compiler<'a> {
     pub fn update(
         &mut self,
         update: &Update,
+        sink: Option<Sink<'_, 'a>>,
+        counter: Option<Reg>,
+    ) -> Result<Vec<ColumnMeta>> {
+        self.statement(|compiler| compiler.update_rows(update, sink, counter))
+    }
+
+    fn update_rows(
+        &mut self,
+        update: &Update,
         mut sink: Option<Sink<'_, 'a>>,
         counter: Option<Reg>,
     ) -> Result<Vec<ColumnMeta>> {
@@ -132,6 +141,15 @@ impl<'a> Compiler<'a> {
     /// # Errors
     /// As there.
     pub fn delete(
+        &mut self,
+        delete: &Delete,
+        sink: Option<Sink<'_, 'a>>,
+        counter: Option<Reg>,
+    ) -> Result<Vec<ColumnMeta>> {
+        self.statement(|compiler| compiler.delete_rows(delete, sink, counter))
+    }
+
+    fn delete_rows(
         &mut self,
         delete: &Delete,
         mut sink: Option<Sink<'_, 'a>>,

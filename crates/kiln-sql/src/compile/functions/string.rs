@@ -46,6 +46,24 @@ fn bytes_part(heap: &Heap, bytes: Slot, start: i64, length: Option<i64>) -> Resu
     Ok(part_of(heap, bytes, from as usize..end as usize))
 }
 
+/// The position of the first byte of `text` that is `byte`; eight bytes at a time.
+fn find_byte(text: &[u8], byte: u8) -> Option<usize> {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    const HIGHS: u64 = u64::from_ne_bytes([0x80; 8]);
+    let wanted = u64::from_ne_bytes([byte; 8]);
+    let (words, rest) = text.as_chunks::<8>();
+    for (position, word) in words.iter().enumerate() {
+        let difference = u64::from_le_bytes(*word) ^ wanted;
+        // The lowest high bit that is left is that of the first zero byte.
+        let zeros = difference.wrapping_sub(ONES) & !difference & HIGHS;
+        if zeros != 0 {
+            return Some(position * 8 + zeros.trailing_zeros() as usize / 8);
+        }
+    }
+    let position = rest.iter().position(|known| *known == byte)?;
+    Some(words.len() * 8 + position)
+}
+
 /// Whether `needle` occurs in `text`; no allocation, as it stands for the pattern `%needle%`.
 fn contains(text: &[u8], needle: &[u8]) -> bool {
     let Some((first, rest)) = needle.split_first() else {
@@ -54,7 +72,7 @@ fn contains(text: &[u8], needle: &[u8]) -> bool {
     let mut at = 0;
     while at + needle.len() <= text.len() {
         let last = text.len() - rest.len();
-        match text[at..last].iter().position(|byte| byte == first) {
+        match find_byte(&text[at..last], *first) {
             None => return false,
             Some(offset) => {
                 at += offset + 1;

@@ -297,7 +297,7 @@ impl Callee {
         body.destination = destination;
         body.strict_check(c, arguments);
         c.open();
-        let result = body.any_body(c, &self.definition.body, arguments);
+        let result = c.outside_statement(|c| body.any_body(c, &self.definition.body, arguments));
         if result.is_ok() {
             c.builder.push(Step::Exit { depth: 0 });
             let body = c.close_ir_loop();

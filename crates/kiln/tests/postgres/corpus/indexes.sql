@@ -71,3 +71,45 @@ INSERT INTO a VALUES (1, 10), (2, 20), (3, NULL);
 INSERT INTO b VALUES (1, 10), (2, 10), (3, NULL), (4, 30);
 SELECT a.id, b.id FROM a JOIN b ON a.k = b.k ORDER BY a.id, b.id;
 SELECT a.id, b.id FROM a LEFT JOIN b ON b.k = a.k ORDER BY a.id, b.id;
+
+-- snippet: index-and-lists-of-values
+CREATE TABLE t (id INTEGER PRIMARY KEY, a SMALLINT, b BIGINT, s VARCHAR(5), n NUMERIC(6, 2));
+CREATE INDEX t_a_b ON t (a, b);
+CREATE INDEX t_s ON t (s);
+CREATE INDEX t_n ON t (n);
+INSERT INTO t VALUES (1, 1, 10, 'x', 1), (2, 1, 20, 'y', 2.5), (3, 2, 10, 'x', 1.00), (4, NULL, 10, NULL, NULL), (5, 3, 30, 'z', 3);
+SELECT id FROM t WHERE id IN (3, 1, 3, 9) ORDER BY id;
+SELECT id FROM t WHERE id = 5 OR id = 2 OR 5 = id ORDER BY id DESC;
+SELECT id FROM t WHERE id IN (1, 2, NULL) ORDER BY id;
+SELECT id FROM t WHERE id NOT IN (1, 2) ORDER BY id;
+SELECT id FROM t WHERE id IN (2147483648, 4) ORDER BY id;
+SELECT id FROM t WHERE id IN (1.0, 2.5, 3) ORDER BY id;
+SELECT id FROM t WHERE a IN (1, 3) ORDER BY id;
+SELECT id FROM t WHERE a IN (1, 2) AND b IN (10, 30) ORDER BY id;
+SELECT id FROM t WHERE a = 1 AND b IN (20, 10) ORDER BY b DESC LIMIT 1;
+SELECT id FROM t WHERE a IN (1, 2) AND b > 10 ORDER BY id;
+SELECT id FROM t WHERE s IN ('x', 'z', 'x') ORDER BY id;
+SELECT id FROM t WHERE n IN (1, 1.0, 3.00, 7.777) ORDER BY id;
+SELECT id FROM t WHERE id = 1 OR a = 3 ORDER BY id;
+SELECT id FROM t WHERE (id = 1 OR id = 5) AND s = 'z' ORDER BY id;
+SELECT x.id, y.id FROM t AS x JOIN t AS y ON y.id IN (x.id + 1, x.a) ORDER BY x.id, y.id;
+SELECT x.id, y.id FROM t AS x LEFT JOIN t AS y ON y.id IN (x.a + 4, x.b) ORDER BY x.id, y.id;
+SELECT id FROM t WHERE id IN (SELECT a FROM t) ORDER BY id;
+SELECT count(*), sum(id) FROM t WHERE id IN (1, 3, 3, 5);
+UPDATE t SET a = a + 1 WHERE a IN (1, 2);
+SELECT id, a FROM t ORDER BY id;
+UPDATE t SET id = id + 1 WHERE id IN (5, 4) AND id > 4;
+DELETE FROM t WHERE id IN (1, 6, 1);
+SELECT id FROM t ORDER BY id;
+
+-- snippet: index-and-lists-of-variables
+CREATE TABLE t (g INTEGER, id INTEGER, v INTEGER, PRIMARY KEY (g, id));
+INSERT INTO t VALUES (1, 1, 5), (1, 2, 6), (2, 1, 7), (3, 9, 8);
+CREATE FUNCTION f(x INTEGER, y INTEGER) RETURNS INTEGER LANGUAGE plpgsql AS $$
+DECLARE
+    total INTEGER;
+BEGIN
+    SELECT coalesce(sum(v), 0) INTO total FROM t WHERE g IN (x, y) AND id = 1;
+    RETURN total;
+END $$;
+SELECT f(1, 2), f(1, 1), f(NULL, 2), f(NULL, NULL), f(8, 9);

@@ -1,0 +1,351 @@
+//! What a statement computes only once: subqueries that have nothing to do with the rows around them.
+//!
+//! PostgreSQL computes such a subquery when it is first asked for, and so do we: a subquery behind a
+//! condition that never holds is not run and cannot fail. What came of it is kept in registers, or in
+//! a buffer for `IN (SELECT …)`, which is then searched for each row; a flag says whether it is there.
+//! The flags are taken down where the statement begins, because it may run several times in a loop.
+
+use kiln_procedure::ir::{BufferId, Class, Comparison, Instruction, Match, Reg, Step};
+use kiln_storage::error::Result;
+use kiln_storage::types::{DataType, Value};
+
+use super::Compiler;
+use super::bound::{Bound, Kind, Operation};
+use super::query::QueryOptions;
+use super::subquery::{Subquery, SubqueryKind};
+
+/// The statement that is being compiled.
+#[derive(Default)]
+pub(super) struct Statement {
+    /// How many loops of the IR are around it.
+    outside: usize,
+    known: Vec<Known>,
+}
+
+/// A subquery that is computed once.
+#[derive(Clone, Copy)]
+struct Known {
+    number: usize,
+    /// Whether it is computed.
+    done: Reg,
+    result: Kept,
+}
+
+#[derive(Clone, Copy)]
+enum Kept {
+    /// A value.
+    Value(Reg),
+    /// Rows, and whether a value to be searched for among them is NULL.
+    Rows(BufferId, Reg),
+}
+
+/// How a test of rows searches them: `left = right`, of which only the right side depends on them.
+struct Search<'b> {
+    left: &'b Bound,
+    right: &'b Bound,
+    class: Class,
+}
+
+impl Subquery {
+    /// Whether it gives the same whatever row it is computed for: it names nothing but its own.
+    fn is_independent(&self) -> bool {
+        let mut independent = true;
+        self.query.visit(&mut |bound| match bound.kind {
+            Kind::Column { source, .. } => independent &= self.own_sources.contains(&source.0),
+            Kind::Slot(slot) => independent &= self.own_slots.contains(&slot),
+            Kind::Aggregate(_) => independent = false,
+            _ => {}
+        });
+        independent
+    }
+
+    fn search(&self) -> Option<Search<'_>> {
+        let [test] = self.operand.as_slice() else {
+            return None;
+        };
+        let Kind::Operation(Operation::Compare(Comparison::Equal, class), operands) = &test.kind
+        else {
+            return None;
+        };
+        let [left, right] = operands.as_slice() else {
+            return None;
+        };
+        let names_row = |bound: &Bound| {
+            bound.any(|node| matches!(node.kind, Kind::Slot(slot) if self.slots.contains(&slot)))
+        };
+        let is_of_row = names_row(right) && right.columns().is_empty() && !right.is_lazy();
+        (is_of_row && !names_row(left)).then_some(Search {
+            left,
+            right,
+            class: *class,
+        })
+    }
+}
+
+impl<'a> Compiler<'a> {
+    /// Compiles a statement.
+    pub(super) fn statement<T>(&mut self, body: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let statement = Statement {
+            outside: self.depth,
+            known: Vec::new(),
+        };
+        let around = self.statement.replace(statement);
+        self.builder.open();
+        let result = body(self);
+        let steps = self.builder.close();
+        let statement = std::mem::replace(&mut self.statement, around);
+        for known in statement.into_iter().flat_map(|statement| statement.known) {
+            self.forget(known);
+        }
+        for step in steps {
+            self.builder.push(step);
+        }
+        result
+    }
+
+    /// Compiles what is not part of the statement around it although it runs within: the body of a
+    /// FOR loop, of a function.
+    pub(super) fn outside_statement<T>(&mut self, body: impl FnOnce(&mut Self) -> T) -> T {
+        let around = self.statement.take();
+        let result = body(self);
+        self.statement = around;
+        result
+    }
+
+    fn forget(&mut self, known: Known) {
+        self.set_truth(known.done, false);
+        match known.result {
+            Kept::Value(target) => self.builder.scalar(Instruction::SetNull { target }),
+            Kept::Rows(buffer, unknown) => {
+                self.builder.push(Step::BufferClear { buffer });
+                self.set_truth(unknown, false);
+            }
+        }
+    }
+
+    fn set_truth(&mut self, target: Reg, value: bool) {
+        let source = self
+            .builder
+            .constant(DataType::Boolean, Value::Boolean(value));
+        self.builder.scalar(Instruction::Move { target, source });
+    }
+
+    /// Whether a subquery would be computed several times and need not be.
+    pub(super) fn is_repeated(&self, subquery: &Subquery) -> bool {
+        let in_loop = self
+            .statement
+            .as_ref()
+            .is_some_and(|statement| self.depth > statement.outside);
+        in_loop && subquery.is_independent()
+    }
+
+    /// Computes a subquery unless the statement has done so; says where its value is.
+    pub(super) fn emit_once(&mut self, subquery: &Subquery, data_type: &DataType) -> Result<Reg> {
+        let known = self.known(subquery, data_type);
+        match known.result {
+            Kept::Value(value) => {
+                self.unless_done(known, |compiler| {
+                    compiler.emit_subquery(subquery, data_type, value)
+                })?;
+                Ok(value)
+            }
+            Kept::Rows(buffer, unknown) => {
+                let search = subquery.search();
+                self.unless_done(known, |compiler| {
+                    compiler.keep_rows(subquery, search.as_ref(), buffer, unknown)
+                })?;
+                match &search {
+                    Some(search) => self.search_kept(search, buffer, unknown),
+                    None => self.test_kept(subquery, buffer),
+                }
+            }
+        }
+    }
+
+    fn known(&mut self, subquery: &Subquery, data_type: &DataType) -> Known {
+        let statement = self.statement.iter().flat_map(|statement| &statement.known);
+        let mut statement = statement.copied();
+        if let Some(known) = statement.find(|known| known.number == subquery.number) {
+            return known;
+        }
+        let done = self.builder.register(DataType::Boolean);
+        let result = match subquery.kind {
+            SubqueryKind::Any => {
+                let width = match subquery.search() {
+                    Some(_) => 1,
+                    None => subquery.slots.len(),
+                };
+                let unknown = self.builder.register(DataType::Boolean);
+                Kept::Rows(self.builder.buffer(width), unknown)
+            }
+            SubqueryKind::Scalar | SubqueryKind::Exists => {
+                Kept::Value(self.builder.register(data_type.clone()))
+            }
+        };
+        let known = Known {
+            number: subquery.number,
+            done,
+            result,
+        };
+        if let Some(statement) = &mut self.statement {
+            statement.known.push(known);
+        }
+        known
+    }
+
+    fn unless_done(
+        &mut self,
+        known: Known,
+        compute: impl FnOnce(&mut Self) -> Result<()>,
+    ) -> Result<()> {
+        self.open();
+        let result = compute(self);
+        self.set_truth(known.done, true);
+        let otherwise = self.close();
+        self.builder.push(Step::If {
+            condition: known.done,
+            then: Vec::new(),
+            otherwise,
+        });
+        result
+    }
+
+    /// Keeps what the rows of a subquery are searched by, or the rows.
+    fn keep_rows(
+        &mut self,
+        subquery: &Subquery,
+        search: Option<&Search<'_>>,
+        buffer: BufferId,
+        unknown: Reg,
+    ) -> Result<()> {
+        let options = QueryOptions::default();
+        self.emit_query(&subquery.query, options, &mut |compiler, row| {
+            let Some(search) = search else {
+                compiler.builder.push(Step::BufferPush {
+                    buffer,
+                    row: row.into(),
+                });
+                return Ok(());
+            };
+            compiler.name_row(subquery, row);
+            let value = compiler.emit(search.right)?;
+            let is_null = compiler.builder.register(DataType::Boolean);
+            compiler.builder.scalar(Instruction::IsNull {
+                target: is_null,
+                source: value,
+                negated: false,
+            });
+            compiler.builder.scalar(Instruction::Or {
+                target: unknown,
+                left: unknown,
+                right: is_null,
+            });
+            compiler.push_distinct(buffer, &[search.class], &[value]);
+            Ok(())
+        })
+    }
+
+    /// TRUE when `left` is among the kept values, NULL when that is unknown, else FALSE.
+    fn search_kept(&mut self, search: &Search<'_>, buffer: BufferId, unknown: Reg) -> Result<Reg> {
+        let left = self.emit(search.left)?;
+        let result = self.builder.register(DataType::Boolean);
+        self.set_truth(result, false);
+        self.open_ir_loop();
+        self.set_truth(result, true);
+        self.builder.push(Step::Exit { depth: 0 });
+        let body = self.close_ir_loop();
+        let row = self.builder.register(search.right.data_type.clone());
+        self.builder.push(Step::ForBuffer {
+            buffer,
+            matching: [Match {
+                column: 0,
+                value: left,
+                class: search.class,
+            }]
+            .into(),
+            row: [row].into(),
+            body,
+        });
+        self.open();
+        let maybe = self.maybe_among(left, buffer, unknown);
+        let null = Step::Scalar(Instruction::SetNull { target: result });
+        self.builder.push(Step::If {
+            condition: maybe,
+            then: vec![null],
+            otherwise: Vec::new(),
+        });
+        let otherwise = self.close();
+        self.builder.push(Step::If {
+            condition: result,
+            then: Vec::new(),
+            otherwise,
+        });
+        Ok(result)
+    }
+
+    /// Whether a value that was not found may be there: one of those kept is NULL, or the value is
+    /// and there are some.
+    fn maybe_among(&mut self, value: Reg, buffer: BufferId, unknown: Reg) -> Reg {
+        let [count, is_null, some, null_among_some, maybe] = [
+            DataType::BigInt,
+            DataType::Boolean,
+            DataType::Boolean,
+            DataType::Boolean,
+            DataType::Boolean,
+        ]
+        .map(|data_type| self.builder.register(data_type));
+        self.builder.push(Step::BufferCount {
+            buffer,
+            target: count,
+        });
+        let zero = self.builder.constant(DataType::BigInt, Value::BigInt(0));
+        for instruction in [
+            Instruction::Compare {
+                op: Comparison::Greater,
+                class: Class::Integer,
+                target: some,
+                left: count,
+                right: zero,
+            },
+            Instruction::IsNull {
+                target: is_null,
+                source: value,
+                negated: false,
+            },
+            Instruction::And {
+                target: null_among_some,
+                left: is_null,
+                right: some,
+            },
+            Instruction::Or {
+                target: maybe,
+                left: null_among_some,
+                right: unknown,
+            },
+        ] {
+            self.builder.scalar(instruction);
+        }
+        maybe
+    }
+
+    /// The test of a subquery over its kept rows, one after the other.
+    fn test_kept(&mut self, subquery: &Subquery, buffer: BufferId) -> Result<Reg> {
+        let result = self.builder.register(DataType::Boolean);
+        self.set_truth(result, false);
+        let outside = self.depth;
+        self.open_ir_loop();
+        let columns = subquery.query.columns.iter();
+        let row: Vec<Reg> = columns
+            .map(|column| self.builder.register(column.data_type.clone()))
+            .collect();
+        let tested = self.test_row(subquery, &row, outside, result);
+        let body = self.close_ir_loop();
+        self.builder.push(Step::ForBuffer {
+            buffer,
+            matching: Box::default(),
+            row: row.into(),
+            body,
+        });
+        tested.map(|()| result)
+    }
+}
