@@ -1,0 +1,357 @@
+//! The judge: whether a history is serializable, and if not, why.
+//!
+//! It builds Adya's direct serialization graph (*Weak Consistency*, MIT 1999) from what transactions
+//! recorded: who replaced whose version of a column, who read whose, who read what somebody
+//! replaced, and the same for ranges of indexes and the entries in them; for strict serializability
+//! also who was over before whom. Nothing about the order of versions is guessed, so the
+//! history is serializable if, and as far as the events tell only if, the graph has no cycle. Besides,
+//! every value read must be the one that its version has.
+//!
+//! ```
+//! use kiln_checker::{Options, check};
+//! use kiln_history::{Cell, Clock, History, Log, Object, Version, WriteKind};
+//!
+//! // One transaction reads a row and replaces it.
+//! let clock = Clock::new();
+//! let mut log = Log::new(clock.clone(), 1 << 20);
+//! log.begin(0, clock.now());
+//! log.read(Object(8), Version(1), [Cell { column: 1, print: 10 }].into_iter());
+//! log.write(Object(8), WriteKind::Update, [Cell { column: 1, print: 20 }].into_iter());
+//! log.install(Object(8), Version(1), Version(2));
+//! log.commit();
+//! let history = History {
+//!     logs: vec![log.take_words()],
+//!     ..History::default()
+//! };
+//! let report = check(&history, &Options::default()).unwrap();
+//! assert!(report.is_serializable());
+//! assert_eq!(report.transactions, 1);
+//! ```
+//!
+//! | module | holds |
+//! |---|---|
+//! | `attempts` | the attempts of all logs, and whether the logs could have been recorded |
+//! | `accesses` | reads, writes and installations by object; changes of entries by index |
+//! | `items` | dependencies by objects; values against versions |
+//! | `ranges`, `entries` | dependencies by ranges |
+//! | `real_time` | the order of real time |
+//! | `graph`, `cycles` | components, and short cycles of the strongest class |
+//! | `explain`, `values`, `names` | what was found, in words |
+
+mod accesses;
+mod attempts;
+mod cycles;
+mod entries;
+mod explain;
+mod graph;
+mod items;
+mod names;
+mod ranges;
+mod real_time;
+mod values;
+mod violation;
+
+use std::fmt;
+
+use kiln_history::History;
+use kiln_platform::thread;
+
+use crate::accesses::{ACCESSES_MAX, Access, Accesses};
+use crate::attempts::{Attempts, Ending};
+use crate::entries::Auxiliary;
+use crate::graph::{BareEdges, DetailedEdges, Edge, Graph, Sink};
+use crate::items::{Finding, Sweep};
+use crate::names::Names;
+use crate::ranges::Ranges;
+use crate::violation::Violations;
+
+pub use attempts::HistoryError;
+pub use violation::{Anomaly, CycleClass, Violation};
+
+/// Which order a protocol promises.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// Some serial order.
+    Serializable,
+    /// A serial order in which whoever was over before another began comes first.
+    #[default]
+    Strict,
+}
+
+/// How a history is judged.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The order that was promised.
+    pub order: Order,
+    /// Threads that judge; at least one.
+    pub threads: usize,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            order: Order::default(),
+            threads: thread::available_cores().clamp(1, 8),
+        }
+    }
+}
+
+/// What the judge found.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// The order that was asked for.
+    pub order: Order,
+    /// Transactions: committed ones, and rejected ones as readers.
+    pub transactions: u64,
+    /// Of these, the rejected ones.
+    pub rejected: u64,
+    /// Attempts that were repeated.
+    pub aborted: u64,
+    /// Events.
+    pub events: u64,
+    /// Dependencies between transactions, those of real time apart, each pair counted once.
+    pub edges: u64,
+    /// What is wrong: the first violations of each kind of rule.
+    pub violations: Vec<Violation>,
+    /// How many violations there are in all; cycles count once for each set of transactions that
+    /// depend on each other.
+    pub violations_count: u64,
+}
+
+impl Report {
+    /// Whether nothing is wrong.
+    pub fn is_serializable(&self) -> bool {
+        self.violations_count == 0
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let property = match self.order {
+            Order::Serializable => "serializable",
+            Order::Strict => "strictly serializable",
+        };
+        let (transactions, edges) = (self.transactions, self.edges);
+        if self.is_serializable() {
+            return write!(
+                formatter,
+                "{property}: yes ({transactions} transactions, {edges} edges)"
+            );
+        }
+        let plural = if self.violations_count == 1 { "" } else { "s" };
+        write!(
+            formatter,
+            "{property}: no ({} violation{plural} in {transactions} transactions, {edges} edges)",
+            self.violations_count
+        )?;
+        for violation in &self.violations {
+            write!(formatter, "\n\n{violation}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Judges a history.
+///
+/// # Errors
+/// Why it is no history, or too large.
+pub fn check(history: &History, options: &Options) -> Result<Report, HistoryError> {
+    let mut attempts = Attempts::of(history)?;
+    let sequence = std::mem::take(&mut attempts.sequence);
+    let attempts = attempts;
+    let total: u64 = attempts
+        .accesses
+        .iter()
+        .map(|count| u64::from(*count))
+        .sum();
+    if total > ACCESSES_MAX {
+        return Err(HistoryError::TooLarge("there are more than 2^32 accesses"));
+    }
+    let names = Names::new(&attempts);
+    let mut violations = Violations::default();
+    let accesses = Accesses::of(&attempts, sequence, &names, &mut violations);
+    let mut found = Found::default();
+    let (edges, nodes) = edges(
+        accesses,
+        &attempts,
+        &names,
+        options,
+        BareEdges::default,
+        &mut found,
+        &mut violations,
+    );
+    let mut bare = BareEdges::default();
+    for part in edges {
+        bare.append(part);
+    }
+    values::report(&attempts, &names, &found.findings, &mut violations);
+    violations.count += found.count - found.findings.len() as u64;
+
+    let too_many = HistoryError::TooLarge("there are more than 2^32 edges");
+    let graph = Graph::new(nodes as usize, bare).ok_or(too_many)?;
+    let edges = graph.edges_within(attempts.all.len());
+    let (components, count) = graph.components();
+    drop(graph);
+    let mut cycles = Violations::default();
+    if count > 0 {
+        report_cycles(history, options, &names, (&components, count), &mut cycles)?;
+        cycles.count = u64::from(count);
+    }
+
+    let ended = |ending: Ending| attempts.all.iter().filter(|a| a.ending == ending).count() as u64;
+    let rejected = ended(Ending::Rejected);
+    // The strongest cycle comes first, and what individual reads and writes show follows.
+    cycles.kept.sort_by_key(|violation| violation.anomaly);
+    cycles.kept.append(&mut violations.kept);
+    Ok(Report {
+        order: options.order,
+        transactions: ended(Ending::Committed) + rejected,
+        rejected,
+        aborted: ended(Ending::Aborted),
+        events: attempts.events,
+        edges,
+        violations: cycles.kept,
+        violations_count: cycles.count + violations.count,
+    })
+}
+
+/// Findings of all threads.
+#[derive(Default)]
+struct Found {
+    findings: Vec<Finding>,
+    count: u64,
+}
+
+/// Finds all edges, and returns them with the number of nodes. The same history gives auxiliary nodes
+/// the same numbers.
+fn edges<'a, S: Sink + Send>(
+    accesses: Accesses<'a>,
+    attempts: &Attempts<'a>,
+    names: &Names<'_>,
+    options: &Options,
+    sink: impl Fn() -> S + Sync,
+    found: &mut Found,
+    violations: &mut Violations,
+) -> (Vec<S>, u32) {
+    let Accesses {
+        mut all,
+        spans,
+        entries,
+        passing,
+    } = accesses;
+    let mut sinks = Vec::new();
+    for sweep in sweep(&mut all, &spans, attempts, options.threads, &sink) {
+        found.findings.extend(sweep.findings);
+        found.count += sweep.findings_count;
+        sinks.push(sweep.sink);
+    }
+    drop((all, spans));
+    let mut auxiliary = Auxiliary {
+        next: attempts.all.len() as u32,
+    };
+    let mut others = sink();
+    let mut ranges = Ranges::new(entries, passing);
+    ranges.add(attempts, names, &mut auxiliary, &mut others, violations);
+    if options.order == Order::Strict {
+        real_time::add(attempts, &mut auxiliary, &mut others);
+    }
+    sinks.push(others);
+    (sinks, auxiliary.next)
+}
+
+/// Goes through all objects, by several threads.
+fn sweep<'a, 'b, S: Sink + Send>(
+    mut accesses: &mut [Access],
+    spans: &[(u32, u32)],
+    attempts: &'b Attempts<'a>,
+    threads: usize,
+    sink: &(impl Fn() -> S + Sync),
+) -> Vec<Sweep<'b, S>>
+where
+    'a: 'b,
+{
+    // Objects of one thread follow each other, and have a fair share of the accesses.
+    let share = accesses.len().div_ceil(threads.max(1)).max(1);
+    let mut parts = Vec::new();
+    let mut begin = 0;
+    let mut offset = 0;
+    while begin < spans.len() {
+        let full = spans[begin..].partition_point(|(first, _)| (*first as usize) < offset + share);
+        let end = begin + full.max(1);
+        let upto = spans
+            .get(end)
+            .map_or(offset + accesses.len(), |(first, _)| *first as usize);
+        let (part, rest) = std::mem::take(&mut accesses).split_at_mut(upto - offset);
+        parts.push((begin..end, offset, part));
+        (accesses, begin, offset) = (rest, end, upto);
+    }
+    let work = |(objects, offset, part): (std::ops::Range<usize>, usize, &mut [Access])| {
+        let mut sweep = Sweep::new(attempts, sink());
+        for object in objects {
+            let (begin, end) = spans[object];
+            let own = &mut part[begin as usize - offset..end as usize - offset];
+            sweep.object(object as u32, own);
+        }
+        sweep
+    };
+    if threads <= 1 {
+        return parts.into_iter().map(work).collect();
+    }
+    let work = &work;
+    thread::scope(|scope| {
+        let running: Vec<_> = parts
+            .into_iter()
+            .map(|part| scope.spawn(move || work(part)))
+            .collect();
+        let join = |worker: thread::ScopedJoinHandle<'_, Sweep<'b, S>>| match worker.join() {
+            Ok(sweep) => sweep,
+            Err(panic) => std::panic::resume_unwind(panic),
+        };
+        running.into_iter().map(join).collect()
+    })
+}
+
+/// Reports a cycle of each component, of the first ones if there are many.
+fn report_cycles(
+    history: &History,
+    options: &Options,
+    names: &Names<'_>,
+    (components, count): (&[u32], u32),
+    cycles: &mut Violations,
+) -> Result<(), HistoryError> {
+    // All edges once more, with their reasons, but only those within components.
+    let mut attempts = Attempts::of(history)?;
+    let sequence = std::mem::take(&mut attempts.sequence);
+    let mut ignored = Violations::default();
+    let accesses = Accesses::of(&attempts, sequence, names, &mut ignored);
+    let (sinks, _) = edges(
+        accesses,
+        &attempts,
+        names,
+        options,
+        || DetailedEdges {
+            sets: components,
+            edges: Vec::new(),
+        },
+        &mut Found::default(),
+        &mut ignored,
+    );
+    let mut by_component: Vec<Vec<Edge>> = (0..count).map(|_| Vec::new()).collect();
+    for edge in sinks.into_iter().flat_map(|sink| sink.edges) {
+        let component = components[edge.from as usize];
+        by_component[component as usize - 1].push(edge);
+    }
+    let transactions = attempts.all.len() as u32;
+    by_component.sort_by_key(Vec::len);
+    for edges in by_component.into_iter().take(violation::KEPT_MAX) {
+        let Some(cycle) = cycles::find(edges, transactions) else {
+            continue;
+        };
+        let anomaly = Anomaly::Cycle {
+            class: cycle.class,
+            real_time: cycle.real_time,
+        };
+        cycles.add(anomaly, || explain::cycle(&attempts, names, &cycle.edges));
+    }
+    Ok(())
+}

@@ -1,0 +1,373 @@
+//! Dependencies by ranges: predicate reads against changes of index entries.
+
+use std::collections::{BTreeMap, HashSet};
+
+use kiln_history::{Event, IndexId, Key};
+
+use crate::accesses::EntryEvent;
+use crate::attempts::{Attempts, Ending};
+use crate::entries::{Absence, Auxiliary, Entries, Reading};
+use crate::graph::{Edge, Kind, Reason, Sink};
+use crate::names::{Names, key};
+use crate::violation::{Anomaly, Violations};
+
+/// The changed entries of all indexes.
+pub(crate) struct Ranges<'a> {
+    entries: BTreeMap<IndexId, Entries<'a>>,
+    /// Entries that were taken back by whoever added them.
+    passing: HashSet<(IndexId, u32)>,
+}
+
+/// A range that an attempt is reading.
+struct Open<'a> {
+    number: u32,
+    index: IndexId,
+    low: Key<'a>,
+    high: Key<'a>,
+    from: u64,
+    /// The objects that were met.
+    met: Vec<u32>,
+}
+
+impl<'a> Ranges<'a> {
+    pub(crate) fn new(
+        events: BTreeMap<IndexId, Vec<EntryEvent<'a>>>,
+        mut passing: HashSet<(IndexId, u32)>,
+    ) -> Ranges<'a> {
+        let entries = events.into_iter().map(|(index, events)| {
+            let mut pass = |object| {
+                passing.insert((index, object));
+            };
+            (index, Entries::new(events, &mut pass))
+        });
+        let entries = entries.collect();
+        Ranges { entries, passing }
+    }
+
+    /// Finds the edges of all ranges; always in the same order.
+    pub(crate) fn add<S: Sink>(
+        &mut self,
+        attempts: &Attempts<'a>,
+        names: &Names<'_>,
+        auxiliary: &mut Auxiliary,
+        sink: &mut S,
+        violations: &mut Violations,
+    ) {
+        if self.entries.is_empty() {
+            return;
+        }
+        for entries in self.entries.values_mut() {
+            entries.forget_nodes();
+        }
+        let mut judge = Judge {
+            attempts,
+            names,
+            auxiliary,
+            sink,
+            violations,
+            passing: &self.passing,
+            versions: Vec::new(),
+            versions_of: None,
+            singles: Vec::new(),
+            nodes: Vec::new(),
+        };
+        let mut open: Vec<Open<'a>> = Vec::new();
+        for number in 0..attempts.all.len() as u32 {
+            if attempts.get(number).ending == Ending::Aborted {
+                continue;
+            }
+            open.clear();
+            for (_, event) in attempts.events(number) {
+                match event {
+                    Event::RangeBegin {
+                        range,
+                        index,
+                        low,
+                        high,
+                        from,
+                    } if self.entries.contains_key(&index) => open.push(Open {
+                        number: range,
+                        index,
+                        low,
+                        high,
+                        from: from.0,
+                        met: Vec::new(),
+                    }),
+                    Event::Met { range, object } => {
+                        if let Some(range) = open.iter_mut().find(|open| open.number == range) {
+                            range.met.push(attempts.number(object));
+                        }
+                    }
+                    Event::RangeEnd {
+                        range,
+                        to,
+                        stopped_at,
+                        reverse,
+                    } => {
+                        let position = open.iter().position(|open| open.number == range);
+                        let Some(position) = position else { continue };
+                        let mut range = open.swap_remove(position);
+                        range.met.sort_unstable();
+                        range.met.dedup();
+                        let attempt = attempts.get(number);
+                        let reading = Reading {
+                            attempt: number,
+                            from: range.from,
+                            to: to.0,
+                            invoked: attempt.invoked.0,
+                            responded: attempt.responded.0,
+                        };
+                        let entries = self.entries.get_mut(&range.index);
+                        let entries = entries.expect("others are not opened");
+                        judge.range(entries, &range, reading, (stopped_at, reverse));
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+}
+
+struct Judge<'b, 'a, S> {
+    attempts: &'b Attempts<'a>,
+    names: &'b Names<'b>,
+    auxiliary: &'b mut Auxiliary,
+    sink: &'b mut S,
+    violations: &'b mut Violations,
+    passing: &'b HashSet<(IndexId, u32)>,
+    /// The versions that an attempt read first, by object.
+    versions: Vec<(u32, u64)>,
+    /// Which attempt.
+    versions_of: Option<u32>,
+    singles: Vec<u32>,
+    nodes: Vec<(u32, u32)>,
+}
+
+impl<'a, S: Sink> Judge<'_, 'a, S> {
+    fn range(
+        &mut self,
+        entries: &mut Entries<'a>,
+        range: &Open<'a>,
+        reading: Reading,
+        (stopped_at, reverse): (Key<'a>, bool),
+    ) {
+        let whole = (
+            entries.count_while(|key| key < range.low),
+            entries.count_while(|key| key <= range.high || key.starts_with(range.high)),
+        );
+        let (mut begin, mut end) = whole;
+        if !stopped_at.is_empty() {
+            // Of several entries with the key at which it stopped, nobody knows which were met before.
+            match reverse {
+                false => end = end.min(entries.count_while(|key| key < stopped_at)),
+                true => begin = begin.max(entries.count_while(|key| key <= stopped_at)),
+            }
+        }
+        for object in &range.met {
+            self.met(entries, range, whole, reading, *object);
+        }
+        if begin >= end {
+            return;
+        }
+        self.singles.clear();
+        self.nodes.clear();
+        entries.cover(begin, end, &mut self.singles, &mut self.nodes);
+        let nodes = std::mem::take(&mut self.nodes);
+        let mut singles = std::mem::take(&mut self.singles);
+        for node in &nodes {
+            entries.require(range.index, *node, self.auxiliary, self.sink);
+            let index = range.index;
+            entries.claim(*node, &reading, &mut singles, |from, to, kind| {
+                let reason = match kind {
+                    Kind::Rest => Reason::Rest,
+                    _ => Reason::Range { kind, index },
+                };
+                self.sink.edge(Edge { from, to, reason });
+            });
+        }
+        singles.sort_unstable();
+        singles.dedup();
+        for entry in &singles {
+            self.unmet(entries, range, reading, *entry);
+        }
+        self.count(entries, range, reading, (begin, end), &nodes, &singles);
+        self.singles = singles;
+        self.nodes = nodes;
+    }
+
+    fn edge(&mut self, from: u32, to: u32, kind: Kind, index: IndexId) {
+        if from != to {
+            let reason = Reason::Range { kind, index };
+            self.sink.edge(Edge { from, to, reason });
+        }
+    }
+
+    /// Judges an entry of the range that is looked at alone: says what follows if it was not met.
+    fn unmet(&mut self, entries: &Entries<'a>, range: &Open<'a>, reading: Reading, entry: u32) {
+        if self.is_exempt(entries, range, reading, entry) {
+            return;
+        }
+        match entries.absence(entry, reading.from, reading.to) {
+            Absence::Impossible => self.missed(entries, range, reading, entry),
+            Absence::Between(before, after) => {
+                let attempt = |change: u32| entries.events[change as usize].attempt;
+                if let Some(before) = before {
+                    let from = attempt(before);
+                    self.edge(from, reading.attempt, Kind::RangeWriteRead, range.index);
+                }
+                if let Some(after) = after {
+                    let to = attempt(after);
+                    self.edge(reading.attempt, to, Kind::RangeReadWrite, range.index);
+                }
+            }
+        }
+    }
+
+    /// Whether an entry was met, or is the reader's own.
+    fn is_exempt(
+        &self,
+        entries: &Entries<'a>,
+        range: &Open<'a>,
+        reading: Reading,
+        entry: u32,
+    ) -> bool {
+        let object = entries.all[entry as usize].object;
+        range.met.binary_search(&object).is_ok() || entries.is_own(entry, &reading)
+    }
+
+    /// Looks for missed entries in the nodes of a range by counting.
+    fn count(
+        &mut self,
+        entries: &Entries<'a>,
+        range: &Open<'a>,
+        reading: Reading,
+        (begin, end): (u32, u32),
+        nodes: &[(u32, u32)],
+        singles: &[u32],
+    ) {
+        if nodes.is_empty() {
+            return;
+        }
+        let (from, to) = (reading.from, reading.to);
+        let expected: i64 = nodes
+            .iter()
+            .map(|node| entries.count_present(*node, from, to))
+            .sum();
+        let in_nodes = |entry: u32| nodes.iter().any(|node| Entries::contains(*node, entry));
+        let mut found = 0;
+        for object in &range.met {
+            for entry in entries.of_object_within(*object, (begin, end)) {
+                found += i64::from(in_nodes(entry) && entries.is_present(entry, from, to));
+            }
+        }
+        if expected == found {
+            return;
+        }
+        for entry in begin..end {
+            if in_nodes(entry)
+                && singles.binary_search(&entry).is_err()
+                && entries.is_present(entry, from, to)
+                && !self.is_exempt(entries, range, reading, entry)
+            {
+                self.missed(entries, range, reading, entry);
+            }
+        }
+    }
+
+    fn missed(&mut self, entries: &Entries<'a>, range: &Open<'a>, reading: Reading, entry: u32) {
+        let names = self.names;
+        self.violations.add(Anomaly::MissedEntry, || {
+            let object = entries.all[entry as usize].object;
+            let since = entries
+                .events_of(entry)
+                .iter()
+                .rfind(|event| event.to < reading.from)
+                .map(|event| format!(", which {} had added", names.attempt(event.attempt)));
+            let mut lines = describe(names, range, reading);
+            lines.push(format!(
+                "it did not meet {} under key {}{}",
+                names.object(object),
+                key(entries.key(entry)),
+                since.unwrap_or_default()
+            ));
+            lines
+        });
+    }
+
+    /// Judges an object that was met. Whether its entry was there says little: an entry comes
+    /// before its row is committed. The version that was read of it decides.
+    fn met(
+        &mut self,
+        entries: &Entries<'a>,
+        range: &Open<'a>,
+        whole: (u32, u32),
+        reading: Reading,
+        object: u32,
+    ) {
+        if !entries.has_object(object) {
+            return;
+        }
+        if let Some(version) = self.version(reading.attempt, object) {
+            let (before, after) = entries.changes_around(object, version);
+            if after == Some(reading.attempt) {
+                return;
+            }
+            if let Some(before) = before {
+                self.edge(before, reading.attempt, Kind::RangeWriteRead, range.index);
+            }
+            if let Some(after) = after {
+                self.edge(reading.attempt, after, Kind::RangeReadWrite, range.index);
+            }
+        }
+        if self.passing.contains(&(range.index, object)) {
+            return;
+        }
+        let (from, to) = (reading.from, reading.to);
+        let explains =
+            |entry: u32| entries.may_be_present(entry, from, to) || entries.is_own(entry, &reading);
+        if !entries.of_object_within(object, whole).any(explains) {
+            let names = self.names;
+            self.violations.add(Anomaly::StaleEntry, || {
+                let mut lines = describe(names, range, reading);
+                lines.push(format!(
+                    "it met {}, which had no entry in it at that time",
+                    names.object(object)
+                ));
+                lines
+            });
+        }
+    }
+
+    /// The version of an object that an attempt read first.
+    fn version(&mut self, attempt: u32, object: u32) -> Option<u64> {
+        if self.versions_of != Some(attempt) {
+            self.versions_of = Some(attempt);
+            self.versions.clear();
+            for (_, event) in self.attempts.events(attempt) {
+                if let Event::Read {
+                    object, version, ..
+                }
+                | Event::ReadAbsent { object, version } = event
+                {
+                    let number = self.attempts.number(object);
+                    self.versions.push((number, version.0));
+                }
+            }
+            // Stable: the first of several stays first.
+            self.versions.sort_by_key(|(object, _)| *object);
+        }
+        let first = self.versions.partition_point(|(of, _)| *of < object);
+        let (of, version) = self.versions.get(first)?;
+        (*of == object).then_some(*version)
+    }
+}
+
+fn describe(names: &Names<'_>, range: &Open<'_>, reading: Reading) -> Vec<String> {
+    vec![format!(
+        "{} read {} from {} to {}",
+        names.attempt(reading.attempt),
+        names.index(range.index),
+        key(range.low),
+        key(range.high)
+    )]
+}
