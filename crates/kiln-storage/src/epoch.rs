@@ -26,6 +26,7 @@ use std::marker::PhantomData;
 use std::ptr::NonNull;
 
 use kiln_platform::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
+use kiln_platform::memory::name_range;
 use kiln_platform::sync::{Arc, Mutex, lock};
 
 /// The published value of a participant that is not active; no epoch has this number.
@@ -76,6 +77,12 @@ pub struct Epochs {
     shared: Arc<Shared>,
 }
 
+/// Names an object's memory in reports about cache lines.
+fn name<T>(object: &T, name: &str) {
+    let address = std::ptr::from_ref(object).addr();
+    name_range(address, size_of::<T>(), || name.to_owned());
+}
+
 impl Epochs {
     /// A counter at epoch 1 with room for `participants` participants at a time.
     pub fn new(participants: usize) -> Epochs {
@@ -86,7 +93,7 @@ impl Epochs {
                 taken: AtomicBool::new(false),
             })
             .collect();
-        Epochs {
+        let epochs = Epochs {
             shared: Arc::new(Shared {
                 global: Global(AtomicU64::new(1)),
                 slots,
@@ -96,7 +103,17 @@ impl Epochs {
                 owners: Mutex::new(Vec::new()),
                 owner_count: AtomicUsize::new(0),
             }),
+        };
+        let shared = &*epochs.shared;
+        name(shared, "epochs");
+        name(&shared.global, "epoch");
+        for (number, slot) in shared.slots.iter().enumerate() {
+            let address = std::ptr::from_ref(slot).addr();
+            name_range(address, size_of::<Slot>(), || {
+                format!("epoch.worker[{number}]")
+            });
         }
+        epochs
     }
 
     /// The number of participants there is room for; slots are numbered below it.

@@ -47,6 +47,8 @@ struct ChunksState {
     /// The part of the newest region that is not handed out yet.
     next: *mut u8,
     left: usize,
+    /// Where each chunk starts and ends, to tell whose memory an address is.
+    handed_out: Vec<(usize, usize)>,
 }
 
 // SAFETY: the pointers are to memory that the state owns, without thread affinity.
@@ -67,6 +69,7 @@ impl Chunks {
                 small: Vec::new(),
                 next: null_mut(),
                 left: 0,
+                handed_out: Vec::new(),
             }),
             reserved: AtomicUsize::new(0),
         }
@@ -83,6 +86,9 @@ impl Chunks {
             // SAFETY: the size is not zero, because it is a positive multiple of the alignment.
             let start = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or(OutOfMemory)?;
             state.small.push((start, layout));
+            state
+                .handed_out
+                .push((start.addr().get(), start.addr().get() + bytes));
             self.reserved.store(reserved + bytes, Ordering::Relaxed);
             return Ok(start);
         }
@@ -104,7 +110,20 @@ impl Chunks {
         // SAFETY: `left` bytes from `next` on are inside the newest region, and at least `bytes`.
         state.next = unsafe { state.next.add(bytes) };
         state.left -= bytes;
+        state
+            .handed_out
+            .push((start.addr().get(), start.addr().get() + bytes));
         Ok(start)
+    }
+
+    /// The start of the chunk that `address` is in.
+    pub(crate) fn chunk_of(&self, address: usize) -> Option<usize> {
+        let state = lock(&self.state);
+        let found = state
+            .handed_out
+            .iter()
+            .find(|(start, end)| (*start..*end).contains(&address));
+        found.map(|(start, _)| *start)
     }
 
     /// Bytes taken from the system, used or not.
@@ -203,6 +222,13 @@ impl Slab {
             }
         }
         cell_bytes
+    }
+
+    /// The address of the cell that `address` is in, used or not, if it is in the slab's memory. For
+    /// reports: it searches.
+    pub fn cell_at(&self, address: usize) -> Option<usize> {
+        let start = self.chunks.chunk_of(address)?;
+        Some(start + (address - start) / self.stride * self.stride)
     }
 
     /// The size of a cell as asked for, in bytes.

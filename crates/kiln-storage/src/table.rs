@@ -485,6 +485,13 @@ impl Index {
     pub fn bytes(&self) -> usize {
         for_any_map!(self, map => map.bytes())
     }
+
+    /// Whether `address` is in its memory. For reports: it searches.
+    pub fn contains(&self, address: usize) -> bool {
+        let root = Arc::as_ptr(&self.map).addr();
+        (root..root + size_of::<Map>()).contains(&address)
+            || for_any_map!(self, map => map.contains(address))
+    }
 }
 
 /// A scan in progress. It holds no latch between two calls.

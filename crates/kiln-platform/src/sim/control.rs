@@ -65,9 +65,6 @@ pub struct Config {
     pub cores: usize,
     /// The machine, for [`Schedule::LeastTime`].
     pub machine: Preset,
-    /// How many cache lines the program is taken to have used before, so that caches are warm; 0 for
-    /// cold ones. For [`Schedule::LeastTime`].
-    pub warm_lines: u64,
     /// Nanoseconds that a scheduling point takes under the other schedules (200), on one clock for
     /// all: how often timers run, compared with everything else.
     pub step_ns: u64,
@@ -90,7 +87,6 @@ impl Config {
             seed,
             cores: 2,
             machine: Preset::named("here").expect("the model has a preset for the machine at hand"),
-            warm_lines: 0,
             step_ns: 200,
             steps_max: match schedule {
                 Schedule::LeastTime => u64::MAX,
@@ -251,10 +247,7 @@ pub fn run<T: Send>(config: &Config, body: impl FnOnce() -> T + Send) -> Result<
     let on_thread = || {
         let space = Space::take().map_err(|error| not_started(error.to_string()))?;
         let prices = if runtime::has_clocks(config.schedule) {
-            let mut machine = Machine::new(&config.machine, config.cores);
-            if config.warm_lines > 0 {
-                machine.assume_warm(config.warm_lines);
-            }
+            let machine = Machine::new(&config.machine, config.cores);
             Prices::Machine(Box::new(machine))
         } else {
             Prices::Flat {
@@ -338,6 +331,15 @@ pub fn name_range(address: usize, bytes: usize, name: impl FnOnce() -> String) {
 /// Outside of a run.
 pub fn name_of(address: usize) -> Option<String> {
     runtime::with(|runtime| runtime.name_of(address))
+}
+
+/// Takes the program to have used `lines` cache lines before, so that the caches are warm; see
+/// [`Machine::assume_warm`]. Nothing without [`Schedule::LeastTime`].
+///
+/// # Panics
+/// Outside of a run.
+pub fn assume_warm(lines: u64) {
+    runtime::with(|runtime| runtime.prices().assume_warm(lines));
 }
 
 /// Forgets what the machine has counted so far; caches keep their content.

@@ -54,6 +54,13 @@ impl Prices {
         }
     }
 
+    /// Takes the caches to be warm, for a program of so many lines.
+    pub(super) fn assume_warm(&mut self, lines: u64) {
+        if let Prices::Machine(machine) = self {
+            machine.assume_warm(lines);
+        }
+    }
+
     /// Forgets what was counted.
     pub(super) fn reset(&mut self) {
         if let Prices::Machine(machine) = self {

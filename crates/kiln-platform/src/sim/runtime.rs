@@ -846,10 +846,13 @@ impl Runtime {
         self.names.insert(address, (bytes, name));
     }
 
-    /// The registered name of `address`, with the distance from its start beyond the first line.
+    /// The registered name of `address`; of ranges within ranges, the one that starts last.
     pub(super) fn name_of(&self, address: usize) -> Option<String> {
-        let (start, (bytes, name)) = self.names.range(..=address).next_back()?;
-        (address - start < *bytes).then(|| name.clone())
+        /// So many ranges may start between an object's start and the address.
+        const SEARCHED_MAX: usize = 512;
+        let before = self.names.range(..=address).rev().take(SEARCHED_MAX);
+        let mut around = before.filter(|(start, (bytes, _))| address - **start < *bytes);
+        around.next().map(|(_, (_, name))| name.clone())
     }
 
     pub(super) fn set_quiet(&mut self, quiet: bool) {

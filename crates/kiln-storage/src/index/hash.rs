@@ -536,6 +536,11 @@ impl<K: Key> HashIndex<K> {
         self.pool.bytes()
     }
 
+    /// Whether `address` is in its memory.
+    pub fn contains(&self, address: usize) -> bool {
+        self.pool.contains(address)
+    }
+
     /// The segment that the directory has for `hash`.
     #[inline]
     fn segment_of(&self, hash: u64) -> Segment<K> {

@@ -111,6 +111,11 @@ impl Pool {
         self.chunks.bytes_reserved()
     }
 
+    /// Whether `address` is in the pool's memory.
+    pub(super) fn contains(&self, address: usize) -> bool {
+        self.chunks.chunk_of(address).is_some()
+    }
+
     /// The last word of a free node, which holds the address of the next. The words before it
     /// keep their values, so that an outdated reader still finds a count that is in bounds.
     fn link(&self, node: NonNull<AtomicU64>) -> &AtomicU64 {

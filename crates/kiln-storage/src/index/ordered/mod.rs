@@ -330,6 +330,11 @@ impl<K: Key> OrderedIndex<K> {
         self.leaves.bytes() + self.inners.bytes()
     }
 
+    /// Whether `address` is in its memory.
+    pub fn contains(&self, address: usize) -> bool {
+        self.leaves.contains(address) || self.inners.contains(address)
+    }
+
     /// Walks from the root to a leaf; `choose` picks the child of an inner node with that many
     /// separators.
     #[inline]
