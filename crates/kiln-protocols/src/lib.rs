@@ -14,6 +14,7 @@
 //! [`Worker::new`], and a page in `docs/protocols/`.
 
 pub mod access;
+pub mod canary;
 pub mod phases;
 pub mod schedule;
 pub mod shared;

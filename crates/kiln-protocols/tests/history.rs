@@ -82,6 +82,17 @@ fn require(builder: &mut ProgramBuilder, condition: Reg) {
     });
 }
 
+/// Emits a row, so that the optimiser keeps the reading of it.
+fn emit(builder: &mut ProgramBuilder, row: Vec<Reg>) {
+    let columns = row.iter().map(|column| {
+        let data_type = builder.type_of(*column).clone();
+        (String::from("column"), data_type)
+    });
+    let columns = columns.collect();
+    builder.returns(columns);
+    builder.push(Step::Emit { row: row.into() });
+}
+
 struct Programs {
     get: Program,
     find: Program,
@@ -103,14 +114,16 @@ fn programs(table: &Arc<Table>) -> Programs {
     let items = b.table(table);
     let (item, found) = b.lookup(items, 3, &[b.parameter(0)], None);
     require(&mut b, found);
-    b.read(items, item, &[CODE, AMOUNT, NOTE], None);
+    let row = b.read(items, item, &[CODE, AMOUNT, NOTE], None);
+    emit(&mut b, row);
     let get = b.finish();
 
     let mut b = ProgramBuilder::new("find", [column(CODE)]);
     let items = b.table(table);
     let (item, found) = b.lookup(items, 1, &[b.parameter(0)], None);
     require(&mut b, found);
-    b.read(items, item, &[ID, NOTE], None);
+    let row = b.read(items, item, &[ID, NOTE], None);
+    emit(&mut b, row);
     let find = b.finish();
 
     // Reads what it wrote, and writes twice.
@@ -119,7 +132,8 @@ fn programs(table: &Arc<Table>) -> Programs {
     let (item, found) = b.lookup(items, 0, &[b.parameter(0)], None);
     require(&mut b, found);
     b.update(items, item, &[(AMOUNT, b.parameter(1))], None);
-    b.read(items, item, &[AMOUNT, NOTE], None);
+    let row = b.read(items, item, &[AMOUNT, NOTE], None);
+    emit(&mut b, row);
     b.update(items, item, &[(NOTE, b.parameter(2))], None);
     let set = b.finish();
 
@@ -160,7 +174,8 @@ fn programs(table: &Arc<Table>) -> Programs {
     for (index, reverse) in [(0, false), (0, true)] {
         let item = b.record();
         b.open();
-        b.read(items, item, &[AMOUNT], None);
+        let row = b.read(items, item, &[AMOUNT], None);
+        emit(&mut b, row);
         let body = b.close();
         let bound = |at| {
             Some(Bound {
@@ -183,7 +198,8 @@ fn programs(table: &Arc<Table>) -> Programs {
     for (index, reverse) in [(2, false), (1, true)] {
         let item = b.record();
         b.open();
-        b.read(items, item, &[ID], None);
+        let row = b.read(items, item, &[ID], None);
+        emit(&mut b, row);
         b.push(Step::Exit { depth: 0 });
         let body = b.close();
         b.scan(items, index, Range::default(), reverse, item, body, None);

@@ -158,6 +158,8 @@ pub struct Index {
     columns: ColumnSet,
     /// Shared with the table's successors; see [`Table::is_superseded`].
     map: Arc<Map>,
+    /// Whether an entry has ever moved: see [`Index::moves`].
+    moves: AtomicBool,
 }
 
 /// The slot values of the fields of a range: how many leading columns are fixed, and the bounds
@@ -209,6 +211,7 @@ impl Index {
             layout,
             columns,
             map: Arc::new(map),
+            moves: AtomicBool::new(false),
         }
     }
 
@@ -219,6 +222,8 @@ impl Index {
             layout: self.layout.clone(),
             columns: self.columns,
             map: self.map.clone(),
+            // No transaction runs, so none has met an entry that an earlier one moves.
+            moves: AtomicBool::new(false),
         }
     }
 
@@ -344,6 +349,48 @@ impl Index {
     /// Removes an entry by its key, if it is this one. Returns whether it was.
     pub fn remove_key(&self, key: &EntryKey, entry: Entry, participant: &Participant) -> bool {
         with_key!(self, key, map, key => map.remove(key, entry.0, participant))
+    }
+
+    /// Removes the entry of a record that has moved to another key, if it is this one. Returns whether
+    /// it was. Scans that have met it cannot be confirmed any more.
+    pub fn remove_moved_key(
+        &self,
+        key: &EntryKey,
+        entry: Entry,
+        participant: &Participant,
+    ) -> bool {
+        with_key!(self, key, map, key => map.remove_moved(key, entry.0, participant))
+    }
+
+    /// Replaces the entry of a record that has moved to another key, if it is `old`. Returns whether it
+    /// was. Scans that have met it cannot be confirmed any more.
+    pub fn replace_moved_key(&self, key: &EntryKey, old: Entry, new: Entry) -> bool {
+        with_key!(self, key, map, key => map.replace_moved(key, old.0, new.0))
+    }
+
+    /// The entry with this key.
+    pub fn find_key(&self, key: &EntryKey) -> Option<Entry> {
+        let lookup = with_key!(self, key, map, key => map.get(key));
+        match lookup {
+            Lookup::Found(payload) => Some(Entry(payload)),
+            Lookup::Missing(_) => None,
+        }
+    }
+
+    /// Whether entries of this index move from key to key. Then a record that a look-up led to may have
+    /// moved between the look-up and the first look at its tid: whoever sees the tid with which it
+    /// moved sees this as well, and looks the key up again.
+    #[inline(always)]
+    pub fn moves(&self) -> bool {
+        // Relaxed: ordered by the record's tid or lock, which is read before and written after.
+        self.moves.load(Ordering::Relaxed)
+    }
+
+    /// Says that an entry is about to move.
+    pub fn set_moves(&self) {
+        if !self.moves() {
+            self.moves.store(true, Ordering::Relaxed);
+        }
     }
 
     /// Replaces an entry by its key, if it is `old`. Returns whether it was.

@@ -5,17 +5,19 @@ use kiln_platform::atomic::Ordering;
 use kiln_procedure::Stop;
 use kiln_procedure::ir::Reg;
 use kiln_storage::epoch::Participant;
+use kiln_storage::error::Error;
 use kiln_storage::index::InsertEffect;
 use kiln_storage::layout::{is_spilled, resolve};
 use kiln_storage::record::{RecordRef, Tid};
 use kiln_storage::schema::{ColumnId, ColumnSet};
 use kiln_storage::slot::{Heap, Memory};
-use kiln_storage::table::Table;
+use kiln_storage::table::{EntryKey, Table};
 
 use super::index_changes::{Changed, IndexChanges};
 use super::links::{self, Linked};
 use super::recorder::Recorder;
 use super::scratch::{RowImage, Scratch};
+use crate::canary::Canary;
 
 /// What was done to a record.
 #[derive(Clone, Copy)]
@@ -163,20 +165,8 @@ impl InPlace {
             if !index.columns().intersects(changed) {
                 continue;
             }
-            let row = table.row(record);
-            let old = table.entry_key_of(index, row, &mut memory.heap)?;
-            let mut present = [kiln_storage::slot::Slot::NULL; MAX_FIELDS];
-            for (slot, field) in present.iter_mut().zip(index.key_layout().fields()) {
-                *slot = table.field_value(field, row, &mut memory.heap);
-            }
-            let new = index.entry_key(&memory.heap, |field_position, field| {
-                let update = columns
-                    .iter()
-                    .find(|(column, _)| Some(*column) == field.column);
-                update.map_or(present[field_position], |(_, register)| {
-                    memory.slots[register.0 as usize]
-                })
-            })?;
+            let old = table.entry_key_of(index, table.row(record), &mut memory.heap)?;
+            let new = InPlace::new_key(table, position, record, columns, memory)?;
             // A record that comes back from its deletion may have lost its key meanwhile.
             if old == new && self.changes.is_empty() {
                 continue;
@@ -188,6 +178,7 @@ impl InPlace {
                 record,
                 (Some(old), new),
                 &self.participant,
+                &mut self.recorder,
                 |other| is_deleted(log, other),
                 &mut noted,
             )?;
@@ -196,6 +187,32 @@ impl InPlace {
             }
         }
         Ok(None)
+    }
+
+    /// The key that a record held exclusively has in the index at `position` when `columns` are written.
+    ///
+    /// # Errors
+    /// 54000 when the key is too long.
+    pub fn new_key(
+        table: &Table,
+        position: usize,
+        record: RecordRef,
+        columns: &[(ColumnId, Reg)],
+        memory: &mut Memory,
+    ) -> Result<EntryKey, Error> {
+        let (index, row) = (&table.indexes()[position], table.row(record));
+        let mut present = [kiln_storage::slot::Slot::NULL; MAX_FIELDS];
+        for (slot, field) in present.iter_mut().zip(index.key_layout().fields()) {
+            *slot = table.field_value(field, row, &mut memory.heap);
+        }
+        index.entry_key(&memory.heap, |field_position, field| {
+            let update = columns
+                .iter()
+                .find(|(column, _)| Some(*column) == field.column);
+            update.map_or(present[field_position], |(_, register)| {
+                memory.slots[register.0 as usize]
+            })
+        })
     }
 
     /// Inserts a record whose header's `aux` is `aux`.
@@ -368,11 +385,13 @@ impl InPlace {
     /// Undoes the changes, the last one first. The caller still holds its records.
     #[cold]
     pub fn roll_back(&mut self) {
-        self.changes.roll_back(&self.participant);
+        self.changes
+            .roll_back(&self.participant, &mut self.recorder);
         for entry in self.log.iter().rev() {
             let (table, record) = (entry.table(), entry.record);
             let tid = record.tid().load(Ordering::Relaxed);
             match entry.change {
+                Change::Update { .. } if Canary::UndoLost.sings() => {}
                 Change::Update { columns, image } => {
                     let (layout, row) = (table.layout(), table.row(record));
                     for blob in layout.blobs(columns, row) {

@@ -23,6 +23,7 @@ use kiln_storage::record::RecordRef;
 use kiln_storage::table::{Entry, EntryKey, Table};
 
 use super::recorder::Recorder;
+use crate::canary::Canary;
 
 /// One moved entry. For each record and index there is at most one.
 struct IndexChange {
@@ -63,10 +64,15 @@ impl IndexChange {
     }
 
     /// Takes the moving entry back.
-    fn withdraw(&self, participant: &Participant) {
+    fn withdraw(&self, participant: &Participant, recorder: &mut Recorder) {
         if self.has_moving_entry() {
+            let begun = recorder.now();
             self.index()
                 .remove_key(&self.new, Entry::moving(self.record), participant);
+            if let Some(begun) = begun {
+                let change = EntryChange::Removed;
+                recorder.entry(self.place(), change, self.record, begun, &self.new);
+            }
         }
     }
 }
@@ -106,7 +112,7 @@ impl IndexChanges {
         let record = entry.record();
         if entry.is_moving() {
             let own = self.position(table, index, record).is_some();
-            return if own {
+            return if own || Canary::MovingEntryFollowed.sings() {
                 Ok(Some(record))
             } else {
                 Err(AbortCause::KeyInTransit)
@@ -146,6 +152,7 @@ impl IndexChanges {
         record: RecordRef,
         (old, new): (Option<EntryKey>, EntryKey),
         participant: &Participant,
+        recorder: &mut Recorder,
         is_deleted: impl Fn(RecordRef) -> bool,
         mut noted: impl FnMut(&InsertEffect) -> Result<(), Stop>,
     ) -> Result<Changed, Stop> {
@@ -174,17 +181,29 @@ impl IndexChanges {
         // Back at the key that it had, the record needs nothing but its old entry.
         if old.as_ref() != Some(&new) {
             let map = &table.indexes()[index];
+            map.set_moves();
+            let begun = recorder.now();
+            let mut note = |change, record| {
+                if let Some(begun) = begun {
+                    recorder.entry((table, index), change, record, begun, &new);
+                }
+            };
             let mut taken_over_from = None;
             if let Some((rival, previous)) = inherited {
                 taken_over_from = previous;
                 if previous.is_none() {
                     map.replace_key(&new, Entry::moving(rival), Entry::moving(record));
+                    note(EntryChange::Removed, rival);
+                    note(EntryChange::Added, record);
                 }
             } else {
                 match map.insert_key(&new, Entry::moving(record), participant) {
                     Insertion::Inserted(effect) => {
+                        // Others fail at it, but the attempt itself meets it from now on.
+                        note(EntryChange::Added, record);
                         if let Err(stop) = noted(&effect) {
                             map.remove_key(&new, Entry::moving(record), participant);
+                            note(EntryChange::Removed, record);
                             return Err(stop);
                         }
                     }
@@ -214,7 +233,7 @@ impl IndexChanges {
             });
         }
         if let Some(position) = earlier {
-            self.0.remove(position).withdraw(participant);
+            self.0.remove(position).withdraw(participant, recorder);
         }
         Ok(Changed::Done)
     }
@@ -230,7 +249,7 @@ impl IndexChanges {
             {
                 let begun = recorder.now();
                 let (from, to) = (Entry::of(previous), Entry::of(change.record));
-                change.index().replace_key(&change.new, from, to);
+                change.index().replace_moved_key(&change.new, from, to);
                 if let Some(begun) = begun {
                     recorder.entry(change.place(), Removed, previous, begun, &change.new);
                     recorder.entry(change.place(), Added, change.record, begun, &change.new);
@@ -242,7 +261,7 @@ impl IndexChanges {
                 let begun = recorder.now();
                 // When the old key was taken over, its entry is no longer this record's.
                 let entry = Entry::of(change.record);
-                let removed = change.index().remove_key(old, entry, participant);
+                let removed = change.index().remove_moved_key(old, entry, participant);
                 if let Some(begun) = begun
                     && removed
                 {
@@ -252,30 +271,42 @@ impl IndexChanges {
         }
         for change in self.0.drain(..) {
             if change.gone {
-                change.withdraw(participant);
+                change.withdraw(participant, recorder);
             } else if change.has_moving_entry() {
-                let begun = recorder.now();
                 let (moving, ordinary) = (Entry::moving(change.record), Entry::of(change.record));
                 change.index().replace_key(&change.new, moving, ordinary);
-                // Who met the moving entry failed: the key is found from now on.
-                if let Some(begun) = begun {
-                    recorder.entry(change.place(), Added, change.record, begun, &change.new);
-                }
             }
         }
     }
 
+    /// Whether the attempt still finds `record` under `key`, whoever moves it meanwhile: asked after the
+    /// record was met, whose version or lock then holds it there.
+    pub fn is_found(&self, table: &Table, index: usize, key: &EntryKey, record: RecordRef) -> bool {
+        let map = &table.indexes()[index];
+        if !map.moves() {
+            return true;
+        }
+        let entry = map.find_key(key);
+        let found = entry.map(|entry| self.resolve(table, index, entry));
+        matches!(found, Some(Ok(Some(found))) if found == record)
+    }
+
     /// Takes the moves back, the last one first.
-    pub fn roll_back(&mut self, participant: &Participant) {
+    pub fn roll_back(&mut self, participant: &Participant, recorder: &mut Recorder) {
         while let Some(change) = self.0.pop() {
-            change.withdraw(participant);
+            change.withdraw(participant, recorder);
         }
     }
 
     /// Takes the moves of a record back that did not become one.
-    pub fn withdraw(&mut self, record: RecordRef, participant: &Participant) {
+    pub fn withdraw(
+        &mut self,
+        record: RecordRef,
+        participant: &Participant,
+        recorder: &mut Recorder,
+    ) {
         while let Some(position) = self.0.iter().rposition(|change| change.record == record) {
-            self.0.remove(position).withdraw(participant);
+            self.0.remove(position).withdraw(participant, recorder);
         }
     }
 

@@ -13,7 +13,7 @@ use kiln_storage::key::KeyField;
 use kiln_storage::layout::Blob;
 use kiln_storage::record::{RecordRef, Tid};
 use kiln_storage::slot::{Heap, Memory, Slot};
-use kiln_storage::table::{Entry, Table};
+use kiln_storage::table::{Entry, EntryKey, Table};
 
 use super::index_changes::{Changed, IndexChanges};
 use super::recorder::Recorder;
@@ -126,6 +126,7 @@ pub fn link(
                             record,
                             (None, key),
                             participant,
+                            recorder,
                             &is_deleted,
                             &mut noted,
                         )
@@ -141,7 +142,7 @@ pub fn link(
         if let Ok(None) = outcome {
             continue;
         }
-        changes.withdraw(record, participant);
+        changes.withdraw(record, participant, recorder);
         for (position, earlier) in table.indexes()[..=position].iter().enumerate() {
             let begun = recorder.now();
             if earlier.remove(&memory.heap, value, record, participant) {
@@ -151,6 +152,23 @@ pub fn link(
         return outcome.map(|other| Linked::Exists(position, other.expect("just checked")));
     }
     Ok(Linked::All)
+}
+
+/// The key that a row of these values has in the index at `position`, which is unique by its columns.
+///
+/// # Errors
+/// 54000 when the key is too long.
+pub fn key_of(
+    table: &Table,
+    position: usize,
+    values: &[Reg],
+    memory: &Memory,
+) -> Result<EntryKey, Error> {
+    table.indexes()[position].entry_key(&memory.heap, |_, field| match field.column {
+        Some(column) => memory.slots[values[column.index()].0 as usize],
+        // Only keys with a NULL go on to the row number, and these are never in the way.
+        None => Slot::from_i64(0),
+    })
 }
 
 /// Takes a record out of all indexes. Its tid says dead already, so whoever still meets it looks

@@ -4,6 +4,8 @@ use kiln_storage::index::{InsertEffect, NodeVersion};
 
 use kiln_procedure::AbortCause;
 
+use crate::canary::Canary;
+
 /// Guards, each once for its node.
 #[derive(Default)]
 pub struct NodeSet {
@@ -92,7 +94,9 @@ impl NodeSet {
         let Some(position) = self.position(&before) else {
             return Ok(());
         };
-        if self.guards[position].observed != effect.before {
+        if self.guards[position].observed != effect.before
+            && !Canary::OwnInsertionHidesOthers.sings()
+        {
             return Err(AbortCause::Phantom);
         }
         self.guards[position].observed = effect.after;
@@ -106,7 +110,7 @@ impl NodeSet {
     /// attempt's own insertions and this.
     #[inline]
     pub fn is_current(&self) -> bool {
-        self.guards.iter().all(NodeVersion::is_current)
+        Canary::NodeValidationSkipped.sings() || self.guards.iter().all(NodeVersion::is_current)
     }
 
     /// Forgets all guards.

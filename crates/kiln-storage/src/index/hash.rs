@@ -34,6 +34,7 @@ use std::ptr::NonNull;
 use kiln_platform::atomic::{AtomicU64, Ordering, prefetch};
 use kiln_platform::spin::Spinner;
 use kiln_platform::sync::{Mutex, lock};
+use kiln_platform::work::{Work, charge};
 
 use super::pool::Pool;
 use super::{InsertEffect, Insertion, Key, Lookup, version};
@@ -338,12 +339,14 @@ impl<K: Key> HashIndex<K> {
     /// The payload of `key`, or the guard of its absence.
     #[inline]
     pub fn get(&self, key: &K) -> Lookup {
+        charge(Work::Lookup);
         let hash = key.hash();
         let mut segment = self.segment_of(hash);
         loop {
             let home = segment.bucket_of(hash);
             home.prefetch();
             let seen = version::read(home.version());
+            charge(Work::Level);
             let place = find(home, seen, key);
             let payload = place.found.map(|(bucket, slot)| bucket.payload(slot));
             let covered = home.coverage().covers(hash);
@@ -378,6 +381,7 @@ impl<K: Key> HashIndex<K> {
     /// When `payload` is zero, or the system has no memory for another bucket.
     pub fn insert(&self, key: &K, payload: u64, participant: &Participant) -> Insertion {
         assert!(payload != 0, "a payload is the address of a record");
+        charge(Work::IndexChange);
         let hash = key.hash();
         let mut segment = self.segment_of(hash);
         loop {
@@ -427,6 +431,7 @@ impl<K: Key> HashIndex<K> {
     /// No guard changes. Who has read the key must notice by other means that it is gone: the
     /// record is marked absent, with a new tid, before its key is removed.
     pub fn remove(&self, key: &K, payload: u64, participant: &Participant) -> bool {
+        charge(Work::IndexChange);
         let hash = key.hash();
         let mut segment = self.segment_of(hash);
         loop {
@@ -458,6 +463,18 @@ impl<K: Key> HashIndex<K> {
             version::unlatch_removed(home.version(), seen);
             return true;
         }
+    }
+
+    /// [`HashIndex::remove`] of a record that lives on under another key. Nothing more: here nobody
+    /// relies on a key that is there but by its look-up, which looks again.
+    pub fn remove_moved(&self, key: &K, payload: u64, participant: &Participant) -> bool {
+        self.remove(key, payload, participant)
+    }
+
+    /// [`HashIndex::replace`] of a record that lives on under another key; as
+    /// [`HashIndex::remove_moved`].
+    pub fn replace_moved(&self, key: &K, old: u64, new: u64) -> bool {
+        self.replace(key, old, new)
     }
 
     /// Gives `key` another payload, if it has `old`. Guards stay valid: no key comes or goes.

@@ -13,6 +13,7 @@ use kiln_storage::slot::{Memory, Slot};
 use kiln_storage::table::{EntryKey, Table};
 
 use super::{Item, NO_WRITE, Silo, Write, WriteKind};
+use crate::canary::Canary;
 use crate::shared::index_changes::Changed;
 use crate::shared::links::{self, Linked};
 use crate::shared::record_map::RecordMap;
@@ -34,6 +35,9 @@ impl Silo {
         let tid = Silo::stable_tid(record).ok_or(AbortCause::ReadLock)?;
         if tid.is_dead() {
             return Ok(Visit::Dead);
+        }
+        if Canary::AbsenceNotNoted.sings() && tid.is_absent() {
+            return Ok(Visit::Absent);
         }
         let note = self.items.len() as u32;
         self.items.push(Item {
@@ -186,12 +190,14 @@ impl Silo {
             if old == new && self.changes.is_empty() {
                 continue;
             }
+            self.claim(handle.record)?;
             let Silo {
                 nodes,
                 changes,
                 written,
                 writes,
                 participant,
+                recorder,
                 ..
             } = self;
             let changed = changes.change(
@@ -200,6 +206,7 @@ impl Silo {
                 handle.record,
                 (Some(old), new),
                 participant,
+                recorder,
                 |other| is_deleted(written, writes, other),
                 |effect| Ok(nodes.inserted(effect)?),
             )?;
@@ -208,6 +215,26 @@ impl Silo {
             }
         }
         Ok(None)
+    }
+
+    /// Makes sure that no other attempt moves entries of the record.
+    fn claim(&mut self, record: RecordRef) -> Result<(), AbortCause> {
+        const CLAIMED: u64 = 1;
+        if self.claimed.contains(&record) {
+            return Ok(());
+        }
+        // Acquire pairs with the release in `finish`: no moving entry of the last one is left.
+        let claimed =
+            record
+                .aux()
+                .compare_exchange(0, CLAIMED, Ordering::Acquire, Ordering::Relaxed);
+        match claimed {
+            Ok(_) => {
+                self.claimed.push(record);
+                Ok(())
+            }
+            Err(_) => Err(AbortCause::KeyInTransit),
+        }
     }
 
     /// The present and the future key of a record in an index.
@@ -275,6 +302,12 @@ impl Silo {
             Err(cause) => cause.into(),
             Ok(Visit::Absent | Visit::Dead) => AbortCause::KeyInTransit.into(),
             Ok(Visit::Present(_)) => {
+                match self.keys(table, index, handle, columns, memory) {
+                    Ok((_, key)) if self.changes.is_found(table, index, &key, other) => {}
+                    // It went on to another key before it was met.
+                    Ok(_) => return AbortCause::KeyInTransit.into(),
+                    Err(stop) => return stop,
+                }
                 let mut values = vec![Slot::NULL; table.schema().columns.len()];
                 for &column in &table.indexes()[index].definition().columns {
                     let update = columns.iter().find(|(updated, _)| *updated == column);
@@ -299,7 +332,10 @@ impl Silo {
         values: &[Reg],
         memory: &mut Memory,
     ) -> Result<Inserted, Stop> {
-        let absent = Tid::ABSENT;
+        let absent = match Canary::InsertedPresent.sings() {
+            true => 0,
+            false => Tid::ABSENT,
+        };
         let (record, number) = links::create(table, values, memory, absent, 0, &self.participant)?;
         let Silo {
             nodes,
@@ -348,14 +384,26 @@ impl Silo {
         {
             return self.revive(table, write as usize, values, memory);
         }
-        self.exists(index, other)
+        self.exists(table, index, other, values, memory)
     }
 
     /// What an insert says when a unique index has the key for another record.
-    fn exists(&mut self, index: usize, other: RecordRef) -> Result<Inserted, Stop> {
-        match self.meet(other)? {
-            Visit::Absent | Visit::Dead => Err(AbortCause::KeyInTransit.into()),
-            Visit::Present(handle) => Ok(Inserted::Exists { index, handle }),
+    fn exists(
+        &mut self,
+        table: &Table,
+        index: usize,
+        other: RecordRef,
+        values: &[Reg],
+        memory: &Memory,
+    ) -> Result<Inserted, Stop> {
+        let visit = self.meet(other)?;
+        let key = links::key_of(table, index, values, memory)?;
+        match visit {
+            Visit::Present(handle) if self.changes.is_found(table, index, &key, other) => {
+                Ok(Inserted::Exists { index, handle })
+            }
+            // It is leaving, or went on to another key before it was met.
+            _ => Err(AbortCause::KeyInTransit.into()),
         }
     }
 
@@ -381,7 +429,7 @@ impl Silo {
         let all = columns.iter().map(|&(column, _)| column).collect();
         if let Some((index, other)) = self.move_entries(table, handle, &columns, all, memory)? {
             self.writes[write].kind = kind;
-            return self.exists(index, other);
+            return self.exists(table, index, other, values, memory);
         }
         self.buffer(table, &handle, &columns, memory)?;
         Ok(Inserted::New(handle))

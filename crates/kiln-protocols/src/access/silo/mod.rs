@@ -29,6 +29,8 @@
 //!   commits first.
 //! - A deleted record becomes *absent and dead* in phase 3 and is unlinked afterwards; a dead
 //!   record's tid never changes again, so that whoever observed it before fails.
+//! - An attempt that moves a record's index entries has claimed the record in its `aux` word until it
+//!   ends, so that every moving entry of a record is the same attempt's.
 //! - A raised error is reported only after the read set was validated ([`Access::confirm`]): until
 //!   then an attempt may have seen a state that never was.
 //!
@@ -124,6 +126,8 @@ pub struct Silo {
     written: RecordMap,
     nodes: NodeSet,
     changes: IndexChanges,
+    /// The records whose entries the attempt moves.
+    claimed: Vec<RecordRef>,
     scratch: Scratch,
     /// For keys computed outside a procedure's own memory.
     heap: Heap,
@@ -147,6 +151,7 @@ impl Silo {
             written: RecordMap::default(),
             nodes: NodeSet::default(),
             changes: IndexChanges::default(),
+            claimed: Vec::new(),
             scratch: Scratch::default(),
             heap: Heap::new(),
             last: Tid(0),

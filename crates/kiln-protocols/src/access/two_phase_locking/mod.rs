@@ -38,11 +38,13 @@ use kiln_storage::index::NodeVersion;
 use kiln_storage::record::{RecordRef, Tid};
 use kiln_storage::schema::ColumnId;
 use kiln_storage::slot::Memory;
-use kiln_storage::table::{Entry, Table};
+use kiln_storage::table::{Entry, EntryKey, Table};
 
 use crate::access::serial::refused_update;
+use crate::canary::Canary;
 use crate::phases::{Phase, Phased, Phases};
 use crate::shared::in_place::InPlace;
+use crate::shared::links;
 use crate::shared::node_set::NodeSet;
 use crate::shared::record_map::RecordMap;
 use crate::shared::recorder::{Recorded, Recorder};
@@ -91,7 +93,11 @@ impl NoWait {
     fn make_exclusive(&mut self, note: u32) -> Result<(), AbortCause> {
         let held = &mut self.locks[note as usize];
         if !held.exclusive {
-            if !lock::upgrade(held.record) {
+            let taken = match shares_without_lock() {
+                true => lock::take(held.record),
+                false => lock::upgrade(held.record),
+            };
+            if !taken {
                 return Err(AbortCause::WriteLock);
             }
             held.exclusive = true;
@@ -111,13 +117,17 @@ impl NoWait {
             }
             None => {
                 match intent {
+                    Intent::Read if Canary::SharedLockSkipped.sings() => {}
                     Intent::Read if !lock::share(record) => return Err(AbortCause::ReadLock),
                     Intent::Write if !lock::take(record) => return Err(AbortCause::WriteLock),
+                    Intent::Read if Canary::SharedLockReleasedEarly.sings() => {
+                        lock::release(record, false);
+                    }
                     _ => {}
                 }
                 let tid = Tid(record.tid().load(Ordering::Relaxed));
                 if tid.is_dead() {
-                    lock::release(record, intent == Intent::Write);
+                    let_go(record, intent == Intent::Write);
                     return Ok(Visit::Dead);
                 }
                 self.newest = self.newest.max(Tid(tid.version()));
@@ -134,7 +144,7 @@ impl NoWait {
 
     fn release_all(&mut self) {
         for held in self.locks.drain(..) {
-            lock::release(held.record, held.exclusive);
+            let_go(held.record, held.exclusive);
         }
         self.locked.clear();
         self.nodes.clear();
@@ -142,12 +152,37 @@ impl NoWait {
     }
 
     /// The record that has a unique key already, now shared by the attempt.
-    fn taken(&mut self, other: RecordRef) -> Result<Handle, AbortCause> {
+    fn taken(
+        &mut self,
+        table: &Table,
+        index: usize,
+        other: RecordRef,
+        key: &EntryKey,
+    ) -> Result<Handle, AbortCause> {
         match self.lock(other, Intent::Read)? {
-            Visit::Present(handle) => Ok(handle),
-            Visit::Absent | Visit::Dead => Err(AbortCause::KeyInTransit),
+            Visit::Present(handle)
+                if (self.in_place.changes()).is_found(table, index, key, other) =>
+            {
+                Ok(handle)
+            }
+            // It is leaving, or went on to another key before it was met.
+            _ => Err(AbortCause::KeyInTransit),
         }
     }
+}
+
+/// Releases a lock that the attempt holds.
+#[inline(always)]
+fn let_go(record: RecordRef, exclusive: bool) {
+    if exclusive || !shares_without_lock() {
+        lock::release(record, exclusive);
+    }
+}
+
+/// Whether a canary keeps no lock on what is only read.
+#[inline(always)]
+fn shares_without_lock() -> bool {
+    Canary::SharedLockSkipped.sings() || Canary::SharedLockReleasedEarly.sings()
 }
 
 impl Access for NoWait {
@@ -196,7 +231,8 @@ impl Access for NoWait {
         let Some((index, other)) = refused else {
             return Ok(());
         };
-        self.taken(other)?;
+        let key = InPlace::new_key(table, index, handle.record, columns, memory)?;
+        self.taken(table, index, other, &key)?;
         Err(refused_update(table, index, handle.record, columns, memory))
     }
 
@@ -232,7 +268,8 @@ impl Access for NoWait {
                     Ok(nodes.inserted(effect)?)
                 })?;
             if let Some((index, other)) = refused {
-                let handle = self.taken(other)?;
+                let key = links::key_of(table, index, values, memory)?;
+                let handle = self.taken(table, index, other, &key)?;
                 return Ok(Inserted::Exists { index, handle });
             }
             return Ok(Inserted::New(Handle {
@@ -240,7 +277,8 @@ impl Access for NoWait {
                 note,
             }));
         }
-        let handle = self.taken(other)?;
+        let key = links::key_of(table, index, values, memory)?;
+        let handle = self.taken(table, index, other, &key)?;
         Ok(Inserted::Exists { index, handle })
     }
 
@@ -256,7 +294,11 @@ impl Access for NoWait {
         self.phases.enter(Phase::Validate);
         self.confirm()?;
         self.phases.enter(Phase::Install);
-        self.in_place.commit(self.newest);
+        let newest = self.newest;
+        if Canary::ReleasedBeforeInstall.sings() {
+            self.release_all();
+        }
+        self.in_place.commit(newest);
         self.release_all();
         self.in_place.finish();
         Ok(())

@@ -8,6 +8,7 @@ use kiln_history::Moment;
 use kiln_platform::random::Random;
 use kiln_platform::spin::Backoff;
 use kiln_platform::time;
+use kiln_platform::work::{Work, charge};
 use kiln_procedure::{AbortCause, Access, Arguments, Executor, Frame, Program, Stop};
 
 use crate::phases::{Phase, Phased};
@@ -97,6 +98,7 @@ impl<A: Access + Phased + Recorded> Direct<A> {
                 self.statistics.expired += 1;
                 break Outcome::Expired;
             }
+            charge(Work::Begin);
             self.access.begin();
             if let Some(invoked) = invoked {
                 self.access.recorder().begin(&program.name, invoked);
@@ -134,6 +136,7 @@ impl<A: Access + Phased + Recorded> Direct<A> {
     #[inline(always)]
     fn attempt(&mut self, program: &Program, arguments: &Arguments) -> Result<(), Stop> {
         Executor::run(program, &mut self.access, &mut self.frame, arguments)?;
+        charge(Work::Commit);
         self.access.commit()?;
         Ok(())
     }
@@ -141,6 +144,7 @@ impl<A: Access + Phased + Recorded> Direct<A> {
     /// Undoes a failed attempt and waits before the next.
     #[cold]
     fn retreat(&mut self, cause: AbortCause) {
+        charge(Work::Abort);
         self.access.phases().enter(Phase::Abort);
         self.access.roll_back();
         self.record_end(End::Aborted(cause));

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::ops::Bound;
 
+use kiln_platform::work::{Work, charge};
+
 use super::node::{FANOUT, Inner, Leaf, Node};
 use super::{Found, OrderedIndex, version};
 use crate::index::{Key, NodeVersion};
@@ -250,6 +252,9 @@ impl<K: Key> Cursor<'_, K> {
             _ => count,
         };
         let length = end.saturating_sub(start);
+        for _ in 0..length {
+            charge(Work::Scan);
+        }
         if self.reverse {
             for (offset, target) in batch.payloads[..length].iter_mut().enumerate() {
                 *target = leaf.payload(end - 1 - offset);

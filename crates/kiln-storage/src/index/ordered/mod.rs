@@ -32,6 +32,7 @@ use std::fmt;
 use std::ptr::NonNull;
 
 use kiln_platform::atomic::{AtomicU64, Ordering};
+use kiln_platform::work::{Work, charge};
 
 pub use cursor::{Cursor, LeafBatch};
 pub use node::FANOUT;
@@ -155,6 +156,7 @@ impl<K: Key> OrderedIndex<K> {
     /// When `payload` is zero, or the system has no memory for another node.
     pub fn insert(&self, key: &K, payload: u64, participant: &Participant) -> Insertion {
         assert!(payload != 0, "a payload is the address of a record");
+        charge(Work::IndexChange);
         let finger = &self.fingers[participant.slot() % Self::FINGERS].0;
         if let Some(effect) = self.insert_at_finger(finger, key, payload) {
             return Insertion::Inserted(effect);
@@ -220,6 +222,17 @@ impl<K: Key> OrderedIndex<K> {
     /// No guard changes. Who has read the key must notice by other means that it is gone: the
     /// record is marked absent, with a new tid, before its key is removed.
     pub fn remove(&self, key: &K, payload: u64, participant: &Participant) -> bool {
+        self.take_out(key, payload, participant, false)
+    }
+
+    /// [`OrderedIndex::remove`] of a record that lives on under another key. Guards of the leaf fail: a
+    /// scan that has met the entry here may see the record as it is there.
+    pub fn remove_moved(&self, key: &K, payload: u64, participant: &Participant) -> bool {
+        self.take_out(key, payload, participant, true)
+    }
+
+    fn take_out(&self, key: &K, payload: u64, participant: &Participant, moved: bool) -> bool {
+        charge(Work::IndexChange);
         loop {
             let found = self.descend(|inner, count| inner.position_of(key, count));
             let (leaf, seen) = (found.leaf, found.version);
@@ -231,11 +244,11 @@ impl<K: Key> OrderedIndex<K> {
                 }
                 continue;
             }
-            if !version::try_latch_removal(leaf.version(), seen) {
+            if !try_latch_for(moved, leaf.version(), seen) {
                 continue;
             }
             leaf.remove(position);
-            version::unlatch_removed(leaf.version(), seen);
+            unlatch_for(moved, leaf.version(), seen);
             if count == 1 && found.above.inner.is_some() {
                 self.unlink_empty_leaf(key, participant);
             }
@@ -246,6 +259,15 @@ impl<K: Key> OrderedIndex<K> {
     /// Gives `key` another payload, if it has `old`. Guards stay valid: no key comes or goes.
     /// Returns whether it did.
     pub fn replace(&self, key: &K, old: u64, new: u64) -> bool {
+        self.exchange(key, old, new, false)
+    }
+
+    /// [`OrderedIndex::replace`] of a record that lives on under another key; guards of the leaf fail.
+    pub fn replace_moved(&self, key: &K, old: u64, new: u64) -> bool {
+        self.exchange(key, old, new, true)
+    }
+
+    fn exchange(&self, key: &K, old: u64, new: u64, moved: bool) -> bool {
         loop {
             let found = self.descend(|inner, count| inner.position_of(key, count));
             let (leaf, seen) = (found.leaf, found.version);
@@ -257,9 +279,9 @@ impl<K: Key> OrderedIndex<K> {
                 }
                 continue;
             }
-            if version::try_latch_removal(leaf.version(), seen) {
+            if try_latch_for(moved, leaf.version(), seen) {
                 leaf.set_payload(position, new);
-                version::unlatch_removed(leaf.version(), seen);
+                unlatch_for(moved, leaf.version(), seen);
                 return true;
             }
         }
@@ -366,6 +388,7 @@ impl<K: Key> OrderedIndex<K> {
         &self,
         choose: impl Fn(&Inner<K>, usize, u64, &Above<K>) -> Option<usize>,
     ) -> Option<Found<K>> {
+        charge(Work::Lookup);
         'restart: loop {
             let mut above = Above {
                 inner: None,
@@ -377,6 +400,7 @@ impl<K: Key> OrderedIndex<K> {
                 continue 'restart;
             }
             loop {
+                charge(Work::Level);
                 child.prefetch::<K>();
                 // SAFETY: the child was read from a node, or the root pointer, that was valid
                 // then, so it is a node of this tree and stays one of its kind.
@@ -644,5 +668,23 @@ impl<K: Key> fmt::Debug for OrderedIndex<K> {
             .field("prefix_bits", &self.prefix_bits)
             .field("bytes", &self.bytes())
             .finish()
+    }
+}
+
+/// Latches for the removal or exchange of an entry: guards fail if its record has `moved`.
+fn try_latch_for(moved: bool, word: &AtomicU64, seen: u64) -> bool {
+    match moved {
+        true => version::try_latch_change(word, seen),
+        false => version::try_latch_removal(word, seen),
+    }
+}
+
+/// The opposite.
+fn unlatch_for(moved: bool, word: &AtomicU64, seen: u64) {
+    match moved {
+        true => {
+            version::unlatch_changed(word, seen);
+        }
+        false => version::unlatch_removed(word, seen),
     }
 }

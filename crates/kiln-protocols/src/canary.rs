@@ -1,0 +1,91 @@
+//! Canaries: protocols broken on purpose, one flaw at a time, to show that the judge of histories would
+//! find such a flaw if we had made it.
+//!
+//! The flaws are compiled in by the feature `canaries` alone, which only that test turns on. In every
+//! other build [`Canary::sings`] is `false` where it stands, and nothing of them is left.
+
+/// A deliberate flaw.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Canary {
+    /// `silo` does not compare what it read with what is there at its commit.
+    ReadValidationSkipped = 1,
+    /// No protocol compares the index nodes whose gaps it relied on.
+    NodeValidationSkipped,
+    /// An attempt's own insertion into a node whose gaps it relied on hides those of others before.
+    OwnInsertionHidesOthers,
+    /// `silo` installs without having locked.
+    InstalledWithoutLocks,
+    /// `silo` commits with the greatest version that it has met, and not one above.
+    VersionReused,
+    /// `silo` takes no note of a record that it found absent.
+    AbsenceNotNoted,
+    /// `silo` lets others see an inserted record before it commits.
+    InsertedPresent,
+    /// `silo` ignores that a record changed between its reading and its locking.
+    LockedAtAnyVersion,
+    /// Other attempts follow an entry that is only moving, and find a record under two keys.
+    MovingEntryFollowed,
+    /// `2pl` reads without a lock.
+    SharedLockSkipped,
+    /// `2pl` lets go of its locks before the versions of what it wrote are there.
+    ReleasedBeforeInstall,
+    /// `2pl` lets go of a record that it only reads as soon as it has it.
+    SharedLockReleasedEarly,
+    /// Writing in place leaves the updates of an attempt that is rolled back.
+    UndoLost,
+}
+
+impl Canary {
+    /// All flaws.
+    pub const ALL: [Canary; 13] = [
+        Canary::ReadValidationSkipped,
+        Canary::NodeValidationSkipped,
+        Canary::OwnInsertionHidesOthers,
+        Canary::InstalledWithoutLocks,
+        Canary::VersionReused,
+        Canary::AbsenceNotNoted,
+        Canary::InsertedPresent,
+        Canary::LockedAtAnyVersion,
+        Canary::MovingEntryFollowed,
+        Canary::SharedLockSkipped,
+        Canary::ReleasedBeforeInstall,
+        Canary::SharedLockReleasedEarly,
+        Canary::UndoLost,
+    ];
+
+    /// Whether the flaw is there.
+    #[inline(always)]
+    pub(crate) fn sings(self) -> bool {
+        #[cfg(feature = "canaries")]
+        {
+            released::is(self)
+        }
+        #[cfg(not(feature = "canaries"))]
+        {
+            false
+        }
+    }
+}
+
+#[cfg(feature = "canaries")]
+pub use released::release;
+
+#[cfg(feature = "canaries")]
+mod released {
+    use kiln_platform::atomic::{AtomicU32, Ordering};
+
+    use super::Canary;
+
+    /// The number of the flaw that is there; 0 is none.
+    static RELEASED: AtomicU32 = AtomicU32::new(0);
+
+    /// Puts one flaw into all protocols of the process, or none. No transaction runs.
+    pub fn release(canary: Option<Canary>) {
+        RELEASED.store(canary.map_or(0, |canary| canary as u32), Ordering::SeqCst);
+    }
+
+    pub(super) fn is(canary: Canary) -> bool {
+        RELEASED.load(Ordering::Relaxed) == canary as u32
+    }
+}

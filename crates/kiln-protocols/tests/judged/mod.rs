@@ -1,0 +1,415 @@
+//! Trials: workers run random small programs over a few rows, and the judge looks at what they did.
+//!
+//! The programs do everything that an attempt can do, several times to the same rows: reads, blind
+//! writes, read-modify-writes, insertions, deletions, scans of both kinds of index that end early or
+//! not, moves through a unique index, and errors raised after all that. A trial runs on real threads,
+//! or on virtual cores with `--cfg kiln_sim`: then its seed determines the interleaving as well.
+
+use kiln_checker::Report;
+use kiln_history::{History, ObjectName, TableNames};
+use kiln_platform::atomic::{AtomicU64, Ordering};
+use kiln_platform::random::Random;
+use kiln_platform::sync::Arc;
+use kiln_platform::{thread, time};
+use kiln_procedure::ir::*;
+use kiln_procedure::{AbortCause, Arguments, Program, ProgramBuilder};
+use kiln_protocols::{Observation, Outcome, Protocol, Worker};
+use kiln_storage::epoch::Epochs;
+use kiln_storage::error::SqlState;
+use kiln_storage::schema::*;
+use kiln_storage::table::{Table, WORKERS_MAX};
+use kiln_storage::types::{DataType, Value};
+
+const ID: ColumnId = ColumnId(0);
+const CODE: ColumnId = ColumnId(1);
+const LEFT: ColumnId = ColumnId(2);
+const RIGHT: ColumnId = ColumnId(3);
+
+/// Positions of the table's indexes.
+const BY_ID: u16 = 0;
+const BY_CODE: u16 = 1;
+const BY_LEFT: u16 = 2;
+const BY_ID_HASHED: u16 = 3;
+
+/// The most operations of a program; each has a key, a value and a code as parameters.
+const OPERATIONS_MAX: usize = 5;
+/// Programs of a trial.
+const PROGRAMS: usize = 12;
+
+/// What is run.
+#[derive(Clone, Copy, Debug)]
+pub struct Trial {
+    pub protocol: Protocol,
+    pub workers: u64,
+    /// Calls of each worker.
+    pub calls: u64,
+    /// How many rows there can be.
+    pub keys: usize,
+    /// Determines programs, calls, and on virtual cores the schedule.
+    pub seed: u64,
+}
+
+impl Trial {
+    /// Runs it and judges it. An error says what broke before the judge could look.
+    #[cfg(not(kiln_sim))]
+    pub fn judge(self) -> Result<Report, String> {
+        let run = std::panic::catch_unwind(|| self.run());
+        run.map(judged)
+            .map_err(|panic| match panic.downcast_ref::<String>() {
+                Some(message) => message.clone(),
+                None => "a worker panicked".to_owned(),
+            })
+    }
+
+    /// As on real threads, under the schedule that the seed determines: each second one random, the
+    /// others by priorities.
+    #[cfg(kiln_sim)]
+    pub fn judge(self) -> Result<Report, String> {
+        use kiln_platform::sim::{self, Config, Schedule};
+        let schedule = match self.seed % 2 {
+            0 => Schedule::Random,
+            _ => Schedule::Pct {
+                depth: 2 + (self.seed / 2 % 3) as u32,
+                steps: 2_000,
+            },
+        };
+        let mut config = Config::new(schedule, self.seed);
+        config.cores = self.workers as usize;
+        let run = sim::run(&config, || self.run());
+        run.map(|run| judged(run.value))
+            .map_err(|failure| failure.to_string())
+    }
+
+    fn run(self) -> History {
+        let table = table();
+        let mut random = Random::from_seed(self.seed);
+        let programs: Vec<Program> = quietly(|| {
+            (0..PROGRAMS)
+                .map(|number| program(&table, number, &mut random))
+                .collect()
+        });
+        let epochs = Epochs::new(WORKERS_MAX);
+        let worker = |stream: u64| {
+            let participant = epochs.register().expect("a slot is free");
+            Worker::new(
+                self.protocol,
+                participant,
+                Random::stream(self.seed, 100 + stream),
+            )
+        };
+        let mut workers: Vec<Worker> = (0..self.workers).map(worker).collect();
+        let observation = Observation::new(256 << 20);
+        quietly(|| {
+            populate(&table, &mut workers[0], self.keys);
+            for worker in &mut workers {
+                worker.observe(Some(&observation));
+            }
+        });
+        let (programs, epochs) = (&programs, &epochs);
+        let working = &AtomicU64::new(self.workers);
+        thread::scope(|scope| {
+            let handles: Vec<_> = workers
+                .into_iter()
+                .zip(0..)
+                .map(|(worker, stream)| {
+                    scope.spawn(move || {
+                        let _done = Done(working);
+                        self.work(worker, programs, Random::stream(self.seed, stream))
+                    })
+                })
+                .collect();
+            while working.load(Ordering::Acquire) > 0 {
+                epochs.advance();
+                thread::sleep(100_000);
+            }
+            for handle in handles {
+                if let Err(panic) = handle.join() {
+                    std::panic::resume_unwind(panic);
+                }
+            }
+        });
+        // SAFETY: the workers are gone, and their threads were waited for.
+        let logs = unsafe { observation.take_logs() };
+        let schema = table.schema();
+        let names = TableNames {
+            name: schema.name.clone(),
+            columns: schema
+                .columns
+                .iter()
+                .map(|column| column.name.clone())
+                .collect(),
+            indexes: (table.indexes().iter())
+                .map(|index| index.definition().name.clone())
+                .collect(),
+        };
+        let mut objects = Vec::new();
+        table.indexes()[0].for_each(|record| {
+            let mut heap = kiln_storage::slot::Heap::new();
+            let id = table
+                .column_value(ID, table.row(record), &mut heap)
+                .as_i64();
+            objects.push(ObjectName {
+                object: kiln_history::Object(record.address()),
+                table: 1,
+                name: format!("item[{id}]"),
+            });
+        });
+        History {
+            protocol: self.protocol.name().to_owned(),
+            workload: "random programs".to_owned(),
+            procedures: observation.procedures(),
+            causes: AbortCause::ALL.map(|cause| cause.name().to_owned()).into(),
+            tables: vec![TableNames::default(), names],
+            objects,
+            logs,
+        }
+    }
+
+    fn work(self, mut worker: Worker, programs: &[Program], mut random: Random) {
+        let mut arguments = Arguments::new();
+        for _ in 0..self.calls {
+            let program = &programs[random.below(PROGRAMS)];
+            arguments.clear();
+            for _ in 0..OPERATIONS_MAX {
+                arguments.push(&Value::Integer(random.below(self.keys) as i32));
+                arguments.push(&Value::BigInt(random.between(1, 1 << 40)));
+                arguments.push(&Value::Integer(random.below(self.keys * 2) as i32));
+            }
+            arguments
+                .bind(program)
+                .expect("the arguments suit the program");
+            // A broken protocol may never let a call through.
+            let deadline = time::now_ns() + 200_000_000;
+            match worker.call(program, &arguments, Some(deadline)) {
+                Outcome::Committed | Outcome::Expired => {}
+                Outcome::Rejected(error) => assert!(
+                    [SqlState::RAISE_EXCEPTION, SqlState::UNIQUE_VIOLATION]
+                        .contains(&error.state()),
+                    "{error}"
+                ),
+            }
+        }
+    }
+}
+
+/// Counts a worker off when it ends, however it does.
+struct Done<'a>(&'a AtomicU64);
+
+impl Drop for Done<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Release);
+    }
+}
+
+/// The report on a history that at least makes sense.
+fn judged(history: History) -> Report {
+    let options = kiln_checker::Options {
+        threads: 1,
+        ..kiln_checker::Options::default()
+    };
+    match kiln_checker::check(&history, &options) {
+        Ok(report) => report,
+        Err(error) => panic!("no history: {error}"),
+    }
+}
+
+#[cfg(kiln_sim)]
+fn quietly<T>(body: impl FnOnce() -> T) -> T {
+    kiln_platform::sim::quiet(body)
+}
+
+#[cfg(not(kiln_sim))]
+fn quietly<T>(body: impl FnOnce() -> T) -> T {
+    body()
+}
+
+fn table() -> Arc<Table> {
+    let column = |name: &str, data_type: DataType| Column {
+        name: name.to_owned(),
+        data_type,
+        not_null: true,
+        default: None,
+    };
+    let schema = TableSchema {
+        name: "item".to_owned(),
+        columns: vec![
+            column("id", DataType::Integer),
+            column("code", DataType::Integer),
+            column("left", DataType::BigInt),
+            column("right", DataType::BigInt),
+        ],
+        primary_key: vec![ID],
+        checks: Vec::new(),
+        foreign_keys: Vec::new(),
+        partition_by: None,
+    };
+    let ordered = IndexKind::Ordered {
+        partition_columns: 0,
+    };
+    let index = |name: &str, columns, unique, kind| IndexDefinition {
+        name: name.to_owned(),
+        columns,
+        unique,
+        constraint: false,
+        kind,
+    };
+    let indexes = vec![
+        index("item_code", vec![CODE], true, ordered),
+        index("item_left", vec![LEFT], false, ordered),
+        index("item_hash", vec![ID], true, IndexKind::Hash),
+    ];
+    Arc::new(Table::new(TableId(1), schema, 0, indexes).expect("a table like others"))
+}
+
+/// Every second row.
+fn populate(table: &Arc<Table>, worker: &mut Worker, keys: usize) {
+    let mut b = ProgramBuilder::new("populate", [("id".to_owned(), DataType::Integer)]);
+    let items = b.table(table);
+    let zero = b.constant(DataType::BigInt, Value::BigInt(0));
+    let id = b.parameter(0);
+    b.insert(items, &[id, id, zero, zero], None, None);
+    let program = b.finish();
+    for id in (0..keys as i32).step_by(2) {
+        let mut arguments = Arguments::from_values(&[Value::Integer(id)]);
+        arguments.bind(&program).expect("one number");
+        let outcome = worker.call(&program, &arguments, None);
+        assert!(matches!(outcome, Outcome::Committed), "{outcome:?}");
+    }
+}
+
+/// A program of some random operations.
+fn program(table: &Arc<Table>, number: usize, random: &mut Random) -> Program {
+    let parameters = (0..OPERATIONS_MAX).flat_map(|at| {
+        [
+            (format!("key{at}"), DataType::Integer),
+            (format!("value{at}"), DataType::BigInt),
+            (format!("code{at}"), DataType::Integer),
+        ]
+    });
+    let mut b = ProgramBuilder::new(&format!("program{number}"), parameters);
+    let items = b.table(table);
+    for at in 0..1 + random.below(OPERATIONS_MAX) {
+        let parameters = [3 * at, 3 * at + 1, 3 * at + 2].map(|at| b.parameter(at));
+        operation(&mut b, items, parameters, random);
+    }
+    if random.below(6) == 0 {
+        let failure = Failure {
+            state: SqlState::RAISE_EXCEPTION,
+            message: "not this time".to_owned(),
+            arguments: [].into(),
+            detail: None,
+            hint: None,
+            constraint: None,
+            position: None,
+        };
+        b.push(Step::Raise {
+            error: Box::new(failure),
+        });
+    }
+    b.returns(vec![("seen".to_owned(), DataType::BigInt)]);
+    b.finish()
+}
+
+fn operation(
+    b: &mut ProgramBuilder,
+    items: TableRef,
+    [key, value, code]: [Reg; 3],
+    random: &mut Random,
+) {
+    let column = [LEFT, RIGHT][random.below(2)];
+    let reverse = random.below(2) == 0;
+    let by_id = [BY_ID, BY_ID_HASHED][random.below(2)];
+    match random.below(14) {
+        kind @ 0..10 => {
+            let (index, key) = match kind {
+                0 => (BY_CODE, code),
+                _ => (by_id, key),
+            };
+            let (item, found) = b.lookup(items, index, &[key], None);
+            b.open();
+            match kind {
+                0..3 => look(b, items, item, column),
+                3..5 => modify(b, items, item, column, value),
+                5 => b.update(items, item, &[(column, value)], None),
+                6 => b.update(items, item, &[(LEFT, value), (RIGHT, value)], None),
+                7 | 8 => b.update(items, item, &[(CODE, code)], None),
+                _ => b.delete(items, item, None),
+            }
+            let then = b.close();
+            b.push(Step::If {
+                condition: found,
+                then,
+                otherwise: Vec::new(),
+            });
+        }
+        10 | 11 => {
+            let inserted = b.register(DataType::Boolean);
+            let conflict = Conflict {
+                index: None,
+                inserted,
+            };
+            b.insert(items, &[key, code, value, value], Some(conflict), None);
+        }
+        kind => {
+            let record = b.record();
+            let (index, range) = match random.below(3) {
+                0 => (BY_LEFT, Range::default()),
+                1 => (BY_CODE, range_from(code, random)),
+                _ => (BY_ID, range_from(key, random)),
+            };
+            b.open();
+            match kind {
+                12 => look(b, items, record, column),
+                // The column that the scan does not go by.
+                _ => modify(b, items, record, RIGHT, value),
+            }
+            if random.below(2) == 0 {
+                b.push(Step::Exit { depth: 0 });
+            }
+            let body = b.close();
+            b.scan(items, index, range, reverse, record, body, None);
+        }
+    }
+}
+
+/// Upwards from `value`, or downwards.
+fn range_from(value: Reg, random: &mut Random) -> Range {
+    let bound = Some(Bound {
+        value,
+        inclusive: random.below(2) == 0,
+    });
+    match random.below(2) {
+        0 => Range {
+            lower: bound,
+            ..Range::default()
+        },
+        _ => Range {
+            upper: bound,
+            ..Range::default()
+        },
+    }
+}
+
+fn look(b: &mut ProgramBuilder, items: TableRef, record: RecordReg, column: ColumnId) {
+    let seen = b.read(items, record, &[column], None);
+    b.push(Step::Emit { row: seen.into() });
+}
+
+fn modify(
+    b: &mut ProgramBuilder,
+    items: TableRef,
+    record: RecordReg,
+    column: ColumnId,
+    value: Reg,
+) {
+    let left = b.read(items, record, &[column], None)[0];
+    let target = b.register(DataType::BigInt);
+    b.scalar(Instruction::Integer {
+        op: Arithmetic::Subtract,
+        width: Width::Eight,
+        target,
+        left: value,
+        right: left,
+    });
+    b.update(items, record, &[(column, target)], None);
+}
