@@ -215,7 +215,14 @@ impl Machine {
         if state.holds(core) {
             let cost = self.private_hit(core, line);
             let served = now_ps + self.exposed(cost);
-            return self.arrived(core, line, served);
+            // A prefetch that comes too late is a load that began earlier.
+            let wait = self.cores[core].prefetches.arrival_ps(line, served) - served;
+            if wait == 0 {
+                return served;
+            }
+            let exposed = self.exposed(wait);
+            self.statistics.prefetch_ps += exposed;
+            return served + exposed;
         }
         if state.lingers(core, now_ps) {
             let cost = self.lingering_hit();
@@ -260,7 +267,10 @@ impl Machine {
         self.statistics.store_buffer_ps += drained - now_ps;
         let owned = if self.own_without_asking(core, line) {
             let beyond_first = self.private_hit(core, line) - self.costs.first_level_ps;
-            self.arrived(core, line, drained + beyond_first)
+            let served = drained + beyond_first;
+            let arrival = self.cores[core].prefetches.arrival_ps(line, served);
+            self.statistics.prefetch_ps += arrival - served;
+            arrival
         } else if self.lines[line as usize].lingers(core, drained) {
             // The operation is done on the old holder's copy, before the new one gets it.
             self.lingering_write(core, line);
@@ -285,15 +295,6 @@ impl Machine {
         let (arrival, _) = self.fetch(core, line, issued);
         self.cores[core].prefetches.push(line, arrival);
         issued + self.costs.prefetch_ps
-    }
-
-    /// When `line`, which `core` holds, can be used if its private caches serve it at `served`: later if
-    /// it was prefetched and is still on its way.
-    #[inline(always)]
-    fn arrived(&mut self, core: usize, line: u32, served: u64) -> u64 {
-        let arrival = self.cores[core].prefetches.arrival_ps(line, served);
-        self.statistics.prefetch_ps += arrival - served;
-        arrival
     }
 
     /// What it costs `core` to get at a line that its private caches hold.
