@@ -197,6 +197,9 @@ pub struct KeyLayout {
     suffix_if_null: bool,
     width: KeyWidth,
     bits: u32,
+    /// The bits of each field, when all are integers that are never NULL and all count: the keys
+    /// that are looked up most are packed without a look at each field's encoding.
+    integers: Option<Box<[u8]>>,
 }
 
 impl KeyLayout {
@@ -248,12 +251,19 @@ impl KeyLayout {
             _ if bytes <= 64 => KeyWidth::Bytes64,
             _ => KeyWidth::Bytes256,
         };
+        let integers = fields.iter().map(|field| match field.encoding {
+            Encoding::Signed(bits) if !field.nullable => Some(bits as u8),
+            _ => None,
+        });
+        let is_packed = matches!(width, KeyWidth::Word | KeyWidth::DoubleWord);
+        let integers = integers.collect::<Option<_>>().filter(|_| is_packed);
         KeyLayout {
             fields: fields.into(),
             declared: declared.len(),
             suffix_if_null,
             width,
             bits: bits.unwrap_or(0),
+            integers,
         }
     }
 
@@ -271,6 +281,7 @@ impl KeyLayout {
             suffix_if_null: false,
             width: KeyWidth::Word,
             bits: 64,
+            integers: Some([64].into()),
         }
     }
 
@@ -369,6 +380,13 @@ impl KeyLayout {
         heap: &Heap,
         value: impl Fn(usize, &KeyField) -> Slot,
     ) -> Result<K, KeyFault> {
+        if let Some(bits) = &self.integers {
+            let values = self.fields.iter().enumerate();
+            let values = values.map(|(position, field)| value(position, field));
+            if let Some(key) = K::of_integers(bits, values) {
+                return Ok(key);
+            }
+        }
         let mut packer = K::Packer::default();
         let mut any_null = false;
         for (position, field) in self.fields.iter().enumerate() {
@@ -393,6 +411,9 @@ impl KeyLayout {
         heap: &Heap,
         values: impl Iterator<Item = Slot>,
     ) -> Result<K, KeyFault> {
+        if let Some(bits) = &self.integers {
+            return K::of_integers(bits, values).ok_or(KeyFault::Between);
+        }
         let mut packer = K::Packer::default();
         for (field, slot) in self.fields.iter().zip(values) {
             if slot.is_null() {
@@ -484,6 +505,20 @@ impl KeyBits<'_> {
 pub trait PackedKey: Key {
     /// The key while fields are appended.
     type Packer: Packer<Self>;
+
+    /// The key of integers with so many bits each, the first in the highest; `None` when one is NULL
+    /// or does not fit, and for byte keys.
+    fn of_integers(bits: &[u8], values: impl Iterator<Item = Slot>) -> Option<Self>;
+}
+
+/// An integer as an unsigned number of `bits` bits in the same order; `None` when it is NULL or does
+/// not fit.
+#[inline(always)]
+fn unsigned(slot: Slot, bits: u32) -> Option<u64> {
+    // For 64 bits the offset is the sign bit, and everything fits.
+    let number = (slot.as_i64() as u64).wrapping_add(1 << (bits - 1));
+    let fits = number >> 1 >> (bits - 1) == 0;
+    (fits && !slot.is_null()).then_some(number)
 }
 
 /// A key while fields are appended.
@@ -541,6 +576,17 @@ impl IntegerPacker {
 
 impl PackedKey for u64 {
     type Packer = IntegerPacker;
+
+    #[inline(always)]
+    fn of_integers(bits: &[u8], values: impl Iterator<Item = Slot>) -> Option<u64> {
+        let (mut key, mut free) = (0, 64);
+        for (&bits, slot) in bits.iter().zip(values) {
+            let bits = u32::from(bits);
+            free -= bits;
+            key |= unsigned(slot, bits)? << free;
+        }
+        Some(key)
+    }
 }
 
 impl Packer<u64> for IntegerPacker {
@@ -561,6 +607,17 @@ impl Packer<u64> for IntegerPacker {
 
 impl PackedKey for u128 {
     type Packer = IntegerPacker;
+
+    #[inline(always)]
+    fn of_integers(bits: &[u8], values: impl Iterator<Item = Slot>) -> Option<u128> {
+        let (mut key, mut free) = (0, 128);
+        for (&bits, slot) in bits.iter().zip(values) {
+            let bits = u32::from(bits);
+            free -= bits;
+            key |= u128::from(unsigned(slot, bits)?) << free;
+        }
+        Some(key)
+    }
 }
 
 impl Packer<u128> for IntegerPacker {
@@ -606,6 +663,10 @@ impl<const WORDS: usize> BytePacker<WORDS> {
 
 impl<const WORDS: usize> PackedKey for ByteKey<WORDS> {
     type Packer = BytePacker<WORDS>;
+
+    fn of_integers(_: &[u8], _: impl Iterator<Item = Slot>) -> Option<Self> {
+        None
+    }
 }
 
 impl<const WORDS: usize> Packer<ByteKey<WORDS>> for BytePacker<WORDS> {
