@@ -57,8 +57,8 @@ impl Frame {
         let Memory { slots, heap } = &mut self.memory;
         heap.clear();
         // Registers are written before they are read, so what an earlier call left is harmless.
-        if slots.len() < program.registers.len() {
-            slots.resize(program.registers.len(), Slot::NULL);
+        if slots.len() < program.code.registers {
+            slots.resize(program.code.registers, Slot::NULL);
         }
         // A handle left by an earlier call must not pass for one that this call found.
         self.records.clear();
@@ -69,7 +69,15 @@ impl Frame {
         }
         heap.append_image(arguments.heap());
         slots[..arguments.len()].copy_from_slice(arguments.slots());
-        for constant in &program.constants {
+        let code = &program.code;
+        for (register, slot) in &code.constants {
+            slots[register.0 as usize] = *slot;
+        }
+        let start = heap.append_bytes_of(&code.constant_bytes);
+        for (register, slot) in &code.byte_constants {
+            slots[register.0 as usize] = slot.moved_by(start);
+        }
+        for constant in &code.other_constants {
             slots[constant.register.0 as usize] = push_value(heap, &constant.value);
         }
         self.result.clear();

@@ -97,6 +97,8 @@ pub enum Instruction {
         source: Reg,
         negated: bool,
     },
+    /// `target` says whether one of `sources` is NULL; never NULL.
+    AnyNull { target: Reg, sources: Box<[Reg]> },
     /// Three-valued NOT.
     Not { target: Reg, source: Reg },
     /// Three-valued AND; both sides were computed.

@@ -13,12 +13,14 @@
 //! | [`arguments`] | a call's arguments |
 //! | [`buffer`] | rows kept within a run |
 //! | [`frame`] | the memory of a running procedure |
-//! | [`executor`] | runs a program over an access |
+//! | [`code`] | a program lowered to flat code |
+//! | [`executor`] | runs that code over an access |
 
 pub mod access;
 pub mod analysis;
 pub mod arguments;
 pub mod buffer;
+pub mod code;
 pub mod executor;
 pub mod explain;
 pub mod frame;

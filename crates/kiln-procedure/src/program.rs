@@ -6,6 +6,7 @@ use kiln_storage::table::Table;
 use kiln_storage::types::{DataType, Value};
 
 use crate::analysis::Analysis;
+use crate::code::Code;
 use crate::ir::*;
 
 /// A parameter of a procedure.
@@ -51,6 +52,8 @@ pub struct Program {
     pub body: Block,
     /// What the first analysis found.
     pub analysis: Analysis,
+    /// What the executor runs.
+    pub code: Code,
 }
 
 /// Builds a [`Program`] step by step.
@@ -349,8 +352,8 @@ impl ProgramBuilder {
         self.result = ResultShape { columns };
     }
 
-    /// Ends the program: merges repeated look-ups of one key, sets each operation's intent, and
-    /// analyses the result.
+    /// Ends the program: merges repeated look-ups of one key, sets each operation's intent,
+    /// analyses the result, and lowers it to the form that is run.
     ///
     /// # Panics
     /// When a block is still open or the program breaks a rule of the IR: that is a defect of the
@@ -370,6 +373,7 @@ impl ProgramBuilder {
             operations: self.operations,
             body,
             analysis: Analysis::default(),
+            code: Code::default(),
         };
         crate::optimise::merge_lookups(&mut program);
         crate::optimise::set_intents(&mut program);
@@ -381,6 +385,7 @@ impl ProgramBuilder {
         });
         program.analysis = Analysis::of(&program);
         crate::optimise::add_prefetches(&mut program);
+        program.code = Code::of(&program);
         program
     }
 }

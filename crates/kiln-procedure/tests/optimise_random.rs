@@ -10,6 +10,7 @@ mod support;
 use kiln_platform::random::{Random, fresh_seed};
 use kiln_procedure::Program;
 use kiln_procedure::analysis::Analysis;
+use kiln_procedure::code::Code;
 use kiln_procedure::ir::*;
 use kiln_procedure::optimise::{merge_lookups, set_intents};
 use kiln_procedure::program::{Parameter, ResultShape};
@@ -330,6 +331,7 @@ impl Generator {
             operations: Vec::new(),
             body: Vec::new(),
             analysis: Analysis::default(),
+            code: Code::default(),
         };
         let mut generator = Generator {
             random: Random::from_seed(seed),

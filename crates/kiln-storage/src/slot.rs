@@ -57,6 +57,12 @@ impl Slot {
         self.lo & !self.hi & 1 != 0
     }
 
+    /// Whether this is FALSE, and neither TRUE nor NULL.
+    #[inline(always)]
+    pub const fn is_false(self) -> bool {
+        !(self.lo | self.hi) & 1 != 0
+    }
+
     /// Whether one of the two is NULL: the test before most strict functions.
     #[inline(always)]
     pub const fn either_null(a: Slot, b: Slot) -> bool {
@@ -127,6 +133,16 @@ impl Slot {
         Slot {
             lo: offset as u64,
             hi: (length as u64) << 8,
+        }
+    }
+
+    /// The same stretch of bytes where these lie `offset` further on; see
+    /// [`Heap::append_bytes_of`].
+    #[inline(always)]
+    pub const fn moved_by(self, offset: u32) -> Slot {
+        Slot {
+            lo: self.lo + offset as u64,
+            hi: self.hi,
         }
     }
 
@@ -282,6 +298,17 @@ impl Heap {
         );
         self.bytes.extend_from_slice(&image.bytes);
         self.elements.extend_from_slice(&image.elements);
+    }
+
+    /// Appends the bytes of `other`, and says how much further on they lie here.
+    ///
+    /// # Panics
+    /// Past 4 GiB; callers keep to [`Heap::LIMIT_BYTES`].
+    #[inline]
+    pub fn append_bytes_of(&mut self, other: &Heap) -> u32 {
+        let offset = u32::try_from(self.bytes.len()).expect("a procedure's heap passed 4 GiB");
+        self.bytes.extend_from_slice(&other.bytes);
+        offset
     }
 
     /// Appends an array of `elements`.

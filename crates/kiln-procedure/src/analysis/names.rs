@@ -48,7 +48,8 @@ macro_rules! register_visitors {
                     visit(right, Use::Read);
                     visit(target, Use::Write);
                 }
-                I::Call { target, arguments, .. } => {
+                I::AnyNull { target, sources: arguments }
+                | I::Call { target, arguments, .. } => {
                     for argument in arguments {
                         visit(argument, Use::Read);
                     }
@@ -292,6 +293,7 @@ pub fn step_name(step: &Step) -> &'static str {
             I::Double { .. } => "Double",
             I::Compare { .. } => "Compare",
             I::IsNull { .. } => "IsNull",
+            I::AnyNull { .. } => "AnyNull",
             I::Not { .. } => "Not",
             I::And { .. } => "And",
             I::Or { .. } => "Or",

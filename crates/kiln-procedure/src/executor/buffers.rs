@@ -2,173 +2,185 @@
 
 use kiln_storage::slot::{Memory, Slot};
 
-use super::{Executor, Flow};
+use super::{Executor, Leave};
 use crate::access::Access;
 use crate::buffer::combine;
+use crate::code::{Label, Rows, Walk};
 use crate::frame::{self, Frame};
 use crate::ir::*;
 
 impl<'a, A: Access> Executor<'a, A> {
-    pub(super) fn push(&mut self, buffer: BufferId, row: &[Reg]) {
-        let Frame {
-            buffers, memory, ..
-        } = &mut *self.frame;
-        let rows = &mut buffers[buffer.0 as usize].rows;
-        rows.extend(row.iter().map(|register| memory.slots[register.0 as usize]));
-    }
-
-    pub(super) fn count(&self, buffer: BufferId) -> Slot {
-        let width = self.program.buffers[buffer.0 as usize].max(1);
-        let rows = self.frame.buffers[buffer.0 as usize].rows.len() / width;
-        Slot::from_i64(rows as i64)
-    }
-
-    pub(super) fn emit(&mut self, row: &[Reg]) {
-        let Frame {
-            result,
-            result_rows,
-            memory,
-            ..
-        } = &mut *self.frame;
-        result.extend(row.iter().map(|register| memory.slots[register.0 as usize]));
-        *result_rows += 1;
-    }
-
-    /// Runs `body` for each row of a buffer.
-    pub(super) fn for_buffer(&mut self, buffer: BufferId, row: &[Reg], body: &'a [Step]) -> Flow {
-        let width = self.program.buffers[buffer.0 as usize];
+    /// Runs `body` for the rows of a buffer. [`Leave::Turn`] says that it went to the last.
+    pub(super) fn for_buffer(&mut self, walk: &Walk, body: Label) -> Leave {
+        if !walk.matching.is_empty() {
+            return self.for_matching(walk, body);
+        }
+        let (buffer, width) = (walk.buffer.0 as usize, walk.width);
         let mut position = 0;
         // The body may append; rows appended meanwhile are visited too.
-        while position + width <= self.frame.buffers[buffer.0 as usize].rows.len() {
-            for (column, register) in row.iter().enumerate() {
-                let slot = self.frame.buffers[buffer.0 as usize].rows[position + column];
+        while position + width <= self.frame.buffers[buffer].rows.len() {
+            for (column, register) in walk.row.iter().enumerate() {
+                let slot = self.frame.buffers[buffer].rows[position + column];
                 self.set(*register, slot);
             }
             position += width;
-            after_body!(self, self.block(body));
+            if let Some(leave) = self.turn(body) {
+                return leave;
+            }
         }
-        Flow::Next
+        Leave::Turn
     }
 
-    /// Runs `body` for each row of a buffer that has these values.
-    pub(super) fn for_matching(
-        &mut self,
-        buffer: BufferId,
-        matching: &[Match],
-        row: &[Reg],
-        body: &'a [Step],
-    ) -> Flow {
-        let width = self.program.buffers[buffer.0 as usize];
+    /// Runs `body` for each row of a buffer that has certain values.
+    fn for_matching(&mut self, walk: &Walk, body: Label) -> Leave {
+        let (width, matching) = (walk.width, &*walk.matching);
         let mut values = [Slot::NULL; MATCHES_MAX];
         let values = &mut values[..matching.len()];
         for (value, one) in values.iter_mut().zip(matching) {
             *value = self.get(one.value);
             if value.is_null() {
-                return Flow::Next;
+                return Leave::Turn;
             }
         }
         let Frame {
             buffers, memory, ..
         } = &mut *self.frame;
-        let mut walk = buffers[buffer.0 as usize].matches(width, matching, values, &memory.heap);
+        let buffer = walk.buffer.0 as usize;
+        let mut position = buffers[buffer].matches(width, matching, values, &memory.heap);
         loop {
             let Frame {
                 buffers, memory, ..
             } = &mut *self.frame;
-            let rows = &buffers[buffer.0 as usize];
-            let next = rows.next_match(&mut walk, width, matching, values, &memory.heap);
-            let Some(at) = next else { break };
-            for (column, register) in row.iter().enumerate() {
+            let rows = &buffers[buffer];
+            let next = rows.next_match(&mut position, width, matching, values, &memory.heap);
+            let Some(at) = next else {
+                return Leave::Turn;
+            };
+            for (column, register) in walk.row.iter().enumerate() {
                 memory.slots[register.0 as usize] = rows.rows[at * width + column];
             }
-            after_body!(self, self.block(body));
-        }
-        Flow::Next
-    }
-
-    pub(super) fn push_distinct(
-        &mut self,
-        buffer: BufferId,
-        row: &[Reg],
-        classes: &[Class],
-    ) -> bool {
-        let Frame {
-            buffers,
-            memory: Memory { slots, heap },
-            ..
-        } = &mut *self.frame;
-        let buffer = &mut buffers[buffer.0 as usize];
-        let width = row.len();
-        let rows = &mut buffer.rows;
-        let position = rows.len() / width.max(1);
-        rows.extend(row.iter().map(|register| slots[register.0 as usize]));
-        let (old, new) = rows.split_at(position * width);
-        let hash_row = |row: &[Slot]| {
-            row.iter().zip(classes).fold(0_u64, |state, (slot, class)| {
-                combine(state, frame::hash(heap, *class, *slot))
-            })
-        };
-        let old_row = |at: usize| &old[at * width..(at + 1) * width];
-        let equals = |at: usize| {
-            old_row(at)
-                .iter()
-                .zip(new)
-                .zip(classes)
-                .all(|((a, b), class)| match (a.is_null(), b.is_null()) {
-                    (false, false) => frame::compare(heap, *class, *a, *b).is_eq(),
-                    (a, b) => a == b,
-                })
-        };
-        let known = buffer
-            .distinct
-            .find_or_note(hash_row(new), position, equals, |at| hash_row(old_row(at)));
-        if known.is_some() {
-            rows.truncate(position * width);
-        }
-        known.is_none()
-    }
-
-    pub(super) fn sort(&mut self, buffer: BufferId, by: &[SortKey]) {
-        let width = self.program.buffers[buffer.0 as usize];
-        let Frame {
-            buffers, memory, ..
-        } = &mut *self.frame;
-        let buffer = &mut buffers[buffer.0 as usize];
-        let rows = &buffer.rows;
-        if width == 0 || rows.len() <= width {
-            return;
-        }
-        let mut order: Vec<u32> = (0..(rows.len() / width) as u32).collect();
-        order.sort_by(|&a, &b| {
-            for key in by {
-                let column = key.column as usize;
-                let (a, b) = (
-                    rows[a as usize * width + column],
-                    rows[b as usize * width + column],
-                );
-                let ordering = match (a.is_null(), b.is_null()) {
-                    (false, false) => {
-                        let ordering = frame::compare(&memory.heap, key.class, a, b);
-                        if key.descending {
-                            ordering.reverse()
-                        } else {
-                            ordering
-                        }
-                    }
-                    (a, b) if key.nulls_first => b.cmp(&a),
-                    (a, b) => a.cmp(&b),
-                };
-                if ordering.is_ne() {
-                    return ordering;
-                }
+            if let Some(leave) = self.turn(body) {
+                return leave;
             }
-            std::cmp::Ordering::Equal
-        });
-        let sorted: Vec<Slot> = order
-            .iter()
-            .flat_map(|&row| &rows[row as usize * width..(row as usize + 1) * width])
-            .copied()
-            .collect();
-        buffer.replace(sorted);
+        }
     }
+}
+
+/// Does what `rows` says with a buffer.
+pub(super) fn rows(frame: &mut Frame, rows: &Rows) {
+    match rows {
+        Rows::Clear { buffer } => frame.buffers[buffer.0 as usize].clear(),
+        Rows::Push { buffer, row } => {
+            let rows = &mut frame.buffers[buffer.0 as usize].rows;
+            let slots = &frame.memory.slots;
+            rows.extend(row.iter().map(|register| slots[register.0 as usize]));
+        }
+        Rows::PushDistinct {
+            buffer,
+            row,
+            classes,
+            added,
+        } => {
+            let is_new = push_distinct(frame, *buffer, row, classes);
+            frame.memory.slots[added.0 as usize] = Slot::from_bool(is_new);
+        }
+        Rows::Sort { buffer, width, by } => sort(frame, *buffer, *width, by),
+        Rows::Count {
+            buffer,
+            width,
+            target,
+        } => {
+            let rows = frame.buffers[buffer.0 as usize].rows.len() / (*width).max(1);
+            frame.memory.slots[target.0 as usize] = Slot::from_i64(rows as i64);
+        }
+    }
+}
+
+/// Appends a row to the result.
+pub(super) fn emit(frame: &mut Frame, row: &[Reg]) {
+    let slots = &frame.memory.slots;
+    let row = row.iter().map(|register| slots[register.0 as usize]);
+    frame.result.extend(row);
+    frame.result_rows += 1;
+}
+
+/// Appends a row unless an equal one is there; says whether it did.
+fn push_distinct(frame: &mut Frame, buffer: BufferId, row: &[Reg], classes: &[Class]) -> bool {
+    let Frame {
+        buffers,
+        memory: Memory { slots, heap },
+        ..
+    } = frame;
+    let buffer = &mut buffers[buffer.0 as usize];
+    let width = row.len();
+    let rows = &mut buffer.rows;
+    let position = rows.len() / width.max(1);
+    rows.extend(row.iter().map(|register| slots[register.0 as usize]));
+    let (old, new) = rows.split_at(position * width);
+    let hash_row = |row: &[Slot]| {
+        row.iter().zip(classes).fold(0_u64, |state, (slot, class)| {
+            combine(state, frame::hash(heap, *class, *slot))
+        })
+    };
+    let old_row = |at: usize| &old[at * width..(at + 1) * width];
+    let equals = |at: usize| {
+        old_row(at)
+            .iter()
+            .zip(new)
+            .zip(classes)
+            .all(|((a, b), class)| match (a.is_null(), b.is_null()) {
+                (false, false) => frame::compare(heap, *class, *a, *b).is_eq(),
+                (a, b) => a == b,
+            })
+    };
+    let known = buffer
+        .distinct
+        .find_or_note(hash_row(new), position, equals, |at| hash_row(old_row(at)));
+    if known.is_some() {
+        rows.truncate(position * width);
+    }
+    known.is_none()
+}
+
+fn sort(frame: &mut Frame, buffer: BufferId, width: usize, by: &[SortKey]) {
+    let Frame {
+        buffers, memory, ..
+    } = frame;
+    let buffer = &mut buffers[buffer.0 as usize];
+    let rows = &buffer.rows;
+    if width == 0 || rows.len() <= width {
+        return;
+    }
+    let mut order: Vec<u32> = (0..(rows.len() / width) as u32).collect();
+    order.sort_by(|&a, &b| {
+        for key in by {
+            let column = key.column as usize;
+            let (a, b) = (
+                rows[a as usize * width + column],
+                rows[b as usize * width + column],
+            );
+            let ordering = match (a.is_null(), b.is_null()) {
+                (false, false) => {
+                    let ordering = frame::compare(&memory.heap, key.class, a, b);
+                    if key.descending {
+                        ordering.reverse()
+                    } else {
+                        ordering
+                    }
+                }
+                (a, b) if key.nulls_first => b.cmp(&a),
+                (a, b) => a.cmp(&b),
+            };
+            if ordering.is_ne() {
+                return ordering;
+            }
+        }
+        std::cmp::Ordering::Equal
+    });
+    let sorted: Vec<Slot> = order
+        .iter()
+        .flat_map(|&row| &rows[row as usize * width..(row as usize + 1) * width])
+        .copied()
+        .collect();
+    buffer.replace(sorted);
 }

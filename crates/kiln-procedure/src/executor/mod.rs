@@ -1,37 +1,33 @@
 //! Runs a program over an access.
 //!
 //! The executor is generic over [`Access`], so that each protocol gets its own copy of this loop
-//! with the access's methods inlined: no virtual call per record. It walks the step tree; a step
-//! that leaves its block says so by a small `Flow` value, and details of a stop are kept aside.
+//! with the access's methods inlined: no virtual call per record. What does not touch records is
+//! not generic, and compiled once. It runs the flat [`code`](crate::code) that the program was
+//! lowered to.
 //!
-//! Registers, record registers and buffers are indexed without a check where it is hot: a
-//! [`Program`] can only be made by [`ProgramBuilder::finish`](crate::ProgramBuilder::finish),
-//! which verifies that every number is in range, and `Frame::prepare` makes room for all.
+//! Registers and code are indexed without a check: a [`Program`] can only be made by
+//! [`ProgramBuilder::finish`](crate::ProgramBuilder::finish), which verifies that every number is
+//! in range, and `Frame::prepare` makes room for all.
 
-use kiln_storage::error::{Error, SqlState};
+mod buffers;
+mod errors;
+mod operations;
+mod recording;
+mod scalar;
+
+use kiln_platform::work::{Work, charge};
 use kiln_storage::slot::Slot;
-use kiln_storage::table::Table;
+use kiln_storage::types::Decimal;
 
 use crate::access::{Access, Stop};
 use crate::arguments::Arguments;
+use crate::code::{Code, Label, Op};
 use crate::frame::Frame;
 use crate::ir::*;
 use crate::program::Program;
 
-/// Where control goes after a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Flow {
-    /// To the next step.
-    Next,
-    /// Behind the loop this many levels out.
-    Exit(u16),
-    /// To the next turn of the loop this many levels out.
-    Continue(u16),
-    /// To the end of the procedure.
-    Return,
-    /// Out: [`Executor::stop`] says why.
-    Stop,
-}
+pub use operations::unique_violation;
+pub use scalar::ARGUMENTS_MAX;
 
 /// Turns of a loop that are prefetched at most: more would push each other out of the cache.
 const PREFETCH_TURNS_MAX: i64 = 24;
@@ -42,49 +38,28 @@ const DEAD_RETRIES_MAX: u32 = 100;
 /// One attempt of one call.
 pub struct Executor<'a, A: Access> {
     program: &'a Program,
+    code: &'a Code,
     access: &'a mut A,
     frame: &'a mut Frame,
     stop: Option<Stop>,
 }
 
-/// Ends the step with a stop when `result` is an error.
-macro_rules! attempt {
-    ($self:ident, $result:expr) => {
-        match $result {
-            Ok(value) => value,
-            Err(stop) => {
-                $self.stop = Some($crate::access::Stop::from(stop));
-                return Flow::Stop;
-            }
-        }
-    };
+/// Why [`Executor::run_from`] returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Leave {
+    /// A turn of the body that it was called for is over.
+    Turn,
+    /// That many bodies are left, and the code goes on there.
+    Unwind { bodies: u32, to: Label },
+    /// The procedure is over.
+    Return,
+    /// The attempt is over: [`Executor::stop`] says why.
+    Stop,
 }
 
-/// What a loop does after its body: goes on, or leaves with a flow.
-macro_rules! after_body {
-    ($self:ident, $flow:expr) => {
-        match $flow {
-            Flow::Next | Flow::Continue(0) => {
-                if $self.tick() == Flow::Stop {
-                    return Flow::Stop;
-                }
-            }
-            Flow::Exit(0) => break,
-            Flow::Exit(depth) => return Flow::Exit(depth - 1),
-            Flow::Continue(depth) => return Flow::Continue(depth - 1),
-            out => return out,
-        }
-    };
-}
-
-mod buffers;
-mod errors;
-mod operations;
-mod recording;
-mod scalar;
-
-pub use operations::unique_violation;
-pub use scalar::ARGUMENTS_MAX;
+/// The attempt is over: [`Executor::stop`] says why.
+#[derive(Clone, Copy, Debug)]
+struct Stopped;
 
 impl<'a, A: Access> Executor<'a, A> {
     /// Runs `program` with `arguments` (bound to it) up to, but not including, the commit. What
@@ -102,12 +77,13 @@ impl<'a, A: Access> Executor<'a, A> {
         frame.prepare(program, arguments);
         let mut executor = Executor {
             program,
+            code: &program.code,
             access,
             frame,
             stop: None,
         };
-        match executor.block(&program.body) {
-            Flow::Stop => Err(executor.stop.take().expect("a stop has a reason")),
+        match executor.run_from(0) {
+            Leave::Stop => Err(executor.stop.take().expect("a stop has a reason")),
             _ => Ok(()),
         }
     }
@@ -122,226 +98,433 @@ impl<'a, A: Access> Executor<'a, A> {
     #[inline(always)]
     fn set(&mut self, register: Reg, slot: Slot) {
         debug_assert!((register.0 as usize) < self.frame.memory.slots.len());
+        let slots = &mut self.frame.memory.slots;
         // SAFETY: as in `get`.
-        unsafe {
-            *self
-                .frame
-                .memory
-                .slots
-                .get_unchecked_mut(register.0 as usize) = slot
-        }
+        unsafe { *slots.get_unchecked_mut(register.0 as usize) = slot }
     }
 
-    #[inline(always)]
-    fn table(&self, table: TableRef) -> &'a Table {
-        &self.program.tables[table.0 as usize]
+    /// Notes why the attempt is over.
+    #[cold]
+    #[inline(never)]
+    fn stop(&mut self, stop: Stop) -> Stopped {
+        self.stop = Some(stop);
+        Stopped
     }
 
-    /// Counts a loop turn, and now and then looks at the limits.
-    #[inline(always)]
-    fn tick(&mut self) -> Flow {
-        self.frame.turns_until_check -= 1;
-        if self.frame.turns_until_check == 0 {
-            attempt!(self, self.frame.check_limits());
+    /// Runs the code from `at` until the procedure ends, or the turn of a body that this was called
+    /// for.
+    fn run_from(&mut self, at: Label) -> Leave {
+        let code: &'a Code = self.code;
+        let ops = code.ops.as_ptr();
+        // The registers, fetched anew after everything that may move them.
+        let mut slots = self.frame.memory.slots.as_mut_ptr();
+        macro_rules! get {
+            ($register:expr) => {{
+                let register: Reg = $register;
+                debug_assert!((register.0 as usize) < self.frame.memory.slots.len());
+                // SAFETY: verified programs name registers below their number, hidden ones were
+                // counted when the program was lowered, and `prepare` made room for all.
+                unsafe { *slots.add(register.0 as usize) }
+            }};
         }
-        Flow::Next
-    }
-
-    fn block(&mut self, steps: &'a [Step]) -> Flow {
-        for step in steps {
-            let flow = self.step(step);
-            if flow != Flow::Next {
-                return flow;
-            }
+        macro_rules! set {
+            ($register:expr, $slot:expr) => {{
+                let (register, slot): (Reg, Slot) = ($register, $slot);
+                debug_assert!((register.0 as usize) < self.frame.memory.slots.len());
+                // SAFETY: as in `get`.
+                unsafe { *slots.add(register.0 as usize) = slot }
+            }};
         }
-        Flow::Next
-    }
-
-    #[inline(always)]
-    fn step(&mut self, step: &'a Step) -> Flow {
-        match step {
-            Step::Scalar(instruction) => return self.scalar(instruction),
-            Step::If {
-                condition,
-                then,
-                otherwise,
-            } => {
-                let is_true = self.get(*condition).is_true();
-                return self.block(if is_true { then } else { otherwise });
-            }
-            Step::Loop {
-                before,
-                condition,
-                body,
-            } => return self.repeat(before, *condition, body),
-            Step::ForRange {
-                variable,
-                first,
-                last,
-                step,
-                reverse,
-                body,
-            } => return self.for_range(*variable, *first, *last, *step, *reverse, body),
-            Step::ForEach {
-                variable,
-                array,
-                body,
-            } => return self.for_each(*variable, *array, body),
-            Step::Exit { depth } => return Flow::Exit(*depth),
-            Step::Continue { depth } => return Flow::Continue(*depth),
-            Step::Return => return Flow::Return,
-            Step::Raise { error } => return self.raise(error),
-            Step::Notice { level, error } => self.notice(level, error),
-
-            Step::Prefetch {
-                first,
-                last,
-                lookups,
-            } => self.prefetch(*first, *last, lookups),
-            Step::Lookup {
-                table,
-                index,
-                key,
-                record,
-                found,
-                intent,
-                ..
-            } => return self.lookup(*table, *index, key, *record, *found, *intent),
-            Step::Scan {
-                table,
-                index,
-                range,
-                reverse,
-                record,
-                intent,
-                body,
-                ..
-            } => return self.scan(*table, *index, range, *reverse, *record, *intent, body),
-            Step::Read {
-                table,
-                record,
-                columns,
-                ..
-            } => return self.read(*table, *record, columns),
-            Step::Update {
-                table,
-                record,
-                columns,
-                ..
-            } => return self.update(*table, *record, columns),
-            Step::Insert {
-                table,
-                values,
-                record,
-                conflict,
-                ..
-            } => return self.insert(*table, values, *record, *conflict),
-            Step::Delete { table, record, .. } => return self.delete(*table, *record),
-
-            Step::SaveRecord { target, record } => self.save_record(*target, *record),
-            Step::RestoreRecord { record, source } => self.restore_record(*record, *source),
-            Step::BufferClear { buffer } => self.frame.buffers[buffer.0 as usize].clear(),
-            Step::BufferPush { buffer, row } => self.push(*buffer, row),
-            Step::BufferPushDistinct {
-                buffer,
-                row,
-                classes,
-                added,
-            } => {
-                let is_new = self.push_distinct(*buffer, row, classes);
-                self.set(*added, Slot::from_bool(is_new));
-            }
-            Step::BufferSort { buffer, by } => self.sort(*buffer, by),
-            Step::BufferCount { buffer, target } => self.set(*target, self.count(*buffer)),
-            Step::ForBuffer {
-                buffer,
-                matching,
-                row,
-                body,
-            } => {
-                return match matching.is_empty() {
-                    true => self.for_buffer(*buffer, row, body),
-                    false => self.for_matching(*buffer, matching, row, body),
-                };
-            }
-            Step::Emit { row } => self.emit(row),
+        // SAFETY: lowered code ends with a `Return`, and jumps lead into it.
+        let mut next = unsafe { ops.add(at as usize) };
+        macro_rules! jump {
+            ($to:expr) => {{
+                let to: Label = $to;
+                debug_assert!((to as usize) < code.ops.len());
+                // SAFETY: as above.
+                next = unsafe { ops.add(to as usize) };
+            }};
         }
-        Flow::Next
-    }
-
-    fn for_each(&mut self, variable: Reg, array: Reg, body: &'a [Step]) -> Flow {
-        let array = self.get(array);
-        if array.is_null() {
-            let message = "FOREACH expression must not be null";
-            let error = Error::new(SqlState::NULL_VALUE_NOT_ALLOWED, message);
-            attempt!(self, Err(error));
-        }
-        for position in 0..self.frame.memory.heap.array(array).len() {
-            let element = self.frame.memory.heap.array(array)[position];
-            self.set(variable, element);
-            after_body!(self, self.block(body));
-        }
-        Flow::Next
-    }
-
-    fn repeat(&mut self, before: &'a [Step], condition: Option<Reg>, body: &'a [Step]) -> Flow {
-        loop {
-            let flow = self.block(before);
-            if flow != Flow::Next {
-                return flow;
-            }
-            if condition.is_some_and(|condition| !self.get(condition).is_true()) {
-                break;
-            }
-            after_body!(self, self.block(body));
-        }
-        Flow::Next
-    }
-
-    fn for_range(
-        &mut self,
-        variable: Reg,
-        first: Reg,
-        last: Reg,
-        step: Reg,
-        reverse: bool,
-        body: &'a [Step],
-    ) -> Flow {
-        let (first, last, step) = (self.get(first), self.get(last), self.get(step));
-        for (slot, name) in [
-            (first, "lower bound"),
-            (last, "upper bound"),
-            (step, "BY value"),
-        ] {
-            if slot.is_null() {
-                let message = format!("{name} of FOR loop cannot be null");
-                attempt!(
-                    self,
-                    Err(Error::new(SqlState::NULL_VALUE_NOT_ALLOWED, message))
-                );
-            }
-        }
-        let (mut at, last, step) = (first.as_i64(), last.as_i64(), step.as_i64());
-        if step <= 0 {
-            let message = "BY value of FOR loop must be greater than zero";
-            attempt!(
-                self,
-                Err(Error::new(SqlState::INVALID_PARAMETER_VALUE, message))
-            );
-        }
-        while if reverse { at >= last } else { at <= last } {
-            self.set(variable, Slot::from_i64(at));
-            after_body!(self, self.block(body));
-            let next = if reverse {
-                at.checked_sub(step)
-            } else {
-                at.checked_add(step)
+        macro_rules! attempt {
+            ($result:expr) => {
+                match $result {
+                    Ok(value) => value,
+                    Err(stop) => {
+                        self.stop(Stop::from(stop));
+                        return Leave::Stop;
+                    }
+                }
             };
-            match next {
-                Some(next) => at = next,
-                None => break,
+        }
+        // Runs a method that may touch the registers.
+        macro_rules! operation {
+            ($result:expr) => {{
+                let Ok(value) = $result else {
+                    return Leave::Stop;
+                };
+                slots = self.frame.memory.slots.as_mut_ptr();
+                value
+            }};
+        }
+        macro_rules! jump_if {
+            ($truth:expr, $when:expr, $to:expr) => {
+                if $truth == $when {
+                    jump!($to);
+                }
+            };
+        }
+        // Where the body behind the present op begins.
+        macro_rules! body {
+            () => {{
+                // SAFETY: both are in the code.
+                let position = unsafe { next.offset_from(ops) };
+                position as Label
+            }};
+        }
+        // Counts a turn of a loop, and now and then looks at the limits.
+        macro_rules! tick {
+            () => {
+                self.frame.turns_until_check -= 1;
+                if self.frame.turns_until_check == 0 {
+                    attempt!(self.frame.check_limits());
+                }
+            };
+        }
+        loop {
+            // SAFETY: as above; what is behind a `Return` is not run.
+            let op = unsafe { &*next };
+            // SAFETY: the place behind an op is in the code, or its end.
+            next = unsafe { next.add(1) };
+            charge(Work::Step);
+            match *op {
+                Op::Move { target, source } => set!(target, get!(source)),
+                Op::SetNull { target } => set!(target, Slot::NULL),
+                Op::Add {
+                    width,
+                    target,
+                    left,
+                    right,
+                } => {
+                    let (a, b) = (get!(left), get!(right));
+                    let sum = a.as_i64().checked_add(b.as_i64());
+                    set!(target, attempt!(scalar::sized((a, b), sum, width)));
+                }
+                Op::Subtract {
+                    width,
+                    target,
+                    left,
+                    right,
+                } => {
+                    let (a, b) = (get!(left), get!(right));
+                    let difference = a.as_i64().checked_sub(b.as_i64());
+                    set!(target, attempt!(scalar::sized((a, b), difference, width)));
+                }
+                Op::Multiply {
+                    width,
+                    target,
+                    left,
+                    right,
+                } => {
+                    let (a, b) = (get!(left), get!(right));
+                    let product = a.as_i64().checked_mul(b.as_i64());
+                    set!(target, attempt!(scalar::sized((a, b), product, width)));
+                }
+                Op::Decimal {
+                    op,
+                    target,
+                    left,
+                    right,
+                } => {
+                    let slot = scalar::decimal(op, get!(left), get!(right));
+                    set!(target, attempt!(slot));
+                }
+                Op::CompareIntegers {
+                    accepts,
+                    target,
+                    left,
+                    right,
+                } => {
+                    let (a, b) = (get!(left), get!(right));
+                    let is_true = accepts.accepts(a.as_i64(), b.as_i64());
+                    set!(
+                        target,
+                        if Slot::either_null(a, b) {
+                            Slot::NULL
+                        } else {
+                            Slot::from_bool(is_true)
+                        }
+                    );
+                }
+                Op::IsNull {
+                    target,
+                    source,
+                    negated,
+                } => set!(target, Slot::from_bool(get!(source).is_null() != negated)),
+                Op::CheckWidth {
+                    width,
+                    target,
+                    source,
+                } => {
+                    let slot = get!(source);
+                    if !slot.is_null() {
+                        attempt!(scalar::fit(width, slot.as_i64()));
+                    }
+                    set!(target, slot);
+                }
+                Op::IntegerToDecimal { target, source } => {
+                    let slot = get!(source);
+                    let number = Decimal::from_i64(slot.as_i64());
+                    set!(
+                        target,
+                        if slot.is_null() {
+                            slot
+                        } else {
+                            Slot::from_decimal(number)
+                        }
+                    );
+                }
+                Op::Rescale {
+                    target,
+                    source,
+                    precision,
+                    scale,
+                } => {
+                    let slot = scalar::rescale(get!(source), precision, scale);
+                    set!(target, attempt!(slot));
+                }
+                Op::Element {
+                    target,
+                    array,
+                    index,
+                } => {
+                    let heap = &self.frame.memory.heap;
+                    set!(target, scalar::element(heap, get!(array), get!(index)));
+                }
+                Op::Call { call } => {
+                    let call = &code.calls[call as usize];
+                    attempt!(scalar::call(&mut self.frame.memory, call));
+                    slots = self.frame.memory.slots.as_mut_ptr();
+                }
+                Op::Scalar { instruction } => {
+                    let instruction = &code.instructions[instruction as usize];
+                    attempt!(scalar::compute(&mut self.frame.memory, instruction));
+                    slots = self.frame.memory.slots.as_mut_ptr();
+                }
+
+                Op::Jump { to } => jump!(to),
+                Op::JumpIf {
+                    when,
+                    condition,
+                    to,
+                } => jump_if!(get!(condition).is_true(), when, to),
+                Op::JumpIfFalse {
+                    when,
+                    condition,
+                    to,
+                } => jump_if!(get!(condition).is_false(), when, to),
+                Op::JumpIfIntegers {
+                    when,
+                    accepts,
+                    left,
+                    right,
+                    to,
+                } => {
+                    let (a, b) = (get!(left), get!(right));
+                    let is_true = accepts.accepts(a.as_i64(), b.as_i64());
+                    jump_if!(is_true & !Slot::either_null(a, b), when, to);
+                }
+                Op::JumpIfNull { when, source, to } => jump_if!(get!(source).is_null(), when, to),
+                Op::JumpIfAnyNull {
+                    when,
+                    registers,
+                    to,
+                } => {
+                    let mut registers = code.register_lists[registers as usize].iter();
+                    jump_if!(
+                        registers.any(|register| get!(*register).is_null()),
+                        when,
+                        to
+                    );
+                }
+                Op::Switch { source, table } => {
+                    let (slot, table) = (get!(source), &code.switches[table as usize]);
+                    let case = slot.as_i64().wrapping_sub(table.least) as usize;
+                    if let Some(to) = table.to.get(case).filter(|_| !slot.is_null()) {
+                        jump!(*to);
+                    }
+                }
+                Op::Again { to } => {
+                    tick!();
+                    jump!(to);
+                }
+                Op::CountFrom {
+                    first,
+                    last,
+                    step,
+                    state,
+                    variable,
+                    reverse,
+                    to,
+                } => {
+                    let (first, last, step) = (get!(first), get!(last), get!(step));
+                    let runs = attempt!(scalar::count_from(first, last, step, reverse));
+                    set!(state, first);
+                    set!(Reg(state.0 + 1), last);
+                    set!(Reg(state.0 + 2), step);
+                    if runs {
+                        set!(variable, first);
+                    } else {
+                        jump!(to);
+                    }
+                }
+                Op::CountOn {
+                    state,
+                    variable,
+                    reverse,
+                    to,
+                } => {
+                    tick!();
+                    let counter = get!(state).as_i64();
+                    let last = get!(Reg(state.0 + 1)).as_i64();
+                    let step = get!(Reg(state.0 + 2)).as_i64();
+                    // A counter that overflows is past every bound.
+                    let next = match reverse {
+                        false => counter.checked_add(step).filter(|next| *next <= last),
+                        true => counter.checked_sub(step).filter(|next| *next >= last),
+                    };
+                    if let Some(next) = next {
+                        set!(state, Slot::from_i64(next));
+                        set!(variable, Slot::from_i64(next));
+                        jump!(to);
+                    }
+                }
+                Op::EachFrom {
+                    array,
+                    state,
+                    variable,
+                    to,
+                } => {
+                    let array = get!(array);
+                    let elements = attempt!(scalar::elements(&self.frame.memory.heap, array));
+                    set!(state, array);
+                    set!(Reg(state.0 + 1), Slot::from_i64(1));
+                    match elements.first() {
+                        Some(first) => set!(variable, *first),
+                        None => jump!(to),
+                    }
+                }
+                Op::EachOn {
+                    state,
+                    variable,
+                    to,
+                } => {
+                    tick!();
+                    let position = get!(Reg(state.0 + 1)).as_i64();
+                    let elements = self.frame.memory.heap.array(get!(state));
+                    if let Some(element) = elements.get(position as usize) {
+                        set!(variable, *element);
+                        set!(Reg(state.0 + 1), Slot::from_i64(position + 1));
+                        jump!(to);
+                    }
+                }
+                Op::EndTurn => return Leave::Turn,
+                Op::Unwind { bodies, to } => return Leave::Unwind { bodies, to },
+                Op::Return => return Leave::Return,
+                Op::Raise { failure } => {
+                    let failure = &code.failures[failure as usize];
+                    attempt!(Err(errors::error(&self.frame.memory, failure)));
+                }
+                Op::Require {
+                    condition,
+                    null_fails,
+                    failure,
+                } => {
+                    let slot = get!(condition);
+                    if !slot.is_true() && (null_fails || !slot.is_null()) {
+                        let failure = &code.failures[failure as usize];
+                        attempt!(Err(errors::error(&self.frame.memory, failure)));
+                    }
+                }
+                Op::RequireNotNull { source, failure } => {
+                    if get!(source).is_null() {
+                        let failure = &code.failures[failure as usize];
+                        attempt!(Err(errors::error(&self.frame.memory, failure)));
+                    }
+                }
+                Op::Notice { notice } => {
+                    let (level, failure) = &code.notices[notice as usize];
+                    errors::notice(self.frame, level, failure);
+                }
+
+                Op::Lookup { lookup, to } => {
+                    if !operation!(self.lookup(&code.lookups[lookup as usize])) {
+                        jump!(to);
+                    }
+                }
+                Op::Read { read } => operation!(self.read(&code.reads[read as usize])),
+                Op::Update { update } => operation!(self.update(&code.updates[update as usize])),
+                Op::Insert { insert } => operation!(self.insert(&code.inserts[insert as usize])),
+                Op::Delete { table, record } => operation!(self.delete(table, record)),
+                Op::Scan { scan, to } => match self.scan(&code.scans[scan as usize], body!()) {
+                    Leave::Turn => {
+                        slots = self.frame.memory.slots.as_mut_ptr();
+                        jump!(to);
+                    }
+                    Leave::Unwind { bodies: 0, to } => {
+                        slots = self.frame.memory.slots.as_mut_ptr();
+                        jump!(to);
+                    }
+                    leave => return leave,
+                },
+                Op::Prefetch { prefetch } => {
+                    let prefetch = &code.prefetches[prefetch as usize];
+                    operations::prefetch(&self.frame.memory, prefetch);
+                }
+                Op::SaveRecord { target, record } => self.save_record(target, record),
+                Op::RestoreRecord { record, source } => self.restore_record(record, source),
+
+                Op::Rows { rows } => {
+                    buffers::rows(self.frame, &code.rows[rows as usize]);
+                    slots = self.frame.memory.slots.as_mut_ptr();
+                }
+                Op::ForBuffer { walk, to } => {
+                    match self.for_buffer(&code.walks[walk as usize], body!()) {
+                        Leave::Turn => {
+                            slots = self.frame.memory.slots.as_mut_ptr();
+                            jump!(to);
+                        }
+                        Leave::Unwind { bodies: 0, to } => {
+                            slots = self.frame.memory.slots.as_mut_ptr();
+                            jump!(to);
+                        }
+                        leave => return leave,
+                    }
+                }
+                Op::Emit { row } => buffers::emit(self.frame, &code.emits[row as usize]),
             }
         }
-        Flow::Next
+    }
+
+    /// Runs one turn of the body at `body`. `None`: on with the next turn.
+    #[inline(always)]
+    fn turn(&mut self, body: Label) -> Option<Leave> {
+        match self.run_from(body) {
+            Leave::Turn => {
+                self.frame.turns_until_check -= 1;
+                if self.frame.turns_until_check > 0 {
+                    return None;
+                }
+                let Err(error) = self.frame.check_limits() else {
+                    return None;
+                };
+                self.stop(error.into());
+                Some(Leave::Stop)
+            }
+            Leave::Unwind { bodies, to } => Some(Leave::Unwind {
+                bodies: bodies - 1,
+                to,
+            }),
+            leave => Some(leave),
+        }
     }
 }

@@ -6,11 +6,12 @@ use kiln_storage::index::LeafBatch;
 use kiln_storage::record::RecordRef;
 use kiln_storage::schema::ColumnId;
 use kiln_storage::slot::{Memory, Slot};
-use kiln_storage::table::{Entry, Found, IndexScan, RangeValues, Table};
+use kiln_storage::table::{Entry, Found, Index, IndexScan, RangeValues, Table};
 
 use super::scalar::element;
-use super::{DEAD_RETRIES_MAX, Executor, Flow, PREFETCH_TURNS_MAX};
-use crate::access::{AbortCause, Access, Handle, Inserted, Visit};
+use super::{DEAD_RETRIES_MAX, Executor, Leave, PREFETCH_TURNS_MAX, Stopped};
+use crate::access::{AbortCause, Access, Handle, Inserted, Stop, Visit};
+use crate::code::{Columns, Insert, Label, Lookup, Prefetch, Scan};
 use crate::frame;
 use crate::ir::*;
 
@@ -26,47 +27,12 @@ impl<'a, A: Access> Executor<'a, A> {
         self.frame.records[record.0 as usize] = Some(handle);
     }
 
-    /// Asks for the index entries and records of the turns of a loop.
-    #[inline(never)]
-    pub(super) fn prefetch(&mut self, first: Reg, last: Reg, lookups: &'a [PrefetchLookup]) {
-        let (first, last) = (self.get(first), self.get(last));
-        if Slot::either_null(first, last) {
-            return;
-        }
-        let first = first.as_i64();
-        let last = last
-            .as_i64()
-            .min(first.saturating_add(PREFETCH_TURNS_MAX - 1));
-        let Memory { slots, heap } = &self.frame.memory;
-        let value = |part: &PrefetchKey, turn: i64| match *part {
-            PrefetchKey::Register(register) => slots[register.0 as usize],
-            PrefetchKey::Variable => Slot::from_i64(turn),
-            PrefetchKey::Element(array) => {
-                element(heap, slots[array.0 as usize], Slot::from_i64(turn))
-            }
-        };
-        for turn in first..=last {
-            for lookup in lookups {
-                let table = &*self.program.tables[lookup.table.0 as usize];
-                let key = lookup.key.iter().map(|part| value(part, turn));
-                table.indexes()[lookup.index as usize].prefetch(heap, key);
-            }
-        }
-        for turn in first..=last {
-            for lookup in lookups {
-                let table = &*self.program.tables[lookup.table.0 as usize];
-                let key = lookup.key.iter().map(|part| value(part, turn));
-                let index = &table.indexes()[lookup.index as usize];
-                if let Found::Entry(entry) = index.get(heap, key) {
-                    let start = entry.record().cell().as_ptr();
-                    let mut lines = lookup.lines;
-                    while lines != 0 {
-                        let line = lines.trailing_zeros() as usize;
-                        kiln_platform::atomic::prefetch(start.wrapping_add(line * 64));
-                        lines &= lines - 1;
-                    }
-                }
-            }
+    /// What was asked for, or the note that the attempt is over.
+    #[inline(always)]
+    fn noted<T, S: Into<Stop>>(&mut self, result: Result<T, S>) -> Result<T, Stopped> {
+        match result {
+            Ok(value) => Ok(value),
+            Err(stop) => Err(self.stop(stop.into())),
         }
     }
 
@@ -78,51 +44,50 @@ impl<'a, A: Access> Executor<'a, A> {
         index: usize,
         entry: Entry,
         intent: Intent,
-    ) -> Result<Visit, AbortCause> {
+    ) -> Result<Visit, Stopped> {
         let record = if entry.is_moving() || self.access.moves_entries() {
-            match self.access.resolve(table, index, entry)? {
+            let resolved = self.access.resolve(table, index, entry);
+            match self.noted(resolved)? {
                 Some(record) => record,
                 None => return Ok(Visit::Absent),
             }
         } else {
             entry.record()
         };
-        self.access.visit(table, record, intent)
+        let visit = self.access.visit(table, record, intent);
+        self.noted(visit)
     }
 
-    /// Meets the record that an index look-up found, or guards its absence.
-    #[inline(always)]
-    pub(super) fn lookup(
-        &mut self,
-        table: TableRef,
-        index: u16,
-        key: &[Reg],
-        record: RecordReg,
-        found: Reg,
-        intent: Intent,
-    ) -> Flow {
-        let table = self.table(table);
-        let index_number = index;
-        let index = &table.indexes()[index as usize];
+    /// Meets the record that an index look-up finds, or guards its absence; says which.
+    #[inline(never)]
+    pub(super) fn lookup(&mut self, lookup: &Lookup) -> Result<bool, Stopped> {
+        let table = &*lookup.table;
+        let index = &table.indexes()[lookup.index];
         for _ in 0..DEAD_RETRIES_MAX {
             let begun = self.moment();
             let Memory { slots, heap } = &self.frame.memory;
-            let values = key.iter().map(|register| slots[register.0 as usize]);
+            let values = lookup.key.iter().map(|register| slots[register.0 as usize]);
             let is_there = match index.get(heap, values) {
                 Found::Entry(entry) => {
-                    match attempt!(self, self.meet(table, index_number as usize, entry, intent)) {
+                    let visit = self.meet(table, lookup.index, entry, lookup.intent)?;
+                    if index.moves() && !self.is_found(index, &lookup.key, entry) {
+                        // The record went on to another key before it was met.
+                        kiln_platform::spin::hint();
+                        continue;
+                    }
+                    match visit {
                         Visit::Present(handle) => {
-                            self.set_handle(record, handle);
+                            self.set_handle(lookup.record, handle);
                             if begun.is_some() {
-                                let key = |position: usize| key[position];
-                                self.record_found(table, index_number as usize, key, handle);
+                                let key = |position: usize| lookup.key[position];
+                                self.record_found(table, lookup.index, key, handle);
                             }
                             true
                         }
                         Visit::Absent => {
                             if let Some(begun) = begun {
-                                let index = index_number as usize;
-                                self.record_missing(table, index, key, begun, Some(entry));
+                                let key = &lookup.key;
+                                self.record_missing(table, lookup.index, key, begun, Some(entry));
                             }
                             false
                         }
@@ -133,84 +98,85 @@ impl<'a, A: Access> Executor<'a, A> {
                     }
                 }
                 Found::Missing(node) => {
-                    attempt!(self, self.access.guard(node));
+                    let guarded = self.access.guard(node);
+                    self.noted(guarded)?;
                     if let Some(begun) = begun {
-                        self.record_missing(table, index_number as usize, key, begun, None);
+                        self.record_missing(table, lookup.index, &lookup.key, begun, None);
                     }
                     false
                 }
                 Found::Never => false,
             };
-            self.set(found, Slot::from_bool(is_there));
-            return Flow::Next;
+            self.set(lookup.found, Slot::from_bool(is_there));
+            return Ok(is_there);
         }
-        attempt!(self, Err(AbortCause::KeyInTransit))
+        Err(self.stop(AbortCause::KeyInTransit.into()))
     }
 
-    #[inline(always)]
-    pub(super) fn read(
-        &mut self,
-        table: TableRef,
-        record: RecordReg,
-        columns: &[(ColumnId, Reg)],
-    ) -> Flow {
-        let (table, mut handle) = (self.table(table), self.handle(record));
+    /// Whether a look-up still leads to this entry.
+    #[inline(never)]
+    fn is_found(&self, index: &Index, key: &[Reg], entry: Entry) -> bool {
+        let Memory { slots, heap } = &self.frame.memory;
+        let values = key.iter().map(|register| slots[register.0 as usize]);
+        matches!(index.get(heap, values), Found::Entry(now) if now == entry)
+    }
+
+    #[inline(never)]
+    pub(super) fn read(&mut self, read: &Columns) -> Result<(), Stopped> {
+        let mut handle = self.handle(read.record);
         let memory = &mut self.frame.memory;
-        attempt!(self, self.access.read(table, &mut handle, columns, memory));
-        self.set_handle(record, handle);
+        let done = self
+            .access
+            .read(&read.table, &mut handle, &read.columns, memory);
+        self.noted(done)?;
+        self.set_handle(read.record, handle);
         if self.access.history().is_some() {
-            self.record_read(table, handle, columns.iter().copied());
+            self.record_read(&read.table, handle, read.columns.iter().copied());
         }
-        Flow::Next
+        Ok(())
     }
 
-    #[inline(always)]
-    pub(super) fn update(
-        &mut self,
-        table: TableRef,
-        record: RecordReg,
-        columns: &[(ColumnId, Reg)],
-    ) -> Flow {
-        let (table, mut handle) = (self.table(table), self.handle(record));
+    #[inline(never)]
+    pub(super) fn update(&mut self, update: &Columns) -> Result<(), Stopped> {
+        let mut handle = self.handle(update.record);
         let memory = &mut self.frame.memory;
-        attempt!(
-            self,
-            self.access.update(table, &mut handle, columns, memory)
-        );
-        self.set_handle(record, handle);
+        let done = self
+            .access
+            .update(&update.table, &mut handle, &update.columns, memory);
+        self.noted(done)?;
+        self.set_handle(update.record, handle);
         if self.access.history().is_some() {
-            let columns = columns.iter().copied();
-            self.record_write(table, handle.record, WriteKind::Update, columns);
+            let columns = update.columns.iter().copied();
+            self.record_write(&update.table, handle.record, WriteKind::Update, columns);
         }
-        Flow::Next
+        Ok(())
     }
 
-    pub(super) fn delete(&mut self, table: TableRef, record: RecordReg) -> Flow {
-        let (table, mut handle) = (self.table(table), self.handle(record));
+    #[inline(never)]
+    pub(super) fn delete(&mut self, table: TableRef, record: RecordReg) -> Result<(), Stopped> {
+        let table = &*self.program.tables[table.0 as usize];
+        let mut handle = self.handle(record);
         let memory = &mut self.frame.memory;
-        attempt!(self, self.access.delete(table, &mut handle, memory));
+        let done = self.access.delete(table, &mut handle, memory);
+        self.noted(done)?;
         self.set_handle(record, handle);
         if self.access.history().is_some() {
             let nothing: [(ColumnId, Reg); 0] = [];
             self.record_write(table, handle.record, WriteKind::Delete, nothing.into_iter());
         }
-        Flow::Next
+        Ok(())
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the fields of the step")]
-    pub(super) fn scan(
-        &mut self,
-        table: TableRef,
-        index: u16,
-        range: &Range,
-        reverse: bool,
-        record: RecordReg,
-        intent: Intent,
-        body: &'a [Step],
-    ) -> Flow {
-        let table = self.table(table);
-        let place = (table, index as usize);
-        let index = &table.indexes()[index as usize];
+    /// Runs `body` for each record in a range. [`Leave::Turn`] says that it went to its end.
+    #[inline(never)]
+    pub(super) fn scan(&mut self, scan: &Scan, body: Label) -> Leave {
+        self.scan_range(scan, body).unwrap_or(Leave::Stop)
+    }
+
+    fn scan_range(&mut self, scan: &Scan, body: Label) -> Result<Leave, Stopped> {
+        let table = &*scan.table;
+        let index = &table.indexes()[scan.index];
+        let range = &scan.range;
         let mut prefix = [Slot::NULL; kiln_storage::schema::KEY_COLUMNS_MAX];
         let prefix = &mut prefix[..range.prefix.len()];
         for (slot, register) in prefix.iter_mut().zip(&range.prefix) {
@@ -223,45 +189,39 @@ impl<'a, A: Access> Executor<'a, A> {
             lower: bound(&range.lower),
             upper: bound(&range.upper),
         };
-        let scan = attempt!(self, index.scan(&self.frame.memory.heap, values, reverse));
-        let Some(mut scan) = scan else {
-            return Flow::Next;
+        let cursor = index.scan(&self.frame.memory.heap, values, scan.reverse);
+        let Some(mut cursor) = self.noted(cursor)? else {
+            return Ok(Leave::Turn);
         };
         let range = match self.access.history().is_some() {
-            true => self.record_range(table, place.1, &mut scan),
+            true => self.record_range(table, scan.index, &mut cursor),
             false => None,
         };
         let mut left_at = None;
-        let flow = self.visit_range(
-            place,
-            &mut scan,
-            (record, intent),
-            body,
-            range,
-            &mut left_at,
-        );
+        let left = self.visit_range(scan, &mut cursor, body, range, &mut left_at);
         if let Some(range) = range {
-            self.record_range_end(range, &scan, left_at, reverse);
+            self.record_range_end(range, &cursor, left_at, scan.reverse);
         }
-        flow
+        left
     }
 
-    /// Runs `body` for each record in the range of `scan`. When it leaves early, `left_at` is the
+    /// Runs `body` for each record in the range of `cursor`. When it leaves early, `left_at` is the
     /// position in the last batch of the record at which it did. The scan has the number `range` in
     /// the history, if the attempt is observed.
     #[inline(always)]
     fn visit_range(
         &mut self,
-        (table, index): (&Table, usize),
-        scan: &mut IndexScan<'_>,
-        (record, intent): (RecordReg, Intent),
-        body: &'a [Step],
+        scan: &Scan,
+        cursor: &mut IndexScan<'_>,
+        body: Label,
         range: Option<u32>,
         left_at: &mut Option<usize>,
-    ) -> Flow {
+    ) -> Result<Leave, Stopped> {
+        let table = &*scan.table;
         let mut batch = LeafBatch::default();
-        while scan.next_leaf(&mut batch) {
-            attempt!(self, self.access.guard(batch.version));
+        while cursor.next_leaf(&mut batch) {
+            let guarded = self.access.guard(batch.version);
+            self.noted(guarded)?;
             if batch.count > 1 {
                 // The records' cache misses overlap instead of following each other.
                 for payload in batch.payloads() {
@@ -274,95 +234,97 @@ impl<'a, A: Access> Executor<'a, A> {
                 // SAFETY: the payload is of an index of a living table.
                 let entry = unsafe { Entry::from_payload(batch.payloads[position]) };
                 // A dead record's key is guarded by the leaf's version, as any gap is.
-                let visit = attempt!(self, self.meet(table, index, entry, intent));
+                let visit = self.meet(table, scan.index, entry, scan.intent)?;
                 if let Some(range) = range {
-                    self.record_met(range, (table, index), entry, visit);
+                    self.record_met(range, (table, scan.index), entry, visit);
                 }
                 let Visit::Present(handle) = visit else {
                     continue;
                 };
-                self.frame.records[record.0 as usize] = Some(handle);
-                let flow = match self.block(body) {
-                    Flow::Next | Flow::Continue(0) => match self.tick() {
-                        Flow::Next => continue,
-                        stop => stop,
-                    },
-                    Flow::Exit(0) => Flow::Next,
-                    Flow::Exit(depth) => Flow::Exit(depth - 1),
-                    Flow::Continue(depth) => Flow::Continue(depth - 1),
-                    out => out,
-                };
-                *left_at = Some(position);
-                return flow;
+                self.set_handle(scan.record, handle);
+                if let Some(leave) = self.turn(body) {
+                    *left_at = Some(position);
+                    return Ok(leave);
+                }
             }
         }
-        Flow::Next
+        Ok(Leave::Turn)
     }
 
-    pub(super) fn insert(
-        &mut self,
-        reference: TableRef,
-        values: &[Reg],
-        record: RecordReg,
-        conflict: Option<Conflict>,
-    ) -> Flow {
-        let table = self.table(reference);
+    #[inline(never)]
+    pub(super) fn insert(&mut self, insert: &Insert) -> Result<(), Stopped> {
+        let Insert {
+            table,
+            values,
+            record,
+            conflict,
+        } = insert;
         let inserted = self.access.insert(table, values, &mut self.frame.memory);
-        match attempt!(self, inserted) {
+        match self.noted(inserted)? {
             Inserted::New(handle) => {
                 if self.access.history().is_some() {
                     let columns = (0..values.len() as u16).map(ColumnId);
                     let columns = columns.map(|column| (column, values[column.index()]));
                     self.record_write(table, handle.record, WriteKind::Insert, columns);
                 }
-                self.frame.records[record.0 as usize] = Some(handle);
+                self.set_handle(*record, handle);
                 if let Some(conflict) = conflict {
                     self.set(conflict.inserted, Slot::TRUE);
                 }
+                Ok(())
             }
-            Inserted::Exists { index, handle } => {
-                if self.access.history().is_some() {
-                    let columns = &table.indexes()[index].definition().columns;
-                    let key = |position: usize| values[columns[position].index()];
-                    self.record_found(table, index, key, handle);
-                }
-                if let Some(conflict) = conflict
-                    && conflict.index.is_none_or(|only| only as usize == index)
-                {
-                    self.frame.records[record.0 as usize] = Some(handle);
-                    self.set(conflict.inserted, Slot::FALSE);
-                } else {
-                    if let Some(Conflict {
-                        index: Some(only),
-                        inserted,
-                    }) = conflict
-                    {
-                        // The row is in the way of two others: as PostgreSQL, which looks at the
-                        // index of ON CONFLICT first, go on with the one that is caught.
-                        let columns = &table.indexes()[only as usize].definition().columns;
-                        let key: Vec<Reg> = columns
-                            .iter()
-                            .map(|column| values[column.index()])
-                            .collect();
-                        let flow =
-                            self.lookup(reference, only, &key, record, inserted, Intent::Write);
-                        if flow != Flow::Next {
-                            return flow;
-                        }
-                        if self.get(inserted).is_true() {
-                            self.set(inserted, Slot::FALSE);
-                            return Flow::Next;
-                        }
-                    }
-                    let slots = &self.frame.memory.slots;
-                    let error = unique_violation(table, index, &self.frame.memory, |column| {
-                        slots[values[column].0 as usize]
-                    });
-                    attempt!(self, Err(error));
-                }
-            }
+            Inserted::Exists { index, handle } => self.exists(insert, index, handle),
         }
-        Flow::Next
+    }
+
+    /// What an insert does when a unique index has the key of its row for another one.
+    #[cold]
+    fn exists(&mut self, insert: &Insert, index: usize, handle: Handle) -> Result<(), Stopped> {
+        let Insert {
+            table,
+            values,
+            record,
+            conflict,
+        } = insert;
+        if self.access.history().is_some() {
+            let columns = &table.indexes()[index].definition().columns;
+            let key = |position: usize| values[columns[position].index()];
+            self.record_found(table, index, key, handle);
+        }
+        match *conflict {
+            Some(conflict) if conflict.index.is_none_or(|only| only as usize == index) => {
+                self.set_handle(*record, handle);
+                self.set(conflict.inserted, Slot::FALSE);
+                return Ok(());
+            }
+            Some(Conflict {
+                index: Some(only),
+                inserted,
+            }) => {
+                // The row is in the way of two others: as PostgreSQL, which looks at the index of
+                // ON CONFLICT first, go on with the one that is caught.
+                let columns = &table.indexes()[only as usize].definition().columns;
+                let key = columns.iter().map(|column| values[column.index()]);
+                let lookup = Lookup {
+                    table: table.clone(),
+                    index: only as usize,
+                    key: key.collect(),
+                    record: *record,
+                    found: inserted,
+                    intent: Intent::Write,
+                };
+                if self.lookup(&lookup)? {
+                    self.set(inserted, Slot::FALSE);
+                    return Ok(());
+                }
+            }
+            _ => {}
+        }
+        let slots = &self.frame.memory.slots;
+        let error = unique_violation(table, index, &self.frame.memory, |column| {
+            slots[values[column].0 as usize]
+        });
+        Err(self.stop(error.into()))
     }
 
     /// Keeps a record's handle in a register: the address in the lower word, the access's note in
@@ -382,6 +344,48 @@ impl<'a, A: Access> Executor<'a, A> {
             note: (note >> 8) as u32,
         };
         self.set_handle(record, handle);
+    }
+}
+
+/// Asks for the index entries and records of the turns of a loop.
+pub(super) fn prefetch(memory: &Memory, prefetch: &Prefetch) {
+    let Memory { slots, heap } = memory;
+    let (first, last) = (
+        slots[prefetch.first.0 as usize],
+        slots[prefetch.last.0 as usize],
+    );
+    if Slot::either_null(first, last) {
+        return;
+    }
+    let first = first.as_i64();
+    let last = last
+        .as_i64()
+        .min(first.saturating_add(PREFETCH_TURNS_MAX - 1));
+    let value = |part: &PrefetchKey, turn: i64| match *part {
+        PrefetchKey::Register(register) => slots[register.0 as usize],
+        PrefetchKey::Variable => Slot::from_i64(turn),
+        PrefetchKey::Element(array) => element(heap, slots[array.0 as usize], Slot::from_i64(turn)),
+    };
+    for turn in first..=last {
+        for (table, lookup) in &prefetch.lookups {
+            let key = lookup.key.iter().map(|part| value(part, turn));
+            table.indexes()[lookup.index as usize].prefetch(heap, key);
+        }
+    }
+    for turn in first..=last {
+        for (table, lookup) in &prefetch.lookups {
+            let key = lookup.key.iter().map(|part| value(part, turn));
+            let index = &table.indexes()[lookup.index as usize];
+            if let Found::Entry(entry) = index.get(heap, key) {
+                let start = entry.record().cell().as_ptr();
+                let mut lines = lookup.lines;
+                while lines != 0 {
+                    let line = lines.trailing_zeros() as usize;
+                    kiln_platform::atomic::prefetch(start.wrapping_add(line * 64));
+                    lines &= lines - 1;
+                }
+            }
+        }
     }
 }
 

@@ -1,246 +1,150 @@
-//! Instructions: scalar work on registers.
+//! Scalar work on registers.
 
 use kiln_storage::error::{Error, SqlState};
-use kiln_storage::slot::{Heap, Slot};
-use kiln_storage::types::Decimal;
+use kiln_storage::slot::{Heap, Memory, Slot};
 
-use super::{Executor, Flow};
-use crate::access::Access;
+use crate::code::Call;
 use crate::frame;
 use crate::ir::*;
-
-impl<'a, A: Access> Executor<'a, A> {
-    #[inline(always)]
-    pub(super) fn scalar(&mut self, instruction: &'a Instruction) -> Flow {
-        match instruction {
-            Instruction::Move { target, source } => self.set(*target, self.get(*source)),
-            Instruction::SetNull { target } => self.set(*target, Slot::NULL),
-            Instruction::Integer {
-                op,
-                width,
-                target,
-                left,
-                right,
-            } => {
-                let operands = (self.get(*left), self.get(*right));
-                let slot = strict2(operands, |a, b| {
-                    integer(*op, *width, a.as_i64(), b.as_i64())
-                });
-                self.set(*target, attempt!(self, slot));
-            }
-            Instruction::Decimal {
-                op,
-                target,
-                left,
-                right,
-            } => {
-                let operands = (self.get(*left), self.get(*right));
-                let slot = strict2(operands, |a, b| {
-                    decimal(*op, a.as_decimal(), b.as_decimal())
-                });
-                self.set(*target, attempt!(self, slot));
-            }
-            Instruction::Double {
-                op,
-                target,
-                left,
-                right,
-            } => {
-                let operands = (self.get(*left), self.get(*right));
-                let slot = strict2(operands, |a, b| double(*op, a.as_f64(), b.as_f64()));
-                self.set(*target, attempt!(self, slot));
-            }
-            Instruction::Compare {
-                op,
-                class,
-                target,
-                left,
-                right,
-            } => {
-                let slot = self.compare(*op, *class, self.get(*left), self.get(*right));
-                self.set(*target, slot);
-            }
-            Instruction::IsNull {
-                target,
-                source,
-                negated,
-            } => {
-                let null = self.get(*source).is_null();
-                self.set(*target, Slot::from_bool(null != *negated));
-            }
-            Instruction::Not { target, source } => {
-                let slot = self.get(*source);
-                self.set(
-                    *target,
-                    strict(slot, |slot| Slot::from_bool(!slot.as_bool())),
-                );
-            }
-            Instruction::And {
-                target,
-                left,
-                right,
-            } => {
-                let (a, b) = (self.get(*left), self.get(*right));
-                let false_ = |slot: Slot| !slot.is_null() && !slot.as_bool();
-                let slot = if false_(a) || false_(b) {
-                    Slot::FALSE
-                } else if Slot::either_null(a, b) {
-                    Slot::NULL
-                } else {
-                    Slot::TRUE
-                };
-                self.set(*target, slot);
-            }
-            Instruction::Or {
-                target,
-                left,
-                right,
-            } => {
-                let (a, b) = (self.get(*left), self.get(*right));
-                let slot = if a.is_true() || b.is_true() {
-                    Slot::TRUE
-                } else if Slot::either_null(a, b) {
-                    Slot::NULL
-                } else {
-                    Slot::FALSE
-                };
-                self.set(*target, slot);
-            }
-            Instruction::IntegerToDecimal { target, source } => {
-                let convert = |slot: Slot| Slot::from_decimal(Decimal::from_i64(slot.as_i64()));
-                self.set(*target, strict(self.get(*source), convert));
-            }
-            Instruction::IntegerToDouble { target, source } => {
-                let convert = |slot: Slot| Slot::from_f64(slot.as_i64() as f64);
-                self.set(*target, strict(self.get(*source), convert));
-            }
-            Instruction::CheckWidth {
-                width,
-                target,
-                source,
-            } => {
-                let slot = strict1(self.get(*source), |slot| {
-                    fit(*width, slot.as_i64()).map(|()| slot)
-                });
-                self.set(*target, attempt!(self, slot));
-            }
-            Instruction::Rescale {
-                target,
-                source,
-                precision,
-                scale,
-            } => {
-                let slot = strict1(self.get(*source), |slot| {
-                    let rescaled = slot.as_decimal().rescale(*precision, *scale)?;
-                    Ok(Slot::from_decimal(rescaled))
-                });
-                self.set(*target, attempt!(self, slot));
-            }
-            Instruction::Concat {
-                target,
-                left,
-                right,
-            } => {
-                let operands = (self.get(*left), self.get(*right));
-                let heap = &mut self.frame.memory.heap;
-                let slot = strict2(operands, |a, b| Ok(heap.concat(a, b)));
-                self.set(*target, attempt!(self, slot));
-            }
-            Instruction::Element {
-                target,
-                array,
-                index,
-            } => {
-                let (array, index) = (self.get(*array), self.get(*index));
-                self.set(*target, element(&self.frame.memory.heap, array, index));
-            }
-            Instruction::ArrayLength { target, array } => {
-                let length = |array: Slot| Slot::from_i64(array.span().1 as i64);
-                self.set(*target, strict(self.get(*array), length));
-            }
-            Instruction::Call {
-                function,
-                target,
-                arguments,
-                ..
-            } => {
-                let mut values = [Slot::NULL; ARGUMENTS_MAX];
-                let values = &mut values[..arguments.len()];
-                for (value, register) in values.iter_mut().zip(arguments) {
-                    *value = self.get(*register);
-                }
-                let slot = attempt!(self, function(&mut self.frame.memory.heap, values));
-                self.set(*target, slot);
-            }
-            Instruction::Require {
-                condition,
-                null_fails,
-                error,
-            } => {
-                let slot = self.get(*condition);
-                let fails = if slot.is_null() {
-                    *null_fails
-                } else {
-                    !slot.as_bool()
-                };
-                if fails {
-                    return self.raise(error);
-                }
-            }
-            Instruction::RequireNotNull { source, error } => {
-                if self.get(*source).is_null() {
-                    return self.raise(error);
-                }
-            }
-        }
-        Flow::Next
-    }
-
-    #[inline(always)]
-    fn compare(&self, op: Comparison, class: Class, left: Slot, right: Slot) -> Slot {
-        if Slot::either_null(left, right) {
-            let both = left.is_null() && right.is_null();
-            return match op {
-                Comparison::Distinct => Slot::from_bool(!both),
-                Comparison::NotDistinct => Slot::from_bool(both),
-                _ => Slot::NULL,
-            };
-        }
-        let ordering = frame::compare(&self.frame.memory.heap, class, left, right);
-        Slot::from_bool(match op {
-            Comparison::Equal | Comparison::NotDistinct => ordering.is_eq(),
-            Comparison::NotEqual | Comparison::Distinct => ordering.is_ne(),
-            Comparison::Less => ordering.is_lt(),
-            Comparison::LessOrEqual => ordering.is_le(),
-            Comparison::Greater => ordering.is_gt(),
-            Comparison::GreaterOrEqual => ordering.is_ge(),
-        })
-    }
-}
 
 /// The most arguments of a builtin; front ends combine longer lists.
 pub const ARGUMENTS_MAX: usize = 16;
 
-/// A function of one value that cannot fail; NULL of NULL.
-#[inline(always)]
-fn strict(slot: Slot, compute: impl FnOnce(Slot) -> Slot) -> Slot {
-    if slot.is_null() { slot } else { compute(slot) }
+/// Carries out an instruction that has no op of its own.
+pub(super) fn compute(memory: &mut Memory, instruction: &Instruction) -> Result<(), Error> {
+    let get = |register: Reg| memory.slots[register.0 as usize];
+    let (target, slot) = match *instruction {
+        Instruction::Integer {
+            op,
+            width,
+            target,
+            left,
+            right,
+        } => {
+            let divide = |a: Slot, b: Slot| divide(op, width, a.as_i64(), b.as_i64());
+            (target, strict(get(left), get(right), divide)?)
+        }
+        Instruction::Double {
+            op,
+            target,
+            left,
+            right,
+        } => {
+            let compute = |a: Slot, b: Slot| double(op, a.as_f64(), b.as_f64());
+            (target, strict(get(left), get(right), compute)?)
+        }
+        Instruction::Compare {
+            op,
+            class,
+            target,
+            left,
+            right,
+        } => {
+            let slot = compare(&memory.heap, op, class, get(left), get(right));
+            (target, slot)
+        }
+        Instruction::Not { target, source } => {
+            let source = get(source);
+            let not = |slot: Slot, _| Ok(Slot::from_bool(!slot.as_bool()));
+            (target, strict(source, source, not)?)
+        }
+        Instruction::And {
+            target,
+            left,
+            right,
+        } => {
+            let (a, b) = (get(left), get(right));
+            let slot = if a.is_false() || b.is_false() {
+                Slot::FALSE
+            } else if Slot::either_null(a, b) {
+                Slot::NULL
+            } else {
+                Slot::TRUE
+            };
+            (target, slot)
+        }
+        Instruction::Or {
+            target,
+            left,
+            right,
+        } => {
+            let (a, b) = (get(left), get(right));
+            let slot = if a.is_true() || b.is_true() {
+                Slot::TRUE
+            } else if Slot::either_null(a, b) {
+                Slot::NULL
+            } else {
+                Slot::FALSE
+            };
+            (target, slot)
+        }
+        Instruction::IntegerToDouble { target, source } => {
+            let source = get(source);
+            let convert = |slot: Slot, _| Ok(Slot::from_f64(slot.as_i64() as f64));
+            (target, strict(source, source, convert)?)
+        }
+        Instruction::Concat {
+            target,
+            left,
+            right,
+        } => {
+            let (a, b) = (get(left), get(right));
+            let heap = &mut memory.heap;
+            (target, strict(a, b, |a, b| Ok(heap.concat(a, b)))?)
+        }
+        Instruction::ArrayLength { target, array } => {
+            let array = get(array);
+            let length = |array: Slot, _| Ok(Slot::from_i64(array.span().1 as i64));
+            (target, strict(array, array, length)?)
+        }
+        Instruction::AnyNull {
+            target,
+            ref sources,
+        } => {
+            let any = sources.iter().any(|source| get(*source).is_null());
+            (target, Slot::from_bool(any))
+        }
+        ref other => unreachable!("{other:?} has an op of its own"),
+    };
+    memory.slots[target.0 as usize] = slot;
+    Ok(())
 }
 
-/// A function of one value; NULL of NULL.
-#[inline(always)]
-fn strict1(slot: Slot, compute: impl FnOnce(Slot) -> Result<Slot, Error>) -> Result<Slot, Error> {
-    if slot.is_null() {
-        Ok(slot)
-    } else {
-        compute(slot)
-    }
+/// Calls a builtin.
+pub(super) fn call(memory: &mut Memory, call: &Call) -> Result<(), Error> {
+    let Memory { slots, heap } = memory;
+    let mut get = call
+        .arguments
+        .iter()
+        .map(|register| slots[register.0 as usize]);
+    // Most builtins have one or two arguments: no array is filled for these.
+    let result = match call.arguments.len() {
+        1 => (call.function)(heap, &[get.next().unwrap_or(Slot::NULL)]),
+        2 => {
+            let values = [
+                get.next().unwrap_or(Slot::NULL),
+                get.next().unwrap_or(Slot::NULL),
+            ];
+            (call.function)(heap, &values)
+        }
+        _ => {
+            let mut values = [Slot::NULL; ARGUMENTS_MAX];
+            let values = &mut values[..call.arguments.len()];
+            for (value, argument) in values.iter_mut().zip(get) {
+                *value = argument;
+            }
+            (call.function)(heap, values)
+        }
+    };
+    slots[call.target.0 as usize] = result?;
+    Ok(())
 }
 
 /// A function of two values; NULL when one of them is.
 #[inline(always)]
-fn strict2(
-    (a, b): (Slot, Slot),
+fn strict(
+    a: Slot,
+    b: Slot,
     compute: impl FnOnce(Slot, Slot) -> Result<Slot, Error>,
 ) -> Result<Slot, Error> {
     if Slot::either_null(a, b) {
@@ -248,6 +152,107 @@ fn strict2(
     } else {
         compute(a, b)
     }
+}
+
+/// The result of integer arithmetic on `operands`: NULL when one of them is, and an error when it
+/// does not fit its width, or not even 64 bits.
+#[inline(always)]
+pub(super) fn sized(
+    (a, b): (Slot, Slot),
+    result: Option<i64>,
+    width: Width,
+) -> Result<Slot, Error> {
+    strict(a, b, |_, _| match result {
+        Some(value) if fits(width, value) => Ok(Slot::from_i64(value)),
+        _ => Err(out_of_range(width)),
+    })
+}
+
+/// NUMERIC `a op b`.
+#[inline]
+pub(super) fn decimal(op: Arithmetic, a: Slot, b: Slot) -> Result<Slot, Error> {
+    strict(a, b, |a, b| {
+        let (a, b) = (a.as_decimal(), b.as_decimal());
+        let value = match op {
+            Arithmetic::Add => a.try_add(b),
+            Arithmetic::Subtract => a.try_sub(b),
+            Arithmetic::Multiply => a.try_mul(b),
+            Arithmetic::Divide => a.try_div(b),
+            Arithmetic::Remainder => a.try_rem(b),
+        };
+        Ok(Slot::from_decimal(value?))
+    })
+}
+
+/// A NUMERIC rounded to `scale`, which must fit `precision`.
+#[inline]
+pub(super) fn rescale(slot: Slot, precision: u8, scale: u8) -> Result<Slot, Error> {
+    strict(slot, slot, |slot, _| {
+        let rescaled = slot.as_decimal().rescale(precision, scale)?;
+        Ok(Slot::from_decimal(rescaled))
+    })
+}
+
+fn compare(heap: &Heap, op: Comparison, class: Class, left: Slot, right: Slot) -> Slot {
+    if Slot::either_null(left, right) {
+        let both = left.is_null() && right.is_null();
+        return match op {
+            Comparison::Distinct => Slot::from_bool(!both),
+            Comparison::NotDistinct => Slot::from_bool(both),
+            _ => Slot::NULL,
+        };
+    }
+    let ordering = frame::compare(heap, class, left, right);
+    Slot::from_bool(match op {
+        Comparison::Equal | Comparison::NotDistinct => ordering.is_eq(),
+        Comparison::NotEqual | Comparison::Distinct => ordering.is_ne(),
+        Comparison::Less => ordering.is_lt(),
+        Comparison::LessOrEqual => ordering.is_le(),
+        Comparison::Greater => ordering.is_gt(),
+        Comparison::GreaterOrEqual => ordering.is_ge(),
+    })
+}
+
+/// Whether a counting loop from `first` to `last` has a turn.
+///
+/// # Errors
+/// 22004 for a NULL, 22023 for a step below 1.
+pub(super) fn count_from(
+    first: Slot,
+    last: Slot,
+    step: Slot,
+    reverse: bool,
+) -> Result<bool, Error> {
+    for (slot, name) in [
+        (first, "lower bound"),
+        (last, "upper bound"),
+        (step, "BY value"),
+    ] {
+        if slot.is_null() {
+            let message = format!("{name} of FOR loop cannot be null");
+            return Err(Error::new(SqlState::NULL_VALUE_NOT_ALLOWED, message));
+        }
+    }
+    if step.as_i64() <= 0 {
+        let message = "BY value of FOR loop must be greater than zero";
+        return Err(Error::new(SqlState::INVALID_PARAMETER_VALUE, message));
+    }
+    Ok(match reverse {
+        false => first.as_i64() <= last.as_i64(),
+        true => first.as_i64() >= last.as_i64(),
+    })
+}
+
+/// The elements that a loop over `array` visits.
+///
+/// # Errors
+/// 22004 for NULL.
+pub(super) fn elements(heap: &Heap, array: Slot) -> Result<&[Slot], Error> {
+    if array.is_null() {
+        let message = "FOREACH expression must not be null";
+        return Err(Error::new(SqlState::NULL_VALUE_NOT_ALLOWED, message));
+    }
+    Ok(heap.array(array))
 }
 
 /// The element of `array` at `index`, from 1; NULL outside.
@@ -264,17 +269,23 @@ pub(super) fn element(heap: &Heap, array: Slot, index: Slot) -> Slot {
         .unwrap_or(Slot::NULL)
 }
 
+/// Whether an integer fits a width.
 #[inline(always)]
-fn fit(width: Width, value: i64) -> Result<(), Error> {
-    let fits = match width {
+fn fits(width: Width, value: i64) -> bool {
+    match width {
         Width::Two => value == value as i16 as i64,
         Width::Four => value == value as i32 as i64,
         Width::Eight => true,
-    };
-    if fits {
-        Ok(())
-    } else {
-        Err(out_of_range(width))
+    }
+}
+
+/// # Errors
+/// 22003 unless the integer fits the width.
+#[inline(always)]
+pub(super) fn fit(width: Width, value: i64) -> Result<(), Error> {
+    match fits(width, value) {
+        true => Ok(()),
+        false => Err(out_of_range(width)),
     }
 }
 
@@ -291,38 +302,19 @@ fn out_of_range(width: Width) -> Error {
     )
 }
 
-#[cold]
-fn division_by_zero() -> Error {
-    Error::new(SqlState::DIVISION_BY_ZERO, "division by zero")
-}
-
-#[inline(always)]
-fn integer(op: Arithmetic, width: Width, a: i64, b: i64) -> Result<Slot, Error> {
+/// Integer `a / b` or `a % b`.
+fn divide(op: Arithmetic, width: Width, a: i64, b: i64) -> Result<Slot, Error> {
+    if b == 0 {
+        return Err(Error::division_by_zero());
+    }
     let value = match op {
-        Arithmetic::Add => a.checked_add(b),
-        Arithmetic::Subtract => a.checked_sub(b),
-        Arithmetic::Multiply => a.checked_mul(b),
-        Arithmetic::Divide if b == 0 => return Err(division_by_zero()),
         Arithmetic::Divide => a.checked_div(b),
-        Arithmetic::Remainder if b == 0 => return Err(division_by_zero()),
         // The least integer modulo -1 is 0, whatever the machine thinks of the quotient.
-        Arithmetic::Remainder => Some(a.wrapping_rem(b)),
+        _ => Some(a.wrapping_rem(b)),
     };
     let value = value.ok_or_else(|| out_of_range(width))?;
     fit(width, value)?;
     Ok(Slot::from_i64(value))
-}
-
-#[inline(always)]
-fn decimal(op: Arithmetic, a: Decimal, b: Decimal) -> Result<Slot, Error> {
-    let value = match op {
-        Arithmetic::Add => a.try_add(b),
-        Arithmetic::Subtract => a.try_sub(b),
-        Arithmetic::Multiply => a.try_mul(b),
-        Arithmetic::Divide => a.try_div(b),
-        Arithmetic::Remainder => a.try_rem(b),
-    };
-    Ok(Slot::from_decimal(value?))
 }
 
 fn double(op: Arithmetic, a: f64, b: f64) -> Result<Slot, Error> {
@@ -333,7 +325,7 @@ fn double(op: Arithmetic, a: f64, b: f64) -> Result<Slot, Error> {
         Arithmetic::Multiply => a * b,
         // PostgreSQL divides NaN by anything.
         Arithmetic::Divide | Arithmetic::Remainder if b == 0.0 && !a.is_nan() => {
-            return Err(division_by_zero());
+            return Err(Error::division_by_zero());
         }
         Arithmetic::Divide => a / b,
         Arithmetic::Remainder => a % b,

@@ -182,6 +182,12 @@ impl<'a> Terms<'a> {
                 let test = if *negated { "IS NOT NULL" } else { "IS NULL" };
                 format!("{} {test}", self.term(*source, open, true))
             }
+            I::AnyNull { sources, .. } => {
+                let sources = sources.iter();
+                let tests =
+                    sources.map(|source| format!("{} IS NULL", self.term(*source, open, true)));
+                tests.collect::<Vec<String>>().join(" OR ")
+            }
             I::Not { source, .. } => format!("NOT {}", self.term(*source, open, true)),
             I::Element { array, index, .. } => {
                 format!(

@@ -70,6 +70,7 @@ fn is_pure(instruction: &Instruction) -> bool {
         | I::SetNull { .. }
         | I::Compare { .. }
         | I::IsNull { .. }
+        | I::AnyNull { .. }
         | I::Not { .. }
         | I::And { .. }
         | I::Or { .. }

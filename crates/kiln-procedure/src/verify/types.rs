@@ -370,7 +370,7 @@ impl Types<'_> {
                 self.class(*right, *class)?;
                 self.boolean(*target)
             }
-            I::IsNull { target, .. } => self.boolean(*target),
+            I::IsNull { target, .. } | I::AnyNull { target, .. } => self.boolean(*target),
             I::Not { target, source } => {
                 self.boolean(*source)?;
                 self.boolean(*target)
