@@ -21,10 +21,12 @@
 //! |---|---|
 //! | [`tpcc`] | TPC-C: all five transactions, or New-Order and Payment only |
 //! | [`smallbank`] | SmallBank |
+//! | [`anomalies`] | random small transactions that provoke anomalies |
 //! | [`hot`] | the hot-record microbenchmark |
 //! | [`random`] | the specifications' distributions |
 //! | [`export`] | populations and calls as PostgreSQL text |
 
+pub mod anomalies;
 pub mod export;
 pub mod hot;
 pub mod random;

@@ -3,7 +3,7 @@
 use kiln_storage::types::Value;
 
 use crate::audit::{Audit, ClosingCheck, Totals};
-use crate::{ArgumentSink, RowSink, hot, smallbank, tpcc};
+use crate::{ArgumentSink, RowSink, anomalies, hot, smallbank, tpcc};
 
 /// A procedure's place in [`Workload::procedures`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -78,6 +78,8 @@ pub enum Workload {
     SmallBank(smallbank::Config),
     /// The hot-record microbenchmark.
     Hot(hot::Config),
+    /// Random small transactions that provoke anomalies.
+    Anomalies(anomalies::Config),
 }
 
 impl Workload {
@@ -86,6 +88,7 @@ impl Workload {
         vec![
             Workload::Tpcc(tpcc::Config::default()),
             Workload::SmallBank(smallbank::Config::default()),
+            Workload::Anomalies(anomalies::Config::default()),
             Workload::Hot(hot::Config::default()),
         ]
     }
@@ -102,6 +105,7 @@ impl Workload {
         match self {
             Workload::Tpcc(_) => "tpcc",
             Workload::SmallBank(_) => "smallbank",
+            Workload::Anomalies(_) => "anomalies",
             Workload::Hot(_) => "hot",
         }
     }
@@ -113,6 +117,9 @@ impl Workload {
                 "TPC-C: order processing in warehouses, five transactions on nine tables"
             }
             Workload::SmallBank(_) => "SmallBank: six short transactions on the accounts of a bank",
+            Workload::Anomalies(_) => {
+                "Anomalies: random small transactions on few rows, for tests of isolation"
+            }
             Workload::Hot(_) => "hot: increments of one row, or of a few",
         }
     }
@@ -122,6 +129,7 @@ impl Workload {
         match self {
             Workload::Tpcc(config) => config.options(),
             Workload::SmallBank(config) => config.options(),
+            Workload::Anomalies(config) => config.options(),
             Workload::Hot(config) => config.options(),
         }
     }
@@ -134,6 +142,7 @@ impl Workload {
         match self {
             Workload::Tpcc(config) => config.set(option, value),
             Workload::SmallBank(config) => config.set(option, value),
+            Workload::Anomalies(config) => config.set(option, value),
             Workload::Hot(config) => config.set(option, value),
         }
     }
@@ -146,6 +155,7 @@ impl Workload {
         match self {
             Workload::Tpcc(config) => config.validate(),
             Workload::SmallBank(config) => config.validate(),
+            Workload::Anomalies(config) => config.validate(),
             Workload::Hot(_) => Ok(()),
         }
     }
@@ -155,6 +165,7 @@ impl Workload {
         match self {
             Workload::Tpcc(_) => tpcc::SCHEMA_SQL,
             Workload::SmallBank(_) => smallbank::SCHEMA_SQL,
+            Workload::Anomalies(_) => anomalies::SCHEMA_SQL,
             Workload::Hot(_) => hot::SCHEMA_SQL,
         }
     }
@@ -164,6 +175,7 @@ impl Workload {
         match self {
             Workload::Tpcc(_) => tpcc::PROCEDURES_SQL,
             Workload::SmallBank(_) => smallbank::PROCEDURES_SQL,
+            Workload::Anomalies(_) => anomalies::PROCEDURES_SQL,
             Workload::Hot(_) => hot::PROCEDURES_SQL,
         }
     }
@@ -173,6 +185,7 @@ impl Workload {
         match self {
             Workload::Tpcc(_) => &tpcc::PROCEDURES,
             Workload::SmallBank(_) => &smallbank::PROCEDURES,
+            Workload::Anomalies(_) => &anomalies::PROCEDURES,
             Workload::Hot(_) => &hot::PROCEDURES,
         }
     }
@@ -182,6 +195,7 @@ impl Workload {
         match self {
             Workload::Tpcc(_) => &[tpcc::UNUSED_ITEM],
             Workload::SmallBank(_) => &[smallbank::INSUFFICIENT_FUNDS],
+            Workload::Anomalies(_) => &[anomalies::EXPECTED_FAILURE],
             Workload::Hot(_) => &[],
         }
     }
@@ -191,6 +205,7 @@ impl Workload {
         match self {
             Workload::Tpcc(_) => &tpcc::TABLES,
             Workload::SmallBank(_) => &smallbank::TABLES,
+            Workload::Anomalies(_) => &anomalies::TABLES,
             Workload::Hot(_) => &hot::TABLES,
         }
     }
@@ -200,6 +215,7 @@ impl Workload {
         match self {
             Workload::Tpcc(config) => u64::from(config.warehouses) + 1,
             Workload::SmallBank(config) => smallbank::parts(config),
+            Workload::Anomalies(_) => 1,
             Workload::Hot(_) => 1,
         }
     }
@@ -214,6 +230,8 @@ impl Workload {
                 Err(_) => {}
             },
             Workload::SmallBank(config) => smallbank::populate_part(config, seed, part, sink),
+            Workload::Anomalies(config) if part == 0 => anomalies::populate(config, sink),
+            Workload::Anomalies(_) => {}
             Workload::Hot(config) if part == 0 => hot::populate(config, sink),
             Workload::Hot(_) => {}
         }
@@ -238,6 +256,10 @@ impl Workload {
                 .map(|worker| smallbank::Terminal::new(config, seed, worker))
                 .map(Terminal::SmallBank)
                 .collect(),
+            Workload::Anomalies(config) => (0..workers)
+                .map(|worker| anomalies::Terminal::new(config, seed, worker))
+                .map(Terminal::Anomalies)
+                .collect(),
             Workload::Hot(config) => (0..workers)
                 .map(|worker| hot::Terminal::new(config, seed, worker))
                 .map(Terminal::Hot)
@@ -250,6 +272,7 @@ impl Workload {
         match self {
             Workload::Tpcc(_) => crate::audit::audits(tpcc::AUDIT_SQL),
             Workload::SmallBank(_) => crate::audit::audits(smallbank::AUDIT_SQL),
+            Workload::Anomalies(_) => crate::audit::audits(anomalies::AUDIT_SQL),
             Workload::Hot(_) => crate::audit::audits(hot::AUDIT_SQL),
         }
     }
@@ -260,6 +283,7 @@ impl Workload {
         match self {
             Workload::Tpcc(config) => tpcc::closing_checks(config, totals),
             Workload::SmallBank(config) => smallbank::closing_checks(config, seed, totals),
+            Workload::Anomalies(config) => anomalies::closing_checks(config),
             Workload::Hot(_) => hot::closing_checks(totals),
         }
     }
@@ -277,6 +301,8 @@ pub enum Terminal {
     SmallBank(smallbank::Terminal),
     /// A terminal of the hot-record microbenchmark.
     Hot(hot::Terminal),
+    /// A terminal of the anomalies workload.
+    Anomalies(anomalies::Terminal),
 }
 
 impl Terminal {
@@ -287,6 +313,7 @@ impl Terminal {
         match self {
             Terminal::Tpcc(terminal) => terminal.next(arguments),
             Terminal::SmallBank(terminal) => terminal.next(arguments),
+            Terminal::Anomalies(terminal) => terminal.next(arguments),
             Terminal::Hot(terminal) => terminal.next(arguments),
         }
     }
@@ -297,6 +324,7 @@ impl Terminal {
         match self {
             Terminal::Tpcc(terminal) => terminal.committed(call, rows),
             Terminal::SmallBank(terminal) => terminal.committed(call, rows),
+            Terminal::Anomalies(terminal) => terminal.committed(call, rows),
             Terminal::Hot(terminal) => terminal.committed(call),
         }
     }
@@ -306,6 +334,7 @@ impl Terminal {
         match self {
             Terminal::Tpcc(terminal) => terminal.totals(),
             Terminal::SmallBank(terminal) => terminal.totals(),
+            Terminal::Anomalies(terminal) => terminal.totals(),
             Terminal::Hot(terminal) => terminal.totals(),
         }
     }
