@@ -49,9 +49,10 @@ const CLOSED: [Closed; 10] = [
 ];
 
 /// Crates that bring atomics, locks, threads, clocks or randomness of their own.
-const CLOSED_CRATES: [&str; 23] = [
+const CLOSED_CRATES: [&str; 24] = [
     "async-std",
     "chrono",
+    "corosensei",
     "crossbeam",
     "crossbeam-channel",
     "crossbeam-epoch",

@@ -31,8 +31,9 @@ use std::fmt;
 pub use kiln_machine::{LineHeat, Machine, MachineStatistics, Preset};
 
 use super::machine::Prices;
-use super::runtime::{self, Runtime};
+use super::runtime;
 use super::space::Space;
+use super::state::Runtime;
 
 /// Who runs next at a scheduling point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -302,7 +303,7 @@ struct Loud;
 
 impl Drop for Loud {
     fn drop(&mut self) {
-        runtime::with(|runtime| runtime.set_quiet(false));
+        runtime::set_quiet(false);
     }
 }
 
@@ -313,7 +314,7 @@ pub fn quiet<T>(body: impl FnOnce() -> T) -> T {
     if !runtime::is_running() {
         return body();
     }
-    runtime::with(|runtime| runtime.set_quiet(true));
+    runtime::set_quiet(true);
     let _loud = Loud;
     body()
 }
@@ -321,7 +322,7 @@ pub fn quiet<T>(body: impl FnOnce() -> T) -> T {
 /// Gives `bytes` bytes from `address` on a name in reports about cache lines. Nothing outside of a run.
 pub fn name_range(address: usize, bytes: usize, name: impl FnOnce() -> String) {
     if runtime::is_running() {
-        runtime::with(|runtime| runtime.name_range(address, bytes, name()));
+        runtime::with(|runtime| runtime.lines.name_range(address, bytes, name()));
     }
 }
 
@@ -330,7 +331,7 @@ pub fn name_range(address: usize, bytes: usize, name: impl FnOnce() -> String) {
 /// # Panics
 /// Outside of a run.
 pub fn name_of(address: usize) -> Option<String> {
-    runtime::with(|runtime| runtime.name_of(address))
+    runtime::with(|runtime| runtime.lines.name_of(address))
 }
 
 /// Takes the program to have used `lines` cache lines before, so that the caches are warm; see

@@ -3,7 +3,9 @@
 //! | module | holds |
 //! |---|---|
 //! | [`control`] | the door: configuration, runs, reports, names |
-//! | [`runtime`] | coroutines, scheduling points, blocking and waking |
+//! | [`runtime`] | coroutines and the switches between them |
+//! | [`state`] | a run's threads, and what each scheduling point does |
+//! | [`lines`] | numbers and names of cache lines |
 //! | [`queue`] | who runs next: random, PCT, least virtual time |
 //! | [`machine`] | what accesses and work cost |
 //! | [`space`] | the memory of a run |
@@ -15,11 +17,13 @@ pub mod atomic;
 pub mod control;
 #[path = "../std/file.rs"]
 pub mod file;
+mod lines;
 mod machine;
 pub mod memory;
 mod queue;
 pub(crate) mod runtime;
 mod space;
+mod state;
 pub mod sync;
 pub mod thread;
 pub mod time;

@@ -18,8 +18,9 @@ pub use std::sync::{Arc, LockResult, PoisonError, TryLockResult, Weak};
 use kiln_machine::AccessKind;
 
 use super::control::quiet;
-use super::runtime::{self, Wait};
+use super::runtime;
 use super::space;
+use super::state::Wait;
 
 /// Something that is waited for by its address.
 pub(super) struct AddressOf<T>(pub(super) T);

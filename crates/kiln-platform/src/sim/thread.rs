@@ -10,7 +10,8 @@ use std::time::Duration;
 #[allow(dead_code, unused_imports)]
 mod real;
 
-use super::runtime::{self, Wait};
+use super::runtime;
+use super::state::Wait;
 use super::sync::AddressOf;
 
 /// How a thread ended: what it returned, or what it panicked with. In a run always the former,
