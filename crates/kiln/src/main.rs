@@ -24,8 +24,8 @@ struct CommandLine {
 enum Command {
     /// Run a benchmark under one or several protocols, and audit it
     Bench(commands::bench::Arguments),
-    /// Run SQL statements and scripts, or talk to a database in memory
-    Sql(commands::sql::Arguments),
+    /// Run a workload on virtual cores: test it under many schedules, or measure a modelled machine
+    Sim(commands::sim::Arguments),
     /// Show what a procedure does to which records: its operations, keys and footprint
     Explain(commands::explain::Arguments),
 }
@@ -34,6 +34,7 @@ fn main() -> ExitCode {
     let result = match CommandLine::parse().command {
         Command::Bench(arguments) => commands::bench::run(arguments),
         Command::Sql(arguments) => commands::sql::run(arguments),
+        Command::Sim(arguments) => commands::sim::run(arguments),
         Command::Explain(arguments) => commands::explain::run(arguments),
     };
     match result {

@@ -59,7 +59,14 @@ pub struct Arguments {
 }
 
 /// The options of the workloads, as the workloads themselves name them.
-struct Settings(Vec<(&'static str, String)>);
+pub(super) struct Settings(Vec<(&'static str, String)>);
+
+impl Settings {
+    /// The options that were given, with their values.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.0.iter().map(|(option, value)| (*option, value.as_str()))
+    }
+}
 
 /// The names of all workloads' options, each once, with the workloads that have it.
 fn workload_options() -> Vec<(kiln_workloads::WorkloadOption, Vec<&'static str>)> {
@@ -115,7 +122,7 @@ pub(super) fn workload_names() -> PossibleValuesParser {
     PossibleValuesParser::new(names.collect::<Vec<_>>())
 }
 
-fn protocol_names() -> PossibleValuesParser {
+pub(super) fn protocol_names() -> PossibleValuesParser {
     PossibleValuesParser::new(Protocol::ALL.map(Protocol::name))
 }
 

@@ -2,6 +2,8 @@
 
 pub mod bench;
 pub mod explain;
+pub mod model;
+pub mod sim;
 pub mod sql;
 
 use std::io::Write;

@@ -1,0 +1,126 @@
+//! Results as JSON: one row for each protocol and number of cores, each complete in itself.
+
+use kiln_platform::file;
+use kiln_procedure::AbortCause;
+use kiln_protocols::phases::Phase;
+use serde_json::{Map, Value, json};
+
+use crate::measure::Point;
+use crate::plan::{Measurement, Plan};
+use crate::report::{shares, show};
+use crate::test::Tested;
+
+/// Writes the plan's file, if it wants one.
+///
+/// # Errors
+/// When the file cannot be written.
+pub(crate) fn write(plan: &Plan, rows: impl FnOnce() -> Value) -> Result<(), String> {
+    let Some(path) = &plan.json else {
+        return Ok(());
+    };
+    let text = format!("{:#}\n", rows());
+    file::write(path, text.as_bytes()).map_err(|error| format!("cannot write {error}"))?;
+    show(&format!("\nResult written to {}.\n", path.display()))
+}
+
+fn options(plan: &Plan) -> Value {
+    let options = plan.workload.options().into_iter();
+    Value::Object(
+        options
+            .map(|option| (option.name.to_owned(), Value::from(option.value)))
+            .collect::<Map<_, _>>(),
+    )
+}
+
+fn named<T: Into<Value>>(
+    names: impl IntoIterator<Item = &'static str>,
+    values: impl IntoIterator<Item = T>,
+) -> Value {
+    let pairs = names.into_iter().zip(values);
+    Value::Object(
+        pairs
+            .map(|(name, value)| (name.to_owned(), value.into()))
+            .collect(),
+    )
+}
+
+/// The rows of a test.
+pub(crate) fn tested(plan: &Plan, all: &[Tested]) -> Value {
+    let row = |tested: &Tested| {
+        let failures = tested.failures.iter().map(|finding| {
+            json!({ "seed": finding.seed, "what": finding.what, "command": finding.command })
+        });
+        json!({
+            "workload": plan.workload.name(),
+            "options": options(plan),
+            "protocol": tested.protocol.name(),
+            "cores": tested.cores,
+            "first_seed": plan.seed,
+            "seeds": tested.seeds,
+            "committed": tested.committed,
+            "rejected": tested.rejected,
+            "aborts": tested.aborts,
+            "judged_transactions": tested.judged.0,
+            "judged_edges": tested.judged.1,
+            "accesses": tested.accesses,
+            "switches": tested.switches,
+            "digest": format!("{:016x}", tested.digest),
+            "failures": failures.collect::<Vec<_>>(),
+        })
+    };
+    Value::Array(all.iter().map(row).collect())
+}
+
+/// The rows of a measurement.
+pub(crate) fn measured(plan: &Plan, measurement: &Measurement, points: &[Point]) -> Value {
+    let row = |point: &Point| {
+        let statistics = &point.statistics;
+        let cycles = point.done.statistics.phase_cycles;
+        let all = cycles.iter().sum::<u64>().max(1) as f64;
+        let lines = point.lines.iter().map(|line| {
+            json!({
+                "line": line.name,
+                "moved_per_commit": point.per_commit(line.transfers),
+                "waited_ns_per_commit": point.per_commit(line.queued_ps) / 1e3,
+            })
+        });
+        json!({
+            "workload": plan.workload.name(),
+            "options": options(plan),
+            "protocol": point.protocol.name(),
+            "cores": point.cores,
+            "machine": measurement.machine.name,
+            "seed": plan.seed,
+            "milliseconds": measurement.milliseconds,
+            "warmup_milliseconds": measurement.warmup_ms,
+            "committed_per_s": point.committed_per_s(),
+            "rejected": point.done.rejected,
+            "aborts_per_commit": point.per_commit(point.done.statistics.aborts_total()),
+            "aborts_per_commit_by_cause": named(
+                AbortCause::ALL.map(AbortCause::name),
+                AbortCause::ALL.map(|cause| {
+                    point.per_commit(point.done.statistics.aborts[cause.number()])
+                }),
+            ),
+            "time_shares": named(
+                shares(point).map(|(name, _)| name),
+                shares(point).map(|(_, share)| share),
+            ),
+            "phase_shares": named(
+                Phase::ALL.map(Phase::name),
+                cycles.map(|cycles| cycles as f64 / all),
+            ),
+            "accesses_per_commit": point.per_commit(statistics.accesses()),
+            "lines_moved_per_commit": point.per_commit(statistics.lines_transferred()),
+            "lines_moved_across_sockets_per_commit": point.per_commit(statistics.transfers_across),
+            "lines_from_memory_per_commit":
+                point.per_commit(statistics.memory_local + statistics.memory_remote),
+            "contended_lines": lines.collect::<Vec<_>>(),
+            "audit": point.audit.verdict(),
+            "judged_transactions": point.done.judged.0,
+            "trace_hash": format!("{:016x}", point.report.trace_hash),
+            "accesses": point.report.accesses,
+        })
+    };
+    Value::Array(points.iter().map(row).collect())
+}

@@ -1,0 +1,162 @@
+//! Measurements: one workload on larger and larger machines.
+
+use kiln_engine::Protocol;
+use kiln_lab::audit::AuditReport;
+use kiln_platform::sim::{self, Config, MachineStatistics, Report, Schedule};
+use kiln_platform::{thread, time};
+
+use crate::plan::{Measurement, Plan};
+use crate::session::{Done, Session, Until};
+use crate::{json, names, report};
+
+/// What one protocol did on one number of cores.
+#[derive(Debug)]
+pub(crate) struct Point {
+    /// The protocol.
+    pub(crate) protocol: Protocol,
+    /// The number of cores.
+    pub(crate) cores: usize,
+    /// Virtual seconds measured.
+    pub(crate) seconds: f64,
+    /// What the cores did.
+    pub(crate) done: Done,
+    /// Where their accesses were served.
+    pub(crate) statistics: MachineStatistics,
+    /// The lines that were fought over most.
+    pub(crate) lines: Vec<HotLine>,
+    /// The audit after the run.
+    pub(crate) audit: AuditReport,
+    /// What the run counted.
+    pub(crate) report: Report,
+}
+
+/// A contended cache line.
+#[derive(Clone, Debug)]
+pub(crate) struct HotLine {
+    /// What lies in it.
+    pub(crate) name: String,
+    /// How often it moved from core to core.
+    pub(crate) transfers: u64,
+    /// How long cores waited for it, in picoseconds.
+    pub(crate) queued_ps: u64,
+}
+
+impl Point {
+    /// Calls that committed.
+    pub(crate) fn committed(&self) -> u64 {
+        self.done.committed.iter().sum()
+    }
+
+    /// Calls that committed, per virtual second.
+    pub(crate) fn committed_per_s(&self) -> f64 {
+        self.committed() as f64 / self.seconds
+    }
+
+    /// A number per committed call.
+    pub(crate) fn per_commit(&self, number: u64) -> f64 {
+        number as f64 / self.committed().max(1) as f64
+    }
+
+    /// A time, in picoseconds over all cores, as a share of what the cores had.
+    pub(crate) fn share(&self, time_ps: u64) -> f64 {
+        time_ps as f64 / (self.seconds * 1e12 * self.cores as f64)
+    }
+}
+
+/// Carries out a measurement. Returns whether every audit passed.
+///
+/// # Errors
+/// Why there is no result.
+pub(crate) fn measure(plan: &Plan, measurement: &Measurement) -> Result<bool, String> {
+    report::show(&report::heading(plan, measurement))?;
+    let mut points = Vec::new();
+    for &protocol in &plan.protocols {
+        for &cores in &plan.cores {
+            let begin = time::now_ns();
+            let point = measure_one(plan, measurement, protocol, cores)?;
+            let seconds = (time::now_ns() - begin) as f64 / 1e9;
+            eprintln!(
+                "{protocol}, {cores} cores: {:.1} s, {:.1} million accesses/s",
+                seconds,
+                point.report.accesses as f64 / seconds / 1e6
+            );
+            points.push(point);
+        }
+    }
+    report::show(&report::measured(plan, &points))?;
+    json::write(plan, || json::measured(plan, measurement, &points))?;
+    Ok(points.iter().all(|point| point.audit.passed()))
+}
+
+/// Bytes of a cache line.
+const LINE_BYTES: usize = 64;
+
+/// Measures one point: a protocol on a number of cores.
+///
+/// # Errors
+/// Why there is no result.
+pub(crate) fn measure_one(
+    plan: &Plan,
+    measurement: &Measurement,
+    protocol: Protocol,
+    cores: usize,
+) -> Result<Point, String> {
+    /// The engine's usual one.
+    const EPOCH_MS: u64 = 10;
+    let mut config = Config::new(Schedule::LeastTime, plan.seed);
+    config.cores = cores;
+    config.machine = measurement.machine.clone();
+    let warmup_ns = (measurement.warmup_ms * 1e6) as u64;
+    let measured_ns = (measurement.milliseconds * 1e6) as u64;
+    let body = || -> Result<_, String> {
+        let text = |error: kiln_storage::error::Error| format!("{error:#}");
+        let session = Session::open(&plan.workload, protocol, EPOCH_MS, plan.seed).map_err(text)?;
+        let memory = sim::quiet(|| session.database.engine().memory()).map_err(text)?;
+        let bytes: usize = memory
+            .iter()
+            .map(|table| table.record_bytes + table.index_bytes())
+            .sum();
+        sim::assume_warm((bytes / LINE_BYTES) as u64);
+        if plan.check {
+            session.record()?;
+        }
+        let begin_ns = time::now_ns() + warmup_ns;
+        let end_ns = begin_ns + measured_ns;
+        let until = Until::Time { begin_ns, end_ns };
+        let mut seen = None;
+        let done = session.make_calls(cores, until, || {
+            thread::sleep(begin_ns.saturating_sub(time::now_ns()));
+            sim::reset_statistics();
+            thread::sleep(end_ns.saturating_sub(time::now_ns()));
+            let addresses = sim::hottest(measurement.lines);
+            seen = Some((sim::statistics(), addresses));
+        });
+        let mut done = done.map_err(text)?;
+        let Some((statistics, addresses)) = seen else {
+            unreachable!("the calls end after what happens meanwhile")
+        };
+        let name = |(address, heat): &(usize, sim::LineHeat)| HotLine {
+            name: names::of_line(&session.database, *address),
+            transfers: heat.transfers,
+            queued_ps: heat.queued_ps,
+        };
+        let lines = sim::quiet(|| addresses.iter().map(name).collect());
+        if plan.check {
+            done.judged = session.judge()?;
+        }
+        let audit = session.audit(&done).map_err(text)?;
+        Ok((done, statistics, lines, audit))
+    };
+    let run = sim::run(&config, body).map_err(|failure| failure.to_string())?;
+    let (done, statistics, lines, audit) = run.value?;
+    Ok(Point {
+        protocol,
+        cores,
+        seconds: measured_ns as f64 / 1e9,
+        done,
+        statistics,
+        lines,
+        audit,
+        report: run.report,
+    })
+}

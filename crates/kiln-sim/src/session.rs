@@ -1,0 +1,306 @@
+//! One run: a database is loaded, each core calls procedures, the database is audited.
+
+use kiln_engine::{Arguments, Driver, Outcome, ProcedureHandle, Protocol, Statistics};
+use kiln_lab::audit::{AuditReport, audit};
+use kiln_platform::sync::{Mutex, lock};
+use kiln_platform::work::{Work, charge};
+use kiln_platform::{sim, thread, time};
+use kiln_sql::{Database, Options};
+use kiln_storage::error::{Error, Result};
+use kiln_storage::types::Value;
+use kiln_workloads::{Call, RowSink, Terminal, Totals, Workload};
+
+/// When a core stops making calls.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Until {
+    /// After so many calls.
+    Calls(u64),
+    /// When its clock shows this many nanoseconds; calls before `begin_ns` are in no figure.
+    Time {
+        /// The end of the warm-up.
+        begin_ns: u64,
+        /// The end.
+        end_ns: u64,
+    },
+}
+
+/// What the cores of a run did.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Done {
+    /// Calls that committed, by procedure.
+    pub(crate) committed: Vec<u64>,
+    /// Calls that their procedure rejected.
+    pub(crate) rejected: u64,
+    /// What the workers counted.
+    pub(crate) statistics: Statistics,
+    /// Transactions judged, and dependencies between them.
+    pub(crate) judged: (u64, u64),
+    /// What the committed calls add up to, the warm-up's included.
+    totals: Totals,
+}
+
+impl Done {
+    fn new(procedures: usize) -> Done {
+        Done {
+            committed: vec![0; procedures],
+            totals: Totals::new(procedures),
+            ..Done::default()
+        }
+    }
+
+    fn add(&mut self, other: &Done) {
+        for (sum, value) in self.committed.iter_mut().zip(&other.committed) {
+            *sum += value;
+        }
+        self.rejected += other.rejected;
+        self.statistics.add(&other.statistics);
+        self.totals.merge(&other.totals);
+    }
+}
+
+/// A loaded database with somebody at each core.
+pub(crate) struct Session<'a> {
+    workload: &'a Workload,
+    seed: u64,
+    pub(crate) database: Database,
+    handles: Vec<ProcedureHandle>,
+}
+
+impl Session<'_> {
+    /// Opens and loads the database, quietly.
+    pub(crate) fn open(
+        workload: &Workload,
+        protocol: Protocol,
+        epoch_ms: u64,
+        seed: u64,
+    ) -> Result<Session<'_>> {
+        sim::quiet(|| {
+            // Calls are made by the session's own threads; the engine's worker has nothing to do.
+            let options = Options::new()
+                .workers(1)
+                .sessions_max(SESSIONS_MAX)
+                .pin_workers(false)
+                .epoch_ms(epoch_ms)
+                .seed(seed);
+            let database = Database::open(options)?;
+            database.execute(workload.schema_sql())?;
+            database.execute(workload.procedures_sql())?;
+            let mut sink = Sink {
+                database: &database,
+                loader: None,
+                error: None,
+            };
+            workload.populate(seed, &mut sink);
+            sink.end_table();
+            if let Some(error) = sink.error {
+                return Err(error);
+            }
+            let engine = database.engine();
+            engine.set_protocol(protocol)?;
+            let handles: Result<Vec<ProcedureHandle>> = workload
+                .procedures()
+                .iter()
+                .map(|procedure| engine.procedure(procedure.name))
+                .collect();
+            Ok(Session {
+                workload,
+                seed,
+                handles: handles?,
+                database,
+            })
+        })
+    }
+
+    /// Lets each of `cores` cores make calls. `meanwhile` runs on the calling thread as soon as they
+    /// have started.
+    ///
+    /// # Errors
+    /// The error of a call that was rejected for a reason that the workload does not know.
+    pub(crate) fn make_calls(
+        &self,
+        cores: usize,
+        until: Until,
+        meanwhile: impl FnOnce(),
+    ) -> Result<Done> {
+        let drivers: Result<Vec<Driver>> = (0..cores)
+            .map(|position| self.database.engine().driver(position))
+            .collect();
+        let pairs = drivers?
+            .into_iter()
+            .zip(self.workload.terminals(self.seed, cores));
+        let failure = Mutex::new(None);
+        let mut sum = Done::new(self.handles.len());
+        thread::scope(|scope| {
+            let failure = &failure;
+            let running: Vec<_> = pairs
+                .enumerate()
+                .map(|(position, (driver, terminal))| {
+                    scope.spawn(move || self.work(position, driver, terminal, until, failure))
+                })
+                .collect();
+            meanwhile();
+            for core in running {
+                match core.join() {
+                    Ok(done) => sum.add(&done),
+                    Err(panic) => std::panic::resume_unwind(panic),
+                }
+            }
+        });
+        match lock(&failure).take() {
+            Some(error) => Err(error),
+            None => Ok(sum),
+        }
+    }
+
+    /// One core, from its first call to its last.
+    fn work(
+        &self,
+        position: usize,
+        mut driver: Driver,
+        mut terminal: Terminal,
+        until: Until,
+        failure: &Mutex<Option<Error>>,
+    ) -> Done {
+        thread::pin_to_core(position);
+        let mut done = Done::new(self.handles.len());
+        let mut arguments = Arguments::new();
+        let mut measuring = matches!(until, Until::Calls(_));
+        let mut calls = 0;
+        let mut now = time::now_ns();
+        loop {
+            match until {
+                Until::Calls(count) if calls == count => break,
+                Until::Time { end_ns, .. } if now >= end_ns => break,
+                Until::Time { begin_ns, .. } if !measuring && now >= begin_ns => {
+                    measuring = true;
+                    driver.reset_statistics();
+                }
+                _ => {}
+            }
+            calls += 1;
+            charge(Work::Call);
+            let call = terminal.next(&mut arguments);
+            // Benchmarks on real cores read the clock twice a call, for the latency.
+            time::now_ns();
+            let outcome = driver.call(&self.handles[call.procedure.0], &mut arguments);
+            now = time::now_ns();
+            let committed = matches!(outcome, Outcome::Committed);
+            match outcome {
+                Outcome::Committed => self.committed(&driver, &mut terminal, call),
+                Outcome::Rejected(error) => {
+                    let expected = self.workload.expected_rejections();
+                    if !expected.contains(&error.state().as_str()) {
+                        lock(failure).get_or_insert(error);
+                        break;
+                    }
+                }
+                Outcome::Expired => {}
+            }
+            if measuring {
+                done.committed[call.procedure.0] += u64::from(committed);
+                done.rejected += u64::from(!committed);
+            }
+        }
+        done.statistics = driver.statistics();
+        done.totals = terminal.totals().clone();
+        done
+    }
+
+    fn committed(&self, driver: &Driver, terminal: &mut Terminal, call: Call) {
+        let number = call.procedure.0;
+        let rows = match self.workload.procedures()[number].rows_wanted {
+            true => driver.values(&self.handles[number]).unwrap_or_default(),
+            false => Vec::new(),
+        };
+        terminal.committed(call, &rows);
+    }
+
+    /// Records from now on what transactions read and write.
+    ///
+    /// # Errors
+    /// Why that cannot be.
+    pub(crate) fn record(&self) -> std::result::Result<(), String> {
+        let engine = self.database.engine();
+        let started = sim::quiet(|| engine.record_history(HISTORY_BYTES));
+        started.map_err(|error| format!("{error:#}"))
+    }
+
+    /// Judges what was recorded. Returns the numbers of transactions and of dependencies.
+    ///
+    /// # Errors
+    /// What is wrong with the history.
+    pub(crate) fn judge(&self) -> std::result::Result<(u64, u64), String> {
+        sim::quiet(|| {
+            let history = self.database.engine().take_history();
+            let history = history.map_err(|error| format!("{error:#}"))?;
+            let options = kiln_checker::Options {
+                threads: 1,
+                ..kiln_checker::Options::default()
+            };
+            let report =
+                kiln_checker::check(&history, &options).map_err(|error| error.to_string())?;
+            match report.is_serializable() {
+                true => Ok((report.transactions, report.edges)),
+                false => Err(report.to_string()),
+            }
+        })
+    }
+
+    /// Audits the database, quietly.
+    pub(crate) fn audit(&self, done: &Done) -> Result<AuditReport> {
+        sim::quiet(|| {
+            // Judged under a protocol of its own, which is not the one under test.
+            self.database.engine().set_protocol(Protocol::default())?;
+            audit(&self.database, self.workload, self.seed, &done.totals)
+        })
+    }
+}
+
+/// What each worker's history may take.
+const HISTORY_BYTES: usize = 256 << 20;
+
+/// Sessions of the loader and of the audit; the drivers have the other seats.
+const SESSIONS_MAX: usize = 28;
+
+/// Gives the rows of a population to a loader for each table in turn.
+struct Sink<'a> {
+    database: &'a Database,
+    loader: Option<kiln_engine::Loader>,
+    /// The first error; what follows it is ignored.
+    error: Option<Error>,
+}
+
+impl Sink<'_> {
+    fn note(&mut self, error: Error) {
+        self.error.get_or_insert(error);
+        self.loader = None;
+    }
+
+    fn end_table(&mut self) {
+        if let Some(loader) = self.loader.take()
+            && let Err(error) = loader.finish()
+        {
+            self.note(error);
+        }
+    }
+}
+
+impl RowSink for Sink<'_> {
+    fn table(&mut self, name: &str, columns: &[&str], _rows_expected: u64) {
+        self.end_table();
+        if self.error.is_none() {
+            match self.database.engine().loader(name, columns) {
+                Ok(loader) => self.loader = Some(loader),
+                Err(error) => self.note(error),
+            }
+        }
+    }
+
+    fn row(&mut self, values: &[Value]) {
+        if let Some(loader) = &mut self.loader
+            && let Err(error) = loader.row(values)
+        {
+            self.note(error);
+        }
+    }
+}
