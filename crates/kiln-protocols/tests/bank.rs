@@ -49,6 +49,7 @@ fn table(hashed: bool) -> Arc<Table> {
         primary_key: vec![ID],
         checks: Vec::new(),
         foreign_keys: Vec::new(),
+        primary_key_name: None,
         partition_by: None,
     };
     let index = |name: &str, columns: Vec<ColumnId>, kind: IndexKind| IndexDefinition {

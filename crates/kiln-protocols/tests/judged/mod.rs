@@ -241,6 +241,7 @@ fn table() -> Arc<Table> {
         primary_key: vec![ID],
         checks: Vec::new(),
         foreign_keys: Vec::new(),
+        primary_key_name: None,
         partition_by: None,
     };
     let ordered = IndexKind::Ordered {

@@ -90,6 +90,7 @@ impl<A: Access + Phased + Recorded> Direct<A> {
     ) -> Outcome {
         self.backoff.reset();
         self.frame.deadline_ns = deadline_ns;
+        self.frame.memory.heap.transaction_began_us = None;
         let expired = || deadline_ns.is_some_and(|deadline| time::now_ns() >= deadline);
         let invoked = self.access.recorder().now();
         self.access.phases().start();
@@ -162,6 +163,7 @@ impl<A: Access + Phased + Recorded> Direct<A> {
     /// Starts a transaction of several statements.
     pub fn begin(&mut self) {
         self.frame.deadline_ns = None;
+        self.frame.memory.heap.transaction_began_us = Some(time::wall_clock_us());
         self.open = Open {
             invoked: self.access.recorder().now(),
             recorded: false,

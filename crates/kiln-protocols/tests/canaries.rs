@@ -1,0 +1,123 @@
+//! Protocols that are broken on purpose, one flaw at a time: the judge has to find each of them within a
+//! stated number of transactions, and nothing without a flaw.
+//!
+//! On real threads some flaws need luck; on virtual cores (`--cfg kiln_sim`) the same transactions find
+//! the same flaw every time.
+
+#![cfg(feature = "history")]
+
+mod judged;
+
+use kiln_protocols::Protocol;
+use kiln_protocols::canary::{self, Canary};
+
+use judged::Trial;
+
+/// A canary must be found within so many transactions.
+const TRANSACTIONS_MAX: u64 = if cfg!(kiln_sim) { 40_000 } else { 10_000_000 };
+
+/// A flaw, and a protocol that has it.
+struct Case {
+    name: String,
+    canary: Option<Canary>,
+    protocol: Protocol,
+}
+
+fn cases() -> Vec<Case> {
+    let case = |canary: Canary, protocol| Case {
+        name: format!("{canary:?}"),
+        canary: Some(canary),
+        protocol,
+    };
+    let mut cases = Vec::new();
+    for canary in Canary::ALL {
+        let protocols: &[Protocol] = match canary {
+            Canary::ReadValidationSkipped
+            | Canary::InstalledWithoutLocks
+            | Canary::VersionReused
+            | Canary::AbsenceNotNoted
+            | Canary::InsertedPresent
+            | Canary::LockedAtAnyVersion
+            // No flaw where who moves a record has locked it.
+            | Canary::MovingEntryFollowed => &[Protocol::Silo],
+            Canary::SharedLockSkipped
+            | Canary::SharedLockReleasedEarly
+            | Canary::ReleasedBeforeInstall => &[Protocol::TwoPhaseLockingNoWait],
+            Canary::NodeValidationSkipped | Canary::OwnInsertionHidesOthers => &[Protocol::Silo, Protocol::TwoPhaseLockingNoWait],
+            Canary::UndoLost => &[Protocol::Serial, Protocol::TwoPhaseLockingNoWait],
+        };
+        cases.extend(protocols.iter().map(|protocol| case(canary, *protocol)));
+    }
+    // It is the engine that lets one worker run at a time; without it there is nobody who does.
+    cases.push(Case {
+        name: "SerialUnguarded".to_owned(),
+        canary: None,
+        protocol: Protocol::Serial,
+    });
+    cases
+}
+
+/// Runs trials until the judge objects. Returns its first objection and how many transactions it
+/// took.
+fn search(case: &Case) -> Result<(&'static str, u64), String> {
+    let (mut transactions, mut broken) = (0, 0);
+    for seed in 0.. {
+        let workers = match (case.protocol, case.canary) {
+            (Protocol::Serial, Some(_)) => 1,
+            _ => 2 + seed % 2,
+        };
+        let trial = Trial {
+            protocol: case.protocol,
+            workers,
+            calls: if cfg!(kiln_sim) { 12 } else { 400 },
+            keys: 3 + (seed % 4) as usize,
+            seed,
+        };
+        // A broken protocol may break itself before the judge can look.
+        match trial.judge() {
+            Ok(report) if report.is_serializable() => transactions += report.transactions,
+            Ok(report) => {
+                let anomaly = report.violations[0].anomaly.name();
+                return Ok((anomaly, transactions + report.transactions));
+            }
+            Err(_) => {
+                broken += 1;
+                transactions += trial.calls * trial.workers;
+            }
+        }
+        if transactions > TRANSACTIONS_MAX {
+            break;
+        }
+    }
+    Err(format!(
+        "not found in {transactions} transactions, {broken} trials broke off"
+    ))
+}
+
+#[test]
+fn the_judge_finds_every_canary() {
+    let mut survivors = Vec::new();
+    println!(
+        "{:<26} {:<12} {:<24} {:>12}",
+        "canary", "protocol", "anomaly", "transactions"
+    );
+    for case in cases() {
+        canary::release(case.canary);
+        let found = search(&case);
+        let protocol = case.protocol.name();
+        match found {
+            Ok((anomaly, transactions)) => {
+                println!(
+                    "{:<26} {protocol:<12} {anomaly:<24} {transactions:>12}",
+                    case.name
+                );
+            }
+            Err(why) => {
+                println!("{:<26} {protocol:<12} survived: {why}", case.name);
+                survivors.push(case.name);
+            }
+        }
+    }
+    canary::release(None);
+    assert!(survivors.is_empty(), "the judge is blind to {survivors:?}");
+}
