@@ -11,7 +11,7 @@ use kiln_platform::{spin, thread, time};
 use kiln_procedure::frame::to_value;
 use kiln_storage::error::{Error, Result};
 use kiln_storage::types::{DataType, Value};
-use kiln_workloads::{Call, Terminal, Workload, smallbank, tpcc};
+use kiln_workloads::{Call, Terminal, Workload};
 
 use crate::figures::RunFigures;
 
@@ -210,7 +210,11 @@ impl Run<'_> {
     /// Whether a rejection is none of those that the workload provokes; then the run ends.
     #[cold]
     fn is_unexpected(&self, shared: &Shared, call: Call, error: Error) -> bool {
-        if expected_rejections(self.workload).contains(&error.state().as_str()) {
+        if self
+            .workload
+            .expected_rejections()
+            .contains(&error.state().as_str())
+        {
             return false;
         }
         let name = self.workload.procedures()[call.procedure.0].name;
@@ -220,14 +224,6 @@ impl Run<'_> {
         lock(&shared.failure).get_or_insert(error);
         shared.stage.store(STOP, Ordering::Release);
         true
-    }
-}
-
-/// SQLSTATEs of rejections that belong to the workload.
-fn expected_rejections(workload: &Workload) -> &'static [&'static str] {
-    match workload {
-        Workload::Tpcc(_) => &[tpcc::UNUSED_ITEM],
-        Workload::SmallBank(_) => &[smallbank::INSUFFICIENT_FUNDS],
     }
 }
 
