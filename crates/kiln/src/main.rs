@@ -24,6 +24,8 @@ struct CommandLine {
 enum Command {
     /// Run a benchmark under one or several protocols, and audit it
     Bench(commands::bench::Arguments),
+    /// Run SQL statements and scripts, or talk to a database in memory
+    Sql(commands::sql::Arguments),
     /// Run a workload on virtual cores: test it under many schedules, or measure a modelled machine
     Sim(commands::sim::Arguments),
     /// Show what a procedure does to which records: its operations, keys and footprint
