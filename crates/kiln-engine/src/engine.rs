@@ -81,6 +81,9 @@ impl Engine {
             })?;
         }
         let inner = Arc::new(Shared::new(options));
+        let address = Arc::as_ptr(&inner).addr();
+        kiln_platform::memory::name_range(address, size_of::<Shared>(), || "engine".to_owned());
+        inner.gate.name_memory();
         let owner = Arc::new(Owner {
             inner: inner.clone(),
             threads: Mutex::default(),

@@ -1,8 +1,12 @@
 //! Measurements: one workload on larger and larger machines.
 
+use std::collections::BTreeMap;
+
 use kiln_engine::Protocol;
 use kiln_lab::audit::AuditReport;
+use kiln_platform::atomic::{AtomicUsize, Ordering};
 use kiln_platform::sim::{self, Config, MachineStatistics, Report, Schedule};
+use kiln_platform::sync::{Mutex, lock};
 use kiln_platform::{thread, time};
 
 use crate::plan::{Measurement, Plan};
@@ -69,23 +73,46 @@ impl Point {
 /// Why there is no result.
 pub(crate) fn measure(plan: &Plan, measurement: &Measurement) -> Result<bool, String> {
     report::show(&report::heading(plan, measurement))?;
-    let mut points = Vec::new();
-    for &protocol in &plan.protocols {
-        for &cores in &plan.cores {
-            let begin = time::now_ns();
-            let point = measure_one(plan, measurement, protocol, cores)?;
-            let seconds = (time::now_ns() - begin) as f64 / 1e9;
-            eprintln!(
-                "{protocol}, {cores} cores: {:.1} s, {:.1} million accesses/s",
-                seconds,
-                point.report.accesses as f64 / seconds / 1e6
-            );
-            points.push(point);
-        }
-    }
+    let points = measure_all(plan, measurement)?;
     report::show(&report::measured(plan, &points))?;
     json::write(plan, || json::measured(plan, measurement, &points))?;
     Ok(points.iter().all(|point| point.audit.passed()))
+}
+
+/// All points, several at a time, in the plan's order.
+fn measure_all(plan: &Plan, measurement: &Measurement) -> Result<Vec<Point>, String> {
+    let pairs: Vec<(Protocol, usize)> = plan
+        .protocols
+        .iter()
+        .flat_map(|protocol| plan.cores.iter().map(|cores| (*protocol, *cores)))
+        .collect();
+    let next = AtomicUsize::new(0);
+    let points = Mutex::new(BTreeMap::new());
+    thread::scope(|scope| {
+        for _ in 0..plan.jobs.min(pairs.len()) {
+            scope.spawn(|| {
+                loop {
+                    // Relaxed: a position carries nothing but itself.
+                    let position = next.fetch_add(1, Ordering::Relaxed);
+                    let Some((protocol, cores)) = pairs.get(position) else {
+                        break;
+                    };
+                    let begin = time::now_ns();
+                    let point = measure_one(plan, measurement, *protocol, *cores);
+                    let seconds = (time::now_ns() - begin) as f64 / 1e9;
+                    if let Ok(point) = &point {
+                        eprintln!(
+                            "{protocol}, {cores} cores: {seconds:.1} s, {:.1} million accesses/s",
+                            point.report.accesses as f64 / seconds / 1e6
+                        );
+                    }
+                    lock(&points).insert(position, point);
+                }
+            });
+        }
+    });
+    let points = std::mem::take(&mut *lock(&points));
+    points.into_values().collect()
 }
 
 /// Bytes of a cache line.
@@ -159,4 +186,54 @@ pub(crate) fn measure_one(
         audit,
         report: run.report,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use kiln_machine::Preset;
+    use kiln_workloads::Workload;
+
+    use super::*;
+    use crate::plan::Mode;
+
+    #[test]
+    fn the_same_plan_gives_the_same_report() {
+        let mut workload = Workload::by_name("smallbank").expect("a workload");
+        workload.set("accounts", "20").expect("a setting");
+        let measurement = Measurement {
+            machine: Preset::named("orthrus").expect("a machine"),
+            milliseconds: 0.2,
+            warmup_ms: 0.1,
+            lines: 5,
+        };
+        let mut plan = Plan {
+            workload,
+            protocols: vec![Protocol::Silo, Protocol::TwoPhaseLockingNoWait],
+            cores: vec![1, 4, 20],
+            seed: 3,
+            mode: Mode::Measure(measurement.clone()),
+            check: true,
+            jobs: 2,
+            json: None,
+        };
+        let points = measure_all(&plan, &measurement).expect("points");
+        let text = report::measured(&plan, &points);
+        assert_eq!(points.len(), 6);
+        for point in &points {
+            assert!(point.audit.passed(), "{text}");
+            assert!(
+                point.committed() > 0 && point.done.judged.0 >= point.committed(),
+                "{text}"
+            );
+        }
+        let moved = |point: &Point| point.per_commit(point.statistics.lines_transferred());
+        assert!(moved(&points[0]) < 0.1 && moved(&points[2]) > 1.0, "{text}");
+        assert!(
+            text.contains("savings[") || text.contains("checking["),
+            "{text}"
+        );
+        plan.jobs = 1;
+        let again = measure_all(&plan, &measurement).expect("points");
+        assert_eq!(report::measured(&plan, &again), text);
+    }
 }

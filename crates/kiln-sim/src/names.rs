@@ -20,8 +20,8 @@ pub(crate) fn of_line(database: &Database, address: usize) -> String {
             return name;
         }
         for index in table.indexes() {
-            if index.contains(address) {
-                return format!("index {}", index.definition().name);
+            if let Some(part) = index.part_at(address) {
+                return format!("index {}: {part}", index.definition().name);
             }
         }
     }

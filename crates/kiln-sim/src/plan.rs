@@ -22,6 +22,8 @@ pub struct Plan {
     pub mode: Mode,
     /// Whether the judge looks at the history of each run.
     pub check: bool,
+    /// Real cores that runs may use at a time. The result does not depend on it.
+    pub jobs: usize,
     /// Where the result goes as JSON.
     pub json: Option<PathBuf>,
 }
@@ -91,6 +93,9 @@ impl Plan {
     /// A sentence that says why not.
     pub fn validate(&self) -> Result<(), String> {
         self.workload.validate()?;
+        if self.jobs == 0 {
+            return Err("jobs is 0, but must be at least 1".to_owned());
+        }
         if self.protocols.is_empty() || self.cores.is_empty() {
             return Err("a run needs a protocol and a number of cores".to_owned());
         }

@@ -1,8 +1,13 @@
 //! Tests: one workload, many schedules.
 
+use std::collections::BTreeMap;
+use std::ops::Range;
+
 use kiln_engine::Protocol;
+use kiln_platform::atomic::{AtomicU64, Ordering};
 use kiln_platform::sim::{Config, Failure, Report, Schedule};
-use kiln_platform::{sim, time};
+use kiln_platform::sync::{Mutex, lock};
+use kiln_platform::{sim, thread, time};
 
 use crate::plan::{Mode, Plan, Test, TestSchedule};
 use crate::session::{Done, Session, Until};
@@ -46,6 +51,9 @@ pub(crate) struct Finding {
     pub(crate) command: String,
 }
 
+/// What one seed did, or what went wrong.
+type SeedRun = Result<(Done, Report), String>;
+
 /// Failures of one protocol and number of cores after which its other seeds are left out.
 const FAILURES_MAX: usize = 5;
 
@@ -77,6 +85,7 @@ pub(crate) fn test(plan: &Plan, test: &Test) -> Result<bool, String> {
     Ok(all.iter().all(|tested| tested.failures.is_empty()))
 }
 
+/// Runs all seeds of one protocol and number of cores, several at a time.
 fn test_one(plan: &Plan, test: &Test, protocol: Protocol, cores: usize) -> Tested {
     let mut tested = Tested {
         protocol,
@@ -91,43 +100,87 @@ fn test_one(plan: &Plan, test: &Test, protocol: Protocol, cores: usize) -> Teste
         digest: 0,
         failures: Vec::new(),
     };
-    for seed in plan.seed..plan.seed.saturating_add(test.seeds) {
-        tested.seeds += 1;
-        match run_seed(plan, test, protocol, cores, seed) {
+    let seeds = plan.seed..plan.seed.saturating_add(test.seeds);
+    // Batches, so that a test that fails again and again ends early; each a few rounds of all jobs.
+    let batch = plan.jobs as u64 * 8;
+    let mut first = seeds.start;
+    while first < seeds.end && tested.failures.len() < FAILURES_MAX {
+        let end = seeds.end.min(first.saturating_add(batch));
+        for (seed, run) in (first..end).zip(run_seeds(plan, test, protocol, cores, first..end)) {
+            if tested.failures.len() < FAILURES_MAX {
+                tested.add(plan, test, seed, run);
+            }
+        }
+        first = end;
+    }
+    tested
+}
+
+/// Runs seeds on several real cores. Returns what they did, in order.
+fn run_seeds(
+    plan: &Plan,
+    test: &Test,
+    protocol: Protocol,
+    cores: usize,
+    seeds: Range<u64>,
+) -> Vec<SeedRun> {
+    let next = AtomicU64::new(seeds.start);
+    let runs = Mutex::new(BTreeMap::new());
+    thread::scope(|scope| {
+        for _ in 0..plan.jobs {
+            scope.spawn(|| {
+                loop {
+                    // Relaxed: a seed carries nothing but itself.
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= seeds.end {
+                        break;
+                    }
+                    let run = run_seed(plan, test, protocol, cores, seed);
+                    lock(&runs).insert(seed, run);
+                }
+            });
+        }
+    });
+    let runs = std::mem::take(&mut *lock(&runs));
+    runs.into_values().collect()
+}
+
+impl Tested {
+    /// Adds what one seed did.
+    fn add(&mut self, plan: &Plan, test: &Test, seed: u64, run: SeedRun) {
+        self.seeds += 1;
+        match run {
             Ok((done, report)) => {
-                tested.committed += done.committed.iter().sum::<u64>();
-                tested.rejected += done.rejected;
-                tested.aborts += done.statistics.aborts_total();
-                tested.judged.0 += done.judged.0;
-                tested.judged.1 += done.judged.1;
-                tested.accesses += report.accesses;
-                tested.switches += report.switches;
-                tested.digest = (tested.digest ^ report.trace_hash).rotate_left(9);
+                self.committed += done.committed.iter().sum::<u64>();
+                self.rejected += done.rejected;
+                self.aborts += done.statistics.aborts_total();
+                self.judged.0 += done.judged.0;
+                self.judged.1 += done.judged.1;
+                self.accesses += report.accesses;
+                self.switches += report.switches;
+                self.digest = (self.digest ^ report.trace_hash).rotate_left(9);
             }
             Err(what) => {
+                let test = Test {
+                    seeds: 1,
+                    ..test.clone()
+                };
                 let once = Plan {
-                    protocols: vec![protocol],
-                    cores: vec![cores],
+                    protocols: vec![self.protocol],
+                    cores: vec![self.cores],
                     seed,
-                    mode: Mode::Test(Test {
-                        seeds: 1,
-                        ..test.clone()
-                    }),
+                    mode: Mode::Test(test),
                     ..plan.clone()
                 };
                 let command = format!("cargo sim {}", once.arguments());
-                tested.failures.push(Finding {
+                self.failures.push(Finding {
                     seed,
                     what,
                     command,
                 });
-                if tested.failures.len() == FAILURES_MAX {
-                    break;
-                }
             }
         }
     }
-    tested
 }
 
 /// The configuration of one run.
@@ -143,13 +196,7 @@ fn config(test: &Test, cores: usize, seed: u64) -> Config {
 }
 
 /// One run and its audit; an error says what went wrong.
-fn run_seed(
-    plan: &Plan,
-    test: &Test,
-    protocol: Protocol,
-    cores: usize,
-    seed: u64,
-) -> Result<(Done, Report), String> {
+fn run_seed(plan: &Plan, test: &Test, protocol: Protocol, cores: usize, seed: u64) -> SeedRun {
     /// Epochs as short as they can be, so that tests see them change.
     const EPOCH_MS: u64 = 1;
     let body = || -> Result<Done, String> {
@@ -175,4 +222,96 @@ fn run_seed(
     // Texts made in a run lie in its memory, which is used again only when they are gone.
     let done = run.value.map_err(|what| what.as_str().to_owned())?;
     Ok((done, run.report))
+}
+
+#[cfg(test)]
+mod tests {
+    use kiln_workloads::Workload;
+
+    use super::*;
+
+    fn plan(workload: &str, settings: &[(&str, &str)], seeds: u64, schedule: TestSchedule) -> Plan {
+        let mut workload = Workload::by_name(workload).expect("a workload");
+        for (option, value) in settings {
+            workload.set(option, value).expect("a setting");
+        }
+        let test = Test {
+            schedule,
+            seeds,
+            calls: 10,
+            step_ns: Test::STEP_NS,
+        };
+        Plan {
+            workload,
+            protocols: Protocol::ALL.to_vec(),
+            cores: vec![3],
+            seed: 1,
+            mode: Mode::Test(test),
+            check: true,
+            jobs: 2,
+            json: None,
+        }
+    }
+
+    fn tested(plan: &Plan) -> Vec<Tested> {
+        let Mode::Test(test) = &plan.mode else {
+            panic!("a test")
+        };
+        let of = |protocol: &Protocol| test_one(plan, test, *protocol, plan.cores[0]);
+        plan.protocols.iter().map(of).collect()
+    }
+
+    const SCHEDULES: [TestSchedule; 2] = [
+        TestSchedule::Random,
+        TestSchedule::Pct {
+            depth: 3,
+            steps: 500,
+        },
+    ];
+
+    /// Few rows, so that everybody meets, with and without the other job at work.
+    #[test]
+    fn tests_pass_and_do_the_same_again() {
+        let small_tpcc = [("items", "20"), ("customers-per-district", "3")];
+        let workloads = [
+            ("smallbank", &[("accounts", "3")][..], 10),
+            ("tpcc", &small_tpcc, 2),
+        ];
+        for (workload, settings, seeds) in workloads {
+            for schedule in SCHEDULES {
+                let mut plan = plan(workload, settings, seeds, schedule);
+                let first = tested(&plan);
+                for tested in &first {
+                    let failures: Vec<&String> = tested
+                        .failures
+                        .iter()
+                        .map(|finding| &finding.what)
+                        .collect();
+                    assert!(failures.is_empty(), "{failures:?}");
+                    assert_eq!(tested.seeds, seeds);
+                    assert_eq!(tested.judged.0, seeds * 3 * 10, "{}", tested.protocol);
+                }
+                plan.jobs = 1;
+                let again = tested(&plan);
+                assert_eq!(report::tested(&plan, &first), report::tested(&plan, &again));
+            }
+        }
+    }
+
+    #[test]
+    fn a_failure_comes_with_the_command_that_repeats_it() {
+        // Loading fails: the population does not fit the seats of so many cores.
+        let mut plan = plan("smallbank", &[("accounts", "2")], 20, TestSchedule::Random);
+        plan.cores = vec![5_000];
+        plan.protocols = vec![Protocol::Silo];
+        let first = tested(&plan);
+        assert_eq!(first[0].failures.len(), FAILURES_MAX);
+        let finding = &first[0].failures[1];
+        assert_eq!(finding.seed, 2);
+        assert_eq!(
+            finding.command,
+            "cargo sim smallbank --protocol silo --cores 5000 --seed 2 --schedule random --seeds 1 \
+             --calls 10 --step-ns 500 --check --accounts 2"
+        );
+    }
 }

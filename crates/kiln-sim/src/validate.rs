@@ -310,6 +310,7 @@ pub fn validate(validation: &Validation) -> Result<bool, String> {
             seed: real.seed,
             mode: Mode::Measure(measurement.clone()),
             check: false,
+            jobs: 1,
             json: None,
         };
         plan.validate()?;

@@ -116,14 +116,17 @@ impl Chunks {
         Ok(start)
     }
 
-    /// The start of the chunk that `address` is in.
-    pub(crate) fn chunk_of(&self, address: usize) -> Option<usize> {
+    /// The start of the chunk that `address` is in, and how many bytes were handed out before it.
+    pub(crate) fn chunk_of(&self, address: usize) -> Option<(usize, usize)> {
         let state = lock(&self.state);
-        let found = state
-            .handed_out
-            .iter()
-            .find(|(start, end)| (*start..*end).contains(&address));
-        found.map(|(start, _)| *start)
+        let mut before = 0;
+        for &(start, end) in &state.handed_out {
+            if (start..end).contains(&address) {
+                return Some((start, before));
+            }
+            before += end - start;
+        }
+        None
     }
 
     /// Bytes taken from the system, used or not.
@@ -227,7 +230,7 @@ impl Slab {
     /// The address of the cell that `address` is in, used or not, if it is in the slab's memory. For
     /// reports: it searches.
     pub fn cell_at(&self, address: usize) -> Option<usize> {
-        let start = self.chunks.chunk_of(address)?;
+        let (start, _) = self.chunks.chunk_of(address)?;
         Some(start + (address - start) / self.stride * self.stride)
     }
 

@@ -533,11 +533,13 @@ impl Index {
         for_any_map!(self, map => map.bytes())
     }
 
-    /// Whether `address` is in its memory. For reports: it searches.
-    pub fn contains(&self, address: usize) -> bool {
+    /// What lies at `address` if it is in the index's memory, in words for reports: it searches.
+    pub fn part_at(&self, address: usize) -> Option<String> {
         let root = Arc::as_ptr(&self.map).addr();
-        (root..root + size_of::<Map>()).contains(&address)
-            || for_any_map!(self, map => map.contains(address))
+        match (root..root + size_of::<Map>()).contains(&address) {
+            true => Some("root".to_owned()),
+            false => for_any_map!(self, map => map.part_at(address)),
+        }
     }
 }
 

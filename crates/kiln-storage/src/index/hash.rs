@@ -553,9 +553,10 @@ impl<K: Key> HashIndex<K> {
         self.pool.bytes()
     }
 
-    /// Whether `address` is in its memory.
-    pub fn contains(&self, address: usize) -> bool {
-        self.pool.contains(address)
+    /// What lies at `address` if it is in its memory, in words for reports.
+    pub fn part_at(&self, address: usize) -> Option<String> {
+        let (node, offset) = self.pool.node_at(address)?;
+        Some(format!("node {node}, byte {offset}"))
     }
 
     /// The segment that the directory has for `hash`.

@@ -111,9 +111,12 @@ impl Pool {
         self.chunks.bytes_reserved()
     }
 
-    /// Whether `address` is in the pool's memory.
-    pub(super) fn contains(&self, address: usize) -> bool {
-        self.chunks.chunk_of(address).is_some()
+    /// The number of the node that `address` is in, in the order of allocation, and the distance from
+    /// its start, if it is in the pool's memory.
+    pub(super) fn node_at(&self, address: usize) -> Option<(usize, usize)> {
+        let (start, before) = self.chunks.chunk_of(address)?;
+        let offset = before + (address - start);
+        Some((offset / self.node_bytes, offset % self.node_bytes))
     }
 
     /// The last word of a free node, which holds the address of the next. The words before it

@@ -5,6 +5,7 @@
 //! the queueing. What each delivery did is kept in a log, as the specification's result file is.
 
 use kiln_platform::atomic::{AtomicUsize, Ordering};
+use kiln_platform::memory::name_range;
 use kiln_platform::sync::{self, Mutex};
 
 /// A request in a queue.
@@ -42,7 +43,14 @@ impl DeliveryQueues {
             length: AtomicUsize::new(0),
             requests: Mutex::new(std::collections::VecDeque::with_capacity(CAPACITY)),
         };
-        DeliveryQueues((0..warehouses).map(|_| queue()).collect())
+        let queues: Box<[Queue]> = (0..warehouses).map(|_| queue()).collect();
+        for (warehouse, queue) in (1..).zip(&queues) {
+            let address = std::ptr::from_ref(queue).addr();
+            name_range(address, size_of::<Queue>(), || {
+                format!("delivery queue of warehouse {warehouse}")
+            });
+        }
+        DeliveryQueues(queues)
     }
 
     fn queue(&self, warehouse: i16) -> &Queue {

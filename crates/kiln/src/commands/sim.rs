@@ -44,6 +44,9 @@ pub struct Arguments {
     /// Let the judge look at the history of each run
     #[arg(long)]
     check: bool,
+    /// Real cores that runs may use at a time [default: all]; the result does not depend on it
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1_024))]
+    jobs: Option<u16>,
     /// Write the result to this file, one row for each protocol and number of cores
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -165,6 +168,7 @@ impl Arguments {
             seed: self.seed,
             mode,
             check: self.check,
+            jobs: (self.jobs).map_or_else(kiln_platform::thread::available_cores, usize::from),
             json: self.json,
         };
         plan.validate()?;

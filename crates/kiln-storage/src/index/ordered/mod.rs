@@ -352,9 +352,14 @@ impl<K: Key> OrderedIndex<K> {
         self.leaves.bytes() + self.inners.bytes()
     }
 
-    /// Whether `address` is in its memory.
-    pub fn contains(&self, address: usize) -> bool {
-        self.leaves.contains(address) || self.inners.contains(address)
+    /// What lies at `address` if it is in its memory, in words for reports.
+    pub fn part_at(&self, address: usize) -> Option<String> {
+        let words = |kind: &str, (node, offset): (usize, usize)| match offset {
+            0 => format!("{kind} {node}, latch"),
+            _ => format!("{kind} {node}, byte {offset}"),
+        };
+        let leaf = self.leaves.node_at(address).map(|at| words("leaf", at));
+        leaf.or_else(|| self.inners.node_at(address).map(|at| words("inner", at)))
     }
 
     /// Walks from the root to a leaf; `choose` picks the child of an inner node with that many
