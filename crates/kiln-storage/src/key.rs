@@ -202,6 +202,9 @@ pub struct KeyLayout {
     integers: Option<Box<[u8]>>,
 }
 
+/// The uppermost bits of a row number: the slot of the worker that gave it.
+pub(crate) const ROW_NUMBER_SLOT_BITS: u32 = 16;
+
 impl KeyLayout {
     /// The layout of a key of the columns `declared`, followed by those of `suffix` that are not
     /// among them; `suffix` ends with the row number for tables without a primary key.
@@ -267,7 +270,7 @@ impl KeyLayout {
         }
     }
 
-    /// The key of a hidden index over row numbers alone.
+    /// The key of a hidden index over row numbers alone; see [`ROW_NUMBER_SLOT_BITS`].
     pub fn of_row_numbers() -> KeyLayout {
         let encoding = Encoding::Signed(64);
         let field = KeyField {
@@ -296,8 +299,12 @@ impl KeyLayout {
     }
 
     /// The number of leading key bits that the first `columns` columns fill; 0 when one of them
-    /// has no fixed width (then the index cannot be partitioned by them).
+    /// has no fixed width (then the index cannot be partitioned by them). Row numbers are
+    /// partitioned by the slot that gave them, so that workers that append never meet.
     pub fn prefix_bits(&self, columns: usize) -> u32 {
+        if self.fields[0].column.is_none() {
+            return ROW_NUMBER_SLOT_BITS;
+        }
         match self.width {
             KeyWidth::Word | KeyWidth::DoubleWord => self.fields[..columns]
                 .iter()

@@ -8,7 +8,7 @@ use crate::error::{Error, Result, SqlState};
 use crate::index::{
     ByteKey, Cursor, HashIndex, Insertion, Key, LeafBatch, Lookup, NodeVersion, OrderedIndex,
 };
-use crate::key::{KeyFault, KeyField, KeyLayout, KeyWidth, PackedKey};
+use crate::key::{KeyFault, KeyField, KeyLayout, KeyWidth, PackedKey, ROW_NUMBER_SLOT_BITS};
 use crate::layout::RowLayout;
 use crate::record::{HEADER_BYTES, RecordRef, Tid};
 use crate::schema::{
@@ -1006,7 +1006,7 @@ impl Table {
         let number = self.rows.row_numbers[slot]
             .0
             .fetch_add(1, Ordering::Relaxed);
-        (slot as i64) << 48 | number as i64
+        (slot as i64) << (64 - ROW_NUMBER_SLOT_BITS) | number as i64
     }
 
     /// The bytes that the values of all present rows take, as if each were stored alone, and
