@@ -175,7 +175,11 @@ pub(crate) fn measure_one(
         Ok((done, statistics, lines, audit))
     };
     let run = sim::run(&config, body).map_err(|failure| failure.to_string())?;
-    let (done, statistics, lines, audit) = run.value?;
+    // What was made in a run lies in its memory, which is used again only when it is gone: so copies.
+    let (done, statistics, lines, audit) = match &run.value {
+        Ok(made) => made.clone(),
+        Err(what) => return Err(what.clone()),
+    };
     Ok(Point {
         protocol,
         cores,

@@ -219,9 +219,11 @@ fn run_seed(plan: &Plan, test: &Test, protocol: Protocol, cores: usize, seed: u6
     };
     let run = sim::run(&config(test, cores, seed), body);
     let run = run.map_err(|failure: Failure| failure.to_string())?;
-    // Texts made in a run lie in its memory, which is used again only when they are gone.
-    let done = run.value.map_err(|what| what.as_str().to_owned())?;
-    Ok((done, run.report))
+    // What was made in a run lies in its memory, which is used again only when it is gone: so copies.
+    match &run.value {
+        Ok(done) => Ok((done.clone(), run.report.clone())),
+        Err(what) => Err(what.clone()),
+    }
 }
 
 #[cfg(test)]

@@ -15,8 +15,11 @@ pub(super) enum Prices {
     },
 }
 
-/// How long a woken thread takes until it runs, beyond its waker's system call.
-pub(super) const WAKE_PS: u64 = 2_000_000;
+/// How long a woken thread takes until it runs, beyond its waker's system call: what Linux takes to
+/// wake an idle core.
+const WAKE_PS: u64 = 2_000_000;
+/// The same for a thread that waits for a lock: it spins for a while before it sleeps.
+const SPINNING_WAKE_PS: u64 = 200_000;
 
 impl Prices {
     /// When the access is complete.
@@ -46,11 +49,12 @@ impl Prices {
         }
     }
 
-    /// How long a woken thread takes to run.
-    pub(super) fn wake_ps(&self) -> u64 {
-        match self {
-            Prices::Machine(_) => WAKE_PS,
-            Prices::Flat { .. } => 0,
+    /// How long a woken thread takes to run; `spins` when it waited for a lock.
+    pub(super) fn wake_ps(&self, spins: bool) -> u64 {
+        match (self, spins) {
+            (Prices::Machine(_), true) => SPINNING_WAKE_PS,
+            (Prices::Machine(_), false) => WAKE_PS,
+            (Prices::Flat { .. }, _) => 0,
         }
     }
 

@@ -126,13 +126,7 @@ pub(super) fn give_way() {
 /// The running thread sleeps.
 pub(super) fn sleep(nanoseconds: u64) {
     let deadline = with(|runtime| runtime.after(nanoseconds));
-    block(
-        Wait {
-            what: "sleep",
-            address: 0,
-        },
-        Some(deadline),
-    );
+    block(Wait::alone("sleep"), Some(deadline));
 }
 
 /// Reading the clock takes a moment; returns picoseconds.

@@ -55,6 +55,37 @@ pub(super) struct Wait {
     pub(super) what: &'static str,
     /// The object, or 0 when only the coroutine itself is known.
     pub(super) address: usize,
+    /// Whether a real thread would spin for a while before it sleeps.
+    pub(super) spins: bool,
+}
+
+impl Wait {
+    /// For the thread itself to be woken, or its time to come.
+    pub(super) const fn alone(what: &'static str) -> Wait {
+        Wait {
+            what,
+            address: 0,
+            spins: false,
+        }
+    }
+
+    /// For the object at `address`.
+    pub(super) const fn on(what: &'static str, address: usize) -> Wait {
+        Wait {
+            what,
+            address,
+            spins: false,
+        }
+    }
+
+    /// For the lock at `address`.
+    pub(super) const fn on_lock(what: &'static str, address: usize) -> Wait {
+        Wait {
+            what,
+            address,
+            spins: true,
+        }
+    }
 }
 
 /// A thread of a run.
@@ -361,10 +392,7 @@ impl Runtime {
             return STAY;
         }
         let me = self.running;
-        let wait = Wait {
-            what: "backoff",
-            address: 0,
-        };
+        let wait = Wait::alone("backoff");
         let next = self.block(wait, Some(until));
         if next == me { STAY } else { next }
     }
@@ -458,7 +486,8 @@ impl Runtime {
     }
 
     fn make_runnable(&mut self, number: u32) {
-        let now = self.now_ps().saturating_add(self.prices.wake_ps());
+        let spins = self.threads[number as usize].wait.spins;
+        let now = self.now_ps().saturating_add(self.prices.wake_ps(spins));
         let thread = &mut self.threads[number as usize];
         thread.state = State::Runnable;
         thread.ticket += 1;
@@ -503,10 +532,7 @@ impl Runtime {
             stack,
             yielder: std::ptr::null(),
             state: State::Runnable,
-            wait: Wait {
-                what: "",
-                address: 0,
-            },
+            wait: Wait::alone(""),
             timed_out: false,
             ticket: 0,
             token: false,

@@ -33,7 +33,7 @@ impl<T> AddressOf<T> {
 
 /// Waits until somebody wakes those who wait for `address`.
 fn wait_for(what: &'static str, address: usize) {
-    runtime::block(Wait { what, address }, None);
+    runtime::block(Wait::on_lock(what, address), None);
 }
 
 /// A mutual exclusion lock.
@@ -354,10 +354,7 @@ impl Condvar {
         guard.real = None;
         runtime::wake_one(mark);
         drop(guard);
-        let wait = Wait {
-            what: "condition",
-            address: self.address(),
-        };
+        let wait = Wait::on("condition", self.address());
         let woken = runtime::block(wait, deadline);
         let timed_out = WaitTimeoutResult(!woken);
         match mutex.lock() {

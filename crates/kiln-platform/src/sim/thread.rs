@@ -88,10 +88,7 @@ pub fn park_for(nanoseconds: u64) {
 
 fn park_until(deadline_ps: Option<u64>) {
     if !runtime::with(|runtime| runtime.take_token()) {
-        let wait = Wait {
-            what: "park",
-            address: 0,
-        };
+        let wait = Wait::alone("park");
         runtime::block(wait, deadline_ps);
     }
 }
@@ -202,10 +199,7 @@ impl<T> Started<T> {
     fn wait(&self) {
         let address = Arc::as_ptr(&self.packet).cast::<()>().addr();
         while !runtime::with(|runtime| runtime.is_finished(self.number)) {
-            let wait = Wait {
-                what: "the end of a thread",
-                address,
-            };
+            let wait = Wait::on("the end of a thread", address);
             runtime::block(wait, None);
         }
     }
@@ -371,10 +365,7 @@ pub fn scope<'env, T>(body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>)
     impl Drop for AwaitAll<'_> {
         fn drop(&mut self) {
             while self.0.0.get() > 0 {
-                let wait = Wait {
-                    what: "the threads of a scope",
-                    address: self.0.address(),
-                };
+                let wait = Wait::on("the threads of a scope", self.0.address());
                 runtime::block(wait, None);
             }
         }
