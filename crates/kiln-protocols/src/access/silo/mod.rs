@@ -45,6 +45,7 @@ mod execute;
 
 use kiln_history::{Log, Version};
 use kiln_platform::atomic::{AtomicU64, Ordering};
+use kiln_platform::schedule::point;
 use kiln_platform::spin;
 use kiln_procedure::access::{Inserted, Visit};
 use kiln_procedure::ir::{Intent, Reg};
@@ -227,12 +228,16 @@ impl Access for Silo {
     }
 
     fn commit(&mut self) -> Result<(), AbortCause> {
+        point("silo.executed");
         self.phases.enter(Phase::Lock);
         self.lock()?;
+        point("silo.locked");
         self.phases.enter(Phase::Validate);
         let tid = self.validate()?;
+        point("silo.validated");
         self.phases.enter(Phase::Install);
         self.install(tid);
+        point("silo.installed");
         self.finish();
         Ok(())
     }

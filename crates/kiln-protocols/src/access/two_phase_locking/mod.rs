@@ -30,6 +30,7 @@ mod lock;
 
 use kiln_history::Log;
 use kiln_platform::atomic::{Ordering, fence};
+use kiln_platform::schedule::point;
 use kiln_procedure::access::{Inserted, Visit};
 use kiln_procedure::ir::{Intent, Reg};
 use kiln_procedure::{AbortCause, Access, Handle, Stop};
@@ -291,15 +292,19 @@ impl Access for NoWait {
 
     #[inline]
     fn commit(&mut self) -> Result<(), AbortCause> {
+        point("2pl.executed");
         self.phases.enter(Phase::Validate);
         self.confirm()?;
+        point("2pl.validated");
         self.phases.enter(Phase::Install);
         let newest = self.newest;
         if Canary::ReleasedBeforeInstall.sings() {
             self.release_all();
         }
         self.in_place.commit(newest);
+        point("2pl.written");
         self.release_all();
+        point("2pl.released");
         self.in_place.finish();
         Ok(())
     }
