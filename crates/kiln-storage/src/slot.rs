@@ -159,6 +159,9 @@ impl Slot {
 pub struct Heap {
     bytes: Vec<u8>,
     elements: Vec<Slot>,
+    /// When the transaction began, in microseconds since 1970-01-01 00:00:00 UTC, for functions that
+    /// tell the time; `None` when it began with the procedure.
+    pub transaction_began_us: Option<i64>,
 }
 
 /// A position in a [`Heap`] to go back to.

@@ -148,8 +148,8 @@ pub struct Compiler<'a> {
     statement: Option<once::Statement>,
     /// The number of the last shared operand.
     shared: u16,
-    /// Where the time at which the procedure began is kept, once something asks for it.
-    now: Option<Reg>,
+    /// Where the times that something has asked for are kept.
+    clocks: Vec<(functions::Now, Reg)>,
     /// What compilations of functions learn.
     routines: plpgsql::Memory,
 }
@@ -175,7 +175,7 @@ impl<'a> Compiler<'a> {
             next_slot: 0,
             statement: None,
             shared: 0,
-            now: None,
+            clocks: Vec::new(),
             routines: plpgsql::Memory::default(),
         }
     }

@@ -12,6 +12,7 @@ use super::aggregate;
 use super::bind::case;
 use super::bound::{Bound, Kind};
 use super::coerce::{CastContext, call, coerce, common_type, padded};
+use super::functions::Now;
 use super::plpgsql::Callee;
 use super::scope::AggregatePolicy;
 use super::{Compiler, Position, fail, functions, object_name, operators, position_of};
@@ -398,19 +399,20 @@ impl Compiler<'_> {
                 Ok(functions::direct(named, arguments?, data_type, position))
             }
             ("row", _) => Ok(Bound::new(Kind::Row(arguments), DataType::Text, position)),
-            ("now" | "current_timestamp" | "transaction_timestamp" | "statement_timestamp", 0) => {
-                Ok(self.now(position))
+            ("now" | "current_timestamp" | "transaction_timestamp", 0) => {
+                Ok(self.now(Now::Transaction, position))
             }
+            ("statement_timestamp", 0) => Ok(self.now(Now::Statement, position)),
             ("localtimestamp", 0) => {
-                let now = self.now(position);
+                let now = self.now(Now::Transaction, position);
                 coerce(now, &DataType::Timestamp, CastContext::Explicit)
             }
             ("current_date", 0) => {
-                let now = self.now(position);
+                let now = self.now(Now::Transaction, position);
                 coerce(now, &DataType::Date, CastContext::Explicit)
             }
             ("age", 1) => {
-                let today = self.now(position);
+                let today = self.now(Now::Transaction, position);
                 let today = coerce(today, &DataType::Date, CastContext::Explicit)?;
                 let today = coerce(today, &DataType::Timestamp, CastContext::Explicit)?;
                 arguments.insert(0, today);
@@ -548,11 +550,13 @@ impl Compiler<'_> {
         )
     }
 
-    /// The time at which the procedure began: read once, before anything else.
-    fn now(&mut self, position: Position) -> Bound {
-        let register = self.now.unwrap_or_else(|| {
+    /// The time at which the transaction or the statement began: read once, before anything else.
+    fn now(&mut self, now: Now, position: Position) -> Bound {
+        let known = self.clocks.iter().find(|(known, _)| *known == now);
+        let register = known.map(|(_, register)| *register);
+        let register = register.unwrap_or_else(|| {
             let target = self.builder.register(DataType::TimestampTz);
-            let (name, function) = functions::clock();
+            let (name, function) = functions::clock(now);
             let arguments = Box::default();
             self.builder.prologue(Instruction::Call {
                 function,
@@ -560,9 +564,9 @@ impl Compiler<'_> {
                 target,
                 arguments,
             });
+            self.clocks.push((now, target));
             target
         });
-        self.now = Some(register);
         Bound::register(register, DataType::TimestampTz, position)
     }
 }

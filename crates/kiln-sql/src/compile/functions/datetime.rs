@@ -16,11 +16,24 @@ const UNIX_EPOCH_SECONDS: i64 = datetime::UNIX_EPOCH_DAYS * 86_400;
 /// The wall clock as a TIMESTAMPTZ.
 pub(super) const CLOCK: ScalarFunction = {
     fn function(_: &mut Heap, _: &[Slot]) -> Result<Slot> {
-        let offset = UNIX_EPOCH_SECONDS * MICROSECONDS_PER_SECOND;
-        Ok(Slot::from_i64(wall_clock_us() - offset))
+        Ok(timestamp(wall_clock_us()))
     }
     function
 };
+
+/// The time at which the transaction began, as a TIMESTAMPTZ.
+pub(super) const TRANSACTION_CLOCK: ScalarFunction = {
+    fn function(heap: &mut Heap, _: &[Slot]) -> Result<Slot> {
+        let began_us = heap.transaction_began_us;
+        Ok(timestamp(began_us.unwrap_or_else(wall_clock_us)))
+    }
+    function
+};
+
+/// Microseconds since 1970 as a TIMESTAMPTZ, which counts from 2000.
+fn timestamp(unix_us: i64) -> Slot {
+    Slot::from_i64(unix_us - UNIX_EPOCH_SECONDS * MICROSECONDS_PER_SECOND)
+}
 
 fn days(slot: Slot) -> i32 {
     slot.as_i64() as i32

@@ -159,9 +159,21 @@ fn candidates(name: &str) -> Vec<Signature> {
     .collect()
 }
 
-/// The wall clock as a TIMESTAMPTZ; not to be folded.
-pub(super) const fn clock() -> Named {
-    ("now", datetime::CLOCK)
+/// What SQL calls now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Now {
+    /// When the transaction began.
+    Transaction,
+    /// When the client's statement did.
+    Statement,
+}
+
+/// The time as a TIMESTAMPTZ; not to be folded.
+pub(super) const fn clock(now: Now) -> Named {
+    match now {
+        Now::Transaction => ("now", datetime::TRANSACTION_CLOCK),
+        Now::Statement => ("statement_timestamp", datetime::CLOCK),
+    }
 }
 
 /// Whether there is a builtin called `name`.

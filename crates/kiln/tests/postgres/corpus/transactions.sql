@@ -255,3 +255,30 @@ SELECT id, u FROM p ORDER BY id;
 INSERT INTO p VALUES (1, 21) ON CONFLICT (id) DO NOTHING;
 ROLLBACK;
 SELECT id, u FROM p ORDER BY id;
+
+-- snippet: transaction-time-stands-still
+CREATE TABLE t (id INTEGER PRIMARY KEY, at TIMESTAMPTZ, statement TIMESTAMPTZ, day DATE);
+BEGIN;
+INSERT INTO t VALUES (1, now(), statement_timestamp(), current_date);
+INSERT INTO t VALUES (2, current_timestamp, statement_timestamp(), current_date);
+INSERT INTO t VALUES (3, transaction_timestamp(), statement_timestamp(), now()::date);
+SELECT count(DISTINCT at), count(DISTINCT statement), bool_and(at <= statement) FROM t;
+SELECT now() = (SELECT min(at) FROM t), statement_timestamp() > now(), clock_timestamp() > now();
+COMMIT;
+SELECT now() > max(at), now() > max(statement) FROM t;
+INSERT INTO t VALUES (4, now(), statement_timestamp(), current_date);
+SELECT count(DISTINCT at) FROM t;
+CREATE FUNCTION f() RETURNS BOOLEAN LANGUAGE plpgsql AS $$
+DECLARE
+    before TIMESTAMPTZ := now();
+    first TIMESTAMPTZ := statement_timestamp();
+    spent INTEGER;
+BEGIN
+    SELECT count(*) INTO spent FROM generate_series(1, 2000) AS g WHERE g % 3 = 0;
+    RETURN now() = before AND statement_timestamp() = first AND spent = 666;
+END $$;
+SELECT f();
+BEGIN;
+SELECT f();
+SELECT f() AND now() < statement_timestamp();
+ROLLBACK;
