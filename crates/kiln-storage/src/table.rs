@@ -753,7 +753,10 @@ impl Table {
             let key = &schema.primary_key;
             let key_layout = KeyLayout::new(&schema.columns, key, &[], false, true);
             let definition = IndexDefinition {
-                name: format!("{}_pkey", schema.name),
+                name: schema
+                    .primary_key_name
+                    .clone()
+                    .unwrap_or_else(|| format!("{}_pkey", schema.name)),
                 columns: key.clone(),
                 unique: true,
                 constraint: true,

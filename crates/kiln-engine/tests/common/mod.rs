@@ -33,6 +33,7 @@ pub fn account_schema(name: &str) -> TableSchema {
         primary_key: vec![ID],
         checks: Vec::new(),
         foreign_keys: Vec::new(),
+        primary_key_name: None,
         partition_by: None,
     }
 }

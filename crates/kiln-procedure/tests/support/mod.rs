@@ -35,6 +35,7 @@ pub fn table(
         primary_key: (0..key).map(|column| ColumnId(column as u16)).collect(),
         checks: Vec::new(),
         foreign_keys: Vec::new(),
+        primary_key_name: None,
         partition_by: None,
     };
     let secondary = secondary

@@ -64,6 +64,7 @@ pub fn create_table(
         name,
         columns: Vec::new(),
         primary_key: Vec::new(),
+        primary_key_name: None,
         checks: Vec::new(),
         foreign_keys: Vec::new(),
         partition_by: None,
@@ -368,7 +369,11 @@ fn declare_keys(
     position: Position,
 ) -> Result<Vec<IndexDefinition>> {
     let mut indexes: Vec<IndexDefinition> = Vec::new();
-    let primary = names::object_name(&schema.name, None, "pkey");
+    let primary = match &constraints.primary_key {
+        Some(key) => Some(primary_key_name(schema, key, catalog, position)?),
+        None => None,
+    };
+    schema.primary_key_name.clone_from(&primary);
     for key in &constraints.unique {
         let same = |known: &IndexDefinition| known.columns == key.columns;
         if key.name.is_none() && (schema.primary_key == key.columns || indexes.iter().any(same)) {
@@ -383,6 +388,7 @@ fn declare_keys(
             Some(name) => {
                 let name = name_of(name);
                 let taken = name == schema.name
+                    || Some(&name) == primary.as_ref()
                     || indexes.iter().any(|known| known.name == name)
                     || names::is_relation(catalog, &name);
                 if taken {
@@ -392,7 +398,7 @@ fn declare_keys(
                 name
             }
             None => names::choose(&schema.name, Some(&list.join("_")), "key", |name| {
-                name == primary
+                Some(name) == primary.as_deref()
                     || indexes.iter().any(|known| known.name == name)
                     || names::is_relation(catalog, name)
             }),
@@ -410,11 +416,31 @@ fn declare_keys(
     Ok(indexes)
 }
 
+/// What the constraint and the index of the primary key are called.
+fn primary_key_name(
+    schema: &TableSchema,
+    key: &UniqueKey,
+    catalog: &dyn CatalogView,
+    position: Position,
+) -> Result<String> {
+    let is_taken = |name: &str| name == schema.name || names::is_relation(catalog, name);
+    let Some(name) = &key.name else {
+        return Ok(names::choose(&schema.name, None, "pkey", is_taken));
+    };
+    let name = name_of(name);
+    if is_taken(&name) {
+        let message = format!("relation \"{name}\" already exists");
+        return Err(fail(SqlState::DUPLICATE_TABLE, message, position));
+    }
+    Ok(name)
+}
+
 fn constraint_names(schema: &TableSchema, indexes: &[IndexDefinition]) -> Vec<String> {
     let checks = schema.checks.iter().map(|check| check.name.clone());
     let keys = schema.foreign_keys.iter().map(|key| key.name.clone());
     let indexes = indexes.iter().map(|index| index.name.clone());
-    checks.chain(keys).chain(indexes).collect()
+    let primary = schema.primary_key_name.clone();
+    checks.chain(keys).chain(indexes).chain(primary).collect()
 }
 
 fn refuse_duplicate(
