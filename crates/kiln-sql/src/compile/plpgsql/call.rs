@@ -6,16 +6,16 @@
 use kiln_platform::sync::Arc;
 use kiln_procedure::analysis::names::for_each_step;
 use kiln_procedure::ir::{BufferId, Instruction, Reg, Step};
-use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::error::{Result, SqlState};
 use kiln_storage::types::{DataType, Value};
 use sqlparser::ast::Ident;
 
 use super::super::bound::Bound;
-use super::super::coerce::{CastContext, coerce, converts_implicitly};
 use super::super::query::OutputColumn;
-use super::super::{Compiler, Position, fail, name_of, object_name, position_of_span, unsupported};
+use super::super::{Compiler, Position, fail, object_name, unsupported};
 use super::at;
 use super::body::Body;
+use super::matching::{types_of, undefined};
 use super::results::Destination;
 use super::routine::{ResultKind, Routine};
 use super::variables::{RowTarget, refuse};
@@ -72,18 +72,16 @@ impl Callee {
         over_rows: bool,
         position: Position,
     ) -> Result<(Callee, Vec<Bound>)> {
-        let types: Vec<String> = given.iter().map(|(_, bound)| bound.type_name()).collect();
         let Some(mut callee) = Callee::find(c, name, position)? else {
-            let message = format!("function {name}({}) does not exist", types.join(", "));
-            return Err(fail(SqlState::UNDEFINED_FUNCTION, message, position));
+            return Err(undefined(RoutineKind::Function, name, &given, position));
         };
         if callee.routine.kind == RoutineKind::Procedure {
-            let message = format!("{name}({}) is a procedure", types.join(", "));
+            let message = format!("{name}({}) is a procedure", types_of(&given));
             return Err(fail(SqlState::WRONG_OBJECT_TYPE, message, position)
                 .with_hint("To call a procedure, use CALL."));
         }
         callee.over_rows = over_rows;
-        let arguments = callee.arguments(c, given, false, position)?;
+        let arguments = callee.routine.arguments(c, &given, false, position)?;
         Ok((callee, arguments))
     }
 
@@ -141,91 +139,6 @@ impl Callee {
             return Ok(());
         }
         self.call_once(c, arguments, &[target], position)
-    }
-
-    /// The input parameters' values, converted: `given` are the arguments in the order written,
-    /// with the names of those that are named. With `outputs`, there is one for each OUT
-    /// parameter too, which is dropped.
-    ///
-    /// # Errors
-    /// 42883 when the routine takes other arguments.
-    pub(in super::super) fn arguments(
-        &self,
-        c: &mut Compiler<'_>,
-        given: Vec<(Option<&Ident>, Bound)>,
-        outputs: bool,
-        position: Position,
-    ) -> Result<Vec<Bound>> {
-        let chosen = self.chosen(&given, outputs, position)?;
-        let mut values = Vec::new();
-        for (parameter, chosen) in self.taken(outputs).zip(chosen) {
-            let bound = match (chosen, &parameter.default) {
-                (Some(_), _) if !parameter.mode.is_input() => continue,
-                (Some(number), _) => given[number].1.clone(),
-                (None, Some(default)) => c.isolated(|c| c.bind(default))?,
-                (None, None) => return Err(self.undefined(&given, position)),
-            };
-            if chosen.is_some() && !converts_implicitly(&bound, &parameter.data_type) {
-                return Err(self.undefined(&given, position));
-            }
-            values.push(coerce(
-                bound,
-                &parameter.data_type,
-                CastContext::Assignment,
-            )?);
-        }
-        Ok(values)
-    }
-
-    fn taken(&self, outputs: bool) -> impl Iterator<Item = &super::RoutineParameter> {
-        let parameters = self.routine.parameters.iter();
-        parameters.filter(move |parameter| outputs || parameter.mode.is_input())
-    }
-
-    /// For each parameter that a call may give, the argument that it gets.
-    fn chosen(
-        &self,
-        given: &[(Option<&Ident>, Bound)],
-        outputs: bool,
-        position: Position,
-    ) -> Result<Vec<Option<usize>>> {
-        let mut chosen: Vec<Option<usize>> = vec![None; self.taken(outputs).count()];
-        for (number, (name, _)) in given.iter().enumerate() {
-            let target = match name {
-                None => Some(number).filter(|number| *number < chosen.len()),
-                Some(ident) => {
-                    let name = name_of(ident);
-                    self.taken(outputs)
-                        .position(|parameter| parameter.name == name)
-                }
-            };
-            let Some(target) = target else {
-                return Err(self.undefined(given, position));
-            };
-            if chosen[target].replace(number).is_some() {
-                let name = name.map(name_of).unwrap_or_default();
-                let message = format!("argument name \"{name}\" used more than once");
-                let position = name_position(*name_at(given, number)).or(position);
-                return Err(fail(SqlState::SYNTAX_ERROR, message, position));
-            }
-        }
-        Ok(chosen)
-    }
-
-    fn undefined(&self, given: &[(Option<&Ident>, Bound)], position: Position) -> Error {
-        let types: Vec<String> = given.iter().map(|(_, bound)| bound.type_name()).collect();
-        let kind = match self.routine.kind {
-            RoutineKind::Function => "function",
-            RoutineKind::Procedure => "procedure",
-        };
-        let message = format!(
-            "{kind} {}({}) does not exist",
-            self.routine.name,
-            types.join(", ")
-        );
-        fail(SqlState::UNDEFINED_FUNCTION, message, position).with_hint(format!(
-            "No {kind} matches the given name and argument types. You might need to add explicit type casts."
-        ))
     }
 
     /// Calls the routine where it may be called only for its effects or one row, which goes to
@@ -326,14 +239,6 @@ impl Callee {
     }
 }
 
-fn name_at<'g>(given: &'g [(Option<&'g Ident>, Bound)], number: usize) -> &'g Option<&'g Ident> {
-    &given[number].0
-}
-
-fn name_position(ident: Option<&Ident>) -> Position {
-    ident.and_then(|ident| position_of_span(ident.span))
-}
-
 impl Compiler<'_> {
     /// Whether `name` is that of a user's routine, the one being compiled included.
     pub(in super::super) fn knows_routine(&self, name: &str) -> bool {
@@ -351,18 +256,15 @@ impl Body {
             given.push((argument.name.as_ref(), c.bind(&argument.value.expr)?));
         }
         let Some(callee) = Callee::find(c, &name, position)? else {
-            let types: Vec<String> = given.iter().map(|(_, bound)| bound.type_name()).collect();
-            let message = format!("procedure {name}({}) does not exist", types.join(", "));
-            return Err(fail(SqlState::UNDEFINED_FUNCTION, message, position));
+            return Err(undefined(RoutineKind::Procedure, &name, &given, position));
         };
         if callee.routine.kind == RoutineKind::Function {
-            let types: Vec<String> = given.iter().map(|(_, bound)| bound.type_name()).collect();
-            let message = format!("{name}({}) is not a procedure", types.join(", "));
+            let message = format!("{name}({}) is not a procedure", types_of(&given));
             return Err(fail(SqlState::WRONG_OBJECT_TYPE, message, position)
                 .with_hint("To call a function, use SELECT."));
         }
         let targets = self.output_targets(c, call, &callee, &given, position)?;
-        let values = callee.arguments(c, given, true, position)?;
+        let values = callee.routine.arguments(c, &given, true, position)?;
         let arguments = c.emit_all(&values)?;
         let arguments: Vec<Reg> = arguments.iter().map(|typed| typed.register).collect();
         let columns: Vec<OutputColumn> = callee
@@ -392,14 +294,14 @@ impl Body {
         given: &[(Option<&Ident>, Bound)],
         position: Position,
     ) -> Result<RowTarget> {
-        let chosen = callee.chosen(given, true, position)?;
+        let chosen = callee.routine.chosen(given, true, position)?;
         let mut targets = Vec::new();
-        for (parameter, chosen) in callee.taken(true).zip(chosen) {
+        for (parameter, chosen) in callee.routine.taken(true).zip(chosen) {
             if !parameter.mode.is_output() {
                 continue;
             }
             let Some(number) = chosen else {
-                return Err(callee.undefined(given, position));
+                return Err(callee.routine.undefined(given, position));
             };
             let argument = &call.arguments[number].value;
             let path = match &argument.expr {

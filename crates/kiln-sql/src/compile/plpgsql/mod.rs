@@ -25,6 +25,7 @@
 //! | `results` | RETURN in all its forms |
 //! | `raise` | RAISE and ASSERT |
 //! | `call` | calls of other routines, compiled in place |
+//! | `matching` | which parameter gets which argument |
 //! | `liveness` | where FOUND is read; other questions to the syntax tree |
 //! | `passes` | over the finished steps: unassigned records, needless copies |
 
@@ -32,6 +33,7 @@ mod body;
 mod call;
 mod control;
 mod liveness;
+mod matching;
 mod passes;
 mod raise;
 mod results;
