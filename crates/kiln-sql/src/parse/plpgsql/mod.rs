@@ -1,6 +1,7 @@
 //! PL/pgSQL: the syntax tree of function bodies and the parser that builds it.
 
 mod ast;
+mod control;
 pub(super) mod parser;
 mod raise;
 mod sql;
