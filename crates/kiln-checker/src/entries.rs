@@ -15,7 +15,7 @@ use crate::accesses::EntryEvent;
 use crate::graph::{Edge, Kind, Reason, Sink};
 
 /// Entries of one block: as many as are looked at one by one.
-const BLOCK: usize = 32;
+const BLOCK: usize = 4;
 
 /// All changes of one key and object: `events[begin..end]`.
 #[derive(Clone, Copy, Debug)]

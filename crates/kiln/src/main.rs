@@ -24,6 +24,8 @@ struct CommandLine {
 enum Command {
     /// Run a benchmark under one or several protocols, and audit it
     Bench(commands::bench::Arguments),
+    /// Run a workload, record what its transactions did, and judge whether that is serializable
+    Check(commands::check::Arguments),
     /// Run SQL statements and scripts, or talk to a database in memory
     Sql(commands::sql::Arguments),
     /// Run a workload on virtual cores: test it under many schedules, or measure a modelled machine
@@ -35,6 +37,7 @@ enum Command {
 fn main() -> ExitCode {
     let result = match CommandLine::parse().command {
         Command::Bench(arguments) => commands::bench::run(arguments),
+        Command::Check(arguments) => commands::check::run(arguments),
         Command::Sql(arguments) => commands::sql::run(arguments),
         Command::Sim(arguments) => commands::sim::run(arguments),
         Command::Explain(arguments) => commands::explain::run(arguments),

@@ -1,6 +1,7 @@
 //! One module a subcommand.
 
 pub mod bench;
+pub mod check;
 pub mod explain;
 pub mod model;
 pub mod sim;

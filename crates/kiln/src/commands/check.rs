@@ -1,0 +1,428 @@
+//! `kiln check`: runs a workload, records its history, and judges it.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+use clap::{Args, ValueEnum};
+use kiln_checker::{Options, Order, Report};
+use kiln_engine::{Arguments as CallArguments, Driver, Engine, Outcome, ProcedureHandle, Protocol};
+use kiln_history::History;
+use kiln_lab::Plan;
+use kiln_lab::audit::{AuditReport, audit};
+use kiln_platform::sync::{Mutex, lock};
+use kiln_platform::{file, thread, time};
+use kiln_storage::error::Error;
+use kiln_workloads::{Terminal, Totals, Workload};
+
+use super::bench::{Settings, protocol_names, workload_names};
+
+/// The arguments of `kiln check`.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    kiln check --protocol silo\n  \
+    kiln check tpcc --protocol silo,2pl-no-wait --warehouses 1 --seconds 1\n  \
+    kiln check --protocol silo --keys 4 --save run.history\n  \
+    kiln check --history run.history --order serializable")]
+pub struct Arguments {
+    /// What to run
+    #[arg(default_value = "anomalies", value_parser = workload_names())]
+    workload: String,
+    /// Protocols, separated by commas [default: all]
+    #[arg(long, value_name = "P[,P…]", value_delimiter = ',', value_parser = protocol_names())]
+    protocol: Vec<String>,
+    /// Threads that make calls; a protocol of one worker runs with one [default: one for each core,
+    /// at least 2]
+    #[arg(long, value_name = "N",
+        value_parser = clap::value_parser!(u16).range(1..=Plan::THREADS_MAX as i64))]
+    threads: Option<u16>,
+    /// Seconds of each run
+    #[arg(long, value_name = "S", default_value_t = 1.0)]
+    seconds: f64,
+    /// Determines the population and the calls
+    #[arg(long, value_name = "N", default_value_t = Plan::SEED)]
+    seed: u64,
+    /// The order that is promised
+    #[arg(long, value_enum, default_value_t = OrderName::Strict)]
+    order: OrderName,
+    /// MiB that all workers may record together; the run ends when there is no room
+    #[arg(long, value_name = "MIB", default_value_t = 1_024,
+        value_parser = clap::value_parser!(u32).range(1..=1_048_576))]
+    limit_mb: u32,
+    /// Keep the history in this file; for one protocol at a time
+    #[arg(long, value_name = "FILE")]
+    save: Option<PathBuf>,
+    /// Judge the history in this file, instead of running anything
+    #[arg(long, value_name = "FILE",
+        conflicts_with_all = ["protocol", "threads", "seconds", "seed", "limit_mb", "save"])]
+    history: Option<PathBuf>,
+    #[command(flatten)]
+    settings: Settings,
+}
+
+/// The order that a protocol promises.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum OrderName {
+    /// A serial order that agrees with real time
+    Strict,
+    /// Some serial order
+    Serializable,
+}
+
+impl From<OrderName> for Order {
+    fn from(name: OrderName) -> Order {
+        match name {
+            OrderName::Strict => Order::Strict,
+            OrderName::Serializable => Order::Serializable,
+        }
+    }
+}
+
+/// What to run, checked.
+struct Run {
+    workload: Workload,
+    protocols: Vec<Protocol>,
+    threads: usize,
+    seconds: f64,
+    seed: u64,
+    options: Options,
+    limit_bytes: usize,
+    save: Option<PathBuf>,
+}
+
+impl Arguments {
+    fn options(&self) -> Options {
+        Options {
+            order: self.order.into(),
+            ..Options::default()
+        }
+    }
+
+    /// What to run, or what is wrong with it.
+    fn run(self) -> Result<Run, String> {
+        let options = self.options();
+        let mut workload = Workload::by_name(&self.workload)
+            .ok_or_else(|| format!("there is no workload \"{}\"", self.workload))?;
+        for (option, value) in self.settings.iter() {
+            workload.set(option, value)?;
+        }
+        workload.validate()?;
+        let protocols: Vec<Protocol> = match self.protocol.is_empty() {
+            true => Protocol::ALL.to_vec(),
+            false => self
+                .protocol
+                .iter()
+                .filter_map(|name| Protocol::parse(name))
+                .collect(),
+        };
+        if !(self.seconds > 0.0 && self.seconds <= 86_400.0) {
+            return Err(format!(
+                "seconds is {}, but must be more than 0 and at most 86400",
+                self.seconds
+            ));
+        }
+        if self.save.is_some() && protocols.len() > 1 {
+            return Err("a file keeps one history: name one protocol with --protocol".to_owned());
+        }
+        let threads = match self.threads {
+            Some(threads) => threads.into(),
+            None => thread::available_cores().clamp(2, Plan::THREADS_MAX),
+        };
+        Ok(Run {
+            workload,
+            protocols,
+            threads,
+            seconds: self.seconds,
+            seed: self.seed,
+            options,
+            limit_bytes: (self.limit_mb as usize) << 20,
+            save: self.save,
+        })
+    }
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// What is to be printed before the program ends with exit code 1.
+pub fn run(arguments: Arguments) -> Result<ExitCode, String> {
+    if let Some(path) = &arguments.history {
+        if arguments.settings.iter().next().is_some() {
+            return Err("options of workloads do not go together with --history".to_owned());
+        }
+        let options = arguments.options();
+        let history = History::load(path).map_err(|error| at(path, error))?;
+        super::print(&format!(
+            "{} under {}, from {}\n",
+            history.workload,
+            history.protocol,
+            path.display()
+        ))?;
+        let report = judge(&history, &options).map_err(|error| at(path, error))?;
+        return verdict(report.is_serializable());
+    }
+    let run = match arguments.run() {
+        Ok(run) => run,
+        Err(message) => {
+            let hint = "For more information, try 'kiln check --help'.";
+            let message = format!("{message}\n\n{hint}\n");
+            clap::Error::raw(ErrorKind::ValueValidation, message).exit()
+        }
+    };
+    if let Some(path) = &run.save {
+        // Before the run, so that nobody waits for a history that cannot be kept.
+        file::ensure_writable(path).map_err(|error| format!("cannot write {error}"))?;
+    }
+    let mut passed = true;
+    for protocol in &run.protocols {
+        passed &= run.check(*protocol)?;
+    }
+    verdict(passed)
+}
+
+fn verdict(passed: bool) -> Result<ExitCode, String> {
+    match passed {
+        true => Ok(ExitCode::SUCCESS),
+        false => Err("the check failed".to_owned()),
+    }
+}
+
+/// An error of a file, with its path unless the error names it.
+fn at(path: &Path, error: impl std::fmt::Display) -> String {
+    let (path, error) = (path.display().to_string(), error.to_string());
+    match error.starts_with(&path) {
+        true => error,
+        false => format!("{path}: {error}"),
+    }
+}
+
+/// Judges a history and prints what was found.
+fn judge(history: &History, options: &Options) -> Result<Report, String> {
+    let begin = time::now_ns();
+    let report = kiln_checker::check(history, options).map_err(|error| error.to_string())?;
+    let seconds = (time::now_ns() - begin) as f64 / 1e9;
+    super::print(&format!(
+        "{report}\njudged {} events in {seconds:.1} s\n",
+        report.events
+    ))?;
+    Ok(report)
+}
+
+/// What the calls of a run came to.
+#[derive(Default)]
+struct Calls {
+    totals: Totals,
+    rejected: u64,
+    /// The first rejection that the workload does not provoke.
+    failure: Option<Error>,
+    /// Whether there was no room left in a log.
+    is_full: bool,
+}
+
+impl Run {
+    /// Runs the workload under a protocol, and judges it. Returns whether nothing is wrong.
+    fn check(&self, protocol: Protocol) -> Result<bool, String> {
+        let threads = match protocol.is_single_worker() {
+            true => 1,
+            false => self.threads,
+        };
+        let readable = |error: Error| format!("{error:#}");
+        let database = kiln_lab::loaded(&self.workload, self.seed, 0).map_err(readable)?;
+        let engine = database.engine();
+        engine.set_protocol(protocol).map_err(readable)?;
+        engine
+            .record_history(self.limit_bytes / threads)
+            .map_err(readable)?;
+        let begin = time::now_ns();
+        let calls = self.call(engine, threads).map_err(readable)?;
+        let seconds = (time::now_ns() - begin) as f64 / 1e9;
+        let mut history = engine.take_history().map_err(readable)?;
+        self.workload.name().clone_into(&mut history.workload);
+        let committed: u64 = calls.totals.committed.iter().sum();
+        let plural = if threads == 1 { "" } else { "s" };
+        let mut text = format!(
+            "{} under {protocol}, {threads} thread{plural}, {seconds:.1} s: {committed} committed, {} \
+             rejected, {:.1} MiB recorded\n",
+            self.workload.name(),
+            calls.rejected,
+            history.log_bytes() as f64 / (1 << 20) as f64,
+        );
+        if calls.is_full {
+            text += "The run ended early: a log was full; --limit-mb gives it more room.\n";
+        }
+        if let Some(error) = &calls.failure {
+            text += &format!("A call was rejected for a reason that is never given: {error:#}\n");
+        }
+        super::print(&text)?;
+        if let Some(path) = &self.save {
+            history.save(path).map_err(|error| at(path, error))?;
+            super::print(&format!("History kept in {}.\n", path.display()))?;
+        }
+        // The audit's queries run in parallel under the default protocol.
+        engine.set_protocol(Protocol::default()).map_err(readable)?;
+        let audit = audit(&database, &self.workload, self.seed, &calls.totals).map_err(readable)?;
+        super::print(&audit_lines(&audit))?;
+        let report = judge(&history, &self.options)?;
+        Ok(calls.failure.is_none() && audit.passed() && report.is_serializable())
+    }
+
+    /// Makes calls on several threads until the time is over or a log is full.
+    fn call(&self, engine: &Engine, threads: usize) -> Result<Calls, Error> {
+        let handles: Result<Vec<ProcedureHandle>, Error> = self
+            .workload
+            .procedures()
+            .iter()
+            .map(|procedure| engine.procedure(procedure.name))
+            .collect();
+        let handles = handles?;
+        let drivers: Result<Vec<Driver>, Error> =
+            (0..threads).map(|worker| engine.driver(worker)).collect();
+        let drivers = drivers?;
+        let terminals = self.workload.terminals(self.seed, threads);
+        let end_ns = time::now_ns() + (self.seconds * 1e9) as u64;
+        let sum = Mutex::new(Calls {
+            totals: Totals::new(handles.len()),
+            ..Calls::default()
+        });
+        thread::scope(|scope| {
+            for (worker, (driver, terminal)) in drivers.into_iter().zip(terminals).enumerate() {
+                let (handles, sum) = (&handles, &sum);
+                scope.spawn(move || {
+                    thread::pin_to_core(worker);
+                    let calls = self.work(driver, terminal, handles, end_ns);
+                    let sum = &mut *lock(sum);
+                    sum.totals.merge(&calls.totals);
+                    sum.rejected += calls.rejected;
+                    sum.is_full |= calls.is_full;
+                    sum.failure = sum.failure.take().or(calls.failure);
+                });
+            }
+        });
+        Ok(std::mem::take(&mut *lock(&sum)))
+    }
+
+    /// One worker's calls.
+    fn work(
+        &self,
+        mut driver: Driver,
+        mut terminal: Terminal,
+        handles: &[ProcedureHandle],
+        end_ns: u64,
+    ) -> Calls {
+        let mut calls = Calls::default();
+        let mut arguments = CallArguments::new();
+        while time::now_ns() < end_ns {
+            if driver.is_history_full() {
+                calls.is_full = true;
+                break;
+            }
+            let call = terminal.next(&mut arguments);
+            let number = call.procedure.0;
+            match driver.call(&handles[number], &mut arguments) {
+                Outcome::Committed => {
+                    let rows = match self.workload.procedures()[number].rows_wanted {
+                        true => driver.values(&handles[number]).unwrap_or_default(),
+                        false => Vec::new(),
+                    };
+                    terminal.committed(call, &rows);
+                }
+                Outcome::Rejected(error) => {
+                    calls.rejected += 1;
+                    let expected = self.workload.expected_rejections();
+                    if !expected.contains(&error.state().as_str()) {
+                        calls.failure = Some(error);
+                        break;
+                    }
+                }
+                Outcome::Expired => {}
+            }
+        }
+        calls.totals = terminal.totals().clone();
+        calls
+    }
+}
+
+/// What the audit found, in lines.
+fn audit_lines(audit: &AuditReport) -> String {
+    let mut text = format!(
+        "audit: {} ({} conditions)\n",
+        audit.verdict(),
+        audit.conditions
+    );
+    for violation in &audit.violations {
+        text += &format!("  {}: {} does not hold:\n", violation.name, violation.what);
+        for row in violation.rows.iter().take(8) {
+            text += &format!("    {}\n", row.join(", "));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct CommandLine {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+
+    fn parsed(arguments: &str) -> Result<Run, String> {
+        let words = std::iter::once("check").chain(arguments.split_whitespace());
+        match CommandLine::try_parse_from(words) {
+            Ok(line) => line.arguments.run(),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    #[test]
+    fn the_defaults_run_anomalies_under_every_protocol() {
+        let run = parsed("").expect("the defaults are valid");
+        assert_eq!(run.workload.name(), "anomalies");
+        assert_eq!(run.protocols, Protocol::ALL);
+        assert!(run.threads >= 2);
+        assert_eq!(run.options.order, Order::Strict);
+    }
+
+    #[test]
+    fn settings_reach_the_run() {
+        let run = parsed("smallbank --protocol silo --threads 3 --accounts 7 --order serializable")
+            .expect("the arguments are valid");
+        assert_eq!(run.workload.name(), "smallbank");
+        assert_eq!(run.protocols, [Protocol::Silo]);
+        assert_eq!(run.threads, 3);
+        assert_eq!(run.options.order, Order::Serializable);
+        let options = run.workload.options();
+        assert!(
+            options
+                .iter()
+                .any(|o| o.name == "accounts" && o.value == "7")
+        );
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (arguments, part) in [
+            ("tpcd", "possible values: tpcc, smallbank"),
+            ("--protocol occ", "possible values: serial, silo"),
+            ("--threads 0", "1..="),
+            ("--seconds 0", "seconds is 0"),
+            ("--seconds nan", "seconds is NaN"),
+            ("--limit-mb 0", "1..="),
+            ("--order causal", "possible values: strict, serializable"),
+            ("--keys 1", "keys is \"1\""),
+            ("tpcc --keys 5", "tpcc has no option \"keys\""),
+            ("--protocol silo,serial --save x", "one protocol"),
+            ("--history x --seed 1", "cannot be used with"),
+        ] {
+            let message = match parsed(arguments) {
+                Err(message) => message,
+                Ok(_) => panic!("{arguments} is accepted"),
+            };
+            assert!(message.contains(part), "{arguments}: {message}");
+        }
+    }
+}
