@@ -26,6 +26,13 @@ pub enum Canary {
     LockedAtAnyVersion,
     /// Other attempts follow an entry that is only moving, and find a record under two keys.
     MovingEntryFollowed,
+    /// A record that was found under a key may have gone on to another one before it is looked at. This
+    /// was an error of ours once: a look-up took an entry from the index, then another attempt moved the
+    /// record and committed, and only then the look-up met the record.
+    FoundWhereItWas,
+    /// `silo` lets two attempts move the same record. This was an error of ours once: each took the
+    /// other's moving entry for its own, and found the record under a key that it never had.
+    MovedByTwo,
     /// `2pl` reads without a lock.
     SharedLockSkipped,
     /// `2pl` lets go of its locks before the versions of what it wrote are there.
@@ -38,7 +45,7 @@ pub enum Canary {
 
 impl Canary {
     /// All flaws.
-    pub const ALL: [Canary; 13] = [
+    pub const ALL: [Canary; 15] = [
         Canary::ReadValidationSkipped,
         Canary::NodeValidationSkipped,
         Canary::OwnInsertionHidesOthers,
@@ -48,6 +55,8 @@ impl Canary {
         Canary::InsertedPresent,
         Canary::LockedAtAnyVersion,
         Canary::MovingEntryFollowed,
+        Canary::FoundWhereItWas,
+        Canary::MovedByTwo,
         Canary::SharedLockSkipped,
         Canary::ReleasedBeforeInstall,
         Canary::SharedLockReleasedEarly,

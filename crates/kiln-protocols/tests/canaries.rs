@@ -11,10 +11,10 @@ mod judged;
 use kiln_protocols::Protocol;
 use kiln_protocols::canary::{self, Canary};
 
-use judged::Trial;
+use judged::{Extras, Trial};
 
 /// A canary must be found within so many transactions.
-const TRANSACTIONS_MAX: u64 = if cfg!(kiln_sim) { 40_000 } else { 10_000_000 };
+const TRANSACTIONS_MAX: u64 = if cfg!(kiln_sim) { 100_000 } else { 10_000_000 };
 
 /// A flaw, and a protocol that has it.
 struct Case {
@@ -38,12 +38,15 @@ fn cases() -> Vec<Case> {
             | Canary::AbsenceNotNoted
             | Canary::InsertedPresent
             | Canary::LockedAtAnyVersion
+            | Canary::MovedByTwo
             // No flaw where who moves a record has locked it.
             | Canary::MovingEntryFollowed => &[Protocol::Silo],
             Canary::SharedLockSkipped
             | Canary::SharedLockReleasedEarly
             | Canary::ReleasedBeforeInstall => &[Protocol::TwoPhaseLockingNoWait],
-            Canary::NodeValidationSkipped | Canary::OwnInsertionHidesOthers => &[Protocol::Silo, Protocol::TwoPhaseLockingNoWait],
+            Canary::NodeValidationSkipped
+            | Canary::OwnInsertionHidesOthers
+            | Canary::FoundWhereItWas => &[Protocol::Silo, Protocol::TwoPhaseLockingNoWait],
             Canary::UndoLost => &[Protocol::Serial, Protocol::TwoPhaseLockingNoWait],
         };
         cases.extend(protocols.iter().map(|protocol| case(canary, *protocol)));
@@ -71,6 +74,14 @@ fn search(case: &Case) -> Result<(&'static str, u64), String> {
             workers,
             calls: if cfg!(kiln_sim) { 12 } else { 400 },
             keys: 3 + (seed % 4) as usize,
+            extras: Extras {
+                texts: false,
+                // Two attempts that delete the same row would free its memory twice.
+                deletions: !matches!(
+                    (case.protocol, case.canary),
+                    (_, Some(Canary::InstalledWithoutLocks)) | (Protocol::Serial, None)
+                ),
+            },
             seed,
         };
         // A broken protocol may break itself before the judge can look.

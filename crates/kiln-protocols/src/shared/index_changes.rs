@@ -181,7 +181,9 @@ impl IndexChanges {
         // Back at the key that it had, the record needs nothing but its old entry.
         if old.as_ref() != Some(&new) {
             let map = &table.indexes()[index];
-            map.set_moves();
+            if !Canary::FoundWhereItWas.sings() {
+                map.set_moves();
+            }
             let begun = recorder.now();
             let mut note = |change, record| {
                 if let Some(begun) = begun {
@@ -261,7 +263,10 @@ impl IndexChanges {
                 let begun = recorder.now();
                 // When the old key was taken over, its entry is no longer this record's.
                 let entry = Entry::of(change.record);
-                let removed = change.index().remove_moved_key(old, entry, participant);
+                let removed = match Canary::FoundWhereItWas.sings() {
+                    true => change.index().remove_key(old, entry, participant),
+                    false => change.index().remove_moved_key(old, entry, participant),
+                };
                 if let Some(begun) = begun
                     && removed
                 {

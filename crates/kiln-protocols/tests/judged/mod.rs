@@ -24,6 +24,7 @@ const ID: ColumnId = ColumnId(0);
 const CODE: ColumnId = ColumnId(1);
 const LEFT: ColumnId = ColumnId(2);
 const RIGHT: ColumnId = ColumnId(3);
+const NOTE: ColumnId = ColumnId(4);
 
 /// Positions of the table's indexes.
 const BY_ID: u16 = 0;
@@ -45,8 +46,19 @@ pub struct Trial {
     pub calls: u64,
     /// How many rows there can be.
     pub keys: usize,
+    /// What programs do besides.
+    pub extras: Extras,
     /// Determines programs, calls, and on virtual cores the schedule.
     pub seed: u64,
+}
+
+/// Operations that a protocol that is broken in certain ways may not survive, as it frees memory twice.
+#[derive(Clone, Copy, Debug)]
+pub struct Extras {
+    /// Long texts are written, which lie outside of their rows.
+    pub texts: bool,
+    /// Rows are deleted.
+    pub deletions: bool,
 }
 
 impl Trial {
@@ -85,7 +97,7 @@ impl Trial {
         let mut random = Random::from_seed(self.seed);
         let programs: Vec<Program> = quietly(|| {
             (0..PROGRAMS)
-                .map(|number| program(&table, number, &mut random))
+                .map(|number| program(&table, number, self.extras, &mut random))
                 .collect()
         });
         let epochs = Epochs::new(WORKERS_MAX);
@@ -128,6 +140,12 @@ impl Trial {
                 }
             }
         });
+        // What the workers left to be freed.
+        let maintenance = epochs.register().expect("a slot is free");
+        for _ in 0..3 {
+            epochs.advance();
+        }
+        maintenance.collect(usize::MAX);
         // SAFETY: the workers are gone, and their threads were waited for.
         let logs = unsafe { observation.take_logs() };
         let schema = table.schema();
@@ -175,6 +193,12 @@ impl Trial {
                 arguments.push(&Value::BigInt(random.between(1, 1 << 40)));
                 arguments.push(&Value::Integer(random.below(self.keys * 2) as i32));
             }
+            let length = match self.extras.texts {
+                true => random.below(80),
+                false => 3,
+            };
+            let letter = char::from(b'a' + random.below(26) as u8);
+            arguments.push(&Value::Text(letter.to_string().repeat(length)));
             arguments
                 .bind(program)
                 .expect("the arguments suit the program");
@@ -237,6 +261,7 @@ fn table() -> Arc<Table> {
             column("code", DataType::Integer),
             column("left", DataType::BigInt),
             column("right", DataType::BigInt),
+            column("note", DataType::Text),
         ],
         primary_key: vec![ID],
         checks: Vec::new(),
@@ -267,8 +292,9 @@ fn populate(table: &Arc<Table>, worker: &mut Worker, keys: usize) {
     let mut b = ProgramBuilder::new("populate", [("id".to_owned(), DataType::Integer)]);
     let items = b.table(table);
     let zero = b.constant(DataType::BigInt, Value::BigInt(0));
+    let note = b.constant(DataType::Text, Value::Text("first".to_owned()));
     let id = b.parameter(0);
-    b.insert(items, &[id, id, zero, zero], None, None);
+    b.insert(items, &[id, id, zero, zero, note], None, None);
     let program = b.finish();
     for id in (0..keys as i32).step_by(2) {
         let mut arguments = Arguments::from_values(&[Value::Integer(id)]);
@@ -279,7 +305,7 @@ fn populate(table: &Arc<Table>, worker: &mut Worker, keys: usize) {
 }
 
 /// A program of some random operations.
-fn program(table: &Arc<Table>, number: usize, random: &mut Random) -> Program {
+fn program(table: &Arc<Table>, number: usize, extras: Extras, random: &mut Random) -> Program {
     let parameters = (0..OPERATIONS_MAX).flat_map(|at| {
         [
             (format!("key{at}"), DataType::Integer),
@@ -287,11 +313,12 @@ fn program(table: &Arc<Table>, number: usize, random: &mut Random) -> Program {
             (format!("code{at}"), DataType::Integer),
         ]
     });
+    let parameters = parameters.chain([("note".to_owned(), DataType::Text)]);
     let mut b = ProgramBuilder::new(&format!("program{number}"), parameters);
     let items = b.table(table);
     for at in 0..1 + random.below(OPERATIONS_MAX) {
         let parameters = [3 * at, 3 * at + 1, 3 * at + 2].map(|at| b.parameter(at));
-        operation(&mut b, items, parameters, random);
+        operation(&mut b, items, parameters, extras, random);
     }
     if random.below(6) == 0 {
         let failure = Failure {
@@ -307,7 +334,12 @@ fn program(table: &Arc<Table>, number: usize, random: &mut Random) -> Program {
             error: Box::new(failure),
         });
     }
-    b.returns(vec![("seen".to_owned(), DataType::BigInt)]);
+    let columns = [("seen", DataType::BigInt), ("note", DataType::Text)];
+    b.returns(
+        columns
+            .map(|(name, data_type)| (name.to_owned(), data_type))
+            .into(),
+    );
     b.finish()
 }
 
@@ -315,8 +347,10 @@ fn operation(
     b: &mut ProgramBuilder,
     items: TableRef,
     [key, value, code]: [Reg; 3],
+    extras: Extras,
     random: &mut Random,
 ) {
+    let note = b.parameter(3 * OPERATIONS_MAX);
     let column = [LEFT, RIGHT][random.below(2)];
     let reverse = random.below(2) == 0;
     let by_id = [BY_ID, BY_ID_HASHED][random.below(2)];
@@ -332,9 +366,16 @@ fn operation(
                 0..3 => look(b, items, item, column),
                 3..5 => modify(b, items, item, column, value),
                 5 => b.update(items, item, &[(column, value)], None),
+                6 if extras.texts => {
+                    let seen = b.read(items, item, &[NOTE], None)[0];
+                    let row = [value, seen].into();
+                    b.push(Step::Emit { row });
+                    b.update(items, item, &[(NOTE, note)], None);
+                }
                 6 => b.update(items, item, &[(LEFT, value), (RIGHT, value)], None),
                 7 | 8 => b.update(items, item, &[(CODE, code)], None),
-                _ => b.delete(items, item, None),
+                _ if extras.deletions => b.delete(items, item, None),
+                _ => look(b, items, item, column),
             }
             let then = b.close();
             b.push(Step::If {
@@ -349,7 +390,12 @@ fn operation(
                 index: None,
                 inserted,
             };
-            b.insert(items, &[key, code, value, value], Some(conflict), None);
+            b.insert(
+                items,
+                &[key, code, value, value, note],
+                Some(conflict),
+                None,
+            );
         }
         kind => {
             let record = b.record();
@@ -392,8 +438,9 @@ fn range_from(value: Reg, random: &mut Random) -> Range {
 }
 
 fn look(b: &mut ProgramBuilder, items: TableRef, record: RecordReg, column: ColumnId) {
-    let seen = b.read(items, record, &[column], None);
-    b.push(Step::Emit { row: seen.into() });
+    let seen = b.read(items, record, &[column], None)[0];
+    let row = [seen, b.parameter(3 * OPERATIONS_MAX)].into();
+    b.push(Step::Emit { row });
 }
 
 fn modify(
