@@ -5,6 +5,7 @@ use kiln_lab::audit::{AuditReport, audit};
 use kiln_platform::sync::{Mutex, lock};
 use kiln_platform::work::{Work, charge};
 use kiln_platform::{sim, thread, time};
+use kiln_procedure::AbortCause;
 use kiln_sql::{Database, Options};
 use kiln_storage::error::{Error, Result};
 use kiln_storage::types::Value;
@@ -182,7 +183,9 @@ impl Session<'_> {
             let call = terminal.next(&mut arguments);
             // Benchmarks on real cores read the clock twice a call, for the latency.
             time::now_ns();
-            let outcome = driver.call(&self.handles[call.procedure.0], &mut arguments);
+            let deadline = matches!(until, Until::Calls(_)).then_some(now + PATIENCE_NS);
+            let handle = &self.handles[call.procedure.0];
+            let outcome = driver.call_until(handle, &mut arguments, deadline);
             now = time::now_ns();
             let committed = matches!(outcome, Outcome::Committed);
             match outcome {
@@ -194,7 +197,11 @@ impl Session<'_> {
                         break;
                     }
                 }
-                Outcome::Expired => {}
+                Outcome::Expired => {
+                    let error = starved(handle.name(), &driver.statistics());
+                    lock(failure).get_or_insert(error);
+                    break;
+                }
             }
             if measuring {
                 done.committed[call.procedure.0] += u64::from(committed);
@@ -254,6 +261,23 @@ impl Session<'_> {
             audit(&self.database, self.workload, self.seed, &done.totals)
         })
     }
+}
+
+/// Virtual time after which a call of a test is given up: millions of scheduling points.
+const PATIENCE_NS: u64 = 2_000_000_000;
+
+/// Says that a call was repeated and repeated.
+fn starved(procedure: &str, statistics: &Statistics) -> Error {
+    let aborts = AbortCause::ALL.into_iter().filter_map(|cause| {
+        let count = statistics.aborts[cause.number()];
+        (count > 0).then(|| format!("{} {count}", cause.name()))
+    });
+    let aborts: Vec<String> = aborts.collect();
+    Error::internal(format!(
+        "a call of {procedure} has not ended after {} s of virtual time; failed attempts of its core: {}",
+        PATIENCE_NS / 1_000_000_000,
+        aborts.join(", ")
+    ))
 }
 
 /// What each worker's history may take.
