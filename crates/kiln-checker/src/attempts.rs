@@ -56,6 +56,8 @@ pub(crate) struct Attempt {
     end: u32,
     pub(crate) worker: u16,
     pub(crate) ending: Ending,
+    /// Whether it read ranges.
+    pub(crate) ranges: bool,
 }
 
 impl Attempt {
@@ -165,6 +167,7 @@ impl<'a> Attempts<'a> {
                     end: 0,
                     worker: worker as u16,
                     ending: Ending::Aborted,
+                    ranges: false,
                 });
                 scopes.clear();
                 touched.clear();
@@ -184,6 +187,7 @@ impl<'a> Attempts<'a> {
                     touched.push(number);
                 }
                 Event::RangeBegin { range, from, .. } => {
+                    attempt.ranges = true;
                     scopes
                         .begin(range, from)
                         .map_err(|reason| at(position, reason))?;

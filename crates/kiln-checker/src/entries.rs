@@ -20,6 +20,8 @@ const BLOCK: usize = 4;
 /// All changes of one key and object: `events[begin..end]`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
+    /// The first bytes of the key: most comparisons need no more of it.
+    prefix: u64,
     pub(crate) object: u32,
     begin: u32,
     end: u32,
@@ -147,6 +149,7 @@ impl<'a> Entries<'a> {
         for entry in events.chunk_by(|a, b| a.object == b.object && a.key == b.key) {
             let end = begin + entry.len() as u32;
             all.push(Entry {
+                prefix: prefix(entry[0].key, 0),
                 object: entry[0].object,
                 begin,
                 end,
@@ -190,10 +193,34 @@ impl<'a> Entries<'a> {
         self.nodes.clear();
     }
 
-    /// The entries whose keys satisfy a condition come before those whose keys do not: how many?
-    pub(crate) fn count_while(&self, condition: impl Fn(Key<'a>) -> bool) -> u32 {
-        let key = |entry: &Entry| self.events[entry.begin as usize].key;
-        self.all.partition_point(|entry| condition(key(entry))) as u32
+    /// How many entries have smaller keys.
+    pub(crate) fn count_below(&self, bound: Key<'_>) -> u32 {
+        let least = prefix(bound, 0);
+        self.count_while(least, least, |key| key < bound)
+    }
+
+    /// How many entries have smaller keys or this one.
+    pub(crate) fn count_up_to(&self, bound: Key<'_>) -> u32 {
+        let least = prefix(bound, 0);
+        self.count_while(least, least, |key| key <= bound)
+    }
+
+    /// How many entries have smaller keys, this one, or one that begins with it.
+    pub(crate) fn count_up_to_prefix(&self, bound: Key<'_>) -> u32 {
+        let (least, greatest) = (prefix(bound, 0), prefix(bound, u8::MAX));
+        self.count_while(least, greatest, |key| {
+            key <= bound || key.starts_with(bound)
+        })
+    }
+
+    /// The entries whose keys satisfy a condition come before those whose keys do not: how many? It is
+    /// known of keys whose prefixes are less than one bound or greater than the other.
+    fn count_while(&self, least: u64, greatest: u64, condition: impl Fn(Key<'a>) -> bool) -> u32 {
+        let holds = |entry: &Entry| {
+            entry.prefix < least
+                || entry.prefix <= greatest && condition(self.events[entry.begin as usize].key)
+        };
+        self.all.partition_point(holds) as u32
     }
 
     /// Who changed an object's entries last before a version or at it, and who first afterwards.
@@ -279,7 +306,7 @@ impl<'a> Entries<'a> {
                 false => Absence::Between(None, None),
             };
         };
-        let last = absent.last().unwrap_or(first);
+        let last = absent.next_back().unwrap_or(first);
         Absence::Between(
             first.checked_sub(1).map(|before| base + before as u32),
             (last < events.len()).then_some(base + last as u32),
@@ -505,6 +532,14 @@ impl<'a> Entries<'a> {
             .count();
         (begun + within) as i64 - ended as i64
     }
+}
+
+/// The first eight bytes of a key as a number, missing ones filled up.
+fn prefix(key: Key<'_>, filling: u8) -> u64 {
+    let mut bytes = [filling; 8];
+    let length = key.len().min(8);
+    bytes[..length].copy_from_slice(&key[..length]);
+    u64::from_be_bytes(bytes)
 }
 
 /// Narrows the windows of an entry's changes by what is known of their order: a change was done

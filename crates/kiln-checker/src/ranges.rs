@@ -73,7 +73,8 @@ impl<'a> Ranges<'a> {
         };
         let mut open: Vec<Open<'a>> = Vec::new();
         for number in 0..attempts.all.len() as u32 {
-            if attempts.get(number).ending == Ending::Aborted {
+            let attempt = attempts.get(number);
+            if attempt.ending == Ending::Aborted || !attempt.ranges {
                 continue;
             }
             open.clear();
@@ -135,8 +136,8 @@ struct Judge<'b, 'a, S> {
     sink: &'b mut S,
     violations: &'b mut Violations,
     passing: &'b HashSet<(IndexId, u32)>,
-    /// The versions that an attempt read first, by object.
-    versions: Vec<(u32, u64)>,
+    /// The versions that an attempt read first, by its objects' addresses.
+    versions: Vec<(u64, u64)>,
     /// Which attempt.
     versions_of: Option<u32>,
     singles: Vec<u32>,
@@ -152,15 +153,15 @@ impl<'a, S: Sink> Judge<'_, 'a, S> {
         (stopped_at, reverse): (Key<'a>, bool),
     ) {
         let whole = (
-            entries.count_while(|key| key < range.low),
-            entries.count_while(|key| key <= range.high || key.starts_with(range.high)),
+            entries.count_below(range.low),
+            entries.count_up_to_prefix(range.high),
         );
         let (mut begin, mut end) = whole;
         if !stopped_at.is_empty() {
             // Of several entries with the key at which it stopped, nobody knows which were met before.
             match reverse {
-                false => end = end.min(entries.count_while(|key| key < stopped_at)),
-                true => begin = begin.max(entries.count_while(|key| key <= stopped_at)),
+                false => end = end.min(entries.count_below(stopped_at)),
+                true => begin = begin.max(entries.count_up_to(stopped_at)),
             }
         }
         for object in &range.met {
@@ -349,16 +350,16 @@ impl<'a, S: Sink> Judge<'_, 'a, S> {
                 }
                 | Event::ReadAbsent { object, version } = event
                 {
-                    let number = self.attempts.number(object);
-                    self.versions.push((number, version.0));
+                    self.versions.push((object.0, version.0));
                 }
             }
             // Stable: the first of several stays first.
             self.versions.sort_by_key(|(object, _)| *object);
         }
-        let first = self.versions.partition_point(|(of, _)| *of < object);
+        let address = self.attempts.objects[object as usize];
+        let first = self.versions.partition_point(|(of, _)| *of < address);
         let (of, version) = self.versions.get(first)?;
-        (*of == object).then_some(*version)
+        (*of == address).then_some(*version)
     }
 }
 

@@ -100,7 +100,7 @@ fn is_last(attempts: &Attempts<'_>, attempt: u32, (address, column, print): Valu
         {
             let cells = cells.iter().map(|word| Cell::from_word(*word));
             let of_column = cells.filter(|cell| cell.column == column);
-            last = of_column.map(|cell| cell.print).last().or(last);
+            last = of_column.map(|cell| cell.print).next_back().or(last);
         }
     }
     last == Some(print)

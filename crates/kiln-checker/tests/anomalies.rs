@@ -716,3 +716,94 @@ fn the_shortest_cycle_is_shown() {
     assert_found(&report, &["G2-item"]);
     assert_eq!(report.violations[0].lines.len(), 3, "{report}");
 }
+
+/// Two hundred rows that come and go, and then two transactions that read all that are left and add
+/// one each. `met` is what the second one meets of the first one's.
+fn phantoms_among_many(met: bool, forgotten: Option<u64>) -> Report {
+    let mut tape = Tape::new(3);
+    let key = |object: u64| [object as u8, 0];
+    let mut version = 1_000;
+    for object in 1..=200 {
+        tape.begin(2);
+        version += 1;
+        tape.insert(2, object, (0, version), &key(object), &[(BALANCE, 1)]);
+        tape.commit(2);
+    }
+    let left: Vec<u64> = (1..=200).filter(|object| object % 3 != 0).collect();
+    for object in (1..=200).filter(|object| object % 3 == 0) {
+        tape.begin(2);
+        version += 1;
+        tape.delete(2, object, (1_000 + object, version), &key(object));
+        tape.commit(2);
+    }
+    tape.begin(0);
+    tape.begin(1);
+    let early = tape.now();
+    let ranges = [0, 1].map(|worker| tape.range_begin(worker, &[0], &[250]));
+    for (worker, range) in ranges.into_iter().enumerate() {
+        for object in left.iter().filter(|object| Some(**object) != forgotten) {
+            tape.met(worker, range, *object);
+            tape.read(worker, *object, 1_000 + *object, &[(BALANCE, 1)]);
+        }
+    }
+    for (worker, object) in [(0, 201), (1, 202)] {
+        tape.write(worker, object, WriteKind::Insert, &[(BALANCE, 2)]);
+        tape.added(worker, object, &key(object), early);
+        tape.install(worker, object, 0, 5_000 + object);
+    }
+    if met {
+        tape.met(1, ranges[1], 201);
+        tape.read(1, 201, 5_201, &[(BALANCE, 2)]);
+    }
+    for (worker, range) in ranges.into_iter().enumerate() {
+        tape.range_end(worker, range);
+        tape.commit(worker);
+    }
+    tape.judge(Strict)
+}
+
+#[test]
+fn phantoms_and_missed_entries_among_many_entries() {
+    assert_serializable(&phantoms_among_many(true, None));
+    assert_found(&phantoms_among_many(false, None), &["G2"]);
+    // Both forgot it.
+    let report = phantoms_among_many(true, Some(100));
+    assert_found(&report, &["missed entry", "missed entry"]);
+    assert!(
+        report
+            .to_string()
+            .contains("did not meet object 0x64 under key 6400"),
+        "{report}"
+    );
+}
+
+#[test]
+fn a_range_over_many_entries_comes_after_all_that_were_removed_from_it() {
+    for seen in [true, false] {
+        let mut tape = Tape::new(2);
+        for object in 10..200 {
+            tape.begin(1);
+            tape.delete(1, object, (10, 1_000 + object), &[object as u8]);
+            tape.commit(1);
+        }
+        // A reader that overlaps with the last deletion alone, which also changed another row.
+        tape.begin(1);
+        tape.begin(0);
+        tape.read(
+            0,
+            1,
+            if seen { 21 } else { 20 },
+            &[(BALANCE, u32::from(seen))],
+        );
+        tape.update(1, 1, (20, 21), &[(BALANCE, 1)]);
+        tape.delete(1, 200, (10, 2_000), &[200]);
+        tape.range(0, &[0], &[250], &[]);
+        tape.commit(0);
+        tape.commit(1);
+        let report = tape.judge(Serializable);
+        match seen {
+            true => assert_serializable(&report),
+            false => assert_found(&report, &["G-single"]),
+        }
+    }
+}

@@ -222,11 +222,11 @@ fn places(history: &History) -> Vec<(usize, usize, Mutation)> {
                     written.clear();
                     (is_stopped, installs) = (false, false);
                 }
-                Event::Read { object, cells, .. } => {
-                    if !written.contains(&object) && !cells.is_empty() {
-                        attempt.push((at, Mutation::OtherValue));
-                        attempt.push((at, Mutation::UnknownVersion));
-                    }
+                Event::Read { object, cells, .. }
+                    if !written.contains(&object) && !cells.is_empty() =>
+                {
+                    attempt.push((at, Mutation::OtherValue));
+                    attempt.push((at, Mutation::UnknownVersion));
                 }
                 Event::Met { .. } => attempt.push((at, Mutation::ForgottenEntry)),
                 Event::RangeEnd { stopped_at, .. } => is_stopped |= !stopped_at.is_empty(),
