@@ -17,7 +17,7 @@
 //! | `bound` | bound expressions and walks over them |
 //! | `bind`, `operators`, `coerce`, `functions` | binding expressions |
 //! | `emit` | bound expressions to instructions |
-//! | `query`, `select`, `from`, `names`, `aggregate`, `subquery` | binding queries |
+//! | `query`, `select`, `set`, `from`, `names`, `aggregate`, `subquery` | binding queries |
 //! | `plan`, `path`, `produce`, `group`, `limit`, `rows` | access paths and the loops over them |
 //! | `once` | what a statement computes only once |
 
@@ -46,6 +46,7 @@ mod query;
 mod rows;
 mod scope;
 mod select;
+mod set;
 mod special;
 mod subquery;
 #[cfg(test)]

@@ -13,12 +13,13 @@ use sqlparser::ast::Ident;
 use super::super::bound::Bound;
 use super::super::query::OutputColumn;
 use super::super::{Compiler, Position, fail, object_name, unsupported};
+use super::assign::RowTarget;
 use super::at;
 use super::body::Body;
 use super::matching::{types_of, undefined};
 use super::results::Destination;
 use super::routine::{ResultKind, Routine};
-use super::variables::{RowTarget, refuse};
+use super::variables::refuse;
 use crate::parse::plpgsql::Target;
 use crate::parse::{Call, FunctionDefinition, RoutineKind};
 

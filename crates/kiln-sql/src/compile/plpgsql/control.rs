@@ -8,10 +8,9 @@ use sqlparser::ast::{Expr, Ident, UnaryOperator};
 use super::super::coerce::CastContext;
 use super::super::scope::Variable;
 use super::super::{Compiler, Position, Typed, fail, name_of};
+use super::assign::Destined;
 use super::body::Body;
-use super::variables::{
-    Destined, EntryKind, Scope, Slot, failure, refuse, require_not_null, set_boolean,
-};
+use super::variables::{EntryKind, Scope, Slot, failure, refuse, require_not_null, set_boolean};
 use super::{at, liveness};
 use crate::parse::Expression;
 use crate::parse::plpgsql::{CaseArm, ExitKind, ForRange, Loop, Statement, Target};

@@ -20,7 +20,8 @@
 //! | `routine` | headers: parameters, results |
 //! | `body` | blocks, declarations, the dispatch over statements |
 //! | `control` | IF, CASE, loops, EXIT |
-//! | `variables` | scopes, targets, assignments, records |
+//! | `variables` | scopes, records |
+//! | `assign` | targets, assignments |
 //! | `rows` | SELECT INTO, PERFORM, INSERT, UPDATE, DELETE, loops over rows |
 //! | `results` | RETURN in all its forms |
 //! | `raise` | RAISE and ASSERT |
@@ -29,6 +30,7 @@
 //! | `liveness` | where FOUND is read; other questions to the syntax tree |
 //! | `passes` | over the finished steps: unassigned records, needless copies |
 
+mod assign;
 mod body;
 mod call;
 mod control;

@@ -1,31 +1,28 @@
-//! Variables: their scopes, and every way to assign to them.
+//! Variables: their scopes, and the shapes of records.
 
 use kiln_procedure::ir::{Failure, Instruction, Reg, Step};
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::{DataType, Value};
 use sqlparser::ast::Expr;
 
-use super::super::coerce::CastContext;
-use super::super::functions;
-use super::super::query::OutputColumn;
 use super::super::scope::{Field, Variable};
-use super::super::{Compiler, Position, Typed, fail, name_of, unsupported};
+use super::super::{Compiler, Position, fail, name_of, unsupported};
 use super::body::Body;
-use super::{Shape, at, liveness};
-use crate::parse::Expression;
-use crate::parse::plpgsql::{Statement, Target};
+use super::{Shape, liveness};
+use crate::parse::plpgsql::Statement;
 
 /// The variables of one block, as the compiler's scope of the same block has them.
 #[derive(Debug, Default)]
 pub(super) struct Scope {
     label: Option<String>,
-    entries: Vec<Entry>,
+    pub entries: Vec<Entry>,
 }
 
+/// A variable.
 #[derive(Debug)]
-struct Entry {
+pub(super) struct Entry {
     name: String,
-    kind: EntryKind,
+    pub kind: EntryKind,
 }
 
 #[derive(Clone, Debug)]
@@ -54,26 +51,13 @@ pub(super) struct Record {
     /// By which [`super::Memory::shapes`] knows it.
     key: usize,
     /// The registers of each shape that it takes.
-    shapes: Vec<Vec<Field>>,
+    pub shapes: Vec<Vec<Field>>,
     /// The shape at this point of the text; `None` where it depends on the path taken.
-    current: Option<usize>,
+    pub current: Option<usize>,
     /// TRUE once it was assigned to.
-    assigned: Reg,
+    pub assigned: Reg,
     /// The number of conditionals and loops around its declaration.
     regions: usize,
-}
-
-/// What a target names.
-#[derive(Clone, Debug)]
-pub(super) enum Destined {
-    /// One value.
-    Slot(Slot),
-    /// All fields of a row.
-    Fields(Vec<Field>),
-    /// A whole record; the path to its entry.
-    Record(usize, usize),
-    /// An element of an array variable.
-    Element(Slot),
 }
 
 impl Scope {
@@ -200,7 +184,7 @@ impl Body {
 
     /// The entry that a path begins with, by its scope and place, and how much of the path names
     /// it: as the compiler's own look-up does it.
-    fn find(&self, path: &[String]) -> Option<(usize, usize, usize)> {
+    pub(super) fn find(&self, path: &[String]) -> Option<(usize, usize, usize)> {
         let first = path.first()?;
         for (number, scope) in self.scopes.iter().enumerate().rev() {
             let find = |name: &String| scope.entries.iter().position(|entry| entry.name == *name);
@@ -261,174 +245,6 @@ impl Body {
         }
     }
 
-    /// What a target names.
-    ///
-    /// # Errors
-    /// 42601 for what is no variable, 22005 for a constant, 42703 and 55000 for fields that do
-    /// not exist (yet).
-    pub(super) fn target(&self, c: &mut Compiler<'_>, target: &Target) -> Result<Destined> {
-        let position = at(target.position);
-        let path: Vec<String> = target.path.iter().map(name_of).collect();
-        let Some((scope, index, used)) = self.find(&path) else {
-            let message = format!("\"{}\" is not a known variable", path.join("."));
-            return Err(refuse(c, fail(SqlState::SYNTAX_ERROR, message, position)));
-        };
-        let is_constant = match &self.scopes[scope].entries[index].kind {
-            EntryKind::Scalar(slot) => slot.constant,
-            EntryKind::Row { constant, .. } => *constant,
-            EntryKind::Record(_) => false,
-        };
-        if is_constant {
-            let message = format!("variable \"{}\" is declared CONSTANT", path.join("."));
-            let state = SqlState::parse("22005").unwrap_or(SqlState::SYNTAX_ERROR);
-            return Err(refuse(c, fail(state, message, position)));
-        }
-        if target.subscripts.len() > 1 {
-            let error = unsupported("an array of more than one dimension", position);
-            return Err(refuse(c, error));
-        }
-        let kind = self.scopes[scope].entries[index].kind.clone();
-        let destined = match (&kind, &path[used..]) {
-            (EntryKind::Scalar(slot), _) => Destined::Slot(slot.clone()),
-            (EntryKind::Row { fields, .. }, []) => Destined::Fields(fields.clone()),
-            (EntryKind::Record(_), []) => Destined::Record(scope, index),
-            (EntryKind::Row { fields, .. }, [field, ..]) => {
-                Destined::Slot(field_slot(fields, &path, field, position)?)
-            }
-            (EntryKind::Record(record), [field, ..]) => {
-                let Some(shape) = record.current else {
-                    if record.shapes.len() > 1 {
-                        return Err(refuse(c, depends(position)));
-                    }
-                    return Err(not_assigned(&path, position));
-                };
-                let slot = field_slot(&record.shapes[shape], &path, field, position)?;
-                let error = Box::new(failure(&not_assigned(&path, position)));
-                let condition = record.assigned;
-                c.builder.scalar(Instruction::Require {
-                    condition,
-                    null_fails: true,
-                    error,
-                });
-                Destined::Slot(slot)
-            }
-        };
-        match (destined, target.subscripts.is_empty()) {
-            (destined, true) => Ok(destined),
-            (Destined::Slot(slot), false) => Ok(Destined::Element(slot)),
-            (_, false) => Err(fail(
-                SqlState::DATATYPE_MISMATCH,
-                "cannot subscript a record because it does not support subscripting",
-                position,
-            )),
-        }
-    }
-
-    /// `target := value`.
-    pub(super) fn assign(
-        &mut self,
-        c: &mut Compiler<'_>,
-        target: &Target,
-        value: &Expression,
-    ) -> Result<()> {
-        let position = at(target.position);
-        match self.target(c, target)? {
-            Destined::Slot(slot) => {
-                c.expression_into(
-                    &value.expr,
-                    slot.register,
-                    &slot.data_type,
-                    CastContext::Variable,
-                )?;
-                require_not_null(c, &slot, position);
-                Ok(())
-            }
-            Destined::Element(slot) => {
-                let DataType::Array(element) = &slot.data_type else {
-                    let message = format!(
-                        "cannot subscript type {} because it does not support subscripting",
-                        slot.data_type.base_name()
-                    );
-                    return Err(fail(SqlState::DATATYPE_MISMATCH, message, position));
-                };
-                let Some(subscript) = target.subscripts.first() else {
-                    return Ok(());
-                };
-                let context = CastContext::Assignment;
-                let index = c.expression_as(&subscript.expr, &DataType::Integer, context)?;
-                let value = c.expression_as(&value.expr, element, CastContext::Variable)?;
-                let (name, function) = functions::array_set();
-                c.builder.scalar(Instruction::Call {
-                    function,
-                    name,
-                    target: slot.register,
-                    arguments: [slot.register, index, value].into(),
-                });
-                Ok(())
-            }
-            Destined::Fields(fields) => self.assign_row(c, &fields, value, position),
-            Destined::Record(scope, index) => {
-                let source = self.named_fields(c, &value.expr, position)?;
-                let Some(source) = source else {
-                    let error = unsupported(
-                        "assigning to a record anything but a row variable",
-                        at(value.position),
-                    );
-                    return Err(refuse(c, error));
-                };
-                let columns = columns_of(&source);
-                self.assign_record(c, (scope, index), Some(&columns), position)
-            }
-        }
-    }
-
-    fn assign_row(
-        &mut self,
-        c: &mut Compiler<'_>,
-        fields: &[Field],
-        value: &Expression,
-        position: Position,
-    ) -> Result<()> {
-        if let Expr::Value(literal) = &value.expr
-            && matches!(literal.value, sqlparser::ast::Value::Null)
-        {
-            set_null(c, fields.iter().map(|field| field.register));
-            return Ok(());
-        }
-        match self.named_fields(c, &value.expr, position)? {
-            Some(source) => assign_fields(c, fields, &columns_of(&source), position),
-            None => {
-                let error = unsupported(
-                    "assigning to a row variable anything but a row variable",
-                    at(value.position),
-                );
-                Err(refuse(c, error))
-            }
-        }
-    }
-
-    /// Gives a record its fields and their values; without `columns`, leaves the values to the
-    /// caller.
-    fn assign_record(
-        &mut self,
-        c: &mut Compiler<'_>,
-        entry: (usize, usize),
-        columns: Option<&[OutputColumn]>,
-        position: Position,
-    ) -> Result<()> {
-        let Some(columns) = columns else {
-            return Ok(());
-        };
-        let shape: Shape = columns
-            .iter()
-            .map(|column| (column.name.clone(), column.data_type.clone()))
-            .collect();
-        let fields = self.shape_record(c, entry, &shape);
-        assign_fields(c, &fields, columns, position)?;
-        self.mark_assigned(c, entry);
-        Ok(())
-    }
-
     /// The fields that a record has after something of this shape is assigned to it.
     pub(super) fn shape_record(
         &mut self,
@@ -463,7 +279,7 @@ impl Body {
     }
 
     /// Tells the compiler of a record's current shape.
-    fn publish_record(&self, c: &mut Compiler<'_>, scope: usize, index: usize) {
+    pub(super) fn publish_record(&self, c: &mut Compiler<'_>, scope: usize, index: usize) {
         let entry = &self.scopes[scope].entries[index];
         let EntryKind::Record(record) = &entry.kind else {
             return;
@@ -541,119 +357,9 @@ impl Body {
         }
         self.publish_record(c, scope, index);
     }
-
-    /// What the targets of INTO or of a loop over rows are.
-    ///
-    /// # Errors
-    /// 42601 for a record among several targets; see [`Body::target`].
-    pub(super) fn row_targets(
-        &self,
-        c: &mut Compiler<'_>,
-        targets: &[Target],
-    ) -> Result<RowTarget> {
-        let mut slots = Vec::with_capacity(targets.len());
-        for target in targets {
-            match self.target(c, target)? {
-                Destined::Slot(slot) => slots.push(slot),
-                Destined::Fields(fields) if targets.len() == 1 => {
-                    return Ok(RowTarget::Row(fields));
-                }
-                Destined::Record(scope, index) if targets.len() == 1 => {
-                    return Ok(RowTarget::Record(scope, index));
-                }
-                Destined::Element(_) => {
-                    let error = unsupported("an array's element as a target", at(target.position));
-                    return Err(refuse(c, error));
-                }
-                Destined::Fields(_) | Destined::Record(..) => {
-                    let message = "record variable cannot be part of multiple-item INTO list";
-                    let error = fail(SqlState::SYNTAX_ERROR, message, at(target.position));
-                    return Err(refuse(c, error));
-                }
-            }
-        }
-        Ok(RowTarget::Slots(slots))
-    }
-
-    /// Assigns a row to its targets: surplus columns are dropped, surplus targets become NULL.
-    pub(super) fn assign_columns(
-        &mut self,
-        c: &mut Compiler<'_>,
-        target: &RowTarget,
-        columns: &[OutputColumn],
-        position: Position,
-    ) -> Result<()> {
-        match target {
-            RowTarget::Slots(slots) => {
-                let fields: Vec<Field> = slots
-                    .iter()
-                    .map(|slot| Field {
-                        name: slot.name.clone(),
-                        register: slot.register,
-                        data_type: slot.data_type.clone(),
-                    })
-                    .collect();
-                assign_fields(c, &fields, columns, position)?;
-                for slot in slots {
-                    require_not_null(c, slot, position);
-                }
-                Ok(())
-            }
-            RowTarget::Row(fields) => assign_fields(c, fields, columns, position),
-            RowTarget::Record(scope, index) => {
-                self.assign_record(c, (*scope, *index), Some(columns), position)
-            }
-        }
-    }
-
-    /// Assigns NULL to all targets, where there is no row with these columns.
-    pub(super) fn assign_nulls(
-        &mut self,
-        c: &mut Compiler<'_>,
-        target: &RowTarget,
-        shape: &Shape,
-        position: Position,
-    ) {
-        match target {
-            RowTarget::Slots(slots) => {
-                set_null(c, slots.iter().map(|slot| slot.register));
-                for slot in slots {
-                    require_not_null(c, slot, position);
-                }
-            }
-            RowTarget::Row(fields) => set_null(c, fields.iter().map(|field| field.register)),
-            RowTarget::Record(scope, index) => {
-                let fields = self.shape_record(c, (*scope, *index), shape);
-                set_null(c, fields.iter().map(|field| field.register));
-                self.mark_assigned(c, (*scope, *index));
-            }
-        }
-    }
 }
 
-/// Where a row goes.
-#[derive(Clone, Debug)]
-pub(super) enum RowTarget {
-    /// A variable for each column.
-    Slots(Vec<Slot>),
-    /// A row variable's fields.
-    Row(Vec<Field>),
-    /// A record, by scope and entry.
-    Record(usize, usize),
-}
-
-impl RowTarget {
-    /// The registers that are written, as far as they are known.
-    pub(super) fn registers(&self) -> Vec<Reg> {
-        match self {
-            RowTarget::Slots(slots) => slots.iter().map(|slot| slot.register).collect(),
-            RowTarget::Row(fields) => fields.iter().map(|field| field.register).collect(),
-            RowTarget::Record(..) => Vec::new(),
-        }
-    }
-}
-
-fn new_fields(c: &mut Compiler<'_>, shape: &Shape) -> Vec<Field> {
+pub(super) fn new_fields(c: &mut Compiler<'_>, shape: &Shape) -> Vec<Field> {
     let fields: Vec<Field> = shape
         .iter()
         .map(|(name, data_type)| Field {
@@ -666,7 +372,12 @@ fn new_fields(c: &mut Compiler<'_>, shape: &Shape) -> Vec<Field> {
     fields
 }
 
-fn field_slot(fields: &[Field], path: &[String], name: &str, position: Position) -> Result<Slot> {
+pub(super) fn field_slot(
+    fields: &[Field],
+    path: &[String],
+    name: &str,
+    position: Position,
+) -> Result<Slot> {
     let Some(field) = fields.iter().find(|field| field.name == *name) else {
         let record = path[..path.len() - 1].join(".");
         let message = format!("record \"{record}\" has no field \"{name}\"");
@@ -679,58 +390,6 @@ fn field_slot(fields: &[Field], path: &[String], name: &str, position: Position)
         not_null: false,
         name: path.join("."),
     })
-}
-
-fn columns_of(fields: &[Field]) -> Vec<OutputColumn> {
-    fields
-        .iter()
-        .map(|field| OutputColumn {
-            name: field.name.clone(),
-            data_type: field.data_type.clone(),
-            register: field.register,
-        })
-        .collect()
-}
-
-/// Assigns columns to fields by position. A value that an earlier field's assignment would
-/// overwrite is saved first: all values are those from before.
-fn assign_fields(
-    c: &mut Compiler<'_>,
-    fields: &[Field],
-    columns: &[OutputColumn],
-    position: Position,
-) -> Result<()> {
-    let mut columns: Vec<OutputColumn> = columns.iter().take(fields.len()).cloned().collect();
-    for index in 1..columns.len() {
-        let register = columns[index].register;
-        if fields[..index]
-            .iter()
-            .any(|field| field.register == register)
-        {
-            let saved = c.builder.register(columns[index].data_type.clone());
-            c.builder.scalar(Instruction::Move {
-                target: saved,
-                source: register,
-            });
-            columns[index].register = saved;
-        }
-    }
-    for (field, column) in fields.iter().zip(&columns) {
-        let typed = Typed {
-            register: column.register,
-            data_type: column.data_type.clone(),
-        };
-        let context = CastContext::Variable;
-        c.cast_into(&typed, field.register, &field.data_type, context, position)?;
-    }
-    set_null(
-        c,
-        fields
-            .iter()
-            .skip(columns.len())
-            .map(|field| field.register),
-    );
-    Ok(())
 }
 
 pub(super) fn set_null(c: &mut Compiler<'_>, registers: impl Iterator<Item = Reg>) {
@@ -789,11 +448,11 @@ pub(super) fn refuse(c: &mut Compiler<'_>, error: Error) -> Error {
     error
 }
 
-fn depends(position: Position) -> Error {
+pub(super) fn depends(position: Position) -> Error {
     unsupported("a record whose fields depend on the path taken", position)
 }
 
-fn not_assigned(path: &[String], position: Position) -> Error {
+pub(super) fn not_assigned(path: &[String], position: Position) -> Error {
     let record = path[..path.len().saturating_sub(1)].join(".");
     fail(
         SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
