@@ -40,10 +40,10 @@ enum Kept {
 }
 
 /// How a test of rows searches them: `left = right`, of which only the right side depends on them.
-struct Search<'b> {
-    left: &'b Bound,
-    right: &'b Bound,
-    class: Class,
+pub(super) struct Search<'b> {
+    pub left: &'b Bound,
+    pub right: &'b Bound,
+    pub class: Class,
 }
 
 impl Subquery {
@@ -59,7 +59,8 @@ impl Subquery {
         independent
     }
 
-    fn search(&self) -> Option<Search<'_>> {
+    /// How its test searches its rows, if it is `left = ANY (SELECT …)`.
+    pub(super) fn search(&self) -> Option<Search<'_>> {
         let [test] = self.operand.as_slice() else {
             return None;
         };

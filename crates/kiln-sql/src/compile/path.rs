@@ -10,6 +10,7 @@ use super::bound::{Bound, Kind, Operation};
 use super::query::OrderKey;
 use super::scope::SourceId;
 use super::select::{FromItem, ItemKind};
+use super::subquery::Subquery;
 
 /// How a source is read.
 #[derive(Clone, Debug)]
@@ -33,7 +34,8 @@ pub(super) struct KeyRange {
     pub upper: Option<(Bound, bool)>,
 }
 
-/// A key column that takes several values one after the other: `column IN (…)`.
+/// A key column that takes several values one after the other: `column IN (…)`. Equal ones count
+/// once.
 #[derive(Clone, Debug)]
 pub(super) struct Each {
     /// The position of the column in the key.
@@ -42,8 +44,16 @@ pub(super) struct Each {
     pub slot: usize,
     pub data_type: DataType,
     pub class: Class,
-    /// The values as written; equal ones count once.
-    pub values: Vec<Bound>,
+    pub values: Values,
+}
+
+/// Where the values of a key column come from.
+#[derive(Clone, Debug)]
+pub(super) enum Values {
+    /// They are written out.
+    List(Vec<Bound>),
+    /// The rows of a subquery, and the columns of sources before that it names.
+    Rows(Box<Subquery>, Vec<Bound>),
 }
 
 /// A path with what it makes superfluous.
@@ -68,20 +78,22 @@ pub(super) struct Restriction<'b> {
     pub value: &'b Bound,
 }
 
-/// `column IN (value, …)`, or the same as equalities with OR between them.
-struct List<'b> {
+/// `column IN (value, …)`, or the same as equalities with OR between them, or `column IN (SELECT …)`.
+struct List {
     conjunct: usize,
     column: u16,
     class: Class,
     /// What holds all values.
     data_type: DataType,
-    values: Vec<&'b Bound>,
+    values: Values,
+    /// As far as it is known.
+    count: usize,
 }
 
 /// What fixes a key column.
 enum Fixed<'r, 'b> {
     Value(&'r Restriction<'b>),
-    Each(&'r List<'b>),
+    Each(&'r List),
 }
 
 /// The first part of the cost of reading all rows; see [`Candidate::cost`].
@@ -179,7 +191,7 @@ impl Compiler<'_> {
         source: SourceId,
         table: &Table,
         number: usize,
-        (restrictions, lists): (&[Restriction<'_>], &[List<'_>]),
+        (restrictions, lists): (&[Restriction<'_>], &[List]),
         order: &[OrderKey],
         limited: bool,
     ) -> Option<Candidate> {
@@ -196,7 +208,7 @@ impl Compiler<'_> {
         let mut one_of = |column: ColumnId| {
             let list = lists.iter().find(|list| list.column == column.0)?;
             let is_first = combinations == 1;
-            combinations = combinations.saturating_mul(list.values.len());
+            combinations = combinations.saturating_mul(list.count);
             (is_first || combinations <= COMBINATIONS_MAX).then_some(list)
         };
         let fixed: Vec<Fixed<'_, '_>> = definition
@@ -207,24 +219,22 @@ impl Compiler<'_> {
                 value.or_else(|| one_of(*column).map(Fixed::Each))
             })
             .collect();
-        // Entries of other indexes may be stale until commit: only the primary key's are proof.
-        let mut implied: Vec<usize> = Vec::new();
+        // An index leads to no record without these values: the attempt's own moves are resolved,
+        // and who met an entry of a record that another attempt moved looks again, or fails.
+        let mut implied: Vec<usize> = fixed.iter().map(Fixed::conjunct).collect();
         let mut known = Vec::new();
-        if is_primary {
-            implied.extend(fixed.iter().map(Fixed::conjunct));
-            for one in fixed.iter().filter_map(Fixed::value) {
-                let declared = &table.schema().columns[one.column as usize].data_type;
-                // A wider integer is equal, but its register is too wide for the column's uses.
-                let fits = one.class == Class::Integer
-                    && (one.value.data_type == *declared
-                        || matches!(
-                            (&one.value.data_type, declared),
-                            (DataType::SmallInt, DataType::Integer | DataType::BigInt)
-                                | (DataType::Integer, DataType::BigInt)
-                        ));
-                if fits {
-                    known.push((one.column, one.value.clone()));
-                }
+        for one in fixed.iter().filter_map(Fixed::value) {
+            let declared = &table.schema().columns[one.column as usize].data_type;
+            // A wider integer is equal, but its register is too wide for the column's uses.
+            let fits = one.class == Class::Integer
+                && (one.value.data_type == *declared
+                    || matches!(
+                        (&one.value.data_type, declared),
+                        (DataType::SmallInt, DataType::Integer | DataType::BigInt)
+                            | (DataType::Integer, DataType::BigInt)
+                    ));
+            if fits {
+                known.push((one.column, one.value.clone()));
             }
         }
         let key: Vec<Bound> = fixed.iter().map(Fixed::bound).collect();
@@ -276,7 +286,7 @@ impl Compiler<'_> {
                 );
                 *bound = Some((one.value.clone(), inclusive));
                 // A number between two keys widens the range.
-                if is_primary && one.class != Class::Decimal {
+                if one.class != Class::Decimal {
                     implied.push(one.conjunct);
                 }
             }
@@ -408,7 +418,7 @@ impl<'b> Fixed<'_, 'b> {
                 slot: 0,
                 data_type: list.data_type.clone(),
                 class: list.class,
-                values: list.values.iter().map(|value| (*value).clone()).collect(),
+                values: list.values.clone(),
             }),
         }
     }
@@ -416,7 +426,10 @@ impl<'b> Fixed<'_, 'b> {
 
 /// What a path computes before it reads.
 pub(super) fn candidate_expressions<'p>(access: &'p Access, each: &'p [Each]) -> Vec<&'p Bound> {
-    let mut all: Vec<&Bound> = each.iter().flat_map(|each| &each.values).collect();
+    let values = each.iter().flat_map(|each| match &each.values {
+        Values::List(values) | Values::Rows(_, values) => values,
+    });
+    let mut all: Vec<&Bound> = values.collect();
     all.extend(access_expressions(access));
     all
 }
@@ -490,16 +503,18 @@ pub(super) fn restriction<'b>(
 }
 
 /// The conjunct as a list of what a column of `source` may equal.
-fn list<'b>(
+fn list(
     source: SourceId,
     conjunct: usize,
-    bound: &'b Bound,
+    bound: &Bound,
     is_there: &dyn Fn(&Bound) -> bool,
-) -> Option<List<'b>> {
-    let Kind::Or(operands) = &bound.kind else {
-        return None;
+) -> Option<List> {
+    let operands = match &bound.kind {
+        Kind::Or(operands) => operands,
+        Kind::Subquery(subquery) => return rows_as_list(source, conjunct, subquery, is_there),
+        _ => return None,
     };
-    let equalities: Option<Vec<Restriction<'b>>> = operands
+    let equalities: Option<Vec<Restriction<'_>>> = operands
         .iter()
         .map(|operand| {
             restriction(source, conjunct, operand, is_there)
@@ -516,13 +531,46 @@ fn list<'b>(
         }
         data_type = holding_both(data_type, &one.value.data_type)?;
     }
-    let values = equalities.iter().map(|one| one.value).collect();
+    let values = equalities.iter().map(|one| one.value.clone()).collect();
     Some(List {
         conjunct,
         column,
         class,
         data_type,
-        values,
+        values: Values::List(values),
+        count: equalities.len(),
+    })
+}
+
+/// `column IN (SELECT …)` as a list, when all is there that the subquery names.
+fn rows_as_list(
+    source: SourceId,
+    conjunct: usize,
+    subquery: &Subquery,
+    is_there: &dyn Fn(&Bound) -> bool,
+) -> Option<List> {
+    let search = subquery.search()?;
+    let column = match search.left.kind {
+        Kind::Column { source: of, column } if of == source => column,
+        _ => return None,
+    };
+    let mut named = Vec::new();
+    let mut all_there = true;
+    subquery.query.visit(&mut |node| {
+        if let Kind::Column { source, .. } = node.kind
+            && !subquery.own_sources.contains(&source.0)
+        {
+            all_there &= is_there(node);
+            named.push(node.clone());
+        }
+    });
+    all_there.then(|| List {
+        conjunct,
+        column,
+        class: search.class,
+        data_type: search.right.data_type.clone(),
+        values: Values::Rows(Box::new(subquery.clone()), named),
+        count: usize::MAX,
     })
 }
 

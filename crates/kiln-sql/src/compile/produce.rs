@@ -10,10 +10,11 @@ use kiln_storage::types::{DataType, Value};
 use super::bound::Bound;
 use super::limit::Limits;
 use super::operators;
-use super::path::{Access, Each, KeyRange};
+use super::path::{Access, Each, KeyRange, Values};
 use super::plan::{Plan, PlanStep};
 use super::query::{BoundQuery, OrderKey, QueryOptions, sort_key};
 use super::select::{ItemKind, Select};
+use super::subquery::Subquery;
 use super::{Compiler, unsupported};
 
 /// What is emitted for each row.
@@ -462,9 +463,14 @@ impl<'a> Compiler<'a> {
         let buffer = self.builder.buffer(1);
         self.builder.push(Step::BufferClear { buffer });
         let value = self.builder.register(first.data_type.clone());
-        for bound in &first.values {
-            self.emit_into(bound, value)?;
-            self.push_distinct(buffer, &[first.class], &[value]);
+        match &first.values {
+            Values::List(list) => {
+                for bound in list {
+                    self.emit_into(bound, value)?;
+                    self.push_distinct(buffer, &[first.class], &[value]);
+                }
+            }
+            Values::Rows(subquery, _) => self.push_listed(subquery, first.class, buffer, value)?,
         }
         self.open_ir_loop();
         let turn = self.builder.register(first.data_type.clone());
@@ -478,6 +484,26 @@ impl<'a> Compiler<'a> {
             body,
         });
         result
+    }
+
+    /// Puts the values of a subquery's rows into `buffer`, by way of `value`.
+    fn push_listed(
+        &mut self,
+        subquery: &Subquery,
+        class: Class,
+        buffer: BufferId,
+        value: Reg,
+    ) -> Result<()> {
+        let Some(search) = subquery.search() else {
+            return Err(Error::internal("a subquery that cannot be a list"));
+        };
+        let options = QueryOptions::default();
+        self.emit_query(&subquery.query, options, &mut |compiler, row| {
+            compiler.name_row(subquery, row);
+            compiler.emit_into(search.right, value)?;
+            compiler.push_distinct(buffer, &[class], &[value]);
+            Ok(())
+        })
     }
 
     /// Runs `body` for each row that the access of a step gives.

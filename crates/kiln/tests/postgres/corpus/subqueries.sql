@@ -141,3 +141,26 @@ SELECT id, (SELECT max(n) FROM b WHERE v = a.k) FROM a ORDER BY id;
 SELECT id FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.v = a.k AND b.g <> a.id) ORDER BY id;
 SELECT id, (SELECT count(*) FROM b WHERE b.g = a.id AND b.v > (SELECT min(k) FROM a)) FROM a ORDER BY id;
 SELECT id, k IN (SELECT v FROM b WHERE g = a.id) FROM a ORDER BY id;
+
+-- snippet: subquery-in-drives-look-ups
+CREATE TABLE t (id INTEGER PRIMARY KEY, a SMALLINT, n NUMERIC(6, 2), s VARCHAR(5));
+CREATE INDEX t_a ON t (a);
+CREATE INDEX t_n ON t (n, id);
+CREATE TABLE u (k BIGINT, w NUMERIC(8, 3), x TEXT);
+INSERT INTO t VALUES (1, 1, 1, 'x'), (2, 1, 2.5, 'y'), (3, 2, NULL, 'x'), (4, NULL, 1.00, NULL), (5, 3, 3, 'z');
+INSERT INTO u VALUES (1, 1, 'x'), (3, 2.500, 'x'), (3, 2.501, NULL), (NULL, NULL, 'q'), (9, 3, 'z'), (3000000000, 1.0, 'y');
+SELECT id FROM t WHERE id IN (SELECT k FROM u) ORDER BY id;
+SELECT id FROM t WHERE a IN (SELECT k FROM u WHERE k < 3) ORDER BY id;
+SELECT id FROM t WHERE n IN (SELECT w FROM u) ORDER BY id;
+SELECT id FROM t WHERE n = ANY (SELECT w FROM u) AND id IN (SELECT k FROM u) ORDER BY id;
+SELECT id FROM t WHERE id IN (SELECT k FROM u LIMIT 0) ORDER BY id;
+SELECT id FROM t WHERE id IN (SELECT max(k) FROM u WHERE k < 5) ORDER BY id;
+SELECT id FROM t WHERE id IN (SELECT k FROM u WHERE k > 1 UNION SELECT 5) ORDER BY id;
+SELECT u.k, t.id FROM u JOIN t ON t.id IN (SELECT a FROM t AS o WHERE o.id = u.k) ORDER BY u.k, t.id;
+SELECT u.k, t.id FROM u LEFT JOIN t ON t.id IN (SELECT a FROM t AS o WHERE o.id >= u.k) ORDER BY u.k, u.w, t.id;
+SELECT t.id FROM t WHERE t.id IN (SELECT k FROM u WHERE u.x = t.s) ORDER BY t.id;
+SELECT o.id FROM t AS o WHERE EXISTS (SELECT 1 FROM t AS i WHERE i.id IN (SELECT k FROM u WHERE u.x = o.s) AND i.a >= o.a) ORDER BY o.id;
+DELETE FROM t WHERE id IN (SELECT a FROM t);
+SELECT id FROM t ORDER BY id;
+UPDATE t SET id = id + 10 WHERE id IN (SELECT id FROM t WHERE id > 3);
+SELECT id FROM t ORDER BY id;
