@@ -2,13 +2,15 @@
 
 use kiln_platform::time;
 use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::index::Sighting;
 use kiln_storage::slot::{Heap, Memory, Slot};
+use kiln_storage::table::EntryKey;
 use kiln_storage::types::{DataType, Value};
 
 use crate::access::Handle;
 use crate::arguments::Arguments;
 use crate::buffer::Buffer;
-use crate::ir::Class;
+use crate::ir::{Class, RecordReg};
 use crate::program::Program;
 
 /// A message that a procedure raised below the level of an error.
@@ -34,6 +36,11 @@ pub struct Frame {
     pub(crate) result: Vec<Slot>,
     /// The number of rows emitted.
     pub(crate) result_rows: usize,
+    /// The keys of a prefetch.
+    pub(crate) prefetch_keys: Vec<Option<EntryKey>>,
+    /// What prefetches found: a look-up after the other, and within these a turn after the other.
+    /// A place is read only where the prefetch before the loop has written it.
+    pub(crate) sightings: Vec<Option<Sighting>>,
     /// Notices raised in this attempt.
     pub notices: Vec<Notice>,
     /// When the call must end, in nanoseconds of [`time::now_ns`].
@@ -60,6 +67,9 @@ impl Frame {
         if slots.len() < program.code.registers {
             slots.resize(program.code.registers, Slot::NULL);
         }
+        if self.sightings.len() < program.code.sightings {
+            self.sightings.resize(program.code.sightings, None);
+        }
         // A handle left by an earlier call must not pass for one that this call found.
         self.records.clear();
         self.records.resize(program.records, None);
@@ -84,6 +94,14 @@ impl Frame {
         self.result_rows = 0;
         self.notices.clear();
         self.turns_until_check = TURNS_PER_CHECK;
+    }
+
+    /// The handle in a record register, and the memory.
+    #[inline(always)]
+    pub(crate) fn record_and_memory(&mut self, record: RecordReg) -> (&mut Handle, &mut Memory) {
+        let handle = self.records[record.0 as usize].as_mut();
+        let handle = handle.expect("a verified program found this record");
+        (handle, &mut self.memory)
     }
 
     /// Looks at the limits: called every so many loop turns.

@@ -417,6 +417,11 @@ pub enum Step {
 /// A look-up that a loop will make in each turn.
 #[derive(Clone, Debug)]
 pub struct PrefetchLookup {
+    /// The look-up.
+    pub op: OpId,
+    /// Whether nothing can make the look-up of a turn another one than is foreseen here: then what
+    /// is found in advance need not be looked up again, as long as it holds.
+    pub is_certain: bool,
     /// The table.
     pub table: TableRef,
     /// The index, as of [`Step::Lookup`].

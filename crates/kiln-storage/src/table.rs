@@ -7,6 +7,7 @@ use crate::epoch::Participant;
 use crate::error::{Error, Result, SqlState};
 use crate::index::{
     ByteKey, Cursor, HashIndex, Insertion, Key, LeafBatch, Lookup, NodeVersion, OrderedIndex,
+    Sighting,
 };
 use crate::key::{KeyFault, KeyField, KeyLayout, KeyWidth, PackedKey, ROW_NUMBER_SLOT_BITS};
 use crate::layout::RowLayout;
@@ -270,23 +271,35 @@ impl Index {
         })
     }
 
-    /// Fetches what a look-up of `values` will touch first.
+    /// Fetches what a look-up of `values` will touch first, and gives the key. Nothing is done for
+    /// keys longer than 64 bytes.
     #[inline]
-    pub fn prefetch(&self, heap: &Heap, values: impl Iterator<Item = Slot>) {
-        macro_rules! hash {
-            ($map:expr) => {
-                if let Ok(key) = self.layout.point(heap, values) {
-                    $map.prefetch(&key);
-                }
-            };
-        }
+    pub fn prefetch(&self, heap: &Heap, values: impl Iterator<Item = Slot>) -> Option<EntryKey> {
         match &*self.map {
-            Map::HashWord(map) => hash!(map),
-            Map::HashDoubleWord(map) => hash!(map),
-            Map::HashBytes64(map) => hash!(map),
-            Map::HashBytes256(map) => hash!(map),
-            _ => {}
+            Map::HashWord(map) => {
+                let key = self.layout.point(heap, values).ok()?;
+                map.prefetch(&key);
+                Some(EntryKey::Word(key))
+            }
+            Map::HashDoubleWord(map) => {
+                let key = self.layout.point(heap, values).ok()?;
+                map.prefetch(&key);
+                Some(EntryKey::DoubleWord(key))
+            }
+            Map::HashBytes64(map) => {
+                let key = self.layout.point(heap, values).ok()?;
+                map.prefetch(&key);
+                Some(EntryKey::Bytes64(key))
+            }
+            _ if self.layout.width() != KeyWidth::Bytes256 => self.point_key(heap, values),
+            _ => None,
         }
+    }
+
+    /// Finds the entry that a look-up of the key would find, and notes where; not for certain.
+    #[inline]
+    pub fn sight(&self, key: &EntryKey) -> Option<Sighting> {
+        with_key!(self, key, map, key => map.sight(key))
     }
 
     /// Adds an entry for `record`, whose fields have the values that `value` gives.

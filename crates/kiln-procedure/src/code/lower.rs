@@ -49,6 +49,10 @@ struct Lowering<'a> {
     landed: usize,
     /// The number of the next hidden register.
     hidden: usize,
+    /// The look-ups that a prefetch before makes too, with the places of what it finds.
+    foreseen: Vec<(OpId, usize)>,
+    /// The variables and first values of the counting loops around the step.
+    counted: Vec<(Reg, Reg)>,
 }
 
 impl Code {
@@ -76,6 +80,8 @@ impl Code {
             labels: Vec::new(),
             landed: 0,
             hidden: program.registers.len(),
+            foreseen: Vec::new(),
+            counted: Vec::new(),
         };
         lowering.constants();
         lowering.block(&program.body);
@@ -139,8 +145,62 @@ impl Lowering<'_> {
         }
     }
 
-    /// Gives all jumps the positions that they lead to.
+    /// Gives all jumps the positions that they lead to, past jumps that are certain.
     fn finish(mut self) -> Code {
+        self.resolve();
+        self.shorten();
+        self.code
+    }
+
+    /// Leads jumps to where the jump at their end leads.
+    fn shorten(&mut self) {
+        let lands = |at: usize| self.labels.contains(&Some(at as Label));
+        let ops = &mut self.code.ops;
+        for at in 0..ops.len() {
+            // `Move` of TRUE or FALSE and then a jump to where that is asked.
+            if at > 0
+                && let Op::Jump { to } = ops[at]
+                && let Op::Move { target, source } = ops[at - 1]
+                && let Op::JumpIf {
+                    when,
+                    condition,
+                    to: further,
+                } = ops[to as usize]
+                && condition == target
+                && !lands(at)
+            {
+                let mut constants = self.code.constants.iter();
+                let known = constants.find(|(register, _)| *register == source);
+                if let Some((_, value)) = known {
+                    let jumps = value.is_true() == when;
+                    let to = if jumps { further } else { to + 1 };
+                    ops[at] = Op::Jump { to };
+                }
+            }
+            // Two questions with the same answer, one behind the other.
+            if let Op::JumpIf {
+                when,
+                condition,
+                to,
+            } = ops[at]
+                && let Op::JumpIf {
+                    when: again,
+                    condition: known,
+                    to: further,
+                } = ops[to as usize]
+                && condition == known
+            {
+                let to = if when == again { further } else { to + 1 };
+                ops[at] = Op::JumpIf {
+                    when,
+                    condition,
+                    to,
+                };
+            }
+        }
+    }
+
+    fn resolve(&mut self) {
         let switches = self.code.switches.iter_mut();
         for to in switches.flat_map(|switch| &mut switch.to) {
             *to = self.labels[*to as usize].expect("every label has its position");
@@ -165,7 +225,6 @@ impl Lowering<'_> {
                 *to = self.labels[*to as usize].expect("every label has its position");
             }
         }
-        self.code
     }
 
     fn block(&mut self, steps: &[Step]) {
@@ -219,7 +278,9 @@ impl Lowering<'_> {
                     to: self.to(end),
                 });
                 self.land(start);
+                self.counted.push((variable, *first));
                 self.turns(again, end, false, body);
+                self.counted.pop();
                 self.land(again);
                 self.emit(Op::CountOn {
                     state,
@@ -276,18 +337,31 @@ impl Lowering<'_> {
                 last,
                 lookups,
             } => {
-                let lookups = lookups
-                    .iter()
-                    .map(|lookup| (self.table(lookup.table), lookup.clone()));
+                let lookups = lookups.iter().map(|lookup| {
+                    let place = self.code.sightings;
+                    self.code.sightings += PREFETCH_TURNS_MAX;
+                    if lookup.is_certain {
+                        self.foreseen.push((lookup.op, place));
+                    }
+                    PrefetchedLookup {
+                        table: self.table(lookup.table),
+                        index: lookup.index as usize,
+                        key: lookup.key.clone(),
+                        lines: lookup.lines,
+                        place,
+                    }
+                });
+                let lookups = lookups.collect();
                 let prefetch = Prefetch {
                     first: *first,
                     last: *last,
-                    lookups: lookups.collect(),
+                    lookups,
                 };
                 let prefetch = number(&mut self.code.prefetches, prefetch);
                 self.emit(Op::Prefetch { prefetch });
             }
             Step::Lookup {
+                op,
                 table,
                 index,
                 key,
@@ -303,6 +377,7 @@ impl Lowering<'_> {
                     record: *record,
                     found: *found,
                     intent: *intent,
+                    foreseen: self.foreseen(*op),
                 };
                 let lookup = number(&mut self.code.lookups, lookup);
                 // A conditional on `found` behind it may lead elsewhere.
@@ -411,6 +486,17 @@ impl Lowering<'_> {
             }
             _ => self.rows(step),
         }
+    }
+
+    /// Where a prefetch before the loop around notes what it finds for a look-up.
+    fn foreseen(&self, op: OpId) -> Option<Foreseen> {
+        let (_, place) = self.foreseen.iter().find(|(known, _)| *known == op)?;
+        let (turn, first) = *self.counted.last()?;
+        Some(Foreseen {
+            place: *place,
+            turn,
+            first,
+        })
     }
 
     fn rows(&mut self, step: &Step) {

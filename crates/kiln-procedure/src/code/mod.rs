@@ -282,7 +282,22 @@ pub(crate) struct Lookup {
     pub record: RecordReg,
     pub found: Reg,
     pub intent: Intent,
+    /// Where a prefetch notes what it found for this look-up, if one does.
+    pub foreseen: Option<Foreseen>,
 }
+
+/// Where in [`Frame::sightings`](crate::Frame) a prefetch notes what it found for a look-up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Foreseen {
+    /// The place of the first turn.
+    pub place: usize,
+    /// The number of the turn, and of the first one.
+    pub turn: Reg,
+    pub first: Reg,
+}
+
+/// Turns of a loop that are prefetched at most: more would push each other out of the cache.
+pub(crate) const PREFETCH_TURNS_MAX: usize = 24;
 
 /// A read or an update: the fields of [`Step::Read`] and [`Step::Update`].
 #[derive(Debug)]
@@ -317,7 +332,18 @@ pub(crate) struct Scan {
 pub(crate) struct Prefetch {
     pub first: Reg,
     pub last: Reg,
-    pub lookups: Box<[(Arc<Table>, PrefetchLookup)]>,
+    pub lookups: Box<[PrefetchedLookup]>,
+}
+
+/// A look-up of a loop: the fields of [`PrefetchLookup`].
+#[derive(Debug)]
+pub(crate) struct PrefetchedLookup {
+    pub table: Arc<Table>,
+    pub index: usize,
+    pub key: Box<[PrefetchKey]>,
+    pub lines: u64,
+    /// Where in the frame's sightings the first turn is.
+    pub place: usize,
 }
 
 /// What is done with a buffer without running a body.
@@ -382,6 +408,8 @@ pub struct Code {
     pub(crate) inserts: Vec<Insert>,
     pub(crate) scans: Vec<Scan>,
     pub(crate) prefetches: Vec<Prefetch>,
+    /// Places for what prefetches find.
+    pub(crate) sightings: usize,
     pub(crate) rows: Vec<Rows>,
     pub(crate) walks: Vec<Walk>,
     pub(crate) emits: Vec<Box<[Reg]>>,

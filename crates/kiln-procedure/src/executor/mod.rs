@@ -29,9 +29,6 @@ use crate::program::Program;
 pub use operations::unique_violation;
 pub use scalar::ARGUMENTS_MAX;
 
-/// Turns of a loop that are prefetched at most: more would push each other out of the cache.
-const PREFETCH_TURNS_MAX: i64 = 24;
-
 /// Look-ups repeated because the record found was leaving the index, before giving up.
 const DEAD_RETRIES_MAX: u32 = 100;
 
@@ -478,7 +475,7 @@ impl<'a, A: Access> Executor<'a, A> {
                 },
                 Op::Prefetch { prefetch } => {
                     let prefetch = &code.prefetches[prefetch as usize];
-                    operations::prefetch(&self.frame.memory, prefetch);
+                    operations::prefetch(self.frame, prefetch);
                 }
                 Op::SaveRecord { target, record } => self.save_record(target, record),
                 Op::RestoreRecord { record, source } => self.restore_record(record, source),

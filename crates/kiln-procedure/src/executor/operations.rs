@@ -9,10 +9,10 @@ use kiln_storage::slot::{Memory, Slot};
 use kiln_storage::table::{Entry, Found, Index, IndexScan, RangeValues, Table};
 
 use super::scalar::element;
-use super::{DEAD_RETRIES_MAX, Executor, Leave, PREFETCH_TURNS_MAX, Stopped};
+use super::{DEAD_RETRIES_MAX, Executor, Leave, Stopped};
 use crate::access::{AbortCause, Access, Handle, Inserted, Stop, Visit};
-use crate::code::{Columns, Insert, Label, Lookup, Prefetch, Scan};
-use crate::frame;
+use crate::code::{Columns, Foreseen, Insert, Label, Lookup, PREFETCH_TURNS_MAX, Prefetch, Scan};
+use crate::frame::{self, Frame};
 use crate::ir::*;
 
 impl<'a, A: Access> Executor<'a, A> {
@@ -63,14 +63,17 @@ impl<'a, A: Access> Executor<'a, A> {
     pub(super) fn lookup(&mut self, lookup: &Lookup) -> Result<bool, Stopped> {
         let table = &*lookup.table;
         let index = &table.indexes()[lookup.index];
+        let mut sighted = lookup.foreseen.and_then(|foreseen| self.sighted(foreseen));
         for _ in 0..DEAD_RETRIES_MAX {
             let begun = self.moment();
-            let Memory { slots, heap } = &self.frame.memory;
-            let values = lookup.key.iter().map(|register| slots[register.0 as usize]);
-            let is_there = match index.get(heap, values) {
+            let found = match sighted.take() {
+                Some(entry) => Found::Entry(entry),
+                None => find(&self.frame.memory, index, &lookup.key),
+            };
+            let is_there = match found {
                 Found::Entry(entry) => {
                     let visit = self.meet(table, lookup.index, entry, lookup.intent)?;
-                    if index.moves() && !self.is_found(index, &lookup.key, entry) {
+                    if index.moves() && !is_found(&self.frame.memory, index, &lookup.key, entry) {
                         // The record went on to another key before it was met.
                         kiln_platform::spin::hint();
                         continue;
@@ -113,23 +116,25 @@ impl<'a, A: Access> Executor<'a, A> {
         Err(self.stop(AbortCause::KeyInTransit.into()))
     }
 
-    /// Whether a look-up still leads to this entry.
-    #[inline(never)]
-    fn is_found(&self, index: &Index, key: &[Reg], entry: Entry) -> bool {
-        let Memory { slots, heap } = &self.frame.memory;
-        let values = key.iter().map(|register| slots[register.0 as usize]);
-        matches!(index.get(heap, values), Found::Entry(now) if now == entry)
+    /// The entry that a prefetch found for this turn, if it is certain that a look-up would find it.
+    #[inline(always)]
+    fn sighted(&self, foreseen: Foreseen) -> Option<Entry> {
+        let (turn, first) = (self.get(foreseen.turn), self.get(foreseen.first));
+        let turn = turn.as_i64().wrapping_sub(first.as_i64()) as usize;
+        if turn >= PREFETCH_TURNS_MAX {
+            return None;
+        }
+        let payload = self.frame.sightings[foreseen.place + turn]?.payload()?;
+        // SAFETY: the payload is of an index of a living table.
+        Some(unsafe { Entry::from_payload(payload) })
     }
 
     #[inline(never)]
     pub(super) fn read(&mut self, read: &Columns) -> Result<(), Stopped> {
-        let mut handle = self.handle(read.record);
-        let memory = &mut self.frame.memory;
-        let done = self
-            .access
-            .read(&read.table, &mut handle, &read.columns, memory);
+        let (handle, memory) = self.frame.record_and_memory(read.record);
+        let done = self.access.read(&read.table, handle, &read.columns, memory);
+        let handle = *handle;
         self.noted(done)?;
-        self.set_handle(read.record, handle);
         if self.access.history().is_some() {
             self.record_read(&read.table, handle, read.columns.iter().copied());
         }
@@ -138,13 +143,12 @@ impl<'a, A: Access> Executor<'a, A> {
 
     #[inline(never)]
     pub(super) fn update(&mut self, update: &Columns) -> Result<(), Stopped> {
-        let mut handle = self.handle(update.record);
-        let memory = &mut self.frame.memory;
+        let (handle, memory) = self.frame.record_and_memory(update.record);
         let done = self
             .access
-            .update(&update.table, &mut handle, &update.columns, memory);
+            .update(&update.table, handle, &update.columns, memory);
+        let handle = *handle;
         self.noted(done)?;
-        self.set_handle(update.record, handle);
         if self.access.history().is_some() {
             let columns = update.columns.iter().copied();
             self.record_write(&update.table, handle.record, WriteKind::Update, columns);
@@ -155,11 +159,10 @@ impl<'a, A: Access> Executor<'a, A> {
     #[inline(never)]
     pub(super) fn delete(&mut self, table: TableRef, record: RecordReg) -> Result<(), Stopped> {
         let table = &*self.program.tables[table.0 as usize];
-        let mut handle = self.handle(record);
-        let memory = &mut self.frame.memory;
-        let done = self.access.delete(table, &mut handle, memory);
+        let (handle, memory) = self.frame.record_and_memory(record);
+        let done = self.access.delete(table, handle, memory);
+        let handle = *handle;
         self.noted(done)?;
-        self.set_handle(record, handle);
         if self.access.history().is_some() {
             let nothing: [(ColumnId, Reg); 0] = [];
             self.record_write(table, handle.record, WriteKind::Delete, nothing.into_iter());
@@ -312,6 +315,7 @@ impl<'a, A: Access> Executor<'a, A> {
                     record: *record,
                     found: inserted,
                     intent: Intent::Write,
+                    foreseen: None,
                 };
                 if self.lookup(&lookup)? {
                     self.set(inserted, Slot::FALSE);
@@ -347,9 +351,26 @@ impl<'a, A: Access> Executor<'a, A> {
     }
 }
 
-/// Asks for the index entries and records of the turns of a loop.
-pub(super) fn prefetch(memory: &Memory, prefetch: &Prefetch) {
+/// Looks a key up. Apart from the rest of a look-up, as the code for all kinds of keys is large.
+#[inline(never)]
+fn find(memory: &Memory, index: &Index, key: &[Reg]) -> Found {
     let Memory { slots, heap } = memory;
+    index.get(heap, key.iter().map(|register| slots[register.0 as usize]))
+}
+
+/// Whether a look-up still leads to this entry.
+fn is_found(memory: &Memory, index: &Index, key: &[Reg], entry: Entry) -> bool {
+    matches!(find(memory, index, key), Found::Entry(now) if now == entry)
+}
+
+/// Asks for the index entries and records of the turns of a loop, and notes what it finds.
+pub(super) fn prefetch(frame: &mut Frame, prefetch: &Prefetch) {
+    let Frame {
+        memory: Memory { slots, heap },
+        prefetch_keys: keys,
+        sightings,
+        ..
+    } = frame;
     let (first, last) = (
         slots[prefetch.first.0 as usize],
         slots[prefetch.last.0 as usize],
@@ -357,33 +378,40 @@ pub(super) fn prefetch(memory: &Memory, prefetch: &Prefetch) {
     if Slot::either_null(first, last) {
         return;
     }
-    let first = first.as_i64();
-    let last = last
-        .as_i64()
-        .min(first.saturating_add(PREFETCH_TURNS_MAX - 1));
+    let (first, last) = (first.as_i64(), last.as_i64());
+    let turns = last.saturating_sub(first).saturating_add(1);
+    let turns = turns.clamp(0, PREFETCH_TURNS_MAX as i64) as usize;
     let value = |part: &PrefetchKey, turn: i64| match *part {
         PrefetchKey::Register(register) => slots[register.0 as usize],
         PrefetchKey::Variable => Slot::from_i64(turn),
         PrefetchKey::Element(array) => element(heap, slots[array.0 as usize], Slot::from_i64(turn)),
     };
-    for turn in first..=last {
-        for (table, lookup) in &prefetch.lookups {
-            let key = lookup.key.iter().map(|part| value(part, turn));
-            table.indexes()[lookup.index as usize].prefetch(heap, key);
+    keys.clear();
+    for turn in 0..turns {
+        for lookup in &prefetch.lookups {
+            let parts = lookup.key.iter();
+            let values = parts.map(|part| value(part, first + turn as i64));
+            keys.push(lookup.table.indexes()[lookup.index].prefetch(heap, values));
         }
     }
-    for turn in first..=last {
-        for (table, lookup) in &prefetch.lookups {
-            let key = lookup.key.iter().map(|part| value(part, turn));
-            let index = &table.indexes()[lookup.index as usize];
-            if let Found::Entry(entry) = index.get(heap, key) {
-                let start = entry.record().cell().as_ptr();
-                let mut lines = lookup.lines;
-                while lines != 0 {
-                    let line = lines.trailing_zeros() as usize;
-                    kiln_platform::atomic::prefetch(start.wrapping_add(line * 64));
-                    lines &= lines - 1;
-                }
+    let mut keys = keys.iter();
+    for turn in 0..turns {
+        for lookup in &prefetch.lookups {
+            let index = &lookup.table.indexes()[lookup.index];
+            let key = keys.next().and_then(Option::as_ref);
+            let sighting = key.and_then(|key| index.sight(key));
+            sightings[lookup.place + turn] = sighting;
+            let Some(payload) = sighting.and_then(|sighting| sighting.payload()) else {
+                continue;
+            };
+            // SAFETY: the payload is of an index of a living table.
+            let entry = unsafe { Entry::from_payload(payload) };
+            let start = entry.record().cell().as_ptr();
+            let mut lines = lookup.lines;
+            while lines != 0 {
+                let line = lines.trailing_zeros() as usize;
+                kiln_platform::atomic::prefetch(start.wrapping_add(line * 64));
+                lines &= lines - 1;
             }
         }
     }

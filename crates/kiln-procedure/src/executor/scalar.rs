@@ -261,12 +261,10 @@ pub(super) fn element(heap: &Heap, array: Slot, index: Slot) -> Slot {
     if Slot::either_null(array, index) {
         return Slot::NULL;
     }
-    let position = index.as_i64().checked_sub(1);
-    let position = position.and_then(|position| usize::try_from(position).ok());
-    position
-        .and_then(|at| heap.array(array).get(at))
-        .copied()
-        .unwrap_or(Slot::NULL)
+    // What is below 1 becomes a position that no array has.
+    let position = (index.as_i64() as usize).wrapping_sub(1);
+    let element = heap.array(array).get(position);
+    element.copied().unwrap_or(Slot::NULL)
 }
 
 /// Whether an integer fits a width.

@@ -51,9 +51,19 @@ fn of_loop(program: &Program, step: &Step) -> Option<Step> {
         return None;
     };
     let effects = Effects::of(step);
+    // The loop itself writes its variable once a turn.
+    let writes = |register: &Reg| {
+        effects
+            .registers
+            .iter()
+            .filter(|one| *one == register)
+            .count()
+    };
+    let is_certain = writes(variable) == 1 && writes(first) == 0;
     let mut lookups = Vec::new();
     for (position, step) in body.iter().enumerate() {
         let Step::Lookup {
+            op,
             table,
             index,
             key,
@@ -75,6 +85,8 @@ fn of_loop(program: &Program, step: &Step) -> Option<Step> {
             {
                 let lines = lines(program, *table, *record, body);
                 lookups.push(PrefetchLookup {
+                    op: *op,
+                    is_certain,
                     table: *table,
                     index: *index,
                     key,

@@ -37,7 +37,7 @@ use kiln_platform::sync::{Mutex, lock};
 use kiln_platform::work::{Work, charge};
 
 use super::pool::Pool;
-use super::{InsertEffect, Insertion, Key, Lookup, version};
+use super::{InsertEffect, Insertion, Key, Lookup, Sighting, version};
 use crate::epoch::Participant;
 
 /// The most bits by which the directory tells segments apart; what a meta word holds of a pattern.
@@ -361,6 +361,19 @@ impl<K: Key> HashIndex<K> {
             }
             segment = self.look_again(segment, hash);
         }
+    }
+
+    /// Finds `key` as [`HashIndex::get`] does, and notes where.
+    #[inline]
+    pub fn sight(&self, key: &K) -> Option<Sighting> {
+        let hash = key.hash();
+        let home = self.segment_of(hash).bucket_of(hash);
+        let seen = version::read(home.version());
+        let (bucket, slot) = find(home, seen, key).found?;
+        let payload = bucket.payload(slot);
+        // Not found for whatever reason: who needs the key looks it up.
+        let is_whole = version::validate(home.version(), seen);
+        is_whole.then(|| Sighting::new(payload, home.version(), seen))
     }
 
     /// Starts fetching the bucket of `key` into the cache.

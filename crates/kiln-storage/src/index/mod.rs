@@ -28,7 +28,7 @@ mod version;
 
 use std::ptr::NonNull;
 
-use kiln_platform::atomic::AtomicU64;
+use kiln_platform::atomic::{AtomicU64, Ordering};
 
 pub use hash::HashIndex;
 pub use key::{ByteKey, Key};
@@ -42,6 +42,41 @@ pub enum Lookup {
     Found(u64),
     /// The key was not there, and stays absent while the guard is current.
     Missing(NodeVersion),
+}
+
+/// Where a look-up found a key: good for as long as its node stays as it was.
+#[derive(Clone, Copy, Debug)]
+pub struct Sighting {
+    /// The payload that was found.
+    payload: u64,
+    /// The version word of the node, and the whole word as it was.
+    node: NonNull<AtomicU64>,
+    seen: u64,
+}
+
+// SAFETY: the pointer is the address of an atomic word, see `NodeVersion`.
+unsafe impl Send for Sighting {}
+
+impl Sighting {
+    /// The payload was found in the node with this version word, which was `seen`.
+    #[inline(always)]
+    fn new(payload: u64, node: &AtomicU64, seen: u64) -> Sighting {
+        Sighting {
+            payload,
+            node: NonNull::from(node),
+            seen,
+        }
+    }
+
+    /// The payload that a look-up of the key would find now, if that is certain. The index must still
+    /// exist.
+    #[inline(always)]
+    pub fn payload(&self) -> Option<u64> {
+        // SAFETY: the node belongs to a living index, which never gives nodes back.
+        let word = unsafe { self.node.as_ref() };
+        // Acquire as in a look-up: what the payload leads to is at least as new as the node.
+        (word.load(Ordering::Acquire) == self.seen).then_some(self.payload)
+    }
 }
 
 /// What an insertion did.

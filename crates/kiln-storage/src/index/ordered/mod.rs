@@ -39,7 +39,7 @@ pub use node::FANOUT;
 
 use super::pool::Pool;
 use super::version;
-use super::{InsertEffect, Insertion, Key, Lookup, NodeVersion};
+use super::{InsertEffect, Insertion, Key, Lookup, NodeVersion, Sighting};
 use crate::epoch::Participant;
 use node::{Child, Inner, Leaf, Node};
 
@@ -139,6 +139,19 @@ impl<K: Key> OrderedIndex<K> {
                 None => Lookup::Missing(version::guard(leaf.version(), seen)),
             };
         }
+    }
+
+    /// Finds `key` as [`OrderedIndex::get`] does, and notes where.
+    pub fn sight(&self, key: &K) -> Option<Sighting> {
+        let found = self.descend(|inner, count| inner.position_of(key, count));
+        let (leaf, seen) = (found.leaf, found.version);
+        let count = leaf.count();
+        let position = leaf.lower_bound(key, count);
+        let holds = leaf.holds(position, count, key);
+        let payload = holds.then(|| leaf.payload(position))?;
+        // Not found for whatever reason: who needs the key looks it up.
+        let is_whole = version::validate(leaf.version(), seen);
+        is_whole.then(|| Sighting::new(payload, leaf.version(), seen))
     }
 
     /// Starts fetching the leaf of `key` into the cache; walks the inner nodes.
