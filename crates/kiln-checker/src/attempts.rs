@@ -5,6 +5,7 @@ use std::fmt;
 use std::hash::{BuildHasherDefault, Hasher};
 
 use kiln_history::{Corrupt, Event, History, LogReader, Moment, Object};
+use kiln_platform::atomic::prefetch;
 
 /// A history that cannot be judged, because it is not one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -268,6 +269,19 @@ impl<'a> Attempts<'a> {
             let event = reader.next()?.expect("the logs were checked");
             Some((position, event))
         })
+    }
+
+    /// Fetches what [`Attempts::prefetch_event`] needs.
+    #[inline]
+    pub(crate) fn prefetch(&self, attempt: u32) {
+        prefetch(&raw const self.all[attempt as usize]);
+    }
+
+    /// Fetches an event from memory: objects name events all over the logs.
+    #[inline]
+    pub(crate) fn prefetch_event(&self, attempt: u32, position: u32) {
+        let words = &self.history.logs[usize::from(self.get(attempt).worker)];
+        prefetch(&raw const words[position as usize]);
     }
 
     /// The event at a position of an attempt's log.

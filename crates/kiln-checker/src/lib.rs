@@ -287,10 +287,18 @@ where
     }
     let work = |(objects, offset, part): (std::ops::Range<usize>, usize, &mut [Access])| {
         let mut sweep = Sweep::new(attempts, sink());
-        for object in objects {
-            let (begin, end) = spans[object];
-            let own = &mut part[begin as usize - offset..end as usize - offset];
-            sweep.object(object as u32, own);
+        let within = |(begin, end): (u32, u32)| begin as usize - offset..end as usize - offset;
+        for object in objects.clone() {
+            // The first few accesses of objects to come; hot objects keep the memory busy anyway.
+            let ahead = |distance: usize| match object + distance {
+                later if later < objects.end => part[within(spans[later])].iter().take(8),
+                _ => [].iter().take(0),
+            };
+            ahead(16).for_each(|access| attempts.prefetch(access.attempt()));
+            ahead(8).for_each(|access| {
+                attempts.prefetch_event(access.attempt(), access.position);
+            });
+            sweep.object(object as u32, &mut part[within(spans[object])]);
         }
         sweep
     };
