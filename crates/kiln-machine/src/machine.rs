@@ -28,6 +28,8 @@ struct Core {
     second: Tags,
     stores: StoreBuffer,
     prefetches: Prefetches,
+    /// What the variation of its work is drawn from.
+    draws: u64,
 }
 
 /// Where a line came from.
@@ -61,6 +63,7 @@ pub struct Machine {
     warm: u64,
     last_level_lines: u64,
     migratory: bool,
+    jitter_percent: u64,
     statistics: MachineStatistics,
 }
 
@@ -90,14 +93,17 @@ impl Machine {
             work: preset.work,
             distances: preset.distances,
             migratory: preset.migratory,
+            jitter_percent: preset.jitter_percent,
             cores_of,
             cores: sockets
                 .iter()
-                .map(|_| Core {
+                .enumerate()
+                .map(|(core, _)| Core {
                     first: Tags::new(preset.first_level),
                     second: Tags::new(preset.second_level),
                     stores: StoreBuffer::new(preset.store_buffer),
                     prefetches: Prefetches::new(preset.prefetches_in_flight),
+                    draws: 0x9E37_79B9_7F4A_7C15_u64.wrapping_mul(core as u64 + 1),
                 })
                 .collect(),
             last_level: (0..sockets_used)
@@ -152,6 +158,7 @@ impl Machine {
         let cost = self.work.of(work);
         match work {
             Work::Spin | Work::Backoff { .. } => self.statistics.spin_ps += cost,
+            Work::Picoseconds(_) => self.statistics.compute_ps += cost,
             Work::Fence => {
                 let drained = self.cores[core].stores.drained_ps().max(now_ps);
                 self.statistics.store_buffer_ps += drained - now_ps;
@@ -159,9 +166,29 @@ impl Machine {
                 self.statistics.compute_ps += cost;
                 return drained + cost;
             }
-            _ => self.statistics.compute_ps += cost,
+            _ => {
+                let cost = self.varied(core, cost);
+                self.statistics.compute_ps += cost;
+                return now_ps + cost;
+            }
         }
         now_ps + cost
+    }
+
+    /// A time between `cost` less the preset's variation and `cost` plus it, each as likely.
+    #[inline(always)]
+    fn varied(&mut self, core: usize, cost: u64) -> u64 {
+        let spread = cost * self.jitter_percent / 100;
+        if spread == 0 {
+            return cost;
+        }
+        let draws = &mut self.cores[core].draws;
+        *draws ^= *draws << 13;
+        *draws ^= *draws >> 7;
+        *draws ^= *draws << 17;
+        // The product's high half is below twice the spread and one.
+        let drawn = (u128::from(*draws) * u128::from(2 * spread + 1)) >> 64;
+        cost - spread + drawn as u64
     }
 
     /// The totals so far.

@@ -99,6 +99,11 @@ pub struct Preset {
     pub migratory: bool,
     /// What accesses cost.
     pub costs: Costs,
+    /// How far a piece of work may be shorter or longer than its price, in percent; on average it is the
+    /// price. Real cores never take the same time twice (branches, instruction fetches, translations),
+    /// and without this two cores that do the same fall into step: they either always or never
+    /// collide.
+    pub jitter_percent: u64,
     /// What the engine's work between accesses costs.
     pub work: WorkCosts,
 }
@@ -172,6 +177,12 @@ impl Preset {
             return wrong(format!(
                 "{} percent of a load's time",
                 self.costs.exposed_percent
+            ));
+        }
+        if self.jitter_percent > 100 {
+            return wrong(format!(
+                "work that varies by {} percent",
+                self.jitter_percent
             ));
         }
         if self.store_buffer == 0 || self.prefetches_in_flight == 0 {

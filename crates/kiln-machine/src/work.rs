@@ -27,6 +27,8 @@ pub enum Work {
     Commit,
     /// Rolling an attempt back, apart from its accesses to records.
     Abort,
+    /// Making the error that ends a call: its message, its rejection.
+    Reject,
     /// One access to shared memory: the instructions around the load or store itself.
     Access,
     /// Copying or comparing one word of a row beyond an access's first.
@@ -71,6 +73,8 @@ pub struct WorkCosts {
     pub commit_ps: u64,
     /// [`Work::Abort`].
     pub abort_ps: u64,
+    /// [`Work::Reject`].
+    pub reject_ps: u64,
     /// [`Work::Access`].
     pub access_ps: u64,
     /// [`Work::Word`].
@@ -100,6 +104,7 @@ impl WorkCosts {
             Work::Record => self.record_ps,
             Work::Commit => self.commit_ps,
             Work::Abort => self.abort_ps,
+            Work::Reject => self.reject_ps,
             Work::Access => self.access_ps,
             Work::Word => self.word_ps,
             Work::Spin => self.spin_ps,
@@ -126,6 +131,7 @@ impl WorkCosts {
             record_ps: self.record_ps * percent / 100,
             commit_ps: self.commit_ps * percent / 100,
             abort_ps: self.abort_ps * percent / 100,
+            reject_ps: self.reject_ps * percent / 100,
             access_ps: self.access_ps * percent / 100,
             word_ps: self.word_ps * percent / 100,
             spin_ps: self.spin_ps,

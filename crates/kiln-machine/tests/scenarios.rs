@@ -22,6 +22,7 @@ fn small() -> Preset {
             bytes: 128 * 64,
             ways: 128,
         },
+        jitter_percent: 0,
         store_buffer: 4,
         prefetches_in_flight: 3,
         costs: Costs {
@@ -395,6 +396,36 @@ fn compute_takes_what_the_preset_says() {
 }
 
 #[test]
+fn work_varies_around_its_price() {
+    let mut preset = small();
+    preset.jitter_percent = 50;
+    preset.work.step_ps = 1_000;
+    let mut machine = Machine::new(&preset, 2);
+    let mut times = [Vec::new(), Vec::new()];
+    for _ in 0..10_000 {
+        for (core, times) in times.iter_mut().enumerate() {
+            times.push(machine.compute(core, Work::Step, 7) - 7);
+        }
+    }
+    for times in &times {
+        let (least, most) = (times.iter().min(), times.iter().max());
+        assert!(
+            least.is_some_and(|least| (500..510).contains(least)),
+            "{least:?}"
+        );
+        assert!(
+            most.is_some_and(|most| (1_490..=1_500).contains(most)),
+            "{most:?}"
+        );
+        let mean = times.iter().sum::<u64>() / 10_000;
+        assert!((990..1_010).contains(&mean), "{mean}");
+    }
+    assert_ne!(times[0], times[1], "cores vary each in its own way");
+    // A wait of a given length is that long.
+    assert_eq!(machine.compute(0, Work::Picoseconds(9), 0), 9);
+}
+
+#[test]
 fn the_presets_are_possible_machines() {
     for preset in Preset::ALL {
         preset.check().expect("the preset is sound");
@@ -452,7 +483,18 @@ fn impossible_machines_are_refused() {
     };
     let mut overexposed = small();
     overexposed.costs.exposed_percent = 101;
-    for preset in [lopsided, coreless, bufferless, cacheless, overexposed] {
+    let erratic = Preset {
+        jitter_percent: 101,
+        ..small()
+    };
+    for preset in [
+        lopsided,
+        coreless,
+        bufferless,
+        cacheless,
+        overexposed,
+        erratic,
+    ] {
         preset.check().expect_err("the shape is impossible");
     }
 }

@@ -25,6 +25,8 @@ pub enum Work {
     Commit,
     /// Rolling an attempt back, apart from its accesses to records.
     Abort,
+    /// Making the error that ends a call: its message, its rejection.
+    Reject,
 }
 
 /// Advances a virtual core's clock by what `work` takes; nothing on a real core.

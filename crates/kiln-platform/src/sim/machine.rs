@@ -103,5 +103,6 @@ pub(super) fn cost_of(work: Work) -> Cost {
         Work::Record => Cost::Record,
         Work::Commit => Cost::Commit,
         Work::Abort => Cost::Abort,
+        Work::Reject => Cost::Reject,
     }
 }

@@ -47,6 +47,7 @@ use kiln_history::{Log, Version};
 use kiln_platform::atomic::{AtomicU64, Ordering};
 use kiln_platform::schedule::point;
 use kiln_platform::spin;
+use kiln_platform::work::{Work, charge};
 use kiln_procedure::access::{Inserted, Visit};
 use kiln_procedure::ir::{Intent, Reg};
 use kiln_procedure::{AbortCause, Access, Handle, Stop};
@@ -184,6 +185,7 @@ impl Access for Silo {
 
     #[inline]
     fn visit(&mut self, _: &Table, record: RecordRef, _: Intent) -> Result<Visit, AbortCause> {
+        charge(Work::Record);
         self.meet(record)
     }
 
@@ -210,6 +212,7 @@ impl Access for Silo {
         columns: &[(ColumnId, Reg)],
         memory: &mut Memory,
     ) -> Result<(), Stop> {
+        charge(Work::Record);
         self.buffer(table, handle, columns, memory)
     }
 
@@ -219,6 +222,7 @@ impl Access for Silo {
         values: &[Reg],
         memory: &mut Memory,
     ) -> Result<Inserted, Stop> {
+        charge(Work::Record);
         self.add(table, values, memory)
     }
 

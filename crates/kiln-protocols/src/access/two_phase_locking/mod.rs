@@ -31,6 +31,7 @@ mod lock;
 use kiln_history::Log;
 use kiln_platform::atomic::{Ordering, fence};
 use kiln_platform::schedule::point;
+use kiln_platform::work::{Work, charge};
 use kiln_procedure::access::{Inserted, Visit};
 use kiln_procedure::ir::{Intent, Reg};
 use kiln_procedure::{AbortCause, Access, Handle, Stop};
@@ -194,6 +195,7 @@ impl Access for NoWait {
 
     #[inline(always)]
     fn visit(&mut self, _: &Table, record: RecordRef, intent: Intent) -> Result<Visit, AbortCause> {
+        charge(Work::Record);
         self.lock(record, intent)
     }
 
@@ -244,6 +246,7 @@ impl Access for NoWait {
         values: &[Reg],
         memory: &mut Memory,
     ) -> Result<Inserted, Stop> {
+        charge(Work::Record);
         let nodes = &mut self.nodes;
         let inserted = self
             .in_place

@@ -112,6 +112,7 @@ impl<A: Access + Phased + Recorded> Direct<A> {
                 }
                 Err(Stop::Abort(cause)) => self.retreat(cause),
                 Err(Stop::Raise(error)) => {
+                    charge(Work::Reject);
                     let confirmed = self.access.confirm();
                     self.access.phases().enter(Phase::Abort);
                     self.access.roll_back();
