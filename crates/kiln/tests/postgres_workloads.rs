@@ -44,7 +44,7 @@ fn main() -> ExitCode {
 }
 
 /// Small populations, and settings that make rare events common.
-fn workloads() -> [Workload; 2] {
+fn workloads() -> [Workload; 3] {
     let with = |name: &str, options: &[(&str, &str)]| {
         let mut workload = Workload::by_name(name).expect("a known workload");
         for (option, value) in options {
@@ -72,6 +72,7 @@ fn workloads() -> [Workload; 2] {
                 ("hot-percent", "50"),
             ],
         ),
+        with("anomalies", &[("keys", "8"), ("operations", "10")]),
     ]
 }
 

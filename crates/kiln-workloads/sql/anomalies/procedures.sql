@@ -99,7 +99,7 @@ BEGIN
             SELECT id, stamp INTO found_id, found_stamp
             FROM items
             WHERE bucket >= other
-            ORDER BY bucket
+            ORDER BY bucket, id
             LIMIT 1;
             IF FOUND THEN
                 seen := seen + found_id + found_stamp;
@@ -163,7 +163,7 @@ BEGIN
     SELECT id INTO taken
     FROM items
     WHERE bucket >= from_bucket
-    ORDER BY bucket
+    ORDER BY bucket, id
     LIMIT 1;
     IF FOUND THEN
         DELETE FROM items WHERE id = taken;

@@ -19,7 +19,7 @@ CREATE TABLE items (
     PRIMARY KEY (id)
 );
 
-CREATE INDEX items_bucket ON items (bucket);
+CREATE INDEX items_bucket ON items (bucket, id);
 
 -- Rows that move between places, one to a place.
 CREATE TABLE seats (
