@@ -110,6 +110,21 @@ fn the_same_seed_gives_the_same_run() {
 }
 
 #[test]
+fn maps_of_the_standard_library_iterate_alike() {
+    let order = || {
+        let body = || {
+            let map: std::collections::HashMap<u32, Box<u32>> =
+                (0..100).map(|number| (number, Box::new(number))).collect();
+            map.into_keys().collect::<Vec<u32>>()
+        };
+        let run = sim::run(&config(Schedule::Random, 1), body).expect("the run ends");
+        run.value.clone()
+    };
+    let first = order();
+    assert!((0..5).all(|_| order() == first));
+}
+
+#[test]
 fn runs_side_by_side_do_not_disturb_each_other() {
     let expected = sim::run(&config(Schedule::Random, 5), mixture)
         .expect("the run ends")

@@ -9,12 +9,14 @@
 //! | [`queue`] | who runs next: random, PCT, least virtual time |
 //! | [`machine`] | what accesses and work cost |
 //! | [`space`] | the memory of a run |
+//! | [`entropy`] | the system's randomness, kept out |
 //! | the others | the same modules as the ordinary backend's |
 //!
 //! Outside of a run everything behaves as in the ordinary backend, on real threads.
 
 pub mod atomic;
 pub mod control;
+mod entropy;
 #[path = "../std/file.rs"]
 pub mod file;
 mod lines;
