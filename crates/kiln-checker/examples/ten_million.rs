@@ -41,7 +41,7 @@ fn main() -> Result<(), String> {
     let before = memory_mib("VmRSS").unwrap_or(0);
     // From here on the peak counts anew, where the system can do that.
     let _ = file::write(Path::new("/proc/self/clear_refs"), b"5");
-    let begin = time::now_ns();
+    let (begin, processor_before) = (time::now_ns(), processor_seconds());
     let report = check(&history, &options).map_err(|error| error.to_string())?;
     let seconds = seconds_since(begin);
     println!("{report}");
@@ -50,6 +50,9 @@ fn main() -> Result<(), String> {
         options.threads,
         made as f64 / seconds / 1e6
     );
+    if let (Some(before), Some(after)) = (processor_before, processor_seconds()) {
+        println!("processor time: {:.1} s", after - before);
+    }
     match memory_mib("VmHWM") {
         Some(peak) => {
             let own = peak.saturating_sub(before);
@@ -69,6 +72,17 @@ fn main() -> Result<(), String> {
 
 fn seconds_since(begin: u64) -> f64 {
     (time::now_ns() - begin) as f64 / 1e9
+}
+
+/// The processor time that this process has used.
+fn processor_seconds() -> Option<f64> {
+    const TICKS_PER_SECOND: f64 = 100.0;
+    let statistics = file::read_to_string(Path::new("/proc/self/stat")).ok()?;
+    // The name in parentheses may contain anything; eleven fields lie between it and the two.
+    let (_, fields) = statistics.rsplit_once(')')?;
+    let ticks = fields.split_whitespace().skip(11).take(2);
+    let sum: f64 = ticks.filter_map(|field| field.parse::<f64>().ok()).sum();
+    Some(sum / TICKS_PER_SECOND)
 }
 
 /// A figure of this process's memory, in MiB.

@@ -54,7 +54,7 @@ pub struct Arguments {
     save: Option<PathBuf>,
     /// Judge the history in this file, instead of running anything
     #[arg(long, value_name = "FILE",
-        conflicts_with_all = ["protocol", "threads", "seconds", "seed", "limit_mb", "save"])]
+        conflicts_with_all = ["workload", "protocol", "threads", "seconds", "seed", "limit_mb", "save"])]
     history: Option<PathBuf>,
     #[command(flatten)]
     settings: Settings,
@@ -417,6 +417,7 @@ mod tests {
             ("tpcc --keys 5", "tpcc has no option \"keys\""),
             ("--protocol silo,serial --save x", "one protocol"),
             ("--history x --seed 1", "cannot be used with"),
+            ("tpcc --history x", "cannot be used with"),
         ] {
             let message = match parsed(arguments) {
                 Err(message) => message,
