@@ -4,17 +4,14 @@ use kiln_platform::sync::Arc;
 use kiln_procedure::ir::Comparison;
 use kiln_storage::error::{Result, SqlState};
 use kiln_storage::table::Table;
-use kiln_storage::types::{DataType, Value};
-use sqlparser::ast::{
-    self, Expr, Ident, JoinConstraint, JoinOperator, TableAlias, TableFactor, TableWithJoins,
-};
+use kiln_storage::types::DataType;
+use sqlparser::ast::{Expr, JoinConstraint, JoinOperator, TableAlias, TableFactor, TableWithJoins};
 
 use super::bound::{Bound, Kind};
-use super::coerce::{CastContext, coerce};
-use super::plpgsql::Callee;
 use super::query::{Body, BoundQuery, ColumnMeta};
 use super::scope::{AggregatePolicy, Level, Source, SourceId};
 use super::select::{FromItem, ItemKind, Select, conjuncts};
+use super::table_function::function_arguments;
 use super::{
     Compiler, Position, fail, name_of, object_name, operators, position_of, relation_name,
     unsupported,
@@ -345,7 +342,12 @@ impl Compiler<'_> {
         }
     }
 
-    fn check_alias(&self, name: &str, scope: &FromScope, position: Position) -> Result<()> {
+    pub(super) fn check_alias(
+        &self,
+        name: &str,
+        scope: &FromScope,
+        position: Position,
+    ) -> Result<()> {
         if scope
             .sources
             .iter()
@@ -373,153 +375,6 @@ impl Compiler<'_> {
         self.rename_columns(source, alias, position)?;
         scope.sources.push(source);
         let kind = ItemKind::Derived(Box::new(bound));
-        scope.items.push(FromItem {
-            source,
-            kind,
-            left: None,
-        });
-        Ok(())
-    }
-
-    fn bind_table_function(
-        &mut self,
-        name: &str,
-        arguments: &[(Option<&Ident>, &Expr)],
-        alias: Option<&TableAlias>,
-        scope: &mut FromScope,
-        position: Position,
-    ) -> Result<()> {
-        let is_routine = !matches!(name, "unnest" | "generate_series") && self.knows_routine(name);
-        // Arguments may name the sources before: these functions are lateral.
-        self.levels.push(Level {
-            sources: scope.sources.clone(),
-            aggregates: AggregatePolicy::Refused("functions in FROM"),
-        });
-        let bounds: Result<Vec<Bound>> = arguments
-            .iter()
-            .map(|(_, argument)| match is_routine {
-                // Its parameters give literals their types.
-                true => self.bind(argument),
-                false => self.bind_expected(argument, None),
-            })
-            .collect();
-        self.levels.pop();
-        let mut bounds = bounds?;
-        if is_routine {
-            let given = arguments
-                .iter()
-                .map(|(name, _)| *name)
-                .zip(bounds)
-                .collect();
-            return self.bind_routine_source(name, given, alias, scope, position);
-        }
-        if arguments.iter().any(|(name, _)| name.is_some()) {
-            return Err(unsupported(
-                "an argument by name of this function",
-                position,
-            ));
-        }
-        let (kind, data_type) = match (name, bounds.len()) {
-            ("unnest", 1) => {
-                let array = bounds.swap_remove(0);
-                let DataType::Array(element) = array.data_type.clone() else {
-                    return Err(fail(
-                        SqlState::UNDEFINED_FUNCTION,
-                        format!("function unnest({}) does not exist", array.type_name()),
-                        position,
-                    ));
-                };
-                (ItemKind::Unnest(array), *element)
-            }
-            ("generate_series", 2 | 3) => {
-                let is_wide = bounds
-                    .iter()
-                    .any(|bound| bound.data_type == DataType::BigInt);
-                let data_type = if is_wide {
-                    DataType::BigInt
-                } else {
-                    DataType::Integer
-                };
-                if bounds.iter().any(|bound| !bound.data_type.is_integer()) {
-                    return Err(unsupported("generate_series of this type", position));
-                }
-                let mut parts = Vec::with_capacity(3);
-                for bound in bounds {
-                    parts.push(coerce(bound, &data_type, CastContext::Implicit)?);
-                }
-                let step = match parts.len() {
-                    3 => parts.pop(),
-                    _ => None,
-                };
-                let step = step.unwrap_or_else(|| {
-                    Bound::constant(Value::BigInt(1), DataType::BigInt, position)
-                });
-                let step = coerce(step, &DataType::BigInt, CastContext::Implicit)?;
-                let (Some(last), Some(first)) = (parts.pop(), parts.pop()) else {
-                    return Err(unsupported("this call", position));
-                };
-                if !matches!(step.as_constant(), Some(Value::BigInt(step)) if *step != 0) {
-                    return Err(unsupported(
-                        "generate_series with a step that is not a constant other than 0",
-                        position,
-                    ));
-                }
-                (ItemKind::Series(first, last, step), data_type)
-            }
-            _ => {
-                return Err(fail(
-                    SqlState::UNDEFINED_FUNCTION,
-                    format!(
-                        "function {name}({}) does not exist",
-                        bounds
-                            .iter()
-                            .map(Bound::type_name)
-                            .collect::<Vec<_>>()
-                            .join(", ")
-                    ),
-                    position,
-                ));
-            }
-        };
-        let alias_name = alias.map_or_else(|| name.to_owned(), |alias| name_of(&alias.name));
-        self.check_alias(&alias_name, scope, position)?;
-        let columns = [ColumnMeta {
-            name: alias_name.clone(),
-            data_type,
-        }];
-        let source = self.add_derived_source(&alias_name, &columns, position);
-        self.rename_columns(source, alias, position)?;
-        scope.sources.push(source);
-        scope.items.push(FromItem {
-            source,
-            kind,
-            left: None,
-        });
-        Ok(())
-    }
-
-    /// A call of a user's function in FROM.
-    fn bind_routine_source(
-        &mut self,
-        name: &str,
-        given: Vec<(Option<&Ident>, Bound)>,
-        alias: Option<&TableAlias>,
-        scope: &mut FromScope,
-        position: Position,
-    ) -> Result<()> {
-        let is_joined = !scope.sources.is_empty();
-        let (callee, arguments) = Callee::bind(self, name, given, is_joined, position)?;
-        let alias_name = alias.map_or_else(|| name.to_owned(), |alias| name_of(&alias.name));
-        self.check_alias(&alias_name, scope, position)?;
-        let columns: Vec<ColumnMeta> = callee
-            .columns_in_from(&alias_name)
-            .into_iter()
-            .map(|(name, data_type)| ColumnMeta { name, data_type })
-            .collect();
-        let source = self.add_derived_source(&alias_name, &columns, position);
-        self.rename_columns(source, alias, position)?;
-        scope.sources.push(source);
-        let kind = ItemKind::Routine(Box::new(callee), arguments);
         scope.items.push(FromItem {
             source,
             kind,
@@ -573,7 +428,7 @@ impl Compiler<'_> {
         })
     }
 
-    fn rename_columns(
+    pub(super) fn rename_columns(
         &mut self,
         source: SourceId,
         alias: Option<&TableAlias>,
@@ -692,30 +547,4 @@ fn too_many_columns(
         ),
         position,
     )
-}
-
-/// The arguments of a function in FROM, with the names of those that are given by name.
-fn function_arguments(
-    arguments: &[ast::FunctionArg],
-    position: Position,
-) -> Result<Vec<(Option<&Ident>, &Expr)>> {
-    use ast::{FunctionArg, FunctionArgExpr};
-    let mut read = Vec::with_capacity(arguments.len());
-    for argument in arguments {
-        read.push(match argument {
-            FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => (None, expr),
-            FunctionArg::Named {
-                name,
-                arg: FunctionArgExpr::Expr(expr),
-                ..
-            } => (Some(name), expr),
-            FunctionArg::ExprNamed {
-                name: Expr::Identifier(name),
-                arg: FunctionArgExpr::Expr(expr),
-                ..
-            } => (Some(name), expr),
-            _ => return Err(unsupported("this argument", position)),
-        });
-    }
-    Ok(read)
 }

@@ -17,8 +17,8 @@
 //! | `bound` | bound expressions and walks over them |
 //! | `bind`, `operators`, `coerce`, `functions` | binding expressions |
 //! | `emit` | bound expressions to instructions |
-//! | `query`, `select`, `set`, `from`, `names`, `aggregate`, `subquery` | binding queries |
-//! | `plan`, `path`, `produce`, `group`, `limit`, `rows` | access paths and the loops over them |
+//! | `query`, `select`, `set`, `from`, `table_function`, `names`, `aggregate`, `subquery` | binding queries |
+//! | `plan`, `path`, `produce`, `read`, `group`, `limit`, `rows` | access paths and the loops over them |
 //! | `once` | what a statement computes only once |
 
 mod aggregate;
@@ -43,12 +43,14 @@ mod plan;
 pub mod plpgsql;
 mod produce;
 mod query;
+mod read;
 mod rows;
 mod scope;
 mod select;
 mod set;
 mod special;
 mod subquery;
+mod table_function;
 #[cfg(test)]
 mod tests;
 mod types;
