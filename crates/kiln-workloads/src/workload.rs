@@ -290,9 +290,6 @@ impl Workload {
 }
 
 /// Draws the calls of one worker.
-// There is one per worker: the unused bytes of the smaller variants cost nothing, a box would cost
-// every call an indirection.
-#[expect(clippy::large_enum_variant)]
 #[derive(Debug)]
 pub enum Terminal {
     /// A terminal of TPC-C.
