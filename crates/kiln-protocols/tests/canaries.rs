@@ -74,6 +74,7 @@ fn search(case: &Case) -> Result<(&'static str, u64), String> {
             workers,
             calls: if cfg!(kiln_sim) { 12 } else { 400 },
             keys: 3 + (seed % 4) as usize,
+            limit_ns: Some(200_000_000),
             extras: Extras {
                 texts: false,
                 // Two attempts that delete the same row would free its memory twice.

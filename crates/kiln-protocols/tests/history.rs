@@ -101,6 +101,7 @@ struct Programs {
     rename: Program,
     insert: Program,
     replace: Program,
+    succeed: Program,
     delete: Program,
     scan: Program,
     first: Program,
@@ -163,6 +164,17 @@ fn programs(table: &Arc<Table>) -> Programs {
     b.insert(items, &values, None, None);
     let replace = b.finish();
 
+    // Moves the item to another number and inserts one under the number that it had.
+    let parameters = all().into_iter().chain([column(ID)]);
+    let mut b = ProgramBuilder::new("succeed", parameters);
+    let items = b.table(table);
+    let (item, found) = b.lookup(items, 0, &[b.parameter(0)], None);
+    require(&mut b, found);
+    b.update(items, item, &[(ID, b.parameter(4))], None);
+    let values: Vec<Reg> = (0..4).map(|at| b.parameter(at)).collect();
+    b.insert(items, &values, None, None);
+    let succeed = b.finish();
+
     let mut b = ProgramBuilder::new("delete", [column(ID)]);
     let items = b.table(table);
     let (item, found) = b.lookup(items, 0, &[b.parameter(0)], None);
@@ -214,6 +226,7 @@ fn programs(table: &Arc<Table>) -> Programs {
         rename,
         insert,
         replace,
+        succeed,
         delete,
         scan,
         first,
@@ -398,6 +411,7 @@ fn run(protocol: Protocol) {
     let mut worker = Worker::new(protocol, participant, Random::from_seed(1));
     let observation = Observation::new(64 << 20);
     worker.observe(Some(&observation));
+    let mut succeeded = 0;
     for _ in 0..6_000 {
         epochs.advance();
         let id = Value::Integer(random.below(KEYS) as i32);
@@ -410,15 +424,25 @@ fn run(protocol: Protocol) {
             0 => Value::Null,
             length => Value::Text("x".repeat(length)),
         };
-        let outcome = match random.below(12) {
+        let outcome = match random.below(14) {
             0..2 => call(&mut worker, &programs.get, &[id]),
             2 => call(&mut worker, &programs.find, &[code]),
             3 => call(&mut worker, &programs.set, &[id, amount, note]),
             4 => call(&mut worker, &programs.rename, &[id, code]),
             5..8 => call(&mut worker, &programs.insert, &[id, code, amount, note]),
             8 => call(&mut worker, &programs.replace, &[id, code, amount, note]),
-            9 => call(&mut worker, &programs.delete, &[id]),
-            10 => {
+            9..11 => call(&mut worker, &programs.delete, &[id]),
+            11 => {
+                let next = Value::Integer(random.below(KEYS * 4) as i32);
+                let outcome = call(
+                    &mut worker,
+                    &programs.succeed,
+                    &[id, code, amount, note, next],
+                );
+                succeeded += matches!(outcome, Outcome::Committed) as u32;
+                outcome
+            }
+            12 => {
                 let last = Value::Integer(random.below(KEYS) as i32);
                 call(&mut worker, &programs.scan, &[id, last])
             }
@@ -442,7 +466,8 @@ fn run(protocol: Protocol) {
     for event in LogReader::new(&logs[0]) {
         replay.apply(event.expect("a log can be decoded"), &names);
     }
-    assert_eq!(names.len(), 9);
+    assert_eq!(names.len(), 10);
+    assert!(succeeded > 5, "{protocol}: {succeeded}");
     for what in [
         "begin",
         "cell",

@@ -33,6 +33,7 @@ fn trials(protocol: Protocol, workers: impl Fn(u64) -> u64) {
             workers: workers(seed),
             calls: if cfg!(kiln_sim) { 12 } else { 500 },
             keys: 4 + (seed % 5) as usize,
+            limit_ns: None,
             extras: Extras {
                 texts: true,
                 deletions: true,

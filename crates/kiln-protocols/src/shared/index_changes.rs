@@ -134,6 +134,11 @@ impl IndexChanges {
             .position(|change| change.record == record && change.is_of(table, index))
     }
 
+    /// Whether the attempt moves `record` in the index at `index`.
+    pub fn moves(&self, table: &Table, index: usize, record: RecordRef) -> bool {
+        self.position(table, index, record).is_some()
+    }
+
     /// Moves `record` in the index at `index` from `old` (`None` when it is new) to `new`; the two
     /// are the same when a deleted record comes back with the key that it had. `is_deleted` says
     /// of another record whether the attempt has deleted it.

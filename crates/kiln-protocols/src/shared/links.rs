@@ -117,7 +117,11 @@ pub fn link(
             }
             // SAFETY: the payload is of an index of a living table.
             Ok(Insertion::Exists(payload)) => match unsafe { Entry::from_payload(payload) } {
-                entry if position == 0 => Ok(Some(entry.record())),
+                // A record of the attempt's own that was deleted comes back under its primary key; one
+                // that was moved away from it leaves the key to the new record, as in other indexes.
+                entry if position == 0 && !changes.moves(table, position, entry.record()) => {
+                    Ok(Some(entry.record()))
+                }
                 _ => match index.entry_key(&memory.heap, value) {
                     Ok(key) => changes
                         .change(

@@ -31,9 +31,12 @@ const BY_ID: u16 = 0;
 const BY_CODE: u16 = 1;
 const BY_LEFT: u16 = 2;
 const BY_ID_HASHED: u16 = 3;
+const BY_CODE_HASHED: u16 = 4;
 
 /// The most operations of a program; each has a key, a value and a code as parameters.
 const OPERATIONS_MAX: usize = 5;
+/// Longer than any call should take, however the threads take turns.
+const LONG_NS: u64 = 2_000_000_000;
 /// Programs of a trial.
 const PROGRAMS: usize = 12;
 
@@ -46,6 +49,9 @@ pub struct Trial {
     pub calls: u64,
     /// How many rows there can be.
     pub keys: usize,
+    /// How long a call may take; a broken protocol may never let one through. Without a limit that is
+    /// a failure of the trial.
+    pub limit_ns: Option<u64>,
     /// What programs do besides.
     pub extras: Extras,
     /// Determines programs, calls, and on virtual cores the schedule.
@@ -202,10 +208,14 @@ impl Trial {
             arguments
                 .bind(program)
                 .expect("the arguments suit the program");
-            // A broken protocol may never let a call through.
-            let deadline = time::now_ns() + 200_000_000;
+            let deadline = time::now_ns() + self.limit_ns.unwrap_or(LONG_NS);
             match worker.call(program, &arguments, Some(deadline)) {
-                Outcome::Committed | Outcome::Expired => {}
+                Outcome::Committed => {}
+                Outcome::Expired => assert!(
+                    self.limit_ns.is_some(),
+                    "{} did not get through in {LONG_NS} ns",
+                    program.name
+                ),
                 Outcome::Rejected(error) => assert!(
                     [SqlState::RAISE_EXCEPTION, SqlState::UNIQUE_VIOLATION]
                         .contains(&error.state()),
@@ -283,6 +293,7 @@ fn table() -> Arc<Table> {
         index("item_code", vec![CODE], true, ordered),
         index("item_left", vec![LEFT], false, ordered),
         index("item_hash", vec![ID], true, IndexKind::Hash),
+        index("item_code_hash", vec![CODE], true, IndexKind::Hash),
     ];
     Arc::new(Table::new(TableId(1), schema, 0, indexes).expect("a table like others"))
 }
@@ -354,10 +365,11 @@ fn operation(
     let column = [LEFT, RIGHT][random.below(2)];
     let reverse = random.below(2) == 0;
     let by_id = [BY_ID, BY_ID_HASHED][random.below(2)];
+    let by_code = [BY_CODE, BY_CODE_HASHED][random.below(2)];
     match random.below(14) {
         kind @ 0..10 => {
             let (index, key) = match kind {
-                0 => (BY_CODE, code),
+                0 => (by_code, code),
                 _ => (by_id, key),
             };
             let (item, found) = b.lookup(items, index, &[key], None);
@@ -373,7 +385,8 @@ fn operation(
                     b.update(items, item, &[(NOTE, note)], None);
                 }
                 6 => b.update(items, item, &[(LEFT, value), (RIGHT, value)], None),
-                7 | 8 => b.update(items, item, &[(CODE, code)], None),
+                7 => b.update(items, item, &[(CODE, code)], None),
+                8 => b.update(items, item, &[(ID, code)], None),
                 _ if extras.deletions => b.delete(items, item, None),
                 _ => look(b, items, item, column),
             }
@@ -390,12 +403,17 @@ fn operation(
                 index: None,
                 inserted,
             };
-            b.insert(
-                items,
-                &[key, code, value, value, note],
-                Some(conflict),
-                None,
-            );
+            let values = [key, code, value, value, note];
+            let item = b.insert(items, &values, Some(conflict), None);
+            b.open();
+            // As an upsert does: the row in the way is changed instead.
+            b.update(items, item, &[(column, value)], None);
+            let otherwise = b.close();
+            b.push(Step::If {
+                condition: inserted,
+                then: Vec::new(),
+                otherwise,
+            });
         }
         kind => {
             let record = b.record();
