@@ -89,13 +89,18 @@ pub(super) struct Space {
     stacks: Vec<bool>,
 }
 
-/// Maps `bytes` of zeroed address space without a claim on memory.
-fn map(bytes: usize, protection: libc::c_int) -> std::io::Result<usize> {
-    // SAFETY: an anonymous mapping at an address of the kernel's choice touches nothing that is
-    // there already.
+/// Where the spaces begin if the system has no objection: far from where it puts anything by itself. With
+/// it addresses are the same in every process, as long as runs come one after the other.
+const WISHED_BASE: usize = 0x2000_0000_0000;
+
+/// Maps `bytes` of zeroed address space without a claim on memory, at `wish` if nothing is there (0 for
+/// anywhere).
+fn map(wish: usize, bytes: usize, protection: libc::c_int) -> std::io::Result<usize> {
+    // SAFETY: an anonymous mapping, the address of which is only a hint, touches nothing that is there
+    // already.
     let start = unsafe {
         libc::mmap(
-            null_mut(),
+            wish as *mut libc::c_void,
             bytes,
             protection,
             libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
@@ -128,7 +133,8 @@ impl Space {
         }
         if pool.mapped == 0 {
             // One range for all, so that one comparison tells whether an address is in a space.
-            let range = map((SPACES_MAX + 1) * SPACE_BYTES, libc::PROT_NONE)?;
+            let bytes = (SPACES_MAX + 1) * SPACE_BYTES;
+            let range = map(WISHED_BASE, bytes, libc::PROT_NONE)?;
             BASE.store(range.next_multiple_of(SPACE_BYTES), Ordering::Relaxed);
         }
         let number = pool.mapped;
@@ -152,7 +158,7 @@ impl Space {
                 libc::MADV_HUGEPAGE,
             );
         }
-        let names = map(LINES * 4, libc::PROT_READ | libc::PROT_WRITE)?;
+        let names = map(0, LINES * 4, libc::PROT_READ | libc::PROT_WRITE)?;
         // SAFETY: as above.
         unsafe { libc::madvise(names as *mut libc::c_void, LINES * 4, libc::MADV_HUGEPAGE) };
         let names = names as *mut u32;

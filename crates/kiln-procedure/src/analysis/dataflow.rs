@@ -131,7 +131,9 @@ struct Dataflow<'a> {
     gathered: Vec<Gathered>,
     /// What was known at the head of each loop when it was last left, and what decided its turns
     /// and its escapes; by the address of its step.
-    heads: HashMap<*const Step, (State, SetId, SetId)>,
+    // Ordered, so that the order in which it is dropped does not depend on where the process lies in
+    // memory.
+    heads: BTreeMap<*const Step, (State, SetId, SetId)>,
     /// What decides the conditionals around the step.
     conditions: Vec<SetId>,
     /// The loops around the step, innermost last.
@@ -154,7 +156,7 @@ pub(super) fn analyse(program: &Program) -> Analysis {
         sets: Sets::new(),
         edges: BTreeMap::new(),
         gathered: vec![Gathered::default(); program.operations.len()],
-        heads: HashMap::new(),
+        heads: BTreeMap::new(),
         conditions: Vec::new(),
         loops: Vec::new(),
         returns: NONE,
