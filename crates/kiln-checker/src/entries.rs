@@ -53,6 +53,8 @@ pub(crate) struct Entries<'a> {
     by_object: Vec<u32>,
     /// Positions in `all` by object.
     of_object: Vec<(u32, u32)>,
+    /// A bit for each object, whether any entry of it was changed: mostly none was.
+    changed: Vec<u64>,
     nodes: HashMap<(u32, u32), Node>,
 }
 
@@ -170,11 +172,17 @@ impl<'a> Entries<'a> {
             .map(|(position, entry)| (entry.object, position as u32))
             .collect();
         of_object.sort_unstable();
+        let last = of_object.last().map_or(0, |(object, _)| *object);
+        let mut changed = vec![0; last as usize / 64 + 1];
+        for (object, _) in &of_object {
+            changed[*object as usize / 64] |= 1 << (object % 64);
+        }
         Entries {
             events,
             all,
             by_object,
             of_object,
+            changed,
             nodes: HashMap::new(),
         }
     }
@@ -244,9 +252,8 @@ impl<'a> Entries<'a> {
 
     /// Whether any entry of an object was changed.
     pub(crate) fn has_object(&self, object: u32) -> bool {
-        self.of_object_within(object, (0, u32::MAX))
-            .next()
-            .is_some()
+        let word = self.changed.get(object as usize / 64);
+        word.is_some_and(|word| word >> (object % 64) & 1 == 1)
     }
 
     /// The entries of an object among those from one to before another.
