@@ -1,8 +1,9 @@
 //! Protocols that are broken on purpose, one flaw at a time: the judge has to find each of them within a
 //! stated number of transactions, and nothing without a flaw.
 //!
-//! On real threads some flaws need luck; on virtual cores (`--cfg kiln_sim`) the same transactions find
-//! the same flaw every time.
+//! On virtual cores (`--cfg kiln_sim`) the same transactions find the same flaw every time. On real
+//! threads some flaws need too much luck, as a few instructions of one thread have to meet a whole
+//! transaction of another; these are left out there.
 
 #![cfg(feature = "history")]
 
@@ -14,7 +15,7 @@ use kiln_protocols::canary::{self, Canary};
 use judged::{Extras, Trial};
 
 /// A canary must be found within so many transactions.
-const TRANSACTIONS_MAX: u64 = if cfg!(kiln_sim) { 100_000 } else { 10_000_000 };
+const TRANSACTIONS_MAX: u64 = if cfg!(kiln_sim) { 100_000 } else { 5_000_000 };
 
 /// A flaw, and a protocol that has it.
 struct Case {
@@ -58,6 +59,17 @@ fn cases() -> Vec<Case> {
         protocol: Protocol::Serial,
     });
     cases
+}
+
+/// Whether real threads hardly ever do what it takes.
+fn needs_virtual_cores(canary: Canary) -> bool {
+    matches!(
+        canary,
+        Canary::OwnInsertionHidesOthers
+            | Canary::MovingEntryFollowed
+            | Canary::FoundWhereItWas
+            | Canary::MovedByTwo
+    )
 }
 
 /// Runs trials until the judge objects. Returns its first objection and how many transactions it
@@ -114,6 +126,14 @@ fn the_judge_finds_every_canary() {
         "canary", "protocol", "anomaly", "transactions"
     );
     for case in cases() {
+        if !cfg!(kiln_sim) && case.canary.is_some_and(needs_virtual_cores) {
+            println!(
+                "{:<26} {:<12} needs virtual cores",
+                case.name,
+                case.protocol.name()
+            );
+            continue;
+        }
         canary::release(case.canary);
         let found = search(&case);
         let protocol = case.protocol.name();
