@@ -141,6 +141,13 @@ fn runs_side_by_side_do_not_disturb_each_other() {
     });
 }
 
+/// Something that takes about a tenth of a microsecond on a modelled machine.
+fn compute() {
+    for _ in 0..8 {
+        work::charge(work::Work::Lookup);
+    }
+}
+
 /// Two threads that add by loading and storing; says whether an update was lost.
 fn loses_an_update() -> bool {
     let sum = AtomicU64::new(0);
@@ -151,6 +158,8 @@ fn loses_an_update() -> bool {
                     schedule::point("sum.load");
                     let seen = sum.load(Ordering::SeqCst);
                     schedule::point("sum.store");
+                    // By the clock the sum is stored some time after it was loaded.
+                    compute();
                     sum.store(seen + 1, Ordering::SeqCst);
                 }
             });
@@ -279,6 +288,9 @@ fn a_deadlock_says_who_waits_for_what() {
                         scope.spawn(move || {
                             let _first = lock(&locks[first]);
                             schedule::point("test.between");
+                            for _ in 0..100 {
+                                compute();
+                            }
                             let _second = lock(&locks[second]);
                         });
                     }

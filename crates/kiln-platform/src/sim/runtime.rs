@@ -61,7 +61,10 @@ fn access_slow(address: usize, kind: AccessKind) {
         switch(runtime, next);
     }
     // SAFETY: as above.
-    unsafe { (*runtime).complete(address, kind) };
+    let next = unsafe { (*runtime).complete(address, kind) };
+    if next != STAY {
+        switch(runtime, next);
+    }
     space::enter(before);
 }
 

@@ -205,11 +205,14 @@ impl Runtime {
         self.step()
     }
 
-    /// It is the access's turn.
+    /// It is the access's turn: the line is asked for. Says who runs until it is there, if that takes
+    /// long.
     #[inline(always)]
-    pub(super) fn complete(&mut self, address: usize, kind: AccessKind) {
+    pub(super) fn complete(&mut self, address: usize, kind: AccessKind) -> u32 {
+        /// Longer than an access that the core's own caches serve.
+        const LONG_PS: u64 = 15_000;
         if kind == AccessKind::Prefetch && !self.least_time {
-            return;
+            return STAY;
         }
         let line = self.lines.number(&mut self.space, address);
         self.accesses += 1;
@@ -219,10 +222,19 @@ impl Runtime {
             .rotate_left(23);
         if self.least_time {
             let thread = &mut self.threads[self.running as usize];
-            thread.clock_ps = self.prices.access(thread.core, line, kind, thread.clock_ps);
+            let asked_ps = thread.clock_ps;
+            thread.clock_ps = self.prices.access(thread.core, line, kind, asked_ps);
+            let takes_ps = thread.clock_ps - asked_ps;
+            // A value is what is in the line when it arrives. Whoever has it meanwhile goes on: a lock
+            // that is released before is not seen held.
+            let waits = matches!(kind, AccessKind::Load | AccessKind::ReadModifyWrite);
+            if waits && takes_ps > LONG_PS {
+                return self.step();
+            }
         } else {
             self.clock_ps = self.prices.access(0, line, kind, self.clock_ps);
         }
+        STAY
     }
 
     /// A scheduling point at which the running coroutine can go on.
