@@ -152,6 +152,19 @@ impl Silo {
                 return Err(self.refuse(table, index, other, *handle, columns, memory));
             }
         }
+        self.keep(table, handle, columns, memory);
+        Ok(())
+    }
+
+    /// Writes columns to the record's image; its entries are where they belong already.
+    fn keep(
+        &mut self,
+        table: &Table,
+        handle: &Handle,
+        columns: &[(ColumnId, Reg)],
+        memory: &Memory,
+    ) {
+        let changed: ColumnSet = columns.iter().map(|&(column, _)| column).collect();
         let write = self.write_for(table, *handle, WriteKind::Update);
         let write = &mut self.writes[write];
         if write.image.is_none() {
@@ -167,7 +180,6 @@ impl Silo {
             layout.column(column).store(image, slot, &memory.heap);
         }
         write.columns = write.columns.union(changed);
-        Ok(())
     }
 
     /// Gives the record entries under its new keys in the indexes that the update concerns. Returns
@@ -431,7 +443,9 @@ impl Silo {
             self.writes[write].kind = kind;
             return self.exists(table, index, other, values, memory);
         }
-        self.buffer(table, &handle, &columns, memory)?;
+        // The entries have moved. Asked again they would move from the image's old key, which they may
+        // have left by going back to the row's.
+        self.keep(table, &handle, &columns, memory);
         Ok(Inserted::New(handle))
     }
 
