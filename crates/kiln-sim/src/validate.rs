@@ -291,6 +291,11 @@ pub fn report(machine: &Preset, points: &[Compared]) -> String {
 pub fn validate(validation: &Validation) -> Result<bool, String> {
     use crate::plan::{Measurement, Mode, Plan};
 
+    if validation.real.is_empty() {
+        return Err(format!(
+            "there is nothing to compare with; {ADVICE} --real tpcc.json --real hot.json"
+        ));
+    }
     let mut reals = Vec::new();
     for path in &validation.real {
         reals.extend(read(path)?);
@@ -359,7 +364,6 @@ pub fn validate(validation: &Validation) -> Result<bool, String> {
 }
 
 /// How a validation goes.
-#[cfg(not(kiln_sim))]
 const ADVICE: &str = "measure on a quiet machine with the ordinary build, and give the results to the \
 build for virtual cores, in Kiln's source directory:\n\n  \
 kiln bench tpcc --protocol serial,silo,2pl-no-wait --threads 1,2 --repeat 5 --json tpcc.json\n  \
