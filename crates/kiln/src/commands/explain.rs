@@ -24,9 +24,8 @@ pub struct Arguments {
     /// Scripts that create the tables and the procedure, instead of the bundled workloads
     #[arg(short, long, value_name = "FILE", conflicts_with = "workload")]
     file: Vec<PathBuf>,
-    /// The bundled workload to search, instead of all [possible values: tpcc, smallbank]
-    #[arg(long, value_name = "NAME", hide_possible_values = true,
-        value_parser = super::bench::workload_names())]
+    /// The bundled workload to search, instead of all
+    #[arg(long, value_name = "NAME", value_parser = super::bench::workload_names())]
     workload: Option<String>,
 }
 
