@@ -6,8 +6,6 @@
 //! and what surrounds a call (queues, seats, binding of arguments) on neither. The versions by hand
 //! make the same look-ups, reads of columns, updates and inserts, and prefetch the same records; between them
 //! they are what a Rust programmer would write: cents in integers, no NULLs where there are none.
-//! They do not check again that a record found by an index has the indexed values, which the compiled
-//! Payment does.
 //!
 //! `cargo bench -p kiln-lab --bench by_hand [-- --quick]`
 //!

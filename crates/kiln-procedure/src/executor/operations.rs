@@ -61,16 +61,34 @@ impl<'a, A: Access> Executor<'a, A> {
     /// Meets the record that an index look-up finds, or guards its absence; says which.
     #[inline(never)]
     pub(super) fn lookup(&mut self, lookup: &Lookup) -> Result<bool, Stopped> {
+        // Found by a prefetch, and nothing moves: without all that other look-ups need.
+        if let Some(foreseen) = lookup.foreseen
+            && let Some(entry) = self.sighted(foreseen)
+            && !entry.is_moving()
+            && !self.access.moves_entries()
+            && self.access.history().is_none()
+        {
+            let visit = self
+                .access
+                .visit(&lookup.table, entry.record(), lookup.intent);
+            if let Visit::Present(handle) = self.noted(visit)?
+                && !lookup.table.indexes()[lookup.index].moves()
+            {
+                self.set_handle(lookup.record, handle);
+                self.set(lookup.found, Slot::TRUE);
+                return Ok(true);
+            }
+        }
+        self.lookup_anew(lookup)
+    }
+
+    #[inline(never)]
+    fn lookup_anew(&mut self, lookup: &Lookup) -> Result<bool, Stopped> {
         let table = &*lookup.table;
         let index = &table.indexes()[lookup.index];
-        let mut sighted = lookup.foreseen.and_then(|foreseen| self.sighted(foreseen));
         for _ in 0..DEAD_RETRIES_MAX {
             let begun = self.moment();
-            let found = match sighted.take() {
-                Some(entry) => Found::Entry(entry),
-                None => find(&self.frame.memory, index, &lookup.key),
-            };
-            let is_there = match found {
+            let is_there = match find(&self.frame.memory, index, &lookup.key) {
                 Found::Entry(entry) => {
                     let visit = self.meet(table, lookup.index, entry, lookup.intent)?;
                     if index.moves() && !is_found(&self.frame.memory, index, &lookup.key, entry) {
