@@ -15,7 +15,7 @@ use kiln_protocols::canary::{self, Canary};
 use judged::{Extras, Trial};
 
 /// A canary must be found within so many transactions.
-const TRANSACTIONS_MAX: u64 = if cfg!(kiln_sim) { 100_000 } else { 5_000_000 };
+const TRANSACTIONS_MAX: u64 = if cfg!(kiln_sim) { 200_000 } else { 5_000_000 };
 
 /// A flaw, and a protocol that has it.
 struct Case {

@@ -88,6 +88,85 @@ pub fn link(
     recorder: &mut Recorder,
     changes: &mut IndexChanges,
     is_deleted: impl Fn(RecordRef) -> bool,
+    noted: impl FnMut(&InsertEffect) -> Result<(), Stop>,
+) -> Result<Linked, Stop> {
+    // Two copies, so that the one that nobody observes does not carry what the other one records.
+    if recorder.log().is_some() {
+        return link_observed(
+            table,
+            record,
+            values,
+            row_number,
+            memory,
+            participant,
+            recorder,
+            changes,
+            is_deleted,
+            noted,
+        );
+    }
+    link_as::<false>(
+        table,
+        record,
+        values,
+        row_number,
+        memory,
+        participant,
+        recorder,
+        changes,
+        is_deleted,
+        noted,
+    )
+}
+
+/// [`link`] when the worker is observed.
+#[cold]
+#[inline(never)]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "what a new record consists of, and its attempt"
+)]
+fn link_observed(
+    table: &Table,
+    record: RecordRef,
+    values: &[Reg],
+    row_number: i64,
+    memory: &Memory,
+    participant: &Participant,
+    recorder: &mut Recorder,
+    changes: &mut IndexChanges,
+    is_deleted: impl Fn(RecordRef) -> bool,
+    noted: impl FnMut(&InsertEffect) -> Result<(), Stop>,
+) -> Result<Linked, Stop> {
+    link_as::<true>(
+        table,
+        record,
+        values,
+        row_number,
+        memory,
+        participant,
+        recorder,
+        changes,
+        is_deleted,
+        noted,
+    )
+}
+
+#[inline(always)]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "what a new record consists of, and its attempt"
+)]
+fn link_as<const OBSERVED: bool>(
+    table: &Table,
+    record: RecordRef,
+    values: &[Reg],
+    row_number: i64,
+    memory: &Memory,
+    participant: &Participant,
+    recorder: &mut Recorder,
+    changes: &mut IndexChanges,
+    is_deleted: impl Fn(RecordRef) -> bool,
     mut noted: impl FnMut(&InsertEffect) -> Result<(), Stop>,
 ) -> Result<Linked, Stop> {
     let value = |_: usize, field: &KeyField| match field.column {
@@ -108,8 +187,9 @@ pub fn link(
             );
         }
     };
+    let moment = |recorder: &mut Recorder| if OBSERVED { recorder.now() } else { None };
     for (position, index) in table.indexes().iter().enumerate() {
-        let begun = recorder.now();
+        let begun = moment(recorder);
         let outcome = match index.insert(&memory.heap, value, record, participant) {
             Ok(Insertion::Inserted(effect)) => {
                 note(recorder, position, EntryChange::Added, begun);
@@ -148,7 +228,7 @@ pub fn link(
         }
         changes.withdraw(record, participant, recorder);
         for (position, earlier) in table.indexes()[..=position].iter().enumerate() {
-            let begun = recorder.now();
+            let begun = moment(recorder);
             if earlier.remove(&memory.heap, value, record, participant) {
                 note(recorder, position, EntryChange::Removed, begun);
             }

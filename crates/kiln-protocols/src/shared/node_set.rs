@@ -82,7 +82,7 @@ impl NodeSet {
     ///
     /// # Errors
     /// [`AbortCause::Phantom`] when somebody else inserted into a guarded node before.
-    #[inline]
+    #[inline(always)]
     pub fn inserted(&mut self, effect: &InsertEffect) -> Result<(), AbortCause> {
         if self.guards.is_empty() {
             return Ok(());

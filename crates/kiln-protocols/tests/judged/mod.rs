@@ -93,6 +93,8 @@ impl Trial {
         };
         let mut config = Config::new(schedule, self.seed);
         config.cores = self.workers as usize;
+        // About as long as an access takes: waits between attempts then are in proportion.
+        config.step_ns = 20;
         let run = sim::run(&config, || self.run());
         run.map(|run| judged(run.value))
             .map_err(|failure| failure.to_string())
@@ -138,7 +140,7 @@ impl Trial {
                 .collect();
             while working.load(Ordering::Acquire) > 0 {
                 epochs.advance();
-                thread::sleep(100_000);
+                thread::sleep(if cfg!(kiln_sim) { 10_000 } else { 100_000 });
             }
             for handle in handles {
                 if let Err(panic) = handle.join() {
