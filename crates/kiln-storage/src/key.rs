@@ -270,7 +270,7 @@ impl KeyLayout {
         }
     }
 
-    /// The key of a hidden index over row numbers alone; see [`ROW_NUMBER_SLOT_BITS`].
+    /// The key of a hidden index over row numbers alone; see `ROW_NUMBER_SLOT_BITS`.
     pub fn of_row_numbers() -> KeyLayout {
         let encoding = Encoding::Signed(64);
         let field = KeyField {

@@ -5,7 +5,7 @@
 //! every step's many fields and a way back out of the tree. So [`Code::of`] lowers it once, when
 //! the program is finished:
 //!
-//! - Blocks become jumps: an [`Op`] has sixteen bytes, and the next one lies behind it.
+//! - Blocks become jumps: an `Op` has sixteen bytes, and the next one lies behind it.
 //! - What belongs together is one op: a comparison and the jump that it decides, a look-up and
 //!   the jump when nothing was found.
 //! - What does not fit into sixteen bytes (the columns of a read, the key of a look-up) lies in
@@ -14,7 +14,7 @@
 //!
 //! Bodies of scans and of loops over buffers are run by a call, as their state (a cursor, a walk)
 //! is no register's. The op of such a loop is followed by its body, which ends with
-//! [`Op::EndTurn`]. A jump out of such bodies is an [`Op::Unwind`], which says how many of them it
+//! `Op::EndTurn`. A jump out of such bodies is an `Op::Unwind`, which says how many of them it
 //! leaves.
 //!
 //! ```text

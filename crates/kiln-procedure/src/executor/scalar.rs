@@ -412,7 +412,7 @@ mod tests {
         }
         let wide = i128::from(random.next_u64() as i64) * i128::from(random.next_u64() as u32);
         let digits = wide >> random.below(96);
-        let scale = random.below(40) as u8 & [0x3f, 2][random.below(2) as usize];
+        let scale = random.below(40) as u8 & [0x3f, 2][random.below(2)];
         Slot::from_decimal(Decimal::new(digits, scale).expect("95 bits fit"))
     }
 
