@@ -184,7 +184,7 @@ pub(crate) fn measured(plan: &Plan, points: &[Point]) -> String {
     let mut text = format!("Throughput on virtual cores\n{}", throughput(plan, points));
     text += &format!("\nTime of the cores, in percent\n{}", times(points));
     text += &format!(
-        "\nTime by phase, in percent of sampled transactions\n{}",
+        "\nTime by phase, in percent of transactions\n{}",
         phases(points)
     );
     if let Some(aborts) = aborts(points) {
