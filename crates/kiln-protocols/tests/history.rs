@@ -241,13 +241,16 @@ struct State {
     exists: bool,
 }
 
+/// A range that is being read: its index, its bounds, what was met.
+type OpenRange = (IndexId, Vec<u8>, Vec<u8>, BTreeSet<Object>);
+
 #[derive(Default)]
 struct Replay {
     objects: BTreeMap<Object, State>,
     /// What the open attempt has written.
     own: BTreeMap<Object, State>,
     entries: BTreeSet<(u32, u16, Vec<u8>, Object)>,
-    ranges: BTreeMap<u32, (IndexId, Vec<u8>, Vec<u8>, BTreeSet<Object>)>,
+    ranges: BTreeMap<u32, OpenRange>,
     counts: BTreeMap<&'static str, u32>,
     cells_reused: u32,
 }

@@ -263,6 +263,29 @@ fn an_insertion_fails_the_guard_of_its_gap_and_a_removal_fails_none() {
 /// A transaction's own insertions must not fail its scan: what `InsertEffect` says suffices to
 /// keep guards of the scanned range current, whatever splits.
 #[test]
+fn an_entry_whose_record_moved_fails_the_guards_of_its_leaf() {
+    let participant = participant();
+    let index = OrderedIndex::<u64>::new();
+    for key in [10, 20, 30] {
+        assert!(inserted(index.insert(&key, key, &participant)));
+    }
+    let guard_of_leaf = || match index.get(&25) {
+        Lookup::Missing(guard) => guard,
+        Lookup::Found(_) => panic!("25 is not there"),
+    };
+    let guard = guard_of_leaf();
+    assert!(index.replace(&10, 10, 11));
+    assert!(guard.is_current());
+    assert!(index.replace_moved(&10, 11, 12));
+    assert!(!guard.is_current());
+    let guard = guard_of_leaf();
+    assert!(!index.remove_moved(&20, 21, &participant));
+    assert!(guard.is_current(), "nothing was removed");
+    assert!(index.remove_moved(&20, 20, &participant));
+    assert!(!guard.is_current());
+}
+
+#[test]
 fn insert_effects_keep_a_scan_guarded_through_splits() {
     for bits in [0, 52, 60] {
         let participant = participant();
