@@ -75,7 +75,7 @@ fn the_same_seed_gives_the_same_run() {
     for schedule in SCHEDULES {
         let run = |seed| sim::run(&config(schedule, seed), mixture).expect("the run ends");
         let first: Vec<(u64, Report)> = (0..20)
-            .map(|seed| run(seed))
+            .map(&run)
             .map(|run| (run.value, run.report))
             .collect();
         // Other allocations meanwhile must not matter.

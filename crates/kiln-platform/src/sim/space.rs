@@ -62,6 +62,7 @@ struct Pool {
     /// Spaces taken from the range so far.
     mapped: usize,
     /// Spaces whose run has ended.
+    #[expect(clippy::vec_box, reason = "allocations go to a space by its address")]
     resting: Vec<Box<Space>>,
 }
 

@@ -1,8 +1,9 @@
 //! Threads: in a run, coroutines; else real ones.
 
 use std::any::Any;
-use std::cell::UnsafeCell;
+use std::cell::{Cell, UnsafeCell};
 use std::marker::PhantomData;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -268,7 +269,7 @@ pub fn spawn<T: Send + 'static>(
 pub struct Scope<'scope, 'env: 'scope> {
     real: Option<&'scope std::thread::Scope<'scope, 'env>>,
     /// In a run: threads that have not ended.
-    unfinished: Arc<AddressOf<std::cell::Cell<usize>>>,
+    unfinished: Rc<AddressOf<Cell<usize>>>,
     scope: PhantomData<&'scope mut &'scope ()>,
 }
 
@@ -342,12 +343,13 @@ impl<'scope> Scope<'scope, '_> {
 /// Calls `body` with a scope in which threads can be started that borrow from the caller, and
 /// waits until all of them have ended.
 pub fn scope<'env, T>(body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T) -> T {
-    let unfinished = || Arc::new(AddressOf(std::cell::Cell::new(0)));
+    let unfinished = || Rc::new(AddressOf(Cell::new(0)));
     if !runtime::is_running() {
         return std::thread::scope(|real| {
             let scope = Scope {
                 // SAFETY: only the lifetime's name changes: the scope lives as long as its threads
                 // do, which `std::thread::scope` waits for before it returns.
+                #[expect(clippy::missing_transmute_annotations, reason = "lifetimes only")]
                 real: Some(unsafe { std::mem::transmute(real) }),
                 unfinished: unfinished(),
                 scope: PhantomData,
@@ -361,7 +363,7 @@ pub fn scope<'env, T>(body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>)
         scope: PhantomData,
     };
     /// Waits also when the scope's body panics.
-    struct AwaitAll<'a>(&'a AddressOf<std::cell::Cell<usize>>);
+    struct AwaitAll<'a>(&'a AddressOf<Cell<usize>>);
     impl Drop for AwaitAll<'_> {
         fn drop(&mut self) {
             while self.0.0.get() > 0 {
