@@ -29,6 +29,7 @@ pub struct Plan {
 }
 
 /// To what end a workload runs.
+#[expect(clippy::large_enum_variant, reason = "there is one for each command")]
 #[derive(Clone, Debug)]
 pub enum Mode {
     /// To find schedules under which something goes wrong.
