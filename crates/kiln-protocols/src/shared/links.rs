@@ -88,113 +88,16 @@ pub fn link(
     recorder: &mut Recorder,
     changes: &mut IndexChanges,
     is_deleted: impl Fn(RecordRef) -> bool,
-    noted: impl FnMut(&InsertEffect) -> Result<(), Stop>,
-) -> Result<Linked, Stop> {
-    // Two copies, so that the one that nobody observes does not carry what the other one records.
-    if recorder.log().is_some() {
-        return link_observed(
-            table,
-            record,
-            values,
-            row_number,
-            memory,
-            participant,
-            recorder,
-            changes,
-            is_deleted,
-            noted,
-        );
-    }
-    link_as::<false>(
-        table,
-        record,
-        values,
-        row_number,
-        memory,
-        participant,
-        recorder,
-        changes,
-        is_deleted,
-        noted,
-    )
-}
-
-/// [`link`] when the worker is observed.
-#[cold]
-#[inline(never)]
-#[expect(
-    clippy::too_many_arguments,
-    reason = "what a new record consists of, and its attempt"
-)]
-fn link_observed(
-    table: &Table,
-    record: RecordRef,
-    values: &[Reg],
-    row_number: i64,
-    memory: &Memory,
-    participant: &Participant,
-    recorder: &mut Recorder,
-    changes: &mut IndexChanges,
-    is_deleted: impl Fn(RecordRef) -> bool,
-    noted: impl FnMut(&InsertEffect) -> Result<(), Stop>,
-) -> Result<Linked, Stop> {
-    link_as::<true>(
-        table,
-        record,
-        values,
-        row_number,
-        memory,
-        participant,
-        recorder,
-        changes,
-        is_deleted,
-        noted,
-    )
-}
-
-#[inline(always)]
-#[expect(
-    clippy::too_many_arguments,
-    reason = "what a new record consists of, and its attempt"
-)]
-fn link_as<const OBSERVED: bool>(
-    table: &Table,
-    record: RecordRef,
-    values: &[Reg],
-    row_number: i64,
-    memory: &Memory,
-    participant: &Participant,
-    recorder: &mut Recorder,
-    changes: &mut IndexChanges,
-    is_deleted: impl Fn(RecordRef) -> bool,
     mut noted: impl FnMut(&InsertEffect) -> Result<(), Stop>,
 ) -> Result<Linked, Stop> {
     let value = |_: usize, field: &KeyField| match field.column {
         Some(column) => memory.slots[values[column.index()].0 as usize],
         None => Slot::from_i64(row_number),
     };
-    let note = |recorder: &mut Recorder, position, change, begun: Option<Moment>| {
-        if let Some(begun) = begun {
-            let heap = &memory.heap;
-            note_entry(
-                recorder,
-                (table, position),
-                change,
-                record,
-                begun,
-                heap,
-                value,
-            );
-        }
-    };
-    let moment = |recorder: &mut Recorder| if OBSERVED { recorder.now() } else { None };
+    let begun = recorder.now();
     for (position, index) in table.indexes().iter().enumerate() {
-        let begun = moment(recorder);
         let outcome = match index.insert(&memory.heap, value, record, participant) {
-            Ok(Insertion::Inserted(effect)) => {
-                note(recorder, position, EntryChange::Added, begun);
-                noted(&effect).map(|()| None)
-            }
+            Ok(Insertion::Inserted(effect)) => noted(&effect).map(|()| None),
             // SAFETY: the payload is of an index of a living table.
             Ok(Insertion::Exists(payload)) => match unsafe { Entry::from_payload(payload) } {
                 // A record of the attempt's own that was deleted comes back under its primary key; one
@@ -228,12 +131,42 @@ fn link_as<const OBSERVED: bool>(
         }
         changes.withdraw(record, participant, recorder);
         for (position, earlier) in table.indexes()[..=position].iter().enumerate() {
-            let begun = moment(recorder);
-            if earlier.remove(&memory.heap, value, record, participant) {
-                note(recorder, position, EntryChange::Removed, begun);
+            let removed = earlier.remove(&memory.heap, value, record, participant);
+            if let Some(begun) = begun
+                && removed
+            {
+                let heap = &memory.heap;
+                for change in [EntryChange::Added, EntryChange::Removed] {
+                    note_entry(
+                        recorder,
+                        (table, position),
+                        change,
+                        record,
+                        begun,
+                        heap,
+                        value,
+                    );
+                }
             }
         }
         return outcome.map(|other| Linked::Exists(position, other.expect("just checked")));
+    }
+    if let Some(begun) = begun {
+        for position in 0..table.indexes().len() {
+            // Where the key was another's, `changes` records the entry.
+            if !changes.moves(table, position, record) {
+                let (change, heap) = (EntryChange::Added, &memory.heap);
+                note_entry(
+                    recorder,
+                    (table, position),
+                    change,
+                    record,
+                    begun,
+                    heap,
+                    value,
+                );
+            }
+        }
     }
     Ok(Linked::All)
 }
