@@ -86,12 +86,12 @@ const WORK_HERE: WorkCosts = WorkCosts {
     lookup_ps: 15_000,
     level_ps: 6_000,
     scan_ps: 3_000,
-    index_change_ps: 60_000,
+    index_change_ps: 100_000,
     record_ps: 17_000,
     commit_ps: 10_000,
     abort_ps: 20_000,
-    reject_ps: 1_500_000,
-    access_ps: 500,
+    reject_ps: 1_000_000,
+    access_ps: 650,
     word_ps: 400,
     spin_ps: 11_600,
     fence_ps: 8_200,
@@ -101,7 +101,7 @@ const WORK_HERE: WorkCosts = WorkCosts {
 
 /// How much of a load's time the cores stand still: fitted on the machine at hand together with
 /// [`WORK_HERE`], and assumed for the others.
-const EXPOSED_PERCENT: u64 = 65;
+const EXPOSED_PERCENT: u64 = 85;
 
 /// How much the same work varies, for all machines: assumed, wide enough to keep cores out of step.
 const JITTER_PERCENT: u64 = 60;
