@@ -19,6 +19,9 @@
 //! - **\[MLC\]** *Memory Latencies on Intel Xeon Processor E5-4600 and E7-4800 product families*, Intel
 //!   developer blog, January 2014: 135 ns to a socket's own memory, 194 to 202 ns over one link.
 //!
+//! The figures of \[David\] and \[Molka\] were entered without the publications at hand to compare them with
+//! once more: check them before a conclusion rests on one of them.
+//!
 //! What the engine's instructions cost there was measured nowhere: it is [`HERE`]'s work, scaled by the
 //! clock and by an assumed ratio of instructions per cycle, which each preset names.
 

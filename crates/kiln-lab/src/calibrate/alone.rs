@@ -33,6 +33,8 @@ pub struct Alone {
     pub spin: Sample,
     /// Reading the cycle counter.
     pub cycles: Sample,
+    /// Reading the monotonic clock.
+    pub clock: Sample,
     /// Yielding to the operating system.
     pub yielding: Sample,
 }
@@ -123,6 +125,11 @@ pub(super) fn measure(rounds: usize) -> std::io::Result<Alone> {
             black_box(time::cycles());
         }
     });
+    let clock = Sample::measure(rounds, operations / 10, || {
+        for _ in 0..operations / 10 {
+            black_box(time::now_ns());
+        }
+    });
     let yielding = Sample::measure(rounds, operations / 100, || {
         for _ in 0..operations / 100 {
             thread::yield_now();
@@ -151,6 +158,7 @@ pub(super) fn measure(rounds: usize) -> std::io::Result<Alone> {
         fence: fenced,
         spin: hint,
         cycles,
+        clock,
         yielding,
     })
 }

@@ -97,7 +97,7 @@ impl Calibration {
         let work = WorkCosts {
             spin_ps: alone.spin.picoseconds(),
             fence_ps: alone.fence.picoseconds(),
-            clock_ps: alone.cycles.picoseconds(),
+            clock_ps: alone.clock.picoseconds(),
             system_call_ps: alone.yielding.picoseconds(),
             ..preset.work
         };

@@ -96,7 +96,13 @@ fn rows(calibration: &Calibration, measured: &Preset) -> Vec<Row> {
         }),
         cost("fence", alone.fence, &|preset| preset.work.fence_ps),
         cost("spin hint", alone.spin, &|preset| preset.work.spin_ps),
-        cost("cycle counter", alone.cycles, &|preset| {
+        Row {
+            what: "cycle counter".to_owned(),
+            sample: alone.cycles,
+            model: None,
+            checked_in: None,
+        },
+        cost("monotonic clock", alone.clock, &|preset| {
             preset.work.clock_ps
         }),
         cost("yield", alone.yielding, &|preset| {
