@@ -64,7 +64,9 @@ pub(super) struct Settings(Vec<(&'static str, String)>);
 impl Settings {
     /// The options that were given, with their values.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        self.0.iter().map(|(option, value)| (*option, value.as_str()))
+        self.0
+            .iter()
+            .map(|(option, value)| (*option, value.as_str()))
     }
 }
 

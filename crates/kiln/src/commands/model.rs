@@ -75,5 +75,8 @@ fn calibrate(rounds: usize) -> Result<ExitCode, String> {
 /// Virtual cores would measure the model.
 #[cfg(kiln_sim)]
 fn calibrate(_rounds: usize) -> Result<ExitCode, String> {
-    Err("this build has virtual cores only; run the ordinary build: kiln sim --calibrate".to_owned())
+    Err(
+        "this build has virtual cores only; run the ordinary build: kiln sim --calibrate"
+            .to_owned(),
+    )
 }
