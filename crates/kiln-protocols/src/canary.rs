@@ -2,7 +2,7 @@
 //! find such a flaw if we had made it.
 //!
 //! The flaws are compiled in by the feature `canaries` alone, which only that test turns on. In every
-//! other build [`Canary::sings`] is `false` where it stands, and nothing of them is left.
+//! other build `Canary::sings` is `false` where it stands, and nothing of them is left.
 
 /// A deliberate flaw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -39,16 +39,16 @@ fn side_by_side<A: Send, B: Send>(
 
 /// The two indexes by what they share.
 enum Index {
-    Hash(HashIndex<u64>),
-    Ordered(OrderedIndex<u64>),
+    Hash(Box<HashIndex<u64>>),
+    Ordered(Box<OrderedIndex<u64>>),
 }
 
 impl Index {
     fn all() -> [Index; 3] {
         [
-            Index::Hash(HashIndex::with_capacity(0)),
-            Index::Ordered(OrderedIndex::new()),
-            Index::Ordered(OrderedIndex::with_prefix_bits(56)),
+            Index::Hash(Box::new(HashIndex::with_capacity(0))),
+            Index::Ordered(Box::new(OrderedIndex::new())),
+            Index::Ordered(Box::new(OrderedIndex::with_prefix_bits(56))),
         ]
     }
 

@@ -152,7 +152,7 @@ mod tests {
         assert_eq!(lines.read_all(), 0, "an even number of threes");
         assert_eq!(lines.chase(0, 64), 0);
         assert_eq!(lines.read_prefetched(0, 4, 16), {
-            (0..64).fold(0, |sum, line| sum ^ lines.following(line) * WORDS as u64)
+            (0..64).fold(0, |sum, line| sum ^ (lines.following(line) * WORDS as u64))
         });
     }
 }
