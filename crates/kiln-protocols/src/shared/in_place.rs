@@ -391,7 +391,12 @@ impl InPlace {
             let (table, record) = (entry.table(), entry.record);
             let tid = record.tid().load(Ordering::Relaxed);
             match entry.change {
-                Change::Update { .. } if Canary::UndoLost.sings() => {}
+                // Keys and spilled values are undone all the same: records lost from their indexes
+                // would be a crash and not a wrong history.
+                Change::Update { columns, .. }
+                    if Canary::UndoLost.sings()
+                        && !columns.intersects(table.indexed_columns())
+                        && !columns.intersects(table.layout().spilling()) => {}
                 Change::Update { columns, image } => {
                     let (layout, row) = (table.layout(), table.row(record));
                     for blob in layout.blobs(columns, row) {
