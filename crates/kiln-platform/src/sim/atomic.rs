@@ -43,7 +43,10 @@ macro_rules! atomic {
 
             /// The atomic without scheduling points.
             #[inline(always)]
-            #[allow(dead_code)]
+            #[allow(
+                dead_code,
+                reason = "`words` asks for that of AtomicU64; the other types have it from the macro"
+            )]
             pub(super) fn raw(&self) -> &real::$name $(<$parameter>)? {
                 &self.0
             }

@@ -1,7 +1,6 @@
 //! The clocks: in a run, what the model says has passed; else the real ones.
 
 #[path = "../std/time.rs"]
-#[allow(dead_code)]
 mod real;
 
 use super::runtime;
