@@ -157,7 +157,7 @@ impl<A: Access + Phased + Recorded> Direct<A> {
     fn wait(&mut self, cause: AbortCause) {
         self.statistics.count_abort(cause);
         self.access.phases().enter(Phase::Wait);
-        self.backoff.wait();
+        self.backoff.wait(self.frame.deadline_ns);
         self.access.phases().enter(Phase::Execute);
     }
 
@@ -246,7 +246,7 @@ impl<A: Access + Phased + Recorded> Direct<A> {
 
     /// Waits as between two attempts; for callers that repeat a transaction of several statements.
     pub fn back_off(&mut self) {
-        self.backoff.wait();
+        self.backoff.wait(self.frame.deadline_ns);
     }
 
     /// The memory of the last run, with the rows that it emitted.
