@@ -9,8 +9,9 @@ mod common;
 use common::*;
 use kiln_engine::{Arguments, Protocol};
 use kiln_platform::random::Random;
+use kiln_platform::sync::Arc;
 use kiln_platform::time;
-use kiln_protocols::Worker;
+use kiln_protocols::{Common, Worker};
 use kiln_storage::types::Value;
 
 /// The median of several timings of `body`, in nanoseconds for each of its `units` units.
@@ -41,7 +42,11 @@ fn main() {
     for protocol in Protocol::ALL {
         let engine = bank(small(protocol), 1_000, 0);
         let participant = engine.epochs().register().expect("there is room");
-        let mut worker = Worker::new(protocol, participant, Random::from_seed(1));
+        let mut worker = Worker::new(
+            &Arc::new(Common::new(protocol)),
+            participant,
+            Random::from_seed(1),
+        );
         let mut driver = engine.driver(0).expect("there is a seat");
         let mut arguments = Arguments::new();
         let empty = nothing();

@@ -6,7 +6,7 @@ use kiln_platform::sync::{Arc, Mutex, lock};
 use kiln_platform::thread::{self, JoinHandle};
 use kiln_platform::time;
 use kiln_procedure::Arguments;
-use kiln_protocols::Protocol;
+use kiln_protocols::Configuration;
 use kiln_storage::epoch::Epochs;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::table::{Table, WORKERS_MAX};
@@ -179,9 +179,9 @@ impl Engine {
         Ok(result)
     }
 
-    /// The protocol in force.
-    pub fn protocol(&self) -> Protocol {
-        self.inner().protocol()
+    /// The protocol in force, with its options.
+    pub fn protocol(&self) -> Configuration {
+        self.inner().common().configuration()
     }
 
     /// Goes over to another protocol, between transactions. Each seat changes its worker when it
@@ -189,9 +189,8 @@ impl Engine {
     ///
     /// # Errors
     /// 55P03 when running transactions do not end within [`Options::ddl_wait_ms`].
-    pub fn set_protocol(&self, protocol: Protocol) -> Result<()> {
-        // Between transactions no record's header says anything of a protocol, so the next one
-        // finds all as it needs it.
+    pub fn set_protocol(&self, protocol: impl Into<Configuration>) -> Result<()> {
+        let protocol = protocol.into();
         let alone = self.inner().shut_gate()?;
         self.inner().set_protocol(protocol);
         alone.announce_change();

@@ -131,8 +131,28 @@ impl Gate {
             }
         }
         let alone = Alone { gate: self };
+        self.wait_for_others(None, deadline).then_some(alone)
+    }
+
+    /// Shuts the gate for the one seat that calls this, whose flag is up and stays up, so that nothing
+    /// changes for it; `None` when somebody else shuts it already, or when others are busy for longer
+    /// than `wait_ns`.
+    pub fn shut_around(&self, seat: usize, wait_ns: u64) -> Option<Alone<'_>> {
+        if self.state.fetch_or(SHUT, Ordering::SeqCst) & SHUT != 0 {
+            return None;
+        }
+        let alone = Alone { gate: self };
+        let deadline = time::now_ns().saturating_add(wait_ns);
+        self.wait_for_others(Some(seat), deadline).then_some(alone)
+    }
+
+    /// Waits until no flag is up but that of `seat`; false when `deadline_ns` has passed.
+    fn wait_for_others(&self, seat: Option<usize>, deadline_ns: u64) -> bool {
         let mut turns = 0_u32;
-        for flag in &self.flags {
+        for (number, flag) in self.flags.iter().enumerate() {
+            if Some(number) == seat {
+                continue;
+            }
             // Acquire is part of it; see `leave`.
             while flag.0.load(Ordering::SeqCst) {
                 turns += 1;
@@ -141,12 +161,12 @@ impl Gate {
                     100..200 => thread::yield_now(),
                     _ => thread::park_for(100_000),
                 }
-                if turns > 100 && time::now_ns() >= deadline {
-                    return None;
+                if turns > 100 && time::now_ns() >= deadline_ns {
+                    return false;
                 }
             }
         }
-        Some(alone)
+        true
     }
 
     /// Sets one of the flags of the state for good.

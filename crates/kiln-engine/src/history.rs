@@ -57,7 +57,7 @@ impl Engine {
         let logs = unsafe { observation.take_logs() };
         let catalog = self.catalog();
         Ok(History {
-            protocol: self.protocol().name().to_owned(),
+            protocol: self.protocol().name(),
             workload: String::new(),
             procedures: observation.procedures(),
             causes: AbortCause::ALL

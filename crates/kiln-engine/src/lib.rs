@@ -53,4 +53,4 @@ pub use values::IntoValues;
 
 pub use kiln_history::History;
 pub use kiln_procedure::{Arguments, Frame, Program, ProgramBuilder};
-pub use kiln_protocols::{Outcome, Protocol, Statistics};
+pub use kiln_protocols::{Configuration, Outcome, Protocol, ProtocolOption, Statistics};

@@ -1,7 +1,7 @@
 //! How a database is opened.
 
 use kiln_platform::thread;
-use kiln_protocols::Protocol;
+use kiln_protocols::Configuration;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::table::WORKERS_MAX;
 
@@ -18,16 +18,26 @@ macro_rules! options {
         #[derive(Clone, Debug)]
         #[non_exhaustive]
         pub struct Options {
+            /// The protocol to start with, and its options;
+            /// [`Engine::set_protocol`](crate::Engine::set_protocol) changes it.
+            pub protocol: Configuration,
             $($(#[$doc])* pub $name: $type,)*
         }
 
         impl Default for Options {
             fn default() -> Options {
-                Options { $($name: $default,)* }
+                Options { protocol: Configuration::default(), $($name: $default,)* }
             }
         }
 
         impl Options {
+            /// The protocol to start with, and its options.
+            #[must_use]
+            pub fn protocol(mut self, protocol: impl Into<Configuration>) -> Options {
+                self.protocol = protocol.into();
+                self
+            }
+
             $($(#[$doc])*
             #[must_use]
             pub fn $name(mut self, $name: $type) -> Options {
@@ -44,8 +54,6 @@ const SESSIONS_MAX: usize = 64;
 options! {
     /// Threads that run calls; by default one for each core.
     workers: usize = thread::available_cores().min(WORKERS_MAX - RESERVED - SESSIONS_MAX);
-    /// The protocol to start with; [`Engine::set_protocol`](crate::Engine::set_protocol) changes it.
-    protocol: Protocol = Protocol::default();
     /// Whether each worker stays on a core of its own. An operating system that refuses is no
     /// error.
     pin_workers: bool = true;

@@ -3,7 +3,7 @@
 use kiln_platform::random::Random;
 use kiln_platform::sync::Arc;
 use kiln_procedure::{AbortCause, Arguments, Program, Stop};
-use kiln_protocols::{Observation, Outcome, Protocol, Statistics, Worker};
+use kiln_protocols::{Common, Observation, Outcome, Statistics, Worker};
 use kiln_storage::error::Result;
 
 use crate::catalog::Catalog;
@@ -13,7 +13,7 @@ use crate::shared::Shared;
 
 /// One worker and its seat number; used by one thread at a time.
 ///
-/// Invariants: the worker is of `protocol`, and `catalog` is the one of the gate's state `known`.
+/// Invariants: the worker is of `common`, and `catalog` is the one of the gate's state `known`.
 /// A transaction is open in the worker only while the flag is up (`entered`).
 pub(crate) struct Seat {
     inner: Arc<Shared>,
@@ -22,7 +22,7 @@ pub(crate) struct Seat {
     known: u64,
     /// Always there, but for the moment of its replacement.
     worker: Option<Worker>,
-    protocol: Protocol,
+    common: Arc<Common>,
     /// Who observes the worker.
     observation: Option<Observation>,
     /// Whether transactions need the token.
@@ -37,19 +37,25 @@ pub(crate) struct Seat {
     inside: bool,
 }
 
+/// A call whose attempts fail for so long is helped.
+const PATIENCE_NS: u64 = 50_000_000;
+/// So long the others may take to let it be alone. They are held up meanwhile, so it is a tenth of the
+/// patience.
+const ALONE_WAIT_NS: u64 = 5_000_000;
+
 impl Seat {
     /// A free seat with a worker of the present protocol; `None` when all are taken.
     pub fn new(inner: &Arc<Shared>) -> Option<Seat> {
         let number = inner.gate.sit()?;
-        let (protocol, observation) = (inner.protocol(), inner.observation());
+        let (common, observation) = (inner.common(), inner.observation());
         Some(Seat {
             inner: inner.clone(),
             number,
             known: NEVER,
-            worker: Some(Seat::worker_of(inner, protocol, observation.as_ref())),
-            protocol,
+            worker: Some(Seat::worker_of(inner, &common, observation.as_ref())),
             observation,
-            single: protocol.is_single_worker(),
+            single: common.configuration().is_single_worker(),
+            common,
             catalog: inner.catalog(),
             past: Statistics::default(),
             draining: false,
@@ -58,14 +64,18 @@ impl Seat {
         })
     }
 
-    fn worker_of(inner: &Shared, protocol: Protocol, observation: Option<&Observation>) -> Worker {
+    fn worker_of(
+        inner: &Shared,
+        common: &Arc<Common>,
+        observation: Option<&Observation>,
+    ) -> Worker {
         // Each seat has at most one participant, so there is one for every seat.
         let participant = inner
             .epochs
             .register()
             .expect("there is a participant for every seat");
         let random = Random::stream(inner.options.seed, inner.next_stream());
-        let mut worker = Worker::new(protocol, participant, random);
+        let mut worker = Worker::new(common, participant, random);
         worker.observe(observation);
         worker
     }
@@ -152,15 +162,15 @@ impl Seat {
             self.worker_mut().observe(observation.as_ref());
             self.observation = observation;
         }
-        let protocol = self.inner.protocol();
-        if protocol != self.protocol {
+        let common = self.inner.common();
+        if !Arc::ptr_eq(&common, &self.common) {
             self.past = self.statistics();
             // The old worker first: it gives back the participant that the new one takes.
             self.worker = None;
             let observation = self.observation.as_ref();
-            self.worker = Some(Seat::worker_of(&self.inner, protocol, observation));
-            self.protocol = protocol;
-            self.single = protocol.is_single_worker();
+            self.worker = Some(Seat::worker_of(&self.inner, &common, observation));
+            self.single = common.configuration().is_single_worker();
+            self.common = common;
         }
         self.catalog = self.inner.catalog();
         self.known = state;
@@ -209,7 +219,42 @@ impl Seat {
         arguments: &Arguments,
         deadline_ns: Option<u64>,
     ) -> Outcome {
-        self.inside(|worker| worker.call(program, arguments, deadline_ns))
+        let patience = Some(PATIENCE_NS);
+        let ended =
+            self.inside(|worker| worker.try_call(program, arguments, deadline_ns, patience));
+        match ended {
+            Some(outcome) => outcome,
+            None => self.call_alone(program, arguments, deadline_ns),
+        }
+    }
+
+    /// Runs a call that starves: whoever it loses to is kept out for its time, so that no call is
+    /// repeated for ever. While that cannot be had, because the catalog is being changed or others
+    /// stay inside, it goes on trying among them, each time for twice as long as before.
+    #[cold]
+    fn call_alone(
+        &mut self,
+        program: &Program,
+        arguments: &Arguments,
+        deadline_ns: Option<u64>,
+    ) -> Outcome {
+        let mut patience_ns = PATIENCE_NS;
+        loop {
+            let inner = self.inner.clone();
+            let alone = inner.gate.shut_around(self.number, ALONE_WAIT_NS);
+            let patience = match &alone {
+                Some(_) => None,
+                None => {
+                    patience_ns = patience_ns.saturating_mul(2);
+                    Some(patience_ns)
+                }
+            };
+            let ended =
+                self.inside(|worker| worker.try_call(program, arguments, deadline_ns, patience));
+            if let Some(outcome) = ended {
+                return outcome;
+            }
+        }
     }
 
     /// Starts a transaction of several statements.

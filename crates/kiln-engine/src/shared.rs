@@ -4,7 +4,7 @@
 use kiln_platform::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use kiln_platform::sync::{Arc, Mutex, RwLock, Weak, lock};
 use kiln_platform::{thread, time};
-use kiln_protocols::{Observation, Protocol};
+use kiln_protocols::{Common, Configuration, Observation};
 use kiln_storage::epoch::{Epochs, Participant};
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::table::WORKERS_MAX;
@@ -30,7 +30,8 @@ pub(crate) struct Shared {
     /// Whose turn it is to get a call.
     pub turn: AtomicUsize,
     catalog: RwLock<Arc<Catalog>>,
-    protocol: Mutex<Protocol>,
+    /// What the workers of the protocol in force share.
+    common: Mutex<Arc<Common>>,
     /// Who observes what transactions do.
     observation: Mutex<Option<Observation>>,
     next_table_id: AtomicU32,
@@ -107,7 +108,7 @@ impl Shared {
             .collect();
         let idempotency = Idempotency::new(options.idempotency_capacity, options.idempotency_age_s);
         Shared {
-            protocol: Mutex::new(options.protocol),
+            common: Mutex::new(Arc::new(Common::new(options.protocol))),
             observation: Mutex::new(options.record_history.map(Observation::new)),
             gate: Gate::new(WORKERS_MAX - RESERVED),
             maintenance: Mutex::new(maintenance),
@@ -142,13 +143,20 @@ impl Shared {
         *current = Arc::new(catalog);
     }
 
-    pub fn protocol(&self) -> Protocol {
-        *lock(&self.protocol)
+    /// What the workers of the protocol in force share.
+    pub fn common(&self) -> Arc<Common> {
+        lock(&self.common).clone()
     }
 
     /// Puts another protocol into force; no transaction runs.
-    pub fn set_protocol(&self, protocol: Protocol) {
-        *lock(&self.protocol) = protocol;
+    pub fn set_protocol(&self, configuration: Configuration) {
+        let former = std::mem::replace(
+            &mut *lock(&self.common),
+            Arc::new(Common::new(configuration)),
+        );
+        for (_, entry) in self.catalog().tables() {
+            former.sweep(&entry.table);
+        }
     }
 
     pub fn observation(&self) -> Option<Observation> {

@@ -1,7 +1,7 @@
 //! What runs measured, and what several runs of the same kind add up to.
 
 use hdrhistogram::Histogram;
-use kiln_engine::{Protocol, Statistics};
+use kiln_engine::{Configuration, Statistics};
 use kiln_procedure::AbortCause;
 use kiln_protocols::phases::Phase;
 use kiln_workloads::Totals;
@@ -161,7 +161,7 @@ impl RunFigures {
 #[derive(Clone, Debug)]
 pub struct Point {
     /// The protocol.
-    pub protocol: Protocol,
+    pub protocol: Configuration,
     /// The workers.
     pub threads: usize,
     /// Whether there were more workers than cores.
@@ -174,7 +174,7 @@ pub struct Point {
 
 impl Point {
     /// No run yet, on a machine with `cores` cores.
-    pub fn new(protocol: Protocol, threads: usize, cores: usize) -> Point {
+    pub fn new(protocol: Configuration, threads: usize, cores: usize) -> Point {
         Point {
             protocol,
             threads,
@@ -280,7 +280,7 @@ pub(crate) mod tests {
 
     #[test]
     fn medians_and_ranges_are_over_runs_and_percentiles_over_calls() {
-        let mut point = Point::new(Protocol::Silo, 1, 2);
+        let mut point = Point::new(Configuration::default(), 1, 2);
         point.runs = vec![run(&[1_000; 10]), run(&[1_000; 30]), run(&[9_000; 20])];
         assert_eq!(point.committed_per_s(), 20.0);
         assert_eq!(point.committed_per_s_range(), (10.0, 30.0));
@@ -298,7 +298,7 @@ pub(crate) mod tests {
 
     #[test]
     fn aborts_are_per_commit() {
-        let mut point = Point::new(Protocol::Silo, 1, 2);
+        let mut point = Point::new(Configuration::default(), 1, 2);
         let mut one = run(&[5; 40]);
         one.statistics.count_abort(AbortCause::Phantom);
         point.runs = vec![one];

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use kiln_engine::Protocol;
+use kiln_engine::{Configuration, Protocol};
 use kiln_platform::thread;
 use kiln_workloads::Workload;
 
@@ -12,7 +12,7 @@ pub struct Plan {
     /// The workload with its settings.
     pub workload: Workload,
     /// The protocols, in the order of the report.
-    pub protocols: Vec<Protocol>,
+    pub protocols: Vec<Configuration>,
     /// Numbers of threads; each protocol runs with each. Protocols of a single worker run with one.
     pub threads: Vec<usize>,
     /// Seconds measured in each run.
@@ -53,7 +53,7 @@ impl Plan {
     pub fn new(workload: Workload) -> Plan {
         Plan {
             workload,
-            protocols: Plan::PROTOCOLS.to_vec(),
+            protocols: Plan::PROTOCOLS.map(Configuration::from).to_vec(),
             threads: vec![Plan::threads_default()],
             seconds: Plan::SECONDS,
             warmup: Plan::WARMUP,
@@ -70,7 +70,7 @@ impl Plan {
     }
 
     /// The pairs of protocol and number of threads, each once.
-    pub fn points(&self) -> Vec<(Protocol, usize)> {
+    pub fn points(&self) -> Vec<(Configuration, usize)> {
         let mut points = Vec::new();
         for protocol in &self.protocols {
             for threads in &self.threads {
@@ -136,14 +136,14 @@ mod tests {
     #[test]
     fn a_single_worker_runs_once_whatever_the_threads_are() {
         let mut plan = plan();
-        plan.protocols = vec![Protocol::Serial, Protocol::Silo];
+        plan.protocols = vec![Protocol::Serial.into(), Protocol::Silo.into()];
         plan.threads = vec![1, 4];
         assert_eq!(
             plan.points(),
             [
-                (Protocol::Serial, 1),
-                (Protocol::Silo, 1),
-                (Protocol::Silo, 4)
+                (Protocol::Serial.into(), 1),
+                (Protocol::Silo.into(), 1),
+                (Protocol::Silo.into(), 4)
             ]
         );
     }

@@ -77,7 +77,7 @@ fn throughput(points: &[Point]) -> String {
     for point in points {
         let (least, most) = point.committed_per_s_range();
         table.add_row([
-            point.protocol.name().to_owned(),
+            point.protocol.name(),
             threads(point),
             point.audit.verdict().to_owned(),
             rate(point.committed_per_s()),
@@ -117,12 +117,12 @@ fn latency(workload: &Workload, points: &[Point]) -> String {
             // The protocol is named once, so that its rows read as a group.
             let (protocol, threads) = match first {
                 true => (point.protocol.name(), threads(point)),
-                false => ("", String::new()),
+                false => (String::new(), String::new()),
             };
             first = false;
             let share = 100.0 * figures.calls() as f64 / calls as f64;
             let mut row = vec![
-                protocol.to_owned(),
+                protocol,
                 threads,
                 procedure.name.to_owned(),
                 format!("{share:.1} %"),
@@ -146,7 +146,7 @@ fn aborts(points: &[Point]) -> Option<String> {
     let headings: Vec<&str> = headings.iter().map(String::as_str).collect();
     let mut table = table(&headings, 1);
     for point in points {
-        let mut row = vec![point.protocol.name().to_owned(), threads(point)];
+        let mut row = vec![point.protocol.name(), threads(point)];
         row.extend(
             point
                 .aborts_by_cause()
@@ -162,7 +162,7 @@ fn phases(points: &[Point]) -> String {
     headings.extend(Phase::ALL.map(|phase| phase.name()));
     let mut table = table(&headings, 1);
     for point in points {
-        let mut row = vec![point.protocol.name().to_owned(), threads(point)];
+        let mut row = vec![point.protocol.name(), threads(point)];
         row.extend(
             point
                 .phase_shares()

@@ -11,16 +11,20 @@
 //! | `2pl-no-wait` | [`schedule::direct`] | [`access::two_phase_locking`] |
 //!
 //! To add one: a folder under `access` or `schedule`, a name in [`Protocol`], an arm in
-//! [`Worker::new`], and a page in `docs/protocols/`.
+//! [`Worker::new`], what its workers share in [`Common`], and a page in `docs/protocols/`.
 
 pub mod access;
 pub mod canary;
+mod common;
 pub mod phases;
+mod protocol;
 pub mod schedule;
 pub mod shared;
 mod statistics;
 mod worker;
 
+pub use common::Common;
+pub use protocol::{Configuration, Protocol, ProtocolOption};
 pub use shared::recorder::{Observation, RECORDS_HISTORIES};
 pub use statistics::Statistics;
-pub use worker::{Outcome, Protocol, Worker};
+pub use worker::{Outcome, Worker};

@@ -1,6 +1,7 @@
-//! The one place that knows all protocols: their names, and how a worker is made for each.
+//! The one place that knows all protocols' code: how a worker is made for each.
 
 use kiln_platform::random::Random;
+use kiln_platform::sync::Arc;
 use kiln_procedure::{AbortCause, Arguments, Frame, Program, Stop};
 use kiln_storage::epoch::Participant;
 use kiln_storage::error::Error;
@@ -9,68 +10,10 @@ use crate::Statistics;
 use crate::access::serial::Serial;
 use crate::access::silo::Silo;
 use crate::access::two_phase_locking::NoWait;
+use crate::common::Common;
+use crate::protocol::Protocol;
 use crate::schedule::direct::Direct;
 use crate::shared::recorder::Observation;
-
-/// A protocol, by its name on the command line.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Protocol {
-    /// One worker, no concurrency control.
-    Serial,
-    /// Optimistic, epoch-based.
-    #[default]
-    Silo,
-    /// Strict two-phase locking that aborts instead of waiting.
-    TwoPhaseLockingNoWait,
-}
-
-impl Protocol {
-    /// All protocols.
-    pub const ALL: [Protocol; 3] = [
-        Protocol::Serial,
-        Protocol::Silo,
-        Protocol::TwoPhaseLockingNoWait,
-    ];
-
-    /// Its name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Protocol::Serial => "serial",
-            Protocol::Silo => "silo",
-            Protocol::TwoPhaseLockingNoWait => "2pl-no-wait",
-        }
-    }
-
-    /// One line on what it is.
-    pub const fn description(self) -> &'static str {
-        match self {
-            Protocol::Serial => "one worker, no concurrency control: the floor",
-            Protocol::Silo => "optimistic, validated at commit, epoch-based versions",
-            Protocol::TwoPhaseLockingNoWait => {
-                "strict two-phase locking beside the record, aborts instead of waiting"
-            }
-        }
-    }
-
-    /// The protocol called `name`.
-    pub fn parse(name: &str) -> Option<Protocol> {
-        Protocol::ALL
-            .into_iter()
-            .find(|protocol| protocol.name() == name)
-    }
-
-    /// Whether only one transaction may run at a time in the whole database.
-    pub const fn is_single_worker(self) -> bool {
-        matches!(self, Protocol::Serial)
-    }
-}
-
-impl std::fmt::Display for Protocol {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name())
-    }
-}
 
 /// How a call ended. It never ends "please retry".
 #[derive(Debug)]
@@ -105,9 +48,10 @@ macro_rules! for_any_worker {
 }
 
 impl Worker {
-    /// A worker of `protocol` with its own part in the epochs and its own random waits.
-    pub fn new(protocol: Protocol, participant: Participant, random: Random) -> Worker {
-        match protocol {
+    /// A worker of the protocol that is in force, with its own part in the epochs and its own random
+    /// waits.
+    pub fn new(common: &Arc<Common>, participant: Participant, random: Random) -> Worker {
+        match common.configuration().protocol {
             Protocol::Serial => {
                 Worker::Serial(Box::new(Direct::new(Serial::new(participant), random)))
             }
@@ -129,15 +73,32 @@ impl Worker {
         for_any_worker!(self, worker => worker.is_history_full())
     }
 
-    /// Runs a call to its end; see [`Direct::call`].
-    #[inline]
+    /// Runs a call to its end, however often it must be repeated; see [`Direct::call`].
     pub fn call(
         &mut self,
         program: &Program,
         arguments: &Arguments,
         deadline_ns: Option<u64>,
     ) -> Outcome {
-        for_any_worker!(self, worker => worker.call(program, arguments, deadline_ns))
+        match self.try_call(program, arguments, deadline_ns, None) {
+            Some(outcome) => outcome,
+            None => unreachable!("nobody gives up without a limit to patience"),
+        }
+    }
+
+    /// Runs a call to its end, or gives up when its attempts have failed for longer than `patience_ns`;
+    /// see [`Direct::call`].
+    #[inline]
+    pub fn try_call(
+        &mut self,
+        program: &Program,
+        arguments: &Arguments,
+        deadline_ns: Option<u64>,
+        patience_ns: Option<u64>,
+    ) -> Option<Outcome> {
+        for_any_worker!(self, worker => {
+            worker.call(program, arguments, deadline_ns, patience_ns)
+        })
     }
 
     /// Starts a transaction of several statements.

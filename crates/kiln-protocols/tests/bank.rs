@@ -8,7 +8,7 @@ use kiln_platform::sync::Arc;
 use kiln_platform::thread;
 use kiln_procedure::ir::*;
 use kiln_procedure::{Arguments, Program, ProgramBuilder};
-use kiln_protocols::{Outcome, Protocol, Worker};
+use kiln_protocols::{Common, Outcome, Protocol, Worker};
 use kiln_storage::epoch::Epochs;
 use kiln_storage::error::SqlState;
 use kiln_storage::schema::*;
@@ -311,16 +311,17 @@ fn note(random: &mut Random) -> Value {
     Value::Text("n".repeat(random.below(80)))
 }
 
-fn worker(protocol: Protocol, epochs: &Epochs, seed: u64) -> Worker {
+fn worker(common: &Arc<Common>, epochs: &Epochs, seed: u64) -> Worker {
     let participant = epochs.register().expect("a slot is free");
-    Worker::new(protocol, participant, Random::from_seed(seed))
+    Worker::new(common, participant, Random::from_seed(seed))
 }
 
 fn run(protocol: Protocol, threads: u64, calls: u64, hashed: bool, seed: u64) {
     let table = table(hashed);
     let programs = programs(&table);
     let epochs = Epochs::new(WORKERS_MAX);
-    let mut first = worker(protocol, &epochs, seed);
+    let common = Arc::new(Common::new(protocol));
+    let mut first = worker(&common, &epochs, seed);
     let integer = |value: i64| Value::Integer(value as i32);
     {
         // The first account has all the money; the others are opened from it and topped up.
@@ -421,7 +422,7 @@ fn run(protocol: Protocol, threads: u64, calls: u64, hashed: bool, seed: u64) {
         (worker, deposits)
     };
     let mut workers = vec![first];
-    workers.extend((1..threads).map(|thread| worker(protocol, &epochs, seed + thread)));
+    workers.extend((1..threads).map(|thread| worker(&common, &epochs, seed + thread)));
     let (work, epochs_ref) = (&work, &epochs);
     let mut workers: Vec<Worker> = thread::scope(|scope| {
         let handles: Vec<_> = workers

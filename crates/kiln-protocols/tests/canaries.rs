@@ -82,7 +82,7 @@ fn search(case: &Case) -> Result<(&'static str, u64), String> {
             _ => 2 + seed % 2,
         };
         let trial = Trial {
-            protocol: case.protocol,
+            protocol: case.protocol.into(),
             workers,
             calls: if cfg!(kiln_sim) { 12 } else { 400 },
             keys: 3 + (seed % 4) as usize,

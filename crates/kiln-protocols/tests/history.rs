@@ -11,7 +11,7 @@ use kiln_platform::random::Random;
 use kiln_platform::sync::Arc;
 use kiln_procedure::ir::*;
 use kiln_procedure::{Arguments, Program, ProgramBuilder};
-use kiln_protocols::{Observation, Outcome, Protocol, Worker};
+use kiln_protocols::{Common, Observation, Outcome, Protocol, Worker};
 use kiln_storage::epoch::Epochs;
 use kiln_storage::error::SqlState;
 use kiln_storage::schema::*;
@@ -411,7 +411,11 @@ fn run(protocol: Protocol) {
     let epochs = Epochs::new(WORKERS_MAX);
     let participant = epochs.register().expect("a slot is free");
     let mut random = Random::from_seed(11);
-    let mut worker = Worker::new(protocol, participant, Random::from_seed(1));
+    let mut worker = Worker::new(
+        &Arc::new(Common::new(protocol)),
+        participant,
+        Random::from_seed(1),
+    );
     let observation = Observation::new(64 << 20);
     worker.observe(Some(&observation));
     let mut succeeded = 0;
@@ -512,7 +516,11 @@ fn a_full_log_says_so_and_keeps_all() {
     let programs = programs(&table);
     let epochs = Epochs::new(WORKERS_MAX);
     let participant = epochs.register().expect("a slot is free");
-    let mut worker = Worker::new(Protocol::Silo, participant, Random::from_seed(1));
+    let mut worker = Worker::new(
+        &Arc::new(Common::new(Protocol::Silo)),
+        participant,
+        Random::from_seed(1),
+    );
     let observation = Observation::new(1_000);
     worker.observe(Some(&observation));
     let mut calls = 0;

@@ -4,7 +4,7 @@
 
 mod judged;
 
-use kiln_protocols::Protocol;
+use kiln_protocols::{Configuration, Protocol};
 
 use judged::{Extras, Trial};
 
@@ -25,11 +25,11 @@ fn seeds() -> std::ops::Range<u64> {
 /// Numbers of workers, from two on.
 const WORKERS: u64 = if cfg!(kiln_sim) { 7 } else { 3 };
 
-fn trials(protocol: Protocol, workers: impl Fn(u64) -> u64) {
+fn trials(protocol: impl Into<Configuration> + Copy, workers: impl Fn(u64) -> u64) {
     let (mut transactions, mut edges) = (0, 0);
     for seed in seeds() {
         let trial = Trial {
-            protocol,
+            protocol: protocol.into(),
             workers: workers(seed),
             calls: if cfg!(kiln_sim) { 12 } else { 500 },
             keys: 4 + (seed % 5) as usize,

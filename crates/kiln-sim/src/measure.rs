@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kiln_engine::Protocol;
+use kiln_engine::{Configuration, Protocol};
 use kiln_lab::audit::AuditReport;
 use kiln_platform::atomic::{AtomicUsize, Ordering};
 use kiln_platform::sim::{self, Config, MachineStatistics, Report, Schedule};
@@ -17,7 +17,7 @@ use crate::{json, names, report};
 #[derive(Debug)]
 pub(crate) struct Point {
     /// The protocol.
-    pub(crate) protocol: Protocol,
+    pub(crate) protocol: Configuration,
     /// The number of cores.
     pub(crate) cores: usize,
     /// Virtual seconds measured.
@@ -81,7 +81,7 @@ pub(crate) fn measure(plan: &Plan, measurement: &Measurement) -> Result<bool, St
 
 /// All points, several at a time, in the plan's order.
 fn measure_all(plan: &Plan, measurement: &Measurement) -> Result<Vec<Point>, String> {
-    let pairs: Vec<(Protocol, usize)> = plan
+    let pairs: Vec<(Configuration, usize)> = plan
         .protocols
         .iter()
         .flat_map(|protocol| plan.cores.iter().map(|cores| (*protocol, *cores)))
@@ -125,7 +125,7 @@ const LINE_BYTES: usize = 64;
 pub(crate) fn measure_one(
     plan: &Plan,
     measurement: &Measurement,
-    protocol: Protocol,
+    protocol: Configuration,
     cores: usize,
 ) -> Result<Point, String> {
     /// The engine's usual one.
@@ -212,7 +212,10 @@ mod tests {
         };
         let mut plan = Plan {
             workload,
-            protocols: vec![Protocol::Silo, Protocol::TwoPhaseLockingNoWait],
+            protocols: vec![
+                Protocol::Silo.into(),
+                Protocol::TwoPhaseLockingNoWait.into(),
+            ],
             cores: vec![1, 4, 20],
             seed: 3,
             mode: Mode::Measure(measurement.clone()),

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use kiln_engine::Protocol;
+use kiln_engine::Configuration;
 use kiln_machine::Preset;
 use kiln_workloads::Workload;
 
@@ -13,7 +13,7 @@ pub struct Plan {
     /// The workload with its settings.
     pub workload: Workload,
     /// The protocols, in the order of the report.
-    pub protocols: Vec<Protocol>,
+    pub protocols: Vec<Configuration>,
     /// Numbers of cores; each protocol runs with each.
     pub cores: Vec<usize>,
     /// Determines the population, the calls, and whatever the schedule draws. A test's first seed.
@@ -116,7 +116,7 @@ impl Plan {
 
     /// The arguments of the command that carries this plan out, without those that have their defaults.
     pub fn arguments(&self) -> String {
-        let protocols: Vec<&str> = self
+        let protocols: Vec<String> = self
             .protocols
             .iter()
             .map(|protocol| protocol.name())

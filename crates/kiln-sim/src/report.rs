@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::io::Write as _;
 
-use kiln_engine::Protocol;
+use kiln_engine::Configuration;
 use kiln_lab::audit::AuditReport;
 use kiln_procedure::AbortCause;
 use kiln_protocols::phases::Phase;
@@ -105,7 +105,7 @@ pub(crate) fn test_heading(plan: &Plan, test: &Test) -> String {
 }
 
 /// A failure, with the command that makes it happen again.
-pub(crate) fn finding(protocol: Protocol, cores: usize, finding: &Finding) -> String {
+pub(crate) fn finding(protocol: Configuration, cores: usize, finding: &Finding) -> String {
     format!(
         "FAILED: {protocol}, {cores} cores, seed {}\n{}\nTo see it again:\n  {}\n\n",
         finding.seed, finding.what, finding.command
@@ -146,7 +146,7 @@ pub(crate) fn tested(plan: &Plan, all: &[Tested]) -> String {
         .iter()
         .map(|tested| {
             let mut row = vec![
-                tested.protocol.name().to_owned(),
+                tested.protocol.name(),
                 tested.cores.to_string(),
                 grouped(tested.seeds),
                 tested.failures.len().to_string(),
@@ -209,7 +209,7 @@ pub(crate) fn measured(plan: &Plan, points: &[Point]) -> String {
 }
 
 fn row_of(point: &Point, cells: Vec<String>) -> Vec<String> {
-    let mut row = vec![point.protocol.name().to_owned(), point.cores.to_string()];
+    let mut row = vec![point.protocol.name(), point.cores.to_string()];
     row.extend(cells);
     row
 }
@@ -338,7 +338,7 @@ fn lines(points: &[Point]) -> String {
         point.lines.iter().enumerate().map(|(position, line)| {
             // Each point is named once, so that its lines read as a group.
             let (protocol, cores) = match position {
-                0 => (point.protocol.name().to_owned(), point.cores.to_string()),
+                0 => (point.protocol.name(), point.cores.to_string()),
                 _ => (String::new(), String::new()),
             };
             vec![

@@ -1,6 +1,8 @@
 //! One run: a database is loaded, each core calls procedures, the database is audited.
 
-use kiln_engine::{Arguments, Driver, Outcome, ProcedureHandle, Protocol, Statistics};
+use kiln_engine::{
+    Arguments, Configuration, Driver, Outcome, ProcedureHandle, Protocol, Statistics,
+};
 use kiln_lab::audit::{AuditReport, audit};
 use kiln_platform::sync::{Mutex, lock};
 use kiln_platform::work::{Work, charge};
@@ -63,6 +65,7 @@ impl Done {
 pub(crate) struct Session<'a> {
     workload: &'a Workload,
     seed: u64,
+    configuration: Configuration,
     pub(crate) database: Database,
     handles: Vec<ProcedureHandle>,
 }
@@ -71,7 +74,7 @@ impl Session<'_> {
     /// Opens and loads the database, quietly.
     pub(crate) fn open(
         workload: &Workload,
-        protocol: Protocol,
+        protocol: Configuration,
         epoch_ms: u64,
         seed: u64,
     ) -> Result<Session<'_>> {
@@ -106,6 +109,7 @@ impl Session<'_> {
             Ok(Session {
                 workload,
                 seed,
+                configuration: protocol,
                 handles: handles?,
                 database,
             })
@@ -241,8 +245,11 @@ impl Session<'_> {
             let history = self.database.engine().take_history();
             let history = history.map_err(|error| format!("{error:#}"))?;
             let options = kiln_checker::Options {
+                order: match self.configuration.protocol.is_strict() {
+                    true => kiln_checker::Order::Strict,
+                    false => kiln_checker::Order::Serializable,
+                },
                 threads: 1,
-                ..kiln_checker::Options::default()
             };
             let report =
                 kiln_checker::check(&history, &options).map_err(|error| error.to_string())?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use kiln_engine::Protocol;
+use kiln_engine::{Configuration, Protocol};
 use kiln_platform::atomic::{AtomicU64, Ordering};
 use kiln_platform::sim::{Config, Failure, Report, Schedule};
 use kiln_platform::sync::{Mutex, lock};
@@ -17,7 +17,7 @@ use crate::{json, report};
 #[derive(Clone, Debug)]
 pub(crate) struct Tested {
     /// The protocol.
-    pub(crate) protocol: Protocol,
+    pub(crate) protocol: Configuration,
     /// The number of cores.
     pub(crate) cores: usize,
     /// Seeds that ran.
@@ -86,7 +86,7 @@ pub(crate) fn test(plan: &Plan, test: &Test) -> Result<bool, String> {
 }
 
 /// Runs all seeds of one protocol and number of cores, several at a time.
-fn test_one(plan: &Plan, test: &Test, protocol: Protocol, cores: usize) -> Tested {
+fn test_one(plan: &Plan, test: &Test, protocol: Configuration, cores: usize) -> Tested {
     let mut tested = Tested {
         protocol,
         cores,
@@ -120,7 +120,7 @@ fn test_one(plan: &Plan, test: &Test, protocol: Protocol, cores: usize) -> Teste
 fn run_seeds(
     plan: &Plan,
     test: &Test,
-    protocol: Protocol,
+    protocol: Configuration,
     cores: usize,
     seeds: Range<u64>,
 ) -> Vec<SeedRun> {
@@ -196,7 +196,7 @@ fn config(test: &Test, cores: usize, seed: u64) -> Config {
 }
 
 /// One run and its audit; an error says what went wrong.
-fn run_seed(plan: &Plan, test: &Test, protocol: Protocol, cores: usize, seed: u64) -> SeedRun {
+fn run_seed(plan: &Plan, test: &Test, protocol: Configuration, cores: usize, seed: u64) -> SeedRun {
     /// Epochs as short as they can be, so that tests see them change.
     const EPOCH_MS: u64 = 1;
     let body = || -> Result<Done, String> {
@@ -245,7 +245,7 @@ mod tests {
         };
         Plan {
             workload,
-            protocols: Protocol::ALL.to_vec(),
+            protocols: Protocol::serializable().map(Configuration::from).collect(),
             cores: vec![3],
             seed: 1,
             mode: Mode::Test(test),
@@ -259,7 +259,7 @@ mod tests {
         let Mode::Test(test) = &plan.mode else {
             panic!("a test")
         };
-        let of = |protocol: &Protocol| test_one(plan, test, *protocol, plan.cores[0]);
+        let of = |protocol: &Configuration| test_one(plan, test, *protocol, plan.cores[0]);
         plan.protocols.iter().map(of).collect()
     }
 
@@ -305,7 +305,7 @@ mod tests {
         // Loading fails: the population does not fit the seats of so many cores.
         let mut plan = plan("smallbank", &[("accounts", "2")], 20, TestSchedule::Random);
         plan.cores = vec![5_000];
-        plan.protocols = vec![Protocol::Silo];
+        plan.protocols = vec![Protocol::Silo.into()];
         let first = tested(&plan);
         assert_eq!(first[0].failures.len(), FAILURES_MAX);
         let finding = &first[0].failures[1];

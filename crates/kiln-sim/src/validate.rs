@@ -9,7 +9,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use kiln_engine::Protocol;
+use kiln_engine::Configuration;
 use kiln_machine::Preset;
 use kiln_platform::file;
 use kiln_workloads::Workload;
@@ -46,7 +46,7 @@ pub struct Real {
     /// Its settings, as `name value` pairs.
     pub options: String,
     /// Under which protocol.
-    pub protocol: Protocol,
+    pub protocol: Configuration,
     /// On how many cores, each with a thread.
     pub threads: usize,
     /// What determined the population and the calls.
@@ -137,9 +137,7 @@ fn point(row: &Value) -> Result<Real, String> {
         }
     }
     workload.validate()?;
-    let protocol = text(row, "protocol")?;
-    let protocol =
-        Protocol::parse(protocol).ok_or_else(|| format!("there is no protocol \"{protocol}\""))?;
+    let protocol: Configuration = text(row, "protocol")?.parse()?;
     let committed_per_s = number(row, "committed_per_s")?;
     if committed_per_s == 0.0 {
         return Err("nothing was committed".to_owned());
@@ -211,7 +209,7 @@ pub fn report(machine: &Preset, points: &[Compared]) -> String {
             }
             [
                 workload,
-                real.protocol.name().to_owned(),
+                real.protocol.name(),
                 real.threads.to_string(),
                 format!("{:.0}", real.committed_per_s),
                 format!("{:.0} – {:.0}", real.least, real.most),
@@ -372,6 +370,8 @@ cargo sim --validate";
 
 #[cfg(test)]
 mod tests {
+    use kiln_engine::Protocol;
+
     use super::*;
 
     fn row(protocol: &str, threads: u32, rate: f64) -> Value {

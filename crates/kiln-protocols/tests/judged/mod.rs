@@ -5,7 +5,7 @@
 //! not, moves through a unique index, and errors raised after all that. A trial runs on real threads,
 //! or on virtual cores with `--cfg kiln_sim`: then its seed determines the interleaving as well.
 
-use kiln_checker::Report;
+use kiln_checker::{Order, Report};
 use kiln_history::{History, ObjectName, TableNames};
 use kiln_platform::atomic::{AtomicU64, Ordering};
 use kiln_platform::random::Random;
@@ -13,7 +13,7 @@ use kiln_platform::sync::Arc;
 use kiln_platform::{thread, time};
 use kiln_procedure::ir::*;
 use kiln_procedure::{AbortCause, Arguments, Program, ProgramBuilder};
-use kiln_protocols::{Observation, Outcome, Protocol, Worker};
+use kiln_protocols::{Common, Configuration, Observation, Outcome, Worker};
 use kiln_storage::epoch::Epochs;
 use kiln_storage::error::SqlState;
 use kiln_storage::schema::*;
@@ -43,7 +43,7 @@ const PROGRAMS: usize = 12;
 /// What is run.
 #[derive(Clone, Copy, Debug)]
 pub struct Trial {
-    pub protocol: Protocol,
+    pub protocol: Configuration,
     pub workers: u64,
     /// Calls of each worker.
     pub calls: u64,
@@ -109,10 +109,11 @@ impl Trial {
                 .collect()
         });
         let epochs = Epochs::new(WORKERS_MAX);
+        let common = Arc::new(Common::new(self.protocol));
         let worker = |stream: u64| {
             let participant = epochs.register().expect("a slot is free");
             Worker::new(
-                self.protocol,
+                &common,
                 participant,
                 Random::stream(self.seed, 100 + stream),
             )
@@ -181,7 +182,7 @@ impl Trial {
             });
         });
         History {
-            protocol: self.protocol.name().to_owned(),
+            protocol: self.protocol.name(),
             workload: "random programs".to_owned(),
             procedures: observation.procedures(),
             causes: AbortCause::ALL.map(|cause| cause.name().to_owned()).into(),
@@ -237,11 +238,15 @@ impl Drop for Done<'_> {
     }
 }
 
-/// The report on a history that at least makes sense.
+/// The report on a history that at least makes sense, by the order that its protocol promises.
 fn judged(history: History) -> Report {
+    let configuration: Configuration = history.protocol.parse().expect("a protocol's name");
     let options = kiln_checker::Options {
+        order: match configuration.protocol.is_strict() {
+            true => Order::Strict,
+            false => Order::Serializable,
+        },
         threads: 1,
-        ..kiln_checker::Options::default()
     };
     match kiln_checker::check(&history, &options) {
         Ok(report) => report,

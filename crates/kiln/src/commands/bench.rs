@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::builder::PossibleValuesParser;
 use clap::error::ErrorKind;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
-use kiln_engine::Protocol;
+use kiln_engine::{Configuration, Protocol, ProtocolOption};
 use kiln_lab::{Failure, Plan};
 use kiln_workloads::Workload;
 
@@ -24,9 +24,10 @@ pub struct Arguments {
     /// List the workloads with their options, and the protocols
     #[arg(long, exclusive = true)]
     list: bool,
-    /// Protocols, separated by commas [default: silo,serial,2pl-no-wait]
-    #[arg(long, value_name = "P[,P…]", value_delimiter = ',', value_parser = protocol_names())]
-    protocol: Vec<String>,
+    /// Protocols, separated by commas, each with its options, as in silo+cu; --list names them
+    /// [default: silo,serial,2pl-no-wait]
+    #[arg(long, value_name = "P[,P…]", value_delimiter = ',', value_parser = super::protocol)]
+    protocol: Vec<Configuration>,
     /// Numbers of threads, separated by commas; a protocol of one worker runs with one
     /// [default: one for each core]
     #[arg(
@@ -124,10 +125,6 @@ pub(super) fn workload_names() -> PossibleValuesParser {
     PossibleValuesParser::new(names.collect::<Vec<_>>())
 }
 
-pub(super) fn protocol_names() -> PossibleValuesParser {
-    PossibleValuesParser::new(Protocol::ALL.map(Protocol::name))
-}
-
 impl Arguments {
     /// The plan, or what is wrong with it.
     fn plan(self) -> Result<Plan, String> {
@@ -147,11 +144,7 @@ impl Arguments {
             ..Plan::new(workload)
         };
         if !self.protocol.is_empty() {
-            plan.protocols = self
-                .protocol
-                .iter()
-                .filter_map(|name| Protocol::parse(name))
-                .collect();
+            plan.protocols = self.protocol;
         }
         if !self.threads.is_empty() {
             plan.threads = self
@@ -201,7 +194,23 @@ fn list() -> String {
     }
     text += "\nProtocols\n";
     for protocol in Protocol::ALL {
-        let _ = writeln!(text, "  {:<12} {}", protocol.name(), protocol.description());
+        let unsafe_mark = match protocol.is_serializable() {
+            true => "",
+            false => " (unsafe baseline: not serializable)",
+        };
+        let description = protocol.description();
+        let _ = writeln!(text, "  {protocol:<20} {description}{unsafe_mark}");
+    }
+    text += "\nOptions of protocols, as in P+OPTION\n";
+    for option in ProtocolOption::ALL {
+        let takers = Protocol::ALL
+            .into_iter()
+            .filter(|protocol| protocol.options().contains(&option));
+        let takers: Vec<&str> = takers.map(Protocol::name).collect();
+        if !takers.is_empty() {
+            let (name, takers) = (format!("+{}", option.name()), takers.join(", "));
+            let _ = writeln!(text, "  {name:<20} {} [{takers}]", option.description());
+        }
     }
     text +=
         "\nOptions are shown with their defaults; kiln bench --help has those of every workload.\n";
@@ -269,8 +278,8 @@ mod tests {
             ("", &["<WORKLOAD>"][..]),
             ("tpcd", &["tpcd", "possible values: tpcc, smallbank"]),
             (
-                "tpcc --protocol silo,occ",
-                &["occ", "serial, silo, 2pl-no-wait"],
+                "tpcc --protocol silo,hope",
+                &["hope", "possible values: serial, silo"],
             ),
             ("tpcc --threads 0", &["'0'", "1..=96"]),
             ("tpcc --threads many", &["many"]),

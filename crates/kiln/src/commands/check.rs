@@ -6,7 +6,9 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::{Args, ValueEnum};
 use kiln_checker::{Options, Order, Report};
-use kiln_engine::{Arguments as CallArguments, Driver, Engine, Outcome, ProcedureHandle, Protocol};
+use kiln_engine::{
+    Arguments as CallArguments, Configuration, Driver, Engine, Outcome, ProcedureHandle, Protocol,
+};
 use kiln_history::History;
 use kiln_lab::Plan;
 use kiln_lab::audit::{AuditReport, audit};
@@ -15,7 +17,7 @@ use kiln_platform::{file, thread, time};
 use kiln_storage::error::Error;
 use kiln_workloads::{Terminal, Totals, Workload};
 
-use super::bench::{Settings, protocol_names, workload_names};
+use super::bench::{Settings, workload_names};
 
 /// The arguments of `kiln check`.
 #[derive(Args)]
@@ -28,9 +30,10 @@ pub struct Arguments {
     /// What to run
     #[arg(default_value = "anomalies", value_parser = workload_names())]
     workload: String,
-    /// Protocols, separated by commas [default: all]
-    #[arg(long, value_name = "P[,P…]", value_delimiter = ',', value_parser = protocol_names())]
-    protocol: Vec<String>,
+    /// Protocols, separated by commas, each with its options, as in silo+cu [default: all that promise an
+    /// order]
+    #[arg(long, value_name = "P[,P…]", value_delimiter = ',', value_parser = super::protocol)]
+    protocol: Vec<Configuration>,
     /// Threads that make calls; a protocol of one worker runs with one [default: one for each core,
     /// at least 2]
     #[arg(long, value_name = "N",
@@ -42,9 +45,9 @@ pub struct Arguments {
     /// Determines the population and the calls
     #[arg(long, value_name = "N", default_value_t = Plan::SEED)]
     seed: u64,
-    /// The order that is promised
-    #[arg(long, value_enum, default_value_t = OrderName::Strict)]
-    order: OrderName,
+    /// The order that is promised [default: what the protocol promises]
+    #[arg(long, value_enum)]
+    order: Option<OrderName>,
     /// MiB that all workers may record together; the run ends when there is no room
     #[arg(long, value_name = "MIB", default_value_t = 1_024,
         value_parser = clap::value_parser!(u32).range(1..=1_048_576))]
@@ -81,39 +84,28 @@ impl From<OrderName> for Order {
 /// What to run, checked.
 struct Run {
     workload: Workload,
-    protocols: Vec<Protocol>,
+    protocols: Vec<Configuration>,
     threads: usize,
     seconds: f64,
     seed: u64,
-    options: Options,
+    /// The order that is promised, if not the protocol's.
+    order: Option<Order>,
     limit_bytes: usize,
     save: Option<PathBuf>,
 }
 
 impl Arguments {
-    fn options(&self) -> Options {
-        Options {
-            order: self.order.into(),
-            ..Options::default()
-        }
-    }
-
     /// What to run, or what is wrong with it.
     fn run(self) -> Result<Run, String> {
-        let options = self.options();
         let mut workload = Workload::by_name(&self.workload)
             .ok_or_else(|| format!("there is no workload \"{}\"", self.workload))?;
         for (option, value) in self.settings.iter() {
             workload.set(option, value)?;
         }
         workload.validate()?;
-        let protocols: Vec<Protocol> = match self.protocol.is_empty() {
-            true => Protocol::ALL.to_vec(),
-            false => self
-                .protocol
-                .iter()
-                .filter_map(|name| Protocol::parse(name))
-                .collect(),
+        let protocols: Vec<Configuration> = match self.protocol.is_empty() {
+            true => Protocol::serializable().map(Configuration::from).collect(),
+            false => self.protocol,
         };
         if !(self.seconds > 0.0 && self.seconds <= 86_400.0) {
             return Err(format!(
@@ -134,7 +126,7 @@ impl Arguments {
             threads,
             seconds: self.seconds,
             seed: self.seed,
-            options,
+            order: self.order.map(Order::from),
             limit_bytes: (self.limit_mb as usize) << 20,
             save: self.save,
         })
@@ -150,7 +142,6 @@ pub fn run(arguments: Arguments) -> Result<ExitCode, String> {
         if arguments.settings.iter().next().is_some() {
             return Err("options of workloads do not go together with --history".to_owned());
         }
-        let options = arguments.options();
         let history = History::load(path).map_err(|error| at(path, error))?;
         super::print(&format!(
             "{} under {}, from {}\n",
@@ -158,7 +149,8 @@ pub fn run(arguments: Arguments) -> Result<ExitCode, String> {
             history.protocol,
             path.display()
         ))?;
-        let report = judge(&history, &options).map_err(|error| at(path, error))?;
+        let order = arguments.order.map(Order::from);
+        let report = judge(&history, order).map_err(|error| at(path, error))?;
         return verdict(report.is_serializable());
     }
     let run = match arguments.run() {
@@ -196,8 +188,16 @@ fn at(path: &Path, error: impl std::fmt::Display) -> String {
     }
 }
 
-/// Judges a history and prints what was found.
-fn judge(history: &History, options: &Options) -> Result<Report, String> {
+/// Judges a history by an order, or by the one that its protocol promises, and prints what was found.
+fn judge(history: &History, order: Option<Order>) -> Result<Report, String> {
+    let promised = || match history.protocol.parse::<Configuration>() {
+        Ok(configuration) if !configuration.protocol.is_strict() => Order::Serializable,
+        _ => Order::Strict,
+    };
+    let options = &Options {
+        order: order.unwrap_or_else(promised),
+        ..Options::default()
+    };
     let begin = time::now_ns();
     let report = kiln_checker::check(history, options).map_err(|error| error.to_string())?;
     let seconds = (time::now_ns() - begin) as f64 / 1e9;
@@ -221,7 +221,7 @@ struct Calls {
 
 impl Run {
     /// Runs the workload under a protocol, and judges it. Returns whether nothing is wrong.
-    fn check(&self, protocol: Protocol) -> Result<bool, String> {
+    fn check(&self, protocol: Configuration) -> Result<bool, String> {
         let threads = match protocol.is_single_worker() {
             true => 1,
             false => self.threads,
@@ -262,7 +262,7 @@ impl Run {
         engine.set_protocol(Protocol::default()).map_err(readable)?;
         let audit = audit(&database, &self.workload, self.seed, &calls.totals).map_err(readable)?;
         super::print(&audit_lines(&audit))?;
-        let report = judge(&history, &self.options)?;
+        let report = judge(&history, self.order)?;
         Ok(calls.failure.is_none() && audit.passed() && report.is_serializable())
     }
 
@@ -382,9 +382,9 @@ mod tests {
     fn the_defaults_run_anomalies_under_every_protocol() {
         let run = parsed("").expect("the defaults are valid");
         assert_eq!(run.workload.name(), "anomalies");
-        assert_eq!(run.protocols, Protocol::ALL);
+        assert!(Protocol::serializable().eq(run.protocols.iter().map(|it| it.protocol)));
         assert!(run.threads >= 2);
-        assert_eq!(run.options.order, Order::Strict);
+        assert_eq!(run.order, None);
     }
 
     #[test]
@@ -394,7 +394,7 @@ mod tests {
         assert_eq!(run.workload.name(), "smallbank");
         assert_eq!(run.protocols, [Protocol::Silo]);
         assert_eq!(run.threads, 3);
-        assert_eq!(run.options.order, Order::Serializable);
+        assert_eq!(run.order, Some(Order::Serializable));
         let options = run.workload.options();
         assert!(
             options
@@ -407,7 +407,7 @@ mod tests {
     fn mistakes_are_named() {
         for (arguments, part) in [
             ("tpcd", "possible values: tpcc, smallbank"),
-            ("--protocol occ", "possible values: serial, silo"),
+            ("--protocol hope", "possible values: serial, silo"),
             ("--threads 0", "1..="),
             ("--seconds 0", "seconds is 0"),
             ("--seconds nan", "seconds is NaN"),

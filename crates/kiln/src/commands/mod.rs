@@ -9,6 +9,13 @@ pub mod sql;
 
 use std::io::Write;
 
+use kiln_engine::Configuration;
+
+/// Reads a protocol with its options, for the command line.
+fn protocol(text: &str) -> Result<Configuration, String> {
+    text.parse()
+}
+
 /// Writes to standard output. A reader that went away (`| head`) ends the program quietly.
 fn print(text: &str) -> Result<(), String> {
     let mut output = std::io::stdout().lock();

@@ -6,12 +6,12 @@ use std::process::ExitCode;
 use clap::builder::PossibleValuesParser;
 use clap::error::ErrorKind;
 use clap::{Args, ValueEnum};
-use kiln_engine::Protocol;
+use kiln_engine::{Configuration, Protocol};
 use kiln_machine::Preset;
 use kiln_sim::{Measurement, Mode, Plan, Test, TestSchedule};
 use kiln_workloads::Workload;
 
-use super::bench::{Settings, protocol_names, workload_names};
+use super::bench::{Settings, workload_names};
 use super::model::Model;
 
 /// The arguments of `kiln sim`.
@@ -25,8 +25,8 @@ pub struct Arguments {
     #[arg(value_parser = workload_names(), required_unless_present_any = ["calibrate", "validate"])]
     workload: Option<String>,
     /// Protocols, separated by commas [default: silo,2pl-no-wait]
-    #[arg(long, value_name = "P[,P…]", value_delimiter = ',', value_parser = protocol_names())]
-    protocol: Vec<String>,
+    #[arg(long, value_name = "P[,P…]", value_delimiter = ',', value_parser = super::protocol)]
+    protocol: Vec<Configuration>,
     /// Numbers of cores, separated by commas [default: 1,2,4,8,16,32,64,80 as far as the machine
     /// has them; 4 with --schedule random and pct]
     #[arg(
@@ -114,13 +114,11 @@ impl Arguments {
         for (option, value) in self.settings.iter() {
             workload.set(option, value)?;
         }
-        let protocols: Vec<Protocol> = match self.protocol.is_empty() {
-            true => vec![Protocol::Silo, Protocol::TwoPhaseLockingNoWait],
-            false => self
-                .protocol
-                .iter()
-                .filter_map(|name| Protocol::parse(name))
-                .collect(),
+        let protocols: Vec<Configuration> = match self.protocol.is_empty() {
+            true => [Protocol::Silo, Protocol::TwoPhaseLockingNoWait]
+                .map(Configuration::from)
+                .to_vec(),
+            false => self.protocol,
         };
         let (mode, default_cores) = match self.schedule {
             ScheduleName::Time => {

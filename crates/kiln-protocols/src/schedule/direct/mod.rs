@@ -35,6 +35,9 @@ struct Open {
     failed: Option<AbortCause>,
 }
 
+/// So many attempts fail before anybody looks at the clock: contention, not starvation.
+const ATTEMPTS_BEFORE_STARVING: u32 = 8;
+
 /// How an attempt ended.
 enum End {
     Committed,
@@ -81,23 +84,36 @@ impl<A: Access + Phased + Recorded> Direct<A> {
     }
 
     /// Runs a call to its end; `arguments` are bound to `program`. The rows that it emitted are in
-    /// [`Direct::frame`] until the next call.
+    /// [`Direct::frame`] until the next call. Gives up, with `None`, when attempts have failed for
+    /// longer than `patience_ns`: nothing of the call is left then.
     pub fn call(
         &mut self,
         program: &Program,
         arguments: &Arguments,
         deadline_ns: Option<u64>,
-    ) -> Outcome {
+        patience_ns: Option<u64>,
+    ) -> Option<Outcome> {
         self.backoff.reset();
         self.frame.deadline_ns = deadline_ns;
         self.frame.memory.heap.transaction_began_us = None;
         let expired = || deadline_ns.is_some_and(|deadline| time::now_ns() >= deadline);
         let invoked = self.access.recorder().now();
         self.access.phases().start();
+        let mut failing_since = None;
         let outcome = loop {
             if expired() {
                 self.statistics.expired += 1;
                 break Outcome::Expired;
+            }
+            if self.backoff.attempts() >= ATTEMPTS_BEFORE_STARVING
+                && let Some(patience_ns) = patience_ns
+            {
+                let now = time::now_ns();
+                let since = *failing_since.get_or_insert(now);
+                if now - since >= patience_ns {
+                    self.access.phases().stop();
+                    return None;
+                }
             }
             charge(Work::Begin);
             self.access.begin();
@@ -132,7 +148,7 @@ impl<A: Access + Phased + Recorded> Direct<A> {
             }
         };
         self.access.phases().stop();
-        outcome
+        Some(outcome)
     }
 
     #[inline(always)]

@@ -1,0 +1,269 @@
+//! What can be chosen: the protocols by name, what each promises, and the options that some take.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A protocol, by its name on the command line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Protocol {
+    /// One worker, no concurrency control.
+    Serial,
+    /// Optimistic, epoch-based.
+    #[default]
+    Silo,
+    /// Strict two-phase locking that aborts instead of waiting.
+    TwoPhaseLockingNoWait,
+}
+
+impl Protocol {
+    /// All protocols.
+    pub const ALL: [Protocol; 3] = [
+        Protocol::Serial,
+        Protocol::Silo,
+        Protocol::TwoPhaseLockingNoWait,
+    ];
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Protocol::Serial => "serial",
+            Protocol::Silo => "silo",
+            Protocol::TwoPhaseLockingNoWait => "2pl-no-wait",
+        }
+    }
+
+    /// One line on what it is.
+    pub const fn description(self) -> &'static str {
+        match self {
+            Protocol::Serial => "one worker, no concurrency control: the floor",
+            Protocol::Silo => "optimistic, validated at commit, epoch-based versions",
+            Protocol::TwoPhaseLockingNoWait => {
+                "strict two-phase locking beside the record, aborts instead of waiting"
+            }
+        }
+    }
+
+    /// The protocol called `name`.
+    pub fn parse(name: &str) -> Option<Protocol> {
+        Protocol::ALL
+            .into_iter()
+            .find(|protocol| protocol.name() == name)
+    }
+
+    /// The protocols that keep their promise, without the baselines that exist to be measured.
+    pub fn serializable() -> impl Iterator<Item = Protocol> {
+        Protocol::ALL.into_iter().filter(|it| it.is_serializable())
+    }
+
+    /// Whether only one transaction may run at a time in the whole database.
+    pub const fn is_single_worker(self) -> bool {
+        matches!(self, Protocol::Serial)
+    }
+
+    /// Whether committed transactions behave as if they had run one after the other. Where this is
+    /// false the protocol is a baseline for measurements, and nothing else.
+    pub const fn is_serializable(self) -> bool {
+        match self {
+            Protocol::Serial | Protocol::Silo | Protocol::TwoPhaseLockingNoWait => true,
+        }
+    }
+
+    /// Whether that order agrees with real time: what begins after another has committed comes after
+    /// it (strict serializability).
+    pub const fn is_strict(self) -> bool {
+        match self {
+            Protocol::Serial | Protocol::Silo | Protocol::TwoPhaseLockingNoWait => true,
+        }
+    }
+
+    /// Whether records keep something in `aux` between transactions, which has to go before another
+    /// protocol takes over.
+    pub const fn leaves_aux(self) -> bool {
+        match self {
+            Protocol::Serial | Protocol::Silo | Protocol::TwoPhaseLockingNoWait => false,
+        }
+    }
+
+    /// The options that it takes.
+    pub const fn options(self) -> &'static [ProtocolOption] {
+        match self {
+            Protocol::Serial | Protocol::Silo | Protocol::TwoPhaseLockingNoWait => &[],
+        }
+    }
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// What can be added to some protocols, after a `+` behind their name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ProtocolOption {
+    /// Commit-time updates (STO §6.1): `+cu`.
+    CommitTimeUpdates,
+    /// Timestamp splitting (STO §6.2): `+ts`.
+    TimestampSplitting,
+    /// Locks in a hash table instead of beside the record (ORTHRUS §4, VLL §3.1): `+table`.
+    LockTable,
+}
+
+impl ProtocolOption {
+    /// All options, in the order in which they are written.
+    pub const ALL: [ProtocolOption; 3] = [
+        ProtocolOption::CommitTimeUpdates,
+        ProtocolOption::TimestampSplitting,
+        ProtocolOption::LockTable,
+    ];
+
+    /// Its name, without the `+`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ProtocolOption::CommitTimeUpdates => "cu",
+            ProtocolOption::TimestampSplitting => "ts",
+            ProtocolOption::LockTable => "table",
+        }
+    }
+
+    /// One line on what it does.
+    pub const fn description(self) -> &'static str {
+        match self {
+            ProtocolOption::CommitTimeUpdates => {
+                "updates whose old values nobody observes are applied at commit"
+            }
+            ProtocolOption::TimestampSplitting => {
+                "columns rarely written are versioned apart from those often written"
+            }
+            ProtocolOption::LockTable => {
+                "locks in a hash table with a latch for each bucket, not beside the record"
+            }
+        }
+    }
+
+    const fn bit(self) -> u8 {
+        1 << self as u8
+    }
+}
+
+/// A protocol with its options: what a database is run with. Written `silo+cu+ts`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Configuration {
+    /// The protocol.
+    pub protocol: Protocol,
+    options: u8,
+}
+
+impl Configuration {
+    /// The same with `option` turned on.
+    ///
+    /// # Errors
+    /// A sentence that says what the protocol takes instead.
+    pub fn with(self, option: ProtocolOption) -> Result<Configuration, String> {
+        if !self.protocol.options().contains(&option) {
+            let names: Vec<String> = (self.protocol.options().iter())
+                .map(|option| format!("+{}", option.name()))
+                .collect();
+            let instead = match names.is_empty() {
+                true => "it takes none".to_owned(),
+                false => format!("it takes {}", names.join(", ")),
+            };
+            let (name, option) = (self.protocol, option.name());
+            return Err(format!("{name} has no option \"+{option}\": {instead}"));
+        }
+        Ok(Configuration {
+            options: self.options | option.bit(),
+            ..self
+        })
+    }
+
+    /// Whether `option` is on.
+    pub const fn has(self, option: ProtocolOption) -> bool {
+        self.options & option.bit() != 0
+    }
+
+    /// As [`Protocol::is_single_worker`].
+    pub const fn is_single_worker(self) -> bool {
+        self.protocol.is_single_worker()
+    }
+
+    /// Its name as a text; [`Configuration::from_str`] reads it.
+    pub fn name(self) -> String {
+        self.to_string()
+    }
+}
+
+impl From<Protocol> for Configuration {
+    fn from(protocol: Protocol) -> Configuration {
+        Configuration {
+            protocol,
+            options: 0,
+        }
+    }
+}
+
+impl PartialEq<Protocol> for Configuration {
+    fn eq(&self, other: &Protocol) -> bool {
+        *self == Configuration::from(*other)
+    }
+}
+
+impl FromStr for Configuration {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Configuration, String> {
+        let mut words = text.split('+');
+        let name = words.next().unwrap_or_default();
+        let protocol = Protocol::parse(name).ok_or_else(|| {
+            let names = Protocol::ALL.map(Protocol::name).join(", ");
+            format!("there is no protocol \"{name}\" [possible values: {names}]")
+        })?;
+        words.try_fold(Configuration::from(protocol), |configuration, word| {
+            let option = ProtocolOption::ALL
+                .into_iter()
+                .find(|option| option.name() == word)
+                .ok_or_else(|| {
+                    let names = ProtocolOption::ALL.map(|option| format!("+{}", option.name()));
+                    let names = names.join(", ");
+                    format!("protocols have no option \"+{word}\" [possible values: {names}]")
+                })?;
+            configuration.with(option)
+        })
+    }
+}
+
+impl fmt::Display for Configuration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = self.protocol.name().to_owned();
+        for option in ProtocolOption::ALL {
+            if self.has(option) {
+                text += "+";
+                text += option.name();
+            }
+        }
+        f.pad(&text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_back_and_mistakes_say_what_is_possible() {
+        for protocol in Protocol::ALL {
+            let mut all = Configuration::from(protocol);
+            for option in protocol.options() {
+                all = all.with(*option).expect("it takes the option");
+            }
+            assert_eq!(all.name().parse(), Ok(all));
+        }
+        let refused = |text: &str| text.parse::<Configuration>().expect_err(text);
+        assert!(refused("hope").contains("[possible values: serial, silo"));
+        assert!(refused("silo+luck").contains("\"+luck\" [possible values: +cu, +ts, +table]"));
+        assert!(refused("serial+cu").contains("serial has no option \"+cu\": it takes none"));
+        assert!(refused("").contains("there is no protocol \"\""));
+    }
+}
