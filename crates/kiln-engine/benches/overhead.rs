@@ -39,7 +39,7 @@ fn main() {
     println!(
         "protocol      empty call: worker   driver    added    inbox | deposit: worker   driver | loader"
     );
-    for protocol in Protocol::ALL {
+    for protocol in Protocol::serializable() {
         let engine = bank(small(protocol), 1_000, 0);
         let participant = engine.epochs().register().expect("there is room");
         let mut worker = Worker::new(

@@ -64,7 +64,7 @@ fn the_counter_counts() {
 
 #[test]
 fn calls_allocate_nothing_in_the_steady_state() {
-    for protocol in Protocol::ALL {
+    for protocol in Protocol::serializable() {
         let engine = bank(small(protocol).epoch_ms(1), 200, 1_000);
         let grown = engine.change_catalog(|change| {
             // An index of each kind besides the primary key.

@@ -24,7 +24,7 @@ fn key(text: &str) -> IdempotencyKey {
 
 #[test]
 fn calls_commit_or_are_rejected_and_bad_ones_are_refused() {
-    for protocol in Protocol::ALL {
+    for protocol in Protocol::serializable() {
         let engine = bank(small(protocol), 2, 100);
         let reply = engine.call("deposit", (0_i64, 5_i64)).expect("it runs");
         let Reply::Committed(rows) = reply else {
@@ -72,7 +72,7 @@ fn calls_commit_or_are_rejected_and_bad_ones_are_refused() {
 
 #[test]
 fn many_callers_lose_no_call() {
-    for protocol in Protocol::ALL {
+    for protocol in Protocol::serializable() {
         let engine = bank(small(protocol).inbox_capacity(4), 1, 0);
         thread::scope(|scope| {
             for _ in 0..8 {
@@ -273,7 +273,7 @@ fn a_ticket_is_a_future() {
 
 #[test]
 fn closing_finishes_what_was_accepted() {
-    for protocol in Protocol::ALL {
+    for protocol in Protocol::serializable() {
         let engine = bank(small(protocol), 1, 0);
         let mut driver = engine.driver(0).expect("there is a seat");
         let deposit = engine.procedure("deposit").expect("it is there");

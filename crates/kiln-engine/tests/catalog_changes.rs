@@ -13,7 +13,7 @@ use kiln_storage::types::Value;
 
 #[test]
 fn indexes_come_and_go_while_calls_run() {
-    for protocol in Protocol::ALL {
+    for protocol in Protocol::serializable() {
         let engine = bank(small(protocol), 8, 100);
         let stop = AtomicBool::new(false);
         let procedures = ["open", "shut", "transfer", "deposit", "total"];

@@ -20,7 +20,7 @@ const COLUMNS: [&str; 3] = ["id", "owner", "balance"];
 
 #[test]
 fn several_loaders_fill_a_table_under_every_protocol() {
-    for protocol in Protocol::ALL {
+    for protocol in Protocol::serializable() {
         let engine = bank(small(protocol), 0, 0);
         thread::scope(|scope| {
             for thread in 0..3_i64 {

@@ -34,7 +34,7 @@ fn programs_of(engine: &Engine) -> (Arc<Program>, Arc<Program>) {
 
 #[test]
 fn blocks_commit_and_roll_back() {
-    for protocol in Protocol::ALL {
+    for protocol in Protocol::serializable() {
         let engine = bank(small(protocol), 2, 100);
         let (deposit, total) = programs_of(&engine);
         let mut session = engine.session().expect("there is a seat");
@@ -68,7 +68,7 @@ fn blocks_commit_and_roll_back() {
 
 #[test]
 fn after_an_error_only_the_end_is_accepted() {
-    for protocol in Protocol::ALL {
+    for protocol in Protocol::serializable() {
         let engine = bank(small(protocol), 2, 100);
         let (deposit, total) = programs_of(&engine);
         let mut session = engine.session().expect("there is a seat");
@@ -107,10 +107,7 @@ fn after_an_error_only_the_end_is_accepted() {
 
 #[test]
 fn a_conflict_in_a_block_is_told() {
-    for protocol in Protocol::ALL
-        .into_iter()
-        .filter(|protocol| !protocol.is_single_worker())
-    {
+    for protocol in Protocol::serializable().filter(|protocol| !protocol.is_single_worker()) {
         let engine = bank(small(protocol), 1, 0);
         let (deposit, total) = programs_of(&engine);
         let mut one = engine.session().expect("there is a seat");
@@ -152,7 +149,7 @@ fn a_conflict_in_a_block_is_told() {
 
 #[test]
 fn sessions_on_many_threads_lose_nothing() {
-    for protocol in Protocol::ALL {
+    for protocol in Protocol::serializable() {
         let engine = bank(small(protocol), 1, 0);
         let (deposit, _) = programs_of(&engine);
         thread::scope(|scope| {
@@ -205,7 +202,7 @@ fn sessions_are_bounded() {
 
 #[test]
 fn a_block_that_idles_too_long_is_rolled_back() {
-    for protocol in Protocol::ALL {
+    for protocol in Protocol::serializable() {
         let options = small(protocol).idle_in_transaction_ms(150).ddl_wait_ms(20);
         let engine = bank(options, 1, 0);
         let (deposit, total) = programs_of(&engine);

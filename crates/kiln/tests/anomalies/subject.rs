@@ -28,6 +28,14 @@ impl Subject {
         Database::open(options).expect("the options are good")
     }
 
+    /// Whether transactions claim to happen in the order of real time.
+    pub fn is_strict(self) -> bool {
+        match self {
+            Subject::Protocol(protocol) => protocol.is_strict(),
+            Subject::WithoutBlocks => true,
+        }
+    }
+
     /// A session.
     pub fn connect(self, database: &Database) -> Client {
         Client {

@@ -194,7 +194,7 @@ fn procedures_are_called_from_sql_and_from_rust() {
 
 #[test]
 fn rust_calls_and_closures_see_the_same_database() {
-    for protocol in Protocol::ALL {
+    for protocol in Protocol::serializable() {
         let options = Options::new()
             .workers(1)
             .pin_workers(false)
