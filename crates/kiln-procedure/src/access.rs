@@ -144,6 +144,20 @@ pub trait Access {
     /// An [`AbortCause`] when that is known to be false already.
     fn guard(&mut self, node: NodeVersion) -> Result<(), AbortCause>;
 
+    /// As [`Access::guard`], for a node of the index at this position of the table.
+    ///
+    /// # Errors
+    /// As there.
+    #[inline(always)]
+    fn guard_in(
+        &mut self,
+        _table: &Table,
+        _index: usize,
+        node: NodeVersion,
+    ) -> Result<(), AbortCause> {
+        self.guard(node)
+    }
+
     /// Reads columns into registers, this attempt's own writes included. All columns of one call
     /// belong to one version.
     ///

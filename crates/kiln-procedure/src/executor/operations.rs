@@ -119,7 +119,7 @@ impl<'a, A: Access> Executor<'a, A> {
                     }
                 }
                 Found::Missing(node) => {
-                    let guarded = self.access.guard(node);
+                    let guarded = self.access.guard_in(table, lookup.index, node);
                     self.noted(guarded)?;
                     if let Some(begun) = begun {
                         self.record_missing(table, lookup.index, &lookup.key, begun, None);
@@ -241,7 +241,7 @@ impl<'a, A: Access> Executor<'a, A> {
         let table = &*scan.table;
         let mut batch = LeafBatch::default();
         while cursor.next_leaf(&mut batch) {
-            let guarded = self.access.guard(batch.version);
+            let guarded = self.access.guard_in(table, scan.index, batch.version);
             self.noted(guarded)?;
             if batch.count > 1 {
                 // The records' cache misses overlap instead of following each other.

@@ -4,6 +4,7 @@ pub mod in_place;
 pub mod index_changes;
 pub mod links;
 pub mod node_set;
+pub mod optimistic;
 pub mod record_map;
 pub mod recorder;
 pub mod scratch;

@@ -1,0 +1,201 @@
+//! The execution phase: meeting, reading and buffering, without a lock.
+
+use kiln_history::Version;
+use kiln_platform::atomic::{AtomicU64, Ordering, fence};
+use kiln_procedure::access::Visit;
+use kiln_procedure::ir::{Intent, Reg};
+use kiln_procedure::{AbortCause, Handle, Stop};
+use kiln_storage::layout::{Blob, is_spilled, resolve};
+use kiln_storage::record::{RecordRef, Tid};
+use kiln_storage::schema::{ColumnId, ColumnSet};
+use kiln_storage::slot::Memory;
+use kiln_storage::table::Table;
+
+use super::{Commit, Item, NO_WRITE, Optimistic, Write, WriteKind, stable_tid};
+use crate::canary::Canary;
+
+impl<C: Commit> Optimistic<C> {
+    /// Observes a record, or finds that the attempt writes it already.
+    #[inline(always)]
+    pub(super) fn meet(&mut self, record: RecordRef, intent: Intent) -> Result<Visit, AbortCause> {
+        if let Some(write) = self.written.get(record) {
+            let write = &self.writes[write as usize];
+            return Ok(match write.removes() {
+                true => Visit::Absent,
+                false => Visit::Present(Handle {
+                    record,
+                    note: write.item,
+                }),
+            });
+        }
+        let (tid, noted) = self.protocol.observe(record, intent)?;
+        if tid.is_dead() {
+            return Ok(Visit::Dead);
+        }
+        if Canary::AbsenceNotNoted.sings() && tid.is_absent() {
+            return Ok(Visit::Absent);
+        }
+        let note = self.items.len() as u32;
+        self.items.push(Item {
+            record,
+            observed: tid.0,
+            note: noted,
+            write: NO_WRITE,
+        });
+        Ok(if tid.is_absent() {
+            Visit::Absent
+        } else {
+            Visit::Present(Handle { record, note })
+        })
+    }
+
+    /// The version that the attempt observed of a record that it met; for histories.
+    pub(super) fn observed_version(&self, record: RecordRef) -> Version {
+        let met = self.items.iter().rev().find(|item| item.record == record);
+        // A dead record is not noted: its version is final.
+        let tid = met.map_or_else(
+            || record.tid().load(Ordering::Relaxed),
+            |item| item.observed,
+        );
+        Version(Tid(tid).version())
+    }
+
+    /// The write of the record behind `handle`, if the attempt has one.
+    #[inline(always)]
+    fn write_of(&mut self, handle: Handle) -> Option<usize> {
+        let item = &mut self.items[handle.note as usize];
+        if item.write == NO_WRITE {
+            // It may have been written through another handle.
+            item.write = self.written.get(handle.record)?;
+        }
+        Some(item.write as usize)
+    }
+
+    /// Reads columns: those written from the image, the others from the record.
+    #[inline(always)]
+    pub(super) fn load(
+        &mut self,
+        table: &Table,
+        handle: &Handle,
+        columns: &[(ColumnId, Reg)],
+        memory: &mut Memory,
+    ) -> Result<(), AbortCause> {
+        let (written, image): (ColumnSet, &[AtomicU64]) = match self.write_of(*handle) {
+            Some(write) if !self.writes[write].columns.is_empty() => {
+                (self.writes[write].columns, self.writes[write].image())
+            }
+            _ => (ColumnSet::EMPTY, &[]),
+        };
+        let (layout, row) = (table.layout(), table.row(handle.record));
+        let mut spilled = false;
+        loop {
+            for &(column, register) in columns {
+                let from = if written.contains(column) { image } else { row };
+                let slot = layout.column(column).load(from, &mut memory.heap);
+                spilled |= is_spilled(slot);
+                memory.slots[register.0 as usize] = slot;
+            }
+            // Acquire pairs with the release fence between locking and installing: if one of the
+            // loads above saw a word of a newer version, the load below sees its lock bit or tid.
+            fence(Ordering::Acquire);
+            let now = handle.record.tid().load(Ordering::Relaxed);
+            if now == self.items[handle.note as usize].observed {
+                break;
+            }
+            if C::VALIDATES {
+                return Err(AbortCause::ReadValidation);
+            }
+            // Dead or alive, the words of a version are there until the epoch is over.
+            self.items[handle.note as usize].observed = stable_tid(handle.record)?.0;
+            spilled = false;
+        }
+        if spilled {
+            for &(_, register) in columns {
+                let slot = memory.slots[register.0 as usize];
+                if is_spilled(slot) {
+                    // SAFETY: the tid did not change while the pointer was read, or the pointer is
+                    // in the attempt's own image; the epoch entered by `begin` keeps the blob.
+                    let slot = unsafe { resolve(slot, &mut memory.heap) };
+                    memory.slots[register.0 as usize] = slot;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The write of the record behind `handle`, made if there is none.
+    pub(super) fn write_for(&mut self, table: &Table, handle: Handle, kind: WriteKind) -> usize {
+        if let Some(write) = self.write_of(handle) {
+            return write;
+        }
+        let write = self.writes.len();
+        self.writes
+            .push(Write::new(handle.record, table, handle.note, kind));
+        self.written.insert(handle.record, write as u32);
+        self.items[handle.note as usize].write = write as u32;
+        write
+    }
+
+    /// Writes columns to the record's image.
+    pub(super) fn buffer(
+        &mut self,
+        table: &Table,
+        handle: &Handle,
+        columns: &[(ColumnId, Reg)],
+        memory: &mut Memory,
+    ) -> Result<(), Stop> {
+        let changed: ColumnSet = columns.iter().map(|&(column, _)| column).collect();
+        if table.indexed_columns().intersects(changed) {
+            let taken = self.move_entries(table, *handle, columns, changed, memory)?;
+            if let Some((index, other)) = taken {
+                return Err(self.refuse(table, index, other, *handle, columns, memory));
+            }
+        }
+        self.keep(table, handle, columns, memory);
+        Ok(())
+    }
+
+    /// Writes columns to the record's image; its entries are where they belong already.
+    pub(super) fn keep(
+        &mut self,
+        table: &Table,
+        handle: &Handle,
+        columns: &[(ColumnId, Reg)],
+        memory: &Memory,
+    ) {
+        let changed: ColumnSet = columns.iter().map(|&(column, _)| column).collect();
+        let write = self.write_for(table, *handle, WriteKind::Update);
+        let write = &mut self.writes[write];
+        if write.image.is_none() {
+            write.image = Some(self.scratch.take(table.layout().words()));
+        }
+        let (layout, image) = (table.layout(), write.image());
+        for blob in layout.blobs(write.columns.intersection(changed), image) {
+            // SAFETY: an image's blob is the attempt's own until it is installed.
+            unsafe { Blob::free(blob) };
+        }
+        for &(column, register) in columns {
+            let slot = memory.slots[register.0 as usize];
+            layout.column(column).store(image, slot, &memory.heap);
+        }
+        write.columns = write.columns.union(changed);
+    }
+
+    /// Notes that a record is to go.
+    pub(super) fn mark_deleted(
+        &mut self,
+        table: &Table,
+        handle: &Handle,
+    ) -> Result<(), AbortCause> {
+        if !C::VALIDATES {
+            self.claim_alive(handle.record)?;
+        }
+        let write = self.write_for(table, *handle, WriteKind::Delete);
+        let write = &mut self.writes[write];
+        write.kind = match write.kind {
+            WriteKind::Insert | WriteKind::Forget => WriteKind::Forget,
+            WriteKind::Update | WriteKind::Delete | WriteKind::Lost => WriteKind::Delete,
+        };
+        Ok(())
+    }
+}

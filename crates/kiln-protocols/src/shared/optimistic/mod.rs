@@ -1,0 +1,330 @@
+//! What optimistic protocols share: an attempt that runs without changing a record, on what it noted
+//! of the records that it met and on private images of what it writes.
+//!
+//! # The idea
+//!
+//! For each record that it meets the attempt notes the tid, and whatever else the protocol wants to
+//! know at its commit ([`Item`]). What it writes goes to a row image of its own ([`Write`]). New
+//! records stand in all indexes at once, but *absent*; a record whose indexed columns change gets moving
+//! entries ([`IndexChanges`]). At the end the protocol decides whether what was noted may commit, and with
+//! which tid, and [`Optimistic::install`] makes the images visible.
+//!
+//! A protocol is a [`Commit`]: how a record is observed, how an attempt commits, and how it is
+//! confirmed. The rest is here:
+//!
+//! - `sets.rs`: [`Item`], [`Write`];
+//! - `execute.rs`: meeting, reading, buffering;
+//! - `keys.rs`: insertions, and updates of indexed columns;
+//! - `tid_locks.rs`, `validate.rs`: what several protocols do at their commit;
+//! - `record_lock.rs`: a lock in `aux`, for those that need one beside that of the tid;
+//! - `install.rs`: making the writes visible, undoing, and the end of an attempt.
+//!
+//! # Invariants
+//!
+//! - A record's words change only while its tid's lock bit is set (or before any index has it), by
+//!   whoever set it.
+//! - A tid is replaced by a greater one only, so a changed record never has an observed tid again.
+//! - An inserted record is *absent* with the version that its cell had last, and stands in all
+//!   indexes from the moment of the insert; whoever meets it observes its absence and fails when it
+//!   commits first.
+//! - A deleted record becomes *absent and dead* when it is installed and is unlinked afterwards; a dead
+//!   record's tid never changes again, so that whoever observed it before fails.
+//! - An attempt that moves a record's index entries has claimed the record ([`CLAIMED`]) until it
+//!   ends, so that every moving entry of a record is the same attempt's.
+//! - The highest bit of `aux` is the claim; the others are the protocol's.
+
+mod execute;
+mod install;
+mod keys;
+pub mod record_lock;
+mod sets;
+mod tid_locks;
+mod validate;
+
+use kiln_history::{Log, Version};
+use kiln_platform::atomic::Ordering;
+use kiln_platform::spin;
+use kiln_platform::work::{Work, charge};
+use kiln_procedure::access::{Inserted, Visit};
+use kiln_procedure::ir::{Intent, Reg};
+use kiln_procedure::{AbortCause, Access, Handle, Stop};
+use kiln_storage::epoch::Participant;
+use kiln_storage::index::NodeVersion;
+use kiln_storage::record::{RecordRef, Tid};
+use kiln_storage::schema::ColumnId;
+use kiln_storage::slot::{Heap, Memory};
+use kiln_storage::table::{Entry, Table};
+
+pub use sets::{Item, NO_WRITE, Write, WriteKind};
+
+use crate::phases::{Phased, Phases};
+use crate::shared::index_changes::IndexChanges;
+use crate::shared::node_set::NodeSet;
+use crate::shared::record_map::RecordMap;
+use crate::shared::recorder::{Recorded, Recorder};
+use crate::shared::scratch::Scratch;
+
+/// How often a lock that is held is looked at again before the attempt gives up: about four
+/// microseconds, several times what an install takes.
+pub const LOCK_SPINS_MAX: u32 = 128;
+
+/// The bit of a record's `aux` that says that an attempt is moving the record's index entries.
+pub const CLAIMED: u64 = 1 << 63;
+
+/// An optimistic protocol: what it does differently from the others.
+pub trait Commit: Sized {
+    /// What an item notes of its record besides the tid.
+    type Note: Copy;
+
+    /// Whether commits validate what was read. Where they do not, execution never fails because a
+    /// record changed: it reads anew. The indexes stay intact all the same, as whoever changes a
+    /// record's entries claims the record first.
+    const VALIDATES: bool = true;
+
+    /// Looks at a record that the attempt meets: its tid while nobody installs it, and the note. A
+    /// dead record is not kept: nothing that this takes for the sake of the attempt stays with it.
+    ///
+    /// # Errors
+    /// An [`AbortCause`] when a conflict is met.
+    fn observe(
+        &mut self,
+        record: RecordRef,
+        intent: Intent,
+    ) -> Result<(Tid, Self::Note), AbortCause>;
+
+    /// The note of a record that the attempt has inserted, whose `aux` is [`Commit::new_aux`].
+    fn adopt(&mut self, record: RecordRef) -> Self::Note;
+
+    /// The `aux` that a new record has from before others can meet it.
+    #[inline(always)]
+    fn new_aux(&self) -> u64 {
+        0
+    }
+
+    /// Commits the attempt: locks what it needs, validates, chooses a tid, calls
+    /// [`Optimistic::install`] and [`Optimistic::finish`].
+    ///
+    /// # Errors
+    /// An [`AbortCause`]; no tid is locked then.
+    fn commit(attempt: &mut Optimistic<Self>) -> Result<(), AbortCause>;
+
+    /// Whether what the attempt has read is consistent and final; nothing stays locked.
+    ///
+    /// # Errors
+    /// An [`AbortCause`] when it is not.
+    fn confirm(attempt: &mut Optimistic<Self>) -> Result<(), AbortCause>;
+
+    /// The attempt is over, its writes are installed or undone: what it still holds is let go. It is
+    /// still in its epoch.
+    #[inline(always)]
+    fn end(&mut self) {}
+
+    /// The attempt relies on a gap in the index at this position.
+    #[inline(always)]
+    fn relies_on_gap(&mut self, _table: &Table, _index: usize) {}
+
+    /// The attempt puts an entry into the index at this position.
+    #[inline(always)]
+    fn adds_entry(&mut self, _table: &Table, _index: usize) {}
+
+    /// The attempt is rolled back; a record that it had inserted is dead now, and still in the indexes.
+    #[inline(always)]
+    fn buried(&mut self, _table: &Table, _record: RecordRef) {}
+}
+
+/// The access of one worker, of any optimistic protocol; see the module's documentation.
+pub struct Optimistic<C: Commit> {
+    /// The protocol's own part.
+    pub protocol: C,
+    /// The worker's part in the epochs.
+    pub participant: Participant,
+    /// The records that the attempt met, in that order; a record that was met twice is there twice.
+    pub items: Vec<Item<C::Note>>,
+    /// The records that the attempt writes, each once.
+    pub writes: Vec<Write>,
+    /// From a record to its write.
+    pub written: RecordMap,
+    /// The gaps that the attempt relies on.
+    pub nodes: NodeSet,
+    /// The newest tid of this worker, for protocols whose workers' tids only grow.
+    pub last: Tid,
+    /// The execution-time breakdown.
+    pub phases: Phases,
+    recorder: Recorder,
+    changes: IndexChanges,
+    /// The records whose entries the attempt moves.
+    claimed: Vec<RecordRef>,
+    scratch: Scratch,
+    /// For keys computed outside a procedure's own memory.
+    heap: Heap,
+}
+
+// SAFETY: the table pointers inside are only followed by whoever runs the access, while the
+// tables are kept.
+unsafe impl<C: Commit + Send> Send for Optimistic<C> {}
+
+impl<C: Commit> Optimistic<C> {
+    /// An access of `protocol` for the worker that `participant` stands for.
+    pub fn with(participant: Participant, protocol: C) -> Optimistic<C> {
+        Optimistic {
+            protocol,
+            participant,
+            items: Vec::new(),
+            writes: Vec::new(),
+            written: RecordMap::default(),
+            nodes: NodeSet::default(),
+            last: Tid(0),
+            phases: Phases::default(),
+            recorder: Recorder::default(),
+            changes: IndexChanges::default(),
+            claimed: Vec::new(),
+            scratch: Scratch::default(),
+            heap: Heap::new(),
+        }
+    }
+}
+
+impl<C: Commit + Default> Optimistic<C> {
+    /// An access for the worker that `participant` stands for.
+    pub fn new(participant: Participant) -> Optimistic<C> {
+        Optimistic::with(participant, C::default())
+    }
+}
+
+/// The tid of a record once nobody is installing it.
+///
+/// # Errors
+/// [`AbortCause::ReadLock`] when that takes too long.
+#[inline(always)]
+pub fn stable_tid(record: RecordRef) -> Result<Tid, AbortCause> {
+    // Acquire pairs with the release store of the new tid in `install`: the words read
+    // after this are at least those of the version seen here.
+    let mut tid = Tid(record.tid().load(Ordering::Acquire));
+    if tid.is_locked() {
+        spin::until(LOCK_SPINS_MAX, || {
+            tid = Tid(record.tid().load(Ordering::Acquire));
+            !tid.is_locked()
+        });
+    }
+    match tid.is_locked() {
+        true => Err(AbortCause::ReadLock),
+        false => Ok(tid),
+    }
+}
+
+impl<C: Commit> Access for Optimistic<C> {
+    #[inline]
+    fn begin(&mut self) {
+        self.participant.enter();
+    }
+
+    #[inline]
+    fn visit(&mut self, _: &Table, record: RecordRef, intent: Intent) -> Result<Visit, AbortCause> {
+        charge(Work::Record);
+        self.meet(record, intent)
+    }
+
+    #[inline]
+    fn guard(&mut self, node: NodeVersion) -> Result<(), AbortCause> {
+        self.nodes.guard(node)
+    }
+
+    #[inline]
+    fn guard_in(
+        &mut self,
+        table: &Table,
+        index: usize,
+        node: NodeVersion,
+    ) -> Result<(), AbortCause> {
+        self.protocol.relies_on_gap(table, index);
+        self.nodes.guard(node)
+    }
+
+    #[inline]
+    fn read(
+        &mut self,
+        table: &Table,
+        handle: &mut Handle,
+        columns: &[(ColumnId, Reg)],
+        memory: &mut Memory,
+    ) -> Result<(), AbortCause> {
+        self.load(table, handle, columns, memory)
+    }
+
+    fn update(
+        &mut self,
+        table: &Table,
+        handle: &mut Handle,
+        columns: &[(ColumnId, Reg)],
+        memory: &mut Memory,
+    ) -> Result<(), Stop> {
+        charge(Work::Record);
+        self.buffer(table, handle, columns, memory)
+    }
+
+    fn insert(
+        &mut self,
+        table: &Table,
+        values: &[Reg],
+        memory: &mut Memory,
+    ) -> Result<Inserted, Stop> {
+        charge(Work::Record);
+        self.add(table, values, memory)
+    }
+
+    fn delete(&mut self, table: &Table, handle: &mut Handle, _: &mut Memory) -> Result<(), Stop> {
+        Ok(self.mark_deleted(table, handle)?)
+    }
+
+    fn commit(&mut self) -> Result<(), AbortCause> {
+        C::commit(self)
+    }
+
+    fn confirm(&mut self) -> Result<(), AbortCause> {
+        C::confirm(self)
+    }
+
+    #[inline(always)]
+    fn moves_entries(&self) -> bool {
+        !self.changes.is_empty()
+    }
+
+    fn resolve(
+        &self,
+        table: &Table,
+        index: usize,
+        entry: Entry,
+    ) -> Result<Option<RecordRef>, AbortCause> {
+        self.changes.resolve(table, index, entry)
+    }
+
+    fn roll_back(&mut self) {
+        self.undo();
+        self.finish();
+    }
+
+    #[inline(always)]
+    fn history(&mut self) -> Option<&mut Log> {
+        self.recorder.log()
+    }
+
+    fn version_of(&self, handle: &Handle) -> Version {
+        Version(Tid(self.items[handle.note as usize].observed).version())
+    }
+
+    fn version_met(&self, record: RecordRef) -> Version {
+        self.observed_version(record)
+    }
+}
+
+impl<C: Commit> Recorded for Optimistic<C> {
+    fn recorder(&mut self) -> &mut Recorder {
+        &mut self.recorder
+    }
+}
+
+impl<C: Commit> Phased for Optimistic<C> {
+    fn phases(&mut self) -> &mut Phases {
+        &mut self.phases
+    }
+}

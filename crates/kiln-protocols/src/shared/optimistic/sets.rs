@@ -1,0 +1,91 @@
+//! What an attempt keeps of the records that it meets and writes.
+
+use kiln_platform::atomic::AtomicU64;
+use kiln_storage::record::RecordRef;
+use kiln_storage::schema::ColumnSet;
+use kiln_storage::table::Table;
+
+use crate::shared::scratch::RowImage;
+
+/// Marks an [`Item`] without a write.
+pub const NO_WRITE: u32 = u32::MAX;
+
+/// A record that the attempt met: an element of its read set.
+pub struct Item<N> {
+    /// The record.
+    pub record: RecordRef,
+    /// Its tid when it was met, which was not locked.
+    pub observed: u64,
+    /// What the protocol noted of it besides.
+    pub note: N,
+    /// The position of its write, or [`NO_WRITE`]. Another item of the same record may know a write
+    /// that this one does not know yet.
+    pub write: u32,
+}
+
+/// What the attempt does to a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteKind {
+    /// Some columns change.
+    Update,
+    /// The record is new.
+    Insert,
+    /// The record goes.
+    Delete,
+    /// An insert of this attempt that it deleted again.
+    Forget,
+    /// An update that has come too late: somebody deleted the record meanwhile, and this protocol does not
+    /// mind.
+    Lost,
+}
+
+/// A record that the attempt writes: an element of its write set.
+pub struct Write {
+    /// The record.
+    pub record: RecordRef,
+    table: *const Table,
+    /// The first item that met it.
+    pub item: u32,
+    /// What happens to it.
+    pub kind: WriteKind,
+    /// The columns that the image holds.
+    pub columns: ColumnSet,
+    /// The new values; there is one when there are columns.
+    pub(super) image: Option<RowImage>,
+}
+
+impl Write {
+    /// A write without columns so far.
+    #[inline(always)]
+    pub(super) fn new(record: RecordRef, table: &Table, item: u32, kind: WriteKind) -> Write {
+        Write {
+            record,
+            table,
+            item,
+            kind,
+            columns: ColumnSet::EMPTY,
+            image: None,
+        }
+    }
+
+    /// The record's table.
+    #[inline(always)]
+    pub fn table<'a>(&self) -> &'a Table {
+        // SAFETY: the engine keeps a table while a transaction that uses it runs.
+        unsafe { &*self.table }
+    }
+
+    /// The new values; of a write with columns.
+    #[inline(always)]
+    pub(super) fn image<'a>(&self) -> &'a [AtomicU64] {
+        let image = self.image.expect("a write with columns has an image");
+        // SAFETY: the scratch is cleared only when the attempt has ended.
+        unsafe { image.words() }
+    }
+
+    /// Whether the record is gone when this is installed.
+    #[inline(always)]
+    pub fn removes(&self) -> bool {
+        matches!(self.kind, WriteKind::Delete | WriteKind::Forget)
+    }
+}

@@ -1,0 +1,133 @@
+//! Locking the write set by the lock bits of its tids.
+
+use kiln_platform::atomic::Ordering;
+use kiln_platform::spin;
+use kiln_procedure::AbortCause;
+use kiln_storage::record::Tid;
+
+use super::{Commit, LOCK_SPINS_MAX, Optimistic, WriteKind};
+use crate::canary::Canary;
+
+impl<C: Commit> Optimistic<C> {
+    /// Locks the tids of the write set as they were observed. On failure, what was locked is released.
+    ///
+    /// # Errors
+    /// [`AbortCause::ReadValidation`] when a record has changed, [`AbortCause::WriteLock`] when another
+    /// attempt holds one for too long.
+    #[inline]
+    pub fn lock_tids(&mut self) -> Result<(), AbortCause> {
+        if Canary::InstalledWithoutLocks.sings() {
+            return Ok(());
+        }
+        for position in 0..self.writes.len() {
+            let write = &self.writes[position];
+            let observed = self.items[write.item as usize].observed;
+            let word = write.record.tid();
+            let mut seen = observed;
+            // Acquire: what the previous holder installed is visible before this one overwrites.
+            let try_lock = || {
+                let locked = word.compare_exchange(
+                    observed,
+                    observed | Tid::LOCKED,
+                    Ordering::Acquire,
+                    Ordering::Relaxed,
+                );
+                seen = locked.err().unwrap_or(observed);
+                // Only an aborting holder leaves the tid as it was; another tid is final.
+                seen != observed | Tid::LOCKED
+            };
+            spin::until(LOCK_SPINS_MAX, try_lock);
+            if Canary::LockedAtAnyVersion.sings()
+                && Tid(seen).0 == Tid(seen).version()
+                && word
+                    .compare_exchange(
+                        seen,
+                        seen | Tid::LOCKED,
+                        Ordering::Acquire,
+                        Ordering::Relaxed,
+                    )
+                    .is_ok()
+            {
+                continue;
+            }
+            if seen != observed {
+                self.unlock(position);
+                return Err(match Tid(seen).is_locked() {
+                    true => AbortCause::WriteLock,
+                    false => AbortCause::ReadValidation,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Locks the tids of the write set as they are, and observes these. An update of a record that is
+    /// gone is lost. For protocols that validate nothing.
+    ///
+    /// # Errors
+    /// [`AbortCause::WriteLock`] when another attempt holds one for too long.
+    pub fn lock_present_tids(&mut self) -> Result<(), AbortCause> {
+        for position in 0..self.writes.len() {
+            let write = &mut self.writes[position];
+            let word = write.record.tid();
+            let mut seen = 0;
+            let locked = spin::until(LOCK_SPINS_MAX, || {
+                seen = word.load(Ordering::Relaxed);
+                if Tid(seen).is_dead() {
+                    return true;
+                }
+                // Acquire: what the previous holder installed is visible before this one overwrites.
+                !Tid(seen).is_locked()
+                    && word
+                        .compare_exchange(
+                            seen,
+                            seen | Tid::LOCKED,
+                            Ordering::Acquire,
+                            Ordering::Relaxed,
+                        )
+                        .is_ok()
+            });
+            if !locked {
+                self.unlock(position);
+                return Err(AbortCause::WriteLock);
+            }
+            if Tid(seen).is_dead() {
+                debug_assert_eq!(write.kind, WriteKind::Update, "others are claimed");
+                write.kind = WriteKind::Lost;
+            } else {
+                self.items[write.item as usize].observed = seen;
+            }
+        }
+        Ok(())
+    }
+
+    /// Locks the tids of the write set, which nobody else may change as the attempt holds the records
+    /// in another way. They are as they were observed.
+    pub fn lock_held_tids(&mut self) {
+        for write in self
+            .writes
+            .iter()
+            .filter(|write| write.kind != WriteKind::Lost)
+        {
+            let observed = self.items[write.item as usize].observed;
+            // The release fence in `install` orders it before the new words.
+            (write.record.tid()).store(observed | Tid::LOCKED, Ordering::Relaxed);
+        }
+    }
+
+    /// Releases the locks of the whole write set without a change.
+    pub fn unlock_tids(&mut self) {
+        self.unlock(self.writes.len());
+    }
+
+    /// Releases the first `count` locks without a change.
+    fn unlock(&mut self, count: usize) {
+        for write in &self.writes[..count] {
+            if write.kind == WriteKind::Lost {
+                continue;
+            }
+            let observed = self.items[write.item as usize].observed;
+            write.record.tid().store(observed, Ordering::Release);
+        }
+    }
+}
