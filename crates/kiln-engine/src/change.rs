@@ -9,6 +9,7 @@ use kiln_storage::table::Table;
 
 use crate::catalog::{Catalog, Extra, Procedure, RowPrograms, TableEntry};
 use crate::errors;
+use crate::options::Options;
 use crate::shared::Shared;
 
 /// A change of the catalog in progress; see [`Engine::change_catalog`](crate::Engine::change_catalog).
@@ -33,6 +34,11 @@ impl<'a> CatalogChange<'a> {
     /// The catalog as changed so far.
     pub fn catalog(&self) -> &Catalog {
         &self.catalog
+    }
+
+    /// The settings of the database.
+    pub fn options(&self) -> &Options {
+        &self.inner.options
     }
 
     /// Adds an empty table. The first `partition_columns` columns of its primary key partition

@@ -188,9 +188,11 @@ impl Engine {
     /// starts its next one.
     ///
     /// # Errors
-    /// 55P03 when running transactions do not end within [`Options::ddl_wait_ms`].
+    /// 55P03 when running transactions do not end within [`Options::ddl_wait_ms`]; 22023 when the
+    /// protocol does not have the database's basis factors.
     pub fn set_protocol(&self, protocol: impl Into<Configuration>) -> Result<()> {
         let protocol = protocol.into();
+        self.inner().options.validate_factors(protocol)?;
         let alone = self.inner().shut_gate()?;
         self.inner().set_protocol(protocol);
         alone.announce_change();

@@ -45,7 +45,7 @@ pub use driver::{Driver, ProcedureHandle};
 pub use engine::Engine;
 pub use loader::{LoadReport, Loader};
 pub use memory::{IndexMemory, TableMemory};
-pub use options::Options;
+pub use options::{BasisFactors, Options};
 pub use session::{Ended, Session};
 pub use ticket::Ticket;
 pub use transaction::{Row, ScanRange, Transaction};
@@ -53,4 +53,5 @@ pub use values::IntoValues;
 
 pub use kiln_history::History;
 pub use kiln_procedure::{Arguments, Frame, Program, ProgramBuilder};
+pub use kiln_protocols::factors;
 pub use kiln_protocols::{Configuration, Outcome, Protocol, ProtocolOption, Statistics};

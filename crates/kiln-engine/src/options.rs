@@ -2,6 +2,7 @@
 
 use kiln_platform::thread;
 use kiln_protocols::Configuration;
+use kiln_protocols::factors::{AbortMechanism, DeadlockAvoidance, Factors, Regulation};
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::table::WORKERS_MAX;
 
@@ -72,6 +73,8 @@ options! {
     idempotency_capacity: usize = 65_536;
     /// Seconds that such an outcome is remembered (600).
     idempotency_age_s: u64 = 600;
+    /// Basis factors; the default is what is recommended, the others are there to be measured.
+    basis_factors: BasisFactors = BasisFactors::default();
     /// Bytes of memory set aside at the start (0), so that growth within them costs no page faults
     /// while transactions run.
     reserve_bytes: usize = 0;
@@ -82,6 +85,57 @@ options! {
     seed: u64 = 1;
 }
 
+/// Choices beside the protocol that decide how fast a database is (STO §4). The default is what that
+/// paper recommends; the other values are there so that their price can be measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BasisFactors {
+    /// Those of the protocols.
+    pub protocols: Factors,
+    /// Whether indexes whose whole keys are looked up get a hash index beside them (STO §4.4).
+    pub hash_indexes: bool,
+    /// Whether ordered indexes are partitioned by the prefixes that all their scans fix: the
+    /// contention-aware indexes of STO §4.5.
+    pub partitioned_indexes: bool,
+}
+
+impl Default for BasisFactors {
+    fn default() -> BasisFactors {
+        BasisFactors {
+            protocols: Factors::default(),
+            hash_indexes: true,
+            partitioned_indexes: true,
+        }
+    }
+}
+
+impl BasisFactors {
+    /// Those that are not as recommended: name and value as on the command line.
+    pub fn departures(&self) -> Vec<(&'static str, &'static str)> {
+        let all = [
+            (
+                self.protocols.regulation == Regulation::None,
+                "backoff",
+                "none",
+            ),
+            (
+                self.protocols.abort_mechanism == AbortMechanism::Unwind,
+                "aborts",
+                "unwind",
+            ),
+            (!self.hash_indexes, "indexes", "ordered"),
+            (!self.partitioned_indexes, "contention-aware", "off"),
+            (
+                self.protocols.deadlock_avoidance == DeadlockAvoidance::Sort,
+                "deadlock",
+                "sort",
+            ),
+        ];
+        let departs = all.into_iter().filter(|(departs, _, _)| *departs);
+        departs.map(|(_, name, value)| (name, value)).collect()
+    }
+}
+
 /// Seats that belong to the engine itself: its maintenance.
 pub(crate) const RESERVED: usize = 1;
 
@@ -89,6 +143,17 @@ impl Options {
     /// The defaults.
     pub fn new() -> Options {
         Options::default()
+    }
+
+    /// Checks whether a protocol has the basis factors.
+    ///
+    /// # Errors
+    /// 22023.
+    pub(crate) fn validate_factors(&self, protocol: Configuration) -> Result<()> {
+        match self.basis_factors.protocols.refusal(protocol.protocol) {
+            Some(refusal) => Err(Error::new(SqlState::INVALID_PARAMETER_VALUE, refusal)),
+            None => Ok(()),
+        }
     }
 
     /// Checks the settings.
@@ -119,6 +184,7 @@ impl Options {
                 "Build with the feature \"history\", or leave it out.".to_owned(),
             );
         }
+        self.validate_factors(self.protocol)?;
         for (name, value) in [
             ("epoch_ms", self.epoch_ms),
             ("inbox_capacity", self.inbox_capacity as u64),

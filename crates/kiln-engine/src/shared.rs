@@ -108,7 +108,10 @@ impl Shared {
             .collect();
         let idempotency = Idempotency::new(options.idempotency_capacity, options.idempotency_age_s);
         Shared {
-            common: Mutex::new(Arc::new(Common::new(options.protocol))),
+            common: Mutex::new(Arc::new(Common::with_factors(
+                options.protocol,
+                options.basis_factors.protocols,
+            ))),
             observation: Mutex::new(options.record_history.map(Observation::new)),
             gate: Gate::new(WORKERS_MAX - RESERVED),
             maintenance: Mutex::new(maintenance),
@@ -152,7 +155,10 @@ impl Shared {
     pub fn set_protocol(&self, configuration: Configuration) {
         let former = std::mem::replace(
             &mut *lock(&self.common),
-            Arc::new(Common::new(configuration)),
+            Arc::new(Common::with_factors(
+                configuration,
+                self.options.basis_factors.protocols,
+            )),
         );
         for (_, entry) in self.catalog().tables() {
             former.sweep(&entry.table);

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use kiln_engine::{Driver, Engine, Protocol};
+use kiln_engine::{BasisFactors, Driver, Engine, Protocol};
 use kiln_platform::{file, thread};
 use kiln_sql::{Database, Options};
 use kiln_storage::error::{Error, Result};
@@ -19,7 +19,7 @@ use crate::{Plan, json, load, report};
 /// How a benchmark ended.
 #[derive(Clone, Debug)]
 pub struct Verdict {
-    /// Whether every audit passed.
+    /// Whether every audit passed of a protocol that promises so.
     pub passed: bool,
     /// What was measured, in the order of [`Plan::points`].
     pub points: Vec<Point>,
@@ -42,12 +42,17 @@ impl From<Error> for Failure {
 ///
 /// # Errors
 /// Those of the workload's scripts.
-pub fn open(workload: &Workload, reserve_mib: usize) -> Result<Database> {
+pub fn open(
+    workload: &Workload,
+    reserve_mib: usize,
+    basis_factors: BasisFactors,
+) -> Result<Database> {
     // Calls are made by the benchmark's own threads; the engine's worker has nothing to do.
     let options = Options::new()
         .workers(1)
         .sessions_max(SESSIONS_MAX)
         .reserve_bytes(reserve_mib << 20)
+        .basis_factors(basis_factors)
         .pin_workers(false);
     let database = Database::open(options)?;
     database.execute(workload.schema_sql())?;
@@ -61,15 +66,16 @@ pub fn open(workload: &Workload, reserve_mib: usize) -> Result<Database> {
 /// # Errors
 /// Those of the workload's scripts and of loading.
 pub fn loaded(workload: &Workload, seed: u64, reserve_mib: usize) -> Result<Database> {
-    load_anew(workload, seed, reserve_mib).map(|(database, _)| database)
+    load_anew(workload, seed, reserve_mib, BasisFactors::default()).map(|(database, _)| database)
 }
 
 fn load_anew(
     workload: &Workload,
     seed: u64,
     reserve_mib: usize,
+    basis_factors: BasisFactors,
 ) -> Result<(Database, LoadFigures)> {
-    let database = open(workload, reserve_mib)?;
+    let database = open(workload, reserve_mib, basis_factors)?;
     let progress = Progress::counting(&format!("Loading {}", workload.name()), "rows");
     let figures = load::load(database.engine(), workload, seed, &progress)?;
     progress.clear();
@@ -116,12 +122,31 @@ pub fn bench(plan: &Plan) -> std::result::Result<Verdict, Failure> {
         .collect();
     let mut load = LoadFigures::default();
     for round in 0..plan.repeat {
-        let (database, loaded) = load_anew(&plan.workload, plan.seed, plan.reserve_mib)?;
+        let (database, loaded) = load_anew(
+            &plan.workload,
+            plan.seed,
+            plan.reserve_mib,
+            plan.basis_factors,
+        )?;
         if round == 0 {
             show(&format!("{}\n", loaded.line(&plan.workload)));
             load = loaded;
         }
-        run_all(plan, round, &database, &mut points)?;
+        run_all(plan, round, &database, &mut points, true)?;
+        drop(database);
+        // What a baseline leaves that does not serialize is nobody else's ground.
+        for position in 0..points.len() {
+            if !points[position].protocol.protocol.is_serializable() {
+                let (database, _) = load_anew(
+                    &plan.workload,
+                    plan.seed,
+                    plan.reserve_mib,
+                    plan.basis_factors,
+                )?;
+                let point = std::slice::from_mut(&mut points[position]);
+                run_all(plan, round, &database, point, false)?;
+            }
+        }
     }
     show(&report::report(&plan.workload, &points));
     if let Some(path) = &plan.json {
@@ -132,7 +157,10 @@ pub fn bench(plan: &Plan) -> std::result::Result<Verdict, Failure> {
             .map_err(|error| Failure(format!("cannot write {error}")))?;
         show(&format!("\nResult written to {}.\n", path.display()));
     }
-    let passed = points.iter().all(|point| point.audit.passed());
+    let passed = points
+        .iter()
+        .filter(|point| point.protocol.protocol.is_serializable())
+        .all(|point| point.audit.passed());
     Ok(Verdict {
         passed,
         points,
@@ -146,10 +174,15 @@ fn heading(plan: &Plan, machine: &Machine) -> String {
     let options: Vec<String> = options
         .map(|option| format!("{} {}", option.name, option.value))
         .collect();
+    let mut factors = String::new();
+    for (name, value) in plan.basis_factors.departures() {
+        factors += &format!("basis factor not as recommended: {name} {value}\n");
+    }
     format!(
-        "{}\n{}\n{}: {}\n{} runs of {} s after {} s of warm-up, seed {}\n",
+        "{}\n{}, allocator {}\n{}: {}\n{factors}{} runs of {} s after {} s of warm-up, seed {}\n",
         plan.workload.description(),
         machine.line(),
+        plan.allocator,
         plan.workload.name(),
         options.join(", "),
         plan.repeat,
@@ -159,12 +192,13 @@ fn heading(plan: &Plan, machine: &Machine) -> String {
     )
 }
 
-/// Makes one run of each kind, on one database.
+/// Makes one run of each kind that serializes, or of each that does not, on one database.
 fn run_all(
     plan: &Plan,
     round: usize,
     database: &Database,
     points: &mut [Point],
+    serializable: bool,
 ) -> std::result::Result<(), Failure> {
     let engine = database.engine();
     let (mut handles, mut columns) = (Vec::new(), Vec::new());
@@ -189,7 +223,9 @@ fn run_all(
     let progress = Progress::steps("Running", points.len() as u64);
     // There and back, round by round: what grows from run to run, such as the tables, then weighs
     // on all kinds alike.
-    let mut order: Vec<usize> = (0..points.len()).collect();
+    let mut order: Vec<usize> = (0..points.len())
+        .filter(|position| points[*position].protocol.protocol.is_serializable() == serializable)
+        .collect();
     if round % 2 == 1 {
         order.reverse();
     }

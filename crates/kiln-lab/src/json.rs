@@ -23,6 +23,9 @@ fn row(plan: &Plan, machine: &Machine, load: &LoadFigures, point: &Point) -> Val
     json!({
         "workload": plan.workload.name(),
         "protocol": point.protocol.name(),
+        "serializable": point.protocol.protocol.is_serializable(),
+        "basis_factors": plan.basis_factors.departures().into_iter().collect::<std::collections::BTreeMap<_, _>>(),
+        "allocator": plan.allocator,
         "threads": point.threads,
         "oversubscribed": point.oversubscribed,
         "pinned": point.runs.iter().all(|run| run.pinned),

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use kiln_engine::{Configuration, Protocol};
+use kiln_engine::{BasisFactors, Configuration, Protocol};
 use kiln_platform::thread;
 use kiln_workloads::Workload;
 
@@ -25,6 +25,10 @@ pub struct Plan {
     pub seed: u64,
     /// MiB of memory set aside before the load, so that growing tables cost no page faults.
     pub reserve_mib: usize,
+    /// Basis factors of the database.
+    pub basis_factors: BasisFactors,
+    /// The name of the program's memory allocator, for the report.
+    pub allocator: &'static str,
     /// Where the rows of the result go.
     pub json: Option<PathBuf>,
 }
@@ -60,6 +64,8 @@ impl Plan {
             repeat: Plan::REPEAT,
             seed: Plan::SEED,
             reserve_mib: Plan::RESERVE_MIB,
+            basis_factors: BasisFactors::default(),
+            allocator: "the system's",
             json: None,
         }
     }
@@ -93,6 +99,11 @@ impl Plan {
     /// A sentence that says why not.
     pub fn validate(&self) -> Result<(), String> {
         self.workload.validate()?;
+        for protocol in &self.protocols {
+            if let Some(refusal) = self.basis_factors.protocols.refusal(protocol.protocol) {
+                return Err(refusal);
+            }
+        }
         if self.protocols.is_empty() || self.threads.is_empty() {
             return Err("a benchmark needs a protocol and a number of threads".to_owned());
         }

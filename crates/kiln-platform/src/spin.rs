@@ -107,6 +107,11 @@ impl Backoff {
         self.attempts += 1;
     }
 
+    /// Counts a failed attempt without waiting.
+    pub fn skip(&mut self) {
+        self.attempts += 1;
+    }
+
     /// Waits for a random multiple of what the last attempt took.
     #[cold]
     fn wait_out(&mut self, deadline_ns: Option<u64>) {

@@ -3,6 +3,7 @@
 use kiln_platform::atomic::Ordering;
 use kiln_storage::table::Table;
 
+use crate::factors::Factors;
 use crate::protocol::Configuration;
 
 /// Made when a protocol is put in force, and used by all its workers until another one is. A worker
@@ -10,14 +11,27 @@ use crate::protocol::Configuration;
 /// [`WORKERS_MAX`](kiln_storage::table::WORKERS_MAX).
 pub struct Common {
     configuration: Configuration,
+    factors: Factors,
 }
 
 impl Common {
-    /// For the workers of a protocol with its options.
+    /// For the workers of a protocol with its options, under the recommended basis factors.
     pub fn new(configuration: impl Into<Configuration>) -> Common {
+        Common::with_factors(configuration, Factors::default())
+    }
+
+    /// For the workers of a protocol with its options under some basis factors; those that the protocol
+    /// does not have ([`Factors::refusal`]) change nothing.
+    pub fn with_factors(configuration: impl Into<Configuration>, factors: Factors) -> Common {
         Common {
             configuration: configuration.into(),
+            factors,
         }
+    }
+
+    /// The basis factors.
+    pub fn factors(&self) -> Factors {
+        self.factors
     }
 
     /// The protocol with its options.

@@ -16,6 +16,7 @@
 pub mod access;
 pub mod canary;
 mod common;
+pub mod factors;
 pub mod phases;
 mod protocol;
 pub mod schedule;
@@ -24,6 +25,7 @@ mod statistics;
 mod worker;
 
 pub use common::Common;
+pub use factors::Factors;
 pub use protocol::{Configuration, Protocol, ProtocolOption};
 pub use shared::recorder::{Observation, RECORDS_HISTORIES};
 pub use statistics::Statistics;

@@ -11,9 +11,11 @@ use crate::access::serial::Serial;
 use crate::access::silo::Silo;
 use crate::access::two_phase_locking::NoWait;
 use crate::common::Common;
+use crate::factors::{AbortMechanism, DeadlockAvoidance};
 use crate::protocol::Protocol;
 use crate::schedule::direct::Direct;
 use crate::shared::recorder::Observation;
+use crate::shared::unwinding::Unwinding;
 
 /// How a call ended. It never ends "please retry".
 #[derive(Debug)]
@@ -32,16 +34,19 @@ pub enum Worker {
     Serial(Box<Direct<Serial>>),
     /// [`Protocol::Silo`].
     Silo(Box<Direct<Silo>>),
+    /// [`Protocol::Silo`] whose aborts unwind.
+    SiloUnwinding(Box<Direct<Unwinding<Silo>>>),
     /// [`Protocol::TwoPhaseLockingNoWait`].
     NoWait(Box<Direct<NoWait>>),
 }
 
 /// Does the same with whichever worker is there.
 macro_rules! for_any_worker {
-    ($self:ident, $worker:ident => $body:expr) => {
-        match $self {
+    ($any:expr, $worker:ident => $body:expr) => {
+        match $any {
             Worker::Serial($worker) => $body,
             Worker::Silo($worker) => $body,
+            Worker::SiloUnwinding($worker) => $body,
             Worker::NoWait($worker) => $body,
         }
     };
@@ -51,15 +56,27 @@ impl Worker {
     /// A worker of the protocol that is in force, with its own part in the epochs and its own random
     /// waits.
     pub fn new(common: &Arc<Common>, participant: Participant, random: Random) -> Worker {
-        match common.configuration().protocol {
+        let factors = common.factors();
+        let mut worker = match common.configuration().protocol {
             Protocol::Serial => {
                 Worker::Serial(Box::new(Direct::new(Serial::new(participant), random)))
             }
-            Protocol::Silo => Worker::Silo(Box::new(Direct::new(Silo::new(participant), random))),
+            Protocol::Silo => {
+                let mut silo = Silo::new(participant);
+                silo.sorts_locks = factors.deadlock_avoidance == DeadlockAvoidance::Sort;
+                match factors.abort_mechanism {
+                    AbortMechanism::Return => Worker::Silo(Box::new(Direct::new(silo, random))),
+                    AbortMechanism::Unwind => {
+                        Worker::SiloUnwinding(Box::new(Direct::new(Unwinding(silo), random)))
+                    }
+                }
+            }
             Protocol::TwoPhaseLockingNoWait => {
                 Worker::NoWait(Box::new(Direct::new(NoWait::new(participant), random)))
             }
-        }
+        };
+        for_any_worker!(&mut worker, worker => worker.set_factors(factors));
+        worker
     }
 
     /// Records histories for `observation` from now on, or none; no transaction is open. Does

@@ -8,6 +8,7 @@ use kiln_platform::sync::Arc;
 use kiln_platform::thread;
 use kiln_procedure::ir::*;
 use kiln_procedure::{Arguments, Program, ProgramBuilder};
+use kiln_protocols::factors::{AbortMechanism, DeadlockAvoidance, Factors, Regulation};
 use kiln_protocols::{Common, Outcome, Protocol, Worker};
 use kiln_storage::epoch::Epochs;
 use kiln_storage::error::SqlState;
@@ -317,10 +318,15 @@ fn worker(common: &Arc<Common>, epochs: &Epochs, seed: u64) -> Worker {
 }
 
 fn run(protocol: Protocol, threads: u64, calls: u64, hashed: bool, seed: u64) {
+    run_under(Common::new(protocol), threads, calls, hashed, seed);
+}
+
+fn run_under(common: Common, threads: u64, calls: u64, hashed: bool, seed: u64) {
     let table = table(hashed);
     let programs = programs(&table);
     let epochs = Epochs::new(WORKERS_MAX);
-    let common = Arc::new(Common::new(protocol));
+    let protocol = common.configuration();
+    let common = Arc::new(common);
     let mut first = worker(&common, &epochs, seed);
     let integer = |value: i64| Value::Integer(value as i32);
     {
@@ -499,5 +505,18 @@ fn two_phase_locking_keeps_the_total() {
             seed % 2 == 0,
             seed,
         );
+    }
+}
+
+#[test]
+fn silo_conserves_the_total_under_other_basis_factors() {
+    let mut unwinding = Factors::default();
+    unwinding.abort_mechanism = AbortMechanism::Unwind;
+    unwinding.deadlock_avoidance = DeadlockAvoidance::Sort;
+    let mut hasty = Factors::default();
+    hasty.regulation = Regulation::None;
+    for factors in [unwinding, hasty] {
+        let common = Common::with_factors(Protocol::Silo, factors);
+        run_under(common, 3, CALLS / 4, true, 7);
     }
 }

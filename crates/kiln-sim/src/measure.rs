@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kiln_engine::{Configuration, Protocol};
+use kiln_engine::Configuration;
 use kiln_lab::audit::AuditReport;
 use kiln_platform::atomic::{AtomicUsize, Ordering};
 use kiln_platform::sim::{self, Config, MachineStatistics, Report, Schedule};
@@ -137,7 +137,14 @@ pub(crate) fn measure_one(
     let measured_ns = (measurement.milliseconds * 1e6) as u64;
     let body = || -> Result<_, String> {
         let text = |error: kiln_storage::error::Error| format!("{error:#}");
-        let session = Session::open(&plan.workload, protocol, EPOCH_MS, plan.seed).map_err(text)?;
+        let session = Session::open(
+            &plan.workload,
+            protocol,
+            plan.basis_factors,
+            EPOCH_MS,
+            plan.seed,
+        )
+        .map_err(text)?;
         let memory = sim::quiet(|| session.database.engine().memory()).map_err(text)?;
         let bytes: usize = memory
             .iter()
@@ -197,6 +204,8 @@ mod tests {
     use kiln_machine::Preset;
     use kiln_workloads::Workload;
 
+    use kiln_engine::{BasisFactors, Protocol};
+
     use super::*;
     use crate::plan::Mode;
 
@@ -220,6 +229,7 @@ mod tests {
             seed: 3,
             mode: Mode::Measure(measurement.clone()),
             check: true,
+            basis_factors: BasisFactors::default(),
             jobs: 2,
             json: None,
         };

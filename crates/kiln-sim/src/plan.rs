@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use kiln_engine::Configuration;
+use kiln_engine::{BasisFactors, Configuration};
 use kiln_machine::Preset;
 use kiln_workloads::Workload;
 
@@ -16,6 +16,8 @@ pub struct Plan {
     pub protocols: Vec<Configuration>,
     /// Numbers of cores; each protocol runs with each.
     pub cores: Vec<usize>,
+    /// Basis factors of the database.
+    pub basis_factors: BasisFactors,
     /// Determines the population, the calls, and whatever the schedule draws. A test's first seed.
     pub seed: u64,
     /// To what end.
@@ -97,6 +99,11 @@ impl Plan {
         if self.jobs == 0 {
             return Err("jobs is 0, but must be at least 1".to_owned());
         }
+        for protocol in &self.protocols {
+            if let Some(refusal) = self.basis_factors.protocols.refusal(protocol.protocol) {
+                return Err(refusal);
+            }
+        }
         if self.protocols.is_empty() || self.cores.is_empty() {
             return Err("a run needs a protocol and a number of cores".to_owned());
         }
@@ -129,6 +136,9 @@ impl Plan {
             cores.join(","),
             self.seed
         );
+        for (name, value) in self.basis_factors.departures() {
+            let _ = write!(text, " --{name} {value}");
+        }
         match &self.mode {
             Mode::Test(test) => {
                 match test.schedule {

@@ -1,7 +1,7 @@
 //! One run: a database is loaded, each core calls procedures, the database is audited.
 
 use kiln_engine::{
-    Arguments, Configuration, Driver, Outcome, ProcedureHandle, Protocol, Statistics,
+    Arguments, BasisFactors, Configuration, Driver, Outcome, ProcedureHandle, Protocol, Statistics,
 };
 use kiln_lab::audit::{AuditReport, audit};
 use kiln_platform::sync::{Mutex, lock};
@@ -75,6 +75,7 @@ impl Session<'_> {
     pub(crate) fn open(
         workload: &Workload,
         protocol: Configuration,
+        basis_factors: BasisFactors,
         epoch_ms: u64,
         seed: u64,
     ) -> Result<Session<'_>> {
@@ -85,6 +86,7 @@ impl Session<'_> {
                 .sessions_max(SESSIONS_MAX)
                 .pin_workers(false)
                 .epoch_ms(epoch_ms)
+                .basis_factors(basis_factors)
                 .seed(seed);
             let database = Database::open(options)?;
             database.execute(workload.schema_sql())?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use kiln_engine::{Configuration, Protocol};
+use kiln_engine::Configuration;
 use kiln_platform::atomic::{AtomicU64, Ordering};
 use kiln_platform::sim::{Config, Failure, Report, Schedule};
 use kiln_platform::sync::{Mutex, lock};
@@ -201,7 +201,8 @@ fn run_seed(plan: &Plan, test: &Test, protocol: Configuration, cores: usize, see
     const EPOCH_MS: u64 = 1;
     let body = || -> Result<Done, String> {
         let text = |error: kiln_storage::error::Error| format!("{error:#}");
-        let session = Session::open(&plan.workload, protocol, EPOCH_MS, seed).map_err(text)?;
+        let session = Session::open(&plan.workload, protocol, plan.basis_factors, EPOCH_MS, seed)
+            .map_err(text)?;
         if plan.check {
             session.record()?;
         }
@@ -230,6 +231,8 @@ fn run_seed(plan: &Plan, test: &Test, protocol: Configuration, cores: usize, see
 mod tests {
     use kiln_workloads::Workload;
 
+    use kiln_engine::{BasisFactors, Protocol};
+
     use super::*;
 
     fn plan(workload: &str, settings: &[(&str, &str)], seeds: u64, schedule: TestSchedule) -> Plan {
@@ -250,6 +253,7 @@ mod tests {
             seed: 1,
             mode: Mode::Test(test),
             check: true,
+            basis_factors: BasisFactors::default(),
             jobs: 2,
             json: None,
         }

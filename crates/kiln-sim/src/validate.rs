@@ -313,6 +313,7 @@ pub fn validate(validation: &Validation) -> Result<bool, String> {
             seed: real.seed,
             mode: Mode::Measure(measurement.clone()),
             check: false,
+            basis_factors: kiln_engine::BasisFactors::default(),
             jobs: 1,
             json: None,
         };

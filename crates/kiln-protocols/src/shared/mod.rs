@@ -8,3 +8,4 @@ pub mod optimistic;
 pub mod record_map;
 pub mod recorder;
 pub mod scratch;
+pub mod unwinding;

@@ -9,7 +9,8 @@
 //! - An ordered index all of whose scans fix its first n columns (n ≥ 1) is partitioned by them,
 //!   so that scans of one prefix never meet inserts elsewhere (STO §4.5).
 //!
-//! Statements outside of procedures never change the design.
+//! Either can be turned off when the database is opened ([`kiln_engine::Options`]). Statements outside of
+//! procedures never change the design.
 
 use std::collections::BTreeMap;
 
@@ -95,6 +96,8 @@ struct Usage {
 /// Brings every table's indexes in line with their uses; says whether that changed one.
 fn derive_once(change: &mut CatalogChange<'_>) -> Result<bool> {
     let usage = usage(change.catalog());
+    let options = change.options().basis_factors;
+    let (hashes, partitions) = (options.hash_indexes, options.partitioned_indexes);
     let tables: Vec<Arc<Table>> = change
         .catalog()
         .tables()
@@ -118,7 +121,7 @@ fn derive_once(change: &mut CatalogChange<'_>) -> Result<bool> {
             });
             let hashed = hash.and_then(|hash| usage.get(&(table.id(), hash)));
             let points = own.points + hashed.map_or(0, |usage| usage.points);
-            if index.supports_lookup() && points > 0 && hash.is_none() {
+            if hashes && index.supports_lookup() && points > 0 && hash.is_none() {
                 let taken = change.index_owner(&hash_name).is_some()
                     || change.catalog().table(&hash_name).is_some();
                 if !taken {
@@ -138,9 +141,10 @@ fn derive_once(change: &mut CatalogChange<'_>) -> Result<bool> {
                 change.drop_index(name, &hash_name)?;
                 changed = true;
             }
-            let wanted = own
-                .prefix
-                .map_or(0, |columns| fixed_columns(index, columns));
+            let wanted = match own.prefix {
+                Some(columns) if partitions => fixed_columns(index, columns),
+                _ => 0,
+            };
             if let IndexKind::Ordered { partition_columns } = definition.kind
                 && partition_columns != wanted
             {

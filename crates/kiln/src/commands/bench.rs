@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::builder::PossibleValuesParser;
 use clap::error::ErrorKind;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
-use kiln_engine::{Configuration, Protocol, ProtocolOption};
+use kiln_engine::{BasisFactors, Configuration, Protocol, ProtocolOption};
 use kiln_lab::{Failure, Plan};
 use kiln_workloads::Workload;
 
@@ -55,6 +55,8 @@ pub struct Arguments {
     /// Write the result to this file, one row for each protocol and number of threads
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    #[command(flatten)]
+    basis_factors: super::basis_factors::BasisFactorArguments,
     #[command(flatten)]
     settings: Settings,
 }
@@ -140,6 +142,8 @@ impl Arguments {
             repeat: self.repeat.into(),
             seed: self.seed,
             reserve_mib: self.reserve as usize,
+            basis_factors: BasisFactors::from(&self.basis_factors),
+            allocator: super::ALLOCATOR,
             json: self.json,
             ..Plan::new(workload)
         };
@@ -281,6 +285,8 @@ mod tests {
                 "tpcc --protocol silo,hope",
                 &["hope", "possible values: serial, silo"],
             ),
+            ("tpcc --aborts unwind", &["silo alone, not for serial"]),
+            ("tpcc --backoff never", &["exponential, none"]),
             ("tpcc --threads 0", &["'0'", "1..=96"]),
             ("tpcc --threads many", &["many"]),
             ("tpcc --mix half", &["half", "full or new-order-payment"]),

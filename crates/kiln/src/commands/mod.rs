@@ -1,5 +1,6 @@
 //! One module a subcommand.
 
+mod basis_factors;
 pub mod bench;
 pub mod check;
 pub mod explain;
@@ -10,6 +11,12 @@ pub mod sql;
 use std::io::Write;
 
 use kiln_engine::Configuration;
+
+/// The name of the program's memory allocator.
+pub const ALLOCATOR: &str = match cfg!(feature = "system-allocator") {
+    true => "the system's",
+    false => "mimalloc",
+};
 
 /// Reads a protocol with its options, for the command line.
 fn protocol(text: &str) -> Result<Configuration, String> {

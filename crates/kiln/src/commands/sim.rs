@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::builder::PossibleValuesParser;
 use clap::error::ErrorKind;
 use clap::{Args, ValueEnum};
-use kiln_engine::{Configuration, Protocol};
+use kiln_engine::{BasisFactors, Configuration, Protocol};
 use kiln_machine::Preset;
 use kiln_sim::{Measurement, Mode, Plan, Test, TestSchedule};
 use kiln_workloads::Workload;
@@ -82,6 +82,8 @@ pub struct Arguments {
     step_ns: Option<u64>,
     #[command(flatten)]
     model: Model,
+    #[command(flatten)]
+    basis_factors: super::basis_factors::BasisFactorArguments,
     #[command(flatten)]
     settings: Settings,
 }
@@ -166,6 +168,7 @@ impl Arguments {
             seed: self.seed,
             mode,
             check: self.check,
+            basis_factors: BasisFactors::from(&self.basis_factors),
             jobs: (self.jobs).map_or_else(kiln_platform::thread::available_cores, usize::from),
             json: self.json,
         };

@@ -11,8 +11,10 @@ use kiln_platform::time;
 use kiln_platform::work::{Work, charge};
 use kiln_procedure::{AbortCause, Access, Arguments, Executor, Frame, Program, Stop};
 
+use crate::factors::{AbortMechanism, Factors, Regulation};
 use crate::phases::{Phase, Phased};
 use crate::shared::recorder::{Observation, Recorded};
+use crate::shared::unwinding;
 use crate::{Outcome, Statistics};
 
 /// One worker's scheduler over one access.
@@ -22,6 +24,7 @@ pub struct Direct<A> {
     backoff: Backoff,
     statistics: Statistics,
     open: Open,
+    factors: Factors,
 }
 
 /// What a history still has to be told of an open transaction of several statements.
@@ -57,7 +60,13 @@ impl<A: Access + Phased + Recorded> Direct<A> {
             backoff: Backoff::new(random),
             statistics: Statistics::default(),
             open: Open::default(),
+            factors: Factors::default(),
         }
+    }
+
+    /// Puts other basis factors in the place of the recommended ones.
+    pub fn set_factors(&mut self, factors: Factors) {
+        self.factors = factors;
     }
 
     /// Records histories for `observation` from now on, or none. No transaction is open.
@@ -153,10 +162,15 @@ impl<A: Access + Phased + Recorded> Direct<A> {
 
     #[inline(always)]
     fn attempt(&mut self, program: &Program, arguments: &Arguments) -> Result<(), Stop> {
-        Executor::run(program, &mut self.access, &mut self.frame, arguments)?;
-        charge(Work::Commit);
-        self.access.commit()?;
-        Ok(())
+        let mut attempt = || {
+            Executor::run(program, &mut self.access, &mut self.frame, arguments)?;
+            charge(Work::Commit);
+            Ok(self.access.commit()?)
+        };
+        match self.factors.abort_mechanism {
+            AbortMechanism::Return => attempt(),
+            AbortMechanism::Unwind => unwinding::catch(attempt),
+        }
     }
 
     /// Undoes a failed attempt and waits before the next.
@@ -173,7 +187,7 @@ impl<A: Access + Phased + Recorded> Direct<A> {
     fn wait(&mut self, cause: AbortCause) {
         self.statistics.count_abort(cause);
         self.access.phases().enter(Phase::Wait);
-        self.backoff.wait(self.frame.deadline_ns);
+        self.back_off();
         self.access.phases().enter(Phase::Execute);
     }
 
@@ -199,7 +213,13 @@ impl<A: Access + Phased + Recorded> Direct<A> {
             self.access.recorder().begin(STATEMENTS, invoked);
             self.open.recorded = true;
         }
-        let result = match Executor::run(program, &mut self.access, &mut self.frame, arguments) {
+        let mut statement =
+            || Executor::run(program, &mut self.access, &mut self.frame, arguments).map(drop);
+        let result = match self.factors.abort_mechanism {
+            AbortMechanism::Return => statement(),
+            AbortMechanism::Unwind => unwinding::catch(statement),
+        };
+        let result = match result {
             // An error seen in a state that never was is an abort, not an error.
             Err(Stop::Raise(error)) => match self.access.confirm() {
                 Ok(()) => Err(Stop::Raise(error)),
@@ -218,7 +238,13 @@ impl<A: Access + Phased + Recorded> Direct<A> {
     /// # Errors
     /// Why it must be repeated; it is rolled back already.
     pub fn commit(&mut self) -> Result<(), AbortCause> {
-        let result = self.access.commit();
+        let result = match self.factors.abort_mechanism {
+            AbortMechanism::Return => self.access.commit(),
+            AbortMechanism::Unwind => match unwinding::catch(|| Ok(self.access.commit()?)) {
+                Err(Stop::Abort(cause)) => Err(cause),
+                _ => Ok(()),
+            },
+        };
         match result {
             Ok(()) => {
                 self.backoff.reset();
@@ -262,7 +288,10 @@ impl<A: Access + Phased + Recorded> Direct<A> {
 
     /// Waits as between two attempts; for callers that repeat a transaction of several statements.
     pub fn back_off(&mut self) {
-        self.backoff.wait(self.frame.deadline_ns);
+        match self.factors.regulation {
+            Regulation::Backoff => self.backoff.wait(self.frame.deadline_ns),
+            Regulation::None => self.backoff.skip(),
+        }
     }
 
     /// The memory of the last run, with the rows that it emitted.

@@ -150,6 +150,9 @@ pub struct Optimistic<C: Commit> {
     pub last: Tid,
     /// The execution-time breakdown.
     pub phases: Phases,
+    /// Whether tids are locked in the order of the records' addresses, and waited for
+    /// ([`DeadlockAvoidance::Sort`](crate::factors::DeadlockAvoidance::Sort)).
+    pub sorts_locks: bool,
     recorder: Recorder,
     changes: IndexChanges,
     /// The records whose entries the attempt moves.
@@ -175,6 +178,7 @@ impl<C: Commit> Optimistic<C> {
             nodes: NodeSet::default(),
             last: Tid(0),
             phases: Phases::default(),
+            sorts_locks: false,
             recorder: Recorder::default(),
             changes: IndexChanges::default(),
             claimed: Vec::new(),

@@ -1,7 +1,7 @@
 //! Locking the write set by the lock bits of its tids.
 
 use kiln_platform::atomic::Ordering;
-use kiln_platform::spin;
+use kiln_platform::spin::{self, Spinner};
 use kiln_procedure::AbortCause;
 use kiln_storage::record::Tid;
 
@@ -18,6 +18,9 @@ impl<C: Commit> Optimistic<C> {
     pub fn lock_tids(&mut self) -> Result<(), AbortCause> {
         if Canary::InstalledWithoutLocks.sings() {
             return Ok(());
+        }
+        if self.sorts_locks {
+            return self.lock_sorted_tids();
         }
         for position in 0..self.writes.len() {
             let write = &self.writes[position];
@@ -56,6 +59,41 @@ impl<C: Commit> Optimistic<C> {
                     true => AbortCause::WriteLock,
                     false => AbortCause::ReadValidation,
                 });
+            }
+        }
+        Ok(())
+    }
+
+    /// As [`Optimistic::lock_tids`], but in the order of the records' addresses, so that a lock that is
+    /// held can be waited for: its holder waits for none before it in that order.
+    #[cold]
+    fn lock_sorted_tids(&mut self) -> Result<(), AbortCause> {
+        let mut order: Vec<usize> = (0..self.writes.len()).collect();
+        order.sort_unstable_by_key(|position| self.writes[*position].record.address());
+        for (place, position) in order.iter().enumerate() {
+            let write = &self.writes[*position];
+            let observed = self.items[write.item as usize].observed;
+            let mut spinner = Spinner::default();
+            loop {
+                // Acquire: as in `lock_tids`.
+                let locked = write.record.tid().compare_exchange(
+                    observed,
+                    observed | Tid::LOCKED,
+                    Ordering::Acquire,
+                    Ordering::Relaxed,
+                );
+                match locked {
+                    Ok(_) => break,
+                    Err(seen) if seen == observed | Tid::LOCKED => spinner.turn(),
+                    Err(_) => {
+                        for position in &order[..place] {
+                            let write = &self.writes[*position];
+                            let observed = self.items[write.item as usize].observed;
+                            write.record.tid().store(observed, Ordering::Release);
+                        }
+                        return Err(AbortCause::ReadValidation);
+                    }
+                }
             }
         }
         Ok(())

@@ -1,0 +1,61 @@
+//! Basis factors (STO §4): choices beside the protocol that decide how fast it is.
+//!
+//! The default of each is what the paper recommends and what should be used. The other value is a
+//! choice of earlier systems, there so that its price can be measured (STO Figure 4).
+
+use crate::protocol::Protocol;
+
+/// The basis factors that lie in protocols.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Factors {
+    /// What a transaction does between two attempts.
+    pub regulation: Regulation,
+    /// How a failed attempt gets back to where it began.
+    pub abort_mechanism: AbortMechanism,
+    /// What keeps optimistic commits from waiting for each other in a circle.
+    pub deadlock_avoidance: DeadlockAvoidance,
+}
+
+impl Factors {
+    /// A sentence that says why a protocol cannot run under these, if it cannot.
+    pub fn refusal(self, protocol: Protocol) -> Option<String> {
+        let silo_only = match (self.abort_mechanism, self.deadlock_avoidance) {
+            (AbortMechanism::Unwind, _) => "aborts by unwinding are",
+            (_, DeadlockAvoidance::Sort) => "deadlock avoidance by sorting is",
+            _ => return None,
+        };
+        (protocol != Protocol::Silo)
+            .then(|| format!("{silo_only} there for silo alone, not for {protocol}"))
+    }
+}
+
+/// Contention regulation (STO §4.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Regulation {
+    /// Wait for a random time that doubles with each failure.
+    #[default]
+    Backoff,
+    /// Try again at once, as Silo does by default.
+    None,
+}
+
+/// The abort mechanism (STO §4.3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AbortMechanism {
+    /// Return values that every caller checks.
+    #[default]
+    Return,
+    /// Unwinding of the stack from the access to the scheduler, as with exceptions.
+    Unwind,
+}
+
+/// Deadlock avoidance in the commit of optimistic protocols (STO §4.6).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DeadlockAvoidance {
+    /// Lock in the order of the writes, and give up when that takes long.
+    #[default]
+    Spin,
+    /// Sort the write set and wait for each lock.
+    Sort,
+}

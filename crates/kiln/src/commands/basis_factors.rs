@@ -1,0 +1,86 @@
+//! The basis factors on the command line.
+
+use clap::{Args, ValueEnum};
+use kiln_engine::BasisFactors;
+use kiln_engine::factors::{AbortMechanism, DeadlockAvoidance, Regulation};
+
+const HEADING: &str = "Basis factors (the default is the recommended choice)";
+
+/// Arguments that put basis factors back to choices that are not recommended.
+#[derive(Args)]
+#[command(next_help_heading = HEADING)]
+pub struct BasisFactorArguments {
+    /// What a transaction does between two attempts
+    #[arg(long, value_enum, default_value_t = Backoff::Exponential)]
+    backoff: Backoff,
+    /// How a failed attempt gets back to where it began
+    #[arg(long, value_enum, default_value_t = Aborts::Return)]
+    aborts: Aborts,
+    /// What indexes are for keys that are looked up whole
+    #[arg(long, value_enum, default_value_t = Indexes::Hash)]
+    indexes: Indexes,
+    /// Whether ordered indexes are partitioned by the prefixes that all their scans fix
+    #[arg(long, value_enum, default_value_t = Switch::On)]
+    contention_aware: Switch,
+    /// What keeps optimistic commits from waiting for each other in a circle
+    #[arg(long, value_enum, default_value_t = Deadlock::Spin)]
+    deadlock: Deadlock,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Backoff {
+    /// A random time that doubles with each failure
+    Exponential,
+    /// Nothing
+    None,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Aborts {
+    /// By return values
+    Return,
+    /// By unwinding the stack, as exceptions do; for silo
+    Unwind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Indexes {
+    /// A hash index beside the ordered one
+    Hash,
+    /// The ordered index alone
+    Ordered,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Switch {
+    /// They are
+    On,
+    /// They are not
+    Off,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Deadlock {
+    /// Bounded spinning on each lock
+    Spin,
+    /// Locking in a global order; for silo
+    Sort,
+}
+
+impl From<&BasisFactorArguments> for BasisFactors {
+    fn from(arguments: &BasisFactorArguments) -> BasisFactors {
+        let mut factors = BasisFactors::default();
+        if arguments.backoff == Backoff::None {
+            factors.protocols.regulation = Regulation::None;
+        }
+        if arguments.aborts == Aborts::Unwind {
+            factors.protocols.abort_mechanism = AbortMechanism::Unwind;
+        }
+        if arguments.deadlock == Deadlock::Sort {
+            factors.protocols.deadlock_avoidance = DeadlockAvoidance::Sort;
+        }
+        factors.hash_indexes = arguments.indexes == Indexes::Hash;
+        factors.partitioned_indexes = arguments.contention_aware == Switch::On;
+        factors
+    }
+}
