@@ -35,6 +35,7 @@ pub mod tpcc;
 
 mod arguments;
 mod audit;
+mod options;
 mod population;
 mod workload;
 

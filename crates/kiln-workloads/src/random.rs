@@ -229,5 +229,65 @@ impl Zipf {
     }
 }
 
+/// Numbers of `1..=count`, uniform or Zipf-distributed.
+#[derive(Clone, Copy, Debug)]
+pub enum Ranks {
+    /// Each as likely.
+    Uniform {
+        /// The greatest number.
+        count: u64,
+    },
+    /// The smaller, the more likely.
+    Zipf(Zipf),
+}
+
+impl Ranks {
+    /// Numbers of `1..=count`; a `theta` of zero is the uniform distribution.
+    ///
+    /// # Panics
+    /// When `count` is zero, or `theta` is negative or not finite.
+    pub fn new(count: u64, theta: f64) -> Ranks {
+        assert!(count > 0, "there is a number to draw");
+        match theta {
+            0.0 => Ranks::Uniform { count },
+            _ => Ranks::Zipf(Zipf::new(count, theta)),
+        }
+    }
+
+    /// How many numbers there are.
+    pub fn count(&self) -> i64 {
+        match self {
+            Ranks::Uniform { count } => *count as i64,
+            Ranks::Zipf(zipf) => zipf.count as i64,
+        }
+    }
+
+    /// A number.
+    #[inline]
+    pub fn next(&self, random: &mut Random) -> i64 {
+        match self {
+            Ranks::Uniform { count } => random.between(1, *count as i64),
+            Ranks::Zipf(zipf) => zipf.next(random) as i64,
+        }
+    }
+
+    /// A number for which `taken` is false, of which there must be one. After a few attempts, which
+    /// a great skew makes fail, it is the next one that is free.
+    pub fn next_free(&self, random: &mut Random, mut taken: impl FnMut(i64) -> bool) -> i64 {
+        const ATTEMPTS: usize = 8;
+        let mut number = self.next(random);
+        for _ in 1..ATTEMPTS {
+            if !taken(number) {
+                return number;
+            }
+            number = self.next(random);
+        }
+        while taken(number) {
+            number = number % self.count() + 1;
+        }
+        number
+    }
+}
+
 #[cfg(test)]
 mod tests;

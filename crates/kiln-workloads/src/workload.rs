@@ -1,4 +1,7 @@
 //! A workload as the benchmark driver sees it.
+//!
+//! Each module defines its settings, which are a [`Definition`], and a terminal, which is a
+//! [`DrawCalls`]; the enums here choose among them.
 
 use kiln_storage::types::Value;
 
@@ -31,6 +34,31 @@ pub struct Procedure {
     pub outputs: usize,
     /// Whether [`Terminal::committed`] must be given its result rows.
     pub rows_wanted: bool,
+}
+
+impl Procedure {
+    /// A `CREATE PROCEDURE` whose results nobody needs.
+    pub(crate) const fn new(
+        name: &'static str,
+        parameters: &'static [&'static str],
+        outputs: usize,
+    ) -> Procedure {
+        Procedure {
+            name,
+            kind: ProcedureKind::Procedure,
+            parameters,
+            outputs,
+            rows_wanted: false,
+        }
+    }
+
+    /// The same procedure, whose results the terminal counts.
+    pub(crate) const fn with_rows_wanted(self) -> Procedure {
+        Procedure {
+            rows_wanted: true,
+            ..self
+        }
+    }
 }
 
 /// A call that a terminal asks for; its arguments are in the sink that the terminal was given.
@@ -69,17 +97,107 @@ pub struct WorkloadOption {
     pub help: &'static str,
 }
 
-/// A workload and its settings.
-#[derive(Clone, Debug)]
-pub enum Workload {
+/// What a workload is, whatever its settings are.
+#[derive(Debug)]
+pub(crate) struct About {
+    /// The name on the command line.
+    pub(crate) name: &'static str,
+    /// One sentence for lists.
+    pub(crate) description: &'static str,
+    /// The script that creates tables and indexes.
+    pub(crate) schema_sql: &'static str,
+    /// The script that creates the procedures.
+    pub(crate) procedures_sql: &'static str,
+    /// The script of the audit's queries.
+    pub(crate) audit_sql: &'static str,
+    /// The tables, in the order of the schema.
+    pub(crate) tables: &'static [&'static str],
+    /// The procedures.
+    pub(crate) procedures: &'static [Procedure],
+    /// SQLSTATEs of rejections that belong to the workload.
+    pub(crate) expected_rejections: &'static [&'static str],
+}
+
+/// The settings of a workload, and what follows from them. The methods are those of [`Workload`].
+pub(crate) trait Definition {
+    /// Draws the calls of one worker.
+    type Terminal: DrawCalls;
+
+    fn about(&self) -> &'static About;
+
+    fn options(&self) -> Vec<WorkloadOption>;
+
+    fn set(&mut self, option: &str, value: &str) -> Result<(), String>;
+
+    fn validate(&self) -> Result<(), String>;
+
+    /// Makes the population as small as it may be with all that can happen still happening.
+    fn shrink(&mut self);
+
+    fn parts(&self) -> u64 {
+        1
+    }
+
+    /// Makes a part of the population; none beyond the last.
+    fn populate_part(&self, seed: u64, part: u64, sink: &mut dyn RowSink);
+
+    fn terminals(&self, seed: u64, workers: usize) -> Vec<Self::Terminal>;
+
+    fn closing_checks(&self, seed: u64, totals: &Totals) -> Vec<ClosingCheck>;
+}
+
+/// The calls of one worker. The methods are those of [`Terminal`].
+pub(crate) trait DrawCalls {
+    fn next<A: ArgumentSink>(&mut self, arguments: &mut A) -> Call;
+
+    fn committed<R: AsRef<[Value]>>(&mut self, call: Call, rows: &[R]);
+
+    fn totals(&self) -> &Totals;
+}
+
+/// The two enums, one variant for each module, and `each!`, which does the same with any of them.
+macro_rules! workloads {
+    ($($(#[$docs:meta])* $variant:ident($module:ident),)*) => {
+        /// A workload and its settings.
+        #[derive(Clone, Debug)]
+        pub enum Workload {
+            $($(#[$docs])* $variant($module::Config),)*
+        }
+
+        /// Draws the calls of one worker.
+        #[derive(Debug)]
+        pub enum Terminal {
+            $($(#[$docs])* $variant($module::Terminal),)*
+        }
+
+        $(impl From<$module::Terminal> for Terminal {
+            fn from(terminal: $module::Terminal) -> Terminal {
+                Terminal::$variant(terminal)
+            }
+        })*
+    };
+}
+
+macro_rules! each {
+    ($enum:ident, $value:expr, $inner:ident => $result:expr) => {
+        match $value {
+            $enum::Tpcc($inner) => $result,
+            $enum::SmallBank($inner) => $result,
+            $enum::Anomalies($inner) => $result,
+            $enum::Hot($inner) => $result,
+        }
+    };
+}
+
+workloads! {
     /// TPC-C.
-    Tpcc(tpcc::Config),
+    Tpcc(tpcc),
     /// SmallBank.
-    SmallBank(smallbank::Config),
-    /// The hot-record microbenchmark.
-    Hot(hot::Config),
+    SmallBank(smallbank),
     /// Random small transactions that provoke anomalies.
-    Anomalies(anomalies::Config),
+    Anomalies(anomalies),
+    /// The hot-record microbenchmark.
+    Hot(hot),
 }
 
 impl Workload {
@@ -100,38 +218,30 @@ impl Workload {
             .find(|workload| workload.name() == name)
     }
 
+    /// The same workload with few rows, for tests: it loads in no time, and calls meet each other.
+    #[must_use]
+    pub fn small(mut self) -> Workload {
+        each!(Workload, &mut self, config => Definition::shrink(config));
+        self
+    }
+
+    fn about(&self) -> &'static About {
+        each!(Workload, self, config => Definition::about(config))
+    }
+
     /// The name on the command line.
     pub fn name(&self) -> &'static str {
-        match self {
-            Workload::Tpcc(_) => "tpcc",
-            Workload::SmallBank(_) => "smallbank",
-            Workload::Anomalies(_) => "anomalies",
-            Workload::Hot(_) => "hot",
-        }
+        self.about().name
     }
 
     /// One sentence for lists.
     pub fn description(&self) -> &'static str {
-        match self {
-            Workload::Tpcc(_) => {
-                "TPC-C: order processing in warehouses, five transactions on nine tables"
-            }
-            Workload::SmallBank(_) => "SmallBank: six short transactions on the accounts of a bank",
-            Workload::Anomalies(_) => {
-                "Anomalies: random small transactions on few rows, for tests of isolation"
-            }
-            Workload::Hot(_) => "hot: increments of one row, or of a few",
-        }
+        self.about().description
     }
 
     /// The settings with their present values.
     pub fn options(&self) -> Vec<WorkloadOption> {
-        match self {
-            Workload::Tpcc(config) => config.options(),
-            Workload::SmallBank(config) => config.options(),
-            Workload::Anomalies(config) => config.options(),
-            Workload::Hot(config) => config.options(),
-        }
+        each!(Workload, self, config => Definition::options(config))
     }
 
     /// Changes one setting.
@@ -139,12 +249,7 @@ impl Workload {
     /// # Errors
     /// A sentence that says what is wrong: an unknown option, or a value outside its range.
     pub fn set(&mut self, option: &str, value: &str) -> Result<(), String> {
-        match self {
-            Workload::Tpcc(config) => config.set(option, value),
-            Workload::SmallBank(config) => config.set(option, value),
-            Workload::Anomalies(config) => config.set(option, value),
-            Workload::Hot(config) => config.set(option, value),
-        }
+        each!(Workload, self, config => Definition::set(config, option, value))
     }
 
     /// Whether the settings fit together; [`Workload::set`] checks one at a time.
@@ -152,89 +257,43 @@ impl Workload {
     /// # Errors
     /// A sentence that says which do not.
     pub fn validate(&self) -> Result<(), String> {
-        match self {
-            Workload::Tpcc(config) => config.validate(),
-            Workload::SmallBank(config) => config.validate(),
-            Workload::Anomalies(config) => config.validate(),
-            Workload::Hot(_) => Ok(()),
-        }
+        each!(Workload, self, config => Definition::validate(config))
     }
 
     /// The script that creates tables and indexes.
     pub fn schema_sql(&self) -> &'static str {
-        match self {
-            Workload::Tpcc(_) => tpcc::SCHEMA_SQL,
-            Workload::SmallBank(_) => smallbank::SCHEMA_SQL,
-            Workload::Anomalies(_) => anomalies::SCHEMA_SQL,
-            Workload::Hot(_) => hot::SCHEMA_SQL,
-        }
+        self.about().schema_sql
     }
 
     /// The script that creates the procedures.
     pub fn procedures_sql(&self) -> &'static str {
-        match self {
-            Workload::Tpcc(_) => tpcc::PROCEDURES_SQL,
-            Workload::SmallBank(_) => smallbank::PROCEDURES_SQL,
-            Workload::Anomalies(_) => anomalies::PROCEDURES_SQL,
-            Workload::Hot(_) => hot::PROCEDURES_SQL,
-        }
+        self.about().procedures_sql
     }
 
     /// The procedures, by [`ProcedureIndex`].
     pub fn procedures(&self) -> &'static [Procedure] {
-        match self {
-            Workload::Tpcc(_) => &tpcc::PROCEDURES,
-            Workload::SmallBank(_) => &smallbank::PROCEDURES,
-            Workload::Anomalies(_) => &anomalies::PROCEDURES,
-            Workload::Hot(_) => &hot::PROCEDURES,
-        }
+        self.about().procedures
     }
 
     /// SQLSTATEs of rejections that belong to the workload; any other means that something is wrong.
     pub fn expected_rejections(&self) -> &'static [&'static str] {
-        match self {
-            Workload::Tpcc(_) => &[tpcc::UNUSED_ITEM],
-            Workload::SmallBank(_) => &[smallbank::INSUFFICIENT_FUNDS],
-            Workload::Anomalies(_) => &[anomalies::EXPECTED_FAILURE],
-            Workload::Hot(_) => &[],
-        }
+        self.about().expected_rejections
     }
 
     /// The tables, in the order of the schema.
     pub fn tables(&self) -> &'static [&'static str] {
-        match self {
-            Workload::Tpcc(_) => &tpcc::TABLES,
-            Workload::SmallBank(_) => &smallbank::TABLES,
-            Workload::Anomalies(_) => &anomalies::TABLES,
-            Workload::Hot(_) => &hot::TABLES,
-        }
+        self.about().tables
     }
 
     /// How many parts the population has that can be made independently, by threads in parallel.
     pub fn parts(&self) -> u64 {
-        match self {
-            Workload::Tpcc(config) => u64::from(config.warehouses) + 1,
-            Workload::SmallBank(config) => smallbank::parts(config),
-            Workload::Anomalies(_) => 1,
-            Workload::Hot(_) => 1,
-        }
+        each!(Workload, self, config => Definition::parts(config))
     }
 
     /// Makes part `part` of the population that belongs to `seed`. A table may get rows from
     /// several parts, each of which announces it.
     pub fn populate_part(&self, seed: u64, part: u64, sink: &mut dyn RowSink) {
-        match self {
-            Workload::Tpcc(config) => match u16::try_from(part) {
-                Ok(0) => tpcc::populate_shared(config, seed, sink),
-                Ok(warehouse) => tpcc::populate_warehouse(config, seed, warehouse, sink),
-                Err(_) => {}
-            },
-            Workload::SmallBank(config) => smallbank::populate_part(config, seed, part, sink),
-            Workload::Anomalies(config) if part == 0 => anomalies::populate(config, sink),
-            Workload::Anomalies(_) => {}
-            Workload::Hot(config) if part == 0 => hot::populate(config, sink),
-            Workload::Hot(_) => {}
-        }
+        each!(Workload, self, config => Definition::populate_part(config, seed, part, sink));
     }
 
     /// Makes the whole population.
@@ -245,61 +304,24 @@ impl Workload {
     }
 
     /// The terminals of `workers` workers, which may share queues: make all those of a run by one
-    /// call. The same seed gives the same calls.
+    /// call. The same seed gives the same calls, but for row numbers that must be new in each run.
     pub fn terminals(&self, seed: u64, workers: usize) -> Vec<Terminal> {
-        match self {
-            Workload::Tpcc(config) => tpcc::Terminal::for_workers(config, seed, workers)
-                .into_iter()
-                .map(Terminal::Tpcc)
-                .collect(),
-            Workload::SmallBank(config) => (0..workers)
-                .map(|worker| smallbank::Terminal::new(config, seed, worker))
-                .map(Terminal::SmallBank)
-                .collect(),
-            Workload::Anomalies(config) => (0..workers)
-                .map(|worker| anomalies::Terminal::new(config, seed, worker))
-                .map(Terminal::Anomalies)
-                .collect(),
-            Workload::Hot(config) => (0..workers)
-                .map(|worker| hot::Terminal::new(config, seed, worker))
-                .map(Terminal::Hot)
-                .collect(),
-        }
+        each!(Workload, self, config => {
+            let terminals = Definition::terminals(config, seed, workers).into_iter();
+            terminals.map(Terminal::from).collect()
+        })
     }
 
     /// The queries that must return no rows.
     pub fn audits(&self) -> Vec<Audit> {
-        match self {
-            Workload::Tpcc(_) => crate::audit::audits(tpcc::AUDIT_SQL),
-            Workload::SmallBank(_) => crate::audit::audits(smallbank::AUDIT_SQL),
-            Workload::Anomalies(_) => crate::audit::audits(anomalies::AUDIT_SQL),
-            Workload::Hot(_) => crate::audit::audits(hot::AUDIT_SQL),
-        }
+        crate::audit::audits(self.about().audit_sql)
     }
 
     /// The queries whose results follow from the population of `seed` and from `totals`, which
     /// must cover every committed call since, warm-up included.
     pub fn closing_checks(&self, seed: u64, totals: &Totals) -> Vec<ClosingCheck> {
-        match self {
-            Workload::Tpcc(config) => tpcc::closing_checks(config, totals),
-            Workload::SmallBank(config) => smallbank::closing_checks(config, seed, totals),
-            Workload::Anomalies(config) => anomalies::closing_checks(config),
-            Workload::Hot(_) => hot::closing_checks(totals),
-        }
+        each!(Workload, self, config => Definition::closing_checks(config, seed, totals))
     }
-}
-
-/// Draws the calls of one worker.
-#[derive(Debug)]
-pub enum Terminal {
-    /// A terminal of TPC-C.
-    Tpcc(tpcc::Terminal),
-    /// A terminal of SmallBank.
-    SmallBank(smallbank::Terminal),
-    /// A terminal of the hot-record microbenchmark.
-    Hot(hot::Terminal),
-    /// A terminal of the anomalies workload.
-    Anomalies(anomalies::Terminal),
 }
 
 impl Terminal {
@@ -307,68 +329,18 @@ impl Terminal {
     /// Allocates nothing in the steady state.
     #[inline]
     pub fn next<A: ArgumentSink>(&mut self, arguments: &mut A) -> Call {
-        match self {
-            Terminal::Tpcc(terminal) => terminal.next(arguments),
-            Terminal::SmallBank(terminal) => terminal.next(arguments),
-            Terminal::Anomalies(terminal) => terminal.next(arguments),
-            Terminal::Hot(terminal) => terminal.next(arguments),
-        }
+        each!(Terminal, self, terminal => DrawCalls::next(terminal, arguments))
     }
 
     /// Counts a call that committed; calls may commit in any order. `rows` is its result, and may be empty unless the procedure
     /// says [`Procedure::rows_wanted`].
     pub fn committed<R: AsRef<[Value]>>(&mut self, call: Call, rows: &[R]) {
-        match self {
-            Terminal::Tpcc(terminal) => terminal.committed(call, rows),
-            Terminal::SmallBank(terminal) => terminal.committed(call, rows),
-            Terminal::Anomalies(terminal) => terminal.committed(call, rows),
-            Terminal::Hot(terminal) => terminal.committed(call),
-        }
+        each!(Terminal, self, terminal => DrawCalls::committed(terminal, call, rows));
     }
 
     /// What the calls counted so far add up to.
     pub fn totals(&self) -> &Totals {
-        match self {
-            Terminal::Tpcc(terminal) => terminal.totals(),
-            Terminal::SmallBank(terminal) => terminal.totals(),
-            Terminal::Anomalies(terminal) => terminal.totals(),
-            Terminal::Hot(terminal) => terminal.totals(),
-        }
-    }
-}
-
-/// Reads the values of options.
-pub(crate) mod parse {
-    use std::fmt::Display;
-    use std::str::FromStr;
-
-    use super::WorkloadOption;
-
-    /// A number in `low..=high`.
-    pub(crate) fn number<T>(option: &str, value: &str, low: T, high: T) -> Result<T, String>
-    where
-        T: FromStr + PartialOrd + Display,
-    {
-        match value.parse() {
-            Ok(number) if low <= number && number <= high => Ok(number),
-            _ => Err(format!(
-                "{option} is \"{value}\", but must be a number from {low} to {high}"
-            )),
-        }
-    }
-
-    /// A percentage, 0 to 100.
-    pub(crate) fn percent(option: &str, value: &str) -> Result<f64, String> {
-        number(option, value, 0.0, 100.0)
-    }
-
-    /// The message for an option that the workload does not have.
-    pub(crate) fn unknown(workload: &str, option: &str, known: &[WorkloadOption]) -> String {
-        let names: Vec<&str> = known.iter().map(|option| option.name).collect();
-        format!(
-            "{workload} has no option \"{option}\"; it has {}",
-            names.join(", ")
-        )
+        each!(Terminal, self, terminal => DrawCalls::totals(terminal))
     }
 }
 

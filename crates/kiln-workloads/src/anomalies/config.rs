@@ -1,7 +1,10 @@
 //! The settings of the anomalies workload.
 
-use crate::workload::WorkloadOption;
-use crate::workload::parse::{number, percent, unknown};
+use super::{ABOUT, Terminal, closing_checks, populate};
+use crate::RowSink;
+use crate::audit::{ClosingCheck, Totals};
+use crate::options::{number, option, percent, unknown};
+use crate::workload::{About, Definition, WorkloadOption};
 
 /// The settings of the anomalies workload.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,28 +28,40 @@ impl Default for Config {
 }
 
 impl Config {
-    pub(crate) fn options(&self) -> Vec<WorkloadOption> {
-        let option = |name, value: String, help| WorkloadOption { name, value, help };
+    /// Buckets of items, from 0: a few items each.
+    pub(crate) fn buckets(&self) -> u32 {
+        (self.keys / 4).max(2)
+    }
+}
+
+impl Definition for Config {
+    type Terminal = Terminal;
+
+    fn about(&self) -> &'static About {
+        &ABOUT
+    }
+
+    fn options(&self) -> Vec<WorkloadOption> {
         vec![
             option(
                 "keys",
-                self.keys.to_string(),
+                self.keys,
                 "Rows of each table: the fewer, the more conflicts.",
             ),
             option(
                 "operations",
-                self.operations.to_string(),
+                self.operations,
                 "The most operations of a mixed transaction.",
             ),
             option(
                 "abort-percent",
-                self.abort_percent.to_string(),
+                self.abort_percent,
                 "Mixed transactions that fail on purpose.",
             ),
         ]
     }
 
-    pub(crate) fn set(&mut self, option: &str, value: &str) -> Result<(), String> {
+    fn set(&mut self, option: &str, value: &str) -> Result<(), String> {
         match option {
             "keys" => self.keys = number(option, value, 2, 1_000_000)?,
             "operations" => self.operations = number(option, value, 1, 60)?,
@@ -56,7 +71,7 @@ impl Config {
         Ok(())
     }
 
-    pub(crate) fn validate(&self) -> Result<(), String> {
+    fn validate(&self) -> Result<(), String> {
         match self.keys {
             0 | 1 => Err(format!(
                 "keys is {}, but money moves between at least 2",
@@ -66,8 +81,23 @@ impl Config {
         }
     }
 
-    /// Buckets of items, from 0: a few items each.
-    pub(crate) fn buckets(&self) -> u32 {
-        (self.keys / 4).max(2)
+    fn shrink(&mut self) {
+        self.keys = 6;
+    }
+
+    fn populate_part(&self, _seed: u64, part: u64, sink: &mut dyn RowSink) {
+        if part == 0 {
+            populate(self, sink);
+        }
+    }
+
+    fn terminals(&self, seed: u64, workers: usize) -> Vec<Terminal> {
+        (0..workers)
+            .map(|worker| Terminal::new(self, seed, worker))
+            .collect()
+    }
+
+    fn closing_checks(&self, _seed: u64, _totals: &Totals) -> Vec<ClosingCheck> {
+        closing_checks(self)
     }
 }

@@ -17,7 +17,7 @@ pub use populate::populate;
 pub use terminal::Terminal;
 
 use crate::audit::ClosingCheck;
-use crate::workload::{Procedure, ProcedureIndex, ProcedureKind};
+use crate::workload::{About, Procedure, ProcedureIndex};
 use kiln_storage::types::Decimal;
 
 /// The tables.
@@ -41,37 +41,34 @@ pub const TAKE: ProcedureIndex = ProcedureIndex(3);
 /// Adds all money up.
 pub const TOTAL: ProcedureIndex = ProcedureIndex(4);
 
-const fn procedure(
-    name: &'static str,
-    parameters: &'static [&'static str],
-    outputs: usize,
-) -> Procedure {
-    Procedure {
-        name,
-        kind: ProcedureKind::Procedure,
-        parameters,
-        outputs,
-        rows_wanted: false,
-    }
-}
-
 /// The five transactions.
 pub const PROCEDURES: [Procedure; 5] = [
-    procedure(
+    Procedure::new(
         "mixed",
         &["integer[]", "integer[]", "integer[]", "bigint"],
         1,
     ),
-    procedure("transfer", &["integer", "integer", "bigint"], 1),
-    procedure("shift", &["integer", "integer", "integer"], 1),
-    procedure("take", &["integer", "integer", "bigint"], 1),
-    procedure("total", &["bigint"], 1),
+    Procedure::new("transfer", &["integer", "integer", "bigint"], 1),
+    Procedure::new("shift", &["integer", "integer", "integer"], 1),
+    Procedure::new("take", &["integer", "integer", "bigint"], 1),
+    Procedure::new("total", &["bigint"], 1),
 ];
 
 /// SQLSTATE of a call that failed on purpose, or for lack of funds.
 pub const EXPECTED_FAILURE: &str = "AN001";
 /// SQLSTATE of a call that saw a state which no serial order has; no call of a run should meet it.
 pub const IMPOSSIBLE_STATE: &str = "AN002";
+
+const ABOUT: About = About {
+    name: "anomalies",
+    description: "Anomalies: random small transactions on few rows, for tests of isolation",
+    schema_sql: SCHEMA_SQL,
+    procedures_sql: PROCEDURES_SQL,
+    audit_sql: AUDIT_SQL,
+    tables: &TABLES,
+    procedures: &PROCEDURES,
+    expected_rejections: &[EXPECTED_FAILURE],
+};
 
 /// What each register has at first.
 pub(crate) const INITIAL_BALANCE: i64 = 1_000;

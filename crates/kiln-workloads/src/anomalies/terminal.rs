@@ -6,7 +6,7 @@ use kiln_storage::types::Value;
 use super::{Config, MIXED, PROCEDURES, SHIFT, TAKE, TOTAL, TRANSFER, money};
 use crate::ArgumentSink;
 use crate::audit::Totals;
-use crate::workload::{Call, ProcedureIndex};
+use crate::workload::{Call, DrawCalls, ProcedureIndex};
 
 /// The operations of a mixed transaction, by their numbers there, each as often as it is wanted.
 const OPERATIONS: [i64; 24] = [
@@ -95,9 +95,10 @@ impl Terminal {
             self.others.push(other);
         }
     }
+}
 
-    /// Draws the next call and its arguments.
-    pub fn next<A: ArgumentSink>(&mut self, arguments: &mut A) -> Call {
+impl DrawCalls for Terminal {
+    fn next<A: ArgumentSink>(&mut self, arguments: &mut A) -> Call {
         arguments.clear();
         let procedure = self.draw_procedure();
         match procedure {
@@ -130,13 +131,11 @@ impl Terminal {
         Call::immediate(procedure)
     }
 
-    /// Counts a committed call.
-    pub fn committed<R: AsRef<[Value]>>(&mut self, call: Call, _rows: &[R]) {
+    fn committed<R: AsRef<[Value]>>(&mut self, call: Call, _rows: &[R]) {
         self.totals.committed[call.procedure.0] += 1;
     }
 
-    /// What the committed calls add up to.
-    pub fn totals(&self) -> &Totals {
+    fn totals(&self) -> &Totals {
         &self.totals
     }
 }

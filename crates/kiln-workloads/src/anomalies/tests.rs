@@ -1,4 +1,5 @@
 use super::*;
+use crate::workload::DrawCalls;
 use crate::{ArgumentValues, Workload};
 use kiln_storage::types::Value;
 use std::collections::BTreeSet;

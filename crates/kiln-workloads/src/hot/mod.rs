@@ -14,9 +14,9 @@ pub use terminal::Terminal;
 use kiln_storage::types::{Decimal, Value};
 
 use crate::audit::{ClosingCheck, Totals};
+use crate::options::{number, option, unknown};
 use crate::population::RowSink;
-use crate::workload::parse::{number, unknown};
-use crate::workload::{Procedure, ProcedureIndex, ProcedureKind, WorkloadOption};
+use crate::workload::{About, Definition, Procedure, ProcedureIndex, WorkloadOption};
 
 /// The tables.
 pub const SCHEMA_SQL: &str = include_str!("../../sql/hot/schema.sql");
@@ -32,16 +32,21 @@ pub const TABLES: [&str; 1] = ["counters"];
 pub const INCREMENT: ProcedureIndex = ProcedureIndex(0);
 
 /// The only transaction.
-pub const PROCEDURES: [Procedure; 1] = [Procedure {
-    name: "increment",
-    kind: ProcedureKind::Procedure,
-    parameters: &["integer"],
-    outputs: 0,
-    rows_wanted: false,
-}];
+pub const PROCEDURES: [Procedure; 1] = [Procedure::new("increment", &["integer"], 0)];
 
 /// SQLSTATE of a counter that does not exist; no generated call meets it.
 pub const NO_SUCH_COUNTER: &str = "HR001";
+
+const ABOUT: About = About {
+    name: "hot",
+    description: "hot: increments of one row, or of a few",
+    schema_sql: SCHEMA_SQL,
+    procedures_sql: PROCEDURES_SQL,
+    audit_sql: AUDIT_SQL,
+    tables: &TABLES,
+    procedures: &PROCEDURES,
+    expected_rejections: &[],
+};
 
 /// The settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,21 +61,50 @@ impl Default for Config {
     }
 }
 
-impl Config {
-    pub(crate) fn options(&self) -> Vec<WorkloadOption> {
-        vec![WorkloadOption {
-            name: "counters",
-            value: self.counters.to_string(),
-            help: "Rows, among which increments choose uniformly.",
-        }]
+impl Definition for Config {
+    type Terminal = Terminal;
+
+    fn about(&self) -> &'static About {
+        &ABOUT
     }
 
-    pub(crate) fn set(&mut self, option: &str, value: &str) -> Result<(), String> {
+    fn options(&self) -> Vec<WorkloadOption> {
+        vec![option(
+            "counters",
+            self.counters,
+            "Rows, among which increments choose uniformly.",
+        )]
+    }
+
+    fn set(&mut self, option: &str, value: &str) -> Result<(), String> {
         match option {
             "counters" => self.counters = number(option, value, 1, 1_000_000_000)?,
             _ => return Err(unknown("hot", option, &self.options())),
         }
         Ok(())
+    }
+
+    fn validate(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// The default is small enough.
+    fn shrink(&mut self) {}
+
+    fn populate_part(&self, _seed: u64, part: u64, sink: &mut dyn RowSink) {
+        if part == 0 {
+            populate(self, sink);
+        }
+    }
+
+    fn terminals(&self, seed: u64, workers: usize) -> Vec<Terminal> {
+        (0..workers)
+            .map(|worker| Terminal::new(self, seed, worker))
+            .collect()
+    }
+
+    fn closing_checks(&self, _seed: u64, totals: &Totals) -> Vec<ClosingCheck> {
+        closing_checks(totals)
     }
 }
 
@@ -100,6 +134,7 @@ pub fn closing_checks(totals: &Totals) -> Vec<ClosingCheck> {
 mod tests {
     use super::*;
     use crate::ArgumentValues;
+    use crate::workload::DrawCalls;
 
     #[test]
     fn calls_choose_among_all_counters() {
@@ -114,7 +149,7 @@ mod tests {
                 panic!("one integer: {:?}", arguments.values());
             };
             chosen[*counter as usize] += 1;
-            terminal.committed(call);
+            terminal.committed::<Vec<Value>>(call, &[]);
         }
         assert_eq!(chosen[0], 0);
         assert!(chosen[1..].iter().all(|&count| count > 800), "{chosen:?}");

@@ -1,11 +1,12 @@
 //! Draws the calls of one worker.
 
 use kiln_platform::random::Random;
+use kiln_storage::types::Value;
 
 use super::{Config, INCREMENT, PROCEDURES};
 use crate::ArgumentSink;
 use crate::audit::Totals;
-use crate::workload::Call;
+use crate::workload::{Call, DrawCalls};
 
 /// The terminal of one worker.
 #[derive(Debug)]
@@ -24,10 +25,11 @@ impl Terminal {
             totals: Totals::new(PROCEDURES.len()),
         }
     }
+}
 
-    /// Draws the next call and its argument.
+impl DrawCalls for Terminal {
     #[inline]
-    pub fn next<A: ArgumentSink>(&mut self, arguments: &mut A) -> Call {
+    fn next<A: ArgumentSink>(&mut self, arguments: &mut A) -> Call {
         arguments.clear();
         arguments.push_i64(match self.counters {
             1 => 1,
@@ -36,13 +38,11 @@ impl Terminal {
         Call::immediate(INCREMENT)
     }
 
-    /// Counts a committed call.
-    pub fn committed(&mut self, call: Call) {
+    fn committed<R: AsRef<[Value]>>(&mut self, call: Call, _rows: &[R]) {
         self.totals.committed[call.procedure.0] += 1;
     }
 
-    /// What the committed calls add up to.
-    pub fn totals(&self) -> &Totals {
+    fn totals(&self) -> &Totals {
         &self.totals
     }
 }

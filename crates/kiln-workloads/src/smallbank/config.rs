@@ -1,7 +1,10 @@
 //! SmallBank's settings.
 
-use crate::workload::WorkloadOption;
-use crate::workload::parse::{number, percent, unknown};
+use super::{ABOUT, Terminal, closing_checks, parts, populate_part};
+use crate::RowSink;
+use crate::audit::{ClosingCheck, Totals};
+use crate::options::{number, option, percent, unknown};
+use crate::workload::{About, Definition, WorkloadOption};
 
 /// How calls choose customers.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -38,34 +41,35 @@ impl Default for Config {
     }
 }
 
-impl Config {
-    pub(crate) fn options(&self) -> Vec<WorkloadOption> {
-        let option = |name, value: String, help| WorkloadOption { name, value, help };
+impl Definition for Config {
+    type Terminal = Terminal;
+
+    fn about(&self) -> &'static About {
+        &ABOUT
+    }
+
+    fn options(&self) -> Vec<WorkloadOption> {
         let (theta, hot_accounts, hot_percent) = match self.skew {
             Skew::Zipf { theta } => (theta, 0, 0.0),
             Skew::Hot { accounts, percent } => (0.0, accounts, percent),
         };
         vec![
-            option("accounts", self.accounts.to_string(), "Customers."),
-            option(
-                "theta",
-                theta.to_string(),
-                "Zipf skew of the customers; 0 is uniform.",
-            ),
+            option("accounts", self.accounts, "Customers."),
+            option("theta", theta, "Zipf skew of the customers; 0 is uniform."),
             option(
                 "hot-accounts",
-                hot_accounts.to_string(),
+                hot_accounts,
                 "Size of the hot set, which replaces theta; 0 is none.",
             ),
             option(
                 "hot-percent",
-                hot_percent.to_string(),
+                hot_percent,
                 "Choices that fall on the hot set.",
             ),
         ]
     }
 
-    pub(crate) fn set(&mut self, option: &str, value: &str) -> Result<(), String> {
+    fn set(&mut self, option: &str, value: &str) -> Result<(), String> {
         /// The share of H-Store's hot spot, until hot-percent says otherwise.
         const HOT_PERCENT: f64 = 25.0;
         match option {
@@ -102,7 +106,7 @@ impl Config {
         Ok(())
     }
 
-    pub(crate) fn validate(&self) -> Result<(), String> {
+    fn validate(&self) -> Result<(), String> {
         if self.accounts < 2 {
             return Err(format!(
                 "accounts is {}, but payments need at least 2 customers",
@@ -116,5 +120,27 @@ impl Config {
             )),
             _ => Ok(()),
         }
+    }
+
+    fn shrink(&mut self) {
+        self.accounts = 5;
+    }
+
+    fn parts(&self) -> u64 {
+        parts(self)
+    }
+
+    fn populate_part(&self, seed: u64, part: u64, sink: &mut dyn RowSink) {
+        populate_part(self, seed, part, sink);
+    }
+
+    fn terminals(&self, seed: u64, workers: usize) -> Vec<Terminal> {
+        (0..workers)
+            .map(|worker| Terminal::new(self, seed, worker))
+            .collect()
+    }
+
+    fn closing_checks(&self, seed: u64, totals: &Totals) -> Vec<ClosingCheck> {
+        closing_checks(self, seed, totals)
     }
 }

@@ -17,7 +17,7 @@ pub use populate::{initial_cents, parts, populate_part};
 pub use terminal::Terminal;
 
 use crate::audit::{ClosingCheck, Totals};
-use crate::workload::{Procedure, ProcedureIndex, ProcedureKind};
+use crate::workload::{About, Procedure, ProcedureIndex};
 use kiln_storage::types::Decimal;
 
 /// The tables.
@@ -43,29 +43,14 @@ pub const TRANSACT_SAVINGS: ProcedureIndex = ProcedureIndex(4);
 /// Draws a check.
 pub const WRITE_CHECK: ProcedureIndex = ProcedureIndex(5);
 
-const fn procedure(
-    name: &'static str,
-    parameters: &'static [&'static str],
-    outputs: usize,
-    rows_wanted: bool,
-) -> Procedure {
-    Procedure {
-        name,
-        kind: ProcedureKind::Procedure,
-        parameters,
-        outputs,
-        rows_wanted,
-    }
-}
-
 /// The six transactions.
 pub const PROCEDURES: [Procedure; 6] = [
-    procedure("amalgamate", &["integer", "integer"], 1, false),
-    procedure("balance", &["integer"], 1, false),
-    procedure("deposit_checking", &["integer", "numeric"], 1, true),
-    procedure("send_payment", &["integer", "integer", "numeric"], 0, false),
-    procedure("transact_savings", &["integer", "numeric"], 1, true),
-    procedure("write_check", &["integer", "numeric"], 1, true),
+    Procedure::new("amalgamate", &["integer", "integer"], 1),
+    Procedure::new("balance", &["integer"], 1),
+    Procedure::new("deposit_checking", &["integer", "numeric"], 1).with_rows_wanted(),
+    Procedure::new("send_payment", &["integer", "integer", "numeric"], 0),
+    Procedure::new("transact_savings", &["integer", "numeric"], 1).with_rows_wanted(),
+    Procedure::new("write_check", &["integer", "numeric"], 1).with_rows_wanted(),
 ];
 
 /// SQLSTATE of a customer who does not exist; no generated call meets it.
@@ -74,6 +59,17 @@ pub const NO_SUCH_CUSTOMER: &str = "SB001";
 pub const NEGATIVE_AMOUNT: &str = "SB002";
 /// SQLSTATE of a payment or withdrawal without the funds: expected now and then.
 pub const INSUFFICIENT_FUNDS: &str = "SB003";
+
+const ABOUT: About = About {
+    name: "smallbank",
+    description: "SmallBank: six short transactions on the accounts of a bank",
+    schema_sql: SCHEMA_SQL,
+    procedures_sql: PROCEDURES_SQL,
+    audit_sql: AUDIT_SQL,
+    tables: &TABLES,
+    procedures: &PROCEDURES,
+    expected_rejections: &[INSUFFICIENT_FUNDS],
+};
 
 /// Money is conserved: all balances add up to the population's and the changes since.
 pub fn closing_checks(config: &Config, seed: u64, totals: &Totals) -> Vec<ClosingCheck> {

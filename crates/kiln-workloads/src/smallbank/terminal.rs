@@ -10,8 +10,8 @@ use super::{
 use crate::ArgumentSink;
 use crate::audit::Totals;
 use crate::population::decimal;
-use crate::random::Zipf;
-use crate::workload::{Call, ProcedureIndex};
+use crate::random::Ranks;
+use crate::workload::{Call, DrawCalls, ProcedureIndex};
 
 /// The amounts of H-Store's benchmark, in cents.
 const DEPOSIT_CENTS: i64 = 1_30;
@@ -30,8 +30,7 @@ pub struct Terminal {
 
 #[derive(Debug)]
 enum Choice {
-    Uniform,
-    Zipf(Zipf),
+    Ranks(Ranks),
     Hot { accounts: u32, percent: f64 },
 }
 
@@ -43,8 +42,7 @@ impl Terminal {
             random: Random::stream(seed, (1 << 32) + worker as u64),
             accounts: config.accounts,
             choice: match config.skew {
-                Skew::Zipf { theta: 0.0 } => Choice::Uniform,
-                Skew::Zipf { theta } => Choice::Zipf(Zipf::new(config.accounts.into(), theta)),
+                Skew::Zipf { theta } => Choice::Ranks(Ranks::new(config.accounts.into(), theta)),
                 Skew::Hot { accounts, percent } => Choice::Hot { accounts, percent },
             },
             totals: Totals::new(PROCEDURES.len()),
@@ -54,8 +52,7 @@ impl Terminal {
     fn customer(&mut self) -> i64 {
         let (random, all) = (&mut self.random, i64::from(self.accounts));
         match &self.choice {
-            Choice::Uniform => random.between(1, all),
-            Choice::Zipf(zipf) => zipf.next(random) as i64,
+            Choice::Ranks(ranks) => ranks.next(random),
             Choice::Hot { accounts, percent } if random.percent(*percent) => {
                 random.between(1, i64::from(*accounts))
             }
@@ -90,9 +87,10 @@ impl Terminal {
             _ => WRITE_CHECK,
         }
     }
+}
 
-    /// Draws the next call and its arguments.
-    pub fn next<A: ArgumentSink>(&mut self, arguments: &mut A) -> Call {
+impl DrawCalls for Terminal {
+    fn next<A: ArgumentSink>(&mut self, arguments: &mut A) -> Call {
         arguments.clear();
         let procedure = self.draw_procedure();
         let customer = self.customer();
@@ -114,9 +112,8 @@ impl Terminal {
         Call::immediate(procedure)
     }
 
-    /// Counts a committed call; deposits, withdrawals and checks return the change of the bank's
-    /// total.
-    pub fn committed<R: AsRef<[Value]>>(&mut self, call: Call, rows: &[R]) {
+    /// Deposits, withdrawals and checks return the change of the bank's total.
+    fn committed<R: AsRef<[Value]>>(&mut self, call: Call, rows: &[R]) {
         self.totals.committed[call.procedure.0] += 1;
         if !matches!(
             call.procedure,
@@ -131,8 +128,7 @@ impl Terminal {
         }
     }
 
-    /// What the committed calls add up to.
-    pub fn totals(&self) -> &Totals {
+    fn totals(&self) -> &Totals {
         &self.totals
     }
 }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::population::{RowSink, decimal};
+use crate::workload::DrawCalls;
 use crate::{ArgumentValues, Call, Workload};
 use kiln_storage::types::Value;
 

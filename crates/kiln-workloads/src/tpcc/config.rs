@@ -1,6 +1,10 @@
 //! TPC-C's settings: what the specification fixes, and what the papers vary.
 
-use crate::workload::WorkloadOption;
+use super::{ABOUT, Terminal, closing_checks, populate_shared, populate_warehouse};
+use crate::RowSink;
+use crate::audit::{ClosingCheck, Totals};
+use crate::options::{choice, chosen, number, option, percent, unknown};
+use crate::workload::{About, Definition, WorkloadOption};
 
 /// Which transactions run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,101 +99,79 @@ impl Config {
     pub(super) fn last_names(&self) -> i64 {
         i64::from(self.customers_per_district).min(1_000)
     }
+}
 
-    pub(crate) fn options(&self) -> Vec<WorkloadOption> {
-        let option = |name, value: String, help| WorkloadOption { name, value, help };
+const MIXES: &[(&str, Mix)] = &[
+    ("full", Mix::Full),
+    ("new-order-payment", Mix::NewOrderPayment),
+];
+
+const WAREHOUSE_CHOICES: &[(&str, WarehouseChoice)] = &[
+    ("home", WarehouseChoice::Home),
+    ("uniform", WarehouseChoice::Uniform),
+];
+
+impl Definition for Config {
+    type Terminal = Terminal;
+
+    fn about(&self) -> &'static About {
+        &ABOUT
+    }
+
+    fn options(&self) -> Vec<WorkloadOption> {
         vec![
-            option("warehouses", self.warehouses.to_string(), "Warehouses."),
-            option(
-                "items",
-                self.items.to_string(),
-                "Items, and stock rows per warehouse.",
-            ),
+            option("warehouses", self.warehouses, "Warehouses."),
+            option("items", self.items, "Items, and stock rows per warehouse."),
             option(
                 "customers-per-district",
-                self.customers_per_district.to_string(),
+                self.customers_per_district,
                 "Customers per district, and its orders in the population.",
             ),
             option(
                 "mix",
-                match self.mix {
-                    Mix::Full => "full",
-                    Mix::NewOrderPayment => "new-order-payment",
-                }
-                .to_owned(),
+                chosen(MIXES, self.mix),
                 "Which transactions run: full, or new-order-payment half and half.",
             ),
             option(
                 "warehouse-choice",
-                match self.warehouse_choice {
-                    WarehouseChoice::Home => "home",
-                    WarehouseChoice::Uniform => "uniform",
-                }
-                .to_owned(),
+                chosen(WAREHOUSE_CHOICES, self.warehouse_choice),
                 "Whether a worker keeps to its home warehouses or takes any: home, uniform.",
             ),
             option(
                 "remote-item-percent",
-                self.remote_item_percent.to_string(),
+                self.remote_item_percent,
                 "Order lines supplied by another warehouse.",
             ),
             option(
                 "remote-payment-percent",
-                self.remote_payment_percent.to_string(),
+                self.remote_payment_percent,
                 "Payments of customers of another warehouse.",
             ),
             option(
                 "by-last-name-percent",
-                self.by_last_name_percent.to_string(),
+                self.by_last_name_percent,
                 "Customers chosen by last name.",
             ),
             option(
                 "rollback-percent",
-                self.rollback_percent.to_string(),
+                self.rollback_percent,
                 "New-Orders that roll back on an unused item.",
             ),
-            option(
-                "items-min",
-                self.items_min.to_string(),
-                "The fewest lines of an order.",
-            ),
-            option(
-                "items-max",
-                self.items_max.to_string(),
-                "The most lines of an order.",
-            ),
+            option("items-min", self.items_min, "The fewest lines of an order."),
+            option("items-max", self.items_max, "The most lines of an order."),
         ]
     }
 
-    pub(crate) fn set(&mut self, option: &str, value: &str) -> Result<(), String> {
-        use crate::workload::parse::{number, percent};
+    fn set(&mut self, option: &str, value: &str) -> Result<(), String> {
         match option {
             "warehouses" => self.warehouses = number(option, value, 1, 32_767)?,
             "items" => self.items = number(option, value, 1, 10_000_000)?,
             "customers-per-district" => {
                 self.customers_per_district = number(option, value, 1, 1_000_000)?;
             }
-            "mix" => {
-                self.mix = match value {
-                    "full" => Mix::Full,
-                    "new-order-payment" => Mix::NewOrderPayment,
-                    _ => {
-                        return Err(format!(
-                            "mix is \"{value}\", but must be full or new-order-payment"
-                        ));
-                    }
-                }
-            }
+            "mix" => self.mix = choice(option, value, MIXES)?,
             "warehouse-choice" => {
-                self.warehouse_choice = match value {
-                    "home" => WarehouseChoice::Home,
-                    "uniform" => WarehouseChoice::Uniform,
-                    _ => {
-                        return Err(format!(
-                            "warehouse-choice is \"{value}\", but must be home or uniform"
-                        ));
-                    }
-                }
+                self.warehouse_choice = choice(option, value, WAREHOUSE_CHOICES)?;
             }
             "remote-item-percent" => self.remote_item_percent = percent(option, value)?,
             "remote-payment-percent" => self.remote_payment_percent = percent(option, value)?,
@@ -197,18 +179,12 @@ impl Config {
             "rollback-percent" => self.rollback_percent = percent(option, value)?,
             "items-min" => self.items_min = number(option, value, 1, 255)?,
             "items-max" => self.items_max = number(option, value, 1, 255)?,
-            _ => {
-                return Err(crate::workload::parse::unknown(
-                    "tpcc",
-                    option,
-                    &self.options(),
-                ));
-            }
+            _ => return Err(unknown("tpcc", option, &self.options())),
         }
         Ok(())
     }
 
-    pub(crate) fn validate(&self) -> Result<(), String> {
+    fn validate(&self) -> Result<(), String> {
         if self.warehouses == 0 || self.warehouses > 32_767 {
             return Err(format!(
                 "warehouses is {}, but must be 1 to 32767 (w_id is a SMALLINT)",
@@ -226,5 +202,33 @@ impl Config {
             ));
         }
         Ok(())
+    }
+
+    fn shrink(&mut self) {
+        *self = Config {
+            items: 20,
+            customers_per_district: 3,
+            ..self.clone()
+        };
+    }
+
+    fn parts(&self) -> u64 {
+        u64::from(self.warehouses) + 1
+    }
+
+    fn populate_part(&self, seed: u64, part: u64, sink: &mut dyn RowSink) {
+        match u16::try_from(part) {
+            Ok(0) => populate_shared(self, seed, sink),
+            Ok(warehouse) => populate_warehouse(self, seed, warehouse, sink),
+            Err(_) => {}
+        }
+    }
+
+    fn terminals(&self, seed: u64, workers: usize) -> Vec<Terminal> {
+        Terminal::for_workers(self, seed, workers)
+    }
+
+    fn closing_checks(&self, _seed: u64, totals: &Totals) -> Vec<ClosingCheck> {
+        closing_checks(self, totals)
     }
 }

@@ -24,7 +24,7 @@ pub use terminal::Terminal;
 
 use crate::audit::{ClosingCheck, Totals};
 use crate::population::decimal;
-use crate::workload::{Procedure, ProcedureIndex, ProcedureKind};
+use crate::workload::{About, Procedure, ProcedureIndex, ProcedureKind};
 
 /// The tables and indexes.
 pub const SCHEMA_SQL: &str = include_str!("../../sql/tpcc/schema.sql");
@@ -120,6 +120,17 @@ pub const PROCEDURES: [Procedure; 5] = [
 pub const UNUSED_ITEM: &str = "TC001";
 /// SQLSTATE of a customer who does not exist; no generated call meets it.
 pub const NO_SUCH_CUSTOMER: &str = "TC002";
+
+const ABOUT: About = About {
+    name: "tpcc",
+    description: "TPC-C: order processing in warehouses, five transactions on nine tables",
+    schema_sql: SCHEMA_SQL,
+    procedures_sql: PROCEDURES_SQL,
+    audit_sql: AUDIT_SQL,
+    tables: &TABLES,
+    procedures: &PROCEDURES,
+    expected_rejections: &[UNUSED_ITEM],
+};
 
 /// Counts that follow from the population and the committed calls. A call whose effects are lost in
 /// every table alike escapes the consistency conditions, but not these.

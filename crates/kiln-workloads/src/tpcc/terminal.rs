@@ -14,7 +14,7 @@ use crate::ArgumentSink;
 use crate::audit::Totals;
 use crate::population::decimal;
 use crate::random::{Constants, push_last_name};
-use crate::workload::{Call, ProcedureIndex};
+use crate::workload::{Call, DrawCalls, ProcedureIndex};
 
 /// The terminal of one worker.
 #[derive(Debug)]
@@ -96,66 +96,6 @@ impl Terminal {
                 last_name: String::with_capacity(16),
             })
             .collect()
-    }
-
-    /// Draws the next call and its arguments.
-    pub fn next<A: ArgumentSink>(&mut self, arguments: &mut A) -> Call {
-        arguments.clear();
-        loop {
-            self.clock += 1_000;
-            let warehouse = self.homes.draw(&mut self.random);
-            if let Some(request) = self.queues.pop(warehouse as i16) {
-                return self.deliver(request, arguments);
-            }
-            let procedure = self.draw_procedure();
-            match procedure {
-                NEW_ORDER => self.new_order(warehouse, arguments),
-                PAYMENT => self.payment(warehouse, arguments),
-                ORDER_STATUS => self.order_status(warehouse, arguments),
-                STOCK_LEVEL => self.stock_level(warehouse, arguments),
-                _ => {
-                    let request = DeliveryRequest {
-                        warehouse: warehouse as i16,
-                        carrier: self.random.between(1, 10) as i16,
-                        date: self.clock,
-                        queued_ns: time::now_ns(),
-                    };
-                    if self.queues.push(request) {
-                        continue;
-                    }
-                    return self.deliver(request, arguments);
-                }
-            }
-            return Call::immediate(procedure);
-        }
-    }
-
-    /// Counts a committed call; a delivery's rows are (district, order).
-    pub fn committed<R: AsRef<[Value]>>(&mut self, call: Call, rows: &[R]) {
-        self.totals.committed[call.procedure.0] += 1;
-        let Some(request) = call.delivery else {
-            return;
-        };
-        let mut orders = [0; DISTRICTS as usize];
-        for row in rows {
-            if let [Value::Integer(district @ 1..=10), Value::Integer(order), ..] = row.as_ref() {
-                orders[*district as usize - 1] = *order;
-            }
-        }
-        let record = DeliveryRecord {
-            request,
-            completed_ns: time::now_ns(),
-            orders,
-        };
-        let skipped = record.skipped() as u64;
-        self.totals.skipped += skipped;
-        self.totals.delivered += DISTRICTS as u64 - skipped;
-        self.log.push(record);
-    }
-
-    /// What the committed calls add up to.
-    pub fn totals(&self) -> &Totals {
-        &self.totals
     }
 
     /// The deliveries that this terminal executed.
@@ -297,5 +237,65 @@ impl Terminal {
             procedure: DELIVERY,
             delivery: Some(request),
         }
+    }
+}
+
+impl DrawCalls for Terminal {
+    fn next<A: ArgumentSink>(&mut self, arguments: &mut A) -> Call {
+        arguments.clear();
+        loop {
+            self.clock += 1_000;
+            let warehouse = self.homes.draw(&mut self.random);
+            if let Some(request) = self.queues.pop(warehouse as i16) {
+                return self.deliver(request, arguments);
+            }
+            let procedure = self.draw_procedure();
+            match procedure {
+                NEW_ORDER => self.new_order(warehouse, arguments),
+                PAYMENT => self.payment(warehouse, arguments),
+                ORDER_STATUS => self.order_status(warehouse, arguments),
+                STOCK_LEVEL => self.stock_level(warehouse, arguments),
+                _ => {
+                    let request = DeliveryRequest {
+                        warehouse: warehouse as i16,
+                        carrier: self.random.between(1, 10) as i16,
+                        date: self.clock,
+                        queued_ns: time::now_ns(),
+                    };
+                    if self.queues.push(request) {
+                        continue;
+                    }
+                    return self.deliver(request, arguments);
+                }
+            }
+            return Call::immediate(procedure);
+        }
+    }
+
+    /// A delivery's rows are (district, order).
+    fn committed<R: AsRef<[Value]>>(&mut self, call: Call, rows: &[R]) {
+        self.totals.committed[call.procedure.0] += 1;
+        let Some(request) = call.delivery else {
+            return;
+        };
+        let mut orders = [0; DISTRICTS as usize];
+        for row in rows {
+            if let [Value::Integer(district @ 1..=10), Value::Integer(order), ..] = row.as_ref() {
+                orders[*district as usize - 1] = *order;
+            }
+        }
+        let record = DeliveryRecord {
+            request,
+            completed_ns: time::now_ns(),
+            orders,
+        };
+        let skipped = record.skipped() as u64;
+        self.totals.skipped += skipped;
+        self.totals.delivered += DISTRICTS as u64 - skipped;
+        self.log.push(record);
+    }
+
+    fn totals(&self) -> &Totals {
+        &self.totals
     }
 }

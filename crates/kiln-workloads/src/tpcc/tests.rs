@@ -1,5 +1,6 @@
 use super::*;
 use crate::population::RowSink;
+use crate::workload::DrawCalls;
 use crate::{ArgumentValues, Call, Workload, named_statements};
 use kiln_storage::types::Value;
 
