@@ -22,7 +22,8 @@
 //! | [`tpcc`] | TPC-C: all five transactions, or New-Order and Payment only |
 //! | [`smallbank`] | SmallBank |
 //! | [`anomalies`] | random small transactions that provoke anomalies |
-//! | [`hot`] | the hot-record microbenchmark |
+//! | [`ycsb`] | YCSB A, B and C |
+//! | [`hot`] | increments of one row, or of a few |
 //! | [`random`] | the specifications' distributions |
 //! | [`export`] | populations and calls as PostgreSQL text |
 
@@ -32,11 +33,15 @@ pub mod hot;
 pub mod random;
 pub mod smallbank;
 pub mod tpcc;
+pub mod ycsb;
 
 mod arguments;
 mod audit;
+mod clock;
 mod options;
 mod population;
+#[cfg(test)]
+mod testing;
 mod workload;
 
 pub use arguments::{ArgumentSink, ArgumentValues};

@@ -42,3 +42,22 @@ pub(crate) fn decimal(mantissa: i64, scale: u8) -> Decimal {
 pub(crate) fn money(cents: i64) -> Value {
     Value::Numeric(decimal(cents, 2))
 }
+
+/// The number `value`, to which a closing check compares.
+pub(crate) fn count(value: i64) -> Decimal {
+    decimal(value, 0)
+}
+
+/// Rows that one thread makes at a time.
+const PART: u64 = 1 << 14;
+
+/// How many parts a table of so many rows is made in.
+pub(crate) fn parts(rows: u64) -> u64 {
+    rows.div_ceil(PART)
+}
+
+/// The rows of a part, counted from 0; none beyond the last part.
+pub(crate) fn part_rows(rows: u64, part: u64) -> std::ops::Range<u64> {
+    let first = part.saturating_mul(PART).min(rows);
+    first..first.saturating_add(PART).min(rows)
+}

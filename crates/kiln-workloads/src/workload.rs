@@ -6,7 +6,7 @@
 use kiln_storage::types::Value;
 
 use crate::audit::{Audit, ClosingCheck, Totals};
-use crate::{ArgumentSink, RowSink, anomalies, hot, smallbank, tpcc};
+use crate::{ArgumentSink, RowSink, anomalies, hot, smallbank, tpcc, ycsb};
 
 /// A procedure's place in [`Workload::procedures`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -184,6 +184,7 @@ macro_rules! each {
             $enum::Tpcc($inner) => $result,
             $enum::SmallBank($inner) => $result,
             $enum::Anomalies($inner) => $result,
+            $enum::Ycsb($inner) => $result,
             $enum::Hot($inner) => $result,
         }
     };
@@ -196,6 +197,8 @@ workloads! {
     SmallBank(smallbank),
     /// Random small transactions that provoke anomalies.
     Anomalies(anomalies),
+    /// YCSB A, B and C.
+    Ycsb(ycsb),
     /// The hot-record microbenchmark.
     Hot(hot),
 }
@@ -207,6 +210,7 @@ impl Workload {
             Workload::Tpcc(tpcc::Config::default()),
             Workload::SmallBank(smallbank::Config::default()),
             Workload::Anomalies(anomalies::Config::default()),
+            Workload::Ycsb(ycsb::Config::default()),
             Workload::Hot(hot::Config::default()),
         ]
     }

@@ -1,19 +1,8 @@
 use super::*;
+use crate::testing::integers;
 use crate::workload::DrawCalls;
 use crate::{ArgumentValues, Workload};
-use kiln_storage::types::Value;
 use std::collections::BTreeSet;
-
-fn integers(value: &Value) -> Vec<i64> {
-    let number = |value: &Value| match value {
-        Value::BigInt(number) => *number,
-        other => panic!("{other:?}"),
-    };
-    match value {
-        Value::Array(elements) => elements.iter().map(number).collect(),
-        single => vec![number(single)],
-    }
-}
 
 #[test]
 fn every_operation_is_drawn_and_stamps_are_unique() {

@@ -1,34 +1,16 @@
 use super::*;
-use crate::population::{RowSink, decimal};
+use crate::population::decimal;
+use crate::testing::Rows;
 use crate::workload::DrawCalls;
-use crate::{ArgumentValues, Call, Workload};
+use crate::{Call, Workload};
 use kiln_storage::types::Value;
 
-#[derive(Default, PartialEq)]
-struct Rows(Vec<(String, Vec<Value>)>);
-
-impl RowSink for Rows {
-    fn table(&mut self, name: &str, _: &[&str], _: u64) {
-        self.0.push((name.to_owned(), Vec::new()));
-    }
-
-    fn row(&mut self, values: &[Value]) {
-        self.0
-            .last_mut()
-            .expect("a table was announced")
-            .1
-            .extend_from_slice(values);
-    }
-}
-
 fn populate(accounts: u32, seed: u64) -> Rows {
-    let mut rows = Rows::default();
     let config = Config {
         accounts,
         ..Config::default()
     };
-    Workload::SmallBank(config).populate(seed, &mut rows);
-    rows
+    Rows::populated(&Workload::SmallBank(config), seed)
 }
 
 #[test]
@@ -37,12 +19,7 @@ fn every_customer_has_a_row_in_each_table_and_the_total_is_known() {
         let rows = populate(accounts, 3);
         let mut cents = 0;
         for table in TABLES {
-            let values: Vec<&Value> = rows
-                .0
-                .iter()
-                .filter(|(name, _)| name == table)
-                .flat_map(|(_, values)| values)
-                .collect();
+            let values: Vec<&Value> = rows.of(table).flatten().collect();
             assert_eq!(values.len(), 2 * accounts as usize, "{table}");
             for (customer, row) in (1..).zip(values.chunks(2)) {
                 assert_eq!(*row[0], Value::Integer(customer));
@@ -70,18 +47,11 @@ fn populations_are_determined_by_the_seed() {
 fn a_part_beyond_the_last_is_empty() {
     let mut rows = Rows::default();
     populate_part(&Config::default(), 1, 5_000_000_000, &mut rows);
-    assert!(rows.0.iter().all(|(_, values)| values.is_empty()));
+    assert_eq!(rows.count(), 0);
 }
 
 fn calls(config: &Config, count: usize) -> Vec<(Call, Vec<Value>)> {
-    let mut terminal = Terminal::new(config, 11, 0);
-    let mut arguments = ArgumentValues::default();
-    (0..count)
-        .map(|_| {
-            let call = terminal.next(&mut arguments);
-            (call, arguments.values().to_vec())
-        })
-        .collect()
+    crate::testing::calls(&Workload::SmallBank(config.clone()), 11, count)
 }
 
 #[test]

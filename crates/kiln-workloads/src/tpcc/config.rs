@@ -3,6 +3,7 @@
 use super::{ABOUT, Terminal, closing_checks, populate_shared, populate_warehouse};
 use crate::RowSink;
 use crate::audit::{ClosingCheck, Totals};
+use crate::clock::START;
 use crate::options::{choice, chosen, number, option, percent, unknown};
 use crate::workload::{About, Definition, WorkloadOption};
 
@@ -55,9 +56,6 @@ pub struct Config {
     /// The date of the population, in microseconds since 2000-01-01; calls follow it.
     pub start: i64,
 }
-
-/// 2026-01-01 00:00.
-const START: i64 = 9_497 * 86_400 * 1_000_000;
 
 impl Default for Config {
     fn default() -> Config {

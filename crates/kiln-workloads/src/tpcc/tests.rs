@@ -1,64 +1,12 @@
 use super::*;
 use crate::population::RowSink;
+use crate::testing::{Rows, integer};
 use crate::workload::DrawCalls;
 use crate::{ArgumentValues, Call, Workload, named_statements};
 use kiln_storage::types::Value;
 
-/// Keeps every row, by table.
-#[derive(Default, PartialEq)]
-struct Rows(Vec<Part>);
-
-/// A table's name, its columns and its rows.
-type Part = (String, Vec<String>, Vec<Vec<Value>>);
-
-impl RowSink for Rows {
-    fn table(&mut self, name: &str, columns: &[&str], _: u64) {
-        let columns = columns.iter().map(|column| (*column).to_owned()).collect();
-        self.0.push((name.to_owned(), columns, Vec::new()));
-    }
-
-    fn row(&mut self, values: &[Value]) {
-        let (_, columns, rows) = self.0.last_mut().expect("a table was announced");
-        assert_eq!(columns.len(), values.len());
-        rows.push(values.to_vec());
-    }
-}
-
-impl Rows {
-    fn of(&self, table: &str) -> impl Iterator<Item = &Vec<Value>> {
-        self.0
-            .iter()
-            .filter(move |(name, ..)| name == table)
-            .flat_map(|(.., rows)| rows)
-    }
-
-    fn column(&self, table: &str, column: &str) -> Vec<Value> {
-        let (_, columns, ..) = self
-            .0
-            .iter()
-            .find(|(name, ..)| name == table)
-            .expect("a table");
-        let at = columns
-            .iter()
-            .position(|name| name == column)
-            .expect("a column");
-        self.of(table).map(|row| row[at].clone()).collect()
-    }
-}
-
 fn populate(config: &Config, seed: u64) -> Rows {
-    let mut rows = Rows::default();
-    Workload::Tpcc(config.clone()).populate(seed, &mut rows);
-    rows
-}
-
-fn integer(value: &Value) -> i64 {
-    match value {
-        Value::SmallInt(number) => (*number).into(),
-        Value::Integer(number) => (*number).into(),
-        Value::BigInt(number) => *number,
-        other => panic!("{other:?} is no integer"),
-    }
+    Rows::populated(&Workload::Tpcc(config.clone()), seed)
 }
 
 #[test]
