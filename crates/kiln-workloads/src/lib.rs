@@ -23,6 +23,7 @@
 //! | [`smallbank`] | SmallBank |
 //! | [`anomalies`] | random small transactions that provoke anomalies |
 //! | [`ycsb`] | YCSB A, B and C |
+//! | [`rmw`] | read-modify-writes, or reads, of hot and cold records |
 //! | [`hot`] | increments of one row, or of a few |
 //! | [`random`] | the specifications' distributions |
 //! | [`export`] | populations and calls as PostgreSQL text |
@@ -31,6 +32,7 @@ pub mod anomalies;
 pub mod export;
 pub mod hot;
 pub mod random;
+pub mod rmw;
 pub mod smallbank;
 pub mod tpcc;
 pub mod ycsb;
@@ -40,6 +42,7 @@ mod audit;
 mod clock;
 mod options;
 mod population;
+mod records;
 #[cfg(test)]
 mod testing;
 mod workload;

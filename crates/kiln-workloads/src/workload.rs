@@ -6,7 +6,7 @@
 use kiln_storage::types::Value;
 
 use crate::audit::{Audit, ClosingCheck, Totals};
-use crate::{ArgumentSink, RowSink, anomalies, hot, smallbank, tpcc, ycsb};
+use crate::{ArgumentSink, RowSink, anomalies, hot, rmw, smallbank, tpcc, ycsb};
 
 /// A procedure's place in [`Workload::procedures`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -185,6 +185,7 @@ macro_rules! each {
             $enum::SmallBank($inner) => $result,
             $enum::Anomalies($inner) => $result,
             $enum::Ycsb($inner) => $result,
+            $enum::Rmw($inner) => $result,
             $enum::Hot($inner) => $result,
         }
     };
@@ -199,6 +200,8 @@ workloads! {
     Anomalies(anomalies),
     /// YCSB A, B and C.
     Ycsb(ycsb),
+    /// Read-modify-writes, or reads, of hot and cold records.
+    Rmw(rmw),
     /// The hot-record microbenchmark.
     Hot(hot),
 }
@@ -211,6 +214,8 @@ impl Workload {
             Workload::SmallBank(smallbank::Config::default()),
             Workload::Anomalies(anomalies::Config::default()),
             Workload::Ycsb(ycsb::Config::default()),
+            Workload::Rmw(rmw::Config::read_modify_write()),
+            Workload::Rmw(rmw::Config::read_only()),
             Workload::Hot(hot::Config::default()),
         ]
     }
