@@ -25,6 +25,7 @@
 //! | [`ycsb`] | YCSB A, B and C |
 //! | [`rmw`] | read-modify-writes, or reads, of hot and cold records |
 //! | [`hot`] | increments of one row, or of a few |
+//! | [`strife_hot`] | the HOT benchmark of STRIFE, whose hot records may move |
 //! | [`random`] | the specifications' distributions |
 //! | [`export`] | populations and calls as PostgreSQL text |
 
@@ -34,6 +35,7 @@ pub mod hot;
 pub mod random;
 pub mod rmw;
 pub mod smallbank;
+pub mod strife_hot;
 pub mod tpcc;
 pub mod ycsb;
 

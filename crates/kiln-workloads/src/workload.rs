@@ -6,7 +6,7 @@
 use kiln_storage::types::Value;
 
 use crate::audit::{Audit, ClosingCheck, Totals};
-use crate::{ArgumentSink, RowSink, anomalies, hot, rmw, smallbank, tpcc, ycsb};
+use crate::{ArgumentSink, RowSink, anomalies, hot, rmw, smallbank, strife_hot, tpcc, ycsb};
 
 /// A procedure's place in [`Workload::procedures`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -187,6 +187,7 @@ macro_rules! each {
             $enum::Ycsb($inner) => $result,
             $enum::Rmw($inner) => $result,
             $enum::Hot($inner) => $result,
+            $enum::StrifeHot($inner) => $result,
         }
     };
 }
@@ -204,6 +205,8 @@ workloads! {
     Rmw(rmw),
     /// The hot-record microbenchmark.
     Hot(hot),
+    /// HOT, of STRIFE.
+    StrifeHot(strife_hot),
 }
 
 impl Workload {
@@ -217,6 +220,7 @@ impl Workload {
             Workload::Rmw(rmw::Config::read_modify_write()),
             Workload::Rmw(rmw::Config::read_only()),
             Workload::Hot(hot::Config::default()),
+            Workload::StrifeHot(strife_hot::Config::default()),
         ]
     }
 
