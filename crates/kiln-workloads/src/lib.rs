@@ -26,6 +26,7 @@
 //! | [`rmw`] | read-modify-writes, or reads, of hot and cold records |
 //! | [`hot`] | increments of one row, or of a few |
 //! | [`strife_hot`] | the HOT benchmark of STRIFE, whose hot records may move |
+//! | [`short_long`] | short and long transactions of a given contention index |
 //! | [`random`] | the specifications' distributions |
 //! | [`export`] | populations and calls as PostgreSQL text |
 
@@ -34,6 +35,7 @@ pub mod export;
 pub mod hot;
 pub mod random;
 pub mod rmw;
+pub mod short_long;
 pub mod smallbank;
 pub mod strife_hot;
 pub mod tpcc;

@@ -6,7 +6,9 @@
 use kiln_storage::types::Value;
 
 use crate::audit::{Audit, ClosingCheck, Totals};
-use crate::{ArgumentSink, RowSink, anomalies, hot, rmw, smallbank, strife_hot, tpcc, ycsb};
+use crate::{
+    ArgumentSink, RowSink, anomalies, hot, rmw, short_long, smallbank, strife_hot, tpcc, ycsb,
+};
 
 /// A procedure's place in [`Workload::procedures`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -188,6 +190,7 @@ macro_rules! each {
             $enum::Rmw($inner) => $result,
             $enum::Hot($inner) => $result,
             $enum::StrifeHot($inner) => $result,
+            $enum::ShortLong($inner) => $result,
         }
     };
 }
@@ -207,6 +210,8 @@ workloads! {
     Hot(hot),
     /// HOT, of STRIFE.
     StrifeHot(strife_hot),
+    /// Short and long transactions.
+    ShortLong(short_long),
 }
 
 impl Workload {
@@ -221,6 +226,7 @@ impl Workload {
             Workload::Rmw(rmw::Config::read_only()),
             Workload::Hot(hot::Config::default()),
             Workload::StrifeHot(strife_hot::Config::default()),
+            Workload::ShortLong(short_long::Config::default()),
         ]
     }
 
