@@ -27,6 +27,7 @@
 //! | [`hot`] | increments of one row, or of a few |
 //! | [`strife_hot`] | the HOT benchmark of STRIFE, whose hot records may move |
 //! | [`short_long`] | short and long transactions of a given contention index |
+//! | [`rubis`] | the bidding core of RUBiS |
 //! | [`random`] | the specifications' distributions |
 //! | [`export`] | populations and calls as PostgreSQL text |
 
@@ -35,6 +36,7 @@ pub mod export;
 pub mod hot;
 pub mod random;
 pub mod rmw;
+pub mod rubis;
 pub mod short_long;
 pub mod smallbank;
 pub mod strife_hot;

@@ -7,7 +7,8 @@ use kiln_storage::types::Value;
 
 use crate::audit::{Audit, ClosingCheck, Totals};
 use crate::{
-    ArgumentSink, RowSink, anomalies, hot, rmw, short_long, smallbank, strife_hot, tpcc, ycsb,
+    ArgumentSink, RowSink, anomalies, hot, rmw, rubis, short_long, smallbank, strife_hot, tpcc,
+    ycsb,
 };
 
 /// A procedure's place in [`Workload::procedures`].
@@ -191,6 +192,7 @@ macro_rules! each {
             $enum::Hot($inner) => $result,
             $enum::StrifeHot($inner) => $result,
             $enum::ShortLong($inner) => $result,
+            $enum::Rubis($inner) => $result,
         }
     };
 }
@@ -212,6 +214,8 @@ workloads! {
     StrifeHot(strife_hot),
     /// Short and long transactions.
     ShortLong(short_long),
+    /// The bidding core of RUBiS.
+    Rubis(rubis),
 }
 
 impl Workload {
@@ -227,6 +231,7 @@ impl Workload {
             Workload::Hot(hot::Config::default()),
             Workload::StrifeHot(strife_hot::Config::default()),
             Workload::ShortLong(short_long::Config::default()),
+            Workload::Rubis(rubis::Config::default()),
         ]
     }
 
