@@ -27,6 +27,7 @@
 //! | [`hot`] | increments of one row, or of a few |
 //! | [`strife_hot`] | the HOT benchmark of STRIFE, whose hot records may move |
 //! | [`short_long`] | short and long transactions of a given contention index |
+//! | [`wikipedia`] | Wikipedia, as OLTP-bench has it |
 //! | [`rubis`] | the bidding core of RUBiS |
 //! | [`random`] | the specifications' distributions |
 //! | [`export`] | populations and calls as PostgreSQL text |
@@ -41,6 +42,7 @@ pub mod short_long;
 pub mod smallbank;
 pub mod strife_hot;
 pub mod tpcc;
+pub mod wikipedia;
 pub mod ycsb;
 
 mod arguments;

@@ -8,7 +8,7 @@ use kiln_storage::types::Value;
 use crate::audit::{Audit, ClosingCheck, Totals};
 use crate::{
     ArgumentSink, RowSink, anomalies, hot, rmw, rubis, short_long, smallbank, strife_hot, tpcc,
-    ycsb,
+    wikipedia, ycsb,
 };
 
 /// A procedure's place in [`Workload::procedures`].
@@ -192,6 +192,7 @@ macro_rules! each {
             $enum::Hot($inner) => $result,
             $enum::StrifeHot($inner) => $result,
             $enum::ShortLong($inner) => $result,
+            $enum::Wikipedia($inner) => $result,
             $enum::Rubis($inner) => $result,
         }
     };
@@ -214,6 +215,8 @@ workloads! {
     StrifeHot(strife_hot),
     /// Short and long transactions.
     ShortLong(short_long),
+    /// Wikipedia.
+    Wikipedia(wikipedia),
     /// The bidding core of RUBiS.
     Rubis(rubis),
 }
@@ -231,6 +234,7 @@ impl Workload {
             Workload::Hot(hot::Config::default()),
             Workload::StrifeHot(strife_hot::Config::default()),
             Workload::ShortLong(short_long::Config::default()),
+            Workload::Wikipedia(wikipedia::Config::default()),
             Workload::Rubis(rubis::Config::default()),
         ]
     }

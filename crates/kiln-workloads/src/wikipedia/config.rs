@@ -1,0 +1,98 @@
+//! Wikipedia's settings.
+
+use super::{ABOUT, Terminal, closing_checks, populate};
+use crate::RowSink;
+use crate::audit::{ClosingCheck, Totals};
+use crate::options::{number, option, percent, unknown};
+use crate::workload::{About, Definition, WorkloadOption};
+
+/// The settings of Wikipedia.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// Pages.
+    pub pages: u32,
+    /// Users with an account.
+    pub users: u32,
+    /// The exponent of the Zipf distribution of pages; 0 is uniform.
+    pub theta: f64,
+    /// Edits by people without an account, in percent.
+    pub anonymous_percent: f64,
+    /// Characters of an article on average.
+    pub text_length: u32,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            pages: 1_000,
+            users: 2_000,
+            theta: 1.0001,
+            anonymous_percent: 26.0,
+            text_length: 2_000,
+        }
+    }
+}
+
+impl Definition for Config {
+    type Terminal = Terminal;
+
+    fn about(&self) -> &'static About {
+        &ABOUT
+    }
+
+    fn options(&self) -> Vec<WorkloadOption> {
+        vec![
+            option("pages", self.pages, "Pages."),
+            option("users", self.users, "Users with an account."),
+            option("theta", self.theta, "Zipf skew of the pages; 0 is uniform."),
+            option(
+                "anonymous-percent",
+                self.anonymous_percent,
+                "Edits by people without an account.",
+            ),
+            option(
+                "text-length",
+                self.text_length,
+                "Characters of an article, on average.",
+            ),
+        ]
+    }
+
+    fn set(&mut self, option: &str, value: &str) -> Result<(), String> {
+        match option {
+            "pages" => self.pages = number(option, value, 1, 10_000_000)?,
+            "users" => self.users = number(option, value, 1, 100_000_000)?,
+            "theta" => self.theta = number(option, value, 0.0, 10.0)?,
+            "anonymous-percent" => self.anonymous_percent = percent(option, value)?,
+            "text-length" => self.text_length = number(option, value, 10, 1_000_000)?,
+            _ => return Err(unknown(ABOUT.name, option, &self.options())),
+        }
+        Ok(())
+    }
+
+    fn validate(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn shrink(&mut self) {
+        self.pages = 5;
+        self.users = 6;
+        self.text_length = 40;
+    }
+
+    fn populate_part(&self, seed: u64, part: u64, sink: &mut dyn RowSink) {
+        if part == 0 {
+            populate(self, seed, sink);
+        }
+    }
+
+    fn terminals(&self, seed: u64, workers: usize) -> Vec<Terminal> {
+        (0..workers)
+            .map(|worker| Terminal::new(self, seed, worker))
+            .collect()
+    }
+
+    fn closing_checks(&self, seed: u64, totals: &Totals) -> Vec<ClosingCheck> {
+        closing_checks(self, seed, totals)
+    }
+}
