@@ -73,17 +73,42 @@ impl Settings {
     }
 }
 
-/// The names of all workloads' options, each once, with the workloads that have it.
-fn workload_options() -> Vec<(kiln_workloads::WorkloadOption, Vec<&'static str>)> {
-    let mut options: Vec<(kiln_workloads::WorkloadOption, Vec<&'static str>)> = Vec::new();
+/// What several workloads, or one, say of an option, with its default there.
+struct Named {
+    workloads: Vec<&'static str>,
+    help: &'static str,
+    default: String,
+}
+
+impl Named {
+    fn text(&self) -> String {
+        let workloads = self.workloads.join(", ");
+        let help = self.help.trim_end_matches('.');
+        format!("{help} [{workloads}; default: {}]", self.default)
+    }
+}
+
+/// All workloads' options, each once, with what they say of it.
+fn workload_options() -> Vec<(&'static str, Vec<Named>)> {
+    let mut options: Vec<(&'static str, Vec<Named>)> = Vec::new();
     for workload in Workload::all() {
         for option in workload.options() {
-            match options
+            let place = options.iter().position(|(name, _)| *name == option.name);
+            let place = place.unwrap_or_else(|| {
+                options.push((option.name, Vec::new()));
+                options.len() - 1
+            });
+            let said = &mut options[place].1;
+            let same = said
                 .iter_mut()
-                .find(|(known, _)| known.name == option.name)
-            {
-                Some((_, workloads)) => workloads.push(workload.name()),
-                None => options.push((option, vec![workload.name()])),
+                .find(|named| named.help == option.help && named.default == option.value);
+            match same {
+                Some(named) => named.workloads.push(workload.name()),
+                None => said.push(Named {
+                    workloads: vec![workload.name()],
+                    help: option.help,
+                    default: option.value,
+                }),
             }
         }
     }
@@ -92,13 +117,17 @@ fn workload_options() -> Vec<(kiln_workloads::WorkloadOption, Vec<&'static str>)
 
 impl Args for Settings {
     fn augment_args(command: Command) -> Command {
-        command.args(workload_options().into_iter().map(|(option, workloads)| {
-            let help = option.help.trim_end_matches('.');
-            Arg::new(option.name)
-                .long(option.name)
+        command.args(workload_options().into_iter().map(|(option, said)| {
+            let texts: Vec<String> = said.iter().map(Named::text).collect();
+            let heading = match said.as_slice() {
+                [one] => format!("Options of {}", one.workloads.join(" and ")),
+                _ => "Options of several workloads".to_owned(),
+            };
+            Arg::new(option)
+                .long(option)
                 .value_name("VALUE")
-                .help(format!("{help} [default: {}]", option.value))
-                .help_heading(format!("Options of {}", workloads.join(" and ")))
+                .help(texts.join("\n"))
+                .help_heading(heading)
         }))
     }
 
@@ -110,8 +139,8 @@ impl Args for Settings {
 impl FromArgMatches for Settings {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Settings, clap::Error> {
         let given = workload_options().into_iter().filter_map(|(option, _)| {
-            let value: &String = matches.get_one(option.name)?;
-            Some((option.name, value.clone()))
+            let value: &String = matches.get_one(option)?;
+            Some((option, value.clone()))
         });
         Ok(Settings(given.collect()))
     }
@@ -290,6 +319,23 @@ mod tests {
             ("tpcc --threads 0", &["'0'", "1..=96"]),
             ("tpcc --threads many", &["many"]),
             ("tpcc --mix half", &["half", "full or new-order-payment"]),
+            ("ycsb --mix D", &["mix is \"D\"", "A, B or C"]),
+            ("rmw --hot-position middle", &["first, last or random"]),
+            ("rmw --hot-operations 11", &["operations is 10"]),
+            (
+                "read-only --reads 1",
+                &["read-only has no option \"reads\""],
+            ),
+            ("strife-hot --partitions 0", &["partitions", "from 1"]),
+            (
+                "short-long --contention-index 2",
+                &["contention-index", "to 1"],
+            ),
+            ("wikipedia --anonymous-percent 101", &["from 0 to 100"]),
+            (
+                "rubis --warehouses 1",
+                &["rubis has no option", "bids-per-item"],
+            ),
             ("tpcc --warehouses 0", &["warehouses", "from 1 to 32767"]),
             (
                 "tpcc --theta 0.5",
