@@ -1,4 +1,4 @@
-//! Runs TPC-C and SmallBank on a real PostgreSQL and on Kiln: the same schema, procedures and
+//! Runs the workloads on a real PostgreSQL and on Kiln: the same schema, procedures and
 //! population, the same seeded calls, one after another.
 //!
 //! Compared are the rows or the error of every call, every row of every table afterwards, and what
@@ -44,7 +44,7 @@ fn main() -> ExitCode {
 }
 
 /// Small populations, and settings that make rare events common.
-fn workloads() -> [Workload; 3] {
+fn workloads() -> Vec<Workload> {
     let with = |name: &str, options: &[(&str, &str)]| {
         let mut workload = Workload::by_name(name).expect("a known workload");
         for (option, value) in options {
@@ -52,7 +52,7 @@ fn workloads() -> [Workload; 3] {
         }
         workload
     };
-    [
+    vec![
         with(
             "tpcc",
             &[
@@ -73,6 +73,12 @@ fn workloads() -> [Workload; 3] {
             ],
         ),
         with("anomalies", &[("keys", "8"), ("operations", "10")]),
+        with("ycsb", &[]).small(),
+        with("rmw", &[]).small(),
+        with("strife-hot", &[]).small(),
+        with("short-long", &[]).small(),
+        with("wikipedia", &[]).small(),
+        with("rubis", &[]).small(),
     ]
 }
 
@@ -166,7 +172,7 @@ fn check(workload: &Workload, server: &Server) -> Result<String, String> {
         .iter()
         .filter(|outcome| outcome.sqlstate != SUCCESS);
     let rejected = rejected.count();
-    if rejected == 0 {
+    if rejected == 0 && !workload.expected_rejections().is_empty() {
         return Err("no call was rejected, although some should be".to_owned());
     }
     let rows: usize = on_postgres[CALLS..CALLS + workload.tables().len()]
@@ -300,7 +306,8 @@ fn difference(sql: &str, expected: &StatementOutcome, got: &StatementOutcome) ->
 /// What the audits find: nothing, if the committed calls are all there.
 fn audit(database: &Database, workload: &Workload, totals: &Totals) -> Vec<String> {
     let mut violations = Vec::new();
-    if totals.committed.contains(&0) {
+    // Settings choose one procedure of rmw.
+    if totals.committed.contains(&0) && workload.name() != "rmw" {
         violations.push(format!(
             "some procedure never committed: {:?}",
             totals.committed

@@ -3,8 +3,17 @@
 use super::{ABOUT, Terminal, closing_checks, populate};
 use crate::RowSink;
 use crate::audit::{ClosingCheck, Totals};
-use crate::options::{number, option, percent, unknown};
+use crate::options::{choice, chosen, number, option, percent, unknown};
 use crate::workload::{About, Definition, WorkloadOption};
+
+/// How often each transaction runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mix {
+    /// OLTP-bench's weights, from a trace.
+    Trace,
+    /// Each as often as any other, so that the rare ones are tried.
+    Even,
+}
 
 /// The settings of Wikipedia.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,6 +22,8 @@ pub struct Config {
     pub pages: u32,
     /// Users with an account.
     pub users: u32,
+    /// How often each transaction runs.
+    pub mix: Mix,
     /// The exponent of the Zipf distribution of pages; 0 is uniform.
     pub theta: f64,
     /// Edits by people without an account, in percent.
@@ -26,12 +37,15 @@ impl Default for Config {
         Config {
             pages: 1_000,
             users: 2_000,
+            mix: Mix::Trace,
             theta: 1.0001,
             anonymous_percent: 26.0,
             text_length: 2_000,
         }
     }
 }
+
+const MIXES: &[(&str, Mix)] = &[("trace", Mix::Trace), ("even", Mix::Even)];
 
 impl Definition for Config {
     type Terminal = Terminal;
@@ -44,6 +58,11 @@ impl Definition for Config {
         vec![
             option("pages", self.pages, "Pages."),
             option("users", self.users, "Users with an account."),
+            option(
+                "mix",
+                chosen(MIXES, self.mix),
+                "How often each transaction runs: trace, or even for each as often as any other.",
+            ),
             option("theta", self.theta, "Zipf skew of the pages; 0 is uniform."),
             option(
                 "anonymous-percent",
@@ -62,6 +81,7 @@ impl Definition for Config {
         match option {
             "pages" => self.pages = number(option, value, 1, 10_000_000)?,
             "users" => self.users = number(option, value, 1, 100_000_000)?,
+            "mix" => self.mix = choice(option, value, MIXES)?,
             "theta" => self.theta = number(option, value, 0.0, 10.0)?,
             "anonymous-percent" => self.anonymous_percent = percent(option, value)?,
             "text-length" => self.text_length = number(option, value, 10, 1_000_000)?,
@@ -77,6 +97,7 @@ impl Definition for Config {
     fn shrink(&mut self) {
         self.pages = 5;
         self.users = 6;
+        self.mix = Mix::Even;
         self.text_length = 40;
     }
 

@@ -19,7 +19,7 @@ mod names;
 mod populate;
 mod terminal;
 
-pub use config::Config;
+pub use config::{Config, Mix};
 pub use populate::{populate, revisions};
 pub use terminal::Terminal;
 

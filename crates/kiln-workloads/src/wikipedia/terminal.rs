@@ -4,7 +4,7 @@ use kiln_platform::random::Random;
 use kiln_storage::types::Value;
 
 use super::{
-    ADD_WATCH_LIST, Config, GET_PAGE_ANONYMOUS, GET_PAGE_AUTHENTICATED, PROCEDURES,
+    ADD_WATCH_LIST, Config, GET_PAGE_ANONYMOUS, GET_PAGE_AUTHENTICATED, Mix, PROCEDURES,
     REMOVE_WATCH_LIST, UPDATE_PAGE, names,
 };
 use crate::ArgumentSink;
@@ -14,7 +14,7 @@ use crate::random::{Ranks, push_alphanumeric};
 use crate::workload::{Call, DrawCalls, ProcedureIndex};
 
 /// OLTP-bench's weights, added up, in percent.
-const MIX: [(f64, ProcedureIndex); 5] = [
+const TRACE: [(f64, ProcedureIndex); 5] = [
     (91.2656, GET_PAGE_ANONYMOUS),
     (98.9381, UPDATE_PAGE),
     (99.86, GET_PAGE_AUTHENTICATED),
@@ -69,6 +69,15 @@ impl Terminal {
             comment: String::with_capacity(64),
             paper,
         }
+    }
+
+    fn draw_procedure(&mut self) -> ProcedureIndex {
+        if self.config.mix == Mix::Even {
+            return ProcedureIndex(self.random.below(PROCEDURES.len()));
+        }
+        let percent = self.random.unit() * 100.0;
+        let drawn = TRACE.iter().find(|(limit, _)| percent < *limit);
+        drawn.map_or(GET_PAGE_ANONYMOUS, |(_, procedure)| *procedure)
     }
 
     fn user(&mut self) -> i64 {
@@ -146,9 +155,7 @@ impl DrawCalls for Terminal {
         if let Some(page) = self.edited.take() {
             return self.update_page(page, arguments);
         }
-        let percent = self.random.unit() * 100.0;
-        let drawn = MIX.iter().find(|(limit, _)| percent < *limit);
-        let procedure = drawn.map_or(GET_PAGE_ANONYMOUS, |(_, procedure)| *procedure);
+        let procedure = self.draw_procedure();
         let page = self.pages.next(&mut self.random);
         match procedure {
             GET_PAGE_AUTHENTICATED => self.get_page_authenticated(page, arguments),
