@@ -578,7 +578,13 @@ impl Compiler<'_> {
             let slot = |number: usize| {
                 Bound::new(Kind::Slot(number), bound.data_type.clone(), bound.position)
             };
-            if let Some((_, number)) = keys.iter().find(|(key, _)| key == bound) {
+            // Under an operator a key may have got another type, such as a wider integer, which its
+            // slot has as well.
+            let is_key = |key: &Bound| {
+                let data_type = bound.data_type.clone();
+                Bound::new(key.kind.clone(), data_type, key.position) == *bound
+            };
+            if let Some((_, number)) = keys.iter().find(|(key, _)| is_key(key)) {
                 return Some(slot(*number));
             }
             let Kind::Aggregate(call) = &bound.kind else {

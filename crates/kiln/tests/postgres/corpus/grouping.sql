@@ -137,3 +137,12 @@ SELECT avg(v) FROM t;
 CREATE TABLE t (n NUMERIC);
 INSERT INTO t VALUES (1.5), (2.25), (3);
 SELECT sum(n), avg(n), min(n), max(n) FROM t;
+
+-- snippet: having-compares-a-key-with-a-wider-type
+CREATE TABLE u (id INTEGER PRIMARY KEY, n INTEGER NOT NULL, name VARCHAR(5));
+CREATE TABLE r (id INTEGER PRIMARY KEY, u INTEGER NOT NULL);
+INSERT INTO u VALUES (1, 2, 'a'), (2, 2, 'b'), (3, 0, 'c');
+INSERT INTO r VALUES (1, 1), (2, 1), (3, 2), (4, 3);
+SELECT r.u, n, count(*) FROM r JOIN u ON u.id = r.u GROUP BY r.u, n HAVING n <> count(*) ORDER BY r.u;
+SELECT r.u, n + 1 FROM r JOIN u ON u.id = r.u GROUP BY r.u, n + 1 HAVING count(*) < n + 1 ORDER BY r.u;
+SELECT name, n::bigint + 3000000000 FROM u GROUP BY name, n HAVING name || 'x' > 'ax' AND n < 1.5 ORDER BY name;
