@@ -124,6 +124,10 @@ pub enum Inserted {
 
 /// How one attempt of a transaction touches records; see the module's documentation.
 pub trait Access {
+    /// Hears, before an attempt starts, how many of the same transaction have failed.
+    #[inline(always)]
+    fn prepare(&mut self, _failures: u32) {}
+
     /// Starts an attempt.
     fn begin(&mut self);
 

@@ -219,6 +219,10 @@ impl ColumnAccess {
         matches!(self.storage, Storage::Bytes { capacity, .. } if capacity > 8)
     }
 
+    fn is_byte_string(&self) -> bool {
+        matches!(self.storage, Storage::Bytes { .. })
+    }
+
     /// Reads the column. Byte strings are copied into `heap`; a result for which [`is_spilled`]
     /// holds needs [`resolve`] once the row is known to be stable. A row that is being changed
     /// gives any value, never a fault.
@@ -512,6 +516,7 @@ pub struct RowLayout {
     columns: Box<[ColumnAccess]>,
     words: usize,
     spilling: ColumnSet,
+    byte_strings: ColumnSet,
     row_number: Option<ColumnAccess>,
 }
 
@@ -570,14 +575,19 @@ impl RowLayout {
                 }
             })
             .collect();
-        let spilling = (0..accesses.len())
-            .filter(|&position| accesses[position].may_spill())
-            .map(|position| ColumnId(position as u16))
-            .collect();
+        let columns_that = |is_so: fn(&ColumnAccess) -> bool| -> ColumnSet {
+            (0..accesses.len())
+                .filter(|&position| is_so(&accesses[position]))
+                .map(|position| ColumnId(position as u16))
+                .collect()
+        };
+        let spilling = columns_that(ColumnAccess::may_spill);
+        let byte_strings = columns_that(ColumnAccess::is_byte_string);
         RowLayout {
             columns: accesses,
             words: end.div_ceil(8).max(1),
             spilling,
+            byte_strings,
             row_number,
         }
     }
@@ -603,6 +613,13 @@ impl RowLayout {
     #[inline(always)]
     pub fn spilling(&self) -> ColumnSet {
         self.spilling
+    }
+
+    /// The columns whose values are byte strings, which take more than one word: what a reader sees of one
+    /// that is being changed need not be a value at all.
+    #[inline(always)]
+    pub fn byte_strings(&self) -> ColumnSet {
+        self.byte_strings
     }
 
     /// The hidden row number of tables without a primary key.

@@ -241,6 +241,7 @@ impl InPlace {
             &mut self.changes,
             |other| is_deleted(log, other),
             noted,
+            links::bury,
         );
         match linked {
             Ok(Linked::All) => {
@@ -264,7 +265,6 @@ impl InPlace {
 
     /// Gives back a new record that did not get into the indexes.
     fn discard(&mut self, table: &Table, record: RecordRef) {
-        links::bury(record);
         links::retire(table, record, &self.participant);
     }
 

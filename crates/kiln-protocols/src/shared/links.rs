@@ -69,7 +69,8 @@ pub fn create(
 
 /// Puts a new record into all indexes, and tells `noted` what that did to their nodes. Unique keys
 /// that the attempt has vacated itself, by `changes` or because it has deleted their record, are
-/// taken over.
+/// taken over. When the record cannot be in all of them, `given_up` buries it before it is taken out
+/// again: whoever has met it must not find its keys free while it seems to be on its way still.
 ///
 /// # Errors
 /// 54000 when a key is too long, or what `noted` returns; then the record is in no index.
@@ -89,6 +90,7 @@ pub fn link(
     changes: &mut IndexChanges,
     is_deleted: impl Fn(RecordRef) -> bool,
     mut noted: impl FnMut(&InsertEffect) -> Result<(), Stop>,
+    given_up: impl FnOnce(RecordRef),
 ) -> Result<Linked, Stop> {
     let value = |_: usize, field: &KeyField| match field.column {
         Some(column) => memory.slots[values[column.index()].0 as usize],
@@ -129,6 +131,7 @@ pub fn link(
         if let Ok(None) = outcome {
             continue;
         }
+        given_up(record);
         changes.withdraw(record, participant, recorder);
         for (position, earlier) in table.indexes()[..=position].iter().enumerate() {
             let removed = earlier.remove(&memory.heap, value, record, participant);

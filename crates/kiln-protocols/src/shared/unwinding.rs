@@ -66,6 +66,11 @@ pub fn catch(attempt: impl FnOnce() -> Result<(), Stop>) -> Result<(), Stop> {
 
 impl<A: Access> Access for Unwinding<A> {
     #[inline(always)]
+    fn prepare(&mut self, failures: u32) {
+        self.0.prepare(failures);
+    }
+
+    #[inline(always)]
     fn begin(&mut self) {
         self.0.begin();
     }

@@ -40,8 +40,6 @@
 //! the peak that the protocol would reach without aborts. **It is not serializable** and exists for
 //! measurement. Rows are still read and written one at a time, and indexes stay intact.
 
-mod commit;
-
 use kiln_platform::schedule::point;
 use kiln_procedure::AbortCause;
 use kiln_procedure::ir::Intent;
@@ -82,7 +80,7 @@ impl<const VALIDATES: bool> Commit for SiloCommit<VALIDATES> {
         }
         point("silo.locked");
         attempt.phases.enter(Phase::Validate);
-        let tid = attempt.validate()?;
+        let tid = attempt.validate_locked()?;
         point("silo.validated");
         attempt.phases.enter(Phase::Install);
         attempt.last = tid;

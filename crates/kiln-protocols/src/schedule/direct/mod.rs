@@ -125,6 +125,7 @@ impl<A: Access + Phased + Recorded> Direct<A> {
                 }
             }
             charge(Work::Begin);
+            self.access.prepare(self.backoff.attempts());
             self.access.begin();
             if let Some(invoked) = invoked {
                 self.access.recorder().begin(&program.name, invoked);
@@ -200,6 +201,7 @@ impl<A: Access + Phased + Recorded> Direct<A> {
             recorded: false,
             failed: None,
         };
+        self.access.prepare(self.backoff.attempts());
         self.access.begin();
     }
 

@@ -17,7 +17,12 @@ use crate::canary::Canary;
 impl<C: Commit> Optimistic<C> {
     /// Observes a record, or finds that the attempt writes it already.
     #[inline(always)]
-    pub(super) fn meet(&mut self, record: RecordRef, intent: Intent) -> Result<Visit, AbortCause> {
+    pub(super) fn meet(
+        &mut self,
+        table: &Table,
+        record: RecordRef,
+        intent: Intent,
+    ) -> Result<Visit, AbortCause> {
         if let Some(write) = self.written.get(record) {
             let write = &self.writes[write as usize];
             return Ok(match write.removes() {
@@ -43,6 +48,7 @@ impl<C: Commit> Optimistic<C> {
             write: NO_WRITE,
         });
         Ok(if tid.is_absent() {
+            self.protocol.met_absent(table);
             Visit::Absent
         } else {
             Visit::Present(Handle { record, note })
@@ -103,6 +109,7 @@ impl<C: Commit> Optimistic<C> {
                 break;
             }
             if C::VALIDATES {
+                self.protocol.found_changed(handle.record);
                 return Err(AbortCause::ReadValidation);
             }
             // Dead or alive, the words of a version are there until the epoch is over.

@@ -90,7 +90,6 @@ impl<C: Commit> Optimistic<C> {
                 // Whoever observed the absent record fails now, and looks for its successor.
                 links::bury(write.record);
                 let table = write.table();
-                self.protocol.buried(table, write.record);
                 links::unlink(
                     table,
                     write.record,

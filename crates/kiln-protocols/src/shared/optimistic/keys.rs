@@ -154,7 +154,7 @@ impl<C: Commit> Optimistic<C> {
         columns: &[(ColumnId, Reg)],
         memory: &mut Memory,
     ) -> Stop {
-        match self.meet(other, Intent::Read) {
+        match self.meet(table, other, Intent::Read) {
             Err(cause) => cause.into(),
             Ok(Visit::Absent | Visit::Dead) => AbortCause::KeyInTransit.into(),
             Ok(Visit::Present(_)) => {
@@ -223,6 +223,8 @@ impl<C: Commit> Optimistic<C> {
             changes,
             |other| is_deleted(written, writes, other),
             |effect| Ok(nodes.inserted(effect)?),
+            // Others may have met the record in the indexes: it ends as a dead one.
+            links::bury,
         );
         let linked = match linked {
             Ok(Linked::All) => {
@@ -241,8 +243,6 @@ impl<C: Commit> Optimistic<C> {
             Ok(Linked::Exists(index, other)) => Ok((index, other)),
             Err(stop) => Err(stop),
         };
-        // Others may have met the record in the indexes: it ends as a dead one.
-        links::bury(record);
         links::retire(table, record, &self.participant);
         let (index, other) = linked?;
         if index == 0
@@ -263,7 +263,7 @@ impl<C: Commit> Optimistic<C> {
         values: &[Reg],
         memory: &Memory,
     ) -> Result<Inserted, Stop> {
-        let visit = self.meet(other, Intent::Read)?;
+        let visit = self.meet(table, other, Intent::Read)?;
         let key = links::key_of(table, index, values, memory)?;
         match visit {
             Visit::Present(handle) if self.changes.is_found(table, index, &key, other) => {

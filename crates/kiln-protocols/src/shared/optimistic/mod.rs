@@ -81,6 +81,14 @@ pub trait Commit: Sized {
     /// record's entries claims the record first.
     const VALIDATES: bool = true;
 
+    /// Hears, before an attempt starts, how many of the same transaction have failed.
+    #[inline(always)]
+    fn prepare(&mut self, _failures: u32) {}
+
+    /// An attempt starts and has entered the epoch.
+    #[inline(always)]
+    fn begin(&mut self, _participant: &Participant) {}
+
     /// Looks at a record that the attempt meets: its tid while nobody installs it, and the note. A
     /// dead record is not kept: nothing that this takes for the sake of the attempt stays with it.
     ///
@@ -119,6 +127,10 @@ pub trait Commit: Sized {
     #[inline(always)]
     fn end(&mut self) {}
 
+    /// A record that the attempt read or means to write has changed, and the attempt will fail.
+    #[inline(always)]
+    fn found_changed(&mut self, _record: RecordRef) {}
+
     /// The attempt relies on a gap in the index at this position.
     #[inline(always)]
     fn relies_on_gap(&mut self, _table: &Table, _index: usize) {}
@@ -127,9 +139,9 @@ pub trait Commit: Sized {
     #[inline(always)]
     fn adds_entry(&mut self, _table: &Table, _index: usize) {}
 
-    /// The attempt is rolled back; a record that it had inserted is dead now, and still in the indexes.
+    /// The attempt has found a record that is not there yet, and relies on that.
     #[inline(always)]
-    fn buried(&mut self, _table: &Table, _record: RecordRef) {}
+    fn met_absent(&mut self, _table: &Table) {}
 }
 
 /// The access of one worker, of any optimistic protocol; see the module's documentation.
@@ -217,15 +229,26 @@ pub fn stable_tid(record: RecordRef) -> Result<Tid, AbortCause> {
 }
 
 impl<C: Commit> Access for Optimistic<C> {
-    #[inline]
-    fn begin(&mut self) {
-        self.participant.enter();
+    #[inline(always)]
+    fn prepare(&mut self, failures: u32) {
+        self.protocol.prepare(failures);
     }
 
     #[inline]
-    fn visit(&mut self, _: &Table, record: RecordRef, intent: Intent) -> Result<Visit, AbortCause> {
+    fn begin(&mut self) {
+        self.participant.enter();
+        self.protocol.begin(&self.participant);
+    }
+
+    #[inline]
+    fn visit(
+        &mut self,
+        table: &Table,
+        record: RecordRef,
+        intent: Intent,
+    ) -> Result<Visit, AbortCause> {
         charge(Work::Record);
-        self.meet(record, intent)
+        self.meet(table, record, intent)
     }
 
     #[inline]

@@ -1,5 +1,7 @@
 //! A reader-writer lock in a record's `aux`, beside the claim: the next-highest bit says exclusive, the
-//! bits below count the sharers. Who holds it exclusively may lock the record's tid and install.
+//! bits below count the sharers. Who holds it exclusively may lock the record's tid and install. The locks
+//! of an attempt are [`Locks`], and those of its write set are taken by
+//! [`lock_write_set`](super::Optimistic::lock_write_set).
 
 use kiln_platform::atomic::Ordering;
 use kiln_storage::record::RecordRef;
@@ -83,12 +85,6 @@ impl Locks {
         self.held[position as usize].1
     }
 
-    /// Whether nothing was ever locked since the last [`Locks::release_all`].
-    #[inline(always)]
-    pub fn is_empty(&self) -> bool {
-        self.held.is_empty()
-    }
-
     /// The greatest address among the records that are held; 0 without any.
     pub fn highest(&self) -> u64 {
         let held = self.held.iter().filter(|(_, mode)| mode.is_some());
@@ -133,10 +129,10 @@ impl Locks {
         }
     }
 
-    /// Lets go of all records above `address`.
-    pub fn release_above(&mut self, address: u64) {
+    /// Lets go of all records at `address` and above.
+    pub fn release_from(&mut self, address: u64) {
         for (record, mode) in &mut self.held {
-            if record.address() > address
+            if record.address() >= address
                 && let Some(mode) = mode.take()
             {
                 release(*record, mode);

@@ -5,6 +5,7 @@ use kiln_platform::spin::{self, Spinner};
 use kiln_procedure::AbortCause;
 use kiln_storage::record::Tid;
 
+use super::record_lock::{Locks, Mode};
 use super::{Commit, LOCK_SPINS_MAX, Optimistic, WriteKind};
 use crate::canary::Canary;
 
@@ -54,6 +55,7 @@ impl<C: Commit> Optimistic<C> {
                 continue;
             }
             if seen != observed {
+                self.protocol.found_changed(write.record);
                 self.unlock(position);
                 return Err(match Tid(seen).is_locked() {
                     true => AbortCause::WriteLock,
@@ -151,6 +153,37 @@ impl<C: Commit> Optimistic<C> {
             // The release fence in `install` orders it before the new words.
             (write.record.tid()).store(observed | Tid::LOCKED, Ordering::Relaxed);
         }
+    }
+
+    /// Locks the write set exclusively in `aux`, waiting a little where somebody holds a record, and then
+    /// its tids, as they were observed. On failure no tid is locked; the locks in `aux` stay until the
+    /// attempt ends.
+    ///
+    /// # Errors
+    /// [`AbortCause::ReadValidation`] when a record has changed, [`AbortCause::WriteLock`] when others
+    /// hold one for too long.
+    pub fn lock_write_set(
+        &mut self,
+        locks: impl Fn(&mut C) -> &mut Locks,
+    ) -> Result<(), AbortCause> {
+        for write in &self.writes {
+            let held = locks(&mut self.protocol);
+            // Waiting is bounded, as whoever holds the record may be waiting for one of this attempt's.
+            let locked = spin::until(LOCK_SPINS_MAX, || {
+                held.try_hold(write.record, Mode::Exclusive)
+            });
+            if !locked {
+                return Err(AbortCause::WriteLock);
+            }
+            // Whoever changes it holds the lock; what the last one did is visible.
+            let now = write.record.tid().load(Ordering::Relaxed);
+            if now != self.items[write.item as usize].observed {
+                self.protocol.found_changed(write.record);
+                return Err(AbortCause::ReadValidation);
+            }
+        }
+        self.lock_held_tids();
+        Ok(())
     }
 
     /// Releases the locks of the whole write set without a change.

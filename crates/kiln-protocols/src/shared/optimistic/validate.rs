@@ -4,9 +4,55 @@ use kiln_platform::atomic::{Ordering, fence};
 use kiln_procedure::AbortCause;
 use kiln_storage::record::Tid;
 
-use super::{Commit, Optimistic};
+use super::{Commit, NO_WRITE, Optimistic};
+use crate::canary::Canary;
 
 impl<C: Commit> Optimistic<C> {
+    /// Checks that all that was read is as it was, while the tids of the write set are locked, and
+    /// chooses a tid above everything observed, in the present epoch. On failure the tids are
+    /// unlocked.
+    ///
+    /// # Errors
+    /// [`AbortCause::ReadValidation`] and [`AbortCause::Phantom`].
+    #[inline]
+    pub fn validate_locked(&mut self) -> Result<Tid, AbortCause> {
+        // Sequentially consistent: every lock (and every index insertion) of this attempt is
+        // visible before it looks at what others did. Of two attempts that each read what the
+        // other writes, one sees the other. It also orders the reading of the epoch.
+        fence(Ordering::SeqCst);
+        let epoch = self.participant.epochs().current();
+        if !C::VALIDATES {
+            return Ok(self.newest().next_in(epoch));
+        }
+        let mut newest = self.last;
+        for item in &self.items {
+            newest = newest.max(Tid(Tid(item.observed).version()));
+            // Acquire: the loads that are being validated are not moved behind this one.
+            let now = item.record.tid().load(Ordering::Acquire);
+            if now == item.observed {
+                continue;
+            }
+            if Canary::ReadValidationSkipped.sings() {
+                continue;
+            }
+            let own = (now == item.observed | Tid::LOCKED || Canary::LockedAtAnyVersion.sings())
+                && (item.write != NO_WRITE || self.written.get(item.record).is_some());
+            if !own {
+                self.protocol.found_changed(item.record);
+                self.unlock_tids();
+                return Err(AbortCause::ReadValidation);
+            }
+        }
+        if !self.nodes.is_current() {
+            self.unlock_tids();
+            return Err(AbortCause::Phantom);
+        }
+        if Canary::VersionReused.sings() {
+            return Ok(newest);
+        }
+        Ok(newest.next_in(epoch))
+    }
+
     /// Whether all that was read is as it was, at one moment during this call; nothing is locked by
     /// the attempt.
     ///
