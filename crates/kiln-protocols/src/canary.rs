@@ -8,7 +8,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Canary {
-    /// `silo` does not compare what it read with what is there at its commit.
+    /// `silo`, `occ` and `tictoc` do not compare what they read with what is there at their commit.
     ReadValidationSkipped = 1,
     /// No protocol compares the index nodes whose gaps it relied on.
     NodeValidationSkipped,
@@ -41,11 +41,17 @@ pub enum Canary {
     SharedLockReleasedEarly,
     /// Writing in place leaves the updates of an attempt that is rolled back.
     UndoLost,
+    /// `tictoc` does not tell writers up to when it has read.
+    NotExtended,
+    /// `tictoc` gives no time to who saw a gap, and in which order with who filled it.
+    GapsWithoutTime,
+    /// `hybrid` lets optimistic attempts write what pessimistic ones share.
+    SharersIgnored,
 }
 
 impl Canary {
     /// All flaws.
-    pub const ALL: [Canary; 15] = [
+    pub const ALL: [Canary; 18] = [
         Canary::ReadValidationSkipped,
         Canary::NodeValidationSkipped,
         Canary::OwnInsertionHidesOthers,
@@ -61,6 +67,9 @@ impl Canary {
         Canary::ReleasedBeforeInstall,
         Canary::SharedLockReleasedEarly,
         Canary::UndoLost,
+        Canary::NotExtended,
+        Canary::GapsWithoutTime,
+        Canary::SharersIgnored,
     ];
 
     /// Whether the flaw is there.

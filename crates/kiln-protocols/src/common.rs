@@ -1,10 +1,13 @@
 //! What the workers of one protocol share while it is in force.
 
 use kiln_platform::atomic::Ordering;
+use kiln_platform::sync::Arc;
 use kiln_storage::table::Table;
 
+use crate::access::mocc::Temperatures;
+use crate::access::tictoc::Gaps;
 use crate::factors::Factors;
-use crate::protocol::Configuration;
+use crate::protocol::{Configuration, Protocol};
 
 /// Made when a protocol is put in force, and used by all its workers until another one is. A worker
 /// is known in it by its participant's slot, a number below
@@ -12,6 +15,14 @@ use crate::protocol::Configuration;
 pub struct Common {
     configuration: Configuration,
     factors: Factors,
+    shared: Shared,
+}
+
+/// What some protocols share besides the records.
+enum Shared {
+    Nothing,
+    TicToc(Arc<Gaps>),
+    Mocc(Arc<Temperatures>),
 }
 
 impl Common {
@@ -23,9 +34,16 @@ impl Common {
     /// For the workers of a protocol with its options under some basis factors; those that the protocol
     /// does not have ([`Factors::refusal`]) change nothing.
     pub fn with_factors(configuration: impl Into<Configuration>, factors: Factors) -> Common {
+        let configuration = configuration.into();
+        let shared = match configuration.protocol {
+            Protocol::TicToc => Shared::TicToc(Arc::default()),
+            Protocol::Mocc => Shared::Mocc(Arc::default()),
+            _ => Shared::Nothing,
+        };
         Common {
-            configuration: configuration.into(),
+            configuration,
             factors,
+            shared,
         }
     }
 
@@ -37,6 +55,22 @@ impl Common {
     /// The protocol with its options.
     pub fn configuration(&self) -> Configuration {
         self.configuration
+    }
+
+    /// The timestamps of gaps.
+    pub(crate) fn gaps(&self) -> &Arc<Gaps> {
+        match &self.shared {
+            Shared::TicToc(gaps) => gaps,
+            _ => unreachable!("{} has no timestamps of gaps", self.configuration),
+        }
+    }
+
+    /// How hot records are.
+    pub(crate) fn temperatures(&self) -> &Arc<Temperatures> {
+        match &self.shared {
+            Shared::Mocc(temperatures) => temperatures,
+            _ => unreachable!("{} has no temperatures", self.configuration),
+        }
     }
 
     /// Takes what the protocol has left in the records of a table back out of them, so that any other

@@ -7,7 +7,12 @@
 //! | name | scheduler | access |
 //! |---|---|---|
 //! | `serial` | [`schedule::direct`], one worker | [`access::serial`] |
-//! | `silo` | [`schedule::direct`] | [`access::silo`] |
+//! | `silo`, `silo-unchecked` | [`schedule::direct`] | [`access::silo`] |
+//! | `occ`, `occ-unchecked` | [`schedule::direct`] | [`access::occ`] |
+//! | `tictoc` | [`schedule::direct`] | [`access::tictoc`] |
+//! | `hybrid` | [`schedule::direct`] | [`access::hybrid`] |
+//! | `mocc` | [`schedule::direct`] | [`access::mocc`] |
+//! | `none` | [`schedule::direct`] | [`access::none`] |
 //! | `2pl-no-wait` | [`schedule::direct`] | [`access::two_phase_locking`] |
 //!
 //! To add one: a folder under `access` or `schedule`, a name in [`Protocol`], an arm in

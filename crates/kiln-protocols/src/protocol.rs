@@ -9,18 +9,39 @@ use std::str::FromStr;
 pub enum Protocol {
     /// One worker, no concurrency control.
     Serial,
+    /// All workers, no concurrency control. An unsafe baseline.
+    None,
     /// Optimistic, epoch-based.
     #[default]
     Silo,
+    /// Optimistic: silo without validation. An unsafe baseline.
+    SiloUnchecked,
+    /// Optimistic: all that was read and written is locked in one order, then validated.
+    Occ,
+    /// Optimistic: occ without validation. An unsafe baseline.
+    OccUnchecked,
+    /// Optimistic, with timestamps computed from what was read and written.
+    TicToc,
+    /// Optimistic at the first attempt, with locks afterwards.
+    Hybrid,
+    /// Optimistic, with locks on records on which many attempts fail.
+    Mocc,
     /// Strict two-phase locking that aborts instead of waiting.
     TwoPhaseLockingNoWait,
 }
 
 impl Protocol {
     /// All protocols.
-    pub const ALL: [Protocol; 3] = [
+    pub const ALL: [Protocol; 10] = [
         Protocol::Serial,
+        Protocol::None,
         Protocol::Silo,
+        Protocol::SiloUnchecked,
+        Protocol::Occ,
+        Protocol::OccUnchecked,
+        Protocol::TicToc,
+        Protocol::Hybrid,
+        Protocol::Mocc,
         Protocol::TwoPhaseLockingNoWait,
     ];
 
@@ -28,7 +49,14 @@ impl Protocol {
     pub const fn name(self) -> &'static str {
         match self {
             Protocol::Serial => "serial",
+            Protocol::None => "none",
             Protocol::Silo => "silo",
+            Protocol::SiloUnchecked => "silo-unchecked",
+            Protocol::Occ => "occ",
+            Protocol::OccUnchecked => "occ-unchecked",
+            Protocol::TicToc => "tictoc",
+            Protocol::Hybrid => "hybrid",
+            Protocol::Mocc => "mocc",
             Protocol::TwoPhaseLockingNoWait => "2pl-no-wait",
         }
     }
@@ -37,7 +65,18 @@ impl Protocol {
     pub const fn description(self) -> &'static str {
         match self {
             Protocol::Serial => "one worker, no concurrency control: the floor",
+            Protocol::None => "unsafe baseline: all workers, no concurrency control",
             Protocol::Silo => "optimistic, validated at commit, epoch-based versions",
+            Protocol::SiloUnchecked => "unsafe baseline: silo without validation",
+            Protocol::Occ => {
+                "optimistic, locks what was read and written in one order, then validates"
+            }
+            Protocol::OccUnchecked => "unsafe baseline: occ without validation",
+            Protocol::TicToc => {
+                "optimistic, timestamps computed from what was read and written, not strict"
+            }
+            Protocol::Hybrid => "optimistic at the first attempt, two-phase locking afterwards",
+            Protocol::Mocc => "optimistic, with locks on hot records",
             Protocol::TwoPhaseLockingNoWait => {
                 "strict two-phase locking beside the record, aborts instead of waiting"
             }
@@ -65,7 +104,14 @@ impl Protocol {
     /// false the protocol is a baseline for measurements, and nothing else.
     pub const fn is_serializable(self) -> bool {
         match self {
-            Protocol::Serial | Protocol::Silo | Protocol::TwoPhaseLockingNoWait => true,
+            Protocol::Serial
+            | Protocol::Silo
+            | Protocol::Occ
+            | Protocol::TicToc
+            | Protocol::Hybrid
+            | Protocol::Mocc
+            | Protocol::TwoPhaseLockingNoWait => true,
+            Protocol::None | Protocol::SiloUnchecked | Protocol::OccUnchecked => false,
         }
     }
 
@@ -73,7 +119,16 @@ impl Protocol {
     /// it (strict serializability).
     pub const fn is_strict(self) -> bool {
         match self {
-            Protocol::Serial | Protocol::Silo | Protocol::TwoPhaseLockingNoWait => true,
+            Protocol::Serial
+            | Protocol::Silo
+            | Protocol::Occ
+            | Protocol::Hybrid
+            | Protocol::Mocc
+            | Protocol::TwoPhaseLockingNoWait => true,
+            Protocol::None
+            | Protocol::SiloUnchecked
+            | Protocol::OccUnchecked
+            | Protocol::TicToc => false,
         }
     }
 
@@ -81,14 +136,32 @@ impl Protocol {
     /// protocol takes over.
     pub const fn leaves_aux(self) -> bool {
         match self {
-            Protocol::Serial | Protocol::Silo | Protocol::TwoPhaseLockingNoWait => false,
+            Protocol::TicToc => true,
+            Protocol::Serial
+            | Protocol::None
+            | Protocol::Silo
+            | Protocol::SiloUnchecked
+            | Protocol::Occ
+            | Protocol::OccUnchecked
+            | Protocol::Hybrid
+            | Protocol::Mocc
+            | Protocol::TwoPhaseLockingNoWait => false,
         }
     }
 
     /// The options that it takes.
     pub const fn options(self) -> &'static [ProtocolOption] {
         match self {
-            Protocol::Serial | Protocol::Silo | Protocol::TwoPhaseLockingNoWait => &[],
+            Protocol::Serial
+            | Protocol::None
+            | Protocol::Silo
+            | Protocol::SiloUnchecked
+            | Protocol::Occ
+            | Protocol::OccUnchecked
+            | Protocol::TicToc
+            | Protocol::Hybrid
+            | Protocol::Mocc
+            | Protocol::TwoPhaseLockingNoWait => &[],
         }
     }
 }
@@ -261,7 +334,7 @@ mod tests {
             assert_eq!(all.name().parse(), Ok(all));
         }
         let refused = |text: &str| text.parse::<Configuration>().expect_err(text);
-        assert!(refused("hope").contains("[possible values: serial, silo"));
+        assert!(refused("hope").contains("[possible values: serial, none, silo"));
         assert!(refused("silo+luck").contains("\"+luck\" [possible values: +cu, +ts, +table]"));
         assert!(refused("serial+cu").contains("serial has no option \"+cu\": it takes none"));
         assert!(refused("").contains("there is no protocol \"\""));

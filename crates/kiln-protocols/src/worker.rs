@@ -2,19 +2,25 @@
 
 use kiln_platform::random::Random;
 use kiln_platform::sync::Arc;
-use kiln_procedure::{AbortCause, Arguments, Frame, Program, Stop};
+use kiln_procedure::{AbortCause, Access, Arguments, Frame, Program, Stop};
 use kiln_storage::epoch::Participant;
 use kiln_storage::error::Error;
 
 use crate::Statistics;
+use crate::access::hybrid::Hybrid;
+use crate::access::mocc::Mocc;
+use crate::access::none::Unprotected;
+use crate::access::occ::{Occ, OccUnchecked};
 use crate::access::serial::Serial;
-use crate::access::silo::Silo;
+use crate::access::silo::{Silo, SiloUnchecked};
+use crate::access::tictoc::TicToc;
 use crate::access::two_phase_locking::NoWait;
 use crate::common::Common;
 use crate::factors::{AbortMechanism, DeadlockAvoidance};
+use crate::phases::Phased;
 use crate::protocol::Protocol;
 use crate::schedule::direct::Direct;
-use crate::shared::recorder::Observation;
+use crate::shared::recorder::{Observation, Recorded};
 use crate::shared::unwinding::Unwinding;
 
 /// How a call ended. It never ends "please retry".
@@ -36,6 +42,20 @@ pub enum Worker {
     Silo(Box<Direct<Silo>>),
     /// [`Protocol::Silo`] whose aborts unwind.
     SiloUnwinding(Box<Direct<Unwinding<Silo>>>),
+    /// [`Protocol::SiloUnchecked`].
+    SiloUnchecked(Box<Direct<SiloUnchecked>>),
+    /// [`Protocol::Occ`].
+    Occ(Box<Direct<Occ>>),
+    /// [`Protocol::OccUnchecked`].
+    OccUnchecked(Box<Direct<OccUnchecked>>),
+    /// [`Protocol::TicToc`].
+    TicToc(Box<Direct<TicToc>>),
+    /// [`Protocol::Hybrid`].
+    Hybrid(Box<Direct<Hybrid>>),
+    /// [`Protocol::Mocc`].
+    Mocc(Box<Direct<Mocc>>),
+    /// [`Protocol::None`].
+    Unprotected(Box<Direct<Unprotected>>),
     /// [`Protocol::TwoPhaseLockingNoWait`].
     NoWait(Box<Direct<NoWait>>),
 }
@@ -47,6 +67,13 @@ macro_rules! for_any_worker {
             Worker::Serial($worker) => $body,
             Worker::Silo($worker) => $body,
             Worker::SiloUnwinding($worker) => $body,
+            Worker::SiloUnchecked($worker) => $body,
+            Worker::Occ($worker) => $body,
+            Worker::OccUnchecked($worker) => $body,
+            Worker::TicToc($worker) => $body,
+            Worker::Hybrid($worker) => $body,
+            Worker::Mocc($worker) => $body,
+            Worker::Unprotected($worker) => $body,
             Worker::NoWait($worker) => $body,
         }
     };
@@ -56,23 +83,42 @@ impl Worker {
     /// A worker of the protocol that is in force, with its own part in the epochs and its own random
     /// waits.
     pub fn new(common: &Arc<Common>, participant: Participant, random: Random) -> Worker {
+        /// The scheduler of protocols that need to know nothing beforehand.
+        fn direct<A: Access + Phased + Recorded>(access: A, random: Random) -> Box<Direct<A>> {
+            Box::new(Direct::new(access, random))
+        }
         let factors = common.factors();
         let mut worker = match common.configuration().protocol {
-            Protocol::Serial => {
-                Worker::Serial(Box::new(Direct::new(Serial::new(participant), random)))
-            }
+            Protocol::Serial => Worker::Serial(direct(Serial::new(participant), random)),
             Protocol::Silo => {
                 let mut silo = Silo::new(participant);
                 silo.sorts_locks = factors.deadlock_avoidance == DeadlockAvoidance::Sort;
                 match factors.abort_mechanism {
-                    AbortMechanism::Return => Worker::Silo(Box::new(Direct::new(silo, random))),
+                    AbortMechanism::Return => Worker::Silo(direct(silo, random)),
                     AbortMechanism::Unwind => {
-                        Worker::SiloUnwinding(Box::new(Direct::new(Unwinding(silo), random)))
+                        Worker::SiloUnwinding(direct(Unwinding(silo), random))
                     }
                 }
             }
+            Protocol::SiloUnchecked => {
+                Worker::SiloUnchecked(direct(SiloUnchecked::new(participant), random))
+            }
+            Protocol::Occ => Worker::Occ(direct(Occ::new(participant), random)),
+            Protocol::OccUnchecked => {
+                Worker::OccUnchecked(direct(OccUnchecked::new(participant), random))
+            }
+            Protocol::TicToc => {
+                let access = TicToc::sharing(participant, common.gaps().clone());
+                Worker::TicToc(direct(access, random))
+            }
+            Protocol::Hybrid => Worker::Hybrid(direct(Hybrid::new(participant), random)),
+            Protocol::Mocc => {
+                let access = Mocc::sharing(participant, common.temperatures().clone());
+                Worker::Mocc(direct(access, random))
+            }
+            Protocol::None => Worker::Unprotected(direct(Unprotected::new(participant), random)),
             Protocol::TwoPhaseLockingNoWait => {
-                Worker::NoWait(Box::new(Direct::new(NoWait::new(participant), random)))
+                Worker::NoWait(direct(NoWait::new(participant), random))
             }
         };
         for_any_worker!(&mut worker, worker => worker.set_factors(factors));

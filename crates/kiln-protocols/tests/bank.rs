@@ -458,6 +458,7 @@ fn run_under(common: Common, threads: u64, calls: u64, hashed: bool, seed: u64) 
         lengths.iter().all(|length| *length == lengths[0]),
         "{protocol}: {lengths:?}"
     );
+    common.sweep(&table);
     let mut present = 0;
     table.indexes()[0].for_each(|record| {
         let tid = record.tid().load(kiln_platform::atomic::Ordering::Acquire);
@@ -482,30 +483,40 @@ fn serial_keeps_the_total() {
     }
 }
 
-#[test]
-fn silo_keeps_the_total() {
+fn runs(protocol: Protocol) {
     for &(threads, seed) in RUNS {
-        run(
-            Protocol::Silo,
-            threads,
-            CALLS / threads,
-            seed % 2 == 0,
-            seed,
-        );
+        run(protocol, threads, CALLS / threads, seed % 2 == 0, seed);
     }
 }
 
 #[test]
+fn silo_keeps_the_total() {
+    runs(Protocol::Silo);
+}
+
+#[test]
+fn occ_keeps_the_total() {
+    runs(Protocol::Occ);
+}
+
+#[test]
+fn tictoc_keeps_the_total() {
+    runs(Protocol::TicToc);
+}
+
+#[test]
+fn hybrid_keeps_the_total() {
+    runs(Protocol::Hybrid);
+}
+
+#[test]
+fn mocc_keeps_the_total() {
+    runs(Protocol::Mocc);
+}
+
+#[test]
 fn two_phase_locking_keeps_the_total() {
-    for &(threads, seed) in RUNS {
-        run(
-            Protocol::TwoPhaseLockingNoWait,
-            threads,
-            CALLS / threads,
-            seed % 2 == 0,
-            seed,
-        );
-    }
+    runs(Protocol::TwoPhaseLockingNoWait);
 }
 
 #[test]

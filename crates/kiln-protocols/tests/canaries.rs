@@ -33,8 +33,10 @@ fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for canary in Canary::ALL {
         let protocols: &[Protocol] = match canary {
-            Canary::ReadValidationSkipped
-            | Canary::InstalledWithoutLocks
+            Canary::ReadValidationSkipped => &[Protocol::Silo, Protocol::Occ, Protocol::TicToc],
+            Canary::SharersIgnored => &[Protocol::Hybrid],
+            Canary::NotExtended | Canary::GapsWithoutTime => &[Protocol::TicToc],
+            Canary::InstalledWithoutLocks
             | Canary::VersionReused
             | Canary::AbsenceNotNoted
             | Canary::InsertedPresent
@@ -69,6 +71,7 @@ fn needs_virtual_cores(canary: Canary) -> bool {
             | Canary::MovingEntryFollowed
             | Canary::FoundWhereItWas
             | Canary::MovedByTwo
+            | Canary::GapsWithoutTime
     )
 }
 

@@ -506,6 +506,31 @@ fn silo_histories_replay() {
 }
 
 #[test]
+fn occ_histories_replay() {
+    run(Protocol::Occ);
+}
+
+#[test]
+fn tictoc_histories_replay() {
+    run(Protocol::TicToc);
+}
+
+#[test]
+fn hybrid_histories_replay() {
+    run(Protocol::Hybrid);
+}
+
+#[test]
+fn mocc_histories_replay() {
+    run(Protocol::Mocc);
+}
+
+#[test]
+fn none_histories_of_one_worker_replay() {
+    run(Protocol::None);
+}
+
+#[test]
 fn two_phase_locking_histories_replay() {
     run(Protocol::TwoPhaseLockingNoWait);
 }

@@ -61,6 +61,26 @@ fn silo_is_serializable() {
 }
 
 #[test]
+fn occ_is_serializable() {
+    trials(Protocol::Occ, |seed| 2 + seed % WORKERS);
+}
+
+#[test]
+fn tictoc_is_serializable() {
+    trials(Protocol::TicToc, |seed| 2 + seed % WORKERS);
+}
+
+#[test]
+fn hybrid_is_serializable() {
+    trials(Protocol::Hybrid, |seed| 2 + seed % WORKERS);
+}
+
+#[test]
+fn mocc_is_serializable() {
+    trials(Protocol::Mocc, |seed| 2 + seed % WORKERS);
+}
+
+#[test]
 fn two_phase_locking_is_serializable() {
     trials(Protocol::TwoPhaseLockingNoWait, |seed| 2 + seed % WORKERS);
 }

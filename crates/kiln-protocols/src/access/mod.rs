@@ -1,5 +1,10 @@
 //! Accesses: how one attempt of a transaction touches records. One folder a protocol.
 
+pub mod hybrid;
+pub mod mocc;
+pub mod none;
+pub mod occ;
 pub mod serial;
 pub mod silo;
+pub mod tictoc;
 pub mod two_phase_locking;

@@ -1,0 +1,207 @@
+//! MOCC: optimistic concurrency control that locks hot records when it meets them.
+//!
+//! Source: Wang and Kimura, *Mostly-Optimistic Concurrency Control for Highly Contended Dynamic
+//! Workloads on a Thousand Cores*, PVLDB 10, 2016; as the rival of STRIFE (SIGMOD 2020, §5.4) and
+//! STO (PVLDB 13, 2020, §5.3).
+//!
+//! # The idea
+//!
+//! As in Silo, an attempt notes tids, and validates them at its end. But a record on which many validations
+//! fail gets *hot* (`temperature.rs`), and hot records are locked when they are met, shared or, where the
+//! analysis of the procedure says that the attempt will write, exclusively: nobody can change
+//! them until the attempt ends, so these do not fail again. After a failure the next attempt of the same
+//! transaction also locks the records on which the last one failed or which it meant to write (its
+//! *retrospective* list), hot or not.
+//!
+//! The locks are an optimisation only. Whatever was read is validated, so an attempt may let go of a lock
+//! whenever it wants to.
+//!
+//! # Lock order
+//!
+//! The canonical order is that of addresses. An attempt waits for a lock while all that it holds lie below.
+//! A lock out of order is only tried; if somebody else has it, the attempt lets go of what
+//! lies above, and then waits, in order again. So there is no deadlock, and waits are bounded all the
+//! same, as a transaction of several statements may hold a lock for as long as its client likes.
+//! At commit the write set is locked with bounded spinning.
+//!
+//! # Invariants
+//!
+//! - A tid changes, or is locked, only while its record's lock in `aux` is held exclusively by who does
+//!   it; but a new record is buried by its own attempt without.
+//! - Everything read is validated while the tids of the write set are locked.
+//!
+//! # Anomalies excluded
+//!
+//! Serializable, in real time, for the same reasons as Silo.
+
+mod temperature;
+
+use kiln_platform::atomic::Ordering;
+use kiln_platform::random::Random;
+use kiln_platform::schedule::point;
+use kiln_platform::spin::{self, Spinner};
+use kiln_platform::sync::Arc;
+use kiln_procedure::AbortCause;
+use kiln_procedure::ir::Intent;
+use kiln_storage::epoch::Participant;
+use kiln_storage::record::{RecordRef, Tid};
+
+pub use temperature::Temperatures;
+
+use crate::phases::Phase;
+use crate::shared::optimistic::record_lock::{Locks, Mode};
+use crate::shared::optimistic::{Commit, LOCK_SPINS_MAX, Optimistic, stable_tid};
+use crate::shared::record_map::RecordMap;
+use temperature::HOT;
+
+/// An attempt waits for a lock in order for so many turns, about a millisecond with what it yields.
+const WAIT_TURNS_MAX: u32 = 1 << 14;
+
+/// The access of one worker; see the module's documentation.
+pub type Mocc = Optimistic<MoccCommit>;
+
+/// What MOCC does differently from other optimistic protocols.
+pub struct MoccCommit {
+    temperatures: Arc<Temperatures>,
+    random: Random,
+    locks: Locks,
+    /// The period of the attempt's epoch.
+    period: u32,
+    /// The records that the transaction's earlier attempts failed on or meant to write. Between
+    /// attempts they may have become others: they are locked when they are met again, and not before.
+    retrospective: RecordMap,
+}
+
+impl Optimistic<MoccCommit> {
+    /// An access for the worker that `participant` stands for; all workers have the same `temperatures`.
+    pub fn sharing(participant: Participant, temperatures: Arc<Temperatures>) -> Mocc {
+        let protocol = MoccCommit {
+            temperatures,
+            random: Random::from_seed(participant.slot() as u64),
+            locks: Locks::default(),
+            period: 0,
+            retrospective: RecordMap::default(),
+        };
+        Optimistic::with(participant, protocol)
+    }
+}
+
+impl MoccCommit {
+    /// Remembers to lock a record in the next attempt.
+    fn remember(&mut self, record: RecordRef) {
+        if self.retrospective.get(record).is_none() {
+            self.retrospective.insert(record, 0);
+        }
+    }
+
+    /// Whether a record is locked when it is met.
+    #[inline(always)]
+    fn is_locked_when_met(&self, record: RecordRef) -> bool {
+        self.temperatures.of(record, self.period) >= HOT || self.retrospective.get(record).is_some()
+    }
+
+    /// Locks a record before it is observed.
+    #[cold]
+    fn lock(&mut self, record: RecordRef, intent: Intent) -> Result<(), AbortCause> {
+        let (mode, cause) = match intent {
+            Intent::Read => (Mode::Shared, AbortCause::ReadLock),
+            Intent::Write => (Mode::Exclusive, AbortCause::WriteLock),
+        };
+        let is_in_order = record.address() > self.locks.highest();
+        if !is_in_order {
+            if spin::until(LOCK_SPINS_MAX, || self.locks.try_hold(record, mode)) {
+                return Ok(());
+            }
+            // Back to the canonical order, without the record's own lock in a lesser mode.
+            self.locks.release_from(record.address());
+        }
+        let mut spinner = Spinner::default();
+        for _ in 0..WAIT_TURNS_MAX {
+            if self.locks.try_hold(record, mode) {
+                return Ok(());
+            }
+            spinner.turn();
+        }
+        Err(cause)
+    }
+}
+
+impl Commit for MoccCommit {
+    type Note = ();
+
+    #[inline(always)]
+    fn prepare(&mut self, failures: u32) {
+        if failures == 0 {
+            self.retrospective.clear();
+        }
+    }
+
+    #[inline(always)]
+    fn begin(&mut self, participant: &Participant) {
+        self.period = Temperatures::period(participant.epoch());
+    }
+
+    #[inline(always)]
+    fn observe(&mut self, record: RecordRef, intent: Intent) -> Result<(Tid, ()), AbortCause> {
+        if !self.is_locked_when_met(record) {
+            return Ok((stable_tid(record)?, ()));
+        }
+        self.lock(record, intent)?;
+        // Nobody else changes it while the lock is held, and what the last one did is visible.
+        let tid = Tid(record.tid().load(Ordering::Relaxed));
+        if tid.is_dead() {
+            self.locks.release(record);
+        }
+        Ok((tid, ()))
+    }
+
+    #[inline(always)]
+    fn adopt(&mut self, _: RecordRef) {}
+
+    fn commit(attempt: &mut Optimistic<Self>) -> Result<(), AbortCause> {
+        point("mocc.executed");
+        let committed = attempt.try_commit();
+        if committed.is_err() {
+            // What is to be written will be locked at the next commit anyway.
+            for write in &attempt.writes {
+                attempt.protocol.remember(write.record);
+            }
+        }
+        committed
+    }
+
+    fn confirm(attempt: &mut Optimistic<Self>) -> Result<(), AbortCause> {
+        attempt.phases.enter(Phase::Validate);
+        attempt.is_unchanged()
+    }
+
+    #[inline(always)]
+    fn end(&mut self) {
+        self.locks.release_all();
+    }
+
+    #[cold]
+    fn found_changed(&mut self, record: RecordRef) {
+        self.temperatures
+            .heat(record, self.period, &mut self.random);
+        self.remember(record);
+    }
+}
+
+impl Optimistic<MoccCommit> {
+    #[inline(always)]
+    fn try_commit(&mut self) -> Result<(), AbortCause> {
+        self.phases.enter(Phase::Lock);
+        self.lock_write_set(|protocol| &mut protocol.locks)?;
+        point("mocc.locked");
+        self.phases.enter(Phase::Validate);
+        let tid = self.validate_locked()?;
+        point("mocc.validated");
+        self.phases.enter(Phase::Install);
+        self.last = tid;
+        self.install(tid);
+        point("mocc.installed");
+        self.finish();
+        Ok(())
+    }
+}

@@ -1,0 +1,119 @@
+//! The commit: the timestamp, and validation at it.
+
+use kiln_platform::atomic::{Ordering, fence};
+use kiln_platform::schedule::point;
+use kiln_procedure::{AbortCause, Access};
+use kiln_storage::record::{RecordRef, Tid};
+
+use super::gaps::Gaps;
+use super::{TicTocCommit, extended};
+use crate::canary::Canary;
+use crate::shared::optimistic::{CLAIMED, Item, NO_WRITE, Optimistic};
+
+impl Optimistic<TicTocCommit> {
+    /// Phase 2: the earliest timestamp at which all that was read is valid and all that is written may
+    /// begin. The write set is locked, and a sequentially consistent fence lies between.
+    #[inline]
+    pub(super) fn timestamp(&self) -> u64 {
+        let observed = self.items.iter().map(|item| Tid(item.observed).version());
+        let mut timestamp = observed.fold(0, u64::max);
+        for write in &self.writes {
+            let version = Tid(self.items[write.item as usize].observed).version();
+            let rts = extended(write.record).max(version);
+            timestamp = timestamp.max(rts + 1);
+        }
+        let TicTocCommit {
+            gaps,
+            relied,
+            filled,
+        } = &self.protocol;
+        if *relied | *filled != 0 && !Canary::GapsWithoutTime.sings() {
+            timestamp = timestamp.max(gaps.earliest(*relied, *filled));
+        }
+        timestamp
+    }
+
+    /// Whether the attempt writes the record that this item observed.
+    #[inline]
+    fn is_own(&self, item: &Item<u64>) -> bool {
+        item.write != NO_WRITE || self.written.get(item.record).is_some()
+    }
+
+    /// Phase 3: makes all that was read valid at `timestamp`, if that can be. `locked` says whether the
+    /// attempt has locked its write set, and is about to install it.
+    #[inline]
+    pub(super) fn validate(&mut self, timestamp: u64, locked: bool) -> Result<(), AbortCause> {
+        for item in &self.items {
+            // What is locked is the attempt's own, or fails below.
+            if item.note < timestamp
+                && item.record.tid().load(Ordering::Relaxed) == item.observed
+                && !Canary::NotExtended.sings()
+            {
+                extend(item.record, timestamp);
+            }
+        }
+        let TicTocCommit {
+            gaps,
+            relied,
+            filled,
+        } = &self.protocol;
+        // Entries that will be taken back have only shown that there was room for them.
+        let relied = match locked {
+            true => *relied,
+            false => *relied | *filled,
+        };
+        gaps.relied(relied, timestamp);
+        point("tictoc.extended");
+        // Sequentially consistent: the extensions are visible before the tids and nodes are looked at.
+        // Pairs with the fence between a writer's locks (or an inserter's entries) and its timestamp.
+        fence(Ordering::SeqCst);
+        for item in &self.items {
+            // Valid up to then already, whatever has become of the record.
+            if item.note >= timestamp {
+                continue;
+            }
+            // Acquire: the loads that are being validated are not moved behind this one.
+            let now = item.record.tid().load(Ordering::Acquire);
+            let is_as_observed = now == item.observed
+                || locked && now == item.observed | Tid::LOCKED && self.is_own(item)
+                || Canary::ReadValidationSkipped.sings();
+            if !is_as_observed {
+                return Err(AbortCause::ReadValidation);
+            }
+        }
+        match self.nodes.is_current() {
+            true => Ok(()),
+            false => Err(AbortCause::Phantom),
+        }
+    }
+
+    /// Notes which indexes lose entries at `timestamp`, before they do.
+    #[inline]
+    pub(super) fn leave_gaps(&mut self, timestamp: u64) {
+        let mut left = match self.moves_entries() {
+            true => self.protocol.filled,
+            false => 0,
+        };
+        for write in &self.writes {
+            if write.removes() {
+                left |= Gaps::mask_of_all(write.table());
+            }
+        }
+        self.protocol.gaps.left(left, timestamp);
+    }
+}
+
+/// Extends a record's `rts` to at least `timestamp`, and leaves the claim as it is.
+#[inline]
+fn extend(record: RecordRef, timestamp: u64) {
+    let word = record.aux();
+    let mut seen = word.load(Ordering::Relaxed);
+    while seen & !CLAIMED < timestamp {
+        let extended = seen & CLAIMED | timestamp;
+        // Relaxed on failure as it is tried again; what orders the extension is the fence that follows.
+        match word.compare_exchange_weak(seen, extended, Ordering::AcqRel, Ordering::Relaxed) {
+            Ok(_) => return,
+            Err(now) => seen = now,
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! TicToc: optimistic concurrency control whose transactions find their timestamps in what they
+//! read and wrote.
+//!
+//! Source: Yu, Pavlo, Sanchez, Devadas: *TicToc: Time Traveling Optimistic Concurrency Control*,
+//! SIGMOD 2016; as the variant TSTO in STO (PVLDB 13, 2020, §2.3), which keeps full 64-bit
+//! timestamps instead of the paper's delta encoding (its §3.6).
+//!
+//! # The idea
+//!
+//! A version of a record is valid from its write timestamp `wts` to its read timestamp `rts`. Attempts run
+//! without locks ([`optimistic`](crate::shared::optimistic)) and note both. At its end an attempt
+//! computes the earliest timestamp at which all that it read was valid and all that it writes can
+//! begin: no earlier than the `wts` of what it read, later than the `rts` of what it overwrites. Where
+//! a version that it read is valid up to then already, nothing else has to be known of that record,
+//! even if somebody has overwritten it since; elsewhere `rts` is extended, if the version is still there.
+//! So a reader may be placed before a writer that committed earlier in real time, where Silo aborts it.
+//!
+//! # Words
+//!
+//! `wts` is the version in the record's tid, `rts` is in `aux`, beside the claim bit. `rts` is the
+//! greater of the two, so a record that another protocol or an insertion wrote is as it should be
+//! with any `aux` that is not too large: `aux` is not 0 when no transaction runs, and is swept when
+//! another protocol takes over.
+//!
+//! # Phases
+//!
+//! 1. **Lock** the write set, as Silo does.
+//! 2. **Timestamp**: computed from the sets (`timestamp`).
+//! 3. **Validate**: extend where needed, then, after a full fence, check that what was extended is
+//!    as observed and not locked, and that no index node relied on has new entries.
+//! 4. **Install** with the timestamp as the new version.
+//!
+//! # Invariants
+//!
+//! - `rts` of a version only grows, and is extended *before* the tid is looked at again; a writer reads
+//!   it *after* it locked the tid. Of the two, one sees the other. An extension in vain does no harm.
+//! - A writer's timestamp is later than the `rts` of the version that it replaces.
+//! - Gaps have timestamps as well (`gaps.rs`); the paper has no ranges.
+//!
+//! # Anomalies excluded
+//!
+//! Serializable in the order of the timestamps, and not strictly: that order need not be the order
+//! of real time. A transaction may read what was overwritten before it began to commit, and in that
+//! order come before transactions which its caller knows to be over. No transaction misses what one before
+//! it *on the same record* wrote.
+
+mod commit;
+mod gaps;
+
+use kiln_platform::atomic::{Ordering, fence};
+use kiln_platform::schedule::point;
+use kiln_platform::sync::Arc;
+use kiln_procedure::AbortCause;
+use kiln_procedure::ir::Intent;
+use kiln_storage::epoch::Participant;
+use kiln_storage::record::{RecordRef, Tid};
+use kiln_storage::table::Table;
+
+pub use gaps::Gaps;
+
+use crate::phases::Phase;
+use crate::shared::optimistic::{CLAIMED, Commit, Optimistic, stable_tid};
+
+/// The access of one worker; see the module's documentation.
+pub type TicToc = Optimistic<TicTocCommit>;
+
+/// What TicToc does differently from other optimistic protocols.
+pub struct TicTocCommit {
+    gaps: Arc<Gaps>,
+    /// The stripes of the indexes in which the attempt relies on gaps.
+    relied: gaps::Mask,
+    /// The stripes of the indexes into which it puts entries.
+    filled: gaps::Mask,
+}
+
+impl Optimistic<TicTocCommit> {
+    /// An access for the worker that `participant` stands for; all workers have the same `gaps`.
+    pub fn sharing(participant: Participant, gaps: Arc<Gaps>) -> TicToc {
+        let protocol = TicTocCommit {
+            gaps,
+            relied: 0,
+            filled: 0,
+        };
+        Optimistic::with(participant, protocol)
+    }
+}
+
+/// What a record's `aux` says about its `rts`, if its version does not say more.
+#[inline(always)]
+fn extended(record: RecordRef) -> u64 {
+    // Acquire: a look at the tid that follows is not moved before it.
+    record.aux().load(Ordering::Acquire) & !CLAIMED
+}
+
+impl Commit for TicTocCommit {
+    /// The `rts` of the version observed.
+    type Note = u64;
+
+    #[inline(always)]
+    fn observe(&mut self, record: RecordRef, _: Intent) -> Result<(Tid, u64), AbortCause> {
+        let mut tid = stable_tid(record)?;
+        loop {
+            // Nothing is known of the absence of a row beyond the record's stay in the indexes, so it is
+            // always validated.
+            let rts = match tid.is_absent() {
+                true => 0,
+                false => extended(record).max(tid.version()),
+            };
+            // The version was there when its `rts` was read, as it is there before and after.
+            if record.tid().load(Ordering::Acquire) == tid.0 {
+                return Ok((tid, rts));
+            }
+            tid = stable_tid(record)?;
+        }
+    }
+
+    #[inline(always)]
+    fn adopt(&mut self, record: RecordRef) -> u64 {
+        Tid(record.tid().load(Ordering::Relaxed)).version()
+    }
+
+    #[inline(always)]
+    fn commit(attempt: &mut Optimistic<Self>) -> Result<(), AbortCause> {
+        point("tictoc.executed");
+        attempt.phases.enter(Phase::Lock);
+        attempt.lock_tids()?;
+        point("tictoc.locked");
+        attempt.phases.enter(Phase::Validate);
+        // Sequentially consistent: every lock and every index insertion of this attempt is visible
+        // before it reads the `rts` of what it overwrites and the timestamps of gaps.
+        fence(Ordering::SeqCst);
+        let timestamp = attempt.timestamp();
+        if let Err(cause) = attempt.validate(timestamp, true) {
+            attempt.unlock_tids();
+            return Err(cause);
+        }
+        point("tictoc.validated");
+        attempt.phases.enter(Phase::Install);
+        attempt.leave_gaps(timestamp);
+        attempt.install(Tid(timestamp));
+        point("tictoc.installed");
+        attempt.finish();
+        Ok(())
+    }
+
+    fn confirm(attempt: &mut Optimistic<Self>) -> Result<(), AbortCause> {
+        attempt.phases.enter(Phase::Validate);
+        // As a transaction that has only read; what it meant to write is not locked.
+        let reads = attempt
+            .items
+            .iter()
+            .map(|item| Tid(item.observed).version());
+        let timestamp = reads.fold(0, u64::max);
+        let TicTocCommit {
+            gaps,
+            relied,
+            filled,
+        } = &attempt.protocol;
+        // That there was room for an entry says that no other was there.
+        let timestamp = timestamp.max(gaps.earliest(*relied | *filled, 0));
+        attempt.validate(timestamp, false)
+    }
+
+    #[inline(always)]
+    fn end(&mut self) {
+        (self.relied, self.filled) = (0, 0);
+    }
+
+    #[inline(always)]
+    fn relies_on_gap(&mut self, table: &Table, index: usize) {
+        self.relied |= Gaps::mask(table, index);
+    }
+
+    #[inline(always)]
+    fn adds_entry(&mut self, table: &Table, index: usize) {
+        self.filled |= Gaps::mask(table, index);
+    }
+
+    #[cold]
+    fn met_absent(&mut self, table: &Table) {
+        // The record stands where another one may have been, and may leave again: the attempt comes after
+        // the one that left, and before whoever comes then.
+        self.relied |= Gaps::mask_of_all(table);
+    }
+}
