@@ -34,16 +34,25 @@ pub enum AbortCause {
     WriteLock,
     /// Another transaction inserts, deletes or moves a record with the same key.
     KeyInTransit,
+    /// The transactions that it would wait for wait for it.
+    Deadlock,
+    /// A lock was held by an older transaction, and the younger one does not wait.
+    Died,
+    /// A lock was not to be had in the time that the call, or any wait, may take.
+    LockTimeout,
 }
 
 impl AbortCause {
     /// All causes, in the order of their numbers.
-    pub const ALL: [AbortCause; 5] = [
+    pub const ALL: [AbortCause; 8] = [
         AbortCause::ReadValidation,
         AbortCause::Phantom,
         AbortCause::ReadLock,
         AbortCause::WriteLock,
         AbortCause::KeyInTransit,
+        AbortCause::Deadlock,
+        AbortCause::Died,
+        AbortCause::LockTimeout,
     ];
 
     /// Its number: its position in [`AbortCause::ALL`].
@@ -61,6 +70,9 @@ impl AbortCause {
             AbortCause::ReadLock => "read_lock",
             AbortCause::WriteLock => "write_lock",
             AbortCause::KeyInTransit => "key_in_transit",
+            AbortCause::Deadlock => "deadlock",
+            AbortCause::Died => "died",
+            AbortCause::LockTimeout => "lock_timeout",
         }
     }
 }
@@ -127,6 +139,13 @@ pub trait Access {
     /// Hears, before an attempt starts, how many of the same transaction have failed.
     #[inline(always)]
     fn prepare(&mut self, _failures: u32) {}
+
+    /// A new transaction begins, whose attempts follow: those that repeat one that failed included.
+    /// It ends at `deadline_ns`, of `kiln_platform::time::now_ns`, if at all.
+    #[inline(always)]
+    fn begin_call(&mut self, deadline_ns: Option<u64>) {
+        let _ = deadline_ns;
+    }
 
     /// Starts an attempt.
     fn begin(&mut self);

@@ -71,6 +71,11 @@ impl<A: Access> Access for Unwinding<A> {
     }
 
     #[inline(always)]
+    fn begin_call(&mut self, deadline_ns: Option<u64>) {
+        self.0.begin_call(deadline_ns);
+    }
+
+    #[inline(always)]
     fn begin(&mut self) {
         self.0.begin();
     }

@@ -25,6 +25,8 @@ pub struct Direct<A> {
     statistics: Statistics,
     open: Open,
     factors: Factors,
+    /// Whether the last call was given up, and is repeated next.
+    was_given_up: bool,
 }
 
 /// What a history still has to be told of an open transaction of several statements.
@@ -61,6 +63,7 @@ impl<A: Access + Phased + Recorded> Direct<A> {
             statistics: Statistics::default(),
             open: Open::default(),
             factors: Factors::default(),
+            was_given_up: false,
         }
     }
 
@@ -94,7 +97,8 @@ impl<A: Access + Phased + Recorded> Direct<A> {
 
     /// Runs a call to its end; `arguments` are bound to `program`. The rows that it emitted are in
     /// [`Direct::frame`] until the next call. Gives up, with `None`, when attempts have failed for
-    /// longer than `patience_ns`: nothing of the call is left then.
+    /// longer than `patience_ns`: nothing of the call is left then, but the next call is taken for the
+    /// same one.
     pub fn call(
         &mut self,
         program: &Program,
@@ -107,6 +111,10 @@ impl<A: Access + Phased + Recorded> Direct<A> {
         self.frame.memory.heap.transaction_began_us = None;
         let expired = || deadline_ns.is_some_and(|deadline| time::now_ns() >= deadline);
         let invoked = self.access.recorder().now();
+        // The same call again, when the last one was given up.
+        if !std::mem::take(&mut self.was_given_up) {
+            self.access.begin_call(deadline_ns);
+        }
         self.access.phases().start();
         let mut failing_since = None;
         let outcome = loop {
@@ -121,6 +129,7 @@ impl<A: Access + Phased + Recorded> Direct<A> {
                 let since = *failing_since.get_or_insert(now);
                 if now - since >= patience_ns {
                     self.access.phases().stop();
+                    self.was_given_up = true;
                     return None;
                 }
             }
@@ -202,6 +211,7 @@ impl<A: Access + Phased + Recorded> Direct<A> {
             failed: None,
         };
         self.access.prepare(self.backoff.attempts());
+        self.access.begin_call(None);
         self.access.begin();
     }
 
