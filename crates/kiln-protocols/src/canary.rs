@@ -39,6 +39,12 @@ pub enum Canary {
     ReleasedBeforeInstall,
     /// `2pl` lets go of a record that it only reads as soon as it has it.
     SharedLockReleasedEarly,
+    /// Locks with queues: whoever lets go does not pass the lock on.
+    LockNotPassedOn,
+    /// Locks with queues: one of two sharers lets go, and the lock is passed on to a writer.
+    LockPassedToTwo,
+    /// Locks with queues: who waits shows only for a moment whom it waits for.
+    EdgesRemovedEarly,
     /// Writing in place leaves the updates of an attempt that is rolled back.
     UndoLost,
     /// `tictoc` does not tell writers up to when it has read.
@@ -51,7 +57,7 @@ pub enum Canary {
 
 impl Canary {
     /// All flaws.
-    pub const ALL: [Canary; 18] = [
+    pub const ALL: [Canary; 21] = [
         Canary::ReadValidationSkipped,
         Canary::NodeValidationSkipped,
         Canary::OwnInsertionHidesOthers,
@@ -66,6 +72,9 @@ impl Canary {
         Canary::SharedLockSkipped,
         Canary::ReleasedBeforeInstall,
         Canary::SharedLockReleasedEarly,
+        Canary::LockNotPassedOn,
+        Canary::LockPassedToTwo,
+        Canary::EdgesRemovedEarly,
         Canary::UndoLost,
         Canary::NotExtended,
         Canary::GapsWithoutTime,

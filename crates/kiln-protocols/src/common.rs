@@ -7,7 +7,8 @@ use kiln_storage::table::Table;
 use crate::access::mocc::Temperatures;
 use crate::access::tictoc::Gaps;
 use crate::factors::Factors;
-use crate::protocol::{Configuration, Protocol};
+use crate::protocol::{Configuration, Protocol, ProtocolOption};
+use crate::shared::locks::SharedLocks;
 
 /// Made when a protocol is put in force, and used by all its workers until another one is. A worker
 /// is known in it by its participant's slot, a number below
@@ -23,6 +24,7 @@ enum Shared {
     Nothing,
     TicToc(Arc<Gaps>),
     Mocc(Arc<Temperatures>),
+    Locks(SharedLocks),
 }
 
 impl Common {
@@ -38,6 +40,13 @@ impl Common {
         let shared = match configuration.protocol {
             Protocol::TicToc => Shared::TicToc(Arc::default()),
             Protocol::Mocc => Shared::Mocc(Arc::default()),
+            Protocol::TwoPhaseLockingNoWait if !configuration.has(ProtocolOption::LockTable) => {
+                Shared::Nothing
+            }
+            Protocol::TwoPhaseLockingNoWait
+            | Protocol::TwoPhaseLockingWaitDie
+            | Protocol::TwoPhaseLockingWaitForGraph
+            | Protocol::TwoPhaseLockingDreadlocks => Shared::Locks(SharedLocks::new()),
             _ => Shared::Nothing,
         };
         Common {
@@ -62,6 +71,14 @@ impl Common {
         match &self.shared {
             Shared::TicToc(gaps) => gaps,
             _ => unreachable!("{} has no timestamps of gaps", self.configuration),
+        }
+    }
+
+    /// What locks that are queues share.
+    pub(crate) fn locks(&self) -> &SharedLocks {
+        match &self.shared {
+            Shared::Locks(locks) => locks,
+            _ => unreachable!("{} has no locks with queues", self.configuration),
         }
     }
 

@@ -10,7 +10,7 @@ use kiln_platform::time;
 pub enum Phase {
     /// Running the procedure: its steps, its look-ups and scans, reads and buffered writes.
     Execute,
-    /// Taking locks at commit.
+    /// Taking locks at commit; before it, waiting for a lock.
     Lock,
     /// Validating what was read.
     Validate,

@@ -28,11 +28,17 @@ pub enum Protocol {
     Mocc,
     /// Strict two-phase locking that aborts instead of waiting.
     TwoPhaseLockingNoWait,
+    /// Strict two-phase locking in which older transactions wait and younger ones abort.
+    TwoPhaseLockingWaitDie,
+    /// Strict two-phase locking with a waits-for graph.
+    TwoPhaseLockingWaitForGraph,
+    /// Strict two-phase locking with digests.
+    TwoPhaseLockingDreadlocks,
 }
 
 impl Protocol {
     /// All protocols.
-    pub const ALL: [Protocol; 10] = [
+    pub const ALL: [Protocol; 13] = [
         Protocol::Serial,
         Protocol::None,
         Protocol::Silo,
@@ -43,6 +49,9 @@ impl Protocol {
         Protocol::Hybrid,
         Protocol::Mocc,
         Protocol::TwoPhaseLockingNoWait,
+        Protocol::TwoPhaseLockingWaitDie,
+        Protocol::TwoPhaseLockingWaitForGraph,
+        Protocol::TwoPhaseLockingDreadlocks,
     ];
 
     /// Its name.
@@ -58,6 +67,9 @@ impl Protocol {
             Protocol::Hybrid => "hybrid",
             Protocol::Mocc => "mocc",
             Protocol::TwoPhaseLockingNoWait => "2pl-no-wait",
+            Protocol::TwoPhaseLockingWaitDie => "2pl-wait-die",
+            Protocol::TwoPhaseLockingWaitForGraph => "2pl-wait-for-graph",
+            Protocol::TwoPhaseLockingDreadlocks => "2pl-dreadlocks",
         }
     }
 
@@ -78,13 +90,27 @@ impl Protocol {
             Protocol::Hybrid => "optimistic at the first attempt, two-phase locking afterwards",
             Protocol::Mocc => "optimistic, with locks on hot records",
             Protocol::TwoPhaseLockingNoWait => {
-                "strict two-phase locking beside the record, aborts instead of waiting"
+                "strict two-phase locking, aborts instead of waiting"
+            }
+            Protocol::TwoPhaseLockingWaitDie => {
+                "strict two-phase locking, older transactions wait, younger ones abort"
+            }
+            Protocol::TwoPhaseLockingWaitForGraph => {
+                "strict two-phase locking, deadlocks found in a waits-for graph (dl-detect)"
+            }
+            Protocol::TwoPhaseLockingDreadlocks => {
+                "strict two-phase locking, deadlocks found by digests of who waits for whom"
             }
         }
     }
 
-    /// The protocol called `name`.
+    /// The protocol called `name`, or known to others by that name.
     pub fn parse(name: &str) -> Option<Protocol> {
+        let name = match name {
+            // Yu et al., and VLL and STRIFE after them.
+            "dl-detect" => "2pl-wait-for-graph",
+            name => name,
+        };
         Protocol::ALL
             .into_iter()
             .find(|protocol| protocol.name() == name)
@@ -110,7 +136,10 @@ impl Protocol {
             | Protocol::TicToc
             | Protocol::Hybrid
             | Protocol::Mocc
-            | Protocol::TwoPhaseLockingNoWait => true,
+            | Protocol::TwoPhaseLockingNoWait
+            | Protocol::TwoPhaseLockingWaitDie
+            | Protocol::TwoPhaseLockingWaitForGraph
+            | Protocol::TwoPhaseLockingDreadlocks => true,
             Protocol::None | Protocol::SiloUnchecked | Protocol::OccUnchecked => false,
         }
     }
@@ -124,7 +153,10 @@ impl Protocol {
             | Protocol::Occ
             | Protocol::Hybrid
             | Protocol::Mocc
-            | Protocol::TwoPhaseLockingNoWait => true,
+            | Protocol::TwoPhaseLockingNoWait
+            | Protocol::TwoPhaseLockingWaitDie
+            | Protocol::TwoPhaseLockingWaitForGraph
+            | Protocol::TwoPhaseLockingDreadlocks => true,
             Protocol::None
             | Protocol::SiloUnchecked
             | Protocol::OccUnchecked
@@ -145,7 +177,10 @@ impl Protocol {
             | Protocol::OccUnchecked
             | Protocol::Hybrid
             | Protocol::Mocc
-            | Protocol::TwoPhaseLockingNoWait => false,
+            | Protocol::TwoPhaseLockingNoWait
+            | Protocol::TwoPhaseLockingWaitDie
+            | Protocol::TwoPhaseLockingWaitForGraph
+            | Protocol::TwoPhaseLockingDreadlocks => false,
         }
     }
 
@@ -160,8 +195,11 @@ impl Protocol {
             | Protocol::OccUnchecked
             | Protocol::TicToc
             | Protocol::Hybrid
-            | Protocol::Mocc
-            | Protocol::TwoPhaseLockingNoWait => &[],
+            | Protocol::Mocc => &[],
+            Protocol::TwoPhaseLockingNoWait
+            | Protocol::TwoPhaseLockingWaitDie
+            | Protocol::TwoPhaseLockingWaitForGraph
+            | Protocol::TwoPhaseLockingDreadlocks => &[ProtocolOption::LockTable],
         }
     }
 }

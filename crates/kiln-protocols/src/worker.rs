@@ -14,12 +14,14 @@ use crate::access::occ::{Occ, OccUnchecked};
 use crate::access::serial::Serial;
 use crate::access::silo::{Silo, SiloUnchecked};
 use crate::access::tictoc::TicToc;
-use crate::access::two_phase_locking::NoWait;
+use crate::access::two_phase_locking::{NoWait, Queued, TwoPhaseLocking};
 use crate::common::Common;
 use crate::factors::{AbortMechanism, DeadlockAvoidance};
 use crate::phases::Phased;
-use crate::protocol::Protocol;
+use crate::protocol::{Protocol, ProtocolOption};
 use crate::schedule::direct::Direct;
+use crate::shared::locks::handling::{self, Dreadlocks, WaitDie, WaitForGraph};
+use crate::shared::locks::{BesideRecord, LockTable, LockWords, QueuedLocks};
 use crate::shared::recorder::{Observation, Recorded};
 use crate::shared::unwinding::Unwinding;
 
@@ -58,6 +60,20 @@ pub enum Worker {
     Unprotected(Box<Direct<Unprotected>>),
     /// [`Protocol::TwoPhaseLockingNoWait`].
     NoWait(Box<Direct<NoWait>>),
+    /// [`Protocol::TwoPhaseLockingNoWait`] with [`ProtocolOption::LockTable`].
+    NoWaitTable(Box<Direct<Queued<LockTable, handling::NoWait>>>),
+    /// [`Protocol::TwoPhaseLockingWaitDie`].
+    WaitDie(Box<Direct<Queued<BesideRecord, WaitDie>>>),
+    /// [`Protocol::TwoPhaseLockingWaitDie`] with [`ProtocolOption::LockTable`].
+    WaitDieTable(Box<Direct<Queued<LockTable, WaitDie>>>),
+    /// [`Protocol::TwoPhaseLockingWaitForGraph`].
+    WaitForGraph(Box<Direct<Queued<BesideRecord, WaitForGraph>>>),
+    /// [`Protocol::TwoPhaseLockingWaitForGraph`] with [`ProtocolOption::LockTable`].
+    WaitForGraphTable(Box<Direct<Queued<LockTable, WaitForGraph>>>),
+    /// [`Protocol::TwoPhaseLockingDreadlocks`].
+    Dreadlocks(Box<Direct<Queued<BesideRecord, Dreadlocks>>>),
+    /// [`Protocol::TwoPhaseLockingDreadlocks`] with [`ProtocolOption::LockTable`].
+    DreadlocksTable(Box<Direct<Queued<LockTable, Dreadlocks>>>),
 }
 
 /// Does the same with whichever worker is there.
@@ -75,6 +91,13 @@ macro_rules! for_any_worker {
             Worker::Mocc($worker) => $body,
             Worker::Unprotected($worker) => $body,
             Worker::NoWait($worker) => $body,
+            Worker::NoWaitTable($worker) => $body,
+            Worker::WaitDie($worker) => $body,
+            Worker::WaitDieTable($worker) => $body,
+            Worker::WaitForGraph($worker) => $body,
+            Worker::WaitForGraphTable($worker) => $body,
+            Worker::Dreadlocks($worker) => $body,
+            Worker::DreadlocksTable($worker) => $body,
         }
     };
 }
@@ -117,12 +140,64 @@ impl Worker {
                 Worker::Mocc(direct(access, random))
             }
             Protocol::None => Worker::Unprotected(direct(Unprotected::new(participant), random)),
-            Protocol::TwoPhaseLockingNoWait => {
-                Worker::NoWait(direct(NoWait::new(participant), random))
+            Protocol::TwoPhaseLockingNoWait
+            | Protocol::TwoPhaseLockingWaitDie
+            | Protocol::TwoPhaseLockingWaitForGraph
+            | Protocol::TwoPhaseLockingDreadlocks => {
+                Worker::two_phase_locking(common, participant, random)
             }
         };
         for_any_worker!(&mut worker, worker => worker.set_factors(factors));
         worker
+    }
+
+    fn two_phase_locking(common: &Common, participant: Participant, random: Random) -> Worker {
+        let configuration = common.configuration();
+        let in_table = configuration.has(ProtocolOption::LockTable);
+        // Before anything that they share is made: no-wait beside the record needs nothing.
+        if !in_table && configuration.protocol == Protocol::TwoPhaseLockingNoWait {
+            let access = TwoPhaseLocking::new(participant, LockWords);
+            return Worker::NoWait(Box::new(Direct::new(access, random)));
+        }
+        let (shared, number) = (common.locks(), participant.slot() as u32);
+        /// A worker's variants for both placements of its locks.
+        macro_rules! placed {
+            ($beside:ident, $table:ident, $handling:expr) => {{
+                let (handling, alarms) = ($handling, shared.alarms.clone());
+                match in_table {
+                    false => {
+                        let locks = QueuedLocks::new(BesideRecord, handling, alarms, number);
+                        let access = TwoPhaseLocking::new(participant, locks);
+                        Worker::$beside(Box::new(Direct::new(access, random)))
+                    }
+                    true => {
+                        let table = shared.table.clone();
+                        let locks = QueuedLocks::new(table, handling, alarms, number);
+                        let access = TwoPhaseLocking::new(participant, locks);
+                        Worker::$table(Box::new(Direct::new(access, random)))
+                    }
+                }
+            }};
+        }
+        match configuration.protocol {
+            Protocol::TwoPhaseLockingWaitDie => {
+                placed!(WaitDie, WaitDieTable, WaitDie::new(number))
+            }
+            Protocol::TwoPhaseLockingWaitForGraph => {
+                let handling = WaitForGraph::new(shared.waits_for.clone(), number);
+                placed!(WaitForGraph, WaitForGraphTable, handling)
+            }
+            Protocol::TwoPhaseLockingDreadlocks => {
+                let handling = Dreadlocks::new(shared.digests.clone(), number);
+                placed!(Dreadlocks, DreadlocksTable, handling)
+            }
+            _ => {
+                let (table, alarms) = (shared.table.clone(), shared.alarms.clone());
+                let locks = QueuedLocks::new(table, handling::NoWait, alarms, number);
+                let access = TwoPhaseLocking::new(participant, locks);
+                Worker::NoWaitTable(Box::new(Direct::new(access, random)))
+            }
+        }
     }
 
     /// Records histories for `observation` from now on, or none; no transaction is open. Does

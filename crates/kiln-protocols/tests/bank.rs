@@ -9,7 +9,7 @@ use kiln_platform::thread;
 use kiln_procedure::ir::*;
 use kiln_procedure::{Arguments, Program, ProgramBuilder};
 use kiln_protocols::factors::{AbortMechanism, DeadlockAvoidance, Factors, Regulation};
-use kiln_protocols::{Common, Outcome, Protocol, Worker};
+use kiln_protocols::{Common, Configuration, Outcome, Protocol, ProtocolOption, Worker};
 use kiln_storage::epoch::Epochs;
 use kiln_storage::error::SqlState;
 use kiln_storage::schema::*;
@@ -317,7 +317,7 @@ fn worker(common: &Arc<Common>, epochs: &Epochs, seed: u64) -> Worker {
     Worker::new(common, participant, Random::from_seed(seed))
 }
 
-fn run(protocol: Protocol, threads: u64, calls: u64, hashed: bool, seed: u64) {
+fn run(protocol: impl Into<Configuration>, threads: u64, calls: u64, hashed: bool, seed: u64) {
     run_under(Common::new(protocol), threads, calls, hashed, seed);
 }
 
@@ -529,5 +529,35 @@ fn silo_conserves_the_total_under_other_basis_factors() {
     for factors in [unwinding, hasty] {
         let common = Common::with_factors(Protocol::Silo, factors);
         run_under(common, 3, CALLS / 4, true, 7);
+    }
+}
+
+/// With locks that are waited for, or in a table, and more threads than cores.
+#[test]
+fn two_phase_locking_with_queues_keeps_the_total() {
+    let table = |protocol: Protocol| {
+        let configuration = Configuration::from(protocol);
+        configuration.with(ProtocolOption::LockTable)
+    };
+    let mut configurations = Vec::new();
+    for protocol in [
+        Protocol::TwoPhaseLockingNoWait,
+        Protocol::TwoPhaseLockingWaitDie,
+        Protocol::TwoPhaseLockingWaitForGraph,
+        Protocol::TwoPhaseLockingDreadlocks,
+    ] {
+        configurations.push(table(protocol).expect("it takes the option"));
+        if protocol != Protocol::TwoPhaseLockingNoWait {
+            configurations.push(protocol.into());
+        }
+    }
+    for configuration in configurations {
+        for &(threads, seed) in RUNS {
+            let calls = CALLS / 8 / threads;
+            run(configuration, threads, calls, seed % 2 == 0, seed);
+        }
+        if !cfg!(miri) {
+            run(configuration, 32, CALLS / 8 / 32, true, 5);
+        }
     }
 }

@@ -42,7 +42,7 @@ fn the_judge_sees_that_baselines_are_unsafe_and_they_come_through() {
                 seed,
             };
             match trial.judge() {
-                Ok(report) if report.is_serializable() => serializable += 1,
+                Ok((report, _)) if report.is_serializable() => serializable += 1,
                 Ok(_) => anomalies += 1,
                 Err(error) if error.starts_with(NO_HISTORY) => histories_broken += 1,
                 Err(error) => panic!("{trial:?}: {error}"),

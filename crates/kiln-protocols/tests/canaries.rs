@@ -9,6 +9,7 @@
 
 mod judged;
 
+use kiln_procedure::AbortCause;
 use kiln_protocols::Protocol;
 use kiln_protocols::canary::{self, Canary};
 
@@ -50,6 +51,15 @@ fn cases() -> Vec<Case> {
             Canary::NodeValidationSkipped
             | Canary::OwnInsertionHidesOthers
             | Canary::FoundWhereItWas => &[Protocol::Silo, Protocol::TwoPhaseLockingNoWait],
+            Canary::LockNotPassedOn | Canary::EdgesRemovedEarly => &[
+                Protocol::TwoPhaseLockingWaitForGraph,
+                Protocol::TwoPhaseLockingDreadlocks,
+            ],
+            Canary::LockPassedToTwo => &[
+                Protocol::TwoPhaseLockingWaitDie,
+                Protocol::TwoPhaseLockingWaitForGraph,
+                Protocol::TwoPhaseLockingDreadlocks,
+            ],
             Canary::UndoLost => &[Protocol::Serial, Protocol::TwoPhaseLockingNoWait],
         };
         cases.extend(protocols.iter().map(|protocol| case(canary, *protocol)));
@@ -102,8 +112,12 @@ fn search(case: &Case) -> Result<(&'static str, u64), String> {
         };
         // A broken protocol may break itself before the judge can look.
         match trial.judge() {
-            Ok(report) if report.is_serializable() => transactions += report.transactions,
-            Ok(report) => {
+            // Nothing but a broken protocol lets somebody wait for a lock that nobody holds.
+            Ok((report, counted)) if counted.aborts[AbortCause::LockTimeout.number()] > 0 => {
+                return Ok(("waiting in vain", transactions + report.transactions));
+            }
+            Ok((report, _)) if report.is_serializable() => transactions += report.transactions,
+            Ok((report, _)) => {
                 let anomaly = report.violations[0].anomaly.name();
                 return Ok((anomaly, transactions + report.transactions));
             }

@@ -533,6 +533,9 @@ fn none_histories_of_one_worker_replay() {
 #[test]
 fn two_phase_locking_histories_replay() {
     run(Protocol::TwoPhaseLockingNoWait);
+    run(Protocol::TwoPhaseLockingWaitDie);
+    run(Protocol::TwoPhaseLockingWaitForGraph);
+    run(Protocol::TwoPhaseLockingDreadlocks);
 }
 
 #[test]

@@ -4,7 +4,8 @@
 
 mod judged;
 
-use kiln_protocols::{Configuration, Protocol};
+use kiln_procedure::AbortCause;
+use kiln_protocols::{Configuration, Protocol, ProtocolOption, Statistics};
 
 use judged::{Extras, Trial};
 
@@ -25,8 +26,9 @@ fn seeds() -> std::ops::Range<u64> {
 /// Numbers of workers, from two on.
 const WORKERS: u64 = if cfg!(kiln_sim) { 7 } else { 3 };
 
-fn trials(protocol: impl Into<Configuration> + Copy, workers: impl Fn(u64) -> u64) {
+fn trials(protocol: impl Into<Configuration> + Copy, workers: impl Fn(u64) -> u64) -> Statistics {
     let (mut transactions, mut edges) = (0, 0);
+    let mut statistics = Statistics::default();
     for seed in seeds() {
         let trial = Trial {
             protocol: protocol.into(),
@@ -40,14 +42,16 @@ fn trials(protocol: impl Into<Configuration> + Copy, workers: impl Fn(u64) -> u6
             },
             seed,
         };
-        let report = trial
+        let (report, counted) = trial
             .judge()
             .unwrap_or_else(|error| panic!("{trial:?}: {error}"));
         assert!(report.is_serializable(), "{trial:?}\n{report}");
         transactions += report.transactions;
         edges += report.edges;
+        statistics.add(&counted);
     }
     assert!(edges > transactions / 2, "the transactions met each other");
+    statistics
 }
 
 #[test]
@@ -83,4 +87,83 @@ fn mocc_is_serializable() {
 #[test]
 fn two_phase_locking_is_serializable() {
     trials(Protocol::TwoPhaseLockingNoWait, |seed| 2 + seed % WORKERS);
+}
+
+/// Two-phase locking with queues of requests, at both places where they can be. What the protocol does
+/// against deadlocks has to happen, and nobody may wait in vain.
+fn locking(protocol: Protocol, expected: Option<AbortCause>, in_table: bool) {
+    let mut configuration = Configuration::from(protocol);
+    if in_table {
+        let option = ProtocolOption::LockTable;
+        configuration = configuration.with(option).expect("it takes the option");
+    }
+    let counted = trials(configuration, |seed| 2 + seed % WORKERS);
+    let aborts = |cause: AbortCause| counted.aborts[cause.number()];
+    println!(
+        "{configuration}: {} committed, {:?}",
+        counted.committed, counted.aborts
+    );
+    if let Some(expected) = expected {
+        assert!(
+            aborts(expected) > 10,
+            "{} of {expected:?}",
+            aborts(expected)
+        );
+        assert_eq!(
+            aborts(AbortCause::ReadLock) + aborts(AbortCause::WriteLock),
+            0
+        );
+    }
+    assert_eq!(
+        aborts(AbortCause::LockTimeout),
+        0,
+        "somebody waited in vain"
+    );
+}
+
+#[test]
+fn two_phase_locking_in_a_table_is_serializable() {
+    locking(Protocol::TwoPhaseLockingNoWait, None, true);
+}
+
+#[test]
+fn wait_die_is_serializable() {
+    locking(
+        Protocol::TwoPhaseLockingWaitDie,
+        Some(AbortCause::Died),
+        false,
+    );
+}
+
+#[test]
+fn wait_die_in_a_table_is_serializable() {
+    locking(
+        Protocol::TwoPhaseLockingWaitDie,
+        Some(AbortCause::Died),
+        true,
+    );
+}
+
+#[test]
+fn wait_for_graph_is_serializable() {
+    let deadlock = Some(AbortCause::Deadlock);
+    locking(Protocol::TwoPhaseLockingWaitForGraph, deadlock, false);
+}
+
+#[test]
+fn wait_for_graph_in_a_table_is_serializable() {
+    let deadlock = Some(AbortCause::Deadlock);
+    locking(Protocol::TwoPhaseLockingWaitForGraph, deadlock, true);
+}
+
+#[test]
+fn dreadlocks_is_serializable() {
+    let deadlock = Some(AbortCause::Deadlock);
+    locking(Protocol::TwoPhaseLockingDreadlocks, deadlock, false);
+}
+
+#[test]
+fn dreadlocks_in_a_table_is_serializable() {
+    let deadlock = Some(AbortCause::Deadlock);
+    locking(Protocol::TwoPhaseLockingDreadlocks, deadlock, true);
 }

@@ -215,7 +215,7 @@ impl InPlace {
         })
     }
 
-    /// Inserts a record whose header's `aux` is `aux`.
+    /// Inserts a record whose header's `aux` is `aux`. `created` gets it before anybody else can.
     ///
     /// # Errors
     /// What `noted` returns, and 54000 when a key is too long.
@@ -226,9 +226,11 @@ impl InPlace {
         values: &[Reg],
         memory: &Memory,
         aux: u64,
+        created: impl FnOnce(RecordRef),
         noted: impl FnMut(&InsertEffect) -> Result<(), Stop>,
     ) -> Result<Result<RecordRef, (usize, RecordRef)>, Stop> {
         let (record, number) = links::create(table, values, memory, 0, aux, &self.participant)?;
+        created(record);
         let log = &self.log;
         let linked = links::link(
             table,

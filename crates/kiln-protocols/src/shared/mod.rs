@@ -3,6 +3,7 @@
 pub mod in_place;
 pub mod index_changes;
 pub mod links;
+pub mod locks;
 pub mod node_set;
 pub mod optimistic;
 pub mod record_map;

@@ -13,7 +13,7 @@ use kiln_platform::sync::Arc;
 use kiln_platform::{thread, time};
 use kiln_procedure::ir::*;
 use kiln_procedure::{AbortCause, Arguments, Program, ProgramBuilder};
-use kiln_protocols::{Common, Configuration, Observation, Outcome, Worker};
+use kiln_protocols::{Common, Configuration, Observation, Outcome, Statistics, Worker};
 use kiln_storage::epoch::Epochs;
 use kiln_storage::error::SqlState;
 use kiln_storage::schema::*;
@@ -68,21 +68,22 @@ pub struct Extras {
 }
 
 impl Trial {
-    /// Runs it and judges it. An error says what broke before the judge could look.
+    /// Runs it and judges it; with what the workers counted. An error says what broke before the judge
+    /// could look.
     #[cfg(not(kiln_sim))]
-    pub fn judge(self) -> Result<Report, String> {
+    pub fn judge(self) -> Result<(Report, Statistics), String> {
         let run = std::panic::catch_unwind(|| self.run());
         run.map_err(|panic| match panic.downcast_ref::<String>() {
             Some(message) => message.clone(),
             None => "a worker panicked".to_owned(),
         })
-        .and_then(judged)
+        .and_then(|(history, statistics)| Ok((judged(history)?, statistics)))
     }
 
     /// As on real threads, under the schedule that the seed determines: each second one random, the
     /// others by priorities.
     #[cfg(kiln_sim)]
-    pub fn judge(self) -> Result<Report, String> {
+    pub fn judge(self) -> Result<(Report, Statistics), String> {
         use kiln_platform::sim::{self, Config, Schedule};
         let schedule = match self.seed % 2 {
             0 => Schedule::Random,
@@ -97,10 +98,10 @@ impl Trial {
         config.step_ns = 20;
         let run = sim::run(&config, || self.run());
         run.map_err(|failure| failure.to_string())
-            .and_then(|run| judged(run.value))
+            .and_then(|run| Ok((judged(run.value.0)?, run.value.1)))
     }
 
-    fn run(self) -> History {
+    fn run(self) -> (History, Statistics) {
         let table = table();
         let mut random = Random::from_seed(self.seed);
         let programs: Vec<Program> = quietly(|| {
@@ -128,6 +129,7 @@ impl Trial {
         });
         let (programs, epochs) = (&programs, &epochs);
         let working = &AtomicU64::new(self.workers);
+        let mut statistics = Statistics::default();
         thread::scope(|scope| {
             let handles: Vec<_> = workers
                 .into_iter()
@@ -144,8 +146,9 @@ impl Trial {
                 thread::sleep(if cfg!(kiln_sim) { 10_000 } else { 100_000 });
             }
             for handle in handles {
-                if let Err(panic) = handle.join() {
-                    std::panic::resume_unwind(panic);
+                match handle.join() {
+                    Ok(counted) => statistics.add(&counted),
+                    Err(panic) => std::panic::resume_unwind(panic),
                 }
             }
         });
@@ -185,7 +188,7 @@ impl Trial {
                 name: format!("item[{id}]"),
             });
         });
-        History {
+        let history = History {
             protocol: self.protocol.name(),
             workload: "random programs".to_owned(),
             procedures: observation.procedures(),
@@ -193,10 +196,11 @@ impl Trial {
             tables: vec![TableNames::default(), names],
             objects,
             logs,
-        }
+        };
+        (history, statistics)
     }
 
-    fn work(self, mut worker: Worker, programs: &[Program], mut random: Random) {
+    fn work(self, mut worker: Worker, programs: &[Program], mut random: Random) -> Statistics {
         let mut arguments = Arguments::new();
         for _ in 0..self.calls {
             let program = &programs[random.below(PROGRAMS)];
@@ -230,6 +234,7 @@ impl Trial {
                 ),
             }
         }
+        worker.statistics()
     }
 }
 

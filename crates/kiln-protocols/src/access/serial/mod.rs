@@ -96,7 +96,10 @@ impl Access for Serial {
         values: &[Reg],
         memory: &mut Memory,
     ) -> Result<Inserted, Stop> {
-        let record = match self.in_place.insert(table, values, memory, 0, |_| Ok(()))? {
+        let record = match self
+            .in_place
+            .insert(table, values, memory, 0, |_| {}, |_| Ok(()))?
+        {
             Ok(record) => record,
             Err((index, other)) => {
                 if index > 0 || !self.in_place.has_deleted(other) {

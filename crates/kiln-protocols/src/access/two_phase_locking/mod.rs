@@ -1,32 +1,41 @@
-//! Strict two-phase locking with a lock word beside each record and no waiting.
+//! Strict two-phase locking: without waiting, or with one of three ways to handle deadlocks; with the
+//! locks beside the records, or in a lock table.
 //!
-//! Source: the 2PL NO-WAIT of STRIFE §5.3 and of healing §5 (THEDB-2PL), after Yu et al.,
-//! *Staring into the Abyss*, PVLDB 8, 2014: a lock that cannot be had at once aborts the
-//! transaction, so there is no deadlock to detect and no queue to keep.
+//! Sources: ORTHRUS §4 (wait-for graph, wait-die, dreadlocks; the lock table with a latch per bucket),
+//! STRIFE §5.3 and healing §5 (THEDB-2PL) for no-wait, all after Yu et al., *Staring into the Abyss*,
+//! PVLDB 8, 2014.
 //!
 //! # The idea
 //!
-//! A record's `aux` word is its lock (`lock.rs`): free, shared by a number of readers, or held by
-//! one writer. An attempt takes the shared lock of each record it meets, the exclusive one where
-//! the analysis of the procedure says that it will write (so that two transactions that read and
-//! then write the same record do not both start by sharing it). It writes in place, with an undo
-//! log. All locks are held to the end; commit gives the written records a new tid and lets go.
+//! An attempt takes the shared lock of each record it meets, the exclusive one where the analysis of
+//! the procedure says that it will write (so that two transactions that read and then write the same
+//! record do not both start by sharing it). It writes in place, with an undo log. All locks are held
+//! to the end; commit gives the written records a new tid and lets go.
+//!
+//! What a lock is, where it is and what happens when it cannot be had is the business of
+//! [`Locks`]: the locks are its four queued kinds and the compact word, and the protocol is the
+//! same with each.
 //!
 //! # Phantoms
 //!
 //! Locks on records do not cover gaps. Each leaf or bucket that a scan or a failed look-up relied
 //! on is noted with its version and checked at commit, while all locks are held: if no entry
 //! came in since, the scans are still true at the commit point, and so is everything that is
-//! locked. The paper's 2PL has no range queries; this is our addition.
+//! locked. The papers' 2PL has no range queries; this is our addition.
 //!
 //! # Invariants
 //!
 //! - A record's words and tid change only under its exclusive lock, or before any index has it.
 //! - A new record is locked exclusively by its transaction from before it is in an index.
 //! - Every lock in the list is held, each record once, in the mode noted.
-//! - `aux` is 0 for every record when no transaction runs.
-
-mod lock;
+//! - An attempt that waits has changed nothing that is not locked: others may meet what it inserted, and
+//!   wait for it.
+//! - `aux` is 0 for every record in an index when no transaction runs.
+//!
+//! # Order
+//!
+//! Locks are taken in the order in which the procedure meets its records; that this may end in a
+//! deadlock is the handling's problem (`shared/locks/handling/`). No latch is held while waiting.
 
 use kiln_history::Log;
 use kiln_platform::atomic::{Ordering, fence};
@@ -47,20 +56,24 @@ use crate::canary::Canary;
 use crate::phases::{Phase, Phased, Phases};
 use crate::shared::in_place::InPlace;
 use crate::shared::links;
+use crate::shared::locks::{LockWords, Locks, QueuedLocks, Taken};
 use crate::shared::node_set::NodeSet;
 use crate::shared::record_map::RecordMap;
 use crate::shared::recorder::{Recorded, Recorder};
 
 /// A lock that the attempt holds.
-struct Held {
+#[derive(Clone, Copy)]
+struct Held<H> {
     record: RecordRef,
+    held: H,
     exclusive: bool,
 }
 
 /// The access of one worker; see the module's documentation.
-pub struct NoWait {
+pub struct TwoPhaseLocking<L: Locks> {
     in_place: InPlace,
-    locks: Vec<Held>,
+    manager: L,
+    locks: Vec<Held<L::Held>>,
     /// From a record to its lock.
     locked: RecordMap,
     nodes: NodeSet,
@@ -69,11 +82,18 @@ pub struct NoWait {
     phases: Phases,
 }
 
-impl NoWait {
-    /// An access for the worker that `participant` stands for.
-    pub fn new(participant: Participant) -> NoWait {
-        NoWait {
+/// Two-phase locking that aborts instead of waiting, with the compact lock beside the record.
+pub type NoWait = TwoPhaseLocking<LockWords>;
+
+/// Two-phase locking whose locks are queues at the placement `P`, with the deadlock handling `H`.
+pub type Queued<P, H> = TwoPhaseLocking<QueuedLocks<P, H>>;
+
+impl<L: Locks> TwoPhaseLocking<L> {
+    /// An access for the worker that `participant` stands for, with this side of the locks.
+    pub fn new(participant: Participant, manager: L) -> TwoPhaseLocking<L> {
+        TwoPhaseLocking {
             in_place: InPlace::new(participant),
+            manager,
             locks: Vec::new(),
             locked: RecordMap::default(),
             nodes: NodeSet::default(),
@@ -83,26 +103,43 @@ impl NoWait {
     }
 
     #[inline(always)]
-    fn hold(&mut self, record: RecordRef, exclusive: bool) -> u32 {
+    fn hold(&mut self, record: RecordRef, held: L::Held, exclusive: bool) -> u32 {
         let note = self.locks.len() as u32;
-        self.locks.push(Held { record, exclusive });
+        self.locks.push(Held {
+            record,
+            held,
+            exclusive,
+        });
         self.locked.insert(record, note);
         note
+    }
+
+    /// Waits for a lock unless it is there.
+    #[inline(always)]
+    fn wait(&mut self, record: RecordRef, taken: Taken<L::Held>) -> Result<L::Held, AbortCause> {
+        match taken {
+            Taken::Now(held) => Ok(held),
+            Taken::Later(held) => {
+                self.phases.enter(Phase::Lock);
+                let waited = self.manager.wait(record, held);
+                self.phases.enter(Phase::Execute);
+                waited.map(|()| held)
+            }
+        }
     }
 
     /// Makes sure that the lock at `note` is exclusive.
     #[inline(always)]
     fn make_exclusive(&mut self, note: u32) -> Result<(), AbortCause> {
-        let held = &mut self.locks[note as usize];
-        if !held.exclusive {
-            let taken = match shares_without_lock() {
-                true => lock::take(held.record),
-                false => lock::upgrade(held.record),
-            };
-            if !taken {
-                return Err(AbortCause::WriteLock);
-            }
-            held.exclusive = true;
+        let Held {
+            record,
+            held,
+            exclusive,
+        } = self.locks[note as usize];
+        if !exclusive {
+            let taken = self.manager.upgrade(record, held)?;
+            self.wait(record, taken)?;
+            self.locks[note as usize].exclusive = true;
         }
         Ok(())
     }
@@ -110,30 +147,24 @@ impl NoWait {
     /// Locks a record, or finds that it is locked already.
     #[inline(always)]
     fn lock(&mut self, record: RecordRef, intent: Intent) -> Result<Visit, AbortCause> {
+        let exclusive = intent == Intent::Write;
         let note = match self.locked.get(record) {
             Some(note) => {
-                if intent == Intent::Write {
+                if exclusive {
                     self.make_exclusive(note)?;
                 }
                 note
             }
             None => {
-                match intent {
-                    Intent::Read if Canary::SharedLockSkipped.sings() => {}
-                    Intent::Read if !lock::share(record) => return Err(AbortCause::ReadLock),
-                    Intent::Write if !lock::take(record) => return Err(AbortCause::WriteLock),
-                    Intent::Read if Canary::SharedLockReleasedEarly.sings() => {
-                        lock::release(record, false);
-                    }
-                    _ => {}
-                }
+                let taken = self.manager.take(record, exclusive)?;
+                let held = self.wait(record, taken)?;
                 let tid = Tid(record.tid().load(Ordering::Relaxed));
                 if tid.is_dead() {
-                    let_go(record, intent == Intent::Write);
+                    self.manager.release(record, held, exclusive);
                     return Ok(Visit::Dead);
                 }
                 self.newest = self.newest.max(Tid(tid.version()));
-                self.hold(record, intent == Intent::Write)
+                self.hold(record, held, exclusive)
             }
         };
         let absent = Tid(record.tid().load(Ordering::Relaxed)).is_absent();
@@ -145,8 +176,8 @@ impl NoWait {
     }
 
     fn release_all(&mut self) {
-        for held in self.locks.drain(..) {
-            let_go(held.record, held.exclusive);
+        for lock in self.locks.drain(..) {
+            self.manager.release(lock.record, lock.held, lock.exclusive);
         }
         self.locked.clear();
         self.nodes.clear();
@@ -173,24 +204,16 @@ impl NoWait {
     }
 }
 
-/// Releases a lock that the attempt holds.
-#[inline(always)]
-fn let_go(record: RecordRef, exclusive: bool) {
-    if exclusive || !shares_without_lock() {
-        lock::release(record, exclusive);
+impl<L: Locks> Access for TwoPhaseLocking<L> {
+    #[inline]
+    fn begin_call(&mut self, deadline_ns: Option<u64>) {
+        self.manager.begin_call(deadline_ns);
     }
-}
 
-/// Whether a canary keeps no lock on what is only read.
-#[inline(always)]
-fn shares_without_lock() -> bool {
-    Canary::SharedLockSkipped.sings() || Canary::SharedLockReleasedEarly.sings()
-}
-
-impl Access for NoWait {
     #[inline]
     fn begin(&mut self) {
         self.in_place.participant.enter();
+        self.manager.begin();
     }
 
     #[inline(always)]
@@ -247,18 +270,29 @@ impl Access for NoWait {
         memory: &mut Memory,
     ) -> Result<Inserted, Stop> {
         charge(Work::Record);
-        let nodes = &mut self.nodes;
+        let (nodes, manager) = (&mut self.nodes, &mut self.manager);
+        let mut new = None;
+        let created = |record| new = Some((record, manager.take_new(record)));
         let inserted = self
             .in_place
-            .insert(table, values, memory, lock::EXCLUSIVE, |effect| {
+            .insert(table, values, memory, L::NEW_AUX, created, |effect| {
                 Ok(nodes.inserted(effect)?)
-            })?;
-        let (index, other) = match inserted {
-            Ok(record) => {
-                let note = self.hold(record, true);
+            });
+        let (index, other) = match (inserted, new) {
+            (Ok(Ok(record)), Some((_, held))) => {
+                let note = self.hold(record, held, true);
                 return Ok(Inserted::New(Handle { record, note }));
             }
-            Err(in_the_way) => in_the_way,
+            (refused, new) => {
+                // Whoever met it meanwhile finds it dead.
+                if let Some((record, held)) = new {
+                    self.manager.release(record, held, true);
+                }
+                match refused? {
+                    Ok(record) => unreachable!("{record:?} is new, and was not locked"),
+                    Err(in_the_way) => in_the_way,
+                }
+            }
         };
         let own = self.locked.get(other);
         if let Some(note) = own
@@ -350,13 +384,13 @@ impl Access for NoWait {
     }
 }
 
-impl Recorded for NoWait {
+impl<L: Locks> Recorded for TwoPhaseLocking<L> {
     fn recorder(&mut self) -> &mut Recorder {
         &mut self.in_place.recorder
     }
 }
 
-impl Phased for NoWait {
+impl<L: Locks> Phased for TwoPhaseLocking<L> {
     fn phases(&mut self) -> &mut Phases {
         &mut self.phases
     }

@@ -1,0 +1,195 @@
+//! Dreadlocks: everybody who waits shows whom it waits for, directly or not, as a set of bits.
+//!
+//! Source: ORTHRUS §4, after Koskinen and Herlihy, *Dreadlocks: Efficient Deadlock Detection*, SPAA 2008,
+//! and its use in Shore-MT (Johnson, Pandis, Ailamaki).
+//!
+//! A transaction's *digest* has its own bit and the digests of those that it waits for. Whoever waits
+//! computes its digest anew in each turn of its spinning, so that what is known about the end of a
+//! chain moves up along it, and who finds its own bit in the digest of somebody ahead is in a cycle.
+//! Nobody searches anything, and a digest is only written by its worker.
+//!
+//! # Bits
+//!
+//! A digest is a cache line: three bits for each worker, which its attempts use in turn, and the
+//! present attempt's number. So what is left in some digest of an attempt that has ended does not
+//! speak of the worker's next ones.
+//!
+//! A digest may be out of date while its worker sleeps, or has not noticed that it got its lock. So a
+//! bit that is found is looked for a second time, some turns later, before anybody gives up. What is
+//! wrong still costs an attempt, and no more.
+
+use kiln_platform::atomic::{AtomicU64, Ordering, fence};
+use kiln_platform::memory::name_range;
+use kiln_platform::sync::Arc;
+use kiln_procedure::AbortCause;
+use kiln_storage::table::WORKERS_MAX;
+
+use super::Handling;
+use crate::canary::Canary;
+use crate::shared::locks::request::Request;
+
+const BITS_PER_WORKER: usize = 3;
+const WORDS: usize = WORKERS_MAX * BITS_PER_WORKER / 64;
+const WORKER_BITS: u32 = 7;
+const _: () = assert!(WORKERS_MAX <= 1 << WORKER_BITS);
+
+type Bits = [u64; WORDS];
+
+/// What a worker shows to those behind it.
+#[repr(C, align(64))]
+struct Digest {
+    /// The attempt that is blocked, its worker in the low bits; 0 when none is.
+    blocked: AtomicU64,
+    bits: [AtomicU64; WORDS],
+}
+
+const _: () = assert!(size_of::<Digest>() == 64);
+
+/// The digests of all workers; clones are the same ones.
+#[derive(Clone)]
+pub struct Digests(Arc<[Digest]>);
+
+impl Default for Digests {
+    fn default() -> Digests {
+        let digests: Arc<[Digest]> = (0..WORKERS_MAX)
+            .map(|_| Digest {
+                blocked: AtomicU64::new(0),
+                bits: [const { AtomicU64::new(0) }; WORDS],
+            })
+            .collect();
+        for (number, digest) in digests.iter().enumerate() {
+            let address = std::ptr::from_ref(digest).addr();
+            name_range(address, size_of::<Digest>(), || format!("digest[{number}]"));
+        }
+        Digests(digests)
+    }
+}
+
+/// One worker's side of the digests.
+pub struct Dreadlocks {
+    digests: Digests,
+    /// The present attempt, with the worker in the low bits.
+    attempt: u64,
+    watched: Vec<u64>,
+    /// What the worker's digest shows.
+    shown: Bits,
+    /// The turn in which the own bit was met first.
+    suspected: Option<u32>,
+}
+
+/// Turns between the first sight of the own bit and the second.
+const CONFIRMED_AFTER: u32 = 4;
+
+/// The position of an attempt's bit.
+fn bit(attempt: u64) -> (usize, u64) {
+    let worker = attempt as usize & ((1 << WORKER_BITS) - 1);
+    let number = (attempt >> WORKER_BITS) as usize;
+    let position = worker * BITS_PER_WORKER + number % BITS_PER_WORKER;
+    (position / 64, 1 << (position % 64))
+}
+
+impl Dreadlocks {
+    /// For the worker with this number.
+    pub fn new(digests: Digests, worker: u32) -> Dreadlocks {
+        Dreadlocks {
+            digests,
+            attempt: u64::from(worker) | 1 << WORKER_BITS,
+            watched: Vec::with_capacity(WORKERS_MAX),
+            shown: [0; WORDS],
+            suspected: None,
+        }
+    }
+
+    fn own(&self) -> &Digest {
+        &self.digests.0[self.attempt as usize & ((1 << WORKER_BITS) - 1)]
+    }
+
+    /// The union of the digests of those watched, and the own bit.
+    fn union(&self) -> (Bits, bool) {
+        let mut union = [0; WORDS];
+        for &attempt in &self.watched {
+            let worker = attempt as usize & ((1 << WORKER_BITS) - 1);
+            let digest = &self.digests.0[worker];
+            // Acquire pairs with the release in `show`: bits of this attempt, or later ones.
+            if digest.blocked.load(Ordering::Acquire) == attempt {
+                let bits: Bits =
+                    std::array::from_fn(|word| digest.bits[word].load(Ordering::Relaxed));
+                // Acquire keeps the reads above before the one below.
+                fence(Ordering::Acquire);
+                // Bits of another attempt say nothing about this one.
+                if digest.blocked.load(Ordering::Relaxed) == attempt {
+                    for (word, more) in union.iter_mut().zip(bits) {
+                        *word |= more;
+                    }
+                }
+            }
+            // One that does not wait shows itself alone.
+            let (word, mask) = bit(attempt);
+            union[word] |= mask;
+        }
+        let (word, mask) = bit(self.attempt);
+        let is_met = union[word] & mask != 0;
+        union[word] |= mask;
+        (union, is_met)
+    }
+
+    fn show(&mut self, bits: Bits) {
+        self.shown = bits;
+        for (word, bits) in self.own().bits.iter().zip(bits) {
+            word.store(bits, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Handling for Dreadlocks {
+    const WATCHES: bool = true;
+    const REFUSED: [AbortCause; 2] = [AbortCause::Deadlock; 2];
+
+    #[inline]
+    fn begin(&mut self) {
+        self.attempt += 1 << WORKER_BITS;
+    }
+
+    #[inline(always)]
+    fn stamp(&self) -> u64 {
+        self.attempt
+    }
+
+    fn forget(&mut self) {
+        self.watched.clear();
+    }
+
+    fn watch(&mut self, request: &Request) {
+        self.watched.push(request.stamp());
+    }
+
+    fn block(&mut self) {
+        let (bits, _) = self.union();
+        self.show(bits);
+        self.suspected = None;
+        if !Canary::EdgesRemovedEarly.sings() {
+            // Release pairs with the acquire in `union`.
+            self.own().blocked.store(self.attempt, Ordering::Release);
+        }
+    }
+
+    fn is_deadlocked(&mut self, turn: u32) -> bool {
+        let (bits, is_met) = self.union();
+        if bits != self.shown {
+            self.show(bits);
+        }
+        if !is_met {
+            self.suspected = None;
+            return false;
+        }
+        let first = *self.suspected.get_or_insert(turn);
+        turn.wrapping_sub(first) >= CONFIRMED_AFTER
+    }
+
+    fn unblock(&mut self) {
+        // Release: nothing of what follows the wait comes before its end.
+        self.own().blocked.store(0, Ordering::Release);
+        // Bits written by the next attempt come after the end of this wait, for whoever compares.
+        fence(Ordering::Release);
+    }
+}

@@ -1,0 +1,198 @@
+//! The waits-for graph: whoever is blocked looks for a cycle.
+//!
+//! Source: ORTHRUS §4 and VLL §3.1.1 (there after Gray), as Yu et al., *Staring into the Abyss*, PVLDB 8,
+//! 2014, implement it (`DL_DETECT`): the graph is partitioned by worker. A worker writes the edges from
+//! itself into its own part when it is blocked, and only then; others read them without latches.
+//!
+//! # Why a deadlock is found
+//!
+//! Everybody in a cycle has written its edges before it searches. Whoever does so last sees the edges of
+//! all others, and finds the cycle. Whose edges change while they wait, since somebody ahead gave up
+//! (`CHANGED`), writes them anew and searches again. The one who finds the cycle is the victim; two may
+//! find it at the same time, then both give up.
+//!
+//! # Why an old edge does no harm
+//!
+//! An edge leads to an attempt, not to a worker. An attempt that has ended has no edges, so whoever
+//! still points to it has one that leads nowhere.
+
+use kiln_platform::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use kiln_platform::memory::name_range;
+use kiln_platform::sync::Arc;
+use kiln_procedure::AbortCause;
+use kiln_storage::table::WORKERS_MAX;
+
+use super::Handling;
+use crate::canary::Canary;
+use crate::shared::locks::request::Request;
+
+/// An attempt as an edge's end: its number and, in the low bits, its worker.
+type Attempt = u64;
+
+const WORKER_BITS: u32 = 7;
+const _: () = assert!(WORKERS_MAX <= 1 << WORKER_BITS);
+
+/// Turns of waiting between two searches.
+const SEARCHED_EVERY: u32 = 32;
+
+/// One worker's part of the graph, on cache lines of its own.
+#[repr(C, align(128))]
+struct Partition {
+    /// The attempt that is blocked; 0 when none is.
+    blocked: AtomicU64,
+    /// Counts the changes of the edges: odd while they change.
+    version: AtomicU64,
+    length: AtomicU32,
+    /// For whom the attempt waits.
+    edges: [AtomicU64; WORKERS_MAX],
+}
+
+/// The graph of all workers; clones are the same one.
+#[derive(Clone)]
+pub struct WaitsFor(Arc<[Partition]>);
+
+impl Default for WaitsFor {
+    fn default() -> WaitsFor {
+        let partitions: Arc<[Partition]> = (0..WORKERS_MAX)
+            .map(|_| Partition {
+                blocked: AtomicU64::new(0),
+                version: AtomicU64::new(0),
+                length: AtomicU32::new(0),
+                edges: [const { AtomicU64::new(0) }; WORKERS_MAX],
+            })
+            .collect();
+        for (number, partition) in partitions.iter().enumerate() {
+            let address = std::ptr::from_ref(partition).addr();
+            name_range(address, size_of::<Partition>(), || {
+                format!("waits-for[{number}]")
+            });
+        }
+        WaitsFor(partitions)
+    }
+}
+
+/// One worker's side of the graph.
+pub struct WaitForGraph {
+    graph: WaitsFor,
+    worker: u32,
+    attempt: Attempt,
+    watched: Vec<Attempt>,
+    /// Where the search still has to go.
+    open: Vec<Attempt>,
+    is_new: bool,
+}
+
+impl WaitForGraph {
+    /// For the worker with this number.
+    pub fn new(graph: WaitsFor, worker: u32) -> WaitForGraph {
+        WaitForGraph {
+            graph,
+            worker,
+            attempt: 1 << WORKER_BITS | u64::from(worker),
+            watched: Vec::with_capacity(WORKERS_MAX),
+            open: Vec::with_capacity(WORKERS_MAX * 2),
+            is_new: false,
+        }
+    }
+
+    fn own(&self) -> &Partition {
+        &self.graph.0[self.worker as usize]
+    }
+
+    /// Adds for whom `attempt` waits to the search. What changes meanwhile does not matter: whoever
+    /// changes its edges searches itself.
+    fn follow(&mut self, attempt: Attempt) {
+        let worker = attempt & ((1 << WORKER_BITS) - 1);
+        let partition = &self.graph.0[worker as usize];
+        // Acquire pairs with the release in `block`: the edges are there.
+        let version = partition.version.load(Ordering::Acquire);
+        if version % 2 == 1 || partition.blocked.load(Ordering::Relaxed) != attempt {
+            return;
+        }
+        let known = self.open.len();
+        let length = partition.length.load(Ordering::Relaxed) as usize;
+        let edges = partition.edges.iter().take(length);
+        self.open
+            .extend(edges.map(|edge| edge.load(Ordering::Relaxed)));
+        // Acquire keeps the reads above before the comparison below.
+        fence(Ordering::Acquire);
+        if partition.version.load(Ordering::Relaxed) != version {
+            self.open.truncate(known);
+        }
+    }
+
+    /// Whether a path leads from this worker back to it.
+    fn search(&mut self) -> bool {
+        let mut seen: u128 = 0;
+        self.open.clear();
+        self.open.extend_from_slice(&self.watched);
+        while let Some(attempt) = self.open.pop() {
+            if attempt == self.attempt {
+                return true;
+            }
+            let bit = 1 << (attempt & ((1 << WORKER_BITS) - 1));
+            if seen & bit == 0 {
+                seen |= bit;
+                self.follow(attempt);
+            }
+        }
+        false
+    }
+}
+
+impl Handling for WaitForGraph {
+    const WATCHES: bool = true;
+    const REFUSED: [AbortCause; 2] = [AbortCause::Deadlock; 2];
+
+    #[inline]
+    fn begin(&mut self) {
+        self.attempt += 1 << WORKER_BITS;
+    }
+
+    #[inline(always)]
+    fn stamp(&self) -> u64 {
+        self.attempt
+    }
+
+    fn forget(&mut self) {
+        self.watched.clear();
+    }
+
+    fn watch(&mut self, request: &Request) {
+        self.watched.push(request.stamp());
+    }
+
+    fn block(&mut self) {
+        let own = self.own();
+        let version = own.version.load(Ordering::Relaxed);
+        own.version.store(version + 1, Ordering::Relaxed);
+        // Release: whoever reads one of the edges below reads the version above as well.
+        fence(Ordering::Release);
+        for (edge, watched) in own.edges.iter().zip(&self.watched) {
+            edge.store(*watched, Ordering::Relaxed);
+        }
+        let length = self.watched.len().min(WORKERS_MAX) as u32;
+        own.length.store(length, Ordering::Relaxed);
+        own.blocked.store(self.attempt, Ordering::Relaxed);
+        // Release pairs with the acquire in `follow`.
+        own.version.store(version + 2, Ordering::Release);
+        // Of two that block each other one comes first here, and the other sees its edges.
+        fence(Ordering::SeqCst);
+        self.is_new = true;
+        if Canary::EdgesRemovedEarly.sings() {
+            self.own().blocked.store(0, Ordering::Relaxed);
+        }
+    }
+
+    fn is_deadlocked(&mut self, turn: u32) -> bool {
+        // Who comes last finds the cycle at once. That others change their edges under a search can
+        // hide it; these search themselves, and this one goes on looking, as with Yu et al.
+        let is_due = std::mem::take(&mut self.is_new) || turn.is_multiple_of(SEARCHED_EVERY);
+        is_due && self.search()
+    }
+
+    fn unblock(&mut self) {
+        // Release: nothing of what follows the wait comes before its end.
+        self.own().blocked.store(0, Ordering::Release);
+    }
+}

@@ -1,0 +1,75 @@
+//! What is done about deadlocks: whether a worker may wait for a lock, and when it gives up.
+
+mod dreadlocks;
+mod graph;
+mod wait_die;
+
+use kiln_procedure::AbortCause;
+
+pub use dreadlocks::{Digests, Dreadlocks};
+pub use graph::{WaitForGraph, WaitsFor};
+pub use wait_die::WaitDie;
+
+use super::request::Request;
+
+/// One worker's side of a way to handle deadlocks.
+pub trait Handling {
+    /// Whether there is waiting at all.
+    const WAITS: bool = true;
+    /// Whether a request may wait only for younger ones; [`Handling::stamp`] is an age then.
+    const BY_AGE: bool = false;
+    /// Whether the one who waits wants to know for whom: then `watch`, `block`, `is_deadlocked` and
+    /// `unblock` are called. Not with [`Handling::BY_AGE`], where requests come between those that wait.
+    const WATCHES: bool = false;
+    /// Why a request is refused that may not wait; exclusive ones and others.
+    const REFUSED: [AbortCause; 2];
+
+    /// A new transaction begins, whose attempts follow.
+    fn begin_call(&mut self) {}
+
+    /// An attempt begins.
+    fn begin(&mut self) {}
+
+    /// What requests of this attempt are marked with.
+    fn stamp(&self) -> u64 {
+        0
+    }
+
+    /// Forgets who was watched.
+    fn forget(&mut self) {}
+
+    /// The worker will wait for this request, and others. Called under the queue's latch.
+    fn watch(&mut self, request: &Request) {
+        let _ = request;
+    }
+
+    /// The worker waits from now on for those watched; called without a latch.
+    fn block(&mut self) {}
+
+    /// Whether those watched wait for this worker in their turn; `turn` counts the looks.
+    fn is_deadlocked(&mut self, turn: u32) -> bool {
+        let _ = turn;
+        false
+    }
+
+    /// The worker waits no longer.
+    fn unblock(&mut self) {}
+}
+
+/// No waiting: a lock that cannot be had at once is refused.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoWait;
+
+impl Handling for NoWait {
+    const WAITS: bool = false;
+    const REFUSED: [AbortCause; 2] = [AbortCause::ReadLock, AbortCause::WriteLock];
+}
+
+/// Waiting in the order of the requests: for whoever takes its locks in an order that excludes
+/// deadlocks. Two sharers that both want the lock for themselves are the exception.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Patient;
+
+impl Handling for Patient {
+    const REFUSED: [AbortCause; 2] = [AbortCause::Deadlock; 2];
+}

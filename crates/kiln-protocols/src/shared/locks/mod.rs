@@ -1,0 +1,300 @@
+//! The lock manager: locks on records, with or without waiting.
+//!
+//! Two kinds, behind one trait ([`Locks`]):
+//!
+//! - [`LockWords`]: a word beside the record that counts its holders and names none. Nobody can wait.
+//! - [`QueuedLocks`]: each lock is a queue of requests. Where the queues are is a [`Placement`]: beside
+//!   the record or in a hash table. What is done about deadlocks is a [`Handling`].
+//!
+//! # A queue
+//!
+//! ```text
+//!  aux of the record, or a bucket's list
+//!      │
+//!      ▼
+//!  [ holder ] ⇄ [ holder ] ⇄ [ waiter ] ⇄ [ waiter ]      a request is a cache line of its worker's pool
+//!      └ describes the queue: its end, how many hold, how many wait, is an upgrade pending
+//! ```
+//!
+//! - *Latch.* A queue is read and changed under its latch alone: a bit of `aux`, or a word of the bucket.
+//!   It is held over straight-line code, and over one latch at a time. The exception: beside the record
+//!   a lock that nobody else wants is taken, and let go, by a compare-and-swap of the whole word.
+//! - *Holders come first*, one exclusive or some shared ones. While there is a request at all, somebody
+//!   holds the lock: whoever lets go passes it on under the same latch.
+//! - *Order.* A request gets the lock at once if it is in no holder's way, nobody waits and no upgrade is
+//!   pending; else it waits at the end of the queue, or, where the handling goes by age, before all
+//!   waiters that are older. The first waiter gets the lock when it is in no holder's way any more, and
+//!   with an exclusive one that is when nobody holds it; shared ones behind it come with it. Nobody
+//!   overtakes a waiter.
+//! - *Upgrade.* A sharer that is alone becomes exclusive at once, whoever waits: those wait for it
+//!   already. Else it waits as a holder, before all waiters, until it is alone; nobody joins the sharers
+//!   meanwhile. A second sharer that wants the same is refused at once, as the two would wait for each
+//!   other ([`AbortCause::Deadlock`], or as the handling says).
+//! - *Who wakes whom.* Who releases a lock, gives up waiting or takes an upgrade back tells those whom
+//!   that lets in, by their requests' `state`, and wakes those of them that sleep after it left the
+//!   latch. Those behind one who *gave up* are told that they wait for others now.
+//! - *Giving up.* Only the owner takes its request out of the queue, under the latch, and looks there
+//!   first whether it has not got the lock meanwhile.
+//!
+//! # When a lock's entry vanishes
+//!
+//! With its last request, under the latch. Locks are known by the addresses of their records. A record's
+//! cell is used for another one only when every attempt has left the epoch in which the first was
+//! unlinked, and attempts leave the epoch after they have let all locks go. So a queue never speaks of
+//! two records, and `aux` is 0 when no transaction runs.
+//!
+//! # What waiting must not do
+//!
+//! A waiting worker spins a little, yields its core some times, then sleeps until it is woken, so that
+//! more workers than cores get on. It waits neither past the deadline of its call nor longer than
+//! [`WAIT_MAX_NS`] for one lock ([`AbortCause::LockTimeout`]), whatever the handling of deadlocks misses.
+
+pub mod handling;
+mod placement;
+mod queue;
+mod request;
+mod waiting;
+mod word;
+
+#[cfg(test)]
+mod model;
+
+use kiln_platform::schedule::point;
+use kiln_procedure::AbortCause;
+use kiln_storage::record::RecordRef;
+
+use handling::{Digests, Handling, WaitsFor};
+use queue::Upgrade;
+use request::Pool;
+
+pub use placement::{BesideRecord, LockTable, Placement};
+pub use request::{Request, RequestRef};
+pub use waiting::{Alarms, WAIT_MAX_NS};
+pub use word::LockWords;
+
+/// A lock that was taken: at once, or as soon as [`Locks::wait`] has returned.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use]
+pub enum Taken<H> {
+    /// It is held.
+    Now(H),
+    /// It is waited for: [`Locks::wait`] follows, with nothing of this lock's in between.
+    Later(H),
+}
+
+/// One worker's door to the locks.
+pub trait Locks {
+    /// What the worker keeps with each lock that it holds.
+    type Held: Copy;
+
+    /// The `aux` word that a new record is made with, before [`Locks::take_new`].
+    const NEW_AUX: u64;
+
+    /// A new transaction begins, whose attempts follow; it ends at `deadline_ns`, of
+    /// [`kiln_platform::time::now_ns`], if at all.
+    fn begin_call(&mut self, deadline_ns: Option<u64>) {
+        let _ = deadline_ns;
+    }
+
+    /// An attempt begins; no lock is held.
+    #[inline(always)]
+    fn begin(&mut self) {}
+
+    /// Takes the lock of a record on which the worker has none.
+    ///
+    /// # Errors
+    /// Why the attempt fails instead; then there is no lock.
+    fn take(&mut self, record: RecordRef, exclusive: bool)
+    -> Result<Taken<Self::Held>, AbortCause>;
+
+    /// Takes the exclusive lock of a record that nobody else can reach yet.
+    fn take_new(&mut self, record: RecordRef) -> Self::Held;
+
+    /// Makes a shared lock exclusive.
+    ///
+    /// # Errors
+    /// Why the attempt fails instead; then the lock is still shared.
+    fn upgrade(
+        &mut self,
+        record: RecordRef,
+        held: Self::Held,
+    ) -> Result<Taken<Self::Held>, AbortCause>;
+
+    /// Waits for a lock, or an upgrade, that was [`Taken::Later`].
+    ///
+    /// # Errors
+    /// Why the attempt fails instead. Then there is no lock; or after an upgrade it is still shared.
+    fn wait(&mut self, record: RecordRef, held: Self::Held) -> Result<(), AbortCause>;
+
+    /// Lets a lock go that is held in this mode.
+    fn release(&mut self, record: RecordRef, held: Self::Held, exclusive: bool);
+}
+
+/// What the workers that use the same locks share: each has the parts that its way of locking needs.
+#[derive(Clone)]
+pub struct SharedLocks {
+    /// Wakes those that wait.
+    pub alarms: Alarms,
+    /// For locks that are not beside the records.
+    pub table: LockTable,
+    /// For [`handling::WaitForGraph`].
+    pub waits_for: WaitsFor,
+    /// For [`handling::Dreadlocks`].
+    pub digests: Digests,
+}
+
+impl SharedLocks {
+    /// For workers with numbers below [`kiln_storage::table::WORKERS_MAX`].
+    #[expect(clippy::new_without_default, reason = "it takes some megabytes")]
+    pub fn new() -> SharedLocks {
+        SharedLocks {
+            alarms: Alarms::default(),
+            table: LockTable::new(LockTable::BUCKETS),
+            waits_for: WaitsFor::default(),
+            digests: Digests::default(),
+        }
+    }
+}
+
+/// One worker's side of locks that are queues.
+pub struct QueuedLocks<P, H> {
+    placement: P,
+    handling: H,
+    pool: Pool,
+    alarms: Alarms,
+    deadline_ns: Option<u64>,
+}
+
+impl<P: Placement, H: Handling> QueuedLocks<P, H> {
+    /// For the worker with this number, which no other worker has that uses the same `placement` or
+    /// `alarms`.
+    pub fn new(placement: P, handling: H, alarms: Alarms, worker: u32) -> QueuedLocks<P, H> {
+        QueuedLocks {
+            placement,
+            handling,
+            pool: Pool::new(worker),
+            alarms,
+            deadline_ns: None,
+        }
+    }
+
+    #[cold]
+    fn refused(exclusive: bool) -> AbortCause {
+        H::REFUSED[usize::from(exclusive)]
+    }
+}
+
+impl<P: Placement, H: Handling> Locks for QueuedLocks<P, H> {
+    type Held = RequestRef;
+    const NEW_AUX: u64 = 0;
+
+    #[inline]
+    fn begin_call(&mut self, deadline_ns: Option<u64>) {
+        self.deadline_ns = deadline_ns;
+        self.handling.begin_call();
+    }
+
+    #[inline(always)]
+    fn begin(&mut self) {
+        self.handling.begin();
+    }
+
+    #[inline]
+    fn take(
+        &mut self,
+        record: RecordRef,
+        exclusive: bool,
+    ) -> Result<Taken<RequestRef>, AbortCause> {
+        let stamp = self.handling.stamp();
+        let request = self.pool.take(record.address(), exclusive, stamp);
+        if self.placement.take_alone(record, request) {
+            return Ok(Taken::Now(request));
+        }
+        let handling = &mut self.handling;
+        let taken = self.placement.latched(record, |latched| {
+            let queue = &mut latched.0;
+            if queue.is_free_for(exclusive) {
+                queue.join(request);
+                return Some(Taken::Now(request));
+            }
+            if !H::WAITS || H::BY_AGE && !queue.may_wait_by_age(stamp, exclusive) {
+                return None;
+            }
+            queue.line_up(request, H::BY_AGE);
+            if H::WATCHES {
+                handling.forget();
+                queue.each_predecessor(request, |ahead| handling.watch(&ahead));
+            }
+            Some(Taken::Later(request))
+        });
+        if let Some(Taken::Later(_)) = taken {
+            point("locks.lined-up");
+        }
+        taken.ok_or_else(|| {
+            self.pool.put(request);
+            Self::refused(exclusive)
+        })
+    }
+
+    #[inline]
+    fn take_new(&mut self, record: RecordRef) -> RequestRef {
+        let stamp = self.handling.stamp();
+        let request = self.pool.take(record.address(), true, stamp);
+        if !self.placement.take_alone(record, request) {
+            self.placement
+                .latched(record, |latched| latched.0.join(request));
+        }
+        request
+    }
+
+    #[inline]
+    fn upgrade(
+        &mut self,
+        record: RecordRef,
+        request: RequestRef,
+    ) -> Result<Taken<RequestRef>, AbortCause> {
+        let handling = &mut self.handling;
+        let taken = self.placement.latched(record, |latched| {
+            let queue = &mut latched.0;
+            let is_refused = !queue.is_alone(request)
+                && (!H::WAITS || H::BY_AGE && !queue.may_upgrade_by_age(request));
+            if is_refused {
+                return None;
+            }
+            match queue.upgrade(request) {
+                Upgrade::Granted => Some(Taken::Now(request)),
+                Upgrade::Crossed => None,
+                Upgrade::Pending => {
+                    if H::WATCHES {
+                        handling.forget();
+                        queue.each_predecessor(request, |ahead| handling.watch(&ahead));
+                    }
+                    Some(Taken::Later(request))
+                }
+            }
+        });
+        if let Some(Taken::Later(_)) = taken {
+            point("locks.upgrade-pending");
+        }
+        taken.ok_or_else(|| Self::refused(true))
+    }
+
+    #[cold]
+    fn wait(&mut self, record: RecordRef, request: RequestRef) -> Result<(), AbortCause> {
+        self.wait_for(record, request)
+    }
+
+    #[inline]
+    fn release(&mut self, record: RecordRef, request: RequestRef, _: bool) {
+        if !self.placement.release_alone(record, request) {
+            let sleepers = self.placement.latched(record, |latched| {
+                latched.0.release(request);
+                latched.0.sleepers
+            });
+            if !sleepers.is_empty() {
+                self.alarms.wake(sleepers);
+            }
+        }
+        self.pool.put(request);
+    }
+}
