@@ -23,9 +23,10 @@ fn main() -> ExitCode {
 
 fn run() -> Result<(), String> {
     let mut arguments = std::env::args().skip(1);
+    let known: Vec<&str> = Workload::all().iter().map(Workload::name).collect();
     let name = arguments
         .next()
-        .ok_or("which workload? tpcc or smallbank")?;
+        .ok_or_else(|| format!("which workload? {}", known.join(", ")))?;
     let mut workload =
         Workload::by_name(&name).ok_or_else(|| format!("there is no workload \"{name}\""))?;
     let seed = arguments.next().unwrap_or_else(|| "1".to_owned());

@@ -54,7 +54,7 @@ pub struct RecordChoice {
     pub operations: u32,
     /// Records of the hot set; 0 is none.
     pub hot_records: u32,
-    /// Records of a transaction that are hot.
+    /// Records of a transaction that are hot. With 0 there is no hot set, whatever its size.
     pub hot_operations: u32,
     /// Where those are in it.
     pub hot_position: HotPosition,
@@ -212,9 +212,13 @@ impl RecordChoice {
         }
     }
 
-    /// Records of each partition that are not cold while the hot ones are in so many partitions.
+    /// Records of each partition that are not cold while the hot ones are in so many partitions;
+    /// none if no transaction wants a hot one.
     fn set_aside(&self, hot_partitions: u32) -> i64 {
-        i64::from(self.hot_records.div_ceil(hot_partitions))
+        match self.hot_operations {
+            0 => 0,
+            _ => i64::from(self.hot_records.div_ceil(hot_partitions)),
+        }
     }
 
     /// Makes the rows of one part: the key's columns, and the others as `fill` makes them.

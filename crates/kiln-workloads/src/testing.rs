@@ -83,7 +83,7 @@ pub(crate) fn integers(value: &Value) -> Vec<i64> {
     }
 }
 
-/// The first calls of one worker, each counted as committed, and the closing checks that follow.
+/// The first calls of one worker, with their arguments.
 pub(crate) fn calls(workload: &Workload, seed: u64, count: usize) -> Vec<(Call, Vec<Value>)> {
     let mut terminal = workload.terminals(seed, 1).remove(0);
     let mut arguments = ArgumentValues::default();

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use kiln_platform::file;
+use kiln_workloads::Workload;
 
 fn kiln(arguments: &[&str]) -> Output {
     let output = Command::new(env!("CARGO_BIN_EXE_kiln"))
@@ -213,6 +214,26 @@ fn tpcc_runs_under_every_protocol_and_passes_its_audit() {
     for row in &rows {
         assert_eq!(row["warehouses"], 2);
         check_row(row, "tpcc", &["new_order", "payment"]);
+    }
+}
+
+/// The small form of each workload, by its options on the command line.
+#[test]
+fn every_workload_is_benched_and_passes_its_audit() {
+    for workload in Workload::all() {
+        let name = workload.name();
+        // SmallBank's hot set is another choice than its skew.
+        let options = workload.small().options().into_iter();
+        let options = options.filter(|option| option.name != "hot-percent");
+        let flags = options.map(|option| format!("--{}={}", option.name, option.value));
+        let words = [name, "--protocol=silo", "--threads=2", "--reserve=0"];
+        let words: Vec<String> = words.map(str::to_owned).into_iter().chain(flags).collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let rows = bench(&format!("every-{name}"), &words);
+        assert_eq!(rows.len(), 1, "{name}");
+        for row in &rows {
+            check_row(row, name, &[]);
+        }
     }
 }
 

@@ -165,6 +165,17 @@ fn cold_records_are_skewed_within_their_partition() {
 }
 
 #[test]
+fn without_hot_operations_all_records_are_cold() {
+    let choice = RecordChoice {
+        records: 40,
+        hot_records: 39,
+        ..RecordChoice::default()
+    };
+    let drawn: BTreeSet<_> = transactions(&choice, 200).into_iter().flatten().collect();
+    assert_eq!(drawn.len(), 40);
+}
+
+#[test]
 fn hot_records_move_together() {
     let choice = RecordChoice {
         records: 3_000,
@@ -237,6 +248,7 @@ fn settings_that_do_not_fit_are_explained() {
             RecordChoice {
                 partitions: 10,
                 hot_records: 1,
+                hot_operations: 1,
                 ..base.clone()
             },
             ["records is 100", "at least 11"],
@@ -245,6 +257,7 @@ fn settings_that_do_not_fit_are_explained() {
             RecordChoice {
                 partitions: 5,
                 hot_records: 20,
+                hot_operations: 1,
                 vary_ms: 1,
                 ..base.clone()
             },

@@ -8,7 +8,7 @@
 //! distribution there:
 //!
 //! ```text
-//! rmw --operations 20 --reads 10 --hot-records 0 --hot-operations 0 --theta 0.99 --partitions 30
+//! rmw --operations 20 --reads 10 --hot-operations 0 --theta 0.99 --partitions 30
 //! ```
 //!
 //! What departs from the papers: fewer records by default (they have 10 and 20 millions), and a

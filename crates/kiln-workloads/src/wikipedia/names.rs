@@ -7,7 +7,7 @@ use kiln_platform::random::Random;
 use super::Config;
 use crate::random::push_alphanumeric;
 
-/// The stream of page 0; user 0 has the one before.
+/// The stream of page 0.
 const PAGES: u64 = 3 << 32;
 /// The stream of user 0.
 const USERS: u64 = 4 << 32;
@@ -48,8 +48,8 @@ pub(super) fn address(random: &mut Random, out: &mut String) {
     write!(out, "{}.{b}.{c}.{d}", a.max(1)).expect("writing to a string does not fail");
 }
 
-/// The length of an article: half of the mean at least, up to half as much again, and ten times
-/// that for one in twenty, which makes the mean about right.
+/// The length of an article: from a third of the mean to the mean, and ten times that for one in
+/// twenty, which makes the mean about right.
 pub(super) fn text_length(config: &Config, random: &mut Random) -> usize {
     let mean = i64::from(config.text_length);
     let length = random.between(mean / 3, mean);

@@ -118,15 +118,23 @@ fn workload_options() -> Vec<(&'static str, Vec<Named>)> {
 impl Args for Settings {
     fn augment_args(command: Command) -> Command {
         command.args(workload_options().into_iter().map(|(option, said)| {
-            let texts: Vec<String> = said.iter().map(Named::text).collect();
-            let heading = match said.as_slice() {
-                [one] => format!("Options of {}", one.workloads.join(" and ")),
-                _ => "Options of several workloads".to_owned(),
+            let (heading, help) = match said.as_slice() {
+                [one] if one.workloads.len() == 1 => {
+                    let help = one.help.trim_end_matches('.');
+                    (
+                        format!("Options of {}", one.workloads[0]),
+                        format!("{help} [default: {}]", one.default),
+                    )
+                }
+                several => {
+                    let texts: Vec<String> = several.iter().map(Named::text).collect();
+                    ("Options of several workloads".to_owned(), texts.join("\n"))
+                }
             };
             Arg::new(option)
                 .long(option)
                 .value_name("VALUE")
-                .help(texts.join("\n"))
+                .help(help)
                 .help_heading(heading)
         }))
     }
