@@ -28,6 +28,10 @@ pub struct Arguments {
     /// [default: silo,serial,2pl-no-wait]
     #[arg(long, value_name = "P[,P…]", value_delimiter = ',', value_parser = super::protocol)]
     protocol: Vec<Configuration>,
+    /// Where the locks are, for all protocols named; P+table is the same for one
+    /// [default: beside the record]
+    #[arg(long, value_enum)]
+    locks: Option<super::Locks>,
     /// Numbers of threads, separated by commas; a protocol of one worker runs with one
     /// [default: one for each core]
     #[arg(
@@ -187,6 +191,7 @@ impl Arguments {
         if !self.protocol.is_empty() {
             plan.protocols = self.protocol;
         }
+        plan.protocols = super::placed(plan.protocols, self.locks)?;
         if !self.threads.is_empty() {
             plan.threads = self
                 .threads
@@ -323,6 +328,10 @@ mod tests {
                 &["hope", "possible values: serial, silo"],
             ),
             ("tpcc --aborts unwind", &["silo alone, not for serial"]),
+            (
+                "tpcc --protocol silo --locks table",
+                &["silo has no locks in a table"],
+            ),
             ("tpcc --backoff never", &["exponential, none"]),
             ("tpcc --threads 0", &["'0'", "1..=96"]),
             ("tpcc --threads many", &["many"]),

@@ -34,6 +34,10 @@ pub struct Arguments {
     /// order]
     #[arg(long, value_name = "P[,P…]", value_delimiter = ',', value_parser = super::protocol)]
     protocol: Vec<Configuration>,
+    /// Where the locks are, for all protocols named; P+table is the same for one
+    /// [default: beside the record]
+    #[arg(long, value_enum)]
+    locks: Option<super::Locks>,
     /// Threads that make calls; a protocol of one worker runs with one [default: one for each core,
     /// at least 2]
     #[arg(long, value_name = "N",
@@ -107,6 +111,7 @@ impl Arguments {
             true => Protocol::serializable().map(Configuration::from).collect(),
             false => self.protocol,
         };
+        let protocols = super::placed(protocols, self.locks)?;
         if !(self.seconds > 0.0 && self.seconds <= 86_400.0) {
             return Err(format!(
                 "seconds is {}, but must be more than 0 and at most 86400",

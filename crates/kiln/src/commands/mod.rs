@@ -10,13 +10,51 @@ pub mod sql;
 
 use std::io::Write;
 
-use kiln_engine::Configuration;
+use kiln_engine::{Configuration, Protocol, ProtocolOption};
 
 /// The name of the program's memory allocator.
 pub const ALLOCATOR: &str = match cfg!(feature = "system-allocator") {
     true => "the system's",
     false => "mimalloc",
 };
+
+/// Where protocols that lock keep their locks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Locks {
+    /// Beside the record
+    Record,
+    /// In a hash table with a latch for each bucket
+    Table,
+}
+
+/// Protocols with their locks where `locks` says.
+///
+/// # Errors
+/// A sentence that names the first that cannot have them there.
+fn placed(
+    protocols: Vec<Configuration>,
+    locks: Option<Locks>,
+) -> Result<Vec<Configuration>, String> {
+    match locks {
+        Some(Locks::Table) => protocols
+            .into_iter()
+            .map(|protocol| {
+                let placed = protocol.with(ProtocolOption::LockTable);
+                placed.map_err(|_| {
+                    let lockers = Protocol::ALL
+                        .into_iter()
+                        .filter(|other| other.options().contains(&ProtocolOption::LockTable));
+                    let names: Vec<&str> = lockers.map(Protocol::name).collect();
+                    format!(
+                        "{protocol} has no locks in a table; these can have them there: {}",
+                        names.join(", ")
+                    )
+                })
+            })
+            .collect(),
+        Some(Locks::Record) | None => Ok(protocols),
+    }
+}
 
 /// Reads a protocol with its options, for the command line.
 fn protocol(text: &str) -> Result<Configuration, String> {

@@ -27,6 +27,10 @@ pub struct Arguments {
     /// Protocols, separated by commas [default: silo,2pl-no-wait]
     #[arg(long, value_name = "P[,P…]", value_delimiter = ',', value_parser = super::protocol)]
     protocol: Vec<Configuration>,
+    /// Where the locks are, for all protocols named; P+table is the same for one
+    /// [default: beside the record]
+    #[arg(long, value_enum)]
+    locks: Option<super::Locks>,
     /// Numbers of cores, separated by commas [default: 1,2,4,8,16,32,64,80 as far as the machine
     /// has them; 4 with --schedule random and pct]
     #[arg(
@@ -122,6 +126,7 @@ impl Arguments {
                 .to_vec(),
             false => self.protocol,
         };
+        let protocols = super::placed(protocols, self.locks)?;
         let (mode, default_cores) = match self.schedule {
             ScheduleName::Time => {
                 let name = self.machine.as_deref().unwrap_or("orthrus");
