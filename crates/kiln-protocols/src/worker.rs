@@ -226,7 +226,8 @@ impl Worker {
 
     /// Runs a call to its end, or gives up when its attempts have failed for longer than `patience_ns`;
     /// see [`Direct::call`].
-    #[inline]
+    // Not inlined: else every crate that calls this compiles the executor anew for every protocol.
+    #[inline(never)]
     pub fn try_call(
         &mut self,
         program: &Program,
