@@ -171,9 +171,11 @@ impl<'a, S: Sink> Sweep<'a, S> {
                 }
                 current = Some(version);
             }
-            let known = *current.get_or_insert(version);
             for read in reads {
-                self.read(*read, known);
+                if !self.is_as_of(*read) {
+                    current.get_or_insert(version);
+                }
+                self.read(*read, current.unwrap_or(version));
             }
         }
     }
@@ -216,6 +218,12 @@ impl<'a, S: Sink> Sweep<'a, S> {
                 current,
             }),
         }
+    }
+
+    /// Whether a read names the timestamp of a snapshot instead of a version.
+    fn is_as_of(&self, read: Access) -> bool {
+        let event = self.attempts.event(read.attempt(), read.position);
+        matches!(event, Event::ReadAbsent { as_of: true, .. })
     }
 
     fn replaced(&self, install: Access) -> u64 {
@@ -331,7 +339,7 @@ impl<'a, S: Sink> Sweep<'a, S> {
                 return;
             }
         } else {
-            if version != current {
+            if version != current && !self.is_as_of(read) {
                 self.find(Finding::UnknownVersion {
                     object,
                     attempt,

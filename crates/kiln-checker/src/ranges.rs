@@ -348,7 +348,9 @@ impl<'a, S: Sink> Judge<'_, 'a, S> {
                 if let Event::Read {
                     object, version, ..
                 }
-                | Event::ReadAbsent { object, version } = event
+                | Event::ReadAbsent {
+                    object, version, ..
+                } = event
                 {
                     self.versions.push((object.0, version.0));
                 }

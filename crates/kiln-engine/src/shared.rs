@@ -218,16 +218,18 @@ impl Shared {
         })
     }
 
-    /// Keeps transactions out, once those that run have ended.
+    /// Keeps transactions out, once those that run have ended. The rows are up to date then.
     pub fn shut_gate(&self) -> Result<Alone<'_>> {
         let wait_ns = self.options.ddl_wait_ms.saturating_mul(1_000_000);
-        self.gate.shut(wait_ns).ok_or_else(|| {
+        let alone = self.gate.shut(wait_ns).ok_or_else(|| {
             Error::new(
                 SqlState::LOCK_NOT_AVAILABLE,
                 "transactions are still running that keep the database from being changed",
             )
             .with_hint("Commit or roll back open transactions, or wait longer with ddl_wait_ms.")
-        })
+        })?;
+        self.common().settle(&lock(&self.maintenance));
+        Ok(alone)
     }
 
     /// The ticker's life: epochs, idle seats, idle transactions.
@@ -263,6 +265,10 @@ impl Shared {
             std::mem::take(&mut pool.idle)
         };
         drop(idle);
+        // A session may still have a transaction open; then what it has read stays as it is.
+        if let Some(_alone) = self.gate.shut(0) {
+            self.common().settle(&lock(&self.maintenance));
+        }
         // Two epochs later nobody can hold what the workers left, while the tables are there.
         for _ in 0..3 {
             self.epochs.advance();

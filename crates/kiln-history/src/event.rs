@@ -23,6 +23,11 @@ pub struct Version(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Moment(pub u64);
 
+impl Moment {
+    /// After every reading.
+    pub const LATER: Moment = Moment(u64::MAX);
+}
+
 /// Two moments between which something happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
@@ -115,6 +120,9 @@ pub enum Event<'a> {
         object: Object,
         /// The version that it had.
         version: Version,
+        /// Whether `version` is the timestamp of the snapshot that was read instead: the version that it
+        /// had is the newest up to that. It need not be known any more.
+        as_of: bool,
     },
     /// The attempt wrote to an object, at this point of its program. Nobody else may see it before
     /// it is installed.
@@ -166,7 +174,8 @@ pub enum Event<'a> {
         change: EntryChange,
         /// The object that the entry leads to.
         object: Object,
-        /// When.
+        /// When. Of an entry that is removed some time after its transaction, when no snapshot has it any
+        /// more, the end is [`Moment::LATER`].
         window: Window,
         /// The entry's key.
         key: Key<'a>,
@@ -290,6 +299,11 @@ pub(crate) fn decode(words: &[u64]) -> Result<(Event<'_>, usize), &'static str> 
             Event::ReadAbsent {
                 object: Object(operand[0]),
                 version: Version(operand[1]),
+                as_of: match detail {
+                    0 => false,
+                    1 => true,
+                    _ => return Err("unknown kind of absence"),
+                },
             }
         }
         kind::WRITE => {

@@ -97,6 +97,12 @@ impl Log {
         self.words.extend([object.0, version.0]);
     }
 
+    /// Records [`Event::ReadAbsent`] in a snapshot.
+    pub fn read_absent_as_of(&mut self, object: Object, snapshot: Version) {
+        self.words.push(head(kind::READ_ABSENT, 2, 1));
+        self.words.extend([object.0, snapshot.0]);
+    }
+
     /// Records [`Event::Write`].
     pub fn write(
         &mut self,
@@ -143,8 +149,8 @@ impl Log {
         push_key(&mut self.words, stopped_at);
     }
 
-    /// Records a range of the single key `key`, read from `from` until now, and the entry met there.
-    pub fn point(&mut self, index: IndexId, key: Key<'_>, from: Moment, met: Option<Object>) {
+    /// Records a range of the single key `key`, read from `from` until now, and what was met there.
+    pub fn point(&mut self, index: IndexId, key: Key<'_>, from: Moment, met: &[Object]) {
         let range = self.ranges;
         self.ranges += 1;
         let low = without_padding(key);
@@ -153,8 +159,8 @@ impl Log {
         self.words.extend([index_word(index), from.0]);
         push_key(&mut self.words, low);
         push_key(&mut self.words, key);
-        if let Some(object) = met {
-            self.met(range, object);
+        for object in met {
+            self.met(range, *object);
         }
         self.range_end(range, &[], false);
     }
@@ -168,10 +174,27 @@ impl Log {
         from: Moment,
         key: Key<'_>,
     ) {
+        let to = self.clock.now();
+        self.entry_within(index, change, object, Window { from, to }, key);
+    }
+
+    /// Records [`Event::Entry`] for an entry that is removed some time from now on.
+    pub fn entry_goes(&mut self, index: IndexId, object: Object, key: Key<'_>) {
         let window = Window {
-            from,
-            to: self.clock.now(),
+            from: self.clock.now(),
+            to: Moment::LATER,
         };
+        self.entry_within(index, EntryChange::Removed, object, window, key);
+    }
+
+    fn entry_within(
+        &mut self,
+        index: IndexId,
+        change: EntryChange,
+        object: Object,
+        window: Window,
+        key: Key<'_>,
+    ) {
         let key = without_padding(key);
         let operands = 4 + key_words(key);
         self.words.push(head(kind::ENTRY, operands, change as u32));

@@ -150,6 +150,12 @@ pub trait Access {
     /// Starts an attempt.
     fn begin(&mut self);
 
+    /// Starts an attempt that writes nothing, whatever its arguments.
+    #[inline]
+    fn begin_read_only(&mut self) {
+        self.begin();
+    }
+
     /// Meets a record found in an index, before anything else is done with it.
     ///
     /// # Errors
@@ -270,6 +276,18 @@ pub trait Access {
     /// The version that a read through `handle` relies on; for histories.
     fn version_of(&self, handle: &Handle) -> Version {
         Version(Tid(handle.record.tid().load(Ordering::Relaxed)).version())
+    }
+
+    /// In a snapshot from before `record` took over its key in the index at `index`: the record that it
+    /// had it from; for histories.
+    fn former_holder(&self, table: &Table, index: usize, record: RecordRef) -> Option<RecordRef> {
+        let _ = (table, index, record);
+        None
+    }
+
+    /// The timestamp of the snapshot that the attempt reads, if it does; for histories.
+    fn snapshot(&self) -> Option<Version> {
+        None
     }
 
     /// The version that the attempt relied on when it last met `record` and found no row there; for

@@ -53,11 +53,21 @@ pub enum Canary {
     GapsWithoutTime,
     /// `hybrid` lets optimistic attempts write what pessimistic ones share.
     SharersIgnored,
+    /// `mvcc` does not raise the timestamps up to which versions were read.
+    ReadTimestampNotRaised,
+    /// `mvcc` writes over a version that was read at a greater timestamp.
+    ReadTimestampIgnored,
+    /// `mvcc` takes a version that is not decided for one that will not be.
+    PendingVersionIgnored,
+    /// `mvcc` folds and prunes versions that snapshots still want.
+    PrunedTooEarly,
+    /// `mvcc` reads a snapshot of which some transactions are not decided.
+    SnapshotNotAwaited,
 }
 
 impl Canary {
     /// All flaws.
-    pub const ALL: [Canary; 21] = [
+    pub const ALL: [Canary; 26] = [
         Canary::ReadValidationSkipped,
         Canary::NodeValidationSkipped,
         Canary::OwnInsertionHidesOthers,
@@ -79,6 +89,11 @@ impl Canary {
         Canary::NotExtended,
         Canary::GapsWithoutTime,
         Canary::SharersIgnored,
+        Canary::ReadTimestampNotRaised,
+        Canary::ReadTimestampIgnored,
+        Canary::PendingVersionIgnored,
+        Canary::PrunedTooEarly,
+        Canary::SnapshotNotAwaited,
     ];
 
     /// Whether the flaw is there.

@@ -2,9 +2,11 @@
 
 use kiln_platform::atomic::Ordering;
 use kiln_platform::sync::Arc;
+use kiln_storage::epoch::Participant;
 use kiln_storage::table::Table;
 
 use crate::access::mocc::Temperatures;
+use crate::access::mvcc;
 use crate::access::tictoc::Gaps;
 use crate::factors::Factors;
 use crate::protocol::{Configuration, Protocol, ProtocolOption};
@@ -25,6 +27,7 @@ enum Shared {
     TicToc(Arc<Gaps>),
     Mocc(Arc<Temperatures>),
     Locks(SharedLocks),
+    Mvcc(Arc<mvcc::Shared>),
 }
 
 impl Common {
@@ -47,6 +50,7 @@ impl Common {
             | Protocol::TwoPhaseLockingWaitDie
             | Protocol::TwoPhaseLockingWaitForGraph
             | Protocol::TwoPhaseLockingDreadlocks => Shared::Locks(SharedLocks::new()),
+            Protocol::Mvcc => Shared::Mvcc(Arc::new(mvcc::Shared::new())),
             _ => Shared::Nothing,
         };
         Common {
@@ -90,8 +94,29 @@ impl Common {
         }
     }
 
+    /// What the workers of [`Protocol::Mvcc`] share.
+    ///
+    /// # Panics
+    /// When another protocol is in force.
+    pub fn mvcc(&self) -> &Arc<mvcc::Shared> {
+        match &self.shared {
+            Shared::Mvcc(shared) => shared,
+            _ => panic!("{} has one version of each record", self.configuration),
+        }
+    }
+
+    /// Brings the rows up to date, and the indexes, where the protocol leaves that for later: asked before
+    /// anybody but its workers looks at rows, and before a table is changed or goes. No transaction runs;
+    /// all tables that transactions have used since the last time are still there.
+    pub fn settle(&self, participant: &Participant) {
+        if let Shared::Mvcc(shared) = &self.shared {
+            shared.settle(participant);
+        }
+    }
+
     /// Takes what the protocol has left in the records of a table back out of them, so that any other
-    /// one can take over. No transaction runs, and no worker of this protocol will run another.
+    /// one can take over. It has settled; no transaction runs, and no worker of this protocol will run
+    /// another.
     pub fn sweep(&self, table: &Table) {
         if self.configuration.protocol.leaves_aux() {
             table.indexes()[0].for_each(|record| {

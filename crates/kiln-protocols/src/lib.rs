@@ -14,6 +14,7 @@
 //! | `mocc` | [`schedule::direct`] | [`access::mocc`] |
 //! | `none` | [`schedule::direct`] | [`access::none`] |
 //! | `2pl-no-wait`, `2pl-wait-die`, `2pl-wait-for-graph`, `2pl-dreadlocks` | [`schedule::direct`] | [`access::two_phase_locking`] |
+//! | `mvcc` | [`schedule::direct`] | [`access::mvcc`] |
 //!
 //! To add one: a folder under `access` or `schedule`, a name in [`Protocol`], an arm in
 //! [`Worker::new`], what its workers share in [`Common`], and a page in `docs/protocols/`.

@@ -34,11 +34,13 @@ pub enum Protocol {
     TwoPhaseLockingWaitForGraph,
     /// Strict two-phase locking with digests.
     TwoPhaseLockingDreadlocks,
+    /// Multiversion, validated at commit; read-only procedures read the past.
+    Mvcc,
 }
 
 impl Protocol {
     /// All protocols.
-    pub const ALL: [Protocol; 13] = [
+    pub const ALL: [Protocol; 14] = [
         Protocol::Serial,
         Protocol::None,
         Protocol::Silo,
@@ -52,6 +54,7 @@ impl Protocol {
         Protocol::TwoPhaseLockingWaitDie,
         Protocol::TwoPhaseLockingWaitForGraph,
         Protocol::TwoPhaseLockingDreadlocks,
+        Protocol::Mvcc,
     ];
 
     /// Its name.
@@ -70,6 +73,7 @@ impl Protocol {
             Protocol::TwoPhaseLockingWaitDie => "2pl-wait-die",
             Protocol::TwoPhaseLockingWaitForGraph => "2pl-wait-for-graph",
             Protocol::TwoPhaseLockingDreadlocks => "2pl-dreadlocks",
+            Protocol::Mvcc => "mvcc",
         }
     }
 
@@ -101,6 +105,7 @@ impl Protocol {
             Protocol::TwoPhaseLockingDreadlocks => {
                 "strict two-phase locking, deadlocks found by digests of who waits for whom"
             }
+            Protocol::Mvcc => "multiversion: read-only procedures read the past, and always commit",
         }
     }
 
@@ -139,7 +144,8 @@ impl Protocol {
             | Protocol::TwoPhaseLockingNoWait
             | Protocol::TwoPhaseLockingWaitDie
             | Protocol::TwoPhaseLockingWaitForGraph
-            | Protocol::TwoPhaseLockingDreadlocks => true,
+            | Protocol::TwoPhaseLockingDreadlocks
+            | Protocol::Mvcc => true,
             Protocol::None | Protocol::SiloUnchecked | Protocol::OccUnchecked => false,
         }
     }
@@ -156,7 +162,8 @@ impl Protocol {
             | Protocol::TwoPhaseLockingNoWait
             | Protocol::TwoPhaseLockingWaitDie
             | Protocol::TwoPhaseLockingWaitForGraph
-            | Protocol::TwoPhaseLockingDreadlocks => true,
+            | Protocol::TwoPhaseLockingDreadlocks
+            | Protocol::Mvcc => true,
             Protocol::None
             | Protocol::SiloUnchecked
             | Protocol::OccUnchecked
@@ -168,7 +175,7 @@ impl Protocol {
     /// protocol takes over.
     pub const fn leaves_aux(self) -> bool {
         match self {
-            Protocol::TicToc => true,
+            Protocol::TicToc | Protocol::Mvcc => true,
             Protocol::Serial
             | Protocol::None
             | Protocol::Silo
@@ -195,7 +202,8 @@ impl Protocol {
             | Protocol::OccUnchecked
             | Protocol::TicToc
             | Protocol::Hybrid
-            | Protocol::Mocc => &[],
+            | Protocol::Mocc
+            | Protocol::Mvcc => &[],
             Protocol::TwoPhaseLockingNoWait
             | Protocol::TwoPhaseLockingWaitDie
             | Protocol::TwoPhaseLockingWaitForGraph

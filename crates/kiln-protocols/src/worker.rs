@@ -9,6 +9,7 @@ use kiln_storage::error::Error;
 use crate::Statistics;
 use crate::access::hybrid::Hybrid;
 use crate::access::mocc::Mocc;
+use crate::access::mvcc::Mvcc;
 use crate::access::none::Unprotected;
 use crate::access::occ::{Occ, OccUnchecked};
 use crate::access::serial::Serial;
@@ -74,6 +75,8 @@ pub enum Worker {
     Dreadlocks(Box<Direct<Queued<BesideRecord, Dreadlocks>>>),
     /// [`Protocol::TwoPhaseLockingDreadlocks`] with [`ProtocolOption::LockTable`].
     DreadlocksTable(Box<Direct<Queued<LockTable, Dreadlocks>>>),
+    /// [`Protocol::Mvcc`].
+    Mvcc(Box<Direct<Mvcc>>),
 }
 
 /// Does the same with whichever worker is there.
@@ -98,6 +101,7 @@ macro_rules! for_any_worker {
             Worker::WaitForGraphTable($worker) => $body,
             Worker::Dreadlocks($worker) => $body,
             Worker::DreadlocksTable($worker) => $body,
+            Worker::Mvcc($worker) => $body,
         }
     };
 }
@@ -145,6 +149,10 @@ impl Worker {
             | Protocol::TwoPhaseLockingWaitForGraph
             | Protocol::TwoPhaseLockingDreadlocks => {
                 Worker::two_phase_locking(common, participant, random)
+            }
+            Protocol::Mvcc => {
+                let access = Mvcc::new(common.mvcc().clone(), participant);
+                Worker::Mvcc(Box::new(Direct::new(access, random)))
             }
         };
         for_any_worker!(&mut worker, worker => worker.set_factors(factors));

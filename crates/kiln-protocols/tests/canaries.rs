@@ -60,6 +60,11 @@ fn cases() -> Vec<Case> {
                 Protocol::TwoPhaseLockingWaitForGraph,
                 Protocol::TwoPhaseLockingDreadlocks,
             ],
+            Canary::ReadTimestampNotRaised
+            | Canary::ReadTimestampIgnored
+            | Canary::PendingVersionIgnored
+            | Canary::PrunedTooEarly
+            | Canary::SnapshotNotAwaited => &[Protocol::Mvcc],
             Canary::UndoLost => &[Protocol::Serial, Protocol::TwoPhaseLockingNoWait],
         };
         cases.extend(protocols.iter().map(|protocol| case(canary, *protocol)));
@@ -82,6 +87,10 @@ fn needs_virtual_cores(canary: Canary) -> bool {
             | Canary::FoundWhereItWas
             | Canary::MovedByTwo
             | Canary::GapsWithoutTime
+            | Canary::ReadTimestampNotRaised
+            | Canary::ReadTimestampIgnored
+            | Canary::PendingVersionIgnored
+            | Canary::SnapshotNotAwaited
     )
 }
 

@@ -85,6 +85,11 @@ fn mocc_is_serializable() {
 }
 
 #[test]
+fn mvcc_is_serializable() {
+    trials(Protocol::Mvcc, |seed| 2 + seed % WORKERS);
+}
+
+#[test]
 fn two_phase_locking_is_serializable() {
     trials(Protocol::TwoPhaseLockingNoWait, |seed| 2 + seed % WORKERS);
 }

@@ -27,6 +27,7 @@ use crate::ir::*;
 use crate::program::Program;
 
 pub use operations::unique_violation;
+pub use recording::fingerprint;
 pub use scalar::ARGUMENTS_MAX;
 
 /// Look-ups repeated because the record found was leaving the index, before giving up.

@@ -28,9 +28,9 @@ fn index_id(table: &Table, index: usize) -> IndexId {
     }
 }
 
-/// A column and the fingerprint of its value. Values that compare as equal have equal ones, however
-/// they are stored.
-fn cell(table: &Table, column: ColumnId, slot: Slot, heap: &Heap) -> Cell {
+/// A column and the fingerprint of its value, for histories. Values that compare as equal have equal
+/// ones, however they are stored.
+pub fn fingerprint(table: &Table, column: ColumnId, slot: Slot, heap: &Heap) -> Cell {
     let data_type = &table.schema().columns[column.index()].data_type;
     let class = Class::of(data_type).expect("columns are scalars");
     let print = match slot.is_null() {
@@ -61,8 +61,8 @@ impl<'a, A: Access> Executor<'a, A> {
     ) {
         let version = self.access.version_of(&handle);
         let Memory { slots, heap } = &self.frame.memory;
-        let cells =
-            columns.map(|(column, register)| cell(table, column, slots[register.0 as usize], heap));
+        let cells = columns
+            .map(|(column, register)| fingerprint(table, column, slots[register.0 as usize], heap));
         if let Some(log) = self.access.history() {
             log.read(object(handle.record), version, cells);
         }
@@ -79,8 +79,8 @@ impl<'a, A: Access> Executor<'a, A> {
         columns: impl ExactSizeIterator<Item = (ColumnId, Reg)>,
     ) {
         let Memory { slots, heap } = &self.frame.memory;
-        let cells =
-            columns.map(|(column, register)| cell(table, column, slots[register.0 as usize], heap));
+        let cells = columns
+            .map(|(column, register)| fingerprint(table, column, slots[register.0 as usize], heap));
         if let Some(log) = self.access.history() {
             log.write(object(record), kind, cells);
         }
@@ -118,16 +118,18 @@ impl<'a, A: Access> Executor<'a, A> {
         let Memory { slots, heap } = &self.frame.memory;
         let values = key.iter().map(|register| slots[register.0 as usize]);
         let key = table.indexes()[index].point_key(heap, values);
-        let (Some(log), Some(key)) = (self.access.history(), key) else {
+        let Some(key) = key.as_ref().map(EntryKey::to_bytes) else {
             return;
         };
-        let met_object = met.map(|entry| object(entry.record()));
-        log.point(
-            index_id(table, index),
-            &EntryKey::to_bytes(&key),
-            begun,
-            met_object,
-        );
+        let mut met_objects = Vec::new();
+        if let Some(entry) = met {
+            met_objects.push(object(entry.record()));
+            let index_place = (table, index);
+            self.record_later_holders(index_place, entry, |_, former| met_objects.push(former));
+        }
+        if let Some(log) = self.access.history() {
+            log.point(index_id(table, index), &key, begun, &met_objects);
+        }
         if let Some(entry) = met {
             self.record_absent(table, index, entry);
         }
@@ -140,9 +142,36 @@ impl<'a, A: Access> Executor<'a, A> {
             false => Some(entry.record()),
         };
         let Some(record) = record else { return };
-        let version = self.access.version_met(record);
+        self.record_absent_record(record);
+    }
+
+    /// Records that a record has no row.
+    fn record_absent_record(&mut self, record: RecordRef) {
+        let (snapshot, version) = (self.access.snapshot(), self.access.version_met(record));
         if let Some(log) = self.access.history() {
-            log.read_absent(object(record), version);
+            match snapshot {
+                Some(snapshot) => log.read_absent_as_of(object(record), snapshot),
+                None => log.read_absent(object(record), version),
+            }
+        }
+    }
+
+    /// Records that those do not exist yet that an entry led to before the record that counts: in a
+    /// snapshot from before a key changed hands, those that have it now. `met` is told of each record that
+    /// had the key before another.
+    fn record_later_holders(
+        &mut self,
+        (table, index): (&Table, usize),
+        entry: Entry,
+        mut met: impl FnMut(&mut A, Object),
+    ) {
+        let mut record = entry.record();
+        while entry.is_moving()
+            && let Some(former) = self.access.former_holder(table, index, record)
+        {
+            self.record_absent_record(record);
+            record = former;
+            met(self.access, object(record));
         }
     }
 
@@ -174,6 +203,11 @@ impl<'a, A: Access> Executor<'a, A> {
         if let Some(log) = self.access.history() {
             log.met(range, object(entry.record()));
         }
+        self.record_later_holders((table, index), entry, |access, former| {
+            if let Some(log) = access.history() {
+                log.met(range, former);
+            }
+        });
         match visit {
             Visit::Present(handle) => {
                 let nothing: [(ColumnId, Reg); 0] = [];

@@ -2,6 +2,7 @@
 
 pub mod hybrid;
 pub mod mocc;
+pub mod mvcc;
 pub mod none;
 pub mod occ;
 pub mod serial;

@@ -215,6 +215,20 @@ impl Recorder {
         }
     }
 
+    /// Records that an entry goes some time from now on, when no snapshot has it any more.
+    #[cold]
+    #[inline(never)]
+    pub fn entry_goes(
+        &mut self,
+        (table, index): (&Table, usize),
+        record: RecordRef,
+        key: &EntryKey,
+    ) {
+        if let Some(log) = self.log() {
+            log.entry_goes(index_id(table, index), object(record), &key.to_bytes());
+        }
+    }
+
     /// Records that `records` are about to get the version `tid`; each is named once or more often and
     /// still has its former tid.
     #[cold]

@@ -117,6 +117,7 @@ impl<A: Access + Phased + Recorded> Direct<A> {
         }
         self.access.phases().start();
         let mut failing_since = None;
+        let read_only = program.analysis.is_read_only();
         let outcome = loop {
             if expired() {
                 self.statistics.expired += 1;
@@ -135,7 +136,10 @@ impl<A: Access + Phased + Recorded> Direct<A> {
             }
             charge(Work::Begin);
             self.access.prepare(self.backoff.attempts());
-            self.access.begin();
+            match read_only {
+                true => self.access.begin_read_only(),
+                false => self.access.begin(),
+            }
             if let Some(invoked) = invoked {
                 self.access.recorder().begin(&program.name, invoked);
             }
