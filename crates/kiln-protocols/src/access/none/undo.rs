@@ -87,11 +87,8 @@ impl Unprotected {
         for entry in &self.log {
             if let Change::Update { columns, old, .. } = entry.change {
                 // SAFETY: the scratch is cleared only when the attempt has ended.
-                for blob in entry
-                    .table()
-                    .layout()
-                    .blobs(columns, unsafe { old.words() })
-                {
+                let old = unsafe { old.words() };
+                for blob in entry.table().layout().blobs(columns, old) {
                     links::retire_blob(blob, &self.participant);
                 }
             }
