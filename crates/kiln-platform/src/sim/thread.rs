@@ -8,7 +8,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 #[path = "../std/thread.rs"]
-#[allow(dead_code, unused_imports)]
+#[allow(
+    dead_code,
+    unused_imports,
+    reason = "a part of it is only for the other backend; which part depends on the system"
+)]
 mod real;
 
 use super::runtime;
@@ -197,9 +201,13 @@ impl<T> Started<T> {
         Ok(Started { number, packet })
     }
 
+    fn is_finished(&self) -> bool {
+        runtime::with(|runtime| runtime.is_finished(self.number))
+    }
+
     fn wait(&self) {
         let address = Arc::as_ptr(&self.packet).cast::<()>().addr();
-        while !runtime::with(|runtime| runtime.is_finished(self.number)) {
+        while !self.is_finished() {
             let wait = Wait::on("the end of a thread", address);
             runtime::block(wait, None);
         }
@@ -234,7 +242,7 @@ impl<T> JoinHandle<T> {
     pub fn is_finished(&self) -> bool {
         match &self.0 {
             Join::Real(handle) => handle.is_finished(),
-            Join::Virtual(started) => runtime::with(|runtime| runtime.is_finished(started.number)),
+            Join::Virtual(started) => started.is_finished(),
         }
     }
 
@@ -288,6 +296,14 @@ impl<T> ScopedJoinHandle<'_, T> {
             ScopedJoin::Real(handle) => Handle::Real(handle.thread().clone()),
             ScopedJoin::Virtual(started) => Handle::Virtual(started.number),
         })
+    }
+
+    /// Whether the thread has ended.
+    pub fn is_finished(&self) -> bool {
+        match &self.0 {
+            ScopedJoin::Real(handle) => handle.is_finished(),
+            ScopedJoin::Virtual(started) => started.is_finished(),
+        }
     }
 
     /// Waits for its end.
