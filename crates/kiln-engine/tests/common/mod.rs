@@ -1,7 +1,6 @@
 //! A small bank, its procedures built by hand.
 
-// Each test file uses a part of it.
-#![allow(dead_code)]
+#![allow(dead_code, reason = "each test file uses a part")]
 
 use kiln_engine::{Engine, Options, Procedure, Program, ProgramBuilder, Protocol};
 use kiln_platform::sync::Arc;

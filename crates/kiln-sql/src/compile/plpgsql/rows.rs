@@ -165,7 +165,10 @@ impl Body {
     }
 
     /// Appends the steps of a statement with INTO, and what happens without a row.
-    #[allow(clippy::too_many_arguments)]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the parts of a statement with INTO"
+    )]
     fn finish_into(
         &mut self,
         c: &mut Compiler<'_>,
@@ -469,7 +472,7 @@ impl Body {
     }
 
     /// One turn of a loop over rows.
-    #[allow(clippy::too_many_arguments)]
+    #[expect(clippy::too_many_arguments, reason = "the parts of a loop over rows")]
     fn turn(
         &mut self,
         c: &mut Compiler<'_>,
