@@ -365,22 +365,11 @@ fn audit_lines(audit: &AuditReport) -> String {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
     use super::*;
-
-    #[derive(Parser)]
-    struct CommandLine {
-        #[command(flatten)]
-        arguments: Arguments,
-    }
+    use crate::commands::tests::parsed_by;
 
     fn parsed(arguments: &str) -> Result<Run, String> {
-        let words = std::iter::once("check").chain(arguments.split_whitespace());
-        match CommandLine::try_parse_from(words) {
-            Ok(line) => line.arguments.run(),
-            Err(error) => Err(error.to_string()),
-        }
+        parsed_by::<Arguments>("check", arguments)?.run()
     }
 
     #[test]

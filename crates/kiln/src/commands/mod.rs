@@ -73,3 +73,21 @@ fn print(text: &str) -> Result<(), String> {
         Err(error) => Err(format!("standard output: {error}")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::{Args, Parser};
+
+    #[derive(Parser)]
+    struct CommandLine<A: Args> {
+        #[command(flatten)]
+        arguments: A,
+    }
+
+    /// The arguments of a subcommand, from the words behind its name.
+    pub(super) fn parsed_by<A: Args>(name: &str, words: &str) -> Result<A, String> {
+        let words = std::iter::once(name).chain(words.split_whitespace());
+        let line = CommandLine::try_parse_from(words).map_err(|error| error.to_string())?;
+        Ok(line.arguments)
+    }
+}

@@ -253,22 +253,11 @@ pub fn run(arguments: Arguments) -> Result<ExitCode, String> {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
     use super::*;
-
-    #[derive(Parser)]
-    struct CommandLine {
-        #[command(flatten)]
-        arguments: Arguments,
-    }
+    use crate::commands::tests::parsed_by;
 
     fn plan(arguments: &str) -> Result<Plan, String> {
-        let words = std::iter::once("sim").chain(arguments.split_whitespace());
-        match CommandLine::try_parse_from(words) {
-            Ok(line) => line.arguments.plan(),
-            Err(error) => Err(error.to_string()),
-        }
+        parsed_by::<Arguments>("sim", arguments)?.plan()
     }
 
     #[test]
