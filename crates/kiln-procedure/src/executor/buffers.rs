@@ -151,14 +151,11 @@ fn sort(frame: &mut Frame, buffer: BufferId, width: usize, by: &[SortKey]) {
     if width == 0 || rows.len() <= width {
         return;
     }
-    let mut order: Vec<u32> = (0..(rows.len() / width) as u32).collect();
-    order.sort_by(|&a, &b| {
+    let row = |at: u32| &rows[at as usize * width..][..width];
+    let compare = |a: u32, b: u32| {
         for key in by {
             let column = key.column as usize;
-            let (a, b) = (
-                rows[a as usize * width + column],
-                rows[b as usize * width + column],
-            );
+            let (a, b) = (row(a)[column], row(b)[column]);
             let ordering = match (a.is_null(), b.is_null()) {
                 (false, false) => {
                     let ordering = frame::compare(&memory.heap, key.class, a, b);
@@ -176,11 +173,17 @@ fn sort(frame: &mut Frame, buffer: BufferId, width: usize, by: &[SortKey]) {
             }
         }
         std::cmp::Ordering::Equal
-    });
-    let sorted: Vec<Slot> = order
+    };
+    let count = (rows.len() / width) as u32;
+    // Rows that come by an index are in its order already: then nothing is copied.
+    if (1..count).all(|at| compare(at - 1, at).is_le()) {
+        return;
+    }
+    let mut order: Vec<u32> = (0..count).collect();
+    order.sort_by(|&a, &b| compare(a, b));
+    let mut sorted = Vec::with_capacity(rows.len());
+    order
         .iter()
-        .flat_map(|&row| &rows[row as usize * width..(row as usize + 1) * width])
-        .copied()
-        .collect();
+        .for_each(|&at| sorted.extend_from_slice(row(at)));
     buffer.replace(sorted);
 }

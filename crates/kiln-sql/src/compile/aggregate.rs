@@ -54,6 +54,17 @@ pub(crate) struct AggregateCall {
 }
 
 impl AggregateCall {
+    /// Whether what it accumulates over some rows of a group and over the others can be put together to
+    /// what it accumulates over all, whichever rows come first. Sums of DOUBLE PRECISION depend on
+    /// the order, and what is put one behind the other would be copied again and again.
+    pub(super) fn combines(&self) -> bool {
+        match self.kind {
+            AggregateKind::Sum | AggregateKind::Average => self.data_type != DataType::Double,
+            AggregateKind::StringAgg | AggregateKind::ArrayAgg => false,
+            _ => true,
+        }
+    }
+
     pub(super) fn operands(&self) -> Vec<&Bound> {
         self.argument
             .iter()
@@ -200,8 +211,15 @@ pub(super) struct State {
     value: Reg,
     /// The number of values, for aggregates that need it.
     count: Option<Reg>,
-    /// The values seen, for DISTINCT.
+    /// The values seen, for DISTINCT: the group's keys, then the value.
     distinct: Option<BufferId>,
+}
+
+impl State {
+    /// The registers that hold what was accumulated.
+    pub(super) fn registers(&self) -> impl Iterator<Item = Reg> {
+        std::iter::once(self.value).chain(self.count)
+    }
 }
 
 /// Where an accumulation takes its arguments from.
@@ -211,11 +229,13 @@ pub(super) struct Inputs {
     pub filter: Option<Reg>,
     /// Whether the argument cannot be NULL.
     pub never_null: bool,
+    /// The keys of the group, with their classes.
+    pub keys: Vec<(Reg, Class)>,
 }
 
 impl Compiler<'_> {
-    /// The registers for `call`.
-    pub(super) fn aggregate_state(&mut self, call: &AggregateCall) -> State {
+    /// The registers for `call` in groups of so many keys. What DISTINCT has seen is forgotten once, here.
+    pub(super) fn aggregate_state(&mut self, call: &AggregateCall, keys: usize) -> State {
         let sums = matches!(call.kind, AggregateKind::Sum | AggregateKind::Average);
         let data_type = match (call.kind, &call.argument) {
             // Integers are summed as integers and divided at the end.
@@ -224,11 +244,15 @@ impl Compiler<'_> {
             }
             _ => call.data_type.clone(),
         };
+        let distinct = call.distinct.then(|| self.builder.buffer(keys + 1));
+        if let Some(buffer) = distinct {
+            self.builder.push(Step::BufferClear { buffer });
+        }
         State {
             call: call.clone(),
             value: self.builder.register(data_type),
             count: sums.then(|| self.builder.register(DataType::BigInt)),
-            distinct: call.distinct.then(|| self.builder.buffer(1)),
+            distinct,
         }
     }
 
@@ -258,9 +282,64 @@ impl Compiler<'_> {
                 source: zero,
             });
         }
-        if let Some(buffer) = state.distinct {
-            self.builder.push(Step::BufferClear { buffer });
+    }
+
+    /// Takes in what another state of the same call, over other rows of the group, has accumulated;
+    /// see [`AggregateCall::combines`].
+    pub(super) fn aggregate_merge(&mut self, state: &State, value: Reg, count: Option<Reg>) {
+        let mut add = |target: Reg, right: Reg| {
+            self.builder.scalar(Instruction::Integer {
+                op: Arithmetic::Add,
+                width: Width::Eight,
+                target,
+                left: target,
+                right,
+            });
+        };
+        if state.call.kind == AggregateKind::Count {
+            return add(state.value, value);
         }
+        if let (Some(target), Some(count)) = (state.count, count) {
+            add(target, count);
+            return self.add(state.value, value);
+        }
+        // NULL so far is no value.
+        let known = self.not_null(value);
+        self.open();
+        self.accumulate(state, Some(value), None);
+        let then = self.close();
+        self.builder.push(Step::If {
+            condition: known,
+            then,
+            otherwise: Vec::new(),
+        });
+    }
+
+    /// `value := value + right`, by the type of `value`.
+    fn add(&mut self, value: Reg, right: Reg) {
+        let (op, target, left) = (Arithmetic::Add, value, value);
+        let addition = match self.builder.type_of(value) {
+            DataType::BigInt => Instruction::Integer {
+                op,
+                width: Width::Eight,
+                target,
+                left,
+                right,
+            },
+            DataType::Double => Instruction::Double {
+                op,
+                target,
+                left,
+                right,
+            },
+            _ => Instruction::Decimal {
+                op,
+                target,
+                left,
+                right,
+            },
+        };
+        self.builder.scalar(addition);
     }
 
     /// Takes in one row.
@@ -296,17 +375,19 @@ impl Compiler<'_> {
                 return Err(unsupported("DISTINCT of arrays", None));
             };
             let added = self.builder.register(DataType::Boolean);
+            let columns = inputs.keys.iter().copied().chain([(argument, class)]);
+            let (row, classes): (Vec<Reg>, Vec<Class>) = columns.unzip();
             self.builder.push(Step::BufferPushDistinct {
                 buffer,
-                row: [argument].into(),
-                classes: [class].into(),
+                row: row.into(),
+                classes: classes.into(),
                 added,
             });
             guards.push(added);
             self.open();
             conditions += 1;
         }
-        self.accumulate(state, inputs);
+        self.accumulate(state, inputs.argument, inputs.delimiter);
         for _ in 0..conditions {
             let then = self.close();
             let Some(condition) = guards.pop() else { break };
@@ -319,7 +400,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    fn accumulate(&mut self, state: &State, inputs: &Inputs) {
+    fn accumulate(&mut self, state: &State, argument: Option<Reg>, delimiter: Option<Reg>) {
         let value = state.value;
         let one = self.builder.constant(DataType::BigInt, Value::BigInt(1));
         let increment = |target: Reg| Instruction::Integer {
@@ -329,37 +410,14 @@ impl Compiler<'_> {
             left: target,
             right: one,
         };
-        let Some(argument) = inputs.argument else {
+        let Some(argument) = argument else {
             self.builder.scalar(increment(value));
             return;
         };
         match state.call.kind {
             AggregateKind::Count => self.builder.scalar(increment(value)),
             AggregateKind::Sum | AggregateKind::Average => {
-                let (op, target) = (Arithmetic::Add, value);
-                let (left, right) = (value, argument);
-                let addition = match self.builder.type_of(value) {
-                    DataType::BigInt => Instruction::Integer {
-                        op,
-                        width: Width::Eight,
-                        target,
-                        left,
-                        right,
-                    },
-                    DataType::Double => Instruction::Double {
-                        op,
-                        target,
-                        left,
-                        right,
-                    },
-                    _ => Instruction::Decimal {
-                        op,
-                        target,
-                        left,
-                        right,
-                    },
-                };
-                self.builder.scalar(addition);
+                self.add(value, argument);
                 if let Some(count) = state.count {
                     self.builder.scalar(increment(count));
                 }
@@ -415,7 +473,6 @@ impl Compiler<'_> {
                 });
             }
             AggregateKind::StringAgg => {
-                let delimiter = inputs.delimiter;
                 self.first_or(value, argument, |builder| {
                     let (target, left) = (value, value);
                     if let Some(right) = delimiter {

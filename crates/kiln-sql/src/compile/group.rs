@@ -36,7 +36,7 @@ impl<'a> Compiler<'a> {
         let states: Vec<State> = grouping
             .aggregates
             .iter()
-            .map(|(call, _)| self.aggregate_state(call))
+            .map(|(call, _)| self.aggregate_state(call, 0))
             .collect();
         for state in &states {
             self.aggregate_start(state);
@@ -121,10 +121,14 @@ impl<'a> Compiler<'a> {
             delimiter,
             filter: None,
             never_null,
+            keys: Vec::new(),
         })
     }
 
-    /// GROUP BY: the rows are sorted by their keys, and each run of equal keys is a group.
+    /// GROUP BY: rows with equal keys that follow each other are a run, and are aggregated as they come.
+    /// Then the runs are sorted by their keys, and those with equal keys put together. Rows mostly come
+    /// in the order of an index, so that there are few runs. Aggregates that cannot be put together
+    /// have their rows sorted first: then a run is a group.
     fn emit_groups(
         &mut self,
         query: &BoundQuery,
@@ -134,43 +138,30 @@ impl<'a> Compiler<'a> {
         sink: OutputSink<'_, 'a>,
     ) -> Result<()> {
         let plan = self.plan(select, &[], false);
-        // The columns of a row: the keys, then what the aggregates take.
-        let mut columns: Vec<Bound> = grouping.keys.iter().map(|(key, _)| key.clone()).collect();
-        let place = |columns: &mut Vec<Bound>, bound: &Bound| {
-            columns
-                .iter()
-                .position(|known| known == bound)
-                .unwrap_or_else(|| {
-                    columns.push(bound.clone());
-                    columns.len() - 1
-                })
-        };
-        let mut places = Vec::with_capacity(grouping.aggregates.len());
-        for (call, _) in &grouping.aggregates {
-            let argument = call
-                .argument
-                .as_ref()
-                .map(|bound| place(&mut columns, bound));
-            let delimiter = call
-                .delimiter
-                .as_ref()
-                .map(|bound| place(&mut columns, bound));
-            let filter = call.filter.as_ref().map(|bound| place(&mut columns, bound));
-            places.push((argument, delimiter, filter));
-        }
-        let rows = self.builder.buffer(columns.len());
-        self.builder.push(Step::BufferClear { buffer: rows });
-        self.emit_plan(&plan, &mut |compiler| {
-            let row = compiler.emit_row(&columns)?;
-            compiler.builder.push(Step::BufferPush {
-                buffer: rows,
-                row: row.into(),
-            });
-            Ok(())
-        })?;
+        let (rows, places) = columns_of(grouping);
         let (by, in_order) = group_sort(grouping, &query.order)?;
-        self.sort(rows, by);
-        let groups = self.collect_groups(grouping, &columns, &places, rows)?;
+        let groups = if grouping.aggregates.iter().all(|(call, _)| call.combines()) {
+            let run = self.start_run(grouping, &rows)?;
+            let parts = self.parts_of(&run);
+            let buffer = self.start_buffer(parts.len());
+            self.emit_plan(&plan, &mut |compiler| {
+                let row = compiler.emit_row(&rows)?;
+                compiler.next_of_run(&run, &row, |compiler| compiler.push_parts(buffer, &run));
+                compiler.aggregate_row(&run, grouping, &places, &row)
+            })?;
+            self.end_run(&run, |compiler| compiler.push_parts(buffer, &run));
+            self.sort(buffer, by);
+            self.collect_parts(grouping, &rows, buffer, &parts)?
+        } else {
+            let buffer = self.start_buffer(rows.len());
+            self.emit_plan(&plan, &mut |compiler| {
+                let row = compiler.emit_row(&rows)?.into();
+                compiler.builder.push(Step::BufferPush { buffer, row });
+                Ok(())
+            })?;
+            self.sort(buffer, by);
+            self.collect_rows(grouping, &rows, &places, buffer)?
+        };
 
         // The groups, in the order of their keys.
         let sorts = !query.order.is_empty() && !in_order;
@@ -250,147 +241,283 @@ impl<'a> Compiler<'a> {
         })
     }
 
-    /// Aggregates each run of equal keys of `rows` into a row of the buffer that is returned: the
-    /// keys, then the aggregates.
-    fn collect_groups(
-        &mut self,
-        grouping: &Grouping,
-        columns: &[Bound],
-        places: &[(Option<usize>, Option<usize>, Option<usize>)],
-        rows: BufferId,
-    ) -> Result<(BufferId, Vec<DataType>)> {
-        let mut types = types_of(&columns[..grouping.keys.len()]);
-        types.extend(
-            grouping
-                .aggregates
-                .iter()
-                .map(|(call, _)| call.data_type.clone()),
-        );
-        let groups = self.builder.buffer(types.len());
-        self.builder.push(Step::BufferClear { buffer: groups });
-        let keys: Vec<Reg> = types[..grouping.keys.len()]
-            .iter()
-            .map(|data_type| self.builder.register(data_type.clone()))
-            .collect();
-        let states: Vec<State> = grouping
-            .aggregates
-            .iter()
-            .map(|(call, _)| self.aggregate_state(call))
-            .collect();
+    fn start_buffer(&mut self, width: usize) -> BufferId {
+        let buffer = self.builder.buffer(width);
+        self.builder.push(Step::BufferClear { buffer });
+        buffer
+    }
+
+    /// The registers of a run, before its first row.
+    fn start_run(&mut self, grouping: &Grouping, rows: &[Bound]) -> Result<Run> {
         let started = self.builder.register(DataType::Boolean);
-        let source = self
-            .builder
-            .constant(DataType::Boolean, Value::Boolean(false));
-        self.builder.scalar(Instruction::Move {
-            target: started,
-            source,
-        });
-        for key in &keys {
-            self.builder.scalar(Instruction::SetNull { target: *key });
+        self.set_to(started, false);
+        let mut keys = Vec::with_capacity(grouping.keys.len());
+        for bound in &rows[..grouping.keys.len()] {
+            let class = Class::of(&bound.data_type)
+                .ok_or_else(|| unsupported("GROUP BY of arrays", bound.position))?;
+            let register = self.builder.register(bound.data_type.clone());
+            self.builder
+                .scalar(Instruction::SetNull { target: register });
+            keys.push(RunKey {
+                register,
+                class,
+                never_null: self.never_null(bound),
+            });
         }
+        let calls = grouping.aggregates.iter();
+        let states: Vec<State> = calls
+            .map(|(call, _)| self.aggregate_state(call, keys.len()))
+            .collect();
         for state in &states {
             self.aggregate_start(state);
         }
-        let row: Vec<Reg> = columns
+        Ok(Run {
+            started,
+            keys,
+            states,
+        })
+    }
+
+    fn set_to(&mut self, target: Reg, value: bool) {
+        let value = Value::Boolean(value);
+        let source = self.builder.constant(DataType::Boolean, value);
+        self.builder.scalar(Instruction::Move { target, source });
+    }
+
+    /// Before a row whose first columns are its keys: when these are others than the run's, ends that,
+    /// which `push` puts away, and starts the next one.
+    fn next_of_run(&mut self, run: &Run, row: &[Reg], push: impl FnOnce(&mut Self)) {
+        let changes = self.builder.register(DataType::Boolean);
+        self.set_to(changes, true);
+        self.open();
+        let mut equals = Vec::with_capacity(run.keys.len());
+        for (key, value) in run.keys.iter().zip(row) {
+            let equal = self.builder.register(DataType::Boolean);
+            self.builder.scalar(Instruction::Compare {
+                op: match key.never_null {
+                    true => Comparison::Equal,
+                    false => Comparison::NotDistinct,
+                },
+                class: key.class,
+                target: equal,
+                left: key.register,
+                right: *value,
+            });
+            equals.push(equal);
+            self.open();
+        }
+        self.set_to(changes, false);
+        for condition in equals.into_iter().rev() {
+            let then = self.close();
+            self.builder.push(Step::If {
+                condition,
+                then,
+                otherwise: Vec::new(),
+            });
+        }
+        let then = self.close();
+        self.builder.push(Step::If {
+            condition: run.started,
+            then,
+            otherwise: Vec::new(),
+        });
+        self.open();
+        self.end_run(run, push);
+        for (key, value) in run.keys.iter().zip(row) {
+            self.builder.scalar(Instruction::Move {
+                target: key.register,
+                source: *value,
+            });
+        }
+        self.set_to(run.started, true);
+        for state in &run.states {
+            self.aggregate_start(state);
+        }
+        let then = self.close();
+        self.builder.push(Step::If {
+            condition: changes,
+            then,
+            otherwise: Vec::new(),
+        });
+    }
+
+    /// After the last row: `push` puts the run away, if there is one.
+    fn end_run(&mut self, run: &Run, push: impl FnOnce(&mut Self)) {
+        self.open();
+        push(self);
+        let then = self.close();
+        self.builder.push(Step::If {
+            condition: run.started,
+            then,
+            otherwise: Vec::new(),
+        });
+    }
+
+    /// Aggregates a row of the run.
+    fn aggregate_row(
+        &mut self,
+        run: &Run,
+        grouping: &Grouping,
+        places: &[Places],
+        row: &[Reg],
+    ) -> Result<()> {
+        for (((call, _), state), places) in grouping.aggregates.iter().zip(&run.states).zip(places)
+        {
+            let argument = call.argument.as_ref();
+            let never_null = argument.is_some_and(|bound| self.never_null(bound));
+            let counts_rows = call.kind == AggregateKind::Count && never_null && !call.distinct;
+            let argument = places.argument.filter(|_| !counts_rows);
+            let keys = run.keys.iter().map(|key| (key.register, key.class));
+            let inputs = Inputs {
+                argument: argument.map(|place| row[place]),
+                delimiter: places.delimiter.map(|place| row[place]),
+                filter: places.filter.map(|place| row[place]),
+                never_null,
+                keys: keys.collect(),
+            };
+            self.aggregate_step(state, &inputs)?;
+        }
+        Ok(())
+    }
+
+    /// The types of what is kept of a run: its keys, and what its aggregates have accumulated.
+    fn parts_of(&self, run: &Run) -> Vec<DataType> {
+        let registers = run.registers();
+        registers
+            .map(|register| self.builder.type_of(register).clone())
+            .collect()
+    }
+
+    fn push_parts(&mut self, buffer: BufferId, run: &Run) {
+        let row = run.registers().collect();
+        self.builder.push(Step::BufferPush { buffer, row });
+    }
+
+    fn push_group(&mut self, buffer: BufferId, run: &Run) {
+        let mut row: Vec<Reg> = run.keys.iter().map(|key| key.register).collect();
+        for state in &run.states {
+            row.push(self.aggregate_result(state));
+        }
+        let row = row.into();
+        self.builder.push(Step::BufferPush { buffer, row });
+    }
+
+    /// The buffer of the groups, with the types of its columns: the keys, then the aggregates.
+    fn groups_of(&mut self, grouping: &Grouping, rows: &[Bound]) -> (BufferId, Vec<DataType>) {
+        let mut types = types_of(&rows[..grouping.keys.len()]);
+        let calls = grouping.aggregates.iter();
+        types.extend(calls.map(|(call, _)| call.data_type.clone()));
+        (self.start_buffer(types.len()), types)
+    }
+
+    /// Aggregates sorted rows.
+    fn collect_rows(
+        &mut self,
+        grouping: &Grouping,
+        rows: &[Bound],
+        places: &[Places],
+        buffer: BufferId,
+    ) -> Result<(BufferId, Vec<DataType>)> {
+        let (groups, types) = self.groups_of(grouping, rows);
+        let run = self.start_run(grouping, rows)?;
+        let row: Vec<Reg> = rows
             .iter()
             .map(|bound| self.builder.register(bound.data_type.clone()))
             .collect();
         self.open_ir_loop();
-        let mut same = started;
-        for (key, (value, bound)) in keys.iter().zip(row.iter().zip(columns)) {
-            let class = Class::of(&bound.data_type)
-                .ok_or_else(|| unsupported("GROUP BY of arrays", bound.position))?;
-            let equal = self.builder.register(DataType::Boolean);
-            self.builder.scalar(Instruction::Compare {
-                op: Comparison::NotDistinct,
-                class,
-                target: equal,
-                left: *key,
-                right: *value,
-            });
-            let both = self.builder.register(DataType::Boolean);
-            self.builder.scalar(Instruction::And {
-                target: both,
-                left: same,
-                right: equal,
-            });
-            same = both;
+        self.next_of_run(&run, &row, |compiler| compiler.push_group(groups, &run));
+        let result = self.aggregate_row(&run, grouping, places, &row);
+        self.close_loop_over(buffer, row);
+        self.end_run(&run, |compiler| compiler.push_group(groups, &run));
+        result.map(|()| (groups, types))
+    }
+
+    /// Puts together sorted runs.
+    fn collect_parts(
+        &mut self,
+        grouping: &Grouping,
+        rows: &[Bound],
+        buffer: BufferId,
+        parts: &[DataType],
+    ) -> Result<(BufferId, Vec<DataType>)> {
+        let (groups, types) = self.groups_of(grouping, rows);
+        let run = self.start_run(grouping, rows)?;
+        let row: Vec<Reg> = parts
+            .iter()
+            .map(|data_type| self.builder.register(data_type.clone()))
+            .collect();
+        self.open_ir_loop();
+        self.next_of_run(&run, &row, |compiler| compiler.push_group(groups, &run));
+        let mut accumulated = row[run.keys.len()..].iter().copied();
+        for state in &run.states {
+            let mut next = || accumulated.next().expect("each register has its part");
+            let value = next();
+            let count = state.registers().nth(1).map(|_| next());
+            self.aggregate_merge(state, value, count);
         }
-        self.open();
-        self.open();
-        self.push_group(groups, &keys, &states);
-        let then = self.close();
-        self.builder.push(Step::If {
-            condition: started,
-            then,
-            otherwise: Vec::new(),
-        });
-        for (key, value) in keys.iter().zip(&row) {
-            self.builder.scalar(Instruction::Move {
-                target: *key,
-                source: *value,
-            });
-        }
-        let source = self
-            .builder
-            .constant(DataType::Boolean, Value::Boolean(true));
-        self.builder.scalar(Instruction::Move {
-            target: started,
-            source,
-        });
-        for state in &states {
-            self.aggregate_start(state);
-        }
-        let otherwise = self.close();
-        self.builder.push(Step::If {
-            condition: same,
-            then: Vec::new(),
-            otherwise,
-        });
-        for (((call, _), state), (argument, delimiter, filter)) in
-            grouping.aggregates.iter().zip(&states).zip(places)
-        {
-            let never_null = call
-                .argument
-                .as_ref()
-                .is_some_and(|bound| self.never_null(bound));
-            let counts_rows = call.kind == AggregateKind::Count && never_null && !call.distinct;
-            let inputs = Inputs {
-                argument: argument.filter(|_| !counts_rows).map(|place| row[place]),
-                delimiter: delimiter.map(|place| row[place]),
-                filter: filter.map(|place| row[place]),
-                never_null,
-            };
-            self.aggregate_step(state, &inputs)?;
-        }
+        self.close_loop_over(buffer, row);
+        self.end_run(&run, |compiler| compiler.push_group(groups, &run));
+        Ok((groups, types))
+    }
+
+    fn close_loop_over(&mut self, buffer: BufferId, row: Vec<Reg>) {
         let body = self.close_ir_loop();
         self.builder.push(Step::ForBuffer {
-            buffer: rows,
+            buffer,
             matching: Box::default(),
             row: row.into(),
             body,
         });
-        self.open();
-        self.push_group(groups, &keys, &states);
-        let then = self.close();
-        self.builder.push(Step::If {
-            condition: started,
-            then,
-            otherwise: Vec::new(),
-        });
-        Ok((groups, types))
     }
+}
 
-    fn push_group(&mut self, groups: BufferId, keys: &[Reg], states: &[State]) {
-        let mut row = keys.to_vec();
-        for state in states {
-            row.push(self.aggregate_result(state));
-        }
-        self.builder.push(Step::BufferPush {
-            buffer: groups,
-            row: row.into(),
-        });
+/// Rows with equal keys that follow each other, while they are aggregated.
+struct Run {
+    /// Whether there was a row.
+    started: Reg,
+    keys: Vec<RunKey>,
+    states: Vec<State>,
+}
+
+struct RunKey {
+    register: Reg,
+    class: Class,
+    never_null: bool,
+}
+
+impl Run {
+    /// What is kept of it: its keys, and what its aggregates have accumulated.
+    fn registers(&self) -> impl Iterator<Item = Reg> {
+        let keys = self.keys.iter().map(|key| key.register);
+        keys.chain(self.states.iter().flat_map(State::registers))
     }
+}
+
+/// The columns that an aggregate takes, by their position in a row.
+struct Places {
+    argument: Option<usize>,
+    delimiter: Option<usize>,
+    filter: Option<usize>,
+}
+
+/// The columns of a row to be grouped: the keys, then what the aggregates take; and where that is.
+fn columns_of(grouping: &Grouping) -> (Vec<Bound>, Vec<Places>) {
+    let mut columns: Vec<Bound> = grouping.keys.iter().map(|(key, _)| key.clone()).collect();
+    let mut place = |bound: &Bound| {
+        let known = columns.iter().position(|known| known == bound);
+        known.unwrap_or_else(|| {
+            columns.push(bound.clone());
+            columns.len() - 1
+        })
+    };
+    let calls = grouping.aggregates.iter();
+    let places = calls.map(|(call, _)| Places {
+        argument: call.argument.as_ref().map(&mut place),
+        delimiter: call.delimiter.as_ref().map(&mut place),
+        filter: call.filter.as_ref().map(&mut place),
+    });
+    let places = places.collect();
+    (columns, places)
 }
 
 /// The order in which the one minimum or maximum of a query comes first.

@@ -364,7 +364,7 @@ fn what_a_subquery_takes_from_outside_fixes_its_keys() {
 fn groups_come_in_the_wanted_order() {
     assert_eq!(
         shape("SELECT d, count(*) FROM orders GROUP BY d ORDER BY d DESC"),
-        "scan:orders_pkey:0+0 read:1 push sort rows push push rows emit"
+        "scan:orders_pkey:0+0 read:1 push push sort rows push push rows emit"
     );
     assert_eq!(
         shape("SELECT count(*), sum(total) FROM orders WHERE w = p"),

@@ -4,6 +4,7 @@ mod changes;
 mod constraints;
 mod definitions;
 mod design;
+mod groups;
 mod joins;
 mod sessions;
 
