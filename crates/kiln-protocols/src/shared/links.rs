@@ -98,80 +98,139 @@ pub fn link(
     };
     let begun = recorder.now();
     for (position, index) in table.indexes().iter().enumerate() {
+        // All that is rare is done elsewhere, so that this stays small enough to become a part of its
+        // callers, with what they do in `noted`.
         let outcome = match index.insert(&memory.heap, value, record, participant) {
             Ok(Insertion::Inserted(effect)) => noted(&effect).map(|()| None),
-            // SAFETY: the payload is of an index of a living table.
-            Ok(Insertion::Exists(payload)) => match unsafe { Entry::from_payload(payload) } {
-                // A record of the attempt's own that was deleted comes back under its primary key; one
-                // that was moved away from it leaves the key to the new record, as in other indexes.
-                entry if position == 0 && !changes.moves(table, position, entry.record()) => {
-                    Ok(Some(entry.record()))
-                }
-                _ => match index.entry_key(&memory.heap, value) {
-                    Ok(key) => changes
-                        .change(
-                            table,
-                            position,
-                            record,
-                            (None, key),
-                            participant,
-                            recorder,
-                            &is_deleted,
-                            &mut noted,
-                        )
-                        .map(|changed| match changed {
-                            Changed::Done => None,
-                            Changed::Taken(other) => Some(other),
-                        }),
-                    Err(error) => Err(Stop::Raise(error)),
-                },
-            },
+            Ok(Insertion::Exists(payload)) => {
+                // SAFETY: the payload is of an index of a living table.
+                let entry = unsafe { Entry::from_payload(payload) };
+                take_over(
+                    (table, position),
+                    entry,
+                    record,
+                    (&memory.heap, value),
+                    participant,
+                    recorder,
+                    changes,
+                    (&is_deleted, &mut noted),
+                )
+            }
             Err(error) => Err(Stop::Raise(error)),
         };
-        if let Ok(None) = outcome {
-            continue;
+        if !matches!(outcome, Ok(None)) {
+            given_up(record);
+            changes.withdraw(record, participant, recorder);
+            let heap_and_value = (&memory.heap, value);
+            unlink_again(
+                (table, position),
+                record,
+                heap_and_value,
+                participant,
+                recorder,
+                begun,
+            );
+            return outcome.map(|other| Linked::Exists(position, other.expect("just checked")));
         }
-        given_up(record);
-        changes.withdraw(record, participant, recorder);
-        for (position, earlier) in table.indexes()[..=position].iter().enumerate() {
-            let removed = earlier.remove(&memory.heap, value, record, participant);
-            if let Some(begun) = begun
-                && removed
-            {
-                let heap = &memory.heap;
-                for change in [EntryChange::Added, EntryChange::Removed] {
-                    note_entry(
-                        recorder,
-                        (table, position),
-                        change,
-                        record,
-                        begun,
-                        heap,
-                        value,
-                    );
-                }
-            }
-        }
-        return outcome.map(|other| Linked::Exists(position, other.expect("just checked")));
     }
     if let Some(begun) = begun {
-        for position in 0..table.indexes().len() {
-            // Where the key was another's, `changes` records the entry.
-            if !changes.moves(table, position, record) {
-                let (change, heap) = (EntryChange::Added, &memory.heap);
-                note_entry(
-                    recorder,
-                    (table, position),
-                    change,
-                    record,
-                    begun,
-                    heap,
-                    value,
-                );
+        note_added(
+            table,
+            record,
+            (&memory.heap, value),
+            recorder,
+            changes,
+            begun,
+        );
+    }
+    Ok(Linked::All)
+}
+
+/// What [`link`] does in an index that has the key for `entry` already: takes the key over when the
+/// attempt itself has vacated it, or gives the record that has it.
+#[cold]
+#[inline(never)]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "what a new record consists of, and its attempt"
+)]
+fn take_over(
+    (table, position): (&Table, usize),
+    entry: Entry,
+    record: RecordRef,
+    (heap, value): (&Heap, impl Fn(usize, &KeyField) -> Slot),
+    participant: &Participant,
+    recorder: &mut Recorder,
+    changes: &mut IndexChanges,
+    (is_deleted, noted): (
+        impl Fn(RecordRef) -> bool,
+        impl FnMut(&InsertEffect) -> Result<(), Stop>,
+    ),
+) -> Result<Option<RecordRef>, Stop> {
+    // A record of the attempt's own that was deleted comes back under its primary key; one that was
+    // moved away from it leaves the key to the new record, as in other indexes.
+    if position == 0 && !changes.moves(table, position, entry.record()) {
+        return Ok(Some(entry.record()));
+    }
+    let key = table.indexes()[position].entry_key(heap, value)?;
+    let changed = changes.change(
+        table,
+        position,
+        record,
+        (None, key),
+        participant,
+        recorder,
+        is_deleted,
+        noted,
+    )?;
+    Ok(match changed {
+        Changed::Done => None,
+        Changed::Taken(other) => Some(other),
+    })
+}
+
+/// Takes a new record out of the indexes up to the one at `position` again.
+#[cold]
+#[inline(never)]
+fn unlink_again(
+    (table, position): (&Table, usize),
+    record: RecordRef,
+    (heap, value): (&Heap, impl Fn(usize, &KeyField) -> Slot),
+    participant: &Participant,
+    recorder: &mut Recorder,
+    begun: Option<Moment>,
+) {
+    for (position, earlier) in table.indexes()[..=position].iter().enumerate() {
+        let removed = earlier.remove(heap, &value, record, participant);
+        if let Some(begun) = begun
+            && removed
+        {
+            for change in [EntryChange::Added, EntryChange::Removed] {
+                let index = (table, position);
+                note_entry(recorder, index, change, record, begun, heap, &value);
             }
         }
     }
-    Ok(Linked::All)
+}
+
+/// Records the entries of a new record.
+#[cold]
+#[inline(never)]
+fn note_added(
+    table: &Table,
+    record: RecordRef,
+    (heap, value): (&Heap, impl Fn(usize, &KeyField) -> Slot),
+    recorder: &mut Recorder,
+    changes: &IndexChanges,
+    begun: Moment,
+) {
+    for position in 0..table.indexes().len() {
+        // Where the key was another's, `changes` records the entry.
+        if !changes.moves(table, position, record) {
+            let (index, change) = ((table, position), EntryChange::Added);
+            note_entry(recorder, index, change, record, begun, heap, &value);
+        }
+    }
 }
 
 /// The key that a row of these values has in the index at `position`, which is unique by its columns.
