@@ -4,7 +4,7 @@ use kiln_platform::time;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::index::Sighting;
 use kiln_storage::slot::{Heap, Memory, Slot};
-use kiln_storage::table::EntryKey;
+use kiln_storage::table::SightKey;
 use kiln_storage::types::{DataType, Value};
 
 use crate::access::Handle;
@@ -36,8 +36,8 @@ pub struct Frame {
     pub(crate) result: Vec<Slot>,
     /// The number of rows emitted.
     pub(crate) result_rows: usize,
-    /// The keys of a prefetch.
-    pub(crate) prefetch_keys: Vec<Option<EntryKey>>,
+    /// The keys of a prefetch: a look-up after the other, and within these a turn after the other.
+    pub(crate) prefetch_keys: Vec<SightKey>,
     /// What prefetches found: a look-up after the other, and within these a turn after the other.
     /// A place is read only where the prefetch before the loop has written it.
     pub(crate) sightings: Vec<Option<Sighting>>,
@@ -80,8 +80,8 @@ impl Frame {
         heap.append_image(arguments.heap());
         slots[..arguments.len()].copy_from_slice(arguments.slots());
         let code = &program.code;
-        for (register, slot) in &code.constants {
-            slots[register.0 as usize] = *slot;
+        for (first, constants) in &code.constants {
+            slots[*first..first + constants.len()].copy_from_slice(constants);
         }
         let start = heap.append_bytes_of(&code.constant_bytes);
         for (register, slot) in &code.byte_constants {

@@ -377,6 +377,7 @@ impl ProgramBuilder {
         };
         crate::optimise::merge_lookups(&mut program);
         crate::optimise::set_intents(&mut program);
+        crate::optimise::renumber_registers(&mut program);
         crate::verify::verify(&program).unwrap_or_else(|fault| {
             panic!(
                 "the program of {} breaks the IR's rules: {fault}\n{program:#?}",

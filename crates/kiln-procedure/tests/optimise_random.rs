@@ -12,7 +12,7 @@ use kiln_procedure::Program;
 use kiln_procedure::analysis::Analysis;
 use kiln_procedure::code::Code;
 use kiln_procedure::ir::*;
-use kiln_procedure::optimise::{merge_lookups, set_intents};
+use kiln_procedure::optimise::{merge_lookups, renumber_registers, set_intents};
 use kiln_procedure::program::{Parameter, ResultShape};
 use kiln_procedure::verify::verify;
 use kiln_storage::schema::ColumnId;
@@ -700,6 +700,7 @@ fn optimised_programs_do_the_same() {
         let mut optimised = Generator::new(seed, &table).program;
         merge_lookups(&mut optimised);
         set_intents(&mut optimised);
+        renumber_registers(&mut optimised);
         verify(&optimised)
             .unwrap_or_else(|fault| panic!("seed {seed}: {fault}\n{:#?}", optimised.body));
         Analysis::of(&optimised);

@@ -587,7 +587,10 @@ impl PackedKey for u64 {
     #[inline(always)]
     fn of_integers(bits: &[u8], values: impl Iterator<Item = Slot>) -> Option<u64> {
         let (mut key, mut free) = (0, 64);
-        for (&bits, slot) in bits.iter().zip(values) {
+        // Without `zip`, which counts both sides before it begins: more work than most keys are.
+        let mut values = values;
+        for &bits in bits {
+            let Some(slot) = values.next() else { break };
             let bits = u32::from(bits);
             free -= bits;
             key |= unsigned(slot, bits)? << free;
@@ -618,7 +621,10 @@ impl PackedKey for u128 {
     #[inline(always)]
     fn of_integers(bits: &[u8], values: impl Iterator<Item = Slot>) -> Option<u128> {
         let (mut key, mut free) = (0, 128);
-        for (&bits, slot) in bits.iter().zip(values) {
+        // As for 64 bits.
+        let mut values = values;
+        for &bits in bits {
+            let Some(slot) = values.next() else { break };
             let bits = u32::from(bits);
             free -= bits;
             key |= u128::from(unsigned(slot, bits)?) << free;

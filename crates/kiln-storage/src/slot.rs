@@ -329,6 +329,13 @@ impl Heap {
         &self.elements[offset..offset + length]
     }
 
+    /// The element at `position` (from 0) of an array slot that is not NULL; `None` outside.
+    #[inline(always)]
+    pub fn element(&self, array: Slot, position: usize) -> Option<Slot> {
+        let (offset, length) = array.span();
+        (position < length).then(|| self.elements[offset + position])
+    }
+
     /// A new array: `array` with `element` appended.
     pub fn array_append(&mut self, array: Slot, element: Slot) -> Slot {
         let (offset, length) = array.span();

@@ -194,6 +194,17 @@ pub fn step_record(step: &Step) -> Option<(RecordReg, Use)> {
     }
 }
 
+/// The record register that a step itself names, to be changed.
+pub fn step_record_mut(step: &mut Step) -> Option<&mut RecordReg> {
+    match step {
+        Step::Lookup { record, .. }
+        | Step::Scan { record, .. }
+        | Step::Insert { record, .. }
+        | Step::RestoreRecord { record, .. } => Some(record),
+        other => step_record_read_mut(other),
+    }
+}
+
 /// The record register that a step reads, to be changed.
 pub fn step_record_read_mut(step: &mut Step) -> Option<&mut RecordReg> {
     match step {

@@ -389,8 +389,9 @@ pub struct Code {
     pub(crate) ops: Vec<Op>,
     /// The program's registers and the hidden ones.
     pub(crate) registers: usize,
-    /// Constants that fit into their register.
-    pub(crate) constants: Vec<(Reg, Slot)>,
+    /// Constants that fit into their register, by stretches of registers: the first one's number, and
+    /// what they hold.
+    pub(crate) constants: Vec<(usize, Vec<Slot>)>,
     /// Constants whose bytes are in `constant_bytes`.
     pub(crate) byte_constants: Vec<(Reg, Slot)>,
     pub(crate) constant_bytes: Heap,

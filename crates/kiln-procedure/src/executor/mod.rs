@@ -143,6 +143,15 @@ impl<'a, A: Access> Executor<'a, A> {
                 next = unsafe { ops.add(to as usize) };
             }};
         }
+        // An entry of one of the code's tables.
+        macro_rules! entry {
+            ($table:expr, $number:expr) => {{
+                let (table, number) = (&$table, $number as usize);
+                debug_assert!(number < table.len());
+                // SAFETY: lowering numbers the entries as it appends them, and takes none away.
+                unsafe { table.get_unchecked(number) }
+            }};
+        }
         macro_rules! attempt {
             ($result:expr) => {
                 match $result {
@@ -164,9 +173,16 @@ impl<'a, A: Access> Executor<'a, A> {
                 value
             }};
         }
+        macro_rules! integer {
+            ($operation:ident, $width:expr, $target:expr, $left:expr, $right:expr) => {{
+                let (a, b) = (get!($left), get!($right));
+                let result = a.as_i64().$operation(b.as_i64());
+                set!($target, attempt!(scalar::sized((a, b), result, $width)));
+            }};
+        }
         macro_rules! jump_if {
             ($truth:expr, $when:expr, $to:expr) => {
-                if $truth == $when {
+                if ($truth) == $when {
                     jump!($to);
                 }
             };
@@ -202,39 +218,33 @@ impl<'a, A: Access> Executor<'a, A> {
                     target,
                     left,
                     right,
-                } => {
-                    let (a, b) = (get!(left), get!(right));
-                    let sum = a.as_i64().checked_add(b.as_i64());
-                    set!(target, attempt!(scalar::sized((a, b), sum, width)));
-                }
+                } => integer!(checked_add, width, target, left, right),
                 Op::Subtract {
                     width,
                     target,
                     left,
                     right,
-                } => {
-                    let (a, b) = (get!(left), get!(right));
-                    let difference = a.as_i64().checked_sub(b.as_i64());
-                    set!(target, attempt!(scalar::sized((a, b), difference, width)));
-                }
+                } => integer!(checked_sub, width, target, left, right),
                 Op::Multiply {
                     width,
                     target,
                     left,
                     right,
-                } => {
-                    let (a, b) = (get!(left), get!(right));
-                    let product = a.as_i64().checked_mul(b.as_i64());
-                    set!(target, attempt!(scalar::sized((a, b), product, width)));
-                }
+                } => integer!(checked_mul, width, target, left, right),
                 Op::Decimal {
                     op,
                     target,
                     left,
                     right,
                 } => {
-                    let slot = scalar::decimal(op, get!(left), get!(right));
-                    set!(target, attempt!(slot));
+                    let (a, b) = (get!(left), get!(right));
+                    match scalar::small_decimal(op, a, b) {
+                        Some(slot) => set!(target, slot),
+                        None => {
+                            let slot = scalar::any_decimal(op, a.words(), b.words());
+                            set!(target, attempt!(slot));
+                        }
+                    }
                 }
                 Op::CompareIntegers {
                     accepts,
@@ -287,8 +297,13 @@ impl<'a, A: Access> Executor<'a, A> {
                     precision,
                     scale,
                 } => {
-                    let slot = scalar::rescale(get!(source), precision, scale);
-                    set!(target, attempt!(slot));
+                    let slot = get!(source);
+                    if scalar::is_scaled(slot, precision, scale) {
+                        set!(target, slot);
+                    } else {
+                        let slot = scalar::rescale(slot.words(), precision, scale);
+                        set!(target, attempt!(slot));
+                    }
                 }
                 Op::Element {
                     target,
@@ -299,12 +314,12 @@ impl<'a, A: Access> Executor<'a, A> {
                     set!(target, scalar::element(heap, get!(array), get!(index)));
                 }
                 Op::Call { call } => {
-                    let call = &code.calls[call as usize];
+                    let call = entry!(code.calls, call);
                     attempt!(scalar::call(&mut self.frame.memory, call));
                     slots = self.frame.memory.slots.as_mut_ptr();
                 }
                 Op::Scalar { instruction } => {
-                    let instruction = &code.instructions[instruction as usize];
+                    let instruction = entry!(code.instructions, instruction);
                     attempt!(scalar::compute(&mut self.frame.memory, instruction));
                     slots = self.frame.memory.slots.as_mut_ptr();
                 }
@@ -337,15 +352,13 @@ impl<'a, A: Access> Executor<'a, A> {
                     registers,
                     to,
                 } => {
-                    let mut registers = code.register_lists[registers as usize].iter();
-                    jump_if!(
-                        registers.any(|register| get!(*register).is_null()),
-                        when,
-                        to
-                    );
+                    // Mostly none is: all are looked at, without a jump for each.
+                    let registers = entry!(code.register_lists, registers).iter();
+                    let any = registers.fold(0, |any, register| any | get!(*register).words().1);
+                    jump_if!(any & 1 != 0, when, to);
                 }
                 Op::Switch { source, table } => {
-                    let (slot, table) = (get!(source), &code.switches[table as usize]);
+                    let (slot, table) = (get!(source), entry!(code.switches, table));
                     let case = slot.as_i64().wrapping_sub(table.least) as usize;
                     if let Some(to) = table.to.get(case).filter(|_| !slot.is_null()) {
                         jump!(*to);
@@ -455,15 +468,15 @@ impl<'a, A: Access> Executor<'a, A> {
                 }
 
                 Op::Lookup { lookup, to } => {
-                    if !operation!(self.lookup(&code.lookups[lookup as usize])) {
+                    if !operation!(self.lookup(entry!(code.lookups, lookup))) {
                         jump!(to);
                     }
                 }
-                Op::Read { read } => operation!(self.read(&code.reads[read as usize])),
-                Op::Update { update } => operation!(self.update(&code.updates[update as usize])),
-                Op::Insert { insert } => operation!(self.insert(&code.inserts[insert as usize])),
+                Op::Read { read } => operation!(self.read(entry!(code.reads, read))),
+                Op::Update { update } => operation!(self.update(entry!(code.updates, update))),
+                Op::Insert { insert } => operation!(self.insert(entry!(code.inserts, insert))),
                 Op::Delete { table, record } => operation!(self.delete(table, record)),
-                Op::Scan { scan, to } => match self.scan(&code.scans[scan as usize], body!()) {
+                Op::Scan { scan, to } => match self.scan(entry!(code.scans, scan), body!()) {
                     Leave::Turn => {
                         slots = self.frame.memory.slots.as_mut_ptr();
                         jump!(to);
@@ -475,18 +488,18 @@ impl<'a, A: Access> Executor<'a, A> {
                     leave => return leave,
                 },
                 Op::Prefetch { prefetch } => {
-                    let prefetch = &code.prefetches[prefetch as usize];
+                    let prefetch = entry!(code.prefetches, prefetch);
                     operations::prefetch(self.frame, prefetch);
                 }
                 Op::SaveRecord { target, record } => self.save_record(target, record),
                 Op::RestoreRecord { record, source } => self.restore_record(record, source),
 
                 Op::Rows { rows } => {
-                    buffers::rows(self.frame, &code.rows[rows as usize]);
+                    buffers::rows(self.frame, entry!(code.rows, rows));
                     slots = self.frame.memory.slots.as_mut_ptr();
                 }
                 Op::ForBuffer { walk, to } => {
-                    match self.for_buffer(&code.walks[walk as usize], body!()) {
+                    match self.for_buffer(entry!(code.walks, walk), body!()) {
                         Leave::Turn => {
                             slots = self.frame.memory.slots.as_mut_ptr();
                             jump!(to);
@@ -498,7 +511,7 @@ impl<'a, A: Access> Executor<'a, A> {
                         leave => return leave,
                     }
                 }
-                Op::Emit { row } => buffers::emit(self.frame, &code.emits[row as usize]),
+                Op::Emit { row } => buffers::emit(self.frame, entry!(code.emits, row)),
             }
         }
     }

@@ -11,7 +11,9 @@ use kiln_storage::table::{Entry, Found, Index, IndexScan, RangeValues, Table};
 use super::scalar::element;
 use super::{DEAD_RETRIES_MAX, Executor, Leave, Stopped};
 use crate::access::{AbortCause, Access, Handle, Inserted, Stop, Visit};
-use crate::code::{Columns, Foreseen, Insert, Label, Lookup, PREFETCH_TURNS_MAX, Prefetch, Scan};
+use crate::code::{
+    Columns, Foreseen, Insert, Label, Lookup, PREFETCH_TURNS_MAX, Prefetch, PrefetchedLookup, Scan,
+};
 use crate::frame::{self, Frame};
 use crate::ir::*;
 
@@ -381,49 +383,55 @@ fn is_found(memory: &Memory, index: &Index, key: &[Reg], entry: Entry) -> bool {
     matches!(find(memory, index, key), Found::Entry(now) if now == entry)
 }
 
+/// The part of a foreseen key in a turn.
+#[inline(always)]
+fn key_part(memory: &Memory, part: &PrefetchKey, turn: i64) -> Slot {
+    let slot = |register: Reg| memory.slots[register.0 as usize];
+    match *part {
+        PrefetchKey::Register(register) => slot(register),
+        PrefetchKey::Variable => Slot::from_i64(turn),
+        PrefetchKey::Element(array) => element(&memory.heap, slot(array), Slot::from_i64(turn)),
+    }
+}
+
 /// Asks for the index entries and records of the turns of a loop, and notes what it finds.
-pub(super) fn prefetch(frame: &mut Frame, prefetch: &Prefetch) {
+pub(super) fn prefetch<'p>(frame: &mut Frame, prefetch: &'p Prefetch) {
     let Frame {
-        memory: Memory { slots, heap },
+        memory,
         prefetch_keys: keys,
         sightings,
         ..
     } = frame;
-    let (first, last) = (
-        slots[prefetch.first.0 as usize],
-        slots[prefetch.last.0 as usize],
-    );
+    let memory = &*memory;
+    let bound = |register: Reg| memory.slots[register.0 as usize];
+    let (first, last) = (bound(prefetch.first), bound(prefetch.last));
     if Slot::either_null(first, last) {
         return;
     }
     let (first, last) = (first.as_i64(), last.as_i64());
     let turns = last.saturating_sub(first).saturating_add(1);
     let turns = turns.clamp(0, PREFETCH_TURNS_MAX as i64) as usize;
-    let value = |part: &PrefetchKey, turn: i64| match *part {
-        PrefetchKey::Register(register) => slots[register.0 as usize],
-        PrefetchKey::Variable => Slot::from_i64(turn),
-        PrefetchKey::Element(array) => element(heap, slots[array.0 as usize], Slot::from_i64(turn)),
+    let values = |lookup: &'p PrefetchedLookup| {
+        move |at: usize| {
+            let turn = first + at as i64;
+            let parts = lookup.key.iter();
+            parts.map(move |part| key_part(memory, part, turn))
+        }
     };
     keys.clear();
-    for turn in 0..turns {
-        for lookup in &prefetch.lookups {
-            let parts = lookup.key.iter();
-            let values = parts.map(|part| value(part, first + turn as i64));
-            keys.push(lookup.table.indexes()[lookup.index].prefetch(heap, values));
-        }
+    for lookup in &prefetch.lookups {
+        let index = &lookup.table.indexes()[lookup.index];
+        index.prefetch_each(&memory.heap, turns, values(lookup), keys);
     }
-    let mut keys = keys.iter();
-    for turn in 0..turns {
-        for lookup in &prefetch.lookups {
-            let index = &lookup.table.indexes()[lookup.index];
-            let key = keys.next().and_then(Option::as_ref);
-            let sighting = key.and_then(|key| index.sight(key));
-            sightings[lookup.place + turn] = sighting;
-            let Some(payload) = sighting.and_then(|sighting| sighting.payload()) else {
-                continue;
-            };
+    for (number, lookup) in prefetch.lookups.iter().enumerate() {
+        let index = &lookup.table.indexes()[lookup.index];
+        let keys = &keys[number * turns..][..turns];
+        let sightings = &mut sightings[lookup.place..][..turns];
+        index.sight_each(&memory.heap, keys, values(lookup), |at, sighting| {
+            sightings[at] = sighting;
+            let Some(sighting) = sighting else { return };
             // SAFETY: the payload is of an index of a living table.
-            let entry = unsafe { Entry::from_payload(payload) };
+            let entry = unsafe { Entry::from_payload(sighting.seen_payload()) };
             let start = entry.record().cell().as_ptr();
             let mut lines = lookup.lines;
             while lines != 0 {
@@ -431,7 +439,7 @@ pub(super) fn prefetch(frame: &mut Frame, prefetch: &Prefetch) {
                 kiln_platform::atomic::prefetch(start.wrapping_add(line * 64));
                 lines &= lines - 1;
             }
-        }
+        });
     }
 }
 

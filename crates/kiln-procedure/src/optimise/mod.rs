@@ -13,6 +13,7 @@
 //! | `dead` | steps whose result nobody reads |
 //! | `sink` | columns read only in the branch that needs them |
 //! | `intents` | which records are written later |
+//! | `registers` | registers and records numbered anew, without those that nothing names |
 //! | `prefetch` | the records of a loop fetched before it |
 //!
 //! A repeated look-up or read gives what the first one gave: the transaction is serializable, and
@@ -25,6 +26,7 @@ mod intents;
 mod numbering;
 mod prefetch;
 mod reads;
+mod registers;
 mod sink;
 
 use crate::analysis::names::{
@@ -35,6 +37,7 @@ use crate::program::Program;
 
 pub use intents::set_intents;
 pub use prefetch::add_prefetches;
+pub use registers::renumber_registers;
 
 /// Gives one record handle to all look-ups of one key, reads no column twice that cannot have
 /// changed, propagates copies, and removes what became useless. Operations are numbered anew, in

@@ -68,6 +68,12 @@ impl Sighting {
         }
     }
 
+    /// The payload that was found; what a look-up would find now may be another.
+    #[inline(always)]
+    pub fn seen_payload(&self) -> u64 {
+        self.payload
+    }
+
     /// The payload that a look-up of the key would find now, if that is certain. The index must still
     /// exist.
     #[inline(always)]

@@ -1,0 +1,282 @@
+//! From the step tree to flat code.
+
+mod conditional;
+mod jumps;
+mod operation;
+mod scalar;
+
+use super::*;
+use kiln_storage::types::Value;
+
+use crate::analysis::names::{Use, for_each_step, step_registers};
+use crate::frame::push_value;
+use crate::program::Program;
+
+/// A position that is known once the code there is.
+#[derive(Clone, Copy)]
+struct Pending(usize);
+
+/// A loop around the step that is being lowered.
+struct Loop {
+    /// Where its next turn begins.
+    again: Pending,
+    /// Behind it.
+    end: Pending,
+    /// Whether its body is run by a call.
+    is_called: bool,
+}
+
+struct Lowering<'a> {
+    program: &'a Program,
+    code: Code,
+    /// How often each register is read.
+    reads: Vec<u32>,
+    loops: Vec<Loop>,
+    /// The positions of pending labels; jumps hold the number of their label until the end.
+    labels: Vec<Option<Label>>,
+    /// The last position that a jump leads to: what is behind may not be merged with what is
+    /// before.
+    landed: usize,
+    /// The constants that fit into their registers.
+    constants: Vec<(Reg, Slot)>,
+    /// The number of the next hidden register.
+    hidden: usize,
+    /// The look-ups that a prefetch before makes too, with the places of what it finds.
+    foreseen: Vec<(OpId, usize)>,
+    /// The variables and first values of the counting loops around the step.
+    counted: Vec<(Reg, Reg)>,
+}
+
+impl Code {
+    /// Lowers a program.
+    ///
+    /// # Panics
+    /// When the program breaks a rule of the IR; [`verify`](crate::verify::verify) finds out.
+    pub fn of(program: &Program) -> Code {
+        let mut reads = vec![0; program.registers.len()];
+        for_each_step(&program.body, &mut |step| {
+            step_registers(step, &mut |register, usage| {
+                if usage == Use::Read {
+                    reads[register.0 as usize] += 1;
+                }
+            });
+        });
+        let mut lowering = Lowering {
+            program,
+            code: Code {
+                registers: program.registers.len(),
+                ..Code::default()
+            },
+            reads,
+            loops: Vec::new(),
+            labels: Vec::new(),
+            landed: 0,
+            constants: Vec::new(),
+            hidden: program.registers.len(),
+            foreseen: Vec::new(),
+            counted: Vec::new(),
+        };
+        lowering.constants();
+        lowering.block(&program.body);
+        lowering.emit(Op::Return);
+        lowering.finish()
+    }
+}
+
+/// Appends to a table and gives the number.
+fn number<T>(table: &mut Vec<T>, value: T) -> u32 {
+    table.push(value);
+    table.len() as u32 - 1
+}
+
+/// The constant in a register, if it is one that fits there.
+fn known(constants: &[(Reg, Slot)], register: Reg) -> Option<Slot> {
+    let mut constants = constants.iter();
+    let (_, slot) = constants.find(|(constant, _)| *constant == register)?;
+    Some(*slot)
+}
+
+impl Lowering<'_> {
+    fn emit(&mut self, op: Op) {
+        self.code.ops.push(op);
+    }
+
+    fn label(&mut self) -> Pending {
+        self.labels.push(None);
+        Pending(self.labels.len() - 1)
+    }
+
+    /// A label as jumps hold it until the end.
+    fn to(&self, label: Pending) -> Label {
+        label.0 as Label
+    }
+
+    /// The label's position is here.
+    fn land(&mut self, label: Pending) {
+        self.landed = self.code.ops.len();
+        self.labels[label.0] = Some(self.landed as Label);
+    }
+
+    /// Hidden registers, one after the other, for the time of a loop.
+    fn hidden(&mut self, count: usize) -> Reg {
+        let first = self.hidden;
+        self.hidden += count;
+        self.code.registers = self.code.registers.max(self.hidden);
+        Reg(u16::try_from(first).expect("the IR's limits leave room for hidden registers"))
+    }
+
+    fn table(&self, table: TableRef) -> Arc<Table> {
+        self.program.tables[table.0 as usize].clone()
+    }
+
+    /// Sorts the constants by how they get into their registers.
+    fn constants(&mut self) {
+        for constant in &self.program.constants {
+            let (register, code) = (constant.register, &mut self.code);
+            let heap = &mut code.constant_bytes;
+            match &constant.value {
+                Value::Array(_) => code.other_constants.push(constant.clone()),
+                Value::Text(_) | Value::Bytea(_) | Value::Uuid(_) | Value::Interval(_) => {
+                    let slot = push_value(heap, &constant.value);
+                    code.byte_constants.push((register, slot));
+                }
+                value => self.constants.push((register, push_value(heap, value))),
+            }
+        }
+        for (register, slot) in &self.constants {
+            let stretches = &mut self.code.constants;
+            match stretches.last_mut() {
+                Some((first, slots)) if *first + slots.len() == register.0 as usize => {
+                    slots.push(*slot);
+                }
+                _ => stretches.push((register.0 as usize, vec![*slot])),
+            }
+        }
+    }
+
+    fn block(&mut self, steps: &[Step]) {
+        for step in steps {
+            self.step(step);
+        }
+    }
+
+    fn step(&mut self, step: &Step) {
+        match step {
+            Step::Scalar(instruction) => self.scalar(instruction),
+            Step::If {
+                condition,
+                then,
+                otherwise,
+            } => self.conditional(*condition, then, otherwise),
+            Step::Loop {
+                before,
+                condition,
+                body,
+            } => {
+                let (start, end) = (self.label(), self.label());
+                self.land(start);
+                self.block(before);
+                if let Some(condition) = condition {
+                    self.jump_if(*condition, false, end);
+                }
+                let again = self.label();
+                self.turns(again, end, false, body);
+                self.land(again);
+                self.emit(Op::Again { to: self.to(start) });
+                self.land(end);
+            }
+            Step::ForRange {
+                variable,
+                first,
+                last,
+                step,
+                reverse,
+                body,
+            } => {
+                let (variable, reverse, state) = (*variable, *reverse, self.hidden(3));
+                let (start, again, end) = (self.label(), self.label(), self.label());
+                self.emit(Op::CountFrom {
+                    first: *first,
+                    last: *last,
+                    step: *step,
+                    state,
+                    variable,
+                    reverse,
+                    to: self.to(end),
+                });
+                self.land(start);
+                self.counted.push((variable, *first));
+                self.turns(again, end, false, body);
+                self.counted.pop();
+                self.land(again);
+                self.emit(Op::CountOn {
+                    state,
+                    variable,
+                    reverse,
+                    to: self.to(start),
+                });
+                self.land(end);
+                self.hidden -= 3;
+            }
+            Step::ForEach {
+                variable,
+                array,
+                body,
+            } => {
+                let (variable, state) = (*variable, self.hidden(2));
+                let (start, again, end) = (self.label(), self.label(), self.label());
+                self.emit(Op::EachFrom {
+                    array: *array,
+                    state,
+                    variable,
+                    to: self.to(end),
+                });
+                self.land(start);
+                self.turns(again, end, false, body);
+                self.land(again);
+                self.emit(Op::EachOn {
+                    state,
+                    variable,
+                    to: self.to(start),
+                });
+                self.land(end);
+                self.hidden -= 2;
+            }
+            Step::Exit { depth } => self.leave(*depth, |target| target.end, true),
+            Step::Continue { depth } => self.leave(*depth, |target| target.again, false),
+            Step::Return => self.emit(Op::Return),
+            Step::Raise { error } => {
+                let failure = number(&mut self.code.failures, (**error).clone());
+                self.emit(Op::Raise { failure });
+            }
+            Step::Notice { level, error } => {
+                let notice = number(&mut self.code.notices, (level, (**error).clone()));
+                self.emit(Op::Notice { notice });
+            }
+            _ => self.operation(step),
+        }
+    }
+
+    /// The body of a loop.
+    fn turns(&mut self, again: Pending, end: Pending, is_called: bool, body: &[Step]) {
+        self.loops.push(Loop {
+            again,
+            end,
+            is_called,
+        });
+        self.block(body);
+        self.loops.pop();
+    }
+
+    /// Leaves the body of the loop `depth` levels out, and with `whole` also that loop.
+    fn leave(&mut self, depth: u16, target: impl Fn(&Loop) -> Pending, whole: bool) {
+        let position = self.loops.len() - 1 - depth as usize;
+        let inner = &self.loops[position + !whole as usize..];
+        let bodies = inner.iter().filter(|inner| inner.is_called).count() as u32;
+        let to = self.to(target(&self.loops[position]));
+        self.emit(match bodies {
+            0 => Op::Jump { to },
+            _ => Op::Unwind { bodies, to },
+        });
+    }
+}

@@ -1,0 +1,234 @@
+//! Operations, and loops whose bodies are run by calls.
+
+use kiln_storage::schema::ColumnId;
+
+use super::{Lowering, Pending, number};
+use crate::code::{
+    Columns, Foreseen, Insert, Label, Lookup, Op, PREFETCH_TURNS_MAX, Prefetch, PrefetchedLookup,
+    Rows, Scan, Walk,
+};
+use crate::ir::*;
+
+impl Lowering<'_> {
+    pub(super) fn operation(&mut self, step: &Step) {
+        match step {
+            Step::Prefetch {
+                first,
+                last,
+                lookups,
+            } => {
+                let lookups = lookups.iter().map(|lookup| {
+                    let place = self.code.sightings;
+                    self.code.sightings += PREFETCH_TURNS_MAX;
+                    if lookup.is_certain {
+                        self.foreseen.push((lookup.op, place));
+                    }
+                    PrefetchedLookup {
+                        table: self.table(lookup.table),
+                        index: lookup.index as usize,
+                        key: lookup.key.clone(),
+                        lines: lookup.lines,
+                        place,
+                    }
+                });
+                let lookups = lookups.collect();
+                let prefetch = Prefetch {
+                    first: *first,
+                    last: *last,
+                    lookups,
+                };
+                let prefetch = number(&mut self.code.prefetches, prefetch);
+                self.emit(Op::Prefetch { prefetch });
+            }
+            Step::Lookup {
+                op,
+                table,
+                index,
+                key,
+                record,
+                found,
+                intent,
+                ..
+            } => {
+                let lookup = Lookup {
+                    table: self.table(*table),
+                    index: *index as usize,
+                    key: key.clone(),
+                    record: *record,
+                    found: *found,
+                    intent: *intent,
+                    foreseen: self.foreseen(*op),
+                };
+                let lookup = number(&mut self.code.lookups, lookup);
+                // A conditional on `found` behind it may lead elsewhere.
+                let next = self.label();
+                let to = self.to(next);
+                self.emit(Op::Lookup { lookup, to });
+                self.labels[next.0] = Some(self.code.ops.len() as Label);
+            }
+            Step::Scan {
+                table,
+                index,
+                range,
+                reverse,
+                record,
+                intent,
+                body,
+                ..
+            } => {
+                let scan = Scan {
+                    table: self.table(*table),
+                    index: *index as usize,
+                    range: (**range).clone(),
+                    reverse: *reverse,
+                    record: *record,
+                    intent: *intent,
+                };
+                let scan = number(&mut self.code.scans, scan);
+                let end = self.label();
+                self.emit(Op::Scan {
+                    scan,
+                    to: self.to(end),
+                });
+                self.called(end, body);
+            }
+            Step::Read {
+                table,
+                record,
+                columns,
+                ..
+            } => {
+                let columns = self.columns(*table, *record, columns);
+                let read = number(&mut self.code.reads, columns);
+                self.emit(Op::Read { read });
+            }
+            Step::Update {
+                table,
+                record,
+                columns,
+                ..
+            } => {
+                let columns = self.columns(*table, *record, columns);
+                let update = number(&mut self.code.updates, columns);
+                self.emit(Op::Update { update });
+            }
+            Step::Insert {
+                table,
+                values,
+                record,
+                conflict,
+                ..
+            } => {
+                let insert = Insert {
+                    table: self.table(*table),
+                    values: values.clone(),
+                    record: *record,
+                    conflict: *conflict,
+                };
+                let insert = number(&mut self.code.inserts, insert);
+                self.emit(Op::Insert { insert });
+            }
+            Step::Delete { table, record, .. } => self.emit(Op::Delete {
+                table: *table,
+                record: *record,
+            }),
+            Step::SaveRecord { target, record } => self.emit(Op::SaveRecord {
+                target: *target,
+                record: *record,
+            }),
+            Step::RestoreRecord { record, source } => self.emit(Op::RestoreRecord {
+                record: *record,
+                source: *source,
+            }),
+            Step::ForBuffer {
+                buffer,
+                matching,
+                row,
+                body,
+            } => {
+                let walk = Walk {
+                    buffer: *buffer,
+                    width: self.program.buffers[buffer.0 as usize],
+                    matching: matching.clone(),
+                    row: row.clone(),
+                };
+                let walk = number(&mut self.code.walks, walk);
+                let end = self.label();
+                self.emit(Op::ForBuffer {
+                    walk,
+                    to: self.to(end),
+                });
+                self.called(end, body);
+            }
+            Step::Emit { row } => {
+                let row = number(&mut self.code.emits, row.clone());
+                self.emit(Op::Emit { row });
+            }
+            _ => self.rows(step),
+        }
+    }
+
+    /// Where a prefetch before the loop around notes what it finds for a look-up.
+    fn foreseen(&self, op: OpId) -> Option<Foreseen> {
+        let (_, place) = self.foreseen.iter().find(|(known, _)| *known == op)?;
+        let (turn, first) = *self.counted.last()?;
+        Some(Foreseen {
+            place: *place,
+            turn,
+            first,
+        })
+    }
+
+    fn rows(&mut self, step: &Step) {
+        let width = |buffer: &BufferId| self.program.buffers[buffer.0 as usize];
+        let rows = match step {
+            Step::BufferClear { buffer } => Rows::Clear { buffer: *buffer },
+            Step::BufferPush { buffer, row } => Rows::Push {
+                buffer: *buffer,
+                row: row.clone(),
+            },
+            Step::BufferPushDistinct {
+                buffer,
+                row,
+                classes,
+                added,
+            } => Rows::PushDistinct {
+                buffer: *buffer,
+                row: row.clone(),
+                classes: classes.clone(),
+                added: *added,
+            },
+            Step::BufferSort { buffer, by } => Rows::Sort {
+                buffer: *buffer,
+                width: width(buffer),
+                by: by.clone(),
+            },
+            Step::BufferCount { buffer, target } => Rows::Count {
+                buffer: *buffer,
+                width: width(buffer),
+                target: *target,
+            },
+            other => unreachable!("{other:?} is lowered elsewhere"),
+        };
+        let rows = number(&mut self.code.rows, rows);
+        self.emit(Op::Rows { rows });
+    }
+
+    fn columns(&self, table: TableRef, record: RecordReg, columns: &[(ColumnId, Reg)]) -> Columns {
+        Columns {
+            table: self.table(table),
+            record,
+            columns: columns.into(),
+        }
+    }
+
+    /// A body that is run by a call.
+    fn called(&mut self, end: Pending, body: &[Step]) {
+        let again = self.label();
+        self.landed = self.code.ops.len();
+        self.turns(again, end, true, body);
+        self.land(again);
+        self.emit(Op::EndTurn);
+        self.land(end);
+    }
+}

@@ -1,0 +1,428 @@
+//! Tables: a schema, the memory of its records, and its indexes.
+
+mod entry;
+mod index;
+mod scan;
+mod sight;
+
+use kiln_platform::atomic::{AtomicBool, AtomicU64, Ordering};
+use kiln_platform::sync::{Arc, Mutex, lock};
+
+use crate::epoch::Participant;
+use crate::error::{Error, Result, SqlState};
+use crate::index::Insertion;
+use crate::key::{KeyField, KeyLayout, ROW_NUMBER_SLOT_BITS};
+use crate::layout::RowLayout;
+use crate::record::{HEADER_BYTES, RecordRef, Tid};
+use crate::schema::{
+    ColumnId, ColumnSet, IndexDefinition, IndexKind, KEY_COLUMNS_MAX, TableId, TableSchema,
+};
+use crate::slab::Slab;
+use crate::slot::{Heap, Slot};
+
+pub use entry::{Entry, EntryKey, Found};
+pub use index::Index;
+pub use scan::{IndexScan, RangeValues};
+pub use sight::SightKey;
+
+use index::Map;
+
+/// How many workers may have memory of a table of their own.
+pub const WORKERS_MAX: usize = 128;
+
+/// A counter on a cache line of its own.
+#[repr(align(64))]
+struct PaddedCounter(AtomicU64);
+
+/// The records of a table, shared by the table and its successors.
+struct Rows {
+    slab: Slab,
+    row_numbers: Box<[PaddedCounter]>,
+    /// The columns whose values may be kept outside the row, and how to find these.
+    layout: RowLayout,
+    /// The first index of the newest successor: it names every row.
+    newest: Mutex<Arc<Map>>,
+}
+
+impl Drop for Rows {
+    fn drop(&mut self) {
+        // The slab's memory goes as a whole; only what rows point to must be freed one by one.
+        let layout = &self.layout;
+        if layout.spilling().is_empty() {
+            return;
+        }
+        lock(&self.newest).for_each(|address| {
+            // SAFETY: the address is that of a record of this table. No table is left that has
+            // these rows, so nobody reads them or their blobs.
+            unsafe {
+                let record = RecordRef::from_address(address);
+                for blob in layout.blobs(layout.spilling(), record.row(layout.words())) {
+                    crate::layout::Blob::free(blob);
+                }
+            }
+        });
+    }
+}
+
+/// A table. The first index is always ordered: over the primary key, or over a hidden row number.
+///
+/// A table never changes its shape. What changes it in SQL makes a *successor* that shares the
+/// rows and the indexes that stay ([`Table::with_index`], [`Table::with_rebuilt_index`],
+/// [`Table::without_index`]); the predecessor is then [superseded](Table::supersede), and nothing
+/// that was compiled for it may run any more, as it would leave the successor's indexes behind.
+pub struct Table {
+    id: TableId,
+    schema: TableSchema,
+    layout: RowLayout,
+    indexes: Vec<Index>,
+    indexed_columns: ColumnSet,
+    rows: Arc<Rows>,
+    superseded: AtomicBool,
+}
+
+impl std::fmt::Debug for Table {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Table({}, {})", self.id.0, self.schema.name)
+    }
+}
+
+impl Table {
+    /// An empty table with these indexes besides the first.
+    ///
+    /// # Errors
+    /// 54011 when it has too many columns; 54000 when a row would be longer than 64 KiB.
+    pub fn new(
+        id: TableId,
+        schema: TableSchema,
+        primary_partition_columns: usize,
+        secondary: Vec<IndexDefinition>,
+    ) -> Result<Table> {
+        if schema.columns.len() > crate::schema::COLUMNS_MAX {
+            return Err(Error::new(
+                SqlState::TOO_MANY_COLUMNS,
+                format!(
+                    "tables can have at most {} columns",
+                    crate::schema::COLUMNS_MAX
+                ),
+            ));
+        }
+        check_key_columns(schema.primary_key.len())?;
+        secondary
+            .iter()
+            .try_for_each(|index| check_key_columns(index.columns.len()))?;
+        let numbered = schema.primary_key.is_empty();
+        let layout = RowLayout::new(&schema.columns, numbered);
+        let cell_bytes = HEADER_BYTES + layout.words() * 8;
+        if cell_bytes > 64 << 10 {
+            return Err(Error::new(
+                SqlState::PROGRAM_LIMIT_EXCEEDED,
+                format!(
+                    "a row of table \"{}\" would take {cell_bytes} bytes",
+                    schema.name
+                ),
+            )
+            .with_hint("Rows take at most 65536 bytes; use TEXT for long columns."));
+        }
+        let primary = if numbered {
+            let definition = IndexDefinition {
+                name: format!("{}_row_number", schema.name),
+                columns: Vec::new(),
+                unique: true,
+                constraint: true,
+                // Each worker numbers its rows in a range of its own: its inserts meet no other's.
+                kind: IndexKind::Ordered {
+                    partition_columns: 0,
+                },
+            };
+            Index::new(definition, KeyLayout::of_row_numbers(), 0)
+        } else {
+            let key = &schema.primary_key;
+            let key_layout = KeyLayout::new(&schema.columns, key, &[], false, true);
+            let definition = IndexDefinition {
+                name: schema
+                    .primary_key_name
+                    .clone()
+                    .unwrap_or_else(|| format!("{}_pkey", schema.name)),
+                columns: key.clone(),
+                unique: true,
+                constraint: true,
+                kind: IndexKind::Ordered {
+                    partition_columns: primary_partition_columns,
+                },
+            };
+            Index::new(definition, key_layout, 0)
+        };
+        let rows = Rows {
+            slab: Slab::new(cell_bytes, WORKERS_MAX),
+            row_numbers: (0..WORKERS_MAX)
+                .map(|_| PaddedCounter(AtomicU64::new(0)))
+                .collect(),
+            layout: layout.clone(),
+            newest: Mutex::new(primary.map.clone()),
+        };
+        let mut table = Table {
+            id,
+            schema,
+            layout,
+            indexed_columns: primary.columns(),
+            indexes: vec![primary],
+            rows: Arc::new(rows),
+            superseded: AtomicBool::new(false),
+        };
+        for definition in secondary {
+            let index = table.empty_index(definition, 0);
+            table.indexed_columns = table.indexed_columns.union(index.columns());
+            table.indexes.push(index);
+        }
+        Ok(table)
+    }
+
+    fn empty_index(&self, definition: IndexDefinition, expected: usize) -> Index {
+        let layout = KeyLayout::new(
+            &self.schema.columns,
+            &definition.columns,
+            &self.schema.primary_key,
+            self.schema.primary_key.is_empty(),
+            definition.unique,
+        );
+        Index::new(definition, layout, expected)
+    }
+
+    /// A table with the same rows and these indexes.
+    fn successor(&self, indexes: Vec<Index>) -> Table {
+        let columns = indexes.iter().map(Index::columns);
+        Table {
+            id: self.id,
+            schema: self.schema.clone(),
+            layout: self.layout.clone(),
+            indexed_columns: columns.fold(ColumnSet::EMPTY, ColumnSet::union),
+            indexes,
+            rows: self.rows.clone(),
+            superseded: AtomicBool::new(false),
+        }
+    }
+
+    /// A successor with one more index, the last one, filled from the present rows. Nobody
+    /// changes the rows meanwhile.
+    ///
+    /// # Errors
+    /// 23505 when the index is unique and the rows are not; 54000 when a key is too long.
+    pub fn with_index(
+        &self,
+        definition: IndexDefinition,
+        participant: &Participant,
+    ) -> Result<Table> {
+        check_key_columns(definition.columns.len())?;
+        let index = self.empty_index(definition, self.indexes[0].len());
+        self.fill(&index, participant)?;
+        let shared = self.indexes.iter().map(Index::share);
+        Ok(self.successor(shared.chain([index]).collect()))
+    }
+
+    /// A successor whose index at `position` is built anew with another kind. Nobody changes the
+    /// rows meanwhile.
+    ///
+    /// # Errors
+    /// None that the present index would not have raised.
+    pub fn with_rebuilt_index(
+        &self,
+        position: usize,
+        kind: IndexKind,
+        participant: &Participant,
+    ) -> Result<Table> {
+        let old = &self.indexes[position];
+        let definition = IndexDefinition {
+            kind,
+            ..old.definition.clone()
+        };
+        let index = if position == 0 && self.schema.primary_key.is_empty() {
+            Index::new(definition, KeyLayout::of_row_numbers(), 0)
+        } else {
+            self.empty_index(definition, old.len())
+        };
+        self.fill(&index, participant)?;
+        let mut indexes: Vec<Index> = self.indexes.iter().map(Index::share).collect();
+        indexes[position] = index;
+        Ok(self.successor(indexes))
+    }
+
+    /// A successor without the index called `name`; `None` when there is no such index besides
+    /// the first.
+    pub fn without_index(&self, name: &str) -> Option<Table> {
+        let position = self
+            .indexes
+            .iter()
+            .skip(1)
+            .position(|index| index.definition.name == name);
+        let mut indexes: Vec<Index> = self.indexes.iter().map(Index::share).collect();
+        indexes.remove(position? + 1);
+        Some(self.successor(indexes))
+    }
+
+    /// Says that `successor` has taken this table's place, or that it was dropped. No transaction
+    /// runs meanwhile.
+    pub fn supersede(&self, successor: Option<&Table>) {
+        if let Some(successor) = successor {
+            *lock(&self.rows.newest) = successor.indexes[0].map.clone();
+        }
+        // Relaxed: whoever looks synchronises with the end of the time without transactions.
+        self.superseded.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether another table has taken this one's place, or it was dropped: programs that name it
+    /// must be compiled again. Does not change while a transaction runs.
+    #[inline(always)]
+    pub fn is_superseded(&self) -> bool {
+        self.superseded.load(Ordering::Relaxed)
+    }
+
+    fn fill(&self, index: &Index, participant: &Participant) -> Result<()> {
+        let mut result = Ok(());
+        let mut heap = Heap::new();
+        self.indexes[0].for_each(|record| {
+            let absent = Tid(record.tid().load(Ordering::Acquire)).is_absent();
+            if result.is_err() || absent {
+                return;
+            }
+            heap.clear();
+            let row = self.row(record);
+            result = self.entry_key_of(index, row, &mut heap).and_then(|key| {
+                match index.insert_key(&key, Entry::of(record), participant) {
+                    Insertion::Inserted(_) => Ok(()),
+                    Insertion::Exists(_) => Err(Error::new(
+                        SqlState::UNIQUE_VIOLATION,
+                        format!(
+                            "could not create unique index \"{}\"",
+                            index.definition.name
+                        ),
+                    )
+                    .with_constraint(&index.definition.name)),
+                }
+            });
+        });
+        result
+    }
+
+    /// The key that `index` has for a row; the row is stable, or the caller validates it.
+    ///
+    /// # Errors
+    /// 54000 when the key is longer than a key may be.
+    pub fn entry_key_of(
+        &self,
+        index: &Index,
+        row: &[AtomicU64],
+        heap: &mut Heap,
+    ) -> Result<EntryKey> {
+        let mut values = [Slot::NULL; crate::schema::COLUMNS_MAX + 1];
+        for (position, field) in index.layout.fields().iter().enumerate() {
+            values[position] = self.field_value(field, row, heap);
+        }
+        index.entry_key(heap, |position, _| values[position])
+    }
+
+    /// The value of a key field in a stable row.
+    pub fn field_value(&self, field: &KeyField, row: &[AtomicU64], heap: &mut Heap) -> Slot {
+        match field.column {
+            Some(column) => self.column_value(column, row, heap),
+            None => {
+                let access = self
+                    .layout
+                    .row_number()
+                    .expect("a numbered table has row numbers");
+                access.load(row, heap)
+            }
+        }
+    }
+
+    /// The value of a column in a stable row.
+    pub fn column_value(&self, column: ColumnId, row: &[AtomicU64], heap: &mut Heap) -> Slot {
+        let slot = self.layout.column(column).load(row, heap);
+        if crate::layout::is_spilled(slot) {
+            // SAFETY: the row is stable, so the pointer is live.
+            return unsafe { crate::layout::resolve(slot, heap) };
+        }
+        slot
+    }
+
+    /// The table's number.
+    #[inline(always)]
+    pub fn id(&self) -> TableId {
+        self.id
+    }
+
+    /// The table as declared.
+    #[inline(always)]
+    pub fn schema(&self) -> &TableSchema {
+        &self.schema
+    }
+
+    /// How its rows lie in memory.
+    #[inline(always)]
+    pub fn layout(&self) -> &RowLayout {
+        &self.layout
+    }
+
+    /// Its indexes; the first is ordered and over the primary key or the row number.
+    #[inline(always)]
+    pub fn indexes(&self) -> &[Index] {
+        &self.indexes
+    }
+
+    /// The columns of all its indexes: an update of one of them moves entries.
+    #[inline(always)]
+    pub fn indexed_columns(&self) -> ColumnSet {
+        self.indexed_columns
+    }
+
+    /// The memory of its records.
+    #[inline(always)]
+    pub fn slab(&self) -> &Slab {
+        &self.rows.slab
+    }
+
+    /// A record's row.
+    #[inline(always)]
+    pub fn row<'a>(&self, record: RecordRef) -> &'a [AtomicU64] {
+        // SAFETY: the record is of this table, whose rows have this many words.
+        unsafe { record.row(self.layout.words()) }
+    }
+
+    /// The next row number of the worker in `slot`, for tables without a primary key.
+    #[inline]
+    pub fn next_row_number(&self, slot: usize) -> i64 {
+        // Only the slot's worker counts here, so that relaxed load and store would do as well;
+        // the addition keeps the numbers unique also when a slot changes hands.
+        let number = self.rows.row_numbers[slot]
+            .0
+            .fetch_add(1, Ordering::Relaxed);
+        (slot as i64) << (64 - ROW_NUMBER_SLOT_BITS) | number as i64
+    }
+
+    /// The bytes that the values of all present rows take, as if each were stored alone, and
+    /// their number. Nobody changes the table meanwhile.
+    pub fn raw_bytes(&self) -> (usize, usize) {
+        let (mut bytes, mut rows) = (0, 0);
+        self.indexes[0].for_each(|record| {
+            if !Tid(record.tid().load(Ordering::Acquire)).is_absent() {
+                let row = self.row(record);
+                bytes += self
+                    .layout
+                    .columns()
+                    .iter()
+                    .map(|access| access.raw_bytes(row))
+                    .sum::<usize>();
+                rows += 1;
+            }
+        });
+        (bytes, rows)
+    }
+}
+
+/// Refuses keys of too many columns.
+fn check_key_columns(columns: usize) -> Result<()> {
+    if columns <= KEY_COLUMNS_MAX {
+        return Ok(());
+    }
+    let message = format!("cannot use more than {KEY_COLUMNS_MAX} columns in an index");
+    Err(Error::new(SqlState::TOO_MANY_COLUMNS, message))
+}
