@@ -205,3 +205,76 @@ impl Optimistic<MoccCommit> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shared::optimistic::record_lock::EXCLUSIVE;
+    use kiln_platform::atomic::AtomicU64;
+    use std::ptr::NonNull;
+
+    /// Two records by their headers, the first at the lower address.
+    fn records(headers: &[AtomicU64; 4]) -> [RecordRef; 2] {
+        // SAFETY: a record is a header of two words and, here, no row; the headers outlive the test.
+        [0, 2].map(|at| unsafe { RecordRef::from_cell(NonNull::from(&headers[at]).cast()) })
+    }
+
+    fn protocol(temperatures: &Arc<Temperatures>) -> MoccCommit {
+        MoccCommit {
+            temperatures: temperatures.clone(),
+            random: Random::from_seed(1),
+            locks: Locks::default(),
+            period: 3,
+            retrospective: RecordMap::default(),
+        }
+    }
+
+    #[test]
+    fn hot_records_are_locked_and_in_vain_only_in_order() {
+        let headers = [const { AtomicU64::new(0) }; 4];
+        let [low, high] = records(&headers);
+        let temperatures = Arc::new(Temperatures::default());
+        let (mut first, mut second) = (protocol(&temperatures), protocol(&temperatures));
+        let aux = |record: RecordRef| record.aux().load(Ordering::Relaxed);
+
+        first.observe(low, Intent::Write).expect("it is free");
+        assert_eq!(aux(low), 0, "it is cold");
+
+        for _ in 0..1_000 {
+            for record in [low, high] {
+                first.found_changed(record);
+            }
+        }
+        first.prepare(0);
+        first.observe(low, Intent::Write).expect("it is free");
+        assert_eq!(aux(low), EXCLUSIVE, "it is hot");
+        second.prepare(0);
+        second.observe(high, Intent::Read).expect("it is free");
+        assert_eq!(aux(high), 1, "shared");
+        // Out of order, and held by the first for ever: the second lets go of what lies above.
+        let waited = second.observe(low, Intent::Read);
+        assert!(matches!(waited, Err(AbortCause::ReadLock)), "{waited:?}");
+        assert_eq!(aux(high), 0);
+        first.end();
+        second.observe(low, Intent::Read).expect("it is free again");
+        assert_eq!(aux(low), 1);
+        second.end();
+        assert_eq!((aux(low), aux(high)), (0, 0));
+    }
+
+    #[test]
+    fn what_an_attempt_failed_on_is_locked_by_the_next() {
+        let headers = [const { AtomicU64::new(0) }; 4];
+        let [record, _] = records(&headers);
+        let mut protocol = protocol(&Arc::default());
+        protocol.found_changed(record);
+        protocol.prepare(1);
+        protocol.observe(record, Intent::Read).expect("it is free");
+        assert_eq!(record.aux().load(Ordering::Relaxed), 1);
+        protocol.end();
+        // Another transaction does not care.
+        protocol.prepare(0);
+        protocol.observe(record, Intent::Read).expect("it is free");
+        assert_eq!(record.aux().load(Ordering::Relaxed), 0);
+    }
+}
