@@ -148,7 +148,7 @@ fn files_that_are_no_histories_are_one_clear_error() {
     }
     for (arguments, message) in [
         (&["--threads", "0"][..], "1..="),
-        (&["--protocol", "occ"], "possible values: serial"),
+        (&["--protocol", "hope"], "possible values: serial"),
         (&["tpcd"], "possible values: tpcc"),
         (
             &["--history", "x", "--keys", "3"],

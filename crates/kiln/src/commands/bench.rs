@@ -314,7 +314,7 @@ mod tests {
             ("tpcd", &["tpcd", "possible values: tpcc, smallbank"]),
             (
                 "tpcc --protocol silo,hope",
-                &["hope", "possible values: serial, silo"],
+                &["hope", "possible values: serial, "],
             ),
             ("tpcc --aborts unwind", &["silo alone, not for serial"]),
             (

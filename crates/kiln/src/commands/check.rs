@@ -401,7 +401,7 @@ mod tests {
     fn mistakes_are_named() {
         for (arguments, part) in [
             ("tpcd", "possible values: tpcc, smallbank"),
-            ("--protocol hope", "possible values: serial, silo"),
+            ("--protocol hope", "possible values: serial, "),
             ("--threads 0", "1..="),
             ("--seconds 0", "seconds is 0"),
             ("--seconds nan", "seconds is NaN"),

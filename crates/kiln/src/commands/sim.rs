@@ -290,7 +290,10 @@ mod tests {
                 "tpcc --machine sto --cores 40",
                 &["cores is 40", "sto has 32"],
             ),
-            ("tpcc --protocol occ", &["occ", "serial, silo, 2pl-no-wait"]),
+            (
+                "tpcc --protocol hope",
+                &["hope", "possible values: serial, "],
+            ),
             ("tpcc --ms -1", &["-1"]),
             ("tpcc --ms 0", &["ms is 0"]),
             ("tpcc --ms nan", &["ms is NaN"]),
