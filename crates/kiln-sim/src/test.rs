@@ -304,6 +304,22 @@ mod tests {
         }
     }
 
+    /// The others, with a few seeds each.
+    #[test]
+    fn every_small_workload_passes() {
+        for workload in Workload::all() {
+            let mut plan = plan(workload.name(), &[], 3, TestSchedule::Random);
+            plan.workload = workload.small();
+            for tested in tested(&plan) {
+                let what = tested.failures.iter().map(|finding| &finding.what);
+                let what: Vec<&String> = what.collect();
+                let name = plan.workload.name();
+                assert!(what.is_empty(), "{name} under {}: {what:?}", tested.protocol);
+                assert!(tested.judged.0 > 0, "{name} under {}", tested.protocol);
+            }
+        }
+    }
+
     #[test]
     fn a_failure_comes_with_the_command_that_repeats_it() {
         // Loading fails: the population does not fit the seats of so many cores.
