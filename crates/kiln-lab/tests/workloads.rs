@@ -93,11 +93,8 @@ fn calls_leave_data_that_the_audit_accepts() {
         let report = audited(&database, &workload, &totals);
         assert!(report.passed(), "{}: {report:#?}", workload.name());
         // The same calls again and again: what they insert must be new each time.
-        for (protocol, threads) in [
-            (Protocol::Serial, 1),
-            (Protocol::Silo, 3),
-            (Protocol::TwoPhaseLockingNoWait, 3),
-        ] {
+        for protocol in Protocol::serializable() {
+            let threads = if protocol.is_single_worker() { 1 } else { 3 };
             totals.merge(&run(&database, &workload, protocol, threads, 300));
             let report = audited(&database, &workload, &totals);
             let name = workload.name();
