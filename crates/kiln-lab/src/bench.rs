@@ -135,17 +135,17 @@ pub fn bench(plan: &Plan) -> std::result::Result<Verdict, Failure> {
         run_all(plan, round, &database, &mut points, true)?;
         drop(database);
         // What a baseline leaves that does not serialize is nobody else's ground.
-        for position in 0..points.len() {
-            if !points[position].protocol.protocol.is_serializable() {
-                let (database, _) = load_anew(
-                    &plan.workload,
-                    plan.seed,
-                    plan.reserve_mib,
-                    plan.basis_factors,
-                )?;
-                let point = std::slice::from_mut(&mut points[position]);
-                run_all(plan, round, &database, point, false)?;
-            }
+        let baselines = points
+            .iter_mut()
+            .filter(|point| !point.protocol.protocol.is_serializable());
+        for point in baselines {
+            let (database, _) = load_anew(
+                &plan.workload,
+                plan.seed,
+                plan.reserve_mib,
+                plan.basis_factors,
+            )?;
+            run_all(plan, round, &database, std::slice::from_mut(point), false)?;
         }
     }
     show(&report::report(&plan.workload, &points));
