@@ -53,8 +53,6 @@ pub enum Canary {
     GapsWithoutTime,
     /// `hybrid` lets optimistic attempts write what pessimistic ones share.
     SharersIgnored,
-    /// `mvcc` does not raise the timestamps up to which versions were read.
-    ReadTimestampNotRaised,
     /// `mvcc` writes over a version that was read at a greater timestamp.
     ReadTimestampIgnored,
     /// `mvcc` takes a version that is not decided for one that will not be.
@@ -67,7 +65,7 @@ pub enum Canary {
 
 impl Canary {
     /// All flaws.
-    pub const ALL: [Canary; 26] = [
+    pub const ALL: [Canary; 25] = [
         Canary::ReadValidationSkipped,
         Canary::NodeValidationSkipped,
         Canary::OwnInsertionHidesOthers,
@@ -89,7 +87,6 @@ impl Canary {
         Canary::NotExtended,
         Canary::GapsWithoutTime,
         Canary::SharersIgnored,
-        Canary::ReadTimestampNotRaised,
         Canary::ReadTimestampIgnored,
         Canary::PendingVersionIgnored,
         Canary::PrunedTooEarly,

@@ -60,8 +60,7 @@ fn cases() -> Vec<Case> {
                 Protocol::TwoPhaseLockingWaitForGraph,
                 Protocol::TwoPhaseLockingDreadlocks,
             ],
-            Canary::ReadTimestampNotRaised
-            | Canary::ReadTimestampIgnored
+            Canary::ReadTimestampIgnored
             | Canary::PendingVersionIgnored
             | Canary::PrunedTooEarly
             | Canary::SnapshotNotAwaited => &[Protocol::Mvcc],
@@ -87,7 +86,6 @@ fn needs_virtual_cores(canary: Canary) -> bool {
             | Canary::FoundWhereItWas
             | Canary::MovedByTwo
             | Canary::GapsWithoutTime
-            | Canary::ReadTimestampNotRaised
             | Canary::ReadTimestampIgnored
             | Canary::PendingVersionIgnored
             | Canary::SnapshotNotAwaited

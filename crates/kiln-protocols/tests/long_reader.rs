@@ -240,10 +240,14 @@ fn memory_is_bounded_under_a_long_reader() {
             }
         });
         // How long do some turns take?
-        let begun = time::now_ns();
-        call(&mut reader, &watch, &[Value::BigInt(200)]);
-        let turn_ns = (time::now_ns() - begun).max(200) / 200;
-        let turns = seconds * 1_000_000_000 / turn_ns;
+        let (mut turns, mut took_ns) = (200_u64, 0);
+        while took_ns < 200_000_000 {
+            turns *= 2;
+            let begun = time::now_ns();
+            call(&mut reader, &watch, &[Value::BigInt(turns as i64)]);
+            took_ns = time::now_ns() - begun;
+        }
+        let turns = turns * seconds * 1_000_000_000 / took_ns;
         let (begun, before) = (time::now_ns(), written.load(Ordering::Relaxed));
         let watched = AtomicBool::new(false);
         let most = thread::scope(|scope| {

@@ -43,20 +43,20 @@ const IDLE: u64 = u64::MAX;
 const BOUND: u64 = 1 << 62;
 const _: () = assert!(Tid::VERSION < BOUND);
 
-/// One worker's words.
-#[repr(align(128))]
+/// One worker's words. Those who begin a snapshot look at what all others commit, so that is not among
+/// what changes with each snapshot.
 struct Slot {
-    committing: AtomicU64,
-    reading: AtomicU64,
+    committing: Padded,
+    reading: Padded,
 }
 
-/// The counter, on lines of its own.
+/// A word on cache lines of its own.
 #[repr(align(128))]
-struct Counter(AtomicU64);
+struct Padded(AtomicU64);
 
 /// The timestamps of a database; see the module's documentation.
 pub struct Clock {
-    counter: Counter,
+    counter: Padded,
     slots: Box<[Slot]>,
     /// Slots at and above this position were never used.
     used: AtomicUsize,
@@ -117,17 +117,17 @@ impl Clock {
     /// A clock at 0 for workers below `workers`.
     pub fn new(workers: usize) -> Clock {
         let slot = |_| Slot {
-            committing: AtomicU64::new(IDLE),
-            reading: AtomicU64::new(IDLE),
+            committing: Padded(AtomicU64::new(IDLE)),
+            reading: Padded(AtomicU64::new(IDLE)),
         };
         let clock = Clock {
-            counter: Counter(AtomicU64::new(0)),
+            counter: Padded(AtomicU64::new(0)),
             slots: (0..workers).map(slot).collect(),
             used: AtomicUsize::new(0),
         };
         name_range(
             std::ptr::from_ref(&clock.counter).addr(),
-            size_of::<Counter>(),
+            size_of::<Padded>(),
             || "mvcc.clock".to_owned(),
         );
         clock
@@ -156,12 +156,12 @@ impl Clock {
     pub fn begin_commit(&self, worker: usize) -> u64 {
         let slot = &self.slots[worker];
         let bound = self.counter.0.load(Ordering::Relaxed);
-        slot.committing.store(bound | BOUND, Ordering::Relaxed);
+        slot.committing.0.store(bound | BOUND, Ordering::Relaxed);
         // Sequentially consistent: the bound shown above comes with the new value to whoever reads it,
         // and all that this attempt has put into indexes comes before the timestamp: see the node set in
         // the module's documentation of `mvcc`.
         let timestamp = self.counter.0.fetch_add(1, Ordering::SeqCst) + 1;
-        slot.committing.store(timestamp, Ordering::Release);
+        slot.committing.0.store(timestamp, Ordering::Release);
         timestamp
     }
 
@@ -169,18 +169,21 @@ impl Clock {
     #[inline]
     pub fn end_commit(&self, worker: usize) {
         // Release pairs with the acquire in `begin_reading`: all versions are decided.
-        self.slots[worker].committing.store(IDLE, Ordering::Release);
+        self.slots[worker]
+            .committing
+            .0
+            .store(IDLE, Ordering::Release);
     }
 
     /// Fixes a snapshot for `worker`: returns when everything up to the timestamp returned is decided.
     pub fn begin_reading(&self, worker: usize) -> u64 {
         let slot = &self.slots[worker];
         let bound = self.counter.0.load(Ordering::Relaxed);
-        slot.reading.store(bound | BOUND, Ordering::Relaxed);
+        slot.reading.0.store(bound | BOUND, Ordering::Relaxed);
         // Pairs with the fence in `look`.
         fence(Ordering::SeqCst);
         let snapshot = self.counter.0.load(Ordering::SeqCst);
-        slot.reading.store(snapshot, Ordering::Release);
+        slot.reading.0.store(snapshot, Ordering::Release);
         if Canary::SnapshotNotAwaited.sings() {
             return snapshot;
         }
@@ -188,7 +191,7 @@ impl Clock {
         for other in &self.slots[..used] {
             let mut spinner = Spinner::default();
             // Acquire pairs with the release in `end_commit`.
-            while commits_within(other.committing.load(Ordering::Acquire), snapshot) {
+            while commits_within(other.committing.0.load(Ordering::Acquire), snapshot) {
                 spinner.turn();
             }
         }
@@ -199,7 +202,7 @@ impl Clock {
     #[inline]
     pub fn end_reading(&self, worker: usize) {
         // Release pairs with the acquire in `look`: the reader looks at no version any more.
-        self.slots[worker].reading.store(IDLE, Ordering::Release);
+        self.slots[worker].reading.0.store(IDLE, Ordering::Release);
     }
 
     /// Finds out which versions are still wanted.
@@ -213,8 +216,8 @@ impl Clock {
         let used = self.used.load(Ordering::SeqCst);
         for slot in &self.slots[..used] {
             // Acquire pairs with the releases when they end.
-            let reading = slot.reading.load(Ordering::Acquire);
-            let committing = slot.committing.load(Ordering::Acquire);
+            let reading = slot.reading.0.load(Ordering::Acquire);
+            let committing = slot.committing.0.load(Ordering::Acquire);
             if reading != IDLE {
                 horizon.oldest_snapshot = horizon.oldest_snapshot.min(reading & !BOUND);
             }

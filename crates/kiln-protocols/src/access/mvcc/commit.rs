@@ -1,7 +1,7 @@
 //! The commit protocol: take a timestamp, insert pending versions, validate, decide; and undo.
 
 use kiln_history::{Version, WriteKind as Written};
-use kiln_platform::atomic::{Ordering, fence};
+use kiln_platform::atomic::Ordering;
 use kiln_platform::spin::{self, Spinner};
 use kiln_procedure::AbortCause;
 use kiln_storage::layout::Blob;
@@ -47,7 +47,6 @@ impl Mvcc {
         record
             .tid()
             .store(version | Tid::ABSENT | Tid::LOCKED, Ordering::SeqCst);
-        fence(Ordering::SeqCst);
         write.published = true;
         match head(record.aux().load(Ordering::SeqCst)) {
             Head::Row(rts) if rts <= timestamp => Ok(()),
@@ -177,8 +176,7 @@ impl Mvcc {
                 false => settle_read(item, timestamp)?,
             }
         }
-        // Between the timestamp and the look at the nodes.
-        fence(Ordering::SeqCst);
+        // The timestamp's counter hands on what others have inserted before theirs.
         if !self.nodes.is_current() {
             return Err(AbortCause::Phantom);
         }
@@ -345,10 +343,9 @@ fn settle_read(item: &Item, timestamp: u64) -> Result<(), AbortCause> {
 #[inline]
 fn try_settle(item: &Item, record: RecordRef, timestamp: u64) -> Option<Result<(), AbortCause>> {
     let aux = record.aux().load(Ordering::SeqCst);
-    let skip_raise = Canary::ReadTimestampNotRaised.sings();
     let newest = match head(aux) {
         Head::Row(rts) => {
-            if rts < timestamp && !skip_raise {
+            if rts < timestamp {
                 let raised = record.aux().compare_exchange(
                     aux,
                     read_up_to(timestamp),
@@ -405,7 +402,7 @@ fn try_settle(item: &Item, record: RecordRef, timestamp: u64) -> Option<Result<(
     }
     // Below a committed version nobody gets in any more. Otherwise the newest committed version is the
     // one that was read, and is kept so.
-    if (is_last || state == status::PENDING) && !skip_raise {
+    if is_last || state == status::PENDING {
         let read_until = newest.read_until();
         let mut known = read_until.load(Ordering::SeqCst);
         while known < timestamp {
