@@ -43,6 +43,8 @@ pub enum Canary {
     LockNotPassedOn,
     /// Locks with queues: one of two sharers lets go, and the lock is passed on to a writer.
     LockPassedToTwo,
+    /// `2pl-wait-die` lets younger transactions wait for older ones.
+    YoungerWaits,
     /// Locks with queues: who waits shows only for a moment whom it waits for.
     EdgesRemovedEarly,
     /// Writing in place leaves the updates of an attempt that is rolled back.
@@ -65,7 +67,7 @@ pub enum Canary {
 
 impl Canary {
     /// All flaws.
-    pub const ALL: [Canary; 25] = [
+    pub const ALL: [Canary; 26] = [
         Canary::ReadValidationSkipped,
         Canary::NodeValidationSkipped,
         Canary::OwnInsertionHidesOthers,
@@ -82,6 +84,7 @@ impl Canary {
         Canary::SharedLockReleasedEarly,
         Canary::LockNotPassedOn,
         Canary::LockPassedToTwo,
+        Canary::YoungerWaits,
         Canary::EdgesRemovedEarly,
         Canary::UndoLost,
         Canary::NotExtended,

@@ -24,6 +24,7 @@ use crate::schedule::direct::Direct;
 use crate::shared::locks::handling::{self, Dreadlocks, WaitDie, WaitForGraph};
 use crate::shared::locks::{BesideRecord, LockTable, LockWords, QueuedLocks};
 use crate::shared::recorder::{Observation, Recorded};
+use crate::shared::turns::Turn;
 use crate::shared::unwinding::Unwinding;
 
 /// How a call ended. It never ends "please retry".
@@ -187,7 +188,7 @@ impl Worker {
                 }
             }};
         }
-        match configuration.protocol {
+        let mut worker = match configuration.protocol {
             Protocol::TwoPhaseLockingWaitDie => {
                 placed!(WaitDie, WaitDieTable, WaitDie::new(number))
             }
@@ -205,7 +206,12 @@ impl Worker {
                 let access = TwoPhaseLocking::new(participant, locks);
                 Worker::NoWaitTable(Box::new(Direct::new(access, random)))
             }
+        };
+        if configuration.protocol != Protocol::TwoPhaseLockingNoWait {
+            let turn = Turn::new(&shared.turns, number);
+            for_any_worker!(&mut worker, worker => worker.take_turns(turn));
         }
+        worker
     }
 
     /// Records histories for `observation` from now on, or none; no transaction is open. Does

@@ -9,4 +9,5 @@ pub mod optimistic;
 pub mod record_map;
 pub mod recorder;
 pub mod scratch;
+pub mod turns;
 pub mod unwinding;

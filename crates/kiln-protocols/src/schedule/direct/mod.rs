@@ -14,6 +14,7 @@ use kiln_procedure::{AbortCause, Access, Arguments, Executor, Frame, Program, St
 use crate::factors::{AbortMechanism, Factors, Regulation};
 use crate::phases::{Phase, Phased};
 use crate::shared::recorder::{Observation, Recorded};
+use crate::shared::turns::Turn;
 use crate::shared::unwinding;
 use crate::{Outcome, Statistics};
 
@@ -27,6 +28,8 @@ pub struct Direct<A> {
     factors: Factors,
     /// Whether the last call was given up, and is repeated next.
     was_given_up: bool,
+    /// Where more workers than cores take turns.
+    turn: Option<Turn>,
 }
 
 /// What a history still has to be told of an open transaction of several statements.
@@ -64,6 +67,26 @@ impl<A: Access + Phased + Recorded> Direct<A> {
             open: Open::default(),
             factors: Factors::default(),
             was_given_up: false,
+            turn: None,
+        }
+    }
+
+    /// From now on calls wait for their turn.
+    pub fn take_turns(&mut self, turn: Turn) {
+        self.turn = Some(turn);
+    }
+
+    #[inline(always)]
+    fn enter_turn(&mut self) {
+        if let Some(turn) = &mut self.turn {
+            turn.enter(self.frame.deadline_ns);
+        }
+    }
+
+    #[inline(always)]
+    fn leave_turn(&mut self) {
+        if let Some(turn) = &mut self.turn {
+            turn.leave();
         }
     }
 
@@ -115,6 +138,7 @@ impl<A: Access + Phased + Recorded> Direct<A> {
         if !std::mem::take(&mut self.was_given_up) {
             self.access.begin_call(deadline_ns);
         }
+        self.enter_turn();
         self.access.phases().start();
         let mut failing_since = None;
         let read_only = program.analysis.is_read_only();
@@ -130,6 +154,7 @@ impl<A: Access + Phased + Recorded> Direct<A> {
                 let since = *failing_since.get_or_insert(now);
                 if now - since >= patience_ns {
                     self.access.phases().stop();
+                    self.leave_turn();
                     self.was_given_up = true;
                     return None;
                 }
@@ -171,6 +196,7 @@ impl<A: Access + Phased + Recorded> Direct<A> {
             }
         };
         self.access.phases().stop();
+        self.leave_turn();
         Some(outcome)
     }
 
@@ -201,7 +227,9 @@ impl<A: Access + Phased + Recorded> Direct<A> {
     fn wait(&mut self, cause: AbortCause) {
         self.statistics.count_abort(cause);
         self.access.phases().enter(Phase::Wait);
+        self.leave_turn();
         self.back_off();
+        self.enter_turn();
         self.access.phases().enter(Phase::Execute);
     }
 

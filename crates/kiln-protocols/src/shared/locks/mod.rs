@@ -48,6 +48,8 @@
 //! A waiting worker spins a little, yields its core some times, then sleeps until it is woken, so that
 //! more workers than cores get on. It waits neither past the deadline of its call nor longer than
 //! [`WAIT_MAX_NS`] for one lock ([`AbortCause::LockTimeout`]), whatever the handling of deadlocks misses.
+//! That a lock goes to the first waiter, and that one may not run, makes convoys of more workers than
+//! cores; see [`turns`](super::turns).
 
 pub mod handling;
 mod placement;
@@ -66,6 +68,8 @@ use kiln_storage::record::RecordRef;
 use handling::{Digests, Handling, WaitsFor};
 use queue::Upgrade;
 use request::Pool;
+
+use super::turns::SharedTurns;
 
 pub use placement::{BesideRecord, LockTable, Placement};
 pub use request::{Request, RequestRef};
@@ -135,6 +139,8 @@ pub trait Locks {
 pub struct SharedLocks {
     /// Wakes those that wait.
     pub alarms: Alarms,
+    /// Keeps those out who would only line up.
+    pub turns: SharedTurns,
     /// For locks that are not beside the records.
     pub table: LockTable,
     /// For [`handling::WaitForGraph`].
@@ -149,6 +155,7 @@ impl SharedLocks {
     pub fn new() -> SharedLocks {
         SharedLocks {
             alarms: Alarms::default(),
+            turns: SharedTurns::default(),
             table: LockTable::new(LockTable::BUCKETS),
             waits_for: WaitsFor::default(),
             digests: Digests::default(),
@@ -175,6 +182,21 @@ impl<P: Placement, H: Handling> QueuedLocks<P, H> {
             pool: Pool::new(worker),
             alarms,
             deadline_ns: None,
+        }
+    }
+
+    /// Whether a lock that was [`Taken::Later`] is there by now; nobody needs to wait for it then. Whoever
+    /// asks for several locks before it waits for any uses a handling that watches nobody.
+    #[inline]
+    pub fn is_granted(&self, request: RequestRef) -> bool {
+        request.is_granted()
+    }
+
+    /// Gives up a lock that was [`Taken::Later`] without having waited for it.
+    pub fn abandon(&mut self, record: RecordRef, request: RequestRef) {
+        let cause = AbortCause::LockTimeout;
+        if self.give_up(record, request, cause).is_ok() {
+            self.release(record, request, request.is_exclusive());
         }
     }
 
@@ -222,7 +244,7 @@ impl<P: Placement, H: Handling> Locks for QueuedLocks<P, H> {
             }
             queue.line_up(request, H::BY_AGE);
             if H::WATCHES {
-                handling.forget();
+                handling.forget(&request);
                 queue.each_predecessor(request, |ahead| handling.watch(&ahead));
             }
             Some(Taken::Later(request))
@@ -266,7 +288,7 @@ impl<P: Placement, H: Handling> Locks for QueuedLocks<P, H> {
                 Upgrade::Crossed => None,
                 Upgrade::Pending => {
                     if H::WATCHES {
-                        handling.forget();
+                        handling.forget(&request);
                         queue.each_predecessor(request, |ahead| handling.watch(&ahead));
                     }
                     Some(Taken::Later(request))

@@ -33,7 +33,7 @@ impl<const BY_AGE: bool> Handling for Watcher<BY_AGE> {
         self.stamp
     }
 
-    fn forget(&mut self) {
+    fn forget(&mut self, _: &Request) {
         self.watched.clear();
     }
 

@@ -89,6 +89,13 @@ impl Request {
         self.exclusive.load(Ordering::Relaxed)
     }
 
+    /// Whether the owner has what it asked for.
+    #[inline(always)]
+    pub(super) fn is_granted(&self) -> bool {
+        // Acquire pairs with the release in `Queue::tell`: what former holders did is visible.
+        self.state.load(Ordering::Acquire) == GRANTED
+    }
+
     /// Whether the lock is held, be it that its upgrade is waited for.
     #[inline(always)]
     pub(super) fn is_holder(&self) -> bool {

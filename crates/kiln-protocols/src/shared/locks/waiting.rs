@@ -135,7 +135,7 @@ impl<P: Placement, H: Handling> QueuedLocks<P, H> {
             }
             request.state.store(WAITING, Ordering::Relaxed);
             if H::WATCHES {
-                handling.forget();
+                handling.forget(&request);
                 let watch = |ahead: RequestRef| handling.watch(&ahead);
                 latched.0.each_predecessor(request, watch);
             }

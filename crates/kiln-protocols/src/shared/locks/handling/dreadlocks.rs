@@ -10,13 +10,14 @@
 //!
 //! # Bits
 //!
-//! A digest is a cache line: three bits for each worker, which its attempts use in turn, and the
-//! present attempt's number. So what is left in some digest of an attempt that has ended does not
-//! speak of the worker's next ones.
+//! A digest is a cache line: three bits for each worker, which its attempts use in turn, the present
+//! attempt's number, and the lock that it waits for. So what is left in some digest of an attempt that
+//! has ended does not speak of the worker's next ones.
 //!
-//! A digest may be out of date while its worker sleeps, or has not noticed that it got its lock. So a
-//! bit that is found is looked for a second time, some turns later, before anybody gives up. What is
-//! wrong still costs an attempt, and no more.
+//! A digest may be out of date while its worker sleeps, or has not noticed that it got its lock. That of
+//! a holder that still says it waits for this very lock is passed over: else what ended long ago would
+//! be handed from one digest to the next. And a bit that is found is looked for a second time, some turns
+//! later, before anybody gives up. What is wrong still costs an attempt, and no more.
 
 use kiln_platform::atomic::{AtomicU64, Ordering, fence};
 use kiln_platform::memory::name_range;
@@ -40,6 +41,8 @@ type Bits = [u64; WORDS];
 struct Digest {
     /// The attempt that is blocked, its worker in the low bits; 0 when none is.
     blocked: AtomicU64,
+    /// The address of the record whose lock it waits for, and [`UPGRADE`] if it shares it already.
+    lock: AtomicU64,
     bits: [AtomicU64; WORDS],
 }
 
@@ -54,6 +57,7 @@ impl Default for Digests {
         let digests: Arc<[Digest]> = (0..WORKERS_MAX)
             .map(|_| Digest {
                 blocked: AtomicU64::new(0),
+                lock: AtomicU64::new(0),
                 bits: [const { AtomicU64::new(0) }; WORDS],
             })
             .collect();
@@ -70,12 +74,18 @@ pub struct Dreadlocks {
     digests: Digests,
     /// The present attempt, with the worker in the low bits.
     attempt: u64,
-    watched: Vec<u64>,
+    /// Attempts, and whether each had the lock when it was looked at.
+    watched: Vec<(u64, bool)>,
+    /// The lock that is waited for.
+    lock: u64,
     /// What the worker's digest shows.
     shown: Bits,
     /// The turn in which the own bit was met first.
     suspected: Option<u32>,
 }
+
+/// In a lock's address, a multiple of eight.
+const UPGRADE: u64 = 1;
 
 /// Turns between the first sight of the own bit and the second.
 const CONFIRMED_AFTER: u32 = 4;
@@ -95,6 +105,7 @@ impl Dreadlocks {
             digests,
             attempt: u64::from(worker) | 1 << WORKER_BITS,
             watched: Vec::with_capacity(WORKERS_MAX),
+            lock: 0,
             shown: [0; WORDS],
             suspected: None,
         }
@@ -107,17 +118,20 @@ impl Dreadlocks {
     /// The union of the digests of those watched, and the own bit.
     fn union(&self) -> (Bits, bool) {
         let mut union = [0; WORDS];
-        for &attempt in &self.watched {
+        for &(attempt, has_lock) in &self.watched {
             let worker = attempt as usize & ((1 << WORKER_BITS) - 1);
             let digest = &self.digests.0[worker];
             // Acquire pairs with the release in `show`: bits of this attempt, or later ones.
             if digest.blocked.load(Ordering::Acquire) == attempt {
+                // It has this lock, and does not wait to have it alone.
+                let is_outdated =
+                    has_lock && digest.lock.load(Ordering::Relaxed) == self.lock & !UPGRADE;
                 let bits: Bits =
                     std::array::from_fn(|word| digest.bits[word].load(Ordering::Relaxed));
                 // Acquire keeps the reads above before the one below.
                 fence(Ordering::Acquire);
                 // Bits of another attempt say nothing about this one.
-                if digest.blocked.load(Ordering::Relaxed) == attempt {
+                if !is_outdated && digest.blocked.load(Ordering::Relaxed) == attempt {
                     for (word, more) in union.iter_mut().zip(bits) {
                         *word |= more;
                     }
@@ -155,17 +169,22 @@ impl Handling for Dreadlocks {
         self.attempt
     }
 
-    fn forget(&mut self) {
+    fn forget(&mut self, own: &Request) {
         self.watched.clear();
+        // Who waits for a lock has not got it, or waits to have it alone.
+        let upgrade = if own.is_holder() { UPGRADE } else { 0 };
+        self.lock = own.key.load(Ordering::Relaxed) | upgrade;
     }
 
     fn watch(&mut self, request: &Request) {
-        self.watched.push(request.stamp());
+        let has_lock = request.is_holder() && request.is_granted();
+        self.watched.push((request.stamp(), has_lock));
     }
 
     fn block(&mut self) {
         let (bits, _) = self.union();
         self.show(bits);
+        self.own().lock.store(self.lock, Ordering::Relaxed);
         self.suspected = None;
         if !Canary::EdgesRemovedEarly.sings() {
             // Release pairs with the acquire in `union`.

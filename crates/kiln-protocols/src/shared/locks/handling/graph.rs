@@ -154,7 +154,7 @@ impl Handling for WaitForGraph {
         self.attempt
     }
 
-    fn forget(&mut self) {
+    fn forget(&mut self, _: &Request) {
         self.watched.clear();
     }
 

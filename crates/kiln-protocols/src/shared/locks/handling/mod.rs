@@ -35,8 +35,11 @@ pub trait Handling {
         0
     }
 
-    /// Forgets who was watched.
-    fn forget(&mut self) {}
+    /// Forgets who was watched: the worker will wait with this request of its own. Called under the
+    /// queue's latch.
+    fn forget(&mut self, own: &Request) {
+        let _ = own;
+    }
 
     /// The worker will wait for this request, and others. Called under the queue's latch.
     fn watch(&mut self, request: &Request) {

@@ -1,0 +1,253 @@
+//! Taking turns: of more workers than cores only as many are inside of calls as there are cores.
+//!
+//! A lock that is handed from one waiter to the next makes a convoy when the next one does not run: each
+//! transaction then waits for a switch of threads, and there is no end to it, as whoever is done lines up
+//! again. With as many workers inside as there are cores, whoever is next runs. Those outside hold nothing
+//! that anybody could wait for.
+//!
+//! A worker has its turn for [`SLICE_NS`] and call by call: in between it leaves the turn free, so that one
+//! that has no calls keeps nobody out, and takes it again without a switch. When the time is over, it hands
+//! the turn to whoever has waited longest. Nobody waits without looking around: the first of those who
+//! wait takes a turn that is free, and nobody waits past the deadline of its call, or longer than
+//! [`WAIT_MAX_NS`]; it goes inside without a turn then.
+//!
+//! Transactions of several statements take no turns: they last as long as their client thinks.
+
+use std::collections::VecDeque;
+
+use kiln_platform::atomic::{AtomicBool, AtomicU32, Ordering};
+use kiln_platform::sync::{Arc, Mutex, lock};
+use kiln_platform::thread::{self, Thread};
+use kiln_platform::time;
+use kiln_storage::table::WORKERS_MAX;
+
+/// How long a worker has its turn while others wait, in nanoseconds: some dozen switches of threads.
+const SLICE_NS: u64 = 150_000;
+/// How long the first of those who wait sleeps before it looks for a turn that was left free.
+const LOOK_NS: u64 = 200_000;
+/// How long the others sleep.
+const SLEEP_NS: u64 = 5_000_000;
+/// The longest wait for a turn, in nanoseconds.
+const WAIT_MAX_NS: u64 = 200_000_000;
+
+/// A number on a cache line of its own.
+#[derive(Default)]
+#[repr(align(64))]
+struct Apart(AtomicU32);
+
+struct Turns {
+    cores: u32,
+    /// Workers that may want turns.
+    workers: Apart,
+    /// Turns that nobody has.
+    free: Apart,
+    /// The length of `queue`.
+    waiting: Apart,
+    queue: Mutex<VecDeque<u32>>,
+    /// By worker: whether it was handed a turn, and its thread.
+    handed: Box<[(AtomicBool, Mutex<Option<Thread>>)]>,
+}
+
+/// The turns of all workers that share something; clones are the same.
+#[derive(Clone)]
+pub struct SharedTurns(Arc<Turns>);
+
+impl Default for SharedTurns {
+    fn default() -> SharedTurns {
+        let cores = thread::available_cores() as u32;
+        SharedTurns(Arc::new(Turns {
+            cores,
+            workers: Apart::default(),
+            free: Apart(AtomicU32::new(cores)),
+            waiting: Apart::default(),
+            queue: Mutex::new(VecDeque::with_capacity(WORKERS_MAX)),
+            handed: (0..WORKERS_MAX)
+                .map(|_| (AtomicBool::new(false), Mutex::new(None)))
+                .collect(),
+        }))
+    }
+}
+
+/// One worker's part in them.
+pub struct Turn {
+    shared: Arc<Turns>,
+    worker: u32,
+    is_held: bool,
+    /// When it was got last from somebody else, or after a wait.
+    since_ns: u64,
+}
+
+impl Turn {
+    /// For the worker with this number, which no other worker has that shares the turns.
+    pub fn new(shared: &SharedTurns, worker: u32) -> Turn {
+        shared.0.workers.0.fetch_add(1, Ordering::Relaxed);
+        Turn {
+            shared: shared.0.clone(),
+            worker,
+            is_held: false,
+            since_ns: 0,
+        }
+    }
+
+    /// Waits for a turn, but not past `deadline_ns`.
+    #[inline]
+    pub fn enter(&mut self, deadline_ns: Option<u64>) {
+        // A worker that comes later makes the others take turns from their next calls on.
+        if self.shared.workers.0.load(Ordering::Relaxed) > self.shared.cores {
+            self.is_held = self.shared.take_free() || self.wait(deadline_ns);
+        }
+    }
+
+    /// Leaves the turn free, or to somebody who waits.
+    #[inline]
+    pub fn leave(&mut self) {
+        if std::mem::take(&mut self.is_held) {
+            let is_over = || time::now_ns() - self.since_ns >= SLICE_NS;
+            if self.shared.waiting.0.load(Ordering::Relaxed) == 0
+                || !is_over()
+                || !self.shared.hand_on()
+            {
+                // Nothing is handed on with a turn: relaxed.
+                self.shared.free.0.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Waits in the queue; whether that brought a turn.
+    #[cold]
+    fn wait(&mut self, deadline_ns: Option<u64>) -> bool {
+        let shared = &*self.shared;
+        let (handed, thread) = &shared.handed[self.worker as usize];
+        *lock(thread) = Some(thread::current());
+        shared.change(|queue| queue.push_back(self.worker));
+        let now = time::now_ns();
+        let latest = deadline_ns.map_or(u64::MAX, |deadline| deadline.max(now));
+        let latest = latest.min(now + WAIT_MAX_NS);
+        loop {
+            let now = time::now_ns();
+            let mut is_first = false;
+            // Under the lock nobody hands anything to this worker.
+            let ended = shared.change(|queue| {
+                if handed.swap(false, Ordering::Relaxed) {
+                    return Some(true);
+                }
+                is_first = queue.front() == Some(&self.worker);
+                let takes = is_first && shared.take_free();
+                if takes || now >= latest {
+                    queue.retain(|worker| *worker != self.worker);
+                    return Some(takes);
+                }
+                None
+            });
+            if let Some(is_held) = ended {
+                self.since_ns = now;
+                return is_held;
+            }
+            let longest = if is_first { LOOK_NS } else { SLEEP_NS };
+            thread::park_for(longest.min(latest - now));
+        }
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.leave();
+        self.shared.workers.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Turns {
+    #[inline]
+    fn take_free(&self) -> bool {
+        let mut free = self.free.0.load(Ordering::Relaxed);
+        while free > 0 {
+            let taken = self.free.0.compare_exchange_weak(
+                free,
+                free - 1,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            );
+            match taken {
+                Ok(_) => return true,
+                Err(now) => free = now,
+            }
+        }
+        false
+    }
+
+    fn change<T>(&self, body: impl FnOnce(&mut VecDeque<u32>) -> T) -> T {
+        let mut queue = lock(&self.queue);
+        let result = body(&mut queue);
+        self.waiting.0.store(queue.len() as u32, Ordering::Relaxed);
+        result
+    }
+
+    /// Hands a turn to whoever has waited longest, if anybody waits.
+    #[cold]
+    fn hand_on(&self) -> bool {
+        let next = self.change(|queue| {
+            let next = queue.pop_front()?;
+            self.handed[next as usize].0.store(true, Ordering::Relaxed);
+            Some(next)
+        });
+        if let Some(next) = next
+            && let Some(thread) = &*lock(&self.handed[next as usize].1)
+        {
+            thread.unpark();
+        }
+        next.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn never_more_are_inside_than_there_are_turns_and_all_get_one() {
+        let shared = SharedTurns::default();
+        let workers = shared.0.cores + 6;
+        let (inside, most) = (AtomicU32::new(0), AtomicU32::new(0));
+        let calls = if cfg!(miri) { 20 } else { 2_000 };
+        let turns: Vec<Turn> = (0..workers)
+            .map(|worker| Turn::new(&shared, worker))
+            .collect();
+        thread::scope(|scope| {
+            for mut turn in turns {
+                let (inside, most) = (&inside, &most);
+                scope.spawn(move || {
+                    for _ in 0..calls {
+                        turn.enter(None);
+                        if turn.is_held {
+                            let now = inside.fetch_add(1, Ordering::SeqCst) + 1;
+                            most.fetch_max(now, Ordering::SeqCst);
+                            thread::pause(100);
+                            inside.fetch_sub(1, Ordering::SeqCst);
+                        }
+                        turn.leave();
+                    }
+                });
+            }
+        });
+        assert!(most.load(Ordering::SeqCst) <= shared.0.cores);
+        assert_eq!(shared.0.free.0.load(Ordering::SeqCst), shared.0.cores);
+        assert!(lock(&shared.0.queue).is_empty());
+    }
+
+    #[test]
+    fn nobody_waits_past_a_deadline() {
+        let shared = SharedTurns::default();
+        let count = shared.0.cores + 1;
+        let mut turns: Vec<Turn> = (0..count)
+            .map(|worker| Turn::new(&shared, worker))
+            .collect();
+        let (last, others) = turns.split_last_mut().expect("there are some");
+        for turn in others {
+            turn.enter(None);
+            assert!(turn.is_held);
+        }
+        last.enter(Some(time::now_ns() + 1_000_000));
+        assert!(!last.is_held);
+        assert!(lock(&shared.0.queue).is_empty());
+    }
+}
