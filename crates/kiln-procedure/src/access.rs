@@ -14,11 +14,12 @@ use kiln_platform::atomic::Ordering;
 use kiln_storage::error::Error;
 use kiln_storage::index::NodeVersion;
 use kiln_storage::record::{RecordRef, Tid};
-use kiln_storage::schema::ColumnId;
+use kiln_storage::schema::{ColumnId, ColumnSet};
 use kiln_storage::slot::Memory;
 use kiln_storage::table::{Entry, Table};
 
 use crate::ir::{Intent, Reg};
+use crate::updater::Updater;
 
 /// Why an attempt failed and must be repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -265,6 +266,75 @@ pub trait Access {
 
     /// Undoes everything.
     fn roll_back(&mut self);
+
+    /// As [`Access::visit`], by who knows which columns of the record the attempt will observe through
+    /// the handle: those whose values it reads, or that are part of the key by which the record was
+    /// found and can change. With none it relies only on the row being there.
+    ///
+    /// # Errors
+    /// As [`Access::visit`].
+    #[inline(always)]
+    fn visit_observing(
+        &mut self,
+        table: &Table,
+        record: RecordRef,
+        intent: Intent,
+        _observed: ColumnSet,
+    ) -> Result<Visit, AbortCause> {
+        self.visit(table, record, intent)
+    }
+
+    /// Whether this attempt leaves updates to its commit (STO §6.1): then [`Access::defer`] is called
+    /// where the program says that an update can be left, and [`Access::update`] otherwise.
+    #[inline(always)]
+    fn defers(&self) -> bool {
+        false
+    }
+
+    /// Updates run where they stand in this attempt: it has more statements than those that are known.
+    fn defer_nothing(&mut self) {}
+
+    /// Leaves an update to the commit, where `updater` is run on the record as it is then, with the
+    /// operands that are in these registers now. The program, and with it the updater, is kept until
+    /// the attempt has ended.
+    ///
+    /// # Errors
+    /// An [`AbortCause`] when a conflict is met.
+    fn defer(
+        &mut self,
+        _table: &Table,
+        _handle: &mut Handle,
+        _updater: &Updater,
+        _operands: &[Reg],
+        _memory: &mut Memory,
+    ) -> Result<(), Stop> {
+        unreachable!("asked only of accesses that defer")
+    }
+
+    /// The error that stands behind the abort that [`Access::read`] just returned, if one does: an update
+    /// left to the commit was run early, and raised.
+    fn raised(&mut self) -> Option<Error> {
+        None
+    }
+
+    /// As [`Access::commit`], which may also find that an update left to the commit raises.
+    ///
+    /// # Errors
+    /// As there, or the error; [`Access::confirm_raise`] and `roll_back` follow.
+    #[inline(always)]
+    fn commit_or_raise(&mut self) -> Result<(), Stop> {
+        Ok(self.commit()?)
+    }
+
+    /// As [`Access::confirm`], when the attempt raised `error`. Gives the error to be reported: an
+    /// update left to the commit that came before may raise one itself.
+    ///
+    /// # Errors
+    /// As there.
+    #[inline]
+    fn confirm_raise(&mut self, error: Error) -> Result<Error, AbortCause> {
+        self.confirm().map(|()| error)
+    }
 
     /// Where the attempt's history goes, if somebody observes it: what it met, read and wrote is
     /// recorded there by the executor, what it installed by the access.

@@ -351,7 +351,8 @@ pub enum Step {
         record: RecordReg,
         columns: Box<[(ColumnId, Reg)]>,
     },
-    /// Writes columns of a record. The registers hold values that fit their columns (length,
+    /// Writes columns of a record, not of its primary key where protocols may leave updates to
+    /// the commit or split timestamps (front ends delete and insert). The registers hold values that fit their columns (length,
     /// precision, NOT NULL were checked by steps before). Raises 23505 when a unique index
     /// refuses.
     Update {

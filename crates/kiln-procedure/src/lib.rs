@@ -4,6 +4,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`ir`] | steps, instructions, operations |
+//! | [`updater`] | what an update does to a record, to be done at commit |
 //! | [`program`] | a compiled procedure and its builder |
 //! | [`optimise`] | one record handle per key; intents |
 //! | [`verify`] | the IR's rules |
@@ -27,6 +28,7 @@ pub mod frame;
 pub mod ir;
 pub mod optimise;
 pub mod program;
+pub mod updater;
 pub mod verify;
 
 pub use access::{AbortCause, Access, Handle, Stop};
@@ -34,3 +36,4 @@ pub use arguments::Arguments;
 pub use executor::Executor;
 pub use frame::Frame;
 pub use program::{Program, ProgramBuilder};
+pub use updater::Updater;

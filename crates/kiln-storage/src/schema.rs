@@ -70,6 +70,23 @@ impl ColumnSet {
         ColumnSet(self.0 & other.0)
     }
 
+    /// The columns of this set that are not in the other.
+    #[inline(always)]
+    pub const fn difference(self, other: ColumnSet) -> ColumnSet {
+        ColumnSet(self.0 & !other.0)
+    }
+
+    /// As two words, for [`ColumnSet::from_words`].
+    pub const fn to_words(self) -> [u64; 2] {
+        [self.0 as u64, (self.0 >> 64) as u64]
+    }
+
+    /// The opposite of [`ColumnSet::to_words`].
+    #[inline(always)]
+    pub const fn from_words([low, high]: [u64; 2]) -> ColumnSet {
+        ColumnSet(low as u128 | (high as u128) << 64)
+    }
+
     /// The number of columns.
     pub const fn len(self) -> usize {
         self.0.count_ones() as usize

@@ -194,6 +194,7 @@ pub(super) fn analyse(program: &Program) -> Analysis {
     Analysis {
         operations,
         dependencies,
+        ..Analysis::default()
     }
 }
 

@@ -34,11 +34,27 @@
 //! footprint covers what the call may touch: operations in branches that are not taken are in
 //! it, and [`Analysis::conditions`] says what decides them. A builtin whose result differs from
 //! call to call counts as computable, so a guard at run time stays necessary.
+//!
+//! # What is observed
+//!
+//! | module | finds |
+//! |---|---|
+//! | [`updaters`] | updates whose old values nobody else looks at: they can be left to the commit |
+//! | `observed` | the columns of a record that a transaction looks at, with and without these |
+//! | [`groups`] | per table, columns that one timestamp should cover, over all procedures |
+//! | [`conflicts`] | which statement can conflict with which, on which columns |
 
+pub mod conflicts;
 mod dataflow;
+pub mod groups;
 pub mod names;
+mod observed;
+pub mod updaters;
 
 use kiln_storage::schema::ColumnSet;
+
+pub use observed::Observed;
+pub use updaters::{ColumnVerdict, DeferredUpdate, Observer, Reason, Verdict};
 
 use crate::ir::*;
 use crate::program::Program;
@@ -48,6 +64,9 @@ use crate::program::Program;
 pub struct Analysis {
     operations: Vec<OperationFacts>,
     dependencies: Vec<Dependency>,
+    deferrable: Vec<DeferredUpdate>,
+    verdicts: Vec<ColumnVerdict>,
+    observed: Vec<Observed>,
 }
 
 /// What is known of one operation.
@@ -142,7 +161,34 @@ impl DependencyKinds {
 impl Analysis {
     /// Analyses a verified program.
     pub fn of(program: &Program) -> Analysis {
-        dataflow::analyse(program)
+        let mut analysis = dataflow::analyse(program);
+        (analysis.deferrable, analysis.verdicts) = updaters::derive(program);
+        analysis.observed = observed::derive(program, &analysis);
+        analysis
+    }
+
+    /// The updates that can be left to the commit, in order of their operations.
+    pub fn deferrable(&self) -> &[DeferredUpdate] {
+        &self.deferrable
+    }
+
+    /// How `op` can be left to the commit, if it can.
+    pub fn deferral_of(&self, op: OpId) -> Option<&DeferredUpdate> {
+        self.deferrable.iter().find(|update| update.op == op)
+    }
+
+    /// For every column that an update writes, whether it can be left to the commit, and why not.
+    pub fn verdicts(&self) -> &[ColumnVerdict] {
+        &self.verdicts
+    }
+
+    /// Which columns of the records that `op` finds the procedure observes; none for operations
+    /// that find no record.
+    pub fn observed(&self, op: OpId) -> Observed {
+        self.observed
+            .get(op.0 as usize)
+            .copied()
+            .unwrap_or_default()
     }
 
     /// The facts of every operation, by [`OpId`].

@@ -34,7 +34,9 @@ use kiln_storage::schema::ColumnId;
 use kiln_storage::slot::{Heap, Slot};
 use kiln_storage::table::Table;
 
+use crate::analysis::Observed;
 use crate::ir::*;
+use crate::updater::Updater;
 
 /// A position in the code.
 pub(crate) type Label = u32;
@@ -234,6 +236,11 @@ pub(crate) enum Op {
     Read { read: u32 },
     /// Writes columns.
     Update { update: u32 },
+    /// Goes on elsewhere unless the attempt leaves updates to its commit.
+    UnlessDeferring { to: Label },
+    /// Leaves an update to the commit and goes on elsewhere, or behind when that is not possible with
+    /// these operands.
+    Defer { defer: u32, to: Label },
     /// Inserts a record.
     Insert { insert: u32 },
     /// Deletes a record.
@@ -282,6 +289,8 @@ pub(crate) struct Lookup {
     pub record: RecordReg,
     pub found: Reg,
     pub intent: Intent,
+    /// What is observed of the record.
+    pub observed: Observed,
     /// Where a prefetch notes what it found for this look-up, if one does.
     pub foreseen: Option<Foreseen>,
 }
@@ -307,6 +316,19 @@ pub(crate) struct Columns {
     pub columns: Box<[(ColumnId, Reg)]>,
 }
 
+/// An update that may be left to the commit.
+#[derive(Debug)]
+pub(crate) struct Defer {
+    pub table: Arc<Table>,
+    pub record: RecordReg,
+    pub updater: Arc<Updater>,
+    pub operands: Box<[Reg]>,
+    /// None of these may be NULL.
+    pub guard: Box<[Reg]>,
+    /// Indexed columns, which are written at once.
+    pub indexed: Box<[(ColumnId, Reg)]>,
+}
+
 /// An insert: the fields of [`Step::Insert`].
 #[derive(Debug)]
 pub(crate) struct Insert {
@@ -325,6 +347,8 @@ pub(crate) struct Scan {
     pub reverse: bool,
     pub record: RecordReg,
     pub intent: Intent,
+    /// What is observed of the records.
+    pub observed: Observed,
 }
 
 /// What a loop will touch: the fields of [`Step::Prefetch`].
@@ -406,6 +430,7 @@ pub struct Code {
     pub(crate) lookups: Vec<Lookup>,
     pub(crate) reads: Vec<Columns>,
     pub(crate) updates: Vec<Columns>,
+    pub(crate) defers: Vec<Defer>,
     pub(crate) inserts: Vec<Insert>,
     pub(crate) scans: Vec<Scan>,
     pub(crate) prefetches: Vec<Prefetch>,

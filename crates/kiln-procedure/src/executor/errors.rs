@@ -15,7 +15,7 @@ pub(super) fn notice(frame: &mut Frame, level: &'static str, failure: &Failure) 
 
 /// The error that a program raises.
 #[cold]
-pub(super) fn error(memory: &Memory, failure: &Failure) -> Error {
+pub(crate) fn error(memory: &Memory, failure: &Failure) -> Error {
     let mut error = Error::new(failure.state, message(memory, failure));
     let text = |source: &TextSource| match source {
         TextSource::Literal(text) => Some(text.clone()),

@@ -10,10 +10,10 @@
 //! in range, and `Frame::prepare` makes room for all.
 
 mod buffers;
-mod errors;
+pub(crate) mod errors;
 mod operations;
 mod recording;
-mod scalar;
+pub(crate) mod scalar;
 
 use kiln_platform::work::{Work, charge};
 use kiln_storage::slot::Slot;
@@ -27,7 +27,7 @@ use crate::ir::*;
 use crate::program::Program;
 
 pub use operations::unique_violation;
-pub use recording::fingerprint;
+pub use recording::{fingerprint, record_deferred};
 pub use scalar::ARGUMENTS_MAX;
 
 /// Look-ups repeated because the record found was leaving the index, before giving up.
@@ -474,6 +474,16 @@ impl<'a, A: Access> Executor<'a, A> {
                 }
                 Op::Read { read } => operation!(self.read(entry!(code.reads, read))),
                 Op::Update { update } => operation!(self.update(entry!(code.updates, update))),
+                Op::UnlessDeferring { to } => {
+                    if !self.access.defers() {
+                        jump!(to);
+                    }
+                }
+                Op::Defer { defer, to } => {
+                    if operation!(self.defer(entry!(code.defers, defer))) {
+                        jump!(to);
+                    }
+                }
                 Op::Insert { insert } => operation!(self.insert(entry!(code.inserts, insert))),
                 Op::Delete { table, record } => operation!(self.delete(table, record)),
                 Op::Scan { scan, to } => match self.scan(entry!(code.scans, scan), body!()) {

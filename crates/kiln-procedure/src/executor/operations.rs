@@ -11,8 +11,10 @@ use kiln_storage::table::{Entry, Found, Index, IndexScan, RangeValues, Table};
 use super::scalar::element;
 use super::{DEAD_RETRIES_MAX, Executor, Leave, Stopped};
 use crate::access::{AbortCause, Access, Handle, Inserted, Stop, Visit};
+use crate::analysis::Observed;
 use crate::code::{
-    Columns, Foreseen, Insert, Label, Lookup, PREFETCH_TURNS_MAX, Prefetch, PrefetchedLookup, Scan,
+    Columns, Defer, Foreseen, Insert, Label, Lookup, PREFETCH_TURNS_MAX, Prefetch,
+    PrefetchedLookup, Scan,
 };
 use crate::frame::{self, Frame};
 use crate::ir::*;
@@ -46,6 +48,7 @@ impl<'a, A: Access> Executor<'a, A> {
         index: usize,
         entry: Entry,
         intent: Intent,
+        observed: Observed,
     ) -> Result<Visit, Stopped> {
         let record = if entry.is_moving() || self.access.moves_entries() {
             let resolved = self.access.resolve(table, index, entry);
@@ -56,7 +59,8 @@ impl<'a, A: Access> Executor<'a, A> {
         } else {
             entry.record()
         };
-        let visit = self.access.visit(table, record, intent);
+        let observed = observed.columns(self.access.defers());
+        let visit = self.access.visit_observing(table, record, intent, observed);
         self.noted(visit)
     }
 
@@ -70,9 +74,10 @@ impl<'a, A: Access> Executor<'a, A> {
             && !self.access.moves_entries()
             && self.access.history().is_none()
         {
-            let visit = self
-                .access
-                .visit(&lookup.table, entry.record(), lookup.intent);
+            let observed = lookup.observed.columns(self.access.defers());
+            let visit =
+                self.access
+                    .visit_observing(&lookup.table, entry.record(), lookup.intent, observed);
             if let Visit::Present(handle) = self.noted(visit)?
                 && !lookup.table.indexes()[lookup.index].moves()
             {
@@ -92,7 +97,8 @@ impl<'a, A: Access> Executor<'a, A> {
             let begun = self.moment();
             let is_there = match find(&self.frame.memory, index, &lookup.key) {
                 Found::Entry(entry) => {
-                    let visit = self.meet(table, lookup.index, entry, lookup.intent)?;
+                    let visit =
+                        self.meet(table, lookup.index, entry, lookup.intent, lookup.observed)?;
                     if index.moves() && !is_found(&self.frame.memory, index, &lookup.key, entry) {
                         // The record went on to another key before it was met.
                         kiln_platform::spin::hint();
@@ -154,7 +160,10 @@ impl<'a, A: Access> Executor<'a, A> {
         let (handle, memory) = self.frame.record_and_memory(read.record);
         let done = self.access.read(&read.table, handle, &read.columns, memory);
         let handle = *handle;
-        self.noted(done)?;
+        if let Err(cause) = done {
+            let stop = (self.access.raised()).map_or(Stop::Abort(cause), Stop::Raise);
+            return Err(self.stop(stop));
+        }
         if self.access.history().is_some() {
             self.record_read(&read.table, handle, read.columns.iter().copied());
         }
@@ -174,6 +183,37 @@ impl<'a, A: Access> Executor<'a, A> {
             self.record_write(&update.table, handle.record, WriteKind::Update, columns);
         }
         Ok(())
+    }
+
+    /// Leaves an update to the commit; says no when it must run as it stands.
+    #[inline(never)]
+    pub(super) fn defer(&mut self, defer: &Defer) -> Result<bool, Stopped> {
+        let mut guard = defer.guard.iter();
+        if guard.any(|register| self.get(*register).is_null()) {
+            return Ok(false);
+        }
+        if !defer.indexed.is_empty() {
+            let (handle, memory) = self.frame.record_and_memory(defer.record);
+            let done = self
+                .access
+                .update(&defer.table, handle, &defer.indexed, memory);
+            let handle = *handle;
+            self.noted(done)?;
+            if self.access.history().is_some() {
+                let columns = defer.indexed.iter().copied();
+                self.record_write(&defer.table, handle.record, WriteKind::Update, columns);
+            }
+        }
+        let (handle, memory) = self.frame.record_and_memory(defer.record);
+        let done = self.access.defer(
+            &defer.table,
+            handle,
+            &defer.updater,
+            &defer.operands,
+            memory,
+        );
+        self.noted(done)?;
+        Ok(true)
     }
 
     #[inline(never)]
@@ -257,7 +297,7 @@ impl<'a, A: Access> Executor<'a, A> {
                 // SAFETY: the payload is of an index of a living table.
                 let entry = unsafe { Entry::from_payload(batch.payloads[position]) };
                 // A dead record's key is guarded by the leaf's version, as any gap is.
-                let visit = self.meet(table, scan.index, entry, scan.intent)?;
+                let visit = self.meet(table, scan.index, entry, scan.intent, scan.observed)?;
                 if let Some(range) = range {
                     self.record_met(range, (table, scan.index), entry, visit);
                 }
@@ -335,6 +375,8 @@ impl<'a, A: Access> Executor<'a, A> {
                     record: *record,
                     found: inserted,
                     intent: Intent::Write,
+                    // Nothing is known of what follows: all of it is observed.
+                    observed: Observed::all(table.schema().columns.len()),
                     foreseen: None,
                 };
                 if self.lookup(&lookup)? {

@@ -3,7 +3,7 @@
 //! Everything here is out of the way of attempts that nobody observes: they ask
 //! [`Access::history`] once an operation, and go on.
 
-use kiln_history::{Cell, IndexId, Moment, Object, WriteKind};
+use kiln_history::{Cell, IndexId, Log, Moment, Object, Version, WriteKind};
 use kiln_storage::record::RecordRef;
 use kiln_storage::schema::ColumnId;
 use kiln_storage::slot::{Heap, Memory, Slot};
@@ -13,6 +13,7 @@ use super::Executor;
 use crate::access::{Access, Handle, Visit};
 use crate::frame;
 use crate::ir::*;
+use crate::updater::Updater;
 
 /// The fingerprint of NULL.
 const NULL_PRINT: u32 = 0x4e55_4c4c;
@@ -41,6 +42,32 @@ pub fn fingerprint(table: &Table, column: ColumnId, slot: Slot, heap: &Heap) -> 
         column: column.0,
         print,
     }
+}
+
+/// Records what an updater read of a version of its record, and what it writes; both are in its
+/// registers.
+pub fn record_deferred(
+    log: &mut Log,
+    table: &Table,
+    record: RecordRef,
+    version: Version,
+    updater: &Updater,
+    memory: &Memory,
+) {
+    let cells = |columns: &[(ColumnId, Reg)]| -> Vec<Cell> {
+        let of = |&(column, register): &(ColumnId, Reg)| {
+            fingerprint(
+                table,
+                column,
+                memory.slots[register.0 as usize],
+                &memory.heap,
+            )
+        };
+        columns.iter().map(of).collect()
+    };
+    log.read(object(record), version, cells(updater.inputs()).into_iter());
+    let written = cells(updater.outputs());
+    log.write(object(record), WriteKind::Update, written.into_iter());
 }
 
 impl<'a, A: Access> Executor<'a, A> {

@@ -11,7 +11,7 @@ use crate::ir::*;
 pub const ARGUMENTS_MAX: usize = 16;
 
 /// Carries out an instruction that has no op of its own.
-pub(super) fn compute(memory: &mut Memory, instruction: &Instruction) -> Result<(), Error> {
+pub(crate) fn compute(memory: &mut Memory, instruction: &Instruction) -> Result<(), Error> {
     let get = |register: Reg| memory.slots[register.0 as usize];
     let (target, slot) = match *instruction {
         Instruction::Integer {
@@ -111,7 +111,7 @@ pub(super) fn compute(memory: &mut Memory, instruction: &Instruction) -> Result<
 }
 
 /// Calls a builtin.
-pub(super) fn call(memory: &mut Memory, call: &Call) -> Result<(), Error> {
+pub(crate) fn call(memory: &mut Memory, call: &Call) -> Result<(), Error> {
     let Memory { slots, heap } = memory;
     let mut get = call
         .arguments
@@ -157,7 +157,7 @@ fn strict(
 /// The result of integer arithmetic on `operands`: NULL when one of them is, and an error when it
 /// does not fit its width, or not even 64 bits.
 #[inline(always)]
-pub(super) fn sized(
+pub(crate) fn sized(
     (a, b): (Slot, Slot),
     result: Option<i64>,
     width: Width,
@@ -186,7 +186,7 @@ fn from_small(digits: i64, scale: u8) -> Slot {
 /// NUMERIC `a op b` for numbers of a few digits, if it is one itself: money, mostly. For all others
 /// [`any_decimal`] answers.
 #[inline(always)]
-pub(super) fn small_decimal(op: Arithmetic, a: Slot, b: Slot) -> Option<Slot> {
+pub(crate) fn small_decimal(op: Arithmetic, a: Slot, b: Slot) -> Option<Slot> {
     let ((left, left_scale), (right, right_scale)) = (small(a)?, small(b)?);
     let (digits, scale) = match op {
         Arithmetic::Add if left_scale == right_scale => (left.checked_add(right)?, left_scale),
@@ -201,7 +201,7 @@ pub(super) fn small_decimal(op: Arithmetic, a: Slot, b: Slot) -> Option<Slot> {
 /// NUMERIC `a op b`, of the words of two slots: by value, so that a caller need not put them into
 /// memory for the few calls that come here.
 #[inline(never)]
-pub(super) fn any_decimal(op: Arithmetic, a: (u64, u64), b: (u64, u64)) -> Result<Slot, Error> {
+pub(crate) fn any_decimal(op: Arithmetic, a: (u64, u64), b: (u64, u64)) -> Result<Slot, Error> {
     let (a, b) = (Slot::from_words(a.0, a.1), Slot::from_words(b.0, b.1));
     strict(a, b, |a, b| {
         let (a, b) = (a.as_decimal(), b.as_decimal());
@@ -219,7 +219,7 @@ pub(super) fn any_decimal(op: Arithmetic, a: (u64, u64), b: (u64, u64)) -> Resul
 /// Whether a NUMERIC of few digits has `scale` already and fits `precision`. If not, [`rescale`] says
 /// what becomes of it.
 #[inline(always)]
-pub(super) fn is_scaled(slot: Slot, precision: u8, scale: u8) -> bool {
+pub(crate) fn is_scaled(slot: Slot, precision: u8, scale: u8) -> bool {
     small(slot).is_some_and(|(digits, known)| {
         let limit = POWERS.get(precision as usize);
         known == scale && limit.is_some_and(|limit| digits.unsigned_abs() < *limit)
@@ -240,7 +240,7 @@ const POWERS: [u64; 19] = {
 /// A NUMERIC rounded to `scale`, which must fit `precision`; of the words of a slot, see
 /// [`any_decimal`].
 #[inline(never)]
-pub(super) fn rescale(words: (u64, u64), precision: u8, scale: u8) -> Result<Slot, Error> {
+pub(crate) fn rescale(words: (u64, u64), precision: u8, scale: u8) -> Result<Slot, Error> {
     let slot = Slot::from_words(words.0, words.1);
     strict(slot, slot, |slot, _| {
         let rescaled = slot.as_decimal().rescale(precision, scale)?;
@@ -312,7 +312,7 @@ pub(super) fn elements(heap: &Heap, array: Slot) -> Result<&[Slot], Error> {
 
 /// The element of `array` at `index`, from 1; NULL outside.
 #[inline(always)]
-pub(super) fn element(heap: &Heap, array: Slot, index: Slot) -> Slot {
+pub(crate) fn element(heap: &Heap, array: Slot, index: Slot) -> Slot {
     if Slot::either_null(array, index) {
         return Slot::NULL;
     }
@@ -334,7 +334,7 @@ fn fits(width: Width, value: i64) -> bool {
 /// # Errors
 /// 22003 unless the integer fits the width.
 #[inline(always)]
-pub(super) fn fit(width: Width, value: i64) -> Result<(), Error> {
+pub(crate) fn fit(width: Width, value: i64) -> Result<(), Error> {
     match fits(width, value) {
         true => Ok(()),
         false => Err(out_of_range(width)),

@@ -11,11 +11,19 @@
 //!  2    lookup orders        o_id = op 1.d_next_o_id - 1    …                    key ← 1, 0        data of 1     14
 //! ```
 //!
+//! [`updates`] says of every column that is updated whether that can be left to the commit. [`tables`] and
+//! [`conflicts`] look at several procedures: column groups, and which statements can conflict.
+//!
 //! [`dot`] draws the same dependencies for Graphviz.
 
 mod graph;
+mod grid;
 mod listing;
+mod tables;
 mod terms;
+mod updates;
 
 pub use graph::dot;
 pub use listing::text;
+pub use tables::{conflicts, tables};
+pub use updates::updates;

@@ -1,10 +1,12 @@
-//! `kiln explain`: a procedure's analysis as a listing or a graph.
+//! `kiln explain`: a procedure's analysis as a listing or a graph, and what follows from all
+//! procedures together: column groups and conflicts.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
 use kiln_platform::file;
+use kiln_procedure::analysis::groups::Weighted;
 use kiln_procedure::{Program, explain};
 use kiln_sql::{Database, Options};
 use kiln_workloads::Workload;
@@ -14,6 +16,8 @@ use kiln_workloads::Workload;
 #[command(after_help = "Examples:\n  \
     kiln explain payment\n  \
     kiln explain new_order --dot | dot -Tsvg > new_order.svg\n  \
+    kiln explain --workload tpcc --tables --weights new_order=45,payment=43,order_status=4\n  \
+    kiln explain --workload tpcc --conflicts\n  \
     kiln explain -f schema.sql -f procedures.sql transfer")]
 pub struct Arguments {
     /// The procedure or function; without one, those that there are are listed
@@ -21,6 +25,15 @@ pub struct Arguments {
     /// Print the dependencies as a graph for Graphviz
     #[arg(long)]
     dot: bool,
+    /// Print which columns of each table share a timestamp (+ts), and why
+    #[arg(long, conflicts_with_all = ["procedure", "dot"])]
+    tables: bool,
+    /// Print which statements may conflict, on which columns, and what +cu and +ts remove
+    #[arg(long, conflicts_with_all = ["procedure", "dot"])]
+    conflicts: bool,
+    /// How often procedures are called, for --tables and --conflicts; 1 for those not named
+    #[arg(long, value_name = "NAME=WEIGHT", value_delimiter = ',', value_parser = weight)]
+    weights: Vec<(String, f64)>,
     /// Scripts that create the tables and the procedure, instead of the bundled workloads
     #[arg(short, long, value_name = "FILE", conflicts_with = "workload")]
     file: Vec<PathBuf>,
@@ -50,6 +63,27 @@ pub fn run(arguments: Arguments) -> Result<ExitCode, String> {
                 .map_err(|error| format!("{name}: {error:#}"))?;
         }
         let catalog = database.engine().catalog();
+        if arguments.tables || arguments.conflicts {
+            let procedures = catalog.procedures().collect::<Vec<_>>();
+            let programs: Vec<Weighted<'_>> = procedures
+                .iter()
+                .map(|procedure| Weighted {
+                    program: procedure.program(),
+                    weight: weight_of(&arguments.weights, procedure.name()),
+                })
+                .collect();
+            let several = arguments.file.is_empty() && arguments.workload.is_none();
+            if several {
+                super::print(&format!("== {}\n", origin.name))?;
+            }
+            if arguments.tables {
+                super::print(&explain::tables(&programs))?;
+            }
+            if arguments.conflicts {
+                super::print(&explain::conflicts(&programs))?;
+            }
+            continue;
+        }
         if let Some(name) = &arguments.procedure
             && let Some(procedure) = catalog.procedure(&name.to_lowercase())
         {
@@ -65,6 +99,9 @@ pub fn run(arguments: Arguments) -> Result<ExitCode, String> {
             found.collect::<Vec<_>>().join(", ")
         ));
     }
+    if arguments.tables || arguments.conflicts {
+        return Ok(ExitCode::SUCCESS);
+    }
     let known = names.join("\n");
     match &arguments.procedure {
         Some(name) => Err(format!(
@@ -77,10 +114,32 @@ pub fn run(arguments: Arguments) -> Result<ExitCode, String> {
     }
 }
 
+/// `name=weight`.
+fn weight(text: &str) -> Result<(String, f64), String> {
+    let expected = || "expected NAME=WEIGHT with a weight of at least 0".to_owned();
+    let (name, weight) = text.split_once('=').ok_or_else(expected)?;
+    let weight: f64 = weight.trim().parse().map_err(|_| expected())?;
+    if !weight.is_finite() || weight < 0.0 {
+        return Err(expected());
+    }
+    Ok((name.trim().to_lowercase(), weight))
+}
+
+fn weight_of(weights: &[(String, f64)], procedure: &str) -> f64 {
+    let known = weights.iter().find(|(name, _)| name == procedure);
+    known.map_or(1.0, |(_, weight)| *weight)
+}
+
 fn rendered(program: &Program, dot: bool) -> String {
     let mut text = match dot {
         true => explain::dot(program),
-        false => explain::text(program),
+        false => {
+            let updates = explain::updates(program);
+            match updates.is_empty() {
+                true => explain::text(program),
+                false => format!("{}\n{updates}", explain::text(program)),
+            }
+        }
     };
     if !text.ends_with('\n') {
         text.push('\n');

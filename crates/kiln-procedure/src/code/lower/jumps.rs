@@ -76,6 +76,8 @@ impl Lowering<'_> {
             | Op::EachOn { to, .. }
             | Op::Unwind { to, .. }
             | Op::Lookup { to, .. }
+            | Op::UnlessDeferring { to }
+            | Op::Defer { to, .. }
             | Op::Scan { to, .. }
             | Op::ForBuffer { to, .. } = op
             {

@@ -1,6 +1,7 @@
 //! From the step tree to flat code.
 
 mod conditional;
+mod deferral;
 mod jumps;
 mod operation;
 mod scalar;
@@ -155,7 +156,22 @@ impl Lowering<'_> {
     }
 
     fn block(&mut self, steps: &[Step]) {
-        for step in steps {
+        let mut done = 0;
+        for (position, step) in steps.iter().enumerate() {
+            let program = self.program;
+            if let Step::Update { op, .. } = step
+                && let Some(update) = program.analysis.deferral_of(*op)
+            {
+                let region = position - update.elided.len();
+                debug_assert!(region >= done, "regions do not overlap");
+                for step in &steps[done..region] {
+                    self.step(step);
+                }
+                self.deferrable(update, &steps[region..position], step);
+                done = position + 1;
+            }
+        }
+        for step in &steps[done..] {
             self.step(step);
         }
     }

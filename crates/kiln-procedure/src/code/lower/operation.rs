@@ -57,6 +57,7 @@ impl Lowering<'_> {
                     record: *record,
                     found: *found,
                     intent: *intent,
+                    observed: self.program.analysis.observed(*op),
                     foreseen: self.foreseen(*op),
                 };
                 let lookup = number(&mut self.code.lookups, lookup);
@@ -67,6 +68,7 @@ impl Lowering<'_> {
                 self.labels[next.0] = Some(self.code.ops.len() as Label);
             }
             Step::Scan {
+                op,
                 table,
                 index,
                 range,
@@ -74,7 +76,6 @@ impl Lowering<'_> {
                 record,
                 intent,
                 body,
-                ..
             } => {
                 let scan = Scan {
                     table: self.table(*table),
@@ -83,6 +84,7 @@ impl Lowering<'_> {
                     reverse: *reverse,
                     record: *record,
                     intent: *intent,
+                    observed: self.program.analysis.observed(*op),
                 };
                 let scan = number(&mut self.code.scans, scan);
                 let end = self.label();
@@ -214,7 +216,12 @@ impl Lowering<'_> {
         self.emit(Op::Rows { rows });
     }
 
-    fn columns(&self, table: TableRef, record: RecordReg, columns: &[(ColumnId, Reg)]) -> Columns {
+    pub(super) fn columns(
+        &self,
+        table: TableRef,
+        record: RecordReg,
+        columns: &[(ColumnId, Reg)],
+    ) -> Columns {
         Columns {
             table: self.table(table),
             record,

@@ -1,0 +1,126 @@
+//! Which columns of a record a transaction looks at.
+//!
+//! A protocol that keeps several timestamps per record notes those that cover what is observed here,
+//! and none where nothing is: that the row is there is held by the write, or checked for itself.
+
+use kiln_storage::schema::{ColumnId, ColumnSet};
+use kiln_storage::table::Table;
+
+use super::Analysis;
+use super::names::for_each_step;
+use crate::ir::*;
+use crate::program::Program;
+
+/// The columns that are observed of the records that a look-up, a scan or an insert finds: read,
+/// or part of a key by which they were found or of an index entry that moves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Observed {
+    /// When every update runs where it stands.
+    pub at_once: ColumnSet,
+    /// When those that can be are left to the commit.
+    pub deferring: ColumnSet,
+    /// The columns that are written, whenever that is.
+    pub written: ColumnSet,
+    /// Whether the records may be deleted.
+    pub deletes: bool,
+}
+
+impl Observed {
+    /// Every column of a table with so many.
+    pub fn all(columns: usize) -> Observed {
+        let all: ColumnSet = (0..columns as u16).map(ColumnId).collect();
+        Observed {
+            at_once: all,
+            deferring: all,
+            ..Observed::default()
+        }
+    }
+
+    /// What is observed with or without commit-time updates.
+    #[inline(always)]
+    pub fn columns(&self, deferring: bool) -> ColumnSet {
+        match deferring {
+            true => self.deferring,
+            false => self.at_once,
+        }
+    }
+}
+
+/// The columns of indexes whose entries move when `changed` are written.
+fn moved(table: &Table, changed: ColumnSet) -> ColumnSet {
+    let indexes = table.indexes().iter();
+    indexes
+        .map(|index| index.columns())
+        .filter(|columns| columns.intersects(changed))
+        .fold(ColumnSet::EMPTY, ColumnSet::union)
+}
+
+/// The columns of an index by which a record was found, as far as they can change: a record keeps
+/// its primary key for life. The IR does not demand that, but front ends do: the row goes and
+/// another one comes. Otherwise a record could be found by its key, not be observed, and be
+/// written under another key.
+fn changeable(table: &Table, index: u16) -> ColumnSet {
+    let primary: ColumnSet = table.schema().primary_key.iter().copied().collect();
+    let columns = table.indexes()[index as usize].columns();
+    columns
+        .iter()
+        .filter(|column| !primary.contains(*column))
+        .collect()
+}
+
+/// What every operation that finds records observes of them.
+pub(super) fn derive(program: &Program, analysis: &Analysis) -> Vec<Observed> {
+    let mut all = vec![Observed::default(); program.operations.len()];
+    for_each_step(&program.body, &mut |step| {
+        let (op, table) = match step {
+            Step::Lookup {
+                op, table, index, ..
+            }
+            | Step::Scan {
+                op, table, index, ..
+            } => {
+                let table = &program.tables[table.0 as usize];
+                let columns = changeable(table, *index);
+                let observed = &mut all[op.0 as usize];
+                observed.at_once = observed.at_once.union(columns);
+                observed.deferring = observed.deferring.union(columns);
+                return;
+            }
+            Step::Read { op, table, .. }
+            | Step::Update { op, table, .. }
+            | Step::Delete { op, table, .. } => (*op, &program.tables[table.0 as usize]),
+            _ => return,
+        };
+        let facts = analysis.operation(op);
+        let (mut at_once, mut deferring, mut written) =
+            (ColumnSet::EMPTY, ColumnSet::EMPTY, ColumnSet::EMPTY);
+        match facts.kind {
+            OperationKind::Read => {
+                at_once = facts.columns_read;
+                let unread = analysis
+                    .deferrable()
+                    .iter()
+                    .flat_map(|update| &update.unread);
+                let unread = unread
+                    .filter(|(read, _)| *read == op)
+                    .fold(ColumnSet::EMPTY, |all, (_, columns)| all.union(*columns));
+                let observed = at_once.iter().filter(|column| !unread.contains(*column));
+                deferring = observed.collect();
+            }
+            OperationKind::Update => {
+                written = facts.columns_written;
+                at_once = moved(table, written);
+                deferring = at_once;
+            }
+            _ => {}
+        }
+        for finder in &facts.found_by {
+            let observed = &mut all[finder.0 as usize];
+            observed.at_once = observed.at_once.union(at_once);
+            observed.deferring = observed.deferring.union(deferring);
+            observed.written = observed.written.union(written);
+            observed.deletes |= facts.kind == OperationKind::Delete;
+        }
+    });
+    all
+}

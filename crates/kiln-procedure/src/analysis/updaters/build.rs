@@ -1,0 +1,184 @@
+//! From the elided steps to an updater with registers of its own.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kiln_platform::sync::Arc;
+use kiln_storage::schema::{ColumnId, ColumnSet};
+use kiln_storage::types::DataType;
+
+use super::simplify::{fold, remove_dead, undefined};
+use super::{Candidate, DeferredUpdate, Derivation, Taints, can_raise, registers_of};
+use crate::analysis::names::{for_each_step_mut, step_registers_mut};
+use crate::ir::*;
+use crate::updater::Updater;
+
+impl Derivation<'_> {
+    /// Makes the updater; says too whether a NOT NULL was proven. `None` when a step of the region
+    /// cannot be moved after all.
+    pub(super) fn build(
+        &self,
+        update: &Candidate<'_>,
+        taints: &Taints,
+        elided: &[bool],
+        changed: ColumnSet,
+        observed: ColumnSet,
+    ) -> Option<(DeferredUpdate, bool)> {
+        let program = self.program;
+        let columns = changed
+            .iter()
+            .filter(|column| !update.indexed.contains(*column))
+            .collect::<ColumnSet>();
+        let outputs: Vec<(ColumnId, Reg)> = update
+            .columns
+            .iter()
+            .copied()
+            .filter(|(column, _)| columns.contains(*column))
+            .collect();
+        // Its inputs: the old values that are left to the commit.
+        let mut inputs: Vec<(ColumnId, Reg)> = Vec::new();
+        let mut unread: Vec<(OpId, ColumnSet)> = Vec::new();
+        for step in update.region {
+            if let Step::Read {
+                op,
+                record,
+                columns,
+                ..
+            } = step
+                && *record == update.record
+            {
+                let mut set = ColumnSet::EMPTY;
+                for (column, register) in columns {
+                    let is_left = !observed.contains(*column) && taints.contains_key(register);
+                    if is_left {
+                        set.insert(*column);
+                        inputs.push((*column, *register));
+                    }
+                }
+                if !set.is_empty() {
+                    unread.push((*op, set));
+                }
+            }
+        }
+        let mut steps: Block = update
+            .region
+            .iter()
+            .zip(elided)
+            .filter(|(_, is_elided)| **is_elided)
+            .map(|(step, _)| step.clone())
+            .collect();
+        let constant = |register: Reg| {
+            let mut constants = program.constants.iter();
+            constants.find(|constant| constant.register == register)
+        };
+        let taken: BTreeSet<Reg> = inputs.iter().map(|(_, register)| *register).collect();
+        let schema = program.tables[update.table.0 as usize].schema();
+        let written: BTreeSet<Reg> = steps.iter().flat_map(|step| registers_of(step).1).collect();
+        // What is not NULL if no operand is.
+        let mut present: BTreeSet<Reg> = inputs
+            .iter()
+            .filter(|(column, _)| schema.columns[column.index()].not_null)
+            .map(|(_, register)| *register)
+            .collect();
+        let read = steps.iter().flat_map(|step| registers_of(step).0);
+        present.extend(read.filter(|register| {
+            !taken.contains(register)
+                && !written.contains(register)
+                && constant(*register).is_none_or(|constant| !constant.value.is_null())
+        }));
+        let mut proven = false;
+        steps = fold(steps, &mut present, &mut BTreeSet::new(), &mut proven);
+        let results: BTreeSet<Reg> = outputs.iter().map(|(_, register)| *register).collect();
+        remove_dead(&mut steps, &results);
+        // Its operands: what it reads and has not written itself, on some path.
+        let mut needed = BTreeSet::new();
+        let mut defined = taken.clone();
+        undefined(&steps, &mut defined, &mut needed);
+        for (_, register) in &outputs {
+            if !defined.contains(register) {
+                needed.insert(*register);
+            }
+        }
+        let operands: Vec<Reg> = needed.iter().copied().collect();
+        let guard: Box<[Reg]> = match proven {
+            true => {
+                let read: BTreeSet<Reg> =
+                    steps.iter().flat_map(|step| registers_of(step).0).collect();
+                let looked_at = operands
+                    .iter()
+                    .copied()
+                    .filter(|register| read.contains(register) && constant(*register).is_none());
+                looked_at.collect()
+            }
+            false => Box::default(),
+        };
+        // Registers of its own: inputs, operands, the rest.
+        let mut types: Vec<DataType> = Vec::new();
+        let mut numbers: BTreeMap<Reg, Reg> = BTreeMap::new();
+        let take = |register: Reg, types: &mut Vec<DataType>| {
+            types.push(program.registers[register.0 as usize].clone());
+            Reg(types.len() as u16 - 1)
+        };
+        for (_, register) in &inputs {
+            let number = take(*register, &mut types);
+            numbers.insert(*register, number);
+        }
+        let mut copies: Block = Vec::new();
+        let first: Vec<Reg> = operands
+            .iter()
+            .map(|register| take(*register, &mut types))
+            .collect();
+        let written: BTreeSet<Reg> = steps.iter().flat_map(|step| registers_of(step).1).collect();
+        for (register, number) in operands.iter().zip(first) {
+            if written.contains(register) {
+                // Written on some paths: it starts with the operand, which must not be what an
+                // elided step gave it in the turn of a loop before.
+                let is_fresh = update.region.iter().zip(elided).any(|(step, is_elided)| {
+                    !is_elided
+                        && matches!(step, Step::Scalar(_))
+                        && registers_of(step).1.contains(register)
+                });
+                if !is_fresh {
+                    return None;
+                }
+                let target = take(*register, &mut types);
+                copies.push(Step::Scalar(Instruction::Move {
+                    target,
+                    source: number,
+                }));
+                numbers.insert(*register, target);
+            } else {
+                numbers.insert(*register, number);
+            }
+        }
+        for step in &steps {
+            let (read, written) = registers_of(step);
+            for register in read.union(&written) {
+                if !numbers.contains_key(register) {
+                    let number = take(*register, &mut types);
+                    numbers.insert(*register, number);
+                }
+            }
+        }
+        for_each_step_mut(&mut steps, &mut |step| {
+            step_registers_mut(step, &mut |register, _| *register = numbers[register]);
+        });
+        let can_raise = can_raise(&steps);
+        copies.append(&mut steps);
+        let outputs = outputs
+            .iter()
+            .map(|(column, register)| (*column, numbers[register]))
+            .collect();
+        let read: Vec<ColumnId> = inputs.iter().map(|(column, _)| *column).collect();
+        let updater = Updater::new(copies, types, &read, operands.len(), outputs, can_raise)?;
+        let deferred = DeferredUpdate {
+            op: update.op,
+            columns,
+            unread,
+            guard,
+            operands: operands.into(),
+            updater: Arc::new(updater),
+            elided: elided.into(),
+        };
+        Some((deferred, proven))
+    }
+}
