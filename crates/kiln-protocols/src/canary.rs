@@ -63,11 +63,15 @@ pub enum Canary {
     PrunedTooEarly,
     /// `mvcc` reads a snapshot of which some transactions are not decided.
     SnapshotNotAwaited,
+    /// `+cu` runs an updater when the update comes and not when the record is locked.
+    UpdaterOnStaleValue,
+    /// `+ts` writes a column that is kept apart without advancing its timestamp.
+    GroupNotAdvanced,
 }
 
 impl Canary {
     /// All flaws.
-    pub const ALL: [Canary; 26] = [
+    pub const ALL: [Canary; 28] = [
         Canary::ReadValidationSkipped,
         Canary::NodeValidationSkipped,
         Canary::OwnInsertionHidesOthers,
@@ -94,6 +98,8 @@ impl Canary {
         Canary::PendingVersionIgnored,
         Canary::PrunedTooEarly,
         Canary::SnapshotNotAwaited,
+        Canary::UpdaterOnStaleValue,
+        Canary::GroupNotAdvanced,
     ];
 
     /// Whether the flaw is there.

@@ -118,7 +118,7 @@ impl Common {
     /// one can take over. It has settled; no transaction runs, and no worker of this protocol will run
     /// another.
     pub fn sweep(&self, table: &Table) {
-        if self.configuration.protocol.leaves_aux() {
+        if self.configuration.leaves_aux() {
             table.indexes()[0].for_each(|record| {
                 // Nobody else is there; whoever comes later comes through the gate's barrier.
                 record.aux().store(0, Ordering::Relaxed);

@@ -194,9 +194,12 @@ impl Protocol {
     /// The options that it takes.
     pub const fn options(self) -> &'static [ProtocolOption] {
         match self {
+            Protocol::Silo => &[
+                ProtocolOption::CommitTimeUpdates,
+                ProtocolOption::TimestampSplitting,
+            ],
             Protocol::Serial
             | Protocol::None
-            | Protocol::Silo
             | Protocol::SiloUnchecked
             | Protocol::Occ
             | Protocol::OccUnchecked
@@ -301,6 +304,16 @@ impl Configuration {
     /// Whether `option` is on.
     pub const fn has(self, option: ProtocolOption) -> bool {
         self.options & option.bit() != 0
+    }
+
+    /// Whether it looks at which columns are observed: with commit-time updates or timestamp splitting.
+    pub const fn has_columns(self) -> bool {
+        self.has(ProtocolOption::CommitTimeUpdates) || self.has(ProtocolOption::TimestampSplitting)
+    }
+
+    /// As [`Protocol::leaves_aux`], with the options: the second timestamp stays.
+    pub const fn leaves_aux(self) -> bool {
+        self.protocol.leaves_aux() || self.has_columns()
     }
 
     /// As [`Protocol::is_single_worker`].

@@ -116,11 +116,19 @@ impl Worker {
             Box::new(Direct::new(access, random))
         }
         let factors = common.factors();
-        let mut worker = match common.configuration().protocol {
+        let configuration = common.configuration();
+        let defers = configuration.has(ProtocolOption::CommitTimeUpdates);
+        let mut worker = match configuration.protocol {
             Protocol::Serial => Worker::Serial(direct(Serial::new(participant), random)),
             Protocol::Silo => {
                 let mut silo = Silo::new(participant);
                 silo.sorts_locks = factors.deadlock_avoidance == DeadlockAvoidance::Sort;
+                // The bad choices are measured on the plain protocol.
+                let is_plain =
+                    silo.sorts_locks || factors.abort_mechanism != AbortMechanism::Return;
+                silo.defers = !is_plain && defers;
+                silo.splits = !is_plain && configuration.has(ProtocolOption::TimestampSplitting);
+                silo.uses_apart = silo.defers || silo.splits;
                 match factors.abort_mechanism {
                     AbortMechanism::Return => Worker::Silo(direct(silo, random)),
                     AbortMechanism::Unwind => {

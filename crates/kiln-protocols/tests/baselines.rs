@@ -38,6 +38,7 @@ fn the_judge_sees_that_baselines_are_unsafe_and_they_come_through() {
                 extras: Extras {
                     texts: true,
                     deletions: true,
+                    primary_keys: true,
                 },
                 seed,
             };

@@ -10,8 +10,8 @@
 mod judged;
 
 use kiln_procedure::AbortCause;
-use kiln_protocols::Protocol;
 use kiln_protocols::canary::{self, Canary};
+use kiln_protocols::{Configuration, Protocol};
 
 use judged::{Extras, Trial};
 
@@ -22,21 +22,21 @@ const TRANSACTIONS_MAX: u64 = if cfg!(kiln_sim) { 200_000 } else { 5_000_000 };
 struct Case {
     name: String,
     canary: Option<Canary>,
-    protocol: Protocol,
+    protocol: Configuration,
 }
 
 fn cases() -> Vec<Case> {
-    let case = |canary: Canary, protocol| Case {
+    let case = |canary: Canary, protocol: &str| Case {
         name: format!("{canary:?}"),
         canary: Some(canary),
-        protocol,
+        protocol: protocol.parse().expect("a protocol's name"),
     };
     let mut cases = Vec::new();
     for canary in Canary::ALL {
-        let protocols: &[Protocol] = match canary {
-            Canary::ReadValidationSkipped => &[Protocol::Silo, Protocol::Occ, Protocol::TicToc],
-            Canary::SharersIgnored => &[Protocol::Hybrid],
-            Canary::NotExtended | Canary::GapsWithoutTime => &[Protocol::TicToc],
+        let protocols: &[&str] = match canary {
+            Canary::ReadValidationSkipped => &["silo", "occ", "tictoc"],
+            Canary::SharersIgnored => &["hybrid"],
+            Canary::NotExtended | Canary::GapsWithoutTime => &["tictoc"],
             Canary::InstalledWithoutLocks
             | Canary::VersionReused
             | Canary::AbsenceNotNoted
@@ -44,28 +44,26 @@ fn cases() -> Vec<Case> {
             | Canary::LockedAtAnyVersion
             | Canary::MovedByTwo
             // No flaw where who moves a record has locked it.
-            | Canary::MovingEntryFollowed => &[Protocol::Silo],
+            | Canary::MovingEntryFollowed => &["silo"],
             Canary::SharedLockSkipped
             | Canary::SharedLockReleasedEarly
-            | Canary::ReleasedBeforeInstall => &[Protocol::TwoPhaseLockingNoWait],
+            | Canary::ReleasedBeforeInstall => &["2pl-no-wait"],
             Canary::NodeValidationSkipped
             | Canary::OwnInsertionHidesOthers
-            | Canary::FoundWhereItWas => &[Protocol::Silo, Protocol::TwoPhaseLockingNoWait],
-            Canary::LockNotPassedOn | Canary::EdgesRemovedEarly => &[
-                Protocol::TwoPhaseLockingWaitForGraph,
-                Protocol::TwoPhaseLockingDreadlocks,
-            ],
-            Canary::YoungerWaits => &[Protocol::TwoPhaseLockingWaitDie],
+            | Canary::FoundWhereItWas => &["silo", "2pl-no-wait"],
+            Canary::LockNotPassedOn | Canary::EdgesRemovedEarly => {
+                &["2pl-wait-for-graph", "2pl-dreadlocks"]
+            }
+            Canary::YoungerWaits => &["2pl-wait-die"],
             // Under wait-die the reader that is left in the lock mostly dies of the older writer.
-            Canary::LockPassedToTwo => &[
-                Protocol::TwoPhaseLockingWaitForGraph,
-                Protocol::TwoPhaseLockingDreadlocks,
-            ],
+            Canary::LockPassedToTwo => &["2pl-wait-for-graph", "2pl-dreadlocks"],
             Canary::ReadTimestampIgnored
             | Canary::PendingVersionIgnored
             | Canary::PrunedTooEarly
-            | Canary::SnapshotNotAwaited => &[Protocol::Mvcc],
-            Canary::UndoLost => &[Protocol::Serial, Protocol::TwoPhaseLockingNoWait],
+            | Canary::SnapshotNotAwaited => &["mvcc"],
+            Canary::UndoLost => &["serial", "2pl-no-wait"],
+            Canary::UpdaterOnStaleValue => &["silo+cu"],
+            Canary::GroupNotAdvanced => &["silo+ts"],
         };
         cases.extend(protocols.iter().map(|protocol| case(canary, *protocol)));
     }
@@ -73,7 +71,7 @@ fn cases() -> Vec<Case> {
     cases.push(Case {
         name: "SerialUnguarded".to_owned(),
         canary: None,
-        protocol: Protocol::Serial,
+        protocol: Protocol::Serial.into(),
     });
     cases
 }
@@ -98,21 +96,22 @@ fn needs_virtual_cores(canary: Canary) -> bool {
 fn search(case: &Case) -> Result<(&'static str, u64), String> {
     let (mut transactions, mut broken) = (0, 0);
     for seed in 0.. {
-        let workers = match (case.protocol, case.canary) {
+        let workers = match (case.protocol.protocol, case.canary) {
             (Protocol::Serial, Some(_)) => 1,
             _ => 2 + seed % 2,
         };
         let trial = Trial {
-            protocol: case.protocol.into(),
+            protocol: case.protocol,
             workers,
             calls: if cfg!(kiln_sim) { 12 } else { 400 },
             keys: 3 + (seed % 4) as usize,
             limit_ns: Some(200_000_000),
             extras: Extras {
                 texts: false,
+                primary_keys: !case.protocol.has_columns(),
                 // Two attempts that delete the same row would free its memory twice.
                 deletions: !matches!(
-                    (case.protocol, case.canary),
+                    (case.protocol.protocol, case.canary),
                     (
                         _,
                         Some(Canary::InstalledWithoutLocks | Canary::LockPassedToTwo)

@@ -39,6 +39,7 @@ fn trials(protocol: impl Into<Configuration> + Copy, workers: impl Fn(u64) -> u6
             extras: Extras {
                 texts: true,
                 deletions: true,
+                primary_keys: !protocol.into().has_columns(),
             },
             seed,
         };
@@ -62,6 +63,26 @@ fn serial_is_serializable() {
 #[test]
 fn silo_is_serializable() {
     trials(Protocol::Silo, |seed| 2 + seed % WORKERS);
+}
+
+fn configured(name: &str) {
+    let configuration: Configuration = name.parse().expect("a protocol's name");
+    trials(configuration, |seed| 2 + seed % WORKERS);
+}
+
+#[test]
+fn silo_with_commit_time_updates_is_serializable() {
+    configured("silo+cu");
+}
+
+#[test]
+fn silo_with_timestamp_splitting_is_serializable() {
+    configured("silo+ts");
+}
+
+#[test]
+fn silo_with_both_is_serializable() {
+    configured("silo+cu+ts");
 }
 
 #[test]

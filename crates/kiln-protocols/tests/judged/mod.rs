@@ -13,14 +13,16 @@ use kiln_platform::sync::Arc;
 use kiln_platform::{thread, time};
 use kiln_procedure::ir::*;
 use kiln_procedure::{AbortCause, Arguments, Program, ProgramBuilder};
-use kiln_protocols::{Common, Configuration, Observation, Outcome, Statistics, Worker};
+use kiln_protocols::{
+    Common, Configuration, Observation, Outcome, ProtocolOption, Statistics, Worker,
+};
 use kiln_storage::epoch::Epochs;
 use kiln_storage::error::SqlState;
 use kiln_storage::schema::*;
 use kiln_storage::table::{Table, WORKERS_MAX};
 use kiln_storage::types::{DataType, Value};
 
-const ID: ColumnId = ColumnId(0);
+pub const ID: ColumnId = ColumnId(0);
 const CODE: ColumnId = ColumnId(1);
 const LEFT: ColumnId = ColumnId(2);
 const RIGHT: ColumnId = ColumnId(3);
@@ -34,9 +36,15 @@ const BY_ID_HASHED: u16 = 3;
 const BY_CODE_HASHED: u16 = 4;
 
 /// The most operations of a program; each has a key, a value and a code as parameters.
-const OPERATIONS_MAX: usize = 5;
+pub const OPERATIONS_MAX: usize = 5;
 /// Longer than any call should take, however the threads take turns.
 const LONG_NS: u64 = 2_000_000_000;
+/// What programs raise.
+const REJECTIONS: [SqlState; 3] = [
+    SqlState::RAISE_EXCEPTION,
+    SqlState::UNIQUE_VIOLATION,
+    SqlState::CHECK_VIOLATION,
+];
 /// Programs of a trial.
 const PROGRAMS: usize = 12;
 
@@ -65,6 +73,9 @@ pub struct Extras {
     pub texts: bool,
     /// Rows are deleted.
     pub deletions: bool,
+    /// Primary keys are updated in place, which no front end asks for: it deletes and inserts. Protocols
+    /// whose attempts may find a row and observe nothing of it rely on that.
+    pub primary_keys: bool,
 }
 
 impl Trial {
@@ -104,6 +115,11 @@ impl Trial {
     fn run(self) -> (History, Statistics) {
         let table = table();
         let mut random = Random::from_seed(self.seed);
+        if self.protocol.has(ProtocolOption::TimestampSplitting) {
+            let splits: [&[ColumnId]; 4] =
+                [&[RIGHT], &[LEFT, NOTE], &[ID, CODE], &[ID, RIGHT, NOTE]];
+            table.split_by(splits[self.seed as usize / 2 % 4].iter().copied().collect());
+        }
         let programs: Vec<Program> = quietly(|| {
             (0..PROGRAMS)
                 .map(|number| program(&table, number, self.extras, &mut random))
@@ -228,11 +244,7 @@ impl Trial {
                     "{} did not get through in {LONG_NS} ns",
                     program.name
                 ),
-                Outcome::Rejected(error) => assert!(
-                    [SqlState::RAISE_EXCEPTION, SqlState::UNIQUE_VIOLATION]
-                        .contains(&error.state()),
-                    "{error}"
-                ),
+                Outcome::Rejected(error) => assert!(REJECTIONS.contains(&error.state()), "{error}"),
             }
         }
         worker.statistics()
@@ -302,7 +314,7 @@ fn quietly<T>(body: impl FnOnce() -> T) -> T {
     body()
 }
 
-fn table() -> Arc<Table> {
+pub fn table() -> Arc<Table> {
     let column = |name: &str, data_type: DataType| Column {
         name: name.to_owned(),
         data_type,
@@ -344,7 +356,7 @@ fn table() -> Arc<Table> {
 }
 
 /// Every second row.
-fn populate(table: &Arc<Table>, worker: &mut Worker, keys: usize) {
+pub fn populate(table: &Arc<Table>, worker: &mut Worker, keys: usize) {
     let mut b = ProgramBuilder::new("populate", [("id".to_owned(), DataType::Integer)]);
     let items = b.table(table);
     let zero = b.constant(DataType::BigInt, Value::BigInt(0));
@@ -361,7 +373,7 @@ fn populate(table: &Arc<Table>, worker: &mut Worker, keys: usize) {
 }
 
 /// A program of some random operations.
-fn program(table: &Arc<Table>, number: usize, extras: Extras, random: &mut Random) -> Program {
+pub fn program(table: &Arc<Table>, number: usize, extras: Extras, random: &mut Random) -> Program {
     let parameters = (0..OPERATIONS_MAX).flat_map(|at| {
         [
             (format!("key{at}"), DataType::Integer),
@@ -438,7 +450,7 @@ fn operation(
             b.open();
             match kind {
                 0..3 => look(b, items, item, column),
-                3..5 => modify(b, items, item, column, value),
+                3..5 => modify(b, items, item, column, value, random.below(6) == 0),
                 5 => b.update(items, item, &[(column, value)], None),
                 6 if extras.texts => {
                     let seen = b.read(items, item, &[NOTE], None)[0];
@@ -448,7 +460,8 @@ fn operation(
                 }
                 6 => b.update(items, item, &[(LEFT, value), (RIGHT, value)], None),
                 7 => b.update(items, item, &[(CODE, code)], None),
-                8 => b.update(items, item, &[(ID, code)], None),
+                8 if extras.primary_keys => b.update(items, item, &[(ID, code)], None),
+                8 => b.update(items, item, &[(CODE, code), (RIGHT, value)], None),
                 _ if extras.deletions => b.delete(items, item, None),
                 _ => look(b, items, item, column),
             }
@@ -488,7 +501,7 @@ fn operation(
             match kind {
                 12 => look(b, items, record, column),
                 // The column that the scan does not go by.
-                _ => modify(b, items, record, RIGHT, value),
+                _ => modify(b, items, record, RIGHT, value, false),
             }
             if random.below(2) == 0 {
                 b.push(Step::Exit { depth: 0 });
@@ -529,6 +542,7 @@ fn modify(
     record: RecordReg,
     column: ColumnId,
     value: Reg,
+    is_checked: bool,
 ) {
     let left = b.read(items, record, &[column], None)[0];
     let target = b.register(DataType::BigInt);
@@ -539,5 +553,31 @@ fn modify(
         left: value,
         right: left,
     });
+    if is_checked {
+        // About every second time this is below zero.
+        let condition = b.register(DataType::Boolean);
+        let zero = b.constant(DataType::BigInt, Value::BigInt(0));
+        b.scalar(Instruction::Compare {
+            op: Comparison::GreaterOrEqual,
+            class: Class::Integer,
+            target: condition,
+            left: target,
+            right: zero,
+        });
+        let failure = Failure {
+            state: SqlState::CHECK_VIOLATION,
+            message: format!("below zero in column {}", column.0),
+            arguments: [].into(),
+            detail: None,
+            hint: None,
+            constraint: None,
+            position: None,
+        };
+        b.scalar(Instruction::Require {
+            condition,
+            null_fails: false,
+            error: Box::new(failure),
+        });
+    }
     b.update(items, record, &[(column, target)], None);
 }

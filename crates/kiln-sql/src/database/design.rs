@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 
 use kiln_engine::{Catalog, CatalogChange};
 use kiln_platform::sync::Arc;
+use kiln_procedure::analysis::groups::{self, TIMESTAMPS_MAX, Weighted};
 use kiln_storage::error::Result;
 use kiln_storage::schema::{IndexDefinition, IndexKind, TableId};
 use kiln_storage::table::{Index, Table};
@@ -52,7 +53,27 @@ pub(super) fn settle(change: &mut CatalogChange<'_>, changed_routine: Option<&st
         }
         recompile(change, None)?;
     }
+    split_tables(change.catalog());
     Ok(())
+}
+
+/// Says for each table which columns timestamp splitting keeps apart. No transaction runs; were the
+/// change to fail after this, the columns would be kept apart in vain until the next one, and no more.
+fn split_tables(catalog: &Catalog) {
+    let procedures: Vec<_> = catalog.procedures().collect();
+    let programs: Vec<Weighted<'_>> = procedures
+        .iter()
+        .map(|procedure| Weighted {
+            program: procedure.program(),
+            weight: 1.0,
+        })
+        .collect();
+    for (_, entry) in catalog.tables() {
+        let table = &entry.table;
+        let usages = groups::usages(&programs, table.id(), true);
+        let columns = table.schema().columns.len();
+        table.split_by(groups::derive(columns, usages, TIMESTAMPS_MAX).apart());
+    }
 }
 
 fn recompile(change: &mut CatalogChange<'_>, changed_routine: Option<&str>) -> Result<()> {

@@ -42,6 +42,8 @@ struct Rows {
     layout: RowLayout,
     /// The first index of the newest successor: it names every row.
     newest: Mutex<Arc<Map>>,
+    /// The columns that have a timestamp of their own; see [`Table::split_by`].
+    split: [AtomicU64; 2],
 }
 
 impl Drop for Rows {
@@ -159,6 +161,7 @@ impl Table {
                 .collect(),
             layout: layout.clone(),
             newest: Mutex::new(primary.map.clone()),
+            split: [const { AtomicU64::new(0) }; 2],
         };
         let mut table = Table {
             id,
@@ -372,6 +375,24 @@ impl Table {
     #[inline(always)]
     pub fn indexed_columns(&self) -> ColumnSet {
         self.indexed_columns
+    }
+
+    /// The columns that protocols with timestamp splitting cover by a second timestamp; none where there
+    /// is nothing to split.
+    #[inline(always)]
+    pub fn split(&self) -> ColumnSet {
+        // Relaxed: it changes only while no transaction runs, and the gate orders that.
+        let [low, high] = &self.rows.split;
+        ColumnSet::from_words([low.load(Ordering::Relaxed), high.load(Ordering::Relaxed)])
+    }
+
+    /// Has protocols with timestamp splitting cover `columns` by a second timestamp: those rarely
+    /// written but often read. No transaction runs meanwhile. Successors of the table have it too.
+    pub fn split_by(&self, columns: ColumnSet) {
+        for (word, value) in self.rows.split.iter().zip(columns.to_words()) {
+            // Relaxed: as in `split`.
+            word.store(value, Ordering::Relaxed);
+        }
     }
 
     /// The memory of its records.

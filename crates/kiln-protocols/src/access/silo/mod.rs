@@ -26,7 +26,17 @@
 //! - A raised error is reported only after the read set was validated
 //!   ([`confirm`](kiln_procedure::Access::confirm)): until then an attempt may have seen a state that
 //!   never was.
-//! - `aux` is 0 but for the claim of an attempt that moves a record's index entries.
+//! - `aux` is 0 but for the claim of an attempt that moves a record's index entries; with `+cu` or `+ts`
+//!   it is the second timestamp besides.
+//!
+//! # Commit-time updates and timestamp splitting
+//!
+//! With `+cu` (STO §6.1) updates whose old values nobody observes are kept, and run between phases 2 and 3, while
+//! the record is locked ([`optimistic`](crate::shared::optimistic)). With `+ts` (§6.2) what observes only
+//! columns that the table keeps apart notes the second timestamp. A record that is written
+//! without having been observed as a whole is locked at whatever version it has. OSTO has a timestamp, with a lock bit,
+//! for each group; here the lock of the tid is taken for every write, as it is what protects the
+//! words, and that of the second timestamp besides where it will be advanced.
 //!
 //! # Anomalies excluded
 //!
@@ -83,6 +93,7 @@ impl<const VALIDATES: bool> Commit for SiloCommit<VALIDATES> {
         let tid = attempt.validate_locked()?;
         point("silo.validated");
         attempt.phases.enter(Phase::Install);
+        attempt.run_updates()?;
         attempt.last = tid;
         attempt.install(tid);
         point("silo.installed");

@@ -177,14 +177,17 @@ impl<A: Access + Phased + Recorded> Direct<A> {
                 Err(Stop::Abort(cause)) => self.retreat(cause),
                 Err(Stop::Raise(error)) => {
                     charge(Work::Reject);
-                    let confirmed = self.access.confirm();
+                    let confirmed = self.access.confirm_raise(error);
                     self.access.phases().enter(Phase::Abort);
                     self.access.roll_back();
-                    if let Err(cause) = confirmed {
-                        self.record_end(End::Aborted(cause));
-                        self.wait(cause);
-                        continue;
-                    }
+                    let error = match confirmed {
+                        Ok(error) => error,
+                        Err(cause) => {
+                            self.record_end(End::Aborted(cause));
+                            self.wait(cause);
+                            continue;
+                        }
+                    };
                     self.record_end(End::Rejected);
                     if expired() {
                         self.statistics.expired += 1;
@@ -205,7 +208,7 @@ impl<A: Access + Phased + Recorded> Direct<A> {
         let mut attempt = || {
             Executor::run(program, &mut self.access, &mut self.frame, arguments)?;
             charge(Work::Commit);
-            Ok(self.access.commit()?)
+            self.access.commit_or_raise()
         };
         match self.factors.abort_mechanism {
             AbortMechanism::Return => attempt(),
@@ -245,6 +248,9 @@ impl<A: Access + Phased + Recorded> Direct<A> {
         self.access.prepare(self.backoff.attempts());
         self.access.begin_call(None);
         self.access.begin();
+        // Its next statement may look at what this one would leave to the commit, and its error
+        // belongs to it.
+        self.access.defer_nothing();
     }
 
     /// Runs one statement of the transaction that [`Direct::begin`] started.

@@ -11,7 +11,7 @@ use kiln_storage::schema::{ColumnId, ColumnSet};
 use kiln_storage::slot::Memory;
 use kiln_storage::table::Table;
 
-use super::{Commit, Item, NO_WRITE, Optimistic, Write, WriteKind, stable_tid};
+use super::{CLAIMED, Commit, Item, NO_WRITE, Optimistic, WHOLE, Write, WriteKind, stable_tid};
 use crate::canary::Canary;
 
 impl<C: Commit> Optimistic<C> {
@@ -25,13 +25,18 @@ impl<C: Commit> Optimistic<C> {
     ) -> Result<Visit, AbortCause> {
         if let Some(write) = self.written.get(record) {
             let write = &self.writes[write as usize];
-            return Ok(match write.removes() {
-                true => Visit::Absent,
-                false => Visit::Present(Handle {
-                    record,
-                    note: write.item,
-                }),
-            });
+            if write.removes() {
+                return Ok(Visit::Absent);
+            }
+            let note = write.item;
+            let item = &mut self.items[note as usize];
+            if item.is_apart() {
+                self.widen(note)?;
+            } else {
+                // From now on more than its being there counts.
+                item.apart = WHOLE;
+            }
+            return Ok(Visit::Present(Handle { record, note }));
         }
         let (tid, noted) = self.protocol.observe(record, intent)?;
         if tid.is_dead() {
@@ -44,6 +49,7 @@ impl<C: Commit> Optimistic<C> {
         self.items.push(Item {
             record,
             observed: tid.0,
+            apart: WHOLE,
             note: noted,
             write: NO_WRITE,
         });
@@ -92,6 +98,12 @@ impl<C: Commit> Optimistic<C> {
             }
             _ => (ColumnSet::EMPTY, &[]),
         };
+        if self.items[handle.note as usize].is_apart() {
+            let read: ColumnSet = columns.iter().map(|&(column, _)| column).collect();
+            if !self.is_covered(table, read.difference(written)) {
+                self.widen(handle.note)?;
+            }
+        }
         let (layout, row) = (table.layout(), table.row(handle.record));
         let mut spilled = false;
         loop {
@@ -104,8 +116,15 @@ impl<C: Commit> Optimistic<C> {
             // Acquire pairs with the release fence between locking and installing: if one of the
             // loads above saw a word of a newer version, the load below sees its lock bit or tid.
             fence(Ordering::Acquire);
-            let now = handle.record.tid().load(Ordering::Relaxed);
-            if now == self.items[handle.note as usize].observed {
+            let item = &self.items[handle.note as usize];
+            let is_unchanged = match item.is_apart() {
+                true => handle.record.aux().load(Ordering::Relaxed) & !CLAIMED == item.apart,
+                false => handle.record.tid().load(Ordering::Relaxed) == item.observed,
+            };
+            if is_unchanged {
+                if item.is_unobserved() {
+                    self.items[handle.note as usize].apart = WHOLE;
+                }
                 break;
             }
             if C::VALIDATES {

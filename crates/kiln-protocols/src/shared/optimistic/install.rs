@@ -5,6 +5,7 @@ use kiln_storage::layout::Blob;
 use kiln_storage::record::Tid;
 use kiln_storage::schema::ColumnSet;
 
+use super::apart;
 use super::{CLAIMED, Commit, Optimistic, Write, WriteKind};
 use crate::shared::links;
 
@@ -43,6 +44,9 @@ impl<C: Commit> Optimistic<C> {
                             links::retire_blob(blob, &self.participant);
                         }
                         layout.copy(write.columns, write.image(), row);
+                    }
+                    if write.locks_apart {
+                        apart::advance(record, tid);
                     }
                     // Release: readers that see this tid see the words installed before.
                     record.tid().store(tid.0, Ordering::Release);
@@ -111,6 +115,7 @@ impl<C: Commit> Optimistic<C> {
         self.written.clear();
         self.nodes.clear();
         self.scratch.clear();
+        self.updates.clear();
         for record in self.claimed.drain(..) {
             // Release pairs with the acquire in `claim`: the moving entries are gone.
             record.aux().fetch_and(!CLAIMED, Ordering::Release);

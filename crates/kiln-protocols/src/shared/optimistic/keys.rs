@@ -10,7 +10,7 @@ use kiln_storage::schema::{COLUMNS_MAX, ColumnId, ColumnSet};
 use kiln_storage::slot::{Memory, Slot};
 use kiln_storage::table::{EntryKey, Table};
 
-use super::{CLAIMED, Commit, Item, NO_WRITE, Optimistic, Write, WriteKind};
+use super::{CLAIMED, Commit, Item, NO_WRITE, Optimistic, WHOLE, Write, WriteKind};
 use crate::canary::Canary;
 use crate::shared::index_changes::Changed;
 use crate::shared::links::{self, Linked};
@@ -233,6 +233,7 @@ impl<C: Commit> Optimistic<C> {
                     record,
                     // Nobody but this attempt changes it before it is installed or dead.
                     observed: record.tid().load(Ordering::Relaxed),
+                    apart: WHOLE,
                     note: self.protocol.adopt(record),
                     write: NO_WRITE,
                 });

@@ -16,6 +16,8 @@
 //! - `execute.rs`: meeting, reading, buffering;
 //! - `keys.rs`: insertions, and updates of indexed columns;
 //! - `tid_locks.rs`, `validate.rs`: what several protocols do at their commit;
+//! - `updates.rs`: updates left to the commit;
+//! - `apart.rs`: a second timestamp in `aux`, for protocols that leave it free;
 //! - `record_lock.rs`: a lock in `aux`, for those that need one beside that of the tid;
 //! - `install.rs`: making the writes visible, undoing, and the end of an attempt.
 //!
@@ -33,12 +35,14 @@
 //!   ends, so that every moving entry of a record is the same attempt's.
 //! - The highest bit of `aux` is the claim; the others are the protocol's.
 
+pub mod apart;
 mod execute;
 mod install;
 mod keys;
 pub mod record_lock;
 mod sets;
 mod tid_locks;
+mod updates;
 mod validate;
 
 use kiln_history::{Log, Version};
@@ -47,15 +51,16 @@ use kiln_platform::spin;
 use kiln_platform::work::{Work, charge};
 use kiln_procedure::access::{Inserted, Visit};
 use kiln_procedure::ir::{Intent, Reg};
-use kiln_procedure::{AbortCause, Access, Handle, Stop};
+use kiln_procedure::{AbortCause, Access, Handle, Stop, Updater};
 use kiln_storage::epoch::Participant;
+use kiln_storage::error::Error;
 use kiln_storage::index::NodeVersion;
 use kiln_storage::record::{RecordRef, Tid};
-use kiln_storage::schema::ColumnId;
+use kiln_storage::schema::{ColumnId, ColumnSet};
 use kiln_storage::slot::{Heap, Memory};
 use kiln_storage::table::{Entry, Table};
 
-pub use sets::{Item, NO_WRITE, Write, WriteKind};
+pub use sets::{Item, NO_WRITE, UNOBSERVED, WHOLE, Write, WriteKind};
 
 use crate::phases::{Phased, Phases};
 use crate::shared::index_changes::IndexChanges;
@@ -165,6 +170,15 @@ pub struct Optimistic<C: Commit> {
     /// Whether tids are locked in the order of the records' addresses, and waited for
     /// ([`DeadlockAvoidance::Sort`](crate::factors::DeadlockAvoidance::Sort)).
     pub sorts_locks: bool,
+    /// Whether updates are left to the commit where the program says that they can be.
+    pub defers: bool,
+    /// Whether items may rely on the second timestamp, and writes advance it ([`apart`]).
+    pub uses_apart: bool,
+    /// Whether that covers the columns that tables keep apart.
+    pub splits: bool,
+    /// As `defers`, for the present attempt.
+    is_deferring: bool,
+    updates: updates::Updates,
     recorder: Recorder,
     changes: IndexChanges,
     /// The records whose entries the attempt moves.
@@ -191,6 +205,11 @@ impl<C: Commit> Optimistic<C> {
             last: Tid(0),
             phases: Phases::default(),
             sorts_locks: false,
+            defers: false,
+            uses_apart: false,
+            splits: false,
+            is_deferring: false,
+            updates: updates::Updates::default(),
             recorder: Recorder::default(),
             changes: IndexChanges::default(),
             claimed: Vec::new(),
@@ -237,6 +256,7 @@ impl<C: Commit> Access for Optimistic<C> {
     #[inline]
     fn begin(&mut self) {
         self.participant.enter();
+        self.is_deferring = self.defers;
         self.protocol.begin(&self.participant);
     }
 
@@ -249,6 +269,55 @@ impl<C: Commit> Access for Optimistic<C> {
     ) -> Result<Visit, AbortCause> {
         charge(Work::Record);
         self.meet(table, record, intent)
+    }
+
+    #[inline]
+    fn visit_observing(
+        &mut self,
+        table: &Table,
+        record: RecordRef,
+        intent: Intent,
+        observed: ColumnSet,
+    ) -> Result<Visit, AbortCause> {
+        charge(Work::Record);
+        self.meet_columns(table, record, intent, observed)
+    }
+
+    #[inline(always)]
+    fn defers(&self) -> bool {
+        self.is_deferring
+    }
+
+    fn defer_nothing(&mut self) {
+        self.is_deferring = false;
+    }
+
+    fn defer(
+        &mut self,
+        table: &Table,
+        handle: &mut Handle,
+        updater: &Updater,
+        operands: &[Reg],
+        memory: &mut Memory,
+    ) -> Result<(), Stop> {
+        charge(Work::Record);
+        self.keep_pending(table, handle, updater, operands, memory)
+    }
+
+    #[inline(always)]
+    fn commit_or_raise(&mut self) -> Result<(), Stop> {
+        C::commit(self).map_err(|cause| match self.take_raised() {
+            Some(error) => Stop::Raise(error),
+            None => Stop::Abort(cause),
+        })
+    }
+
+    fn confirm_raise(&mut self, error: Error) -> Result<Error, AbortCause> {
+        self.first_error(error)
+    }
+
+    fn raised(&mut self) -> Option<Error> {
+        self.take_raised()
     }
 
     #[inline]
@@ -275,6 +344,12 @@ impl<C: Commit> Access for Optimistic<C> {
         columns: &[(ColumnId, Reg)],
         memory: &mut Memory,
     ) -> Result<(), AbortCause> {
+        if !self.updates.is_empty() {
+            let read = columns.iter().map(|&(column, _)| column).collect();
+            if let Err(stop) = self.settle(handle, read, false) {
+                return Err(self.note_raised(stop));
+            }
+        }
         self.load(table, handle, columns, memory)
     }
 
@@ -286,6 +361,10 @@ impl<C: Commit> Access for Optimistic<C> {
         memory: &mut Memory,
     ) -> Result<(), Stop> {
         charge(Work::Record);
+        if !self.updates.is_empty() {
+            let written = columns.iter().map(|&(column, _)| column).collect();
+            self.settle(handle, written, true)?;
+        }
         self.buffer(table, handle, columns, memory)
     }
 
@@ -300,6 +379,9 @@ impl<C: Commit> Access for Optimistic<C> {
     }
 
     fn delete(&mut self, table: &Table, handle: &mut Handle, _: &mut Memory) -> Result<(), Stop> {
+        if let Some(write) = self.written.get(handle.record) {
+            self.settle_write(write)?;
+        }
         Ok(self.mark_deleted(table, handle)?)
     }
 

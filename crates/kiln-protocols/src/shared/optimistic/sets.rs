@@ -10,12 +10,36 @@ use crate::shared::scratch::RowImage;
 /// Marks an [`Item`] without a write.
 pub const NO_WRITE: u32 = u32::MAX;
 
+/// Marks an [`Item`] that relies on its record's tid.
+pub const WHOLE: u64 = u64::MAX;
+
+/// Marks an [`Item`] of which no column was observed so far: it relies on its record's tid, unless the
+/// attempt writes the record. Then any version will do.
+pub const UNOBSERVED: u64 = u64::MAX - 1;
+
+impl<N> Item<N> {
+    /// Whether it relies on the second timestamp and not on the tid.
+    #[inline(always)]
+    pub fn is_apart(&self) -> bool {
+        self.apart < UNOBSERVED
+    }
+
+    /// Whether no column was observed, and the protocol has no second timestamp.
+    #[inline(always)]
+    pub fn is_unobserved(&self) -> bool {
+        self.apart == UNOBSERVED
+    }
+}
+
 /// A record that the attempt met: an element of its read set.
 pub struct Item<N> {
     /// The record.
     pub record: RecordRef,
-    /// Its tid when it was met, which was not locked.
+    /// Its tid when it was met, without the lock bit; of a record that the attempt has locked at any
+    /// version, that one.
     pub observed: u64,
+    /// Its second timestamp when it was met, if that alone is relied on; else [`WHOLE`].
+    pub apart: u64,
     /// What the protocol noted of it besides.
     pub note: N,
     /// The position of its write, or [`NO_WRITE`]. Another item of the same record may know a write
@@ -52,6 +76,11 @@ pub struct Write {
     pub columns: ColumnSet,
     /// The new values; there is one when there are columns.
     pub(super) image: Option<RowImage>,
+    /// The columns that updates left to the commit will write, and those that these will read.
+    pub(super) pending: ColumnSet,
+    pub(super) pending_read: ColumnSet,
+    /// Whether the second timestamp is locked by this attempt.
+    pub(super) locks_apart: bool,
 }
 
 impl Write {
@@ -65,6 +94,9 @@ impl Write {
             kind,
             columns: ColumnSet::EMPTY,
             image: None,
+            pending: ColumnSet::EMPTY,
+            pending_read: ColumnSet::EMPTY,
+            locks_apart: false,
         }
     }
 

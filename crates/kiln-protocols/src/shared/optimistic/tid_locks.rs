@@ -6,7 +6,7 @@ use kiln_procedure::AbortCause;
 use kiln_storage::record::Tid;
 
 use super::record_lock::{Locks, Mode};
-use super::{Commit, LOCK_SPINS_MAX, Optimistic, WriteKind};
+use super::{Commit, LOCK_SPINS_MAX, Optimistic, WHOLE, WriteKind};
 use crate::canary::Canary;
 
 impl<C: Commit> Optimistic<C> {
@@ -25,6 +25,14 @@ impl<C: Commit> Optimistic<C> {
         }
         for position in 0..self.writes.len() {
             let write = &self.writes[position];
+            if self.items[write.item as usize].apart != WHOLE {
+                if let Err(cause) = self.lock_at_any_version(position) {
+                    self.unlock(position);
+                    return Err(cause);
+                }
+                self.lock_apart(position);
+                continue;
+            }
             let observed = self.items[write.item as usize].observed;
             let word = write.record.tid();
             let mut seen = observed;
@@ -62,7 +70,39 @@ impl<C: Commit> Optimistic<C> {
                     false => AbortCause::ReadValidation,
                 });
             }
+            self.lock_apart(position);
         }
+        Ok(())
+    }
+
+    /// Locks the tid of a record that the attempt writes and has not observed as a whole: whatever its
+    /// version is, as long as there is a row.
+    fn lock_at_any_version(&mut self, position: usize) -> Result<(), AbortCause> {
+        let write = &self.writes[position];
+        let word = write.record.tid();
+        let mut seen = 0;
+        let is_locked = spin::until(LOCK_SPINS_MAX, || {
+            seen = word.load(Ordering::Relaxed);
+            let is_gone = Tid(seen).is_dead() || Tid(seen).is_absent();
+            // Acquire: what the previous holder installed is visible before this one looks at it.
+            is_gone
+                || !Tid(seen).is_locked()
+                    && word
+                        .compare_exchange(
+                            seen,
+                            seen | Tid::LOCKED,
+                            Ordering::Acquire,
+                            Ordering::Relaxed,
+                        )
+                        .is_ok()
+        });
+        if !is_locked {
+            return Err(AbortCause::WriteLock);
+        }
+        if Tid(seen).is_dead() || Tid(seen).is_absent() {
+            return Err(AbortCause::ReadValidation);
+        }
+        self.items[write.item as usize].observed = seen;
         Ok(())
     }
 
@@ -193,10 +233,11 @@ impl<C: Commit> Optimistic<C> {
 
     /// Releases the first `count` locks without a change.
     fn unlock(&mut self, count: usize) {
-        for write in &self.writes[..count] {
+        for (position, write) in self.writes[..count].iter().enumerate() {
             if write.kind == WriteKind::Lost {
                 continue;
             }
+            self.unlock_apart(position);
             let observed = self.items[write.item as usize].observed;
             write.record.tid().store(observed, Ordering::Release);
         }

@@ -27,6 +27,14 @@ impl<C: Commit> Optimistic<C> {
         let mut newest = self.last;
         for item in &self.items {
             newest = newest.max(Tid(Tid(item.observed).version()));
+            if item.is_apart() {
+                if self.is_current_apart(item) || Canary::ReadValidationSkipped.sings() {
+                    continue;
+                }
+                self.protocol.found_changed(item.record);
+                self.unlock_tids();
+                return Err(AbortCause::ReadValidation);
+            }
             // Acquire: the loads that are being validated are not moved behind this one.
             let now = item.record.tid().load(Ordering::Acquire);
             if now == item.observed {
@@ -63,8 +71,9 @@ impl<C: Commit> Optimistic<C> {
         // what others did.
         fence(Ordering::SeqCst);
         // Acquire: the loads that are being validated are not moved behind these.
-        let unchanged = |item: &super::Item<C::Note>| {
-            item.record.tid().load(Ordering::Acquire) == item.observed
+        let unchanged = |item: &super::Item<C::Note>| match item.is_apart() {
+            true => self.is_current_apart(item),
+            false => item.record.tid().load(Ordering::Acquire) == item.observed,
         };
         if !self.items.iter().all(unchanged) {
             return Err(AbortCause::ReadValidation);

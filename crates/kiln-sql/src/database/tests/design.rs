@@ -156,3 +156,41 @@ fn a_dropped_index_takes_its_hash_index_along() {
         .and_then(|rows| rows.into_one());
     assert_eq!(rows, Ok((200,)));
 }
+
+/// Which columns have a timestamp of their own follows from the procedures that there are.
+#[test]
+fn columns_are_kept_apart_while_procedures_ask_for_it() {
+    let database = open();
+    let apart = || -> Vec<String> {
+        let table = database.engine().table("shop").expect("it is there");
+        let columns = table.split().iter();
+        columns
+            .map(|column| table.schema().columns[column.index()].name.clone())
+            .collect()
+    };
+    database
+        .execute("CREATE TABLE shop (id INTEGER PRIMARY KEY, name TEXT NOT NULL, tax INTEGER NOT NULL, ytd INTEGER NOT NULL)")
+        .expect("a table");
+    assert!(apart().is_empty());
+    database
+        .execute(
+            "CREATE PROCEDURE pay(shop_id INTEGER, amount INTEGER, OUT shop_name TEXT) LANGUAGE plpgsql AS $$
+             BEGIN
+                 UPDATE shop SET ytd = ytd + amount WHERE id = shop_id RETURNING name INTO shop_name;
+             END $$",
+        )
+        .expect("a procedure");
+    assert_eq!(apart(), ["id", "name", "tax"]);
+    // It reads what the other writes: that cannot be helped, and what it writes is apart as well.
+    database
+        .execute(
+            "CREATE PROCEDURE audit(shop_id INTEGER, OUT total INTEGER) LANGUAGE plpgsql AS $$
+             BEGIN
+                 SELECT ytd INTO total FROM shop WHERE id = shop_id;
+             END $$",
+        )
+        .expect("a procedure");
+    assert_eq!(apart(), ["id", "name", "tax"]);
+    database.execute("DROP PROCEDURE pay").expect("it is there");
+    assert!(apart().is_empty(), "{:?}", apart());
+}
