@@ -32,7 +32,7 @@ pub enum Linked {
 ///
 /// # Errors
 /// 53200 when there is no memory.
-#[inline]
+#[inline(always)]
 pub fn create(
     table: &Table,
     values: &[Reg],

@@ -336,7 +336,8 @@ impl<C: Commit> Access for Optimistic<C> {
         self.nodes.guard(node)
     }
 
-    #[inline]
+    // Always: as more than one place calls it, it would be a call of its own.
+    #[inline(always)]
     fn read(
         &mut self,
         table: &Table,
