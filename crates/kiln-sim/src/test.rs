@@ -314,7 +314,11 @@ mod tests {
                 let what = tested.failures.iter().map(|finding| &finding.what);
                 let what: Vec<&String> = what.collect();
                 let name = plan.workload.name();
-                assert!(what.is_empty(), "{name} under {}: {what:?}", tested.protocol);
+                assert!(
+                    what.is_empty(),
+                    "{name} under {}: {what:?}",
+                    tested.protocol
+                );
                 assert!(tested.judged.0 > 0, "{name} under {}", tested.protocol);
             }
         }

@@ -41,7 +41,7 @@ impl Numbers {
         true
     }
 
-    fn new(&self, old: u16) -> u16 {
+    fn number_of(&self, old: u16) -> u16 {
         self.new[old as usize].expect("everything that is named has a number")
     }
 }
@@ -75,7 +75,7 @@ pub fn renumber_registers(program: &mut Program) {
     for register in parameters.chain(constants).chain(named.old) {
         registers.give(register);
     }
-    let new = |register: &mut Reg| register.0 = registers.new(register.0);
+    let new = |register: &mut Reg| register.0 = registers.number_of(register.0);
     for parameter in &mut program.parameters {
         new(&mut parameter.register);
     }
@@ -85,7 +85,7 @@ pub fn renumber_registers(program: &mut Program) {
     for_each_step_mut(&mut program.body, &mut |step| {
         step_registers_mut(step, &mut |register, _| new(register));
         if let Some(record) = step_record_mut(step) {
-            record.0 = records.new(record.0);
+            record.0 = records.number_of(record.0);
         }
     });
     let types = registers.old.iter();

@@ -27,12 +27,11 @@ impl Lowering<'_> {
                 } = ops[to as usize]
                 && condition == target
                 && !lands(at)
+                && let Some(value) = known(&self.constants, source)
             {
-                if let Some(value) = known(&self.constants, source) {
-                    let jumps = value.is_true() == when;
-                    let to = if jumps { further } else { to + 1 };
-                    ops[at] = Op::Jump { to };
-                }
+                let jumps = value.is_true() == when;
+                let to = if jumps { further } else { to + 1 };
+                ops[at] = Op::Jump { to };
             }
             // Two questions with the same answer, one behind the other.
             if let Op::JumpIf {

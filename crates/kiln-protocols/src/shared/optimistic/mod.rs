@@ -284,6 +284,10 @@ impl<C: Commit> Access for Optimistic<C> {
     }
 
     #[inline(always)]
+    #[expect(
+        clippy::misnamed_getters,
+        reason = "the field of this name is the access's, this is asked of the attempt"
+    )]
     fn defers(&self) -> bool {
         self.is_deferring
     }
