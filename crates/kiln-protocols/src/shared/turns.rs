@@ -5,11 +5,11 @@
 //! again. With as many workers inside as there are cores, whoever is next runs. Those outside hold nothing
 //! that anybody could wait for.
 //!
-//! A worker has its turn for [`SLICE_NS`] and call by call: in between it leaves the turn free, so that one
+//! A worker has its turn for `SLICE_NS` and call by call: in between it leaves the turn free, so that one
 //! that has no calls keeps nobody out, and takes it again without a switch. When the time is over, it hands
 //! the turn to whoever has waited longest. Nobody waits without looking around: the first of those who
 //! wait takes a turn that is free, and nobody waits past the deadline of its call, or longer than
-//! [`WAIT_MAX_NS`]; it goes inside without a turn then.
+//! `WAIT_MAX_NS`; it goes inside without a turn then.
 //!
 //! Transactions of several statements take no turns: they last as long as their client thinks.
 

@@ -145,7 +145,7 @@ impl IndexScan<'_> {
         }
     }
 
-    /// The key of the entry at `position` of the last batch, as [`EntryKey::to_bytes`] gives it.
+    /// The key of the entry at `position` of the last batch, as [`EntryKey::to_bytes`](super::EntryKey::to_bytes) gives it.
     ///
     /// # Panics
     /// When there is no such entry, or keys are not kept.

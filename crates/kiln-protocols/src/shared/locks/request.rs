@@ -105,7 +105,7 @@ impl Request {
 
 /// A request that is in a queue, or that its owner holds ready.
 ///
-/// A pool's memory is kept while any of its requests is out (see [`Pool`]), and a request is only
+/// A pool's memory is kept while any of its requests is out (see `Pool`), and a request is only
 /// followed by its owner, or by others under the latch of the queue that it is in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RequestRef(NonNull<Request>);

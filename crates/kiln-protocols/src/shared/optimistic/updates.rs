@@ -219,7 +219,7 @@ impl<C: Commit> Optimistic<C> {
     /// is validated. When one raises, the locks are released.
     ///
     /// # Errors
-    /// An [`AbortCause`] that stands for the error, which [`Optimistic::take_raised`] gives.
+    /// An [`AbortCause`] that stands for the error, which `take_raised` gives.
     #[inline]
     pub fn run_updates(&mut self) -> Result<(), AbortCause> {
         for at in 0..self.updates.pending.len() {
