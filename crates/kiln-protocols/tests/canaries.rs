@@ -88,6 +88,7 @@ fn needs_virtual_cores(canary: Canary) -> bool {
             | Canary::ReadTimestampIgnored
             | Canary::PendingVersionIgnored
             | Canary::SnapshotNotAwaited
+            | Canary::LockPassedToTwo
     )
 }
 
