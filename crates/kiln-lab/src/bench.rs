@@ -218,6 +218,7 @@ fn run_all(
         columns: &columns,
         warmup_ns: (plan.warmup * 1e9) as u64,
         measured_ns: (plan.seconds * 1e9) as u64,
+        any_rejection: !serializable,
     };
     let mut totals = Totals::new(handles.len());
     let progress = Progress::steps("Running", points.len() as u64);

@@ -30,6 +30,9 @@ pub(crate) struct Run<'a> {
     pub(crate) columns: &'a [Vec<DataType>],
     pub(crate) warmup_ns: u64,
     pub(crate) measured_ns: u64,
+    /// Whether calls may be rejected for reasons that the workload does not provoke: under baselines that
+    /// do not serialize they are.
+    pub(crate) any_rejection: bool,
 }
 
 /// What the workers of a run share.
@@ -210,6 +213,9 @@ impl Run<'_> {
     /// Whether a rejection is none of those that the workload provokes; then the run ends.
     #[cold]
     fn is_unexpected(&self, shared: &Shared, call: Call, error: Error) -> bool {
+        if self.any_rejection {
+            return false;
+        }
         if self
             .workload
             .expected_rejections()
