@@ -60,7 +60,7 @@ fn mixture() -> u64 {
                         assert!(*shared.read().expect("nobody panics") <= 16);
                     }
                     fence(Ordering::SeqCst);
-                    backoff.wait();
+                    backoff.wait(None);
                     thread::sleep(100 * number);
                 }
             });
