@@ -16,6 +16,12 @@ pub fn reserve(_bytes: usize) -> std::io::Result<()> {
     Ok(())
 }
 
+/// What to hash of an address, where others see what comes of it: the same in every run of a seed, wherever
+/// the run's memory lies.
+pub fn hashable(address: u64) -> u64 {
+    super::space::offset_in_space(address as usize) as u64
+}
+
 /// Gives `bytes` bytes from `address` on a name in reports about cache lines.
 pub fn name_range(address: usize, bytes: usize, name: impl FnOnce() -> String) {
     control::name_range(address, bytes, name);

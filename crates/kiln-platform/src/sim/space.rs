@@ -350,6 +350,15 @@ pub struct Allocator;
 #[global_allocator]
 static ALLOCATOR: Allocator = Allocator;
 
+/// Where in its space an address is; one outside of all spaces as it is.
+pub(super) fn offset_in_space(address: usize) -> usize {
+    let offset = address.wrapping_sub(BASE.load(Ordering::Relaxed));
+    match offset < SPACES_MAX * SPACE_BYTES {
+        true => offset % SPACE_BYTES,
+        false => address,
+    }
+}
+
 /// The number of the space that the address is in, if any.
 #[inline(always)]
 fn space_number(address: usize) -> Option<usize> {

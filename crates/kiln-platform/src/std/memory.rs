@@ -65,6 +65,13 @@ fn lock_reserved() -> std::sync::MutexGuard<'static, Vec<(usize, usize)>> {
         .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
+/// What to hash of an address, where others see what comes of it: on virtual cores that is the same in
+/// every run of a seed, on real ones it is the address.
+#[inline(always)]
+pub fn hashable(address: u64) -> u64 {
+    address
+}
+
 /// Gives `bytes` bytes from `address` on a name in reports about cache lines, which virtual cores
 /// make; nothing on real ones.
 #[inline(always)]
