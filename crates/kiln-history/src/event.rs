@@ -259,16 +259,17 @@ pub(crate) const fn index_word(index: IndexId) -> u64 {
     (index.table as u64) << 16 | index.index as u64
 }
 
+/// The operand words of the event with this head.
+pub(crate) const fn operands(head: u64) -> usize {
+    (head >> 8) as usize & OPERANDS_MAX
+}
+
 /// The event whose head is `words[0]`, and its length in words.
 pub(crate) fn decode(words: &[u64]) -> Result<(Event<'_>, usize), &'static str> {
     let head = *words.first().ok_or("the log ends")?;
-    let (kind, operands, detail) = (
-        head as u8,
-        (head >> 8) as usize & OPERANDS_MAX,
-        (head >> 32) as u32,
-    );
+    let (kind, count, detail) = (head as u8, operands(head), (head >> 32) as u32);
     let operand = words
-        .get(1..1 + operands)
+        .get(1..1 + count)
         .ok_or("the log ends within an event")?;
     let exactly = |count: usize| match operand.len() == count {
         true => Ok(()),
@@ -408,7 +409,7 @@ pub(crate) fn decode(words: &[u64]) -> Result<(Event<'_>, usize), &'static str> 
         }
         _ => return Err("unknown kind of event"),
     };
-    Ok((event, 1 + operands))
+    Ok((event, 1 + count))
 }
 
 fn index_of(word: u64) -> Result<IndexId, &'static str> {

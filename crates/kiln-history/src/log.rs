@@ -5,7 +5,7 @@ use kiln_platform::sync::Arc;
 
 use crate::event::{
     Cell, Corrupt, EntryChange, Event, IndexId, Key, Moment, Object, Version, Window, WriteKind,
-    decode, head, index_word, key_words, kind, push_key,
+    decode, head, index_word, key_words, kind, operands, push_key,
 };
 
 /// The counter that orders what workers do.
@@ -36,6 +36,8 @@ pub struct Log {
     clock: Clock,
     words: Vec<u64>,
     limit_words: usize,
+    /// Where the attempt under way begins.
+    attempt: usize,
     ranges: u32,
 }
 
@@ -46,6 +48,7 @@ impl Log {
             clock,
             words: Vec::new(),
             limit_words: limit_bytes / 8,
+            attempt: 0,
             ranges: 0,
         }
     }
@@ -69,12 +72,14 @@ impl Log {
 
     /// What was recorded; the log is empty afterwards.
     pub fn take_words(&mut self) -> Vec<u64> {
+        self.attempt = 0;
         std::mem::take(&mut self.words)
     }
 
     /// Records [`Event::Begin`].
     pub fn begin(&mut self, procedure: u32, invoked: Moment) {
         self.ranges = 0;
+        self.attempt = self.words.len();
         self.words.push(head(kind::BEGIN, 1, procedure));
         self.words.push(invoked.0);
     }
@@ -89,6 +94,20 @@ impl Log {
         self.words.push(head(kind::READ, 2 + cells.len(), 0));
         self.words.extend([object.0, version.0]);
         self.words.extend(cells.map(Cell::to_word));
+    }
+
+    /// Says that what the attempt under way has read of `object` in the version `former` it relies on in
+    /// `version`: it did not care which it was, and this is the one that it holds on to. The cells stay, so
+    /// that their values are compared with those of `version`.
+    pub fn read_moves(&mut self, object: Object, former: Version, version: Version) {
+        let mut rest = self.words.get_mut(self.attempt..).unwrap_or_default();
+        while let Some(&head) = rest.first() {
+            let (event, behind) = rest.split_at_mut(1 + operands(head));
+            if head as u8 == kind::READ && event[1..3] == [object.0, former.0] {
+                event[2] = version.0;
+            }
+            rest = behind;
+        }
     }
 
     /// Records [`Event::ReadAbsent`].
@@ -280,5 +299,34 @@ impl<'a> Iterator for LogReader<'a> {
                 Some(Err(Corrupt { position, reason }))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_of_the_attempt_under_way_move_and_no_others() {
+        let mut log = Log::new(Clock::new(), 1 << 20);
+        let cell = |print| [Cell { column: 1, print }].into_iter();
+        for procedure in 0..2 {
+            let now = log.now();
+            log.begin(procedure, now);
+            log.read(Object(8), Version(1), cell(10));
+            log.read(Object(16), Version(1), [].into_iter());
+            log.write(Object(8), WriteKind::Update, cell(20));
+            log.read(Object(8), Version(2), [].into_iter());
+        }
+        log.read_moves(Object(8), Version(1), Version(3));
+        let reads = LogReader::new(log.words()).filter_map(|event| match event {
+            Ok(Event::Read {
+                object, version, ..
+            }) => Some((object.0, version.0)),
+            _ => None,
+        });
+        let first = [(8, 1), (16, 1), (8, 2)];
+        let second = [(8, 3), (16, 1), (8, 2)];
+        assert_eq!(reads.collect::<Vec<_>>(), [first, second].concat());
     }
 }

@@ -65,13 +65,16 @@ pub enum Canary {
     SnapshotNotAwaited,
     /// `+cu` runs an updater when the update comes and not when the record is locked.
     UpdaterOnStaleValue,
+    /// `+cu` without second timestamps: an attempt that reads a record of which it has left an update to
+    /// its commit writes over whatever version is there then all the same.
+    ReadStaysUnobserved,
     /// `+ts` writes a column that is kept apart without advancing its timestamp.
     GroupNotAdvanced,
 }
 
 impl Canary {
     /// All flaws.
-    pub const ALL: [Canary; 28] = [
+    pub const ALL: [Canary; 29] = [
         Canary::ReadValidationSkipped,
         Canary::NodeValidationSkipped,
         Canary::OwnInsertionHidesOthers,
@@ -99,6 +102,7 @@ impl Canary {
         Canary::PrunedTooEarly,
         Canary::SnapshotNotAwaited,
         Canary::UpdaterOnStaleValue,
+        Canary::ReadStaysUnobserved,
         Canary::GroupNotAdvanced,
     ];
 

@@ -201,12 +201,11 @@ impl Protocol {
             Protocol::Serial
             | Protocol::None
             | Protocol::SiloUnchecked
-            | Protocol::Occ
             | Protocol::OccUnchecked
-            | Protocol::TicToc
             | Protocol::Hybrid
             | Protocol::Mocc
             | Protocol::Mvcc => &[],
+            Protocol::Occ | Protocol::TicToc => &[ProtocolOption::CommitTimeUpdates],
             Protocol::TwoPhaseLockingNoWait
             | Protocol::TwoPhaseLockingWaitDie
             | Protocol::TwoPhaseLockingWaitForGraph

@@ -139,12 +139,17 @@ impl Worker {
             Protocol::SiloUnchecked => {
                 Worker::SiloUnchecked(direct(SiloUnchecked::new(participant), random))
             }
-            Protocol::Occ => Worker::Occ(direct(Occ::new(participant), random)),
+            Protocol::Occ => {
+                let mut access = Occ::new(participant);
+                access.defers = defers;
+                Worker::Occ(direct(access, random))
+            }
             Protocol::OccUnchecked => {
                 Worker::OccUnchecked(direct(OccUnchecked::new(participant), random))
             }
             Protocol::TicToc => {
-                let access = TicToc::sharing(participant, common.gaps().clone());
+                let mut access = TicToc::sharing(participant, common.gaps().clone());
+                access.defers = defers;
                 Worker::TicToc(direct(access, random))
             }
             Protocol::Hybrid => Worker::Hybrid(direct(Hybrid::new(participant), random)),

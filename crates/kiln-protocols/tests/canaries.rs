@@ -62,7 +62,8 @@ fn cases() -> Vec<Case> {
             | Canary::PrunedTooEarly
             | Canary::SnapshotNotAwaited => &["mvcc"],
             Canary::UndoLost => &["serial", "2pl-no-wait"],
-            Canary::UpdaterOnStaleValue => &["silo+cu"],
+            Canary::UpdaterOnStaleValue => &["silo+cu", "occ+cu", "tictoc+cu"],
+            Canary::ReadStaysUnobserved => &["occ+cu", "tictoc+cu"],
             Canary::GroupNotAdvanced => &["silo+ts"],
         };
         cases.extend(protocols.iter().map(|protocol| case(canary, *protocol)));

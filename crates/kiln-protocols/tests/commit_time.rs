@@ -93,7 +93,14 @@ impl Side {
 #[test]
 fn one_worker_sees_no_difference() {
     let mut rejected = 0;
-    for configuration in ["silo", "silo+cu", "silo+ts", "silo+cu+ts"] {
+    for configuration in [
+        "silo",
+        "silo+cu",
+        "silo+ts",
+        "silo+cu+ts",
+        "occ+cu",
+        "tictoc+cu",
+    ] {
         for seed in 0..40 {
             let mut plain = Side::new("serial", seed);
             let mut other = Side::new(configuration, seed);

@@ -229,6 +229,16 @@ impl Recorder {
         }
     }
 
+    /// Records that what was read of `record` with the tid `former` is relied on as it is with `tid`.
+    #[cold]
+    #[inline(never)]
+    pub fn read_moves(&mut self, record: RecordRef, former: Tid, tid: Tid) {
+        if let Some(log) = self.log() {
+            let (former, version) = (Version(former.version()), Version(tid.version()));
+            log.read_moves(object(record), former, version);
+        }
+    }
+
     /// Records that `records` are about to get the version `tid`; each is named once or more often and
     /// still has its former tid.
     #[cold]

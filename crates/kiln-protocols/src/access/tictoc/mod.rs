@@ -37,6 +37,12 @@
 //! - A writer's timestamp is later than the `rts` of the version that it replaces.
 //! - Gaps have timestamps as well (`gaps.rs`); the paper has no ranges.
 //!
+//! # Commit-time updates
+//!
+//! With `+cu` (STO §6.1) a record of which nothing is observed is locked at whatever version it has, and
+//! its updaters run between validation and installing. Its `rts` is read after the lock, as for
+//! every write.
+//!
 //! # Anomalies excluded
 //!
 //! Serializable in the order of the timestamps, and not strictly: that order need not be the order
@@ -136,6 +142,7 @@ impl Commit for TicTocCommit {
         }
         point("tictoc.validated");
         attempt.phases.enter(Phase::Install);
+        attempt.run_updates()?;
         attempt.leave_gaps(timestamp);
         attempt.install(Tid(timestamp));
         point("tictoc.installed");

@@ -4,8 +4,8 @@
 //! `aux` holds the version of the last write of a column that the table keeps apart ([`Table::split`]), or
 //! 0 for none since the protocol was put in force. An item that observes such columns alone relies on it
 //! and not on the tid; so does one that observes no column at all, but only that the row is there.
-//! Deletions and moves of index entries advance it too, so that whoever found the record by a key
-//! notices.
+//! Deletions, also of rows that are inserted again, and moves of index entries advance it too, so that
+//! whoever found the record by a key notices.
 //!
 //! [`LOCKED`] is its lock bit: set by who has locked the tid and is going to advance it, so that of
 //! two attempts that each read what the other writes one sees the other. It is advanced before the tid,
@@ -177,6 +177,7 @@ impl<C: Commit> Optimistic<C> {
                 let written = write.columns.union(write.pending);
                 let is_split = self.splits && written.intersects(write.table().split());
                 is_split && !Canary::GroupNotAdvanced.sings()
+                    || write.comes_back
                     || self.claimed.contains(&write.record)
             }
             WriteKind::Insert | WriteKind::Forget | WriteKind::Lost => false,

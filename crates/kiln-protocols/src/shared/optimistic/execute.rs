@@ -32,7 +32,7 @@ impl<C: Commit> Optimistic<C> {
             let item = &mut self.items[note as usize];
             if item.is_apart() {
                 self.widen(note)?;
-            } else {
+            } else if !Canary::ReadStaysUnobserved.sings() {
                 // From now on more than its being there counts.
                 item.apart = WHOLE;
             }
@@ -122,7 +122,7 @@ impl<C: Commit> Optimistic<C> {
                 false => handle.record.tid().load(Ordering::Relaxed) == item.observed,
             };
             if is_unchanged {
-                if item.is_unobserved() {
+                if item.is_unobserved() && !Canary::ReadStaysUnobserved.sings() {
                     self.items[handle.note as usize].apart = WHOLE;
                 }
                 break;
@@ -215,6 +215,11 @@ impl<C: Commit> Optimistic<C> {
     ) -> Result<(), AbortCause> {
         if !C::VALIDATES {
             self.claim_alive(handle.record)?;
+        }
+        let item = &mut self.items[handle.note as usize];
+        if item.is_unobserved() {
+            // Whoever inserts its unique keys again relies on their being this record's.
+            item.apart = WHOLE;
         }
         let write = self.write_for(table, *handle, WriteKind::Delete);
         let write = &mut self.writes[write];

@@ -299,6 +299,7 @@ impl<C: Commit> Optimistic<C> {
             self.writes[write].kind = kind;
             return self.exists(table, index, other, values, memory);
         }
+        self.writes[write].comes_back = true;
         // The entries have moved. Asked again they would move from the image's old key, which they may
         // have left by going back to the row's.
         self.keep(table, &handle, &columns, memory);

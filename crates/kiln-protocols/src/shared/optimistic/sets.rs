@@ -79,6 +79,8 @@ pub struct Write {
     /// The columns that updates left to the commit will write, and those that these will read.
     pub(super) pending: ColumnSet,
     pub(super) pending_read: ColumnSet,
+    /// Whether it inserts the row again after having deleted it.
+    pub(super) comes_back: bool,
     /// Whether the second timestamp is locked by this attempt.
     pub(super) locks_apart: bool,
 }
@@ -96,6 +98,7 @@ impl Write {
             image: None,
             pending: ColumnSet::EMPTY,
             pending_read: ColumnSet::EMPTY,
+            comes_back: false,
             locks_apart: false,
         }
     }

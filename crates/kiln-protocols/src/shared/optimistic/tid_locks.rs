@@ -102,8 +102,20 @@ impl<C: Commit> Optimistic<C> {
         if Tid(seen).is_dead() || Tid(seen).is_absent() {
             return Err(AbortCause::ReadValidation);
         }
-        self.items[write.item as usize].observed = seen;
+        self.rely_on(write.item as usize, Tid(seen));
         Ok(())
+    }
+
+    /// Has the item at this position rely on the tid that its record has now that the attempt has locked
+    /// it. What was observed of the record so far, that it is there and has the key by which it was found,
+    /// is as true of this version: it may have been deleted and inserted again meanwhile.
+    #[inline(always)]
+    pub fn rely_on(&mut self, position: usize, tid: Tid) {
+        let item = &mut self.items[position];
+        if tid.0 != item.observed {
+            let former = Tid(std::mem::replace(&mut item.observed, tid.0));
+            self.recorder.read_moves(item.record, former, tid);
+        }
     }
 
     /// As [`Optimistic::lock_tids`], but in the order of the records' addresses, so that a lock that is
