@@ -1,11 +1,13 @@
 //! Drivers: closed-loop callers, one for each thread of a benchmark.
 
+use kiln_platform::spin::Spinner;
 use kiln_platform::sync::Arc;
 use kiln_procedure::{Arguments, Frame, Program};
-use kiln_protocols::{Outcome, Statistics};
+use kiln_protocols::{Call, Calls, Next, Outcome, Statistics};
+use kiln_storage::error::Result;
 use kiln_storage::types::Value;
 
-use crate::catalog::Procedure;
+use crate::catalog::{Catalog, Procedure};
 use crate::errors;
 use crate::gate::NEVER;
 use crate::seat::Seat;
@@ -27,13 +29,115 @@ impl ProcedureHandle {
     }
 }
 
-/// Calls procedures on the caller's own thread, one after the other, without a queue.
+/// Who makes calls through a driver, with several in flight where the protocol wants that.
+///
+/// A caller has a closed loop: it is asked for a call whenever there is room for one, and told when it has
+/// ended, in any order. See [`Driver::drive`].
+pub trait Caller {
+    /// Puts the arguments of the next call into `request`, whose are empty, and names its procedure. Asked
+    /// again after [`Asked::Pause`] only by another [`Driver::drive`].
+    fn next(&mut self, request: &mut Request) -> Asked<'_>;
+
+    /// Whether the next answer would be [`Asked::Pause`].
+    fn is_over(&mut self) -> bool;
+
+    /// The call with this ticket has ended.
+    fn ended(&mut self, ticket: u64, outcome: Outcome, answer: &Answer<'_>);
+}
+
+/// What a caller answers when it is asked for a call.
+#[derive(Debug)]
+pub enum Asked<'a> {
+    /// A call of this procedure.
+    Call(&'a ProcedureHandle),
+    /// No call at present.
+    Nothing,
+    /// No call any more.
+    Pause,
+}
+
+/// A call that a caller makes.
+#[derive(Debug, Default)]
+pub struct Request {
+    /// Its arguments.
+    pub arguments: Arguments,
+    /// When it must have ended, in nanoseconds of [`kiln_platform::time::now_ns`], if ever.
+    pub deadline_ns: Option<u64>,
+    /// What the caller calls it; no other call in flight has the same.
+    pub ticket: u64,
+    /// Whether the history that is being recorded has no room for another call: then pause.
+    pub is_history_full: bool,
+}
+
+/// What a call left that has ended.
+pub struct Answer<'a> {
+    frame: &'a Frame,
+    resolved: &'a Resolved,
+}
+
+impl Answer<'_> {
+    /// The memory of the call, with the rows that it emitted.
+    pub fn frame(&self) -> &Frame {
+        self.frame
+    }
+
+    /// The rows that it emitted, when it was a call of `procedure`.
+    ///
+    /// # Errors
+    /// 42883 when no such procedure was called since the catalog changed.
+    pub fn values(&self, procedure: &ProcedureHandle) -> Result<Vec<Vec<Value>>> {
+        self.resolved.values(procedure, self.frame)
+    }
+}
+
+/// Procedures by the number of their handle.
+#[derive(Default)]
+struct Resolved(Vec<Option<(Arc<str>, Arc<Procedure>)>>);
+
+impl Resolved {
+    #[inline(always)]
+    fn get(&self, handle: &ProcedureHandle) -> Option<&Arc<Program>> {
+        match self.0.get(handle.number) {
+            Some(Some((name, procedure))) if Arc::ptr_eq(name, &handle.name) => {
+                Some(procedure.program())
+            }
+            _ => None,
+        }
+    }
+
+    /// The program of a procedure in `catalog`, the one that all were resolved in.
+    #[inline]
+    fn resolve(&mut self, handle: &ProcedureHandle, catalog: &Catalog) -> Result<&Arc<Program>> {
+        if self.get(handle).is_none() {
+            self.find(handle, catalog)?;
+        }
+        Ok(self.get(handle).expect("just resolved"))
+    }
+
+    #[cold]
+    fn find(&mut self, handle: &ProcedureHandle, catalog: &Catalog) -> Result<()> {
+        let procedure = catalog.require_procedure(&handle.name)?.clone();
+        if self.0.len() <= handle.number {
+            self.0.resize(handle.number + 1, None);
+        }
+        self.0[handle.number] = Some((handle.name.clone(), procedure));
+        Ok(())
+    }
+
+    fn values(&self, procedure: &ProcedureHandle, frame: &Frame) -> Result<Vec<Vec<Value>>> {
+        match self.get(procedure) {
+            Some(program) => Ok(frame.result_values(program)),
+            None => Err(errors::undefined_procedure(&procedure.name)),
+        }
+    }
+}
+
+/// Calls procedures on the caller's own thread, without a queue.
 pub struct Driver {
     seat: Seat,
     position: usize,
-    /// The procedures by the number of their handle.
-    resolved: Vec<Option<(Arc<str>, Arc<Procedure>)>>,
-    /// The gate's state that they were resolved in.
+    resolved: Resolved,
+    /// The gate's state that procedures were resolved in.
     resolved_in: u64,
 }
 
@@ -42,7 +146,7 @@ impl Driver {
         Driver {
             seat,
             position,
-            resolved: Vec::new(),
+            resolved: Resolved::default(),
             resolved_in: NEVER,
         }
     }
@@ -82,34 +186,83 @@ impl Driver {
         arguments: &mut Arguments,
         deadline_ns: Option<u64>,
     ) -> Outcome {
-        let known = self.resolved_in == self.seat.known()
-            && matches!(self.resolved.get(handle.number),
-                Some(Some((name, _))) if Arc::ptr_eq(name, &handle.name));
-        if !known && let Err(error) = self.resolve(handle) {
-            return Outcome::Rejected(error);
-        }
-        let Some(Some((_, procedure))) = self.resolved.get(handle.number) else {
-            unreachable!("just resolved")
+        self.forget_stale();
+        let program = match self.resolved.resolve(handle, self.seat.catalog()) {
+            Ok(program) => &**program,
+            Err(error) => return Outcome::Rejected(error),
         };
-        let program = &**procedure.program();
         if let Err(error) = arguments.bind(program) {
             return Outcome::Rejected(error);
         }
         self.seat.call(program, arguments, deadline_ns)
     }
 
-    #[cold]
-    fn resolve(&mut self, handle: &ProcedureHandle) -> kiln_storage::error::Result<()> {
+    /// Forgets what was resolved in another catalog; the seat is entered.
+    #[inline(always)]
+    fn forget_stale(&mut self) {
         if self.resolved_in != self.seat.known() {
-            self.resolved.clear();
+            self.resolved.0.clear();
             self.resolved_in = self.seat.known();
         }
-        let procedure = self.seat.catalog().require_procedure(&handle.name)?.clone();
-        if self.resolved.len() <= handle.number {
-            self.resolved.resize(handle.number + 1, None);
+    }
+
+    /// Makes the calls that `caller` asks for until it pauses, and all have ended: one after the other, or
+    /// with several in flight if the protocol is one that puts calls aside.
+    pub fn drive(&mut self, caller: &mut impl Caller) {
+        let mut request = Request::default();
+        let mut spinner = Spinner::default();
+        loop {
+            if self.seat.is_pipelined() {
+                match self.serve(caller) {
+                    Served::Paused => return,
+                    Served::Interrupted => continue,
+                    // Each call is told why it cannot be.
+                    Served::Refused => {}
+                }
+            }
+            request.arguments.clear();
+            request.deadline_ns = None;
+            request.is_history_full = self.seat.is_history_full();
+            let outcome = match caller.next(&mut request) {
+                Asked::Call(handle) => {
+                    self.call_until(handle, &mut request.arguments, request.deadline_ns)
+                }
+                Asked::Nothing => {
+                    spinner.turn();
+                    continue;
+                }
+                Asked::Pause => return,
+            };
+            let answer = Answer {
+                frame: self.seat.frame(),
+                resolved: &self.resolved,
+            };
+            caller.ended(request.ticket, outcome, &answer);
         }
-        self.resolved[handle.number] = Some((handle.name.clone(), procedure));
-        Ok(())
+    }
+
+    /// Makes calls with several in flight, until the caller pauses or the gate interrupts it.
+    fn serve(&mut self, caller: &mut impl Caller) -> Served {
+        if self.seat.enter(None).is_err() {
+            return Served::Refused;
+        }
+        self.forget_stale();
+        let catalog = self.seat.catalog().clone();
+        let mut driven = Driven {
+            caller,
+            resolved: &mut self.resolved,
+            catalog: &catalog,
+            request: Request::default(),
+            nothing: Frame::new(),
+            has_paused: false,
+        };
+        self.seat.serve(&mut driven);
+        let has_paused = driven.has_paused;
+        self.seat.leave();
+        match has_paused {
+            true => Served::Paused,
+            false => Served::Interrupted,
+        }
     }
 
     /// Runs a program that is not in the catalog, as a transaction of its own.
@@ -135,14 +288,8 @@ impl Driver {
     ///
     /// # Errors
     /// 42883 when no such procedure was called since the catalog changed.
-    pub fn values(
-        &self,
-        procedure: &ProcedureHandle,
-    ) -> kiln_storage::error::Result<Vec<Vec<Value>>> {
-        match self.resolved.get(procedure.number) {
-            Some(Some((_, resolved))) => Ok(self.frame().result_values(resolved.program())),
-            _ => Err(errors::undefined_procedure(&procedure.name)),
-        }
+    pub fn values(&self, procedure: &ProcedureHandle) -> Result<Vec<Vec<Value>>> {
+        self.resolved.values(procedure, self.frame())
     }
 
     /// Whether the history that is being recorded has no room for another call: then stop. False when
@@ -159,5 +306,78 @@ impl Driver {
     /// Starts counting anew.
     pub fn reset_statistics(&mut self) {
         self.seat.reset_statistics();
+    }
+}
+
+/// How a round of serving ended.
+enum Served {
+    /// The caller has no more calls.
+    Paused,
+    /// Somebody wants the database alone, or it has changed.
+    Interrupted,
+    /// No call can be made.
+    Refused,
+}
+
+/// A caller as the worker sees it.
+struct Driven<'a, C> {
+    caller: &'a mut C,
+    resolved: &'a mut Resolved,
+    catalog: &'a Catalog,
+    request: Request,
+    /// For calls that could not be made.
+    nothing: Frame,
+    has_paused: bool,
+}
+
+impl<C: Caller> Calls for Driven<'_, C> {
+    fn next(&mut self, call: &mut Call) -> Next {
+        // The memory of the worker's call becomes the request's for the time of the question.
+        std::mem::swap(&mut call.arguments, &mut self.request.arguments);
+        let next = loop {
+            self.request.arguments.clear();
+            self.request.deadline_ns = None;
+            self.request.is_history_full = call.is_history_full;
+            let handle = match self.caller.next(&mut self.request) {
+                Asked::Call(handle) => handle,
+                Asked::Nothing => break Next::Nothing,
+                Asked::Pause => {
+                    self.has_paused = true;
+                    break Next::Pause;
+                }
+            };
+            let arguments = &mut self.request.arguments;
+            let ready = self.resolved.resolve(handle, self.catalog);
+            let ready = ready.and_then(|program| arguments.bind(program).map(|()| program));
+            match ready {
+                Ok(program) => {
+                    call.set_program(program);
+                    (call.deadline_ns, call.ticket) =
+                        (self.request.deadline_ns, self.request.ticket);
+                    break Next::Call;
+                }
+                Err(error) => {
+                    let answer = Answer {
+                        frame: &self.nothing,
+                        resolved: self.resolved,
+                    };
+                    let outcome = Outcome::Rejected(error);
+                    self.caller.ended(self.request.ticket, outcome, &answer);
+                }
+            }
+        };
+        std::mem::swap(&mut call.arguments, &mut self.request.arguments);
+        next
+    }
+
+    fn is_over(&mut self) -> bool {
+        self.has_paused |= self.caller.is_over();
+        self.has_paused
+    }
+
+    fn ended(&mut self, ticket: u64, outcome: Outcome, frame: &Frame) {
+        let resolved = &*self.resolved;
+        self.caller
+            .ended(ticket, outcome, &Answer { frame, resolved });
     }
 }

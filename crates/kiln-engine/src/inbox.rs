@@ -5,11 +5,12 @@ use std::collections::VecDeque;
 use kiln_platform::atomic::{AtomicUsize, Ordering};
 use kiln_platform::sync::{Arc, Condvar, Mutex, lock};
 use kiln_platform::time;
-use kiln_procedure::Arguments;
-use kiln_protocols::Outcome;
+use kiln_procedure::{Arguments, Frame};
+use kiln_protocols::{Call, Calls, Next, Outcome};
 use kiln_storage::error::{Error, Result};
 
 use crate::call::{IdempotencyKey, Reply, Rows};
+use crate::catalog::{Catalog, Procedure};
 use crate::errors::Refusal;
 use crate::gate::wait;
 use crate::idempotency::Idempotency;
@@ -134,6 +135,20 @@ impl Inbox {
         self.room.notify_all();
     }
 
+    /// The next call, if there is one.
+    fn try_next(&self) -> Option<Job> {
+        if self.length() == 0 {
+            return None;
+        }
+        let mut queue = lock(&self.queue);
+        let job = queue.jobs.pop_front();
+        self.length.store(queue.jobs.len(), Ordering::Relaxed);
+        if job.is_some() && queue.jobs.len() + 1 == self.capacity {
+            self.room.notify_all();
+        }
+        job
+    }
+
     /// The next call; `None` when the inbox is closed and empty. Calls `idle` when nothing came
     /// for a while.
     fn next(&self, mut idle: impl FnMut()) -> Option<Job> {
@@ -186,7 +201,19 @@ impl Drop for Watch<'_> {
 pub(crate) fn work(inbox: &Inbox, mut seat: Seat) {
     seat.drain();
     let _watch = Watch(inbox);
+    let mut delivery = Delivery {
+        inbox,
+        next: None,
+        delivered: Vec::new(),
+        in_flight: 0,
+        catalog: seat.catalog().clone(),
+    };
     while let Some(job) = inbox.next(|| seat.tidy()) {
+        if seat.is_pipelined() {
+            delivery.next = Some(job);
+            delivery.serve(&mut seat);
+            continue;
+        }
         let Job {
             procedure,
             mut arguments,
@@ -212,18 +239,108 @@ pub(crate) fn run(
     }
     let ready = seat.catalog().require_procedure(procedure).cloned();
     let ready = ready.and_then(|found| arguments.bind(found.program()).map(|()| found));
-    let result = ready.map(
-        |found| match seat.call(found.program(), arguments, deadline_ns) {
-            Outcome::Committed => {
-                let columns = found.columns().clone();
-                Reply::Committed(Rows::take(seat.frame(), found.program(), columns))
-            }
-            Outcome::Rejected(error) => Reply::Rejected(error),
-            Outcome::Expired => Reply::Expired,
-        },
-    );
+    let result = ready.map(|found| {
+        let outcome = seat.call(found.program(), arguments, deadline_ns);
+        reply(outcome, &found, seat.frame())
+    });
     seat.leave();
     result
+}
+
+/// The reply to a call of `procedure` whose rows are in `frame`.
+fn reply(outcome: Outcome, procedure: &Procedure, frame: &Frame) -> Reply {
+    match outcome {
+        Outcome::Committed => {
+            let columns = procedure.columns().clone();
+            Reply::Committed(Rows::take(frame, procedure.program(), columns))
+        }
+        Outcome::Rejected(error) => Reply::Rejected(error),
+        Outcome::Expired => Reply::Expired,
+    }
+}
+
+/// An inbox as a worker sees it that has several calls in flight.
+struct Delivery<'a> {
+    inbox: &'a Inbox,
+    /// The call that the worker was woken for.
+    next: Option<Job>,
+    /// The calls in flight by their tickets.
+    delivered: Vec<Option<(Promise, Arc<Procedure>)>>,
+    in_flight: usize,
+    /// Current while the worker serves.
+    catalog: Arc<Catalog>,
+}
+
+impl Delivery<'_> {
+    /// Serves until the inbox is empty and all calls have ended.
+    fn serve(&mut self, seat: &mut Seat) {
+        while let Some(job) = &self.next {
+            if let Err(refusal) = seat.enter(job.deadline_ns) {
+                let result = match refusal {
+                    Refusal::Expired => Ok(Reply::Expired),
+                    refusal => Err(refusal.error()),
+                };
+                if let Some(job) = self.next.take() {
+                    job.promise.keep(result);
+                }
+                return;
+            }
+            self.catalog = seat.catalog().clone();
+            seat.serve(self);
+            seat.leave();
+            if self.next.is_none() {
+                self.next = self.inbox.try_next();
+            }
+        }
+    }
+}
+
+impl Calls for Delivery<'_> {
+    fn next(&mut self, call: &mut Call) -> Next {
+        while let Some(job) = self.next.take().or_else(|| self.inbox.try_next()) {
+            let found = self.catalog.require_procedure(&job.procedure).cloned();
+            call.arguments = job.arguments;
+            let ready = found.and_then(|found| {
+                call.arguments.bind(found.program())?;
+                Ok(found)
+            });
+            let found = match ready {
+                Ok(found) => found,
+                Err(error) => {
+                    job.promise.keep(Err(error));
+                    continue;
+                }
+            };
+            let free = self.delivered.iter().position(Option::is_none);
+            let ticket = free.unwrap_or_else(|| {
+                self.delivered.push(None);
+                self.delivered.len() - 1
+            });
+            call.set_program(found.program());
+            (call.deadline_ns, call.ticket) = (job.deadline_ns, ticket as u64);
+            self.delivered[ticket] = Some((job.promise, found));
+            self.in_flight += 1;
+            return Next::Call;
+        }
+        match self.is_over() {
+            true => Next::Pause,
+            false => Next::Nothing,
+        }
+    }
+
+    /// The worker sleeps outside of the gate, and not when it has nothing to do.
+    fn is_over(&mut self) -> bool {
+        self.next.is_none() && self.in_flight == 0 && self.inbox.length() == 0
+    }
+
+    fn ended(&mut self, ticket: u64, outcome: Outcome, frame: &Frame) {
+        let delivered = self.delivered.get_mut(ticket as usize);
+        let (promise, procedure) = delivered
+            .and_then(Option::take)
+            .expect("a call ends that was drawn, once");
+        self.in_flight -= 1;
+        promise.keep(Ok(reply(outcome, &procedure, frame)));
+    }
 }
 
 impl Shared {

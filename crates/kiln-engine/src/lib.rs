@@ -41,7 +41,7 @@ mod values;
 pub use call::{Call, IdempotencyKey, Reply, Rows, SubmitError};
 pub use catalog::{Catalog, Extra, Procedure, RowPrograms, TableEntry};
 pub use change::CatalogChange;
-pub use driver::{Driver, ProcedureHandle};
+pub use driver::{Answer, Asked, Caller, Driver, ProcedureHandle, Request};
 pub use engine::Engine;
 pub use loader::{LoadReport, Loader};
 pub use memory::{IndexMemory, TableMemory};

@@ -2,13 +2,13 @@
 
 use kiln_platform::random::Random;
 use kiln_platform::sync::Arc;
-use kiln_procedure::{AbortCause, Arguments, Program, Stop};
-use kiln_protocols::{Common, Observation, Outcome, Statistics, Worker};
+use kiln_procedure::{AbortCause, Arguments, Frame, Program, Stop};
+use kiln_protocols::{Call, Calls, Common, Next, Observation, Outcome, Statistics, Worker};
 use kiln_storage::error::Result;
 
 use crate::catalog::Catalog;
 use crate::errors::{self, Refusal};
-use crate::gate::{BROKEN, CLOSING, NEVER, SHUT};
+use crate::gate::{BROKEN, CLOSING, Gate, NEVER, SHUT};
 use crate::shared::Shared;
 
 /// One worker and its seat number; used by one thread at a time.
@@ -257,6 +257,24 @@ impl Seat {
         }
     }
 
+    /// Whether the worker has several calls in flight when it serves; the seat is entered.
+    #[inline(always)]
+    pub fn is_pipelined(&self) -> bool {
+        self.worker.as_ref().is_some_and(Worker::is_pipelined)
+    }
+
+    /// Lets the worker serve calls until there are no more, or until the gate is shut or its state
+    /// changes: leave then, and enter again for what is left. The seat is entered all the while.
+    pub fn serve(&mut self, calls: &mut dyn Calls) {
+        let inner = self.inner.clone();
+        let mut gated = Gated {
+            gate: &inner.gate,
+            known: self.known,
+            calls,
+        };
+        self.inside(|worker| worker.serve(&mut gated));
+    }
+
     /// Starts a transaction of several statements.
     pub fn begin(&mut self) {
         self.inside(Worker::begin);
@@ -311,7 +329,7 @@ impl Seat {
     }
 
     /// The frame of the last run.
-    pub fn frame(&self) -> &kiln_procedure::Frame {
+    pub fn frame(&self) -> &Frame {
         self.worker.as_ref().expect("a seat has a worker").frame()
     }
 
@@ -331,6 +349,31 @@ impl Seat {
     pub fn reset_statistics(&mut self) {
         self.past = Statistics::default();
         self.worker_mut().reset_statistics();
+    }
+}
+
+/// Calls that pause when somebody wants the database alone, and when it has changed.
+struct Gated<'a> {
+    gate: &'a Gate,
+    /// The gate's state that the seat entered in: open.
+    known: u64,
+    calls: &'a mut dyn Calls,
+}
+
+impl Calls for Gated<'_> {
+    fn next(&mut self, call: &mut Call) -> Next {
+        match self.gate.state() == self.known {
+            true => self.calls.next(call),
+            false => Next::Pause,
+        }
+    }
+
+    fn is_over(&mut self) -> bool {
+        self.gate.state() != self.known || self.calls.is_over()
+    }
+
+    fn ended(&mut self, ticket: u64, outcome: Outcome, frame: &Frame) {
+        self.calls.ended(ticket, outcome, frame);
     }
 }
 

@@ -2,9 +2,10 @@
 //!
 //! All workers start together, and none of them waits for anything while it runs: a worker draws a
 //! call, makes it, records how long it took, and looks at one word to see which stage the run is in.
+//! Under protocols that put calls aside it draws others meanwhile.
 //! What is recorded costs two clock readings and one counter of a histogram; nothing is allocated.
 
-use kiln_engine::{Arguments, Driver, Outcome, ProcedureHandle};
+use kiln_engine::{Answer, Asked, Caller, Driver, Outcome, ProcedureHandle, Request};
 use kiln_platform::atomic::{AtomicU64, AtomicUsize, Ordering};
 use kiln_platform::sync::{Mutex, lock};
 use kiln_platform::{spin, thread, time};
@@ -132,82 +133,40 @@ impl Run<'_> {
         shared: &Shared,
         position: usize,
         mut driver: Driver,
-        mut terminal: Terminal,
+        terminal: Terminal,
     ) -> RunFigures {
-        let procedures = self.workload.procedures();
-        let mut figures = RunFigures::new(procedures.len());
+        let mut figures = RunFigures::new(self.workload.procedures().len());
         figures.pinned = thread::pin_to_core(position);
-        let mut arguments = Arguments::new();
-        let mut rows = ResultRows::default();
-        let mut measuring = false;
+        let mut desk = Desk {
+            run: self,
+            shared,
+            terminal,
+            figures,
+            calls: Vec::new(),
+            free: Vec::new(),
+            rows: ResultRows::default(),
+            is_measuring: false,
+            has_given_up: false,
+        };
         shared.ready.fetch_add(1, Ordering::Release);
         let mut spinner = spin::Spinner::default();
         while shared.stage.load(Ordering::Acquire) == ASSEMBLE {
             spinner.turn();
         }
         loop {
-            let call = terminal.next(&mut arguments);
-            let number = call.procedure.0;
-            let begin = time::now_ns();
-            let outcome = driver.call(&self.handles[number], &mut arguments);
-            let end = time::now_ns();
-            // Relaxed: the word orders nothing but the counting of this very call.
-            let stage = shared.stage.load(Ordering::Relaxed);
-            if stage == MEASURE && !measuring {
-                // The call that crosses the line belongs to the warm-up.
-                measuring = true;
-                driver.reset_statistics();
-                self.settle(shared, &driver, &mut terminal, &mut rows, call, outcome);
-                continue;
-            }
-            if stage == MEASURE {
-                let figures = &mut figures.procedures[number];
-                match &outcome {
-                    Outcome::Committed => figures.committed += 1,
-                    Outcome::Rejected(_) => figures.rejected += 1,
-                    Outcome::Expired => figures.expired += 1,
-                }
-                if !matches!(outcome, Outcome::Expired) {
-                    let asked = call.queued_ns().unwrap_or(begin).min(begin);
-                    figures.latency_ns.saturating_record(end - asked);
-                }
-            }
-            let gave_up = self.settle(shared, &driver, &mut terminal, &mut rows, call, outcome);
-            if stage == STOP || gave_up {
+            driver.drive(&mut desk);
+            if desk.is_measuring || desk.is_done() {
                 break;
             }
+            // The calls that cross the line belong to the warm-up.
+            desk.is_measuring = true;
+            driver.reset_statistics();
         }
-        if measuring {
-            figures.statistics = driver.statistics();
+        if desk.is_measuring {
+            desk.figures.statistics = driver.statistics();
         }
-        figures.totals = terminal.totals().clone();
-        figures
-    }
-
-    /// Tells the terminal how its call ended. Returns whether the run is void.
-    #[inline]
-    fn settle(
-        &self,
-        shared: &Shared,
-        driver: &Driver,
-        terminal: &mut Terminal,
-        rows: &mut ResultRows,
-        call: Call,
-        outcome: Outcome,
-    ) -> bool {
-        match outcome {
-            Outcome::Committed => {
-                let number = call.procedure.0;
-                let rows = match self.workload.procedures()[number].rows_wanted {
-                    true => rows.of(driver, &self.columns[number]),
-                    false => &[],
-                };
-                terminal.committed(call, rows);
-                false
-            }
-            Outcome::Rejected(error) => self.is_unexpected(shared, call, error),
-            Outcome::Expired => false,
-        }
+        desk.figures.totals = desk.terminal.totals().clone();
+        desk.figures
     }
 
     /// Whether a rejection is none of those that the workload provokes; then the run ends.
@@ -233,15 +192,105 @@ impl Run<'_> {
     }
 }
 
+/// A worker's terminal in a run, and its calls in flight.
+struct Desk<'a> {
+    run: &'a Run<'a>,
+    shared: &'a Shared,
+    terminal: Terminal,
+    figures: RunFigures,
+    /// By ticket: a call in flight, and when it was asked for.
+    calls: Vec<Option<(Call, u64)>>,
+    /// Tickets of no call.
+    free: Vec<u64>,
+    rows: ResultRows,
+    is_measuring: bool,
+    has_given_up: bool,
+}
+
+impl Desk<'_> {
+    /// Whether the run is over.
+    #[inline]
+    fn is_done(&self) -> bool {
+        // Relaxed: the word orders nothing but the counting of calls.
+        self.has_given_up || self.shared.stage.load(Ordering::Relaxed) == STOP
+    }
+
+    /// Tells the terminal how its call ended.
+    #[inline]
+    fn settle(&mut self, call: Call, outcome: Outcome, answer: &Answer<'_>) {
+        match outcome {
+            Outcome::Committed => {
+                let number = call.procedure.0;
+                let rows = match self.run.workload.procedures()[number].rows_wanted {
+                    true => self.rows.of(answer, &self.run.columns[number]),
+                    false => &[],
+                };
+                self.terminal.committed(call, rows);
+            }
+            Outcome::Rejected(error) => {
+                self.has_given_up |= self.run.is_unexpected(self.shared, call, error);
+            }
+            Outcome::Expired => {}
+        }
+    }
+}
+
+impl Caller for Desk<'_> {
+    #[inline]
+    fn next(&mut self, request: &mut Request) -> Asked<'_> {
+        if self.is_over() {
+            return Asked::Pause;
+        }
+        let call = self.terminal.next(&mut request.arguments);
+        request.ticket = self.free.pop().unwrap_or_else(|| {
+            self.calls.push(None);
+            self.calls.len() as u64 - 1
+        });
+        let handle = &self.run.handles[call.procedure.0];
+        self.calls[request.ticket as usize] = Some((call, time::now_ns()));
+        Asked::Call(handle)
+    }
+
+    #[inline]
+    fn is_over(&mut self) -> bool {
+        // Relaxed: as in `is_done`.
+        let stage = self.shared.stage.load(Ordering::Relaxed);
+        self.has_given_up || stage == STOP || stage == MEASURE && !self.is_measuring
+    }
+
+    #[inline]
+    fn ended(&mut self, ticket: u64, outcome: Outcome, answer: &Answer<'_>) {
+        let end = time::now_ns();
+        let ended = self.calls[ticket as usize].take();
+        let (call, begin) = ended.expect("a call ends that was made, once");
+        self.free.push(ticket);
+        // Relaxed: as in `is_done`.
+        let stage = self.shared.stage.load(Ordering::Relaxed);
+        if stage == MEASURE && self.is_measuring {
+            let figures = &mut self.figures.procedures[call.procedure.0];
+            match &outcome {
+                Outcome::Committed => figures.committed += 1,
+                Outcome::Rejected(_) => figures.rejected += 1,
+                Outcome::Expired => figures.expired += 1,
+            }
+            if !matches!(outcome, Outcome::Expired) {
+                let asked = call.queued_ns().unwrap_or(begin).min(begin);
+                figures.latency_ns.saturating_record(end - asked);
+            }
+        }
+        self.settle(call, outcome, answer);
+    }
+}
+
 /// The result rows of a call, in memory that is used again.
 #[derive(Default)]
 struct ResultRows(Vec<Vec<Value>>);
 
 impl ResultRows {
-    /// The rows of the driver's last call.
-    fn of(&mut self, driver: &Driver, columns: &[DataType]) -> &[Vec<Value>] {
-        let (count, slots) = driver.frame().rows();
-        let heap = driver.frame().heap();
+    /// The rows of a call.
+    fn of(&mut self, answer: &Answer<'_>, columns: &[DataType]) -> &[Vec<Value>] {
+        let (count, slots) = answer.frame().rows();
+        let heap = answer.frame().heap();
         if self.0.len() < count {
             self.0.resize_with(count, Vec::new);
         }

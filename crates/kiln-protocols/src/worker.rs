@@ -1,6 +1,7 @@
 //! The one place that knows all protocols' code: how a worker is made for each.
 
 use kiln_platform::random::Random;
+use kiln_platform::spin::Spinner;
 use kiln_platform::sync::Arc;
 use kiln_procedure::{AbortCause, Access, Arguments, Frame, Program, Stop};
 use kiln_storage::epoch::Participant;
@@ -21,6 +22,7 @@ use crate::factors::{AbortMechanism, DeadlockAvoidance};
 use crate::phases::Phased;
 use crate::protocol::{Protocol, ProtocolOption};
 use crate::schedule::direct::Direct;
+use crate::serve::{Call, Calls, Next};
 use crate::shared::locks::handling::{self, Dreadlocks, WaitDie, WaitForGraph};
 use crate::shared::locks::{BesideRecord, LockTable, LockWords, QueuedLocks};
 use crate::shared::recorder::{Observation, Recorded};
@@ -265,6 +267,37 @@ impl Worker {
         for_any_worker!(self, worker => {
             worker.call(program, arguments, deadline_ns, patience_ns)
         })
+    }
+
+    /// Whether it has several calls in flight when it serves.
+    #[inline]
+    pub fn is_pipelined(&self) -> bool {
+        false
+    }
+
+    /// Runs calls, in any order, until there are no more and all have ended; see
+    /// [`Calls`]. A worker that is not pipelined makes one after the other.
+    // Not inlined: as `try_call`.
+    #[inline(never)]
+    pub fn serve(&mut self, calls: &mut dyn Calls) {
+        let mut call = Call::default();
+        let mut spinner = Spinner::default();
+        loop {
+            call.is_history_full = self.is_history_full();
+            match calls.next(&mut call) {
+                Next::Call => {}
+                Next::Nothing => {
+                    spinner.turn();
+                    continue;
+                }
+                Next::Pause => return,
+            }
+            let Some(program) = &call.program else {
+                unreachable!("a call that was drawn has a program")
+            };
+            let outcome = self.call(program, &call.arguments, call.deadline_ns);
+            calls.ended(call.ticket, outcome, self.frame());
+        }
     }
 
     /// Starts a transaction of several statements.

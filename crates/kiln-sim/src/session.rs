@@ -1,7 +1,8 @@
 //! One run: a database is loaded, each core calls procedures, the database is audited.
 
 use kiln_engine::{
-    Arguments, BasisFactors, Configuration, Driver, Outcome, ProcedureHandle, Protocol, Statistics,
+    Answer, Asked, BasisFactors, Caller, Configuration, Driver, Outcome, ProcedureHandle, Protocol,
+    Request, Statistics,
 };
 use kiln_lab::audit::{AuditReport, audit};
 use kiln_platform::sync::{Mutex, lock};
@@ -164,71 +165,39 @@ impl Session<'_> {
         &self,
         position: usize,
         mut driver: Driver,
-        mut terminal: Terminal,
+        terminal: Terminal,
         until: Until,
         failure: &Mutex<Option<Error>>,
     ) -> Done {
         thread::pin_to_core(position);
-        let mut done = Done::new(self.handles.len());
-        let mut arguments = Arguments::new();
-        let mut measuring = matches!(until, Until::Calls(_));
-        let mut calls = 0;
-        let mut now = time::now_ns();
-        loop {
-            match until {
-                Until::Calls(count) if calls == count => break,
-                Until::Time { end_ns, .. } if now >= end_ns => break,
-                Until::Time { begin_ns, .. } if !measuring && now >= begin_ns => {
-                    measuring = true;
-                    driver.reset_statistics();
-                }
-                _ => {}
-            }
-            calls += 1;
-            charge(Work::Call);
-            let call = terminal.next(&mut arguments);
-            // Benchmarks on real cores read the clock twice a call, for the latency.
-            time::now_ns();
-            let deadline = matches!(until, Until::Calls(_)).then_some(now + PATIENCE_NS);
-            let handle = &self.handles[call.procedure.0];
-            let outcome = driver.call_until(handle, &mut arguments, deadline);
-            now = time::now_ns();
-            let committed = matches!(outcome, Outcome::Committed);
-            match outcome {
-                Outcome::Committed => self.committed(&driver, &mut terminal, call),
-                Outcome::Rejected(error) => {
-                    let expected = self.workload.expected_rejections();
-                    // Baselines that do not serialize reject for any reason.
-                    if self.configuration.protocol.is_serializable()
-                        && !expected.contains(&error.state().as_str())
-                    {
-                        lock(failure).get_or_insert(error);
-                        break;
-                    }
-                }
-                Outcome::Expired => {
-                    let error = starved(handle.name(), &driver.statistics());
-                    lock(failure).get_or_insert(error);
-                    break;
-                }
-            }
-            if measuring {
-                done.committed[call.procedure.0] += u64::from(committed);
-                done.rejected += u64::from(!committed);
-            }
-        }
-        done.statistics = driver.statistics();
-        done.totals = terminal.totals().clone();
-        done
-    }
-
-    fn committed(&self, driver: &Driver, terminal: &mut Terminal, call: Call) {
-        let number = call.procedure.0;
-        let rows = match self.workload.procedures()[number].rows_wanted {
-            true => driver.values(&self.handles[number]).unwrap_or_default(),
-            false => Vec::new(),
+        let mut desk = Desk {
+            session: self,
+            terminal,
+            until,
+            failure,
+            done: Done::new(self.handles.len()),
+            in_flight: Vec::new(),
+            is_measuring: matches!(until, Until::Calls(_)),
+            calls: 0,
+            now: time::now_ns(),
+            is_expired: None,
+            has_failed: false,
         };
-        terminal.committed(call, &rows);
+        loop {
+            driver.drive(&mut desk);
+            if desk.is_measuring || desk.is_done() {
+                break;
+            }
+            desk.is_measuring = true;
+            driver.reset_statistics();
+        }
+        if let Some(number) = desk.is_expired {
+            let error = starved(self.handles[number].name(), &driver.statistics());
+            lock(failure).get_or_insert(error);
+        }
+        desk.done.statistics = driver.statistics();
+        desk.done.totals = desk.terminal.totals().clone();
+        desk.done
     }
 
     /// Records from now on what transactions read and write.
@@ -272,6 +241,106 @@ impl Session<'_> {
             self.database.engine().set_protocol(Protocol::default())?;
             audit(&self.database, self.workload, self.seed, &done.totals)
         })
+    }
+}
+
+/// A core's terminal, and its calls in flight.
+struct Desk<'a> {
+    session: &'a Session<'a>,
+    terminal: Terminal,
+    until: Until,
+    failure: &'a Mutex<Option<Error>>,
+    done: Done,
+    /// By ticket.
+    in_flight: Vec<Option<Call>>,
+    is_measuring: bool,
+    /// Calls made.
+    calls: u64,
+    /// When the last call ended.
+    now: u64,
+    /// The procedure of a call that did not end in time.
+    is_expired: Option<usize>,
+    has_failed: bool,
+}
+
+impl Desk<'_> {
+    /// Whether the run is over.
+    fn is_done(&self) -> bool {
+        self.has_failed
+            || match self.until {
+                Until::Calls(count) => self.calls >= count,
+                Until::Time { end_ns, .. } => self.now >= end_ns,
+            }
+    }
+
+    fn settle(&mut self, call: Call, outcome: Outcome, answer: &Answer<'_>) {
+        let number = call.procedure.0;
+        match outcome {
+            Outcome::Committed => {
+                let rows = match self.session.workload.procedures()[number].rows_wanted {
+                    true => answer.values(&self.session.handles[number]),
+                    false => Ok(Vec::new()),
+                };
+                self.terminal.committed(call, &rows.unwrap_or_default());
+            }
+            Outcome::Rejected(error) => {
+                let expected = self.session.workload.expected_rejections();
+                // Baselines that do not serialize reject for any reason.
+                if self.session.configuration.protocol.is_serializable()
+                    && !expected.contains(&error.state().as_str())
+                {
+                    lock(self.failure).get_or_insert(error);
+                    self.has_failed = true;
+                }
+            }
+            Outcome::Expired => {
+                self.is_expired.get_or_insert(number);
+                self.has_failed = true;
+            }
+        }
+    }
+}
+
+impl Caller for Desk<'_> {
+    fn next(&mut self, request: &mut Request) -> Asked<'_> {
+        if self.is_over() {
+            return Asked::Pause;
+        }
+        self.calls += 1;
+        charge(Work::Call);
+        let call = self.terminal.next(&mut request.arguments);
+        // Benchmarks on real cores read the clock twice a call, for the latency.
+        let now = time::now_ns();
+        let handle = &self.session.handles[call.procedure.0];
+        let free = self.in_flight.iter().position(Option::is_none);
+        let ticket = free.unwrap_or_else(|| {
+            self.in_flight.push(None);
+            self.in_flight.len() - 1
+        });
+        request.ticket = ticket as u64;
+        request.deadline_ns = matches!(self.until, Until::Calls(_)).then_some(now + PATIENCE_NS);
+        self.in_flight[ticket] = Some(call);
+        Asked::Call(handle)
+    }
+
+    fn is_over(&mut self) -> bool {
+        let begins = match self.until {
+            Until::Time { begin_ns, .. } => !self.is_measuring && self.now >= begin_ns,
+            Until::Calls(_) => false,
+        };
+        begins || self.is_done()
+    }
+
+    fn ended(&mut self, ticket: u64, outcome: Outcome, answer: &Answer<'_>) {
+        self.now = time::now_ns();
+        let call = self.in_flight[ticket as usize].take();
+        let call = call.expect("a call ends that was made, once");
+        let (number, committed) = (call.procedure.0, matches!(outcome, Outcome::Committed));
+        self.settle(call, outcome, answer);
+        if self.is_measuring && !self.has_failed {
+            self.done.committed[number] += u64::from(committed);
+            self.done.rejected += u64::from(!committed);
+        }
     }
 }
 

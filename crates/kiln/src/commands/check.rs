@@ -7,7 +7,8 @@ use clap::error::ErrorKind;
 use clap::{Args, ValueEnum};
 use kiln_checker::{Options, Order, Report};
 use kiln_engine::{
-    Arguments as CallArguments, Configuration, Driver, Engine, Outcome, ProcedureHandle, Protocol,
+    Answer, Asked, Caller, Configuration, Driver, Engine, Outcome, ProcedureHandle, Protocol,
+    Request,
 };
 use kiln_history::History;
 use kiln_lab::Plan;
@@ -15,7 +16,7 @@ use kiln_lab::audit::{AuditReport, audit};
 use kiln_platform::sync::{Mutex, lock};
 use kiln_platform::{file, thread, time};
 use kiln_storage::error::Error;
-use kiln_workloads::{Terminal, Totals, Workload};
+use kiln_workloads::{Call as WorkloadCall, Terminal, Totals, Workload};
 
 use super::bench::{Settings, workload_names};
 
@@ -310,40 +311,78 @@ impl Run {
     fn work(
         &self,
         mut driver: Driver,
-        mut terminal: Terminal,
+        terminal: Terminal,
         handles: &[ProcedureHandle],
         end_ns: u64,
     ) -> Calls {
-        let mut calls = Calls::default();
-        let mut arguments = CallArguments::new();
-        while time::now_ns() < end_ns {
-            if driver.is_history_full() {
-                calls.is_full = true;
-                break;
-            }
-            let call = terminal.next(&mut arguments);
-            let number = call.procedure.0;
-            match driver.call(&handles[number], &mut arguments) {
-                Outcome::Committed => {
-                    let rows = match self.workload.procedures()[number].rows_wanted {
-                        true => driver.values(&handles[number]).unwrap_or_default(),
-                        false => Vec::new(),
-                    };
-                    terminal.committed(call, &rows);
-                }
-                Outcome::Rejected(error) => {
-                    calls.rejected += 1;
-                    let expected = self.workload.expected_rejections();
-                    if !expected.contains(&error.state().as_str()) {
-                        calls.failure = Some(error);
-                        break;
-                    }
-                }
-                Outcome::Expired => {}
-            }
+        let mut desk = Desk {
+            workload: &self.workload,
+            handles,
+            terminal,
+            end_ns,
+            calls: Calls::default(),
+            in_flight: Vec::new(),
+        };
+        driver.drive(&mut desk);
+        desk.calls.totals = desk.terminal.totals().clone();
+        desk.calls
+    }
+}
+
+/// A worker's terminal, and its calls in flight.
+struct Desk<'a> {
+    workload: &'a Workload,
+    handles: &'a [ProcedureHandle],
+    terminal: Terminal,
+    end_ns: u64,
+    calls: Calls,
+    /// By ticket.
+    in_flight: Vec<Option<WorkloadCall>>,
+}
+
+impl Caller for Desk<'_> {
+    fn next(&mut self, request: &mut Request) -> Asked<'_> {
+        self.calls.is_full |= request.is_history_full;
+        if self.is_over() {
+            return Asked::Pause;
         }
-        calls.totals = terminal.totals().clone();
-        calls
+        let call = self.terminal.next(&mut request.arguments);
+        let handle = &self.handles[call.procedure.0];
+        let free = self.in_flight.iter().position(Option::is_none);
+        let ticket = free.unwrap_or_else(|| {
+            self.in_flight.push(None);
+            self.in_flight.len() - 1
+        });
+        request.ticket = ticket as u64;
+        self.in_flight[ticket] = Some(call);
+        Asked::Call(handle)
+    }
+
+    fn is_over(&mut self) -> bool {
+        self.calls.is_full || self.calls.failure.is_some() || time::now_ns() >= self.end_ns
+    }
+
+    fn ended(&mut self, ticket: u64, outcome: Outcome, answer: &Answer<'_>) {
+        let call = self.in_flight[ticket as usize].take();
+        let call = call.expect("a call ends that was made, once");
+        let number = call.procedure.0;
+        match outcome {
+            Outcome::Committed => {
+                let rows = match self.workload.procedures()[number].rows_wanted {
+                    true => answer.values(&self.handles[number]).unwrap_or_default(),
+                    false => Vec::new(),
+                };
+                self.terminal.committed(call, &rows);
+            }
+            Outcome::Rejected(error) => {
+                self.calls.rejected += 1;
+                let expected = self.workload.expected_rejections();
+                if !expected.contains(&error.state().as_str()) {
+                    self.calls.failure.get_or_insert(error);
+                }
+            }
+            Outcome::Expired => {}
+        }
     }
 }
 

@@ -1,0 +1,68 @@
+//! Serving: calls that a worker asks for itself, so that it can have several in flight.
+//!
+//! Under some protocols a transaction that cannot run yet is put aside, and its worker does something else
+//! meanwhile. Such a *pipelined* worker is not handed one call after the other: it asks for the next one
+//! whenever it has room, and says which has ended, in any order. Workers of the other protocols are asked
+//! to run a call and return.
+//!
+//! # The end of it
+//!
+//! [`Worker::serve`](crate::Worker::serve) returns when it was told [`Next::Pause`], or found that
+//! [`Calls::is_over`], and nothing of what it drew is in flight. Whoever wants the database alone lets all
+//! workers pause, and waits until each has returned. A protocol some of whose workers serve the others
+//! keeps these inside until the others have drained; so all of them are told to pause at the same time.
+
+use kiln_platform::sync::Arc;
+use kiln_procedure::{Arguments, Frame, Program};
+
+use crate::Outcome;
+
+/// What there is to do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// A call; it is in the [`Call`].
+    Call,
+    /// No call at present.
+    Nothing,
+    /// No call any more: finish what is in flight, then return.
+    Pause,
+}
+
+/// A call to be served. Its memory is used again for later ones.
+#[derive(Debug, Default)]
+pub struct Call {
+    /// What is called; there once the call was drawn.
+    pub program: Option<Arc<Program>>,
+    /// The arguments, bound to the program.
+    pub arguments: Arguments,
+    /// When it must have ended, in nanoseconds of [`kiln_platform::time::now_ns`], if ever.
+    pub deadline_ns: Option<u64>,
+    /// What its drawer calls it.
+    pub ticket: u64,
+    /// Set by the worker: whether the history that is recorded has no room for another call.
+    pub is_history_full: bool,
+}
+
+impl Call {
+    /// Makes it a call of `program`. Programs are shared by all workers, so the count of their owners is
+    /// left alone where the last call was of the same one.
+    #[inline]
+    pub fn set_program(&mut self, program: &Arc<Program>) {
+        match &self.program {
+            Some(known) if Arc::ptr_eq(known, program) => {}
+            _ => self.program = Some(program.clone()),
+        }
+    }
+}
+
+/// Where a worker's calls come from, and where their outcomes go. One virtual call a call.
+pub trait Calls {
+    /// Puts the next call into `call`, if there is one. Not asked again after [`Next::Pause`].
+    fn next(&mut self, call: &mut Call) -> Next;
+
+    /// Whether there is no call any more, for workers that ask for none.
+    fn is_over(&mut self) -> bool;
+
+    /// A call that was drawn has ended; its rows are in `frame`.
+    fn ended(&mut self, ticket: u64, outcome: Outcome, frame: &Frame);
+}
