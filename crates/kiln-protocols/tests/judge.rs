@@ -170,16 +170,12 @@ fn locking(protocol: Protocol, expected: Option<AbortCause>, in_table: bool) {
             0
         );
     }
-    // A known flaw: the waits-for graph misses a circle once in some thousands, which the bounded wait
-    // for a lock ends.
-    let missed_max = match protocol {
-        Protocol::TwoPhaseLockingWaitForGraph => aborts(AbortCause::Deadlock) / 100,
-        _ => 0,
-    };
-    assert!(
-        aborts(AbortCause::LockTimeout) <= missed_max,
-        "{} waited in vain",
-        aborts(AbortCause::LockTimeout)
+    // Also on virtual cores, where more circles of waiting attempts close in a second than elsewhere in a
+    // day: each is found by somebody, and the bound of the wait ends none.
+    assert_eq!(
+        aborts(AbortCause::LockTimeout),
+        0,
+        "somebody waited in vain"
     );
 }
 

@@ -4,12 +4,27 @@
 //! 2014, implement it (`DL_DETECT`): the graph is partitioned by worker. A worker writes the edges from
 //! itself into its own part when it is blocked, and only then; others read them without latches.
 //!
-//! # Why a deadlock is found
+//! # Why no deadlock is missed
 //!
-//! Everybody in a cycle has written its edges before it searches. Whoever does so last sees the edges of
-//! all others, and finds the cycle. Whose edges change while they wait, since somebody ahead gave up
-//! (`CHANGED`), writes them anew and searches again. The one who finds the cycle is the victim; two may
-//! find it at the same time, then both give up.
+//! Take a cycle of attempts that wait for each other, each of which will wait for ever if none gives up.
+//!
+//! 1. *Everybody's edges are there in the end.* Edges are taken from the queue under its latch, in the
+//!    moment in which the request is lined up. Later the attempt waits for somebody else than then only
+//!    because somebody ahead left without having been served, and then it is told (`CHANGED`), takes its
+//!    edges anew, and goes on as at the beginning. (Somebody ahead who is served stays ahead until it
+//!    ends.) So there is a last time that each of the cycle writes its edges, and with these the cycle is
+//!    in the graph.
+//! 2. *Who comes last sees all.* Whoever writes edges searches afterwards, with a fence of the total order
+//!    in between. Of the cycle, one's fence is the last; its search reads nothing of the others' parts but
+//!    their last edges, and finds none of them in the middle of a change.
+//! 3. *A search that sees the cycle finds it.* It follows each attempt that it meets once, and by the edges
+//!    of that attempt. What it has followed is noted by the attempt, not by the worker: others' edges may
+//!    still lead to an attempt of the same worker that has ended, and if that one counted, then the present
+//!    one would be passed over. That was an error of ours once. Everybody in the cycle had an old edge
+//!    somewhere on its way, and none saw the whole of it.
+//!
+//! So one search for each change of the edges is enough, and nobody searches a second time for the same.
+//! The one who finds the cycle is the victim; two may find it at the same time, then both give up.
 //!
 //! # Why an old edge does no harm
 //!
@@ -32,8 +47,10 @@ type Attempt = u64;
 const WORKER_BITS: u32 = 7;
 const _: () = assert!(WORKERS_MAX <= 1 << WORKER_BITS);
 
-/// Turns of waiting between two searches.
-const SEARCHED_EVERY: u32 = 32;
+/// The worker whose attempt it is.
+fn worker_of(attempt: Attempt) -> usize {
+    attempt as usize & ((1 << WORKER_BITS) - 1)
+}
 
 /// One worker's part of the graph, on cache lines of its own.
 #[repr(C, align(128))]
@@ -79,6 +96,9 @@ pub struct WaitForGraph {
     watched: Vec<Attempt>,
     /// Where the search still has to go.
     open: Vec<Attempt>,
+    /// By worker: its attempt that the search has followed; others are of former searches.
+    followed: Box<[Attempt; WORKERS_MAX]>,
+    /// Whether the edges have changed since the last search.
     is_new: bool,
 }
 
@@ -91,6 +111,7 @@ impl WaitForGraph {
             attempt: 1 << WORKER_BITS | u64::from(worker),
             watched: Vec::with_capacity(WORKERS_MAX),
             open: Vec::with_capacity(WORKERS_MAX * 2),
+            followed: Box::new([0; WORKERS_MAX]),
             is_new: false,
         }
     }
@@ -99,15 +120,14 @@ impl WaitForGraph {
         &self.graph.0[self.worker as usize]
     }
 
-    /// Adds for whom `attempt` waits to the search. What changes meanwhile does not matter: whoever
-    /// changes its edges searches itself.
-    fn follow(&mut self, attempt: Attempt) {
-        let worker = attempt & ((1 << WORKER_BITS) - 1);
-        let partition = &self.graph.0[worker as usize];
+    /// Adds for whom `attempt` waits to the search; whether it waits. What changes meanwhile does not
+    /// matter: whoever changes its edges searches itself.
+    fn follow(&mut self, attempt: Attempt) -> bool {
+        let partition = &self.graph.0[worker_of(attempt)];
         // Acquire pairs with the release in `block`: the edges are there.
         let version = partition.version.load(Ordering::Acquire);
         if version % 2 == 1 || partition.blocked.load(Ordering::Relaxed) != attempt {
-            return;
+            return false;
         }
         let known = self.open.len();
         let length = partition.length.load(Ordering::Relaxed) as usize;
@@ -116,9 +136,11 @@ impl WaitForGraph {
             .extend(edges.map(|edge| edge.load(Ordering::Relaxed)));
         // Acquire keeps the reads above before the comparison below.
         fence(Ordering::Acquire);
-        if partition.version.load(Ordering::Relaxed) != version {
+        let is_whole = partition.version.load(Ordering::Relaxed) == version;
+        if !is_whole {
             self.open.truncate(known);
         }
+        is_whole
     }
 
     /// Whether a path leads from this worker back to it.
@@ -130,10 +152,11 @@ impl WaitForGraph {
             if attempt == self.attempt {
                 return true;
             }
-            let bit = 1 << (attempt & ((1 << WORKER_BITS) - 1));
-            if seen & bit == 0 {
-                seen |= bit;
-                self.follow(attempt);
+            let worker = worker_of(attempt);
+            let is_followed = seen & 1 << worker != 0 && self.followed[worker] == attempt;
+            if !is_followed && self.follow(attempt) {
+                seen |= 1 << worker;
+                self.followed[worker] = attempt;
             }
         }
         false
@@ -184,11 +207,8 @@ impl Handling for WaitForGraph {
         }
     }
 
-    fn is_deadlocked(&mut self, turn: u32) -> bool {
-        // Who comes last finds the cycle at once. That others change their edges under a search can
-        // hide it; these search themselves, and this one goes on looking, as with Yu et al.
-        let is_due = std::mem::take(&mut self.is_new) || turn.is_multiple_of(SEARCHED_EVERY);
-        is_due && self.search()
+    fn is_deadlocked(&mut self, _: u32) -> bool {
+        std::mem::take(&mut self.is_new) && self.search()
     }
 
     fn unblock(&mut self) {
