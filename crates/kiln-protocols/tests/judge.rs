@@ -160,11 +160,14 @@ fn locking(protocol: Protocol, expected: Option<AbortCause>, in_table: bool) {
         counted.committed, counted.aborts
     );
     if let Some(expected) = expected {
-        assert!(
-            aborts(expected) > 10,
-            "{} of {expected:?}",
-            aborts(expected)
-        );
+        // How often real threads meet is the system's business.
+        if cfg!(kiln_sim) {
+            assert!(
+                aborts(expected) > 10,
+                "{} of {expected:?}",
+                aborts(expected)
+            );
+        }
         assert_eq!(
             aborts(AbortCause::ReadLock) + aborts(AbortCause::WriteLock),
             0

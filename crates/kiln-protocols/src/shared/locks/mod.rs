@@ -19,13 +19,12 @@
 //! - *Latch.* A queue is read and changed under its latch alone: a bit of `aux`, or a word of the bucket.
 //!   It is held over straight-line code, and over one latch at a time. The exception: beside the record
 //!   a lock that nobody else wants is taken, and let go, by a compare-and-swap of the whole word.
-//! - *Holders come first*, one exclusive or some shared ones. While there is a request at all, somebody
-//!   holds the lock: whoever lets go passes it on under the same latch.
+//! - *Holders come first*, one exclusive or some shared ones.
 //! - *Order.* A request gets the lock at once if it is in no holder's way, nobody waits and no upgrade is
 //!   pending; else it waits at the end of the queue, or, where the handling goes by age, before all
 //!   waiters that are older. The first waiter gets the lock when it is in no holder's way any more, and
 //!   with an exclusive one that is when nobody holds it; shared ones behind it come with it. Nobody
-//!   overtakes a waiter.
+//!   overtakes a waiter, but when a lock is let go; see below.
 //! - *Upgrade.* A sharer that is alone becomes exclusive at once, whoever waits: those wait for it
 //!   already. Else it waits as a holder, before all waiters, until it is alone; nobody joins the sharers
 //!   meanwhile. A second sharer that wants the same is refused at once, as the two would wait for each
@@ -35,6 +34,25 @@
 //!   latch. Those behind one who *gave up* are told that they wait for others now.
 //! - *Giving up.* Only the owner takes its request out of the queue, under the latch, and looks there
 //!   first whether it has not got the lock meanwhile.
+//!
+//! # Overtaking
+//!
+//! A lock that is handed to its first waiter waits with it, if that one sleeps or its core runs something
+//! else; and whoever let it go, and comes for it again, waits as well. That is a convoy: each transaction
+//! takes a switch of threads, or at best the transfer of all that it touches from one core to the other.
+//! So a lock is not handed over but let go. The first waiter is told to come and look, and if it runs, it is there
+//! in a tenth of a microsecond. Whoever is faster takes the lock before it.
+//!
+//! - *Nobody starves.* A waiter that was too late keeps away for a moment, which doubles, so that the faster
+//!   one gets something done; and after `MISSES_MAX` times it *insists*: nobody overtakes it any
+//!   more, and the next one who lets go hands the lock over. Only who comes, and so runs, can miss a lock; one
+//!   that does not run is in nobody's way.
+//! - *While nobody holds the lock* its first waiter has been told to look, and has not looked yet.
+//! - *By age* only those overtake that are younger than all who wait.
+//! - *Who waits for whom changes* with each that overtakes. It matters only if that one comes to wait itself:
+//!   so it tells those that it has overtaken before it waits (`own_up`), and they look whom they wait for
+//!   now. One that never waits, as on a single hot row, tells nobody.
+//! - *An upgrade* is handed over: the sharer has the lock, nobody can come in between.
 //!
 //! # When a lock's entry vanishes
 //!
@@ -48,8 +66,7 @@
 //! A waiting worker spins a little, yields its core some times, then sleeps until it is woken, so that
 //! more workers than cores get on. It waits neither past the deadline of its call nor longer than
 //! [`WAIT_MAX_NS`] for one lock ([`AbortCause::LockTimeout`]), whatever the handling of deadlocks misses.
-//! That a lock goes to the first waiter, and that one may not run, makes convoys of more workers than
-//! cores; see [`turns`](super::turns).
+//! More workers than cores take turns besides; see [`turns`](super::turns).
 
 pub mod handling;
 mod placement;
@@ -163,6 +180,9 @@ impl SharedLocks {
     }
 }
 
+/// Room for so many locks taken before others: who takes more at once allocates.
+const OVERTAKEN_USUAL: usize = 64;
+
 /// One worker's side of locks that are queues.
 pub struct QueuedLocks<P, H> {
     placement: P,
@@ -170,6 +190,8 @@ pub struct QueuedLocks<P, H> {
     pool: Pool,
     alarms: Alarms,
     deadline_ns: Option<u64>,
+    /// The locks that the attempt has taken before others that wait, who have not been told yet.
+    overtaken: Vec<(RecordRef, RequestRef)>,
 }
 
 impl<P: Placement, H: Handling> QueuedLocks<P, H> {
@@ -182,6 +204,7 @@ impl<P: Placement, H: Handling> QueuedLocks<P, H> {
             pool: Pool::new(worker),
             alarms,
             deadline_ns: None,
+            overtaken: Vec::with_capacity(OVERTAKEN_USUAL),
         }
     }
 
@@ -232,11 +255,18 @@ impl<P: Placement, H: Handling> Locks for QueuedLocks<P, H> {
         if self.placement.take_alone(record, request) {
             return Ok(Taken::Now(request));
         }
-        let handling = &mut self.handling;
+        let (handling, overtaken) = (&mut self.handling, &mut self.overtaken);
         let taken = self.placement.latched(record, |latched| {
             let queue = &mut latched.0;
             if queue.is_free_for(exclusive) {
                 queue.join(request);
+                return Some(Taken::Now(request));
+            }
+            if H::OVERTAKES && queue.may_overtake(stamp, H::BY_AGE) {
+                queue.overtake(request);
+                if H::WATCHES {
+                    overtaken.push((record, request));
+                }
                 return Some(Taken::Now(request));
             }
             if !H::WAITS || H::BY_AGE && !queue.may_wait_by_age(stamp, exclusive) {
@@ -310,11 +340,15 @@ impl<P: Placement, H: Handling> Locks for QueuedLocks<P, H> {
     fn release(&mut self, record: RecordRef, request: RequestRef, _: bool) {
         if !self.placement.release_alone(record, request) {
             let sleepers = self.placement.latched(record, |latched| {
-                latched.0.release(request);
+                latched.0.release(request, H::OVERTAKES);
                 latched.0.sleepers
             });
             if !sleepers.is_empty() {
                 self.alarms.wake(sleepers);
+            }
+            if H::WATCHES && !self.overtaken.is_empty() {
+                self.overtaken
+                    .retain(|(_, overtaking)| *overtaking != request);
             }
         }
         self.pool.put(request);

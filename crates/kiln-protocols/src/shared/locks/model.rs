@@ -11,6 +11,7 @@ use kiln_storage::record::RecordRef;
 
 use super::handling::Handling;
 use super::request::{CHANGED, GRANTED, Request, RequestRef};
+use super::waiting::Look;
 use super::{Alarms, BesideRecord, LockTable, Locks, Placement, QueuedLocks, Taken};
 
 const WORKERS: usize = 7;
@@ -18,14 +19,15 @@ const RECORDS: usize = 3;
 
 /// Remembers whom it is told to watch.
 #[derive(Default)]
-struct Watcher<const BY_AGE: bool> {
+struct Watcher<const BY_AGE: bool, const OVERTAKES: bool> {
     stamp: u64,
     /// Workers with the stamps of their transactions.
     watched: Vec<(usize, u64)>,
 }
 
-impl<const BY_AGE: bool> Handling for Watcher<BY_AGE> {
+impl<const BY_AGE: bool, const OVERTAKES: bool> Handling for Watcher<BY_AGE, OVERTAKES> {
     const BY_AGE: bool = BY_AGE;
+    const OVERTAKES: bool = OVERTAKES;
     const WATCHES: bool = !BY_AGE;
     const REFUSED: [AbortCause; 2] = [AbortCause::Died; 2];
 
@@ -51,6 +53,10 @@ struct Model {
     upgrade: Option<usize>,
     /// Workers, whether exclusively, and stamps.
     waiters: Vec<(usize, bool, u64)>,
+    /// Whether a lock that is let go is free until somebody comes.
+    may_be_overtaken: bool,
+    /// Waiters that are not overtaken.
+    insisting: BTreeSet<usize>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -67,19 +73,27 @@ impl Model {
 
     fn take(&mut self, worker: usize, exclusive: bool, stamps: &[u64], by_age: bool) -> Expected {
         let stamp = stamps[worker];
+        let is_older = |other: usize| stamp < stamps[other];
         let joins = !exclusive && self.is_shared();
-        if self.holders.is_empty() || joins && self.waiters.is_empty() {
+        let is_free = match self.waiters.first() {
+            None => self.holders.is_empty() || joins,
+            Some(first) => {
+                self.holders.is_empty()
+                    && !self.insisting.contains(&first.0)
+                    && !(by_age && is_older(first.0))
+            }
+        };
+        if is_free {
             self.holders.push((worker, exclusive));
             return Expected::Now;
         }
         let mut at = self.waiters.len();
         if by_age {
-            let is_older = |other: usize| stamp < stamps[other];
             let may = match joins {
                 true => is_older(self.waiters[0].0),
                 false => self.holders.iter().all(|holder| is_older(holder.0)),
             };
-            if !may {
+            if !may || self.holders.is_empty() && !is_older(self.waiters[0].0) {
                 return Expected::Refused;
             }
             let older = |waiter: &(usize, bool, u64)| waiter.2 < stamp;
@@ -103,27 +117,57 @@ impl Model {
         Expected::Later
     }
 
-    fn leave(&mut self, worker: usize) {
+    /// A holder lets go.
+    fn release(&mut self, worker: usize) {
         self.holders.retain(|holder| holder.0 != worker);
-        self.waiters.retain(|waiter| waiter.0 != worker);
-        self.settle();
-    }
-
-    fn cancel_upgrade(&mut self) {
-        self.upgrade = None;
-        self.settle();
-    }
-
-    fn settle(&mut self) {
         if let (Some(_), [only]) = (self.upgrade, &mut self.holders[..]) {
             only.1 = true;
             self.upgrade = None;
         }
-        while let Some(&(worker, exclusive, _)) = self.waiters.first() {
-            if !self.holders.is_empty() && (exclusive || !self.is_shared()) {
-                break;
-            }
-            self.waiters.remove(0);
+        let first = self.waiters.first();
+        let insists = first.is_some_and(|first| self.insisting.contains(&first.0));
+        if self.holders.is_empty() && (!self.may_be_overtaken || insists) {
+            self.grant();
+        }
+    }
+
+    /// A waiter gives up.
+    fn withdraw(&mut self, worker: usize) {
+        let is_next = self.waiters[0].0 == worker;
+        self.waiters.retain(|waiter| waiter.0 != worker);
+        self.insisting.remove(&worker);
+        if is_next {
+            self.grant();
+        }
+    }
+
+    fn cancel_upgrade(&mut self) {
+        self.upgrade = None;
+        self.grant();
+    }
+
+    /// A waiter looks for the lock.
+    fn come(&mut self, worker: usize, insists: bool) {
+        self.insisting.remove(&worker);
+        if self.may_be_overtaken && self.waiters.first().is_some_and(|first| first.0 == worker) {
+            self.grant();
+        }
+        if insists && self.is_blocked(worker) {
+            self.insisting.insert(worker);
+        }
+    }
+
+    /// Whether the first waiter could have the lock.
+    fn is_free_for_first(&self) -> bool {
+        self.waiters
+            .first()
+            .is_some_and(|first| self.holders.is_empty() || !first.1 && self.is_shared())
+    }
+
+    fn grant(&mut self) {
+        while self.is_free_for_first() {
+            let (worker, exclusive, _) = self.waiters.remove(0);
+            self.insisting.remove(&worker);
             self.holders.push((worker, exclusive));
         }
     }
@@ -171,8 +215,8 @@ fn reached(start: usize, edges: impl Fn(usize) -> Vec<usize>) -> BTreeSet<usize>
     reached
 }
 
-struct Worker<P, const BY_AGE: bool> {
-    locks: QueuedLocks<P, Watcher<BY_AGE>>,
+struct Worker<P, const BY_AGE: bool, const OVERTAKES: bool> {
+    locks: QueuedLocks<P, Watcher<BY_AGE, OVERTAKES>>,
     held: Vec<(usize, RequestRef, bool)>,
     /// Locks that this transaction had, or gave up: it takes no lock twice.
     left: [bool; RECORDS],
@@ -180,14 +224,21 @@ struct Worker<P, const BY_AGE: bool> {
     blocked: Option<(usize, RequestRef)>,
 }
 
-fn run<P: Placement, const BY_AGE: bool>(placement: &P, seed: u64) -> [u64; 4] {
+fn run<P: Placement, const BY_AGE: bool, const OVERTAKES: bool>(
+    placement: &P,
+    seed: u64,
+) -> [u64; 4] {
     let cells: Vec<[AtomicU64; 4]> = (0..RECORDS).map(|_| Default::default()).collect();
     // SAFETY: the cells are aligned words, and live as long as the run.
     let record = |at: usize| unsafe { RecordRef::from_cell(NonNull::from(&cells[at]).cast()) };
     let mut random = Random::from_seed(seed);
-    let mut models = vec![Model::default(); RECORDS];
+    let model = Model {
+        may_be_overtaken: OVERTAKES,
+        ..Model::default()
+    };
+    let mut models = vec![model; RECORDS];
     let alarms = Alarms::default();
-    let mut workers: Vec<Worker<P, BY_AGE>> = (0..WORKERS)
+    let mut workers: Vec<Worker<P, BY_AGE, OVERTAKES>> = (0..WORKERS)
         .map(|number| Worker {
             locks: QueuedLocks::new(
                 placement.clone(),
@@ -220,7 +271,7 @@ fn run<P: Placement, const BY_AGE: bool>(placement: &P, seed: u64) -> [u64; 4] {
                     worker.left[at] = true;
                     match models[at].upgrade == Some(number) {
                         true => models[at].cancel_upgrade(),
-                        false => models[at].leave(number),
+                        false => models[at].withdraw(number),
                     }
                     counts[3] += 1;
                 }
@@ -263,13 +314,13 @@ fn run<P: Placement, const BY_AGE: bool>(placement: &P, seed: u64) -> [u64; 4] {
                     let (at, request, exclusive) =
                         worker.held.swap_remove(random.below(worker.held.len()));
                     worker.locks.release(record(at), request, exclusive);
-                    models[at].leave(number);
+                    models[at].release(number);
                     worker.left[at] = true;
                 }
                 _ => {
                     for (at, request, exclusive) in std::mem::take(&mut worker.held) {
                         worker.locks.release(record(at), request, exclusive);
-                        models[at].leave(number);
+                        models[at].release(number);
                     }
                     born += 1;
                     worker.locks.handling.stamp = born;
@@ -277,23 +328,48 @@ fn run<P: Placement, const BY_AGE: bool>(placement: &P, seed: u64) -> [u64; 4] {
                 }
             },
         }
-        for (number, worker) in workers.iter_mut().enumerate() {
-            let Some((at, request)) = worker.blocked else {
-                continue;
-            };
-            let state = request.state.load(Ordering::Relaxed);
-            let is_granted = !models[at].is_blocked(number);
-            assert_eq!(state == GRANTED, is_granted, "worker {number}: {models:?}");
-            if is_granted {
-                worker.blocked = None;
-                let exclusive = request.is_exclusive();
-                match worker.held.iter_mut().find(|held| held.0 == at) {
-                    Some(held) => held.2 = true,
-                    None => worker.held.push((at, request, exclusive)),
+        // Now and then everybody who was told to look has looked, and all overtaken know it.
+        let is_quiet = !OVERTAKES || random.below(4) == 0;
+        if is_quiet {
+            workers.iter_mut().for_each(|worker| worker.locks.own_up());
+        }
+        let mut open = true;
+        while std::mem::take(&mut open) {
+            for (number, worker) in workers.iter_mut().enumerate() {
+                let Some((at, request)) = worker.blocked else {
+                    continue;
+                };
+                let state = request.state.load(Ordering::Relaxed);
+                let is_granted = !models[at].is_blocked(number);
+                assert_eq!(state == GRANTED, is_granted, "worker {number}: {models:?}");
+                if is_granted {
+                    worker.blocked = None;
+                    let exclusive = request.is_exclusive();
+                    match worker.held.iter_mut().find(|held| held.0 == at) {
+                        Some(held) => held.2 = true,
+                        None => worker.held.push((at, request, exclusive)),
+                    }
+                } else if state == CHANGED && (is_quiet || random.below(2) == 0) {
+                    let insists = OVERTAKES && random.below(3) == 0;
+                    models[at].come(number, insists);
+                    let look = worker.locks.look_ahead(record(at), request, insists);
+                    let is_granted = !models[at].is_blocked(number);
+                    assert_eq!(look == Look::Granted, is_granted, "{number}: {models:?}");
+                    // It is noted as the holder next, and so may be those behind it.
+                    open = true;
                 }
-            } else if state == CHANGED {
-                assert!(!worker.locks.look_ahead(record(at), request));
             }
+        }
+        for (at, model) in models.iter().enumerate() {
+            if model.is_free_for_first() {
+                let first = workers[model.waiters[0].0].blocked;
+                let (_, request) = first.expect("who waits is blocked");
+                let state = request.state.load(Ordering::Relaxed);
+                assert_eq!(state, CHANGED, "nobody was told about {at}: {model:?}");
+            }
+        }
+        if !is_quiet {
+            continue;
         }
         for (at, model) in models.iter().enumerate() {
             let blocked = |&number: &usize| !BY_AGE && model.is_blocked(number);
@@ -338,11 +414,13 @@ fn run<P: Placement, const BY_AGE: bool>(placement: &P, seed: u64) -> [u64; 4] {
 }
 
 fn runs<P: Placement>(placement: &P) {
-    let mut counts = [[0; 4]; 2];
-    for seed in 0..if cfg!(miri) { 2 } else { 30 } {
+    let mut counts = [[0; 4]; 4];
+    for seed in 0..if cfg!(miri) { 1 } else { 30 } {
         let found = [
-            run::<P, false>(placement, seed),
-            run::<P, true>(placement, 1_000 + seed),
+            run::<P, false, false>(placement, seed),
+            run::<P, true, false>(placement, 1_000 + seed),
+            run::<P, false, true>(placement, 2_000 + seed),
+            run::<P, true, true>(placement, 3_000 + seed),
         ];
         for (sums, found) in counts.iter_mut().zip(found) {
             for (sum, count) in sums.iter_mut().zip(found) {

@@ -34,7 +34,8 @@ pub(super) enum Upgrade {
     Crossed,
 }
 
-/// A queue under its latch: first those who hold the lock, then those who wait.
+/// A queue under its latch: first those who hold the lock, then those who wait. Where overtaking is
+/// allowed there may be nobody who holds it; then the first of those who wait has been told to look.
 pub(super) struct Queue {
     /// Its first request, whose second half describes the queue; none when nobody wants the lock.
     pub(super) first: Option<RequestRef>,
@@ -65,6 +66,28 @@ impl Queue {
             && !head.is_exclusive()
             && head.waiters.load(Ordering::Relaxed) == 0
             && !head.upgrade_pending.load(Ordering::Relaxed)
+    }
+
+    /// Whether a new request may take a lock that was let go before the first waiter has come for it. By
+    /// age only if it is younger than all who wait, as these will wait for it.
+    #[inline]
+    pub(super) fn may_overtake(&self, stamp: u64, by_age: bool) -> bool {
+        self.first.is_some_and(|first| {
+            first.holders.load(Ordering::Relaxed) == 0
+                && !first.insists.load(Ordering::Relaxed)
+                && (!by_age || first.stamp() < stamp)
+        })
+    }
+
+    /// Adds a new request that takes the lock before those who wait.
+    pub(super) fn overtake(&mut self, request: RequestRef) {
+        let first = self.head();
+        request.last.set(first.last.get());
+        request.next_lock.set(first.next_lock.get());
+        copy(&request.waiters, &first.waiters);
+        request.next.set(Some(first));
+        first.previous.set(Some(request));
+        self.first = Some(request);
     }
 
     /// Adds a new request that gets the lock at once.
@@ -98,7 +121,7 @@ impl Queue {
     }
 
     fn insert_behind(&mut self, head: RequestRef, ahead: Option<RequestRef>, request: RequestRef) {
-        let ahead = ahead.expect("the first request holds the lock, nobody goes before it");
+        let ahead = ahead.expect("who would be the first takes the lock, or may not wait");
         let behind = ahead.next.get();
         request.previous.set(Some(ahead));
         request.next.set(behind);
@@ -135,9 +158,10 @@ impl Queue {
         }
     }
 
-    /// Lets go of a lock that is held and not being upgraded, and passes it on.
+    /// Lets go of a lock that is held and not being upgraded, and passes it on; or leaves it to whoever
+    /// comes first, the first waiter or, if it may be overtaken, somebody else.
     #[inline]
-    pub(super) fn release(&mut self, request: RequestRef) {
+    pub(super) fn release(&mut self, request: RequestRef, may_be_overtaken: bool) {
         self.unlink(request);
         let Some(head) = self.first else { return };
         let left = head.holders.load(Ordering::Relaxed) - 1;
@@ -146,7 +170,11 @@ impl Queue {
             return;
         }
         if left == 0 {
-            self.grant_from(Some(head));
+            if may_be_overtaken && !head.insists.load(Ordering::Relaxed) {
+                self.call(head);
+            } else {
+                self.grant_from(Some(head));
+            }
         } else if left == 1 && head.upgrade_pending.load(Ordering::Relaxed) {
             head.upgrade_pending.store(false, Ordering::Relaxed);
             head.exclusive.store(true, Ordering::Relaxed);
@@ -173,7 +201,7 @@ impl Queue {
         let Some(head) = self.first else { return };
         let waiters = head.waiters.load(Ordering::Relaxed) - 1;
         head.waiters.store(waiters, Ordering::Relaxed);
-        let is_next = ahead.is_some_and(|ahead| ahead.is_holder());
+        let is_next = ahead.is_none_or(|ahead| ahead.is_holder());
         self.left_without_being_served(behind, is_next);
     }
 
@@ -188,11 +216,45 @@ impl Queue {
         // lock beside others, has to look whom it waits for now. Who comes behind an exclusive
         // request waits for that one alone.
         while let Some(waiter) = at {
-            self.tell(waiter, CHANGED);
+            self.call(waiter);
             if waiter.is_exclusive() {
                 break;
             }
             at = waiter.next.get();
+        }
+    }
+
+    /// Tells those that wait directly for the holders to look who these are now.
+    pub(super) fn call_those_overtaken(&mut self) {
+        let first = self.first_waiter();
+        self.left_without_being_served(first, false);
+    }
+
+    fn first_waiter(&self) -> Option<RequestRef> {
+        let mut at = self.first;
+        while let Some(holder) = at.filter(|request| request.is_holder()) {
+            at = holder.next.get();
+        }
+        at
+    }
+
+    /// Whether holders alone are ahead of a request that waits.
+    pub(super) fn is_next(&self, request: RequestRef) -> bool {
+        let ahead = request.previous.get();
+        !request.is_holder() && ahead.is_none_or(|ahead| ahead.is_holder())
+    }
+
+    /// The owner of a request that waits has come for the lock: it gets it if it is the next and in no
+    /// holder's way, and those that share it with it do.
+    pub(super) fn come(&mut self, request: RequestRef) {
+        if self.is_next(request) {
+            match self.head().holders.load(Ordering::Relaxed) {
+                0 => {
+                    self.grant_from(Some(request));
+                }
+                // It shares the lock with one that has overtaken it, for whom those behind wait now too.
+                _ => self.left_without_being_served(Some(request), true),
+            }
         }
     }
 
@@ -216,6 +278,14 @@ impl Queue {
             self.tell(waiter, GRANTED);
         }
         at
+    }
+
+    /// Tells a waiting worker to look at the queue, unless it has been told and has not looked yet.
+    fn call(&mut self, waiter: RequestRef) {
+        // The owner takes this state back under the latch alone.
+        if waiter.state.load(Ordering::Relaxed) != CHANGED {
+            self.tell(waiter, CHANGED);
+        }
     }
 
     /// Changes the state that a waiting worker looks at.
@@ -256,11 +326,8 @@ impl Queue {
         let head = self.head();
         head.upgrade_pending.store(false, Ordering::Relaxed);
         request.state.store(GRANTED, Ordering::Relaxed);
-        let mut at = Some(head);
-        while let Some(holder) = at.filter(|holder| holder.is_holder()) {
-            at = holder.next.get();
-        }
-        self.left_without_being_served(at, true);
+        let first = self.first_waiter();
+        self.left_without_being_served(first, true);
     }
 
     /// Calls `body` with the holders other than `request`.
@@ -310,6 +377,9 @@ impl Queue {
             return true;
         }
         let head = self.head();
+        if head.holders.load(Ordering::Relaxed) == 0 {
+            return head.stamp() > stamp;
+        }
         let conflicts =
             exclusive || head.is_exclusive() || head.upgrade_pending.load(Ordering::Relaxed);
         let mut at = self.first;

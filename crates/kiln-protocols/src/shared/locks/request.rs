@@ -11,7 +11,8 @@ pub(super) const GRANTED: u8 = 0;
 pub(super) const WAITING: u8 = 1;
 /// The owner sleeps, and is to be woken when the state changes.
 pub(super) const PARKED: u8 = 2;
-/// The owner waits for others than it did: one of those ahead has left without having been served.
+/// The owner is to look at the queue: it waits for others than it did, as one of those ahead has left
+/// without having been served or somebody came in between; or the lock is free, and it is the next.
 pub(super) const CHANGED: u8 = 3;
 
 /// One worker's request for one lock: a cache line, which is in the lock's queue from the moment it
@@ -30,8 +31,10 @@ pub struct Request {
     pub(super) is_holder: AtomicBool,
     /// Of the queue: whether one of the sharers waits to be alone.
     pub(super) upgrade_pending: AtomicBool,
+    /// Whether nobody may take the lock before the owner does, who is the first of those who wait.
+    pub(super) insists: AtomicBool,
     /// The owner's number.
-    worker: u32,
+    worker: u16,
     /// The record's address.
     pub(super) key: AtomicU64,
     /// What the owner's deadlock handling knows its transaction by: an age, a number.
@@ -59,7 +62,8 @@ impl Request {
             exclusive: AtomicBool::new(false),
             is_holder: AtomicBool::new(false),
             upgrade_pending: AtomicBool::new(false),
-            worker,
+            insists: AtomicBool::new(false),
+            worker: u16::try_from(worker).expect("workers are few"),
             key: AtomicU64::new(0),
             stamp: AtomicU64::new(0),
             next: Link::default(),
@@ -74,7 +78,7 @@ impl Request {
     /// The number of the worker that it belongs to.
     #[inline(always)]
     pub fn worker(&self) -> u32 {
-        self.worker
+        u32::from(self.worker)
     }
 
     /// What the owner's deadlock handling knows its transaction by.
@@ -207,6 +211,7 @@ impl Pool {
         request.exclusive.store(exclusive, Ordering::Relaxed);
         request.is_holder.store(true, Ordering::Relaxed);
         request.upgrade_pending.store(false, Ordering::Relaxed);
+        request.insists.store(false, Ordering::Relaxed);
         request.key.store(key, Ordering::Relaxed);
         request.stamp.store(stamp, Ordering::Relaxed);
         request.next.set(None);

@@ -20,8 +20,13 @@ pub const WAIT_MAX_NS: u64 = 500_000_000;
 
 /// Turns spent spinning, about two microseconds: a holder that runs is often done by then.
 const SPINS: u32 = 64;
-/// Turns after those spent giving the core to others.
-const YIELDS: u32 = 16;
+/// Turns after those spent giving the core to others. If there are none, about thirty microseconds: to
+/// sleep and be woken takes longer than most transactions.
+const YIELDS: u32 = 64;
+/// So often a worker comes for a lock that somebody else was faster to take; then it insists.
+const MISSES_MAX: u32 = 5;
+/// How long it keeps away after the first time that it was too late, in spins; it doubles each time.
+const PAUSE_SPINS: u64 = 8;
 /// A worker that sleeps looks around after so long, though nobody has woken it.
 const SLEEP_NS: [u64; 5] = [50_000, 100_000, 200_000, 400_000, 800_000];
 
@@ -47,6 +52,17 @@ impl Alarms {
     }
 }
 
+/// What a worker finds that looks at the queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Look {
+    /// It has the lock.
+    Granted,
+    /// It is the next, and somebody else has the lock.
+    Missed,
+    /// Others are the next.
+    Behind,
+}
+
 impl<P: Placement, H: Handling> QueuedLocks<P, H> {
     /// See [`super::Locks::wait`].
     pub(super) fn wait_for(
@@ -55,6 +71,9 @@ impl<P: Placement, H: Handling> QueuedLocks<P, H> {
         request: RequestRef,
     ) -> Result<(), AbortCause> {
         if H::WATCHES {
+            if !self.overtaken.is_empty() {
+                self.own_up();
+            }
             self.handling.block();
         }
         let result = self.turns(record, request);
@@ -69,17 +88,30 @@ impl<P: Placement, H: Handling> QueuedLocks<P, H> {
 
     fn turns(&mut self, record: RecordRef, request: RequestRef) -> Result<(), AbortCause> {
         let mut latest_ns = None;
+        // Turns since the lock was missed last, and how often that was.
+        let (mut idle, mut missed) = (0, 0);
         for turn in 1.. {
+            idle += 1;
             // Acquire pairs with the release in `Queue::tell`: what former holders did is visible.
             match request.state.load(Ordering::Acquire) {
                 GRANTED => return Ok(()),
-                CHANGED if self.look_ahead(record, request) => return Ok(()),
+                CHANGED => {
+                    if missed > 0 {
+                        // Whoever was faster goes on meanwhile, with all it needs in its core's cache.
+                        thread::pause(PAUSE_SPINS << missed.min(MISSES_MAX));
+                    }
+                    match self.look_ahead(record, request, missed >= MISSES_MAX) {
+                        Look::Granted => return Ok(()),
+                        Look::Missed if missed < MISSES_MAX => (idle, missed) = (0, missed + 1),
+                        Look::Missed | Look::Behind => {}
+                    }
+                }
                 _ => {}
             }
             if H::WATCHES && self.handling.is_deadlocked(turn) {
                 return self.give_up(record, request, H::REFUSED[1]);
             }
-            if turn <= SPINS {
+            if idle <= SPINS {
                 spin::hint();
                 continue;
             }
@@ -92,7 +124,7 @@ impl<P: Placement, H: Handling> QueuedLocks<P, H> {
             if now >= latest {
                 return self.give_up(record, request, AbortCause::LockTimeout);
             }
-            match turn - SPINS {
+            match idle - SPINS {
                 ..=YIELDS => thread::yield_now(),
                 slept => {
                     let longest = SLEEP_NS[((slept - YIELDS) as usize - 1).min(SLEEP_NS.len() - 1)];
@@ -125,26 +157,54 @@ impl<P: Placement, H: Handling> QueuedLocks<P, H> {
         }
     }
 
-    /// Looks anew whom the request waits for; whether it has got the lock meanwhile.
+    /// Looks at the queue: takes the lock if it is there by now, else notes anew whom the request waits
+    /// for. A request that `insists` is not overtaken any more.
     #[cold]
-    pub(super) fn look_ahead(&mut self, record: RecordRef, request: RequestRef) -> bool {
+    pub(super) fn look_ahead(
+        &mut self,
+        record: RecordRef,
+        request: RequestRef,
+        insists: bool,
+    ) -> Look {
         let handling = &mut self.handling;
-        let is_granted = self.placement.latched(record, |latched| {
+        let look = self.placement.latched(record, |latched| {
+            let queue = &mut latched.0;
+            if H::OVERTAKES && request.state.load(Ordering::Relaxed) != GRANTED {
+                queue.come(request);
+            }
             if request.state.load(Ordering::Relaxed) == GRANTED {
-                return true;
+                return Look::Granted;
             }
             request.state.store(WAITING, Ordering::Relaxed);
+            request.insists.store(insists, Ordering::Relaxed);
             if H::WATCHES {
                 handling.forget(&request);
-                let watch = |ahead: RequestRef| handling.watch(&ahead);
-                latched.0.each_predecessor(request, watch);
+                queue.each_predecessor(request, |ahead| handling.watch(&ahead));
             }
-            false
+            match queue.is_next(request) {
+                true => Look::Missed,
+                false => Look::Behind,
+            }
         });
-        if !is_granted && H::WATCHES {
+        if look != Look::Granted && H::WATCHES {
             self.handling.block();
         }
-        is_granted
+        look
+    }
+
+    /// Tells those who were overtaken, before the worker waits: from now on they wait for this one, and
+    /// that may be a deadlock. As long as nobody needs to know, nobody is told.
+    #[cold]
+    pub(super) fn own_up(&mut self) {
+        while let Some((record, _)) = self.overtaken.pop() {
+            let sleepers = self.placement.latched(record, |latched| {
+                latched.0.call_those_overtaken();
+                latched.0.sleepers
+            });
+            if !sleepers.is_empty() {
+                self.alarms.wake(sleepers);
+            }
+        }
     }
 
     /// Leaves the queue, or takes the upgrade back; unless the lock has been granted meanwhile.

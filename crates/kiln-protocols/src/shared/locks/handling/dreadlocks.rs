@@ -157,6 +157,7 @@ impl Dreadlocks {
 
 impl Handling for Dreadlocks {
     const WATCHES: bool = true;
+    const OVERTAKES: bool = true;
     const REFUSED: [AbortCause; 2] = [AbortCause::Deadlock; 2];
 
     #[inline]

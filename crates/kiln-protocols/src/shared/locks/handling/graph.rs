@@ -10,9 +10,9 @@
 //!
 //! 1. *Everybody's edges are there in the end.* Edges are taken from the queue under its latch, in the
 //!    moment in which the request is lined up. Later the attempt waits for somebody else than then only
-//!    because somebody ahead left without having been served, and then it is told (`CHANGED`), takes its
-//!    edges anew, and goes on as at the beginning. (Somebody ahead who is served stays ahead until it
-//!    ends.) So there is a last time that each of the cycle writes its edges, and with these the cycle is
+//!    because somebody ahead left without having been served, or because somebody overtook it and then
+//!    waits itself, and then it is told (`CHANGED`), takes its edges anew, and goes on as at the beginning.
+//!    (Somebody ahead who is served stays ahead until it ends.) So there is a last time that each of the cycle writes its edges, and with these the cycle is
 //!    in the graph.
 //! 2. *Who comes last sees all.* Whoever writes edges searches afterwards, with a fence of the total order
 //!    in between. Of the cycle, one's fence is the last; its search reads nothing of the others' parts but
@@ -165,6 +165,7 @@ impl WaitForGraph {
 
 impl Handling for WaitForGraph {
     const WATCHES: bool = true;
+    const OVERTAKES: bool = true;
     const REFUSED: [AbortCause; 2] = [AbortCause::Deadlock; 2];
 
     #[inline]

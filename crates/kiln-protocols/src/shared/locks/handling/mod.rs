@@ -21,6 +21,10 @@ pub trait Handling {
     /// Whether the one who waits wants to know for whom: then `watch`, `block`, `is_deadlocked` and
     /// `unblock` are called. Not with [`Handling::BY_AGE`], where requests come between those that wait.
     const WATCHES: bool = false;
+    /// Whether a lock that is let go may be taken by somebody else before the first waiter comes for it;
+    /// see *Overtaking* in the module above. Not for whoever asks for several locks before it waits for any:
+    /// that its requests stand in the same order in all queues would not help it.
+    const OVERTAKES: bool = false;
     /// Why a request is refused that may not wait; exclusive ones and others.
     const REFUSED: [AbortCause; 2];
 
@@ -68,11 +72,23 @@ impl Handling for NoWait {
     const REFUSED: [AbortCause; 2] = [AbortCause::ReadLock, AbortCause::WriteLock];
 }
 
-/// Waiting in the order of the requests: for whoever takes its locks in an order that excludes
-/// deadlocks. Two sharers that both want the lock for themselves are the exception.
+/// Waiting in the order of the requests, without overtaking: for whoever excludes deadlocks by the order
+/// in which its requests stand in the queues. Two sharers that both want the lock for themselves are the
+/// exception.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Patient;
 
 impl Handling for Patient {
+    const REFUSED: [AbortCause; 2] = [AbortCause::Deadlock; 2];
+}
+
+/// Waiting for one lock at a time, in an order of all locks that excludes deadlocks. Overtaking does not
+/// change that: who overtakes waits only for locks that come later. An upgrade keeps no order; so of two
+/// sharers that both want the lock for themselves the second is refused.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Ordered;
+
+impl Handling for Ordered {
+    const OVERTAKES: bool = true;
     const REFUSED: [AbortCause; 2] = [AbortCause::Deadlock; 2];
 }

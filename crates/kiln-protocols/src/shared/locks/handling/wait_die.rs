@@ -37,6 +37,7 @@ impl WaitDie {
 
 impl Handling for WaitDie {
     const BY_AGE: bool = true;
+    const OVERTAKES: bool = true;
     const REFUSED: [AbortCause; 2] = [AbortCause::Died; 2];
 
     #[inline]
