@@ -11,6 +11,7 @@ use crate::access::tictoc::Gaps;
 use crate::factors::Factors;
 use crate::protocol::{Configuration, Protocol, ProtocolOption};
 use crate::shared::locks::SharedLocks;
+use crate::shared::turns::SharedTurns;
 
 /// Made when a protocol is put in force, and used by all its workers until another one is. A worker
 /// is known in it by its participant's slot, a number below
@@ -18,6 +19,7 @@ use crate::shared::locks::SharedLocks;
 pub struct Common {
     configuration: Configuration,
     factors: Factors,
+    turns: SharedTurns,
     shared: Shared,
 }
 
@@ -56,6 +58,7 @@ impl Common {
         Common {
             configuration,
             factors,
+            turns: SharedTurns::default(),
             shared,
         }
     }
@@ -68,6 +71,11 @@ impl Common {
     /// The protocol with its options.
     pub fn configuration(&self) -> Configuration {
         self.configuration
+    }
+
+    /// Keeps workers out while as many as there are cores are inside of calls.
+    pub(crate) fn turns(&self) -> &SharedTurns {
+        &self.turns
     }
 
     /// The timestamps of gaps.

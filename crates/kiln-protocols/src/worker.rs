@@ -119,6 +119,7 @@ impl Worker {
         }
         let factors = common.factors();
         let configuration = common.configuration();
+        let turn = Turn::new(common.turns(), participant.slot() as u32);
         let defers = configuration.has(ProtocolOption::CommitTimeUpdates);
         let mut worker = match configuration.protocol {
             Protocol::Serial => Worker::Serial(direct(Serial::new(participant), random)),
@@ -171,7 +172,10 @@ impl Worker {
                 Worker::Mvcc(Box::new(Direct::new(access, random)))
             }
         };
-        for_any_worker!(&mut worker, worker => worker.set_factors(factors));
+        for_any_worker!(&mut worker, worker => {
+            worker.set_factors(factors);
+            worker.take_turns(turn);
+        });
         worker
     }
 
@@ -203,7 +207,7 @@ impl Worker {
                 }
             }};
         }
-        let mut worker = match configuration.protocol {
+        match configuration.protocol {
             Protocol::TwoPhaseLockingWaitDie => {
                 placed!(WaitDie, WaitDieTable, WaitDie::new(number))
             }
@@ -221,12 +225,7 @@ impl Worker {
                 let access = TwoPhaseLocking::new(participant, locks);
                 Worker::NoWaitTable(Box::new(Direct::new(access, random)))
             }
-        };
-        if configuration.protocol != Protocol::TwoPhaseLockingNoWait {
-            let turn = Turn::new(&shared.turns, number);
-            for_any_worker!(&mut worker, worker => worker.take_turns(turn));
         }
-        worker
     }
 
     /// Records histories for `observation` from now on, or none; no transaction is open. Does

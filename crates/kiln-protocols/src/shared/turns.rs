@@ -1,9 +1,11 @@
 //! Taking turns: of more workers than cores only as many are inside of calls as there are cores.
 //!
-//! A lock that is handed from one waiter to the next makes a convoy when the next one does not run: each
-//! transaction then waits for a switch of threads, and there is no end to it, as whoever is done lines up
-//! again. With as many workers inside as there are cores, whoever is next runs. Those outside hold nothing
-//! that anybody could wait for.
+//! A worker that loses its core in the middle of a call keeps what it has locked, and all others fail at
+//! that, or wait for it, for as long as it takes the system to come back to it: some milliseconds for each
+//! other thread that wants the core. So with more workers than cores throughput falls, whatever the protocol:
+//! locks are waited for, optimistic attempts are repeated in vain, calls that starve ask to be alone. With as
+//! many workers inside as there are cores, each keeps its core. Those outside hold nothing that anybody could
+//! wait for.
 //!
 //! A worker has its turn for `SLICE_NS` and call by call: in between it leaves the turn free, so that one
 //! that has no calls keeps nobody out, and takes it again without a switch. When the time is over, it hands

@@ -86,8 +86,6 @@ use handling::{Digests, Handling, WaitsFor};
 use queue::Upgrade;
 use request::Pool;
 
-use super::turns::SharedTurns;
-
 pub use placement::{BesideRecord, LockTable, Placement};
 pub use request::{Request, RequestRef};
 pub use waiting::{Alarms, WAIT_MAX_NS};
@@ -156,8 +154,6 @@ pub trait Locks {
 pub struct SharedLocks {
     /// Wakes those that wait.
     pub alarms: Alarms,
-    /// Keeps those out who would only line up.
-    pub turns: SharedTurns,
     /// For locks that are not beside the records.
     pub table: LockTable,
     /// For [`handling::WaitForGraph`].
@@ -172,7 +168,6 @@ impl SharedLocks {
     pub fn new() -> SharedLocks {
         SharedLocks {
             alarms: Alarms::default(),
-            turns: SharedTurns::default(),
             table: LockTable::new(LockTable::BUCKETS),
             waits_for: WaitsFor::default(),
             digests: Digests::default(),
