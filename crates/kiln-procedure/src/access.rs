@@ -18,7 +18,9 @@ use kiln_storage::schema::{ColumnId, ColumnSet};
 use kiln_storage::slot::Memory;
 use kiln_storage::table::{Entry, Table};
 
+use crate::arguments::Arguments;
 use crate::ir::{Intent, Reg};
+use crate::program::Program;
 use crate::updater::Updater;
 
 /// Why an attempt failed and must be repeated.
@@ -41,11 +43,13 @@ pub enum AbortCause {
     Died,
     /// A lock was not to be had in the time that the call, or any wait, may take.
     LockTimeout,
+    /// The attempt met a record that was not in its plan, and could not have it.
+    FootprintMiss,
 }
 
 impl AbortCause {
     /// All causes, in the order of their numbers.
-    pub const ALL: [AbortCause; 8] = [
+    pub const ALL: [AbortCause; 9] = [
         AbortCause::ReadValidation,
         AbortCause::Phantom,
         AbortCause::ReadLock,
@@ -54,6 +58,7 @@ impl AbortCause {
         AbortCause::Deadlock,
         AbortCause::Died,
         AbortCause::LockTimeout,
+        AbortCause::FootprintMiss,
     ];
 
     /// Its number: its position in [`AbortCause::ALL`].
@@ -74,6 +79,7 @@ impl AbortCause {
             AbortCause::Deadlock => "deadlock",
             AbortCause::Died => "died",
             AbortCause::LockTimeout => "lock_timeout",
+            AbortCause::FootprintMiss => "footprint_miss",
         }
     }
 }
@@ -148,6 +154,10 @@ pub trait Access {
         let _ = deadline_ns;
     }
 
+    /// The transaction that [`Access::begin_call`] announced is over, or given up.
+    #[inline(always)]
+    fn end_call(&mut self) {}
+
     /// Starts an attempt.
     fn begin(&mut self);
 
@@ -156,6 +166,20 @@ pub trait Access {
     fn begin_read_only(&mut self) {
         self.begin();
     }
+
+    /// Hears, after an attempt has begun, what it will run: who decides beforehand takes its locks here.
+    ///
+    /// # Errors
+    /// An [`AbortCause`] when they are not to be had; `roll_back` follows.
+    #[inline(always)]
+    fn plan(&mut self, _program: &Program, _arguments: &Arguments) -> Result<(), AbortCause> {
+        Ok(())
+    }
+
+    /// Hears, after an attempt has begun, that its statements will come one by one: who decides beforehand
+    /// takes here what the last attempt of the same transaction had.
+    #[inline(always)]
+    fn plan_statements(&mut self) {}
 
     /// Meets a record found in an index, before anything else is done with it.
     ///

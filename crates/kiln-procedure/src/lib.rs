@@ -9,6 +9,7 @@
 //! | [`optimise`] | one record handle per key; intents |
 //! | [`verify`] | the IR's rules |
 //! | [`analysis`] | dataflow between operations, footprint, columns read and written |
+//! | [`reconnaissance`] | what is left of a procedure when only its footprint is wanted |
 //! | [`explain`] | the analysis as text and as a graph |
 //! | [`access`] | what a protocol must offer to the executor |
 //! | [`arguments`] | a call's arguments |
@@ -28,6 +29,7 @@ pub mod frame;
 pub mod ir;
 pub mod optimise;
 pub mod program;
+pub mod reconnaissance;
 pub mod updater;
 pub mod verify;
 

@@ -1,6 +1,6 @@
 //! A compiled procedure and the builder that makes one.
 
-use kiln_platform::sync::Arc;
+use kiln_platform::sync::{Arc, OnceLock};
 use kiln_storage::schema::{ColumnId, TableId};
 use kiln_storage::table::Table;
 use kiln_storage::types::{DataType, Value};
@@ -28,7 +28,7 @@ pub struct ResultShape {
 }
 
 /// A compiled procedure: immutable, shared by all workers.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Program {
     /// Its name.
     pub name: String,
@@ -54,6 +54,20 @@ pub struct Program {
     pub analysis: Analysis,
     /// What the executor runs.
     pub code: Code,
+    /// What [`Program::reconnaissance`] gives, made when somebody first asks; `None` inside when the
+    /// procedure itself serves.
+    pub reconnaissance: OnceLock<Option<Box<Program>>>,
+}
+
+impl Program {
+    /// What finds out which records a call will touch, run by an access without effects; see
+    /// [`reconnaissance`](crate::reconnaissance).
+    pub fn reconnaissance(&self) -> &Program {
+        let made = self
+            .reconnaissance
+            .get_or_init(|| crate::reconnaissance::of(self).map(Box::new));
+        made.as_deref().unwrap_or(self)
+    }
 }
 
 /// Builds a [`Program`] step by step.
@@ -372,8 +386,7 @@ impl ProgramBuilder {
             tables: self.tables,
             operations: self.operations,
             body,
-            analysis: Analysis::default(),
-            code: Code::default(),
+            ..Program::default()
         };
         crate::optimise::merge_lookups(&mut program);
         crate::optimise::set_intents(&mut program);

@@ -15,7 +15,6 @@ use kiln_storage::schema::{ColumnId, ColumnSet};
 use kiln_storage::slot::{Memory, Slot};
 use kiln_storage::types::{DataType, Decimal};
 
-use crate::analysis::Analysis;
 use crate::code::{Code, Op};
 use crate::executor::{errors, scalar};
 use crate::ir::*;
@@ -89,14 +88,8 @@ impl Updater {
                 columns: columns.collect::<Option<_>>()?,
             },
             registers,
-            records: 0,
-            buffers: Vec::new(),
-            constants: Vec::new(),
-            tables: Vec::new(),
-            operations: Vec::new(),
             body,
-            analysis: Analysis::default(),
-            code: Code::default(),
+            ..Program::default()
         };
         crate::verify::verify(&program).ok()?;
         let registers = columns_read.iter().enumerate();

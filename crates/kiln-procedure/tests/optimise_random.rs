@@ -10,7 +10,6 @@ mod support;
 use kiln_platform::random::{Random, fresh_seed};
 use kiln_procedure::Program;
 use kiln_procedure::analysis::Analysis;
-use kiln_procedure::code::Code;
 use kiln_procedure::ir::*;
 use kiln_procedure::optimise::{merge_lookups, renumber_registers, set_intents};
 use kiln_procedure::program::{Parameter, ResultShape};
@@ -324,14 +323,8 @@ impl Generator {
             result: ResultShape {
                 columns: vec![("value".to_owned(), DataType::Integer)],
             },
-            records: 0,
-            buffers: Vec::new(),
-            constants: Vec::new(),
             tables: vec![table.clone()],
-            operations: Vec::new(),
-            body: Vec::new(),
-            analysis: Analysis::default(),
-            code: Code::default(),
+            ..Program::default()
         };
         let mut generator = Generator {
             random: Random::from_seed(seed),

@@ -70,11 +70,13 @@ pub enum Canary {
     ReadStaysUnobserved,
     /// `+ts` writes a column that is kept apart without advancing its timestamp.
     GroupNotAdvanced,
+    /// Protocols that plan touch a record that was not planned, and that somebody else has.
+    FootprintMissIgnored,
 }
 
 impl Canary {
     /// All flaws.
-    pub const ALL: [Canary; 29] = [
+    pub const ALL: [Canary; 30] = [
         Canary::ReadValidationSkipped,
         Canary::NodeValidationSkipped,
         Canary::OwnInsertionHidesOthers,
@@ -104,6 +106,7 @@ impl Canary {
         Canary::UpdaterOnStaleValue,
         Canary::ReadStaysUnobserved,
         Canary::GroupNotAdvanced,
+        Canary::FootprintMissIgnored,
     ];
 
     /// Whether the flaw is there.

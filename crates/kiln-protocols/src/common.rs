@@ -45,13 +45,18 @@ impl Common {
         let shared = match configuration.protocol {
             Protocol::TicToc => Shared::TicToc(Arc::default()),
             Protocol::Mocc => Shared::Mocc(Arc::default()),
-            Protocol::TwoPhaseLockingNoWait if !configuration.has(ProtocolOption::LockTable) => {
+            Protocol::TwoPhaseLockingNoWait | Protocol::PreNoWait
+                if !configuration.has(ProtocolOption::LockTable) =>
+            {
                 Shared::Nothing
             }
             Protocol::TwoPhaseLockingNoWait
             | Protocol::TwoPhaseLockingWaitDie
             | Protocol::TwoPhaseLockingWaitForGraph
-            | Protocol::TwoPhaseLockingDreadlocks => Shared::Locks(SharedLocks::new()),
+            | Protocol::TwoPhaseLockingDreadlocks
+            | Protocol::LockSorted
+            | Protocol::LockAtomic
+            | Protocol::PreNoWait => Shared::Locks(SharedLocks::new()),
             Protocol::Mvcc => Shared::Mvcc(Arc::new(mvcc::Shared::new())),
             _ => Shared::Nothing,
         };

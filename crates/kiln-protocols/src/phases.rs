@@ -10,7 +10,9 @@ use kiln_platform::time;
 pub enum Phase {
     /// Running the procedure: its steps, its look-ups and scans, reads and buffered writes.
     Execute,
-    /// Taking locks at commit; before it, waiting for a lock.
+    /// Finding out which records the procedure will meet.
+    Plan,
+    /// Taking locks at commit, or all of them before the run; else waiting for a lock.
     Lock,
     /// Validating what was read.
     Validate,
@@ -24,8 +26,9 @@ pub enum Phase {
 
 impl Phase {
     /// All phases, by their numbers.
-    pub const ALL: [Phase; 6] = [
+    pub const ALL: [Phase; 7] = [
         Phase::Execute,
+        Phase::Plan,
         Phase::Lock,
         Phase::Validate,
         Phase::Install,
@@ -37,6 +40,7 @@ impl Phase {
     pub const fn name(self) -> &'static str {
         match self {
             Phase::Execute => "execute",
+            Phase::Plan => "plan",
             Phase::Lock => "lock",
             Phase::Validate => "validate",
             Phase::Install => "install",

@@ -36,11 +36,17 @@ pub enum Protocol {
     TwoPhaseLockingDreadlocks,
     /// Multiversion, validated at commit; read-only procedures read the past.
     Mvcc,
+    /// Planned: all locks are taken in one order before the transaction runs.
+    LockSorted,
+    /// Planned: all locks are asked for in one critical section before the transaction runs.
+    LockAtomic,
+    /// Planned: all locks are had at once before the transaction runs, or none.
+    PreNoWait,
 }
 
 impl Protocol {
     /// All protocols.
-    pub const ALL: [Protocol; 14] = [
+    pub const ALL: [Protocol; 17] = [
         Protocol::Serial,
         Protocol::None,
         Protocol::Silo,
@@ -55,6 +61,9 @@ impl Protocol {
         Protocol::TwoPhaseLockingWaitForGraph,
         Protocol::TwoPhaseLockingDreadlocks,
         Protocol::Mvcc,
+        Protocol::LockSorted,
+        Protocol::LockAtomic,
+        Protocol::PreNoWait,
     ];
 
     /// Its name.
@@ -74,6 +83,9 @@ impl Protocol {
             Protocol::TwoPhaseLockingWaitForGraph => "2pl-wait-for-graph",
             Protocol::TwoPhaseLockingDreadlocks => "2pl-dreadlocks",
             Protocol::Mvcc => "mvcc",
+            Protocol::LockSorted => "lock-sorted",
+            Protocol::LockAtomic => "lock-atomic",
+            Protocol::PreNoWait => "pre-no-wait",
         }
     }
 
@@ -106,6 +118,15 @@ impl Protocol {
                 "strict two-phase locking, deadlocks found by digests of who waits for whom"
             }
             Protocol::Mvcc => "multiversion: read-only procedures read the past, and always commit",
+            Protocol::LockSorted => {
+                "planned: all locks are taken in one order before the transaction runs"
+            }
+            Protocol::LockAtomic => {
+                "planned: all locks are asked for in one critical section before it runs"
+            }
+            Protocol::PreNoWait => {
+                "planned: all locks are had at once before the transaction runs, or it starts again"
+            }
         }
     }
 
@@ -114,6 +135,8 @@ impl Protocol {
         let name = match name {
             // Yu et al., and VLL and STRIFE after them.
             "dl-detect" => "2pl-wait-for-graph",
+            // ORTHRUS §3.2.
+            "deadlock-free" => "lock-sorted",
             name => name,
         };
         Protocol::ALL
@@ -145,7 +168,10 @@ impl Protocol {
             | Protocol::TwoPhaseLockingWaitDie
             | Protocol::TwoPhaseLockingWaitForGraph
             | Protocol::TwoPhaseLockingDreadlocks
-            | Protocol::Mvcc => true,
+            | Protocol::Mvcc
+            | Protocol::LockSorted
+            | Protocol::LockAtomic
+            | Protocol::PreNoWait => true,
             Protocol::None | Protocol::SiloUnchecked | Protocol::OccUnchecked => false,
         }
     }
@@ -163,7 +189,10 @@ impl Protocol {
             | Protocol::TwoPhaseLockingWaitDie
             | Protocol::TwoPhaseLockingWaitForGraph
             | Protocol::TwoPhaseLockingDreadlocks
-            | Protocol::Mvcc => true,
+            | Protocol::Mvcc
+            | Protocol::LockSorted
+            | Protocol::LockAtomic
+            | Protocol::PreNoWait => true,
             Protocol::None
             | Protocol::SiloUnchecked
             | Protocol::OccUnchecked
@@ -187,7 +216,10 @@ impl Protocol {
             | Protocol::TwoPhaseLockingNoWait
             | Protocol::TwoPhaseLockingWaitDie
             | Protocol::TwoPhaseLockingWaitForGraph
-            | Protocol::TwoPhaseLockingDreadlocks => false,
+            | Protocol::TwoPhaseLockingDreadlocks
+            | Protocol::LockSorted
+            | Protocol::LockAtomic
+            | Protocol::PreNoWait => false,
         }
     }
 
@@ -209,7 +241,10 @@ impl Protocol {
             Protocol::TwoPhaseLockingNoWait
             | Protocol::TwoPhaseLockingWaitDie
             | Protocol::TwoPhaseLockingWaitForGraph
-            | Protocol::TwoPhaseLockingDreadlocks => &[ProtocolOption::LockTable],
+            | Protocol::TwoPhaseLockingDreadlocks
+            | Protocol::LockSorted
+            | Protocol::LockAtomic
+            | Protocol::PreNoWait => &[ProtocolOption::LockTable],
         }
     }
 }

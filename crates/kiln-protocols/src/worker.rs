@@ -16,6 +16,7 @@ use crate::access::occ::{Occ, OccUnchecked};
 use crate::access::serial::Serial;
 use crate::access::silo::{Silo, SiloUnchecked};
 use crate::access::tictoc::TicToc;
+use crate::access::two_phase_locking::TwoPhaseLocking as Planned;
 use crate::access::two_phase_locking::{NoWait, Queued, TwoPhaseLocking};
 use crate::common::Common;
 use crate::factors::{AbortMechanism, DeadlockAvoidance};
@@ -23,8 +24,13 @@ use crate::phases::Phased;
 use crate::protocol::{Protocol, ProtocolOption};
 use crate::schedule::direct::Direct;
 use crate::serve::{Call, Calls, Next};
-use crate::shared::locks::handling::{self, Dreadlocks, WaitDie, WaitForGraph};
-use crate::shared::locks::{BesideRecord, LockTable, LockWords, QueuedLocks};
+use crate::shared::locks::handling::{
+    self, Dreadlocks, Handling, Ordered, Patient, WaitDie, WaitForGraph,
+};
+use crate::shared::locks::planned::{AllOrNone, Atomic, Sorted};
+use crate::shared::locks::{
+    BesideRecord, LockTable, LockWords, Locks, Placement, QueuedLocks, SharedLocks,
+};
 use crate::shared::recorder::{Observation, Recorded};
 use crate::shared::turns::Turn;
 use crate::shared::unwinding::Unwinding;
@@ -39,6 +45,9 @@ pub enum Outcome {
     /// Its deadline passed; there are no effects.
     Expired,
 }
+
+/// Locks in a table that nobody waits for.
+type NoWaitTable = QueuedLocks<LockTable, handling::NoWait>;
 
 /// One worker of any protocol: the enum at the edge, one match a call.
 pub enum Worker {
@@ -80,6 +89,18 @@ pub enum Worker {
     DreadlocksTable(Box<Direct<Queued<LockTable, Dreadlocks>>>),
     /// [`Protocol::Mvcc`].
     Mvcc(Box<Direct<Mvcc>>),
+    /// [`Protocol::LockSorted`].
+    Sorted(Box<Direct<Planned<Sorted<BesideRecord>>>>),
+    /// [`Protocol::LockSorted`] with [`ProtocolOption::LockTable`].
+    SortedTable(Box<Direct<Planned<Sorted<LockTable>>>>),
+    /// [`Protocol::LockAtomic`].
+    Atomic(Box<Direct<Planned<Atomic<BesideRecord>>>>),
+    /// [`Protocol::LockAtomic`] with [`ProtocolOption::LockTable`].
+    AtomicTable(Box<Direct<Planned<Atomic<LockTable>>>>),
+    /// [`Protocol::PreNoWait`].
+    PreNoWait(Box<Direct<Planned<AllOrNone<LockWords>>>>),
+    /// [`Protocol::PreNoWait`] with [`ProtocolOption::LockTable`].
+    PreNoWaitTable(Box<Direct<Planned<AllOrNone<NoWaitTable>>>>),
 }
 
 /// Does the same with whichever worker is there.
@@ -105,6 +126,12 @@ macro_rules! for_any_worker {
             Worker::Dreadlocks($worker) => $body,
             Worker::DreadlocksTable($worker) => $body,
             Worker::Mvcc($worker) => $body,
+            Worker::Sorted($worker) => $body,
+            Worker::SortedTable($worker) => $body,
+            Worker::Atomic($worker) => $body,
+            Worker::AtomicTable($worker) => $body,
+            Worker::PreNoWait($worker) => $body,
+            Worker::PreNoWaitTable($worker) => $body,
         }
     };
 }
@@ -171,6 +198,9 @@ impl Worker {
                 let access = Mvcc::new(common.mvcc().clone(), participant);
                 Worker::Mvcc(Box::new(Direct::new(access, random)))
             }
+            Protocol::LockSorted | Protocol::LockAtomic | Protocol::PreNoWait => {
+                Worker::planned(common, participant, random)
+            }
         };
         for_any_worker!(&mut worker, worker => {
             worker.set_factors(factors);
@@ -224,6 +254,58 @@ impl Worker {
                 let locks = QueuedLocks::new(table, handling::NoWait, alarms, number);
                 let access = TwoPhaseLocking::new(participant, locks);
                 Worker::NoWaitTable(Box::new(Direct::new(access, random)))
+            }
+        }
+    }
+
+    fn planned(common: &Common, participant: Participant, random: Random) -> Worker {
+        fn direct<L: Locks>(
+            participant: Participant,
+            locks: L,
+            random: Random,
+        ) -> Box<Direct<Planned<L>>> {
+            Box::new(Direct::new(
+                TwoPhaseLocking::new(participant, locks),
+                random,
+            ))
+        }
+        let configuration = common.configuration();
+        let in_table = configuration.has(ProtocolOption::LockTable);
+        if !in_table && configuration.protocol == Protocol::PreNoWait {
+            return Worker::PreNoWait(direct(participant, AllOrNone(LockWords), random));
+        }
+        let (shared, number) = (common.locks(), participant.slot() as u32);
+        fn queued<P: Placement, H: Handling>(
+            placement: P,
+            handling: H,
+            shared: &SharedLocks,
+            number: u32,
+        ) -> QueuedLocks<P, H> {
+            QueuedLocks::new(placement, handling, shared.alarms.clone(), number)
+        }
+        let table = shared.table.clone();
+        match (configuration.protocol, in_table) {
+            (Protocol::LockSorted, false) => {
+                let locks = Sorted(queued(BesideRecord, Ordered, shared, number));
+                Worker::Sorted(direct(participant, locks, random))
+            }
+            (Protocol::LockSorted, true) => {
+                let locks = Sorted(queued(table, Ordered, shared, number));
+                Worker::SortedTable(direct(participant, locks, random))
+            }
+            (Protocol::LockAtomic, false) => {
+                let locks = queued(BesideRecord, Patient, shared, number);
+                let locks = Atomic::new(locks, shared.section.clone());
+                Worker::Atomic(direct(participant, locks, random))
+            }
+            (Protocol::LockAtomic, true) => {
+                let locks = queued(table, Patient, shared, number);
+                let locks = Atomic::new(locks, shared.section.clone());
+                Worker::AtomicTable(direct(participant, locks, random))
+            }
+            _ => {
+                let locks = AllOrNone(queued(table, handling::NoWait, shared, number));
+                Worker::PreNoWaitTable(direct(participant, locks, random))
             }
         }
     }

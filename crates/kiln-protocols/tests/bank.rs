@@ -553,6 +553,9 @@ fn two_phase_locking_with_queues_keeps_the_total() {
         Protocol::TwoPhaseLockingWaitDie,
         Protocol::TwoPhaseLockingWaitForGraph,
         Protocol::TwoPhaseLockingDreadlocks,
+        Protocol::LockSorted,
+        Protocol::LockAtomic,
+        Protocol::PreNoWait,
     ] {
         configurations.push(table(protocol).expect("it takes the option"));
         if protocol != Protocol::TwoPhaseLockingNoWait {

@@ -65,6 +65,7 @@ fn cases() -> Vec<Case> {
             Canary::UpdaterOnStaleValue => &["silo+cu", "occ+cu", "tictoc+cu"],
             Canary::ReadStaysUnobserved => &["occ+cu", "tictoc+cu"],
             Canary::GroupNotAdvanced => &["silo+ts"],
+            Canary::FootprintMissIgnored => &["lock-sorted", "pre-no-wait"],
         };
         cases.extend(protocols.iter().map(|protocol| case(canary, *protocol)));
     }

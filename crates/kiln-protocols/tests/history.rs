@@ -561,6 +561,13 @@ fn two_phase_locking_histories_replay() {
 }
 
 #[test]
+fn planned_histories_replay() {
+    run(Protocol::LockSorted);
+    run(Protocol::LockAtomic);
+    run(Protocol::PreNoWait);
+}
+
+#[test]
 fn mvcc_histories_replay() {
     run(Protocol::Mvcc);
 }

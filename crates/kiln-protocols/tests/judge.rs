@@ -228,3 +228,24 @@ fn dreadlocks_in_a_table_is_serializable() {
     let deadlock = Some(AbortCause::Deadlock);
     locking(Protocol::TwoPhaseLockingDreadlocks, deadlock, true);
 }
+
+/// Protocols that plan, at both places for their locks: nobody waits in a circle.
+fn planned(protocol: Protocol) {
+    locking(protocol, None, false);
+    locking(protocol, None, true);
+}
+
+#[test]
+fn sorted_locks_are_serializable() {
+    planned(Protocol::LockSorted);
+}
+
+#[test]
+fn atomic_requests_are_serializable() {
+    planned(Protocol::LockAtomic);
+}
+
+#[test]
+fn locks_at_once_are_serializable() {
+    planned(Protocol::PreNoWait);
+}

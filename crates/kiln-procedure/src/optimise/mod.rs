@@ -35,6 +35,7 @@ use crate::analysis::names::{
 use crate::ir::OpId;
 use crate::program::Program;
 
+pub(crate) use dead::remove_unused;
 pub use intents::set_intents;
 pub use prefetch::add_prefetches;
 pub use registers::renumber_registers;
@@ -58,11 +59,11 @@ pub fn merge_lookups(program: &mut Program) {
     reads::merge(&mut program.body);
     dead::remove(program);
     sink::run(program);
-    renumber(program);
+    renumber_operations(program);
 }
 
 /// Numbers the operations that are left in the order of the program.
-fn renumber(program: &mut Program) {
+pub(crate) fn renumber_operations(program: &mut Program) {
     let mut order = Vec::with_capacity(program.operations.len());
     for_each_step(&program.body, &mut |step| {
         order.extend(step_operation(step))

@@ -425,11 +425,16 @@ impl InPlace {
         self.heap.clear();
     }
 
+    /// Ends the attempt, but stays in its epoch.
+    pub fn clear(&mut self) {
+        self.log.clear();
+        self.scratch.clear();
+    }
+
     /// Forgets the attempt and leaves the epoch. The caller has let its records go.
     #[inline]
     pub fn finish(&mut self) {
-        self.log.clear();
-        self.scratch.clear();
+        self.clear();
         self.participant.leave();
         if self.participant.waiting() > 0 {
             self.participant.collect(COLLECT_MAX);

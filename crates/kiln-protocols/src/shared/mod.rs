@@ -6,6 +6,7 @@ pub mod links;
 pub mod locks;
 pub mod node_set;
 pub mod optimistic;
+pub mod planning;
 pub mod record_map;
 pub mod recorder;
 pub mod scratch;

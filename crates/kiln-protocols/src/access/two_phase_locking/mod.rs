@@ -16,6 +16,13 @@
 //! [`Locks`]: the locks are its four queued kinds and the compact word, and the protocol is the
 //! same with each.
 //!
+//! # Planned
+//!
+//! Where the locks are *planned* ([`Locks::PLANNED`]) an attempt first finds out which records it will meet
+//! and takes their locks all together; then it runs as any other, and finds its records locked. See
+//! [`planning`](crate::shared::planning) for the plan and [`planned`](crate::shared::locks::planned) for
+//! who waits for whom.
+//!
 //! # Phantoms
 //!
 //! Locks on records do not cover gaps. Each leaf or bucket that a scan or a failed look-up relied
@@ -43,7 +50,7 @@ use kiln_platform::schedule::point;
 use kiln_platform::work::{Work, charge};
 use kiln_procedure::access::{Inserted, Visit};
 use kiln_procedure::ir::{Intent, Reg};
-use kiln_procedure::{AbortCause, Access, Handle, Stop};
+use kiln_procedure::{AbortCause, Access, Arguments, Handle, Program, Stop};
 use kiln_storage::epoch::Participant;
 use kiln_storage::index::NodeVersion;
 use kiln_storage::record::{RecordRef, Tid};
@@ -58,8 +65,12 @@ use crate::shared::in_place::InPlace;
 use crate::shared::links;
 use crate::shared::locks::{LockWords, Locks, QueuedLocks, Taken};
 use crate::shared::node_set::NodeSet;
+use crate::shared::planning::{Claim, Planner};
 use crate::shared::record_map::RecordMap;
 use crate::shared::recorder::{Recorded, Recorder};
+
+/// The note of a handle whose record a canary did not lock.
+const NOT_LOCKED: u32 = u32::MAX;
 
 /// A lock that the attempt holds.
 #[derive(Clone, Copy)]
@@ -80,6 +91,13 @@ pub struct TwoPhaseLocking<L: Locks> {
     /// The newest version met.
     newest: Tid,
     phases: Phases,
+    /// Where locks are planned.
+    planner: Option<Box<Planner>>,
+    /// Whether the attempt has several statements, of which nobody knows the next.
+    has_statements: bool,
+    /// Whether the attempt missed something, so that the next one of the same call begins in the same
+    /// epoch: what was missed is still there then, to be planned.
+    stays: bool,
 }
 
 /// Two-phase locking that aborts instead of waiting, with the compact lock beside the record.
@@ -99,7 +117,53 @@ impl<L: Locks> TwoPhaseLocking<L> {
             nodes: NodeSet::default(),
             newest: Tid(0),
             phases: Phases::default(),
+            planner: L::PLANNED.then(Box::default),
+            has_statements: false,
+            stays: false,
         }
+    }
+
+    /// Takes the locks of the plan that `plan` makes of the worker's epoch.
+    fn take_planned(&mut self, plan: impl FnOnce(&mut Planner, u64)) -> Result<(), AbortCause> {
+        let Some(planner) = &mut self.planner else {
+            return Ok(());
+        };
+        self.phases.enter(Phase::Plan);
+        plan(planner, self.in_place.participant.epoch());
+        point("planned.planned");
+        self.phases.enter(Phase::Lock);
+        let (locks, locked, newest) = (&mut self.locks, &mut self.locked, &mut self.newest);
+        let taken = self
+            .manager
+            .take_all(planner.footprint().claims(), |claim, held| {
+                let Claim { record, exclusive } = claim;
+                let tid = Tid(record.tid().load(Ordering::Relaxed));
+                *newest = (*newest).max(Tid(tid.version()));
+                locked.insert(record, locks.len() as u32);
+                locks.push(Held {
+                    record,
+                    held,
+                    exclusive,
+                });
+            });
+        point("planned.locked");
+        self.phases.enter(Phase::Execute);
+        taken
+    }
+
+    /// Notes what the next plan needs besides.
+    #[cold]
+    fn missed<T>(
+        &mut self,
+        record: RecordRef,
+        exclusive: bool,
+        cause: AbortCause,
+    ) -> Result<T, AbortCause> {
+        if let Some(planner) = &mut self.planner {
+            planner.miss(record, exclusive, self.in_place.participant.epoch());
+            self.stays = !self.has_statements;
+        }
+        Err(cause)
     }
 
     #[inline(always)]
@@ -131,13 +195,19 @@ impl<L: Locks> TwoPhaseLocking<L> {
     /// Makes sure that the lock at `note` is exclusive.
     #[inline(always)]
     fn make_exclusive(&mut self, note: u32) -> Result<(), AbortCause> {
+        if Canary::FootprintMissIgnored.sings() && note == NOT_LOCKED {
+            return Ok(());
+        }
         let Held {
             record,
             held,
             exclusive,
         } = self.locks[note as usize];
         if !exclusive {
-            let taken = self.manager.upgrade(record, held)?;
+            let taken = match self.manager.upgrade(record, held) {
+                Ok(taken) => taken,
+                Err(cause) => return self.missed(record, true, cause),
+            };
             self.wait(record, taken)?;
             self.locks[note as usize].exclusive = true;
         }
@@ -150,13 +220,26 @@ impl<L: Locks> TwoPhaseLocking<L> {
         let exclusive = intent == Intent::Write;
         let note = match self.locked.get(record) {
             Some(note) => {
+                // It was planned, and is not there any more.
+                if L::PLANNED && Tid(record.tid().load(Ordering::Relaxed)).is_dead() {
+                    return Ok(Visit::Dead);
+                }
                 if exclusive {
                     self.make_exclusive(note)?;
                 }
                 note
             }
             None => {
-                let taken = self.manager.take(record, exclusive)?;
+                let taken = match self.manager.take(record, exclusive) {
+                    Ok(taken) => taken,
+                    Err(_) if Canary::FootprintMissIgnored.sings() && L::PLANNED => {
+                        return Ok(Visit::Present(Handle {
+                            record,
+                            note: NOT_LOCKED,
+                        }));
+                    }
+                    Err(cause) => return self.missed(record, exclusive, cause),
+                };
                 let held = self.wait(record, taken)?;
                 let tid = Tid(record.tid().load(Ordering::Relaxed));
                 if tid.is_dead() {
@@ -182,6 +265,7 @@ impl<L: Locks> TwoPhaseLocking<L> {
         self.locked.clear();
         self.nodes.clear();
         self.newest = Tid(0);
+        self.has_statements = false;
     }
 
     /// The record that has a unique key already, now shared by the attempt.
@@ -205,15 +289,46 @@ impl<L: Locks> TwoPhaseLocking<L> {
 }
 
 impl<L: Locks> Access for TwoPhaseLocking<L> {
+    #[inline(always)]
+    fn prepare(&mut self, failures: u32) {
+        if let Some(planner) = &mut self.planner
+            && failures == 0
+        {
+            planner.forget();
+        }
+    }
+
     #[inline]
     fn begin_call(&mut self, deadline_ns: Option<u64>) {
         self.manager.begin_call(deadline_ns);
     }
 
+    fn end_call(&mut self) {
+        if std::mem::take(&mut self.stays) {
+            self.in_place.participant.leave();
+        }
+    }
+
     #[inline]
     fn begin(&mut self) {
-        self.in_place.participant.enter();
+        if !std::mem::take(&mut self.stays) {
+            self.in_place.participant.enter();
+        }
         self.manager.begin();
+    }
+
+    #[inline(always)]
+    fn plan(&mut self, program: &Program, arguments: &Arguments) -> Result<(), AbortCause> {
+        match L::PLANNED {
+            true => self.take_planned(|planner, epoch| planner.plan(program, arguments, epoch)),
+            false => Ok(()),
+        }
+    }
+
+    fn plan_statements(&mut self) {
+        self.has_statements = true;
+        // What is not to be had now is met unplanned.
+        let _ = self.take_planned(Planner::plan_again);
     }
 
     #[inline(always)]
@@ -374,8 +489,19 @@ impl<L: Locks> Access for TwoPhaseLocking<L> {
 
     fn roll_back(&mut self) {
         self.in_place.roll_back();
+        if let Some(planner) = &mut self.planner
+            && self.has_statements
+        {
+            let epoch = self.in_place.participant.epoch();
+            for lock in &self.locks {
+                planner.miss(lock.record, lock.exclusive, epoch);
+            }
+        }
         self.release_all();
-        self.in_place.finish();
+        match self.stays {
+            true => self.in_place.clear(),
+            false => self.in_place.finish(),
+        }
     }
 
     #[inline(always)]

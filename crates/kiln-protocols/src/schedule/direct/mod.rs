@@ -153,6 +153,7 @@ impl<A: Access + Phased + Recorded> Direct<A> {
                 let now = time::now_ns();
                 let since = *failing_since.get_or_insert(now);
                 if now - since >= patience_ns {
+                    self.access.end_call();
                     self.access.phases().stop();
                     self.leave_turn();
                     self.was_given_up = true;
@@ -198,6 +199,7 @@ impl<A: Access + Phased + Recorded> Direct<A> {
                 }
             }
         };
+        self.access.end_call();
         self.access.phases().stop();
         self.leave_turn();
         Some(outcome)
@@ -206,6 +208,7 @@ impl<A: Access + Phased + Recorded> Direct<A> {
     #[inline(always)]
     fn attempt(&mut self, program: &Program, arguments: &Arguments) -> Result<(), Stop> {
         let mut attempt = || {
+            self.access.plan(program, arguments)?;
             Executor::run(program, &mut self.access, &mut self.frame, arguments)?;
             charge(Work::Commit);
             self.access.commit_or_raise()
@@ -229,6 +232,11 @@ impl<A: Access + Phased + Recorded> Direct<A> {
     #[cold]
     fn wait(&mut self, cause: AbortCause) {
         self.statistics.count_abort(cause);
+        if cause == AbortCause::FootprintMiss {
+            // The next plan has what this one missed, and waits for it.
+            self.backoff.skip();
+            return self.access.phases().enter(Phase::Execute);
+        }
         self.access.phases().enter(Phase::Wait);
         self.leave_turn();
         self.back_off();
@@ -251,6 +259,7 @@ impl<A: Access + Phased + Recorded> Direct<A> {
         // Its next statement may look at what this one would leave to the commit, and its error
         // belongs to it.
         self.access.defer_nothing();
+        self.access.plan_statements();
     }
 
     /// Runs one statement of the transaction that [`Direct::begin`] started.

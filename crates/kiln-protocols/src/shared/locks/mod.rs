@@ -70,6 +70,7 @@
 
 pub mod handling;
 mod placement;
+pub mod planned;
 mod queue;
 mod request;
 mod waiting;
@@ -85,6 +86,9 @@ use kiln_storage::record::RecordRef;
 use handling::{Digests, Handling, WaitsFor};
 use queue::Upgrade;
 use request::Pool;
+
+use super::planning::Claim;
+use planned::CriticalSection;
 
 pub use placement::{BesideRecord, LockTable, Placement};
 pub use request::{Request, RequestRef};
@@ -147,6 +151,26 @@ pub trait Locks {
 
     /// Lets a lock go that is held in this mode.
     fn release(&mut self, record: RecordRef, held: Self::Held, exclusive: bool);
+
+    /// Whether a transaction's locks are taken all together before it runs: by [`Locks::take_all`], once.
+    /// What it meets beyond is taken only if nobody has to be waited for.
+    const PLANNED: bool = false;
+
+    /// Takes the locks of records, each named once and in the order of their addresses; `hold` gets each
+    /// that is held.
+    ///
+    /// # Errors
+    /// Why the attempt fails instead; what `hold` got is held all the same.
+    fn take_all(
+        &mut self,
+        _claims: &[Claim],
+        _hold: impl FnMut(Claim, Self::Held),
+    ) -> Result<(), AbortCause>
+    where
+        Self: Sized,
+    {
+        unreachable!("asked only of locks that are planned")
+    }
 }
 
 /// What the workers that use the same locks share: each has the parts that its way of locking needs.
@@ -160,6 +184,8 @@ pub struct SharedLocks {
     pub waits_for: WaitsFor,
     /// For [`handling::Dreadlocks`].
     pub digests: Digests,
+    /// For [`planned::Atomic`].
+    pub section: CriticalSection,
 }
 
 impl SharedLocks {
@@ -171,6 +197,7 @@ impl SharedLocks {
             table: LockTable::new(LockTable::BUCKETS),
             waits_for: WaitsFor::default(),
             digests: Digests::default(),
+            section: CriticalSection::default(),
         }
     }
 }

@@ -1,0 +1,184 @@
+//! What is left of a procedure when only its footprint is wanted.
+//!
+//! Protocols that plan want to know which records a call will touch before it runs. When its keys follow
+//! from its arguments that takes no data at all; else it takes a *reconnaissance* (OLLP, ORTHRUS §3.2,
+//! after Thomson et al.): the procedure is run without isolation and without effects, and what it meets
+//! is noted. Here both are one thing: a program that has the look-ups and scans of the procedure, and of
+//! the rest only what decides which records these meet. Of a procedure whose keys follow from its
+//! arguments no read is left.
+//!
+//! # What is left out
+//!
+//! - results, notices, and checks but of what was found;
+//! - inserts, unless something is done to the row that was in the way (ON CONFLICT);
+//! - updates, unless a read that is left could see them;
+//! - computations, reads and rows whose result nobody wants any more, those that could raise included.
+//!
+//! Look-ups and scans keep their intents, so that the footprint says which records will be written.
+//! Deletes stay: a loop may wait for its work to run out.
+//!
+//! A reconnaissance is a guess. It reads what may be changed before the call runs, and it may read what
+//! never was; whoever runs the call guards the footprint.
+
+use kiln_storage::schema::ColumnSet;
+
+use crate::analysis::Analysis;
+use crate::analysis::names::{for_each_step, step_blocks_mut, step_record};
+use crate::code::Code;
+use crate::ir::*;
+use crate::optimise;
+use crate::program::Program;
+
+/// The reconnaissance of a procedure, `None` when what would be left breaks a rule of the IR: then the
+/// procedure itself serves.
+pub(crate) fn of(program: &Program) -> Option<Program> {
+    [Checks::Found, Checks::All].into_iter().find_map(|checks| {
+        let mut kept: Vec<OpId> = Vec::new();
+        loop {
+            let mut left = stripped(program, &kept, checks);
+            let missing = unseen_updates(program, &left, &kept);
+            if missing.is_empty() {
+                return completed(&mut left).then_some(left);
+            }
+            kept.extend(missing);
+        }
+    })
+}
+
+/// Which checks stay: a record may be used only where it was found, and what shows that to the verifier
+/// is most often a check of the look-up's flag, now and then another one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Checks {
+    Found,
+    All,
+}
+
+/// The program without what a reconnaissance can do without, but with these updates.
+fn stripped(program: &Program, kept: &[OpId], checks: Checks) -> Program {
+    let mut left = Program {
+        name: program.name.clone(),
+        parameters: program.parameters.clone(),
+        result: program.result.clone(),
+        registers: program.registers.clone(),
+        records: program.records,
+        buffers: program.buffers.clone(),
+        constants: program.constants.clone(),
+        tables: program.tables.clone(),
+        operations: program.operations.clone(),
+        body: program.body.clone(),
+        ..Program::default()
+    };
+    let needed = Needed::of(&left.body, kept, checks);
+    needed.strip(&mut left.body);
+    optimise::remove_unused(&mut left);
+    left
+}
+
+/// What is needed although it touches no record.
+struct Needed<'a> {
+    /// Updates that reads see.
+    updates: &'a [OpId],
+    /// The records that something other than an update or a delete works on.
+    records: Vec<RecordReg>,
+    /// The flags of look-ups.
+    flags: Vec<Reg>,
+    checks: Checks,
+}
+
+impl Needed<'_> {
+    fn of<'a>(body: &[Step], updates: &'a [OpId], checks: Checks) -> Needed<'a> {
+        let (mut records, mut flags) = (Vec::new(), Vec::new());
+        for_each_step(body, &mut |step| match step {
+            Step::Read { record, .. } | Step::SaveRecord { record, .. } => records.push(*record),
+            Step::Lookup { found, .. } => flags.push(*found),
+            _ => {}
+        });
+        Needed {
+            updates,
+            records,
+            flags,
+            checks,
+        }
+    }
+
+    fn strip(&self, block: &mut Block) {
+        block.retain_mut(|step| {
+            for inner in step_blocks_mut(step).into_iter().flatten() {
+                self.strip(inner);
+            }
+            match step {
+                Step::Emit { .. } | Step::Notice { .. } | Step::Prefetch { .. } => false,
+                Step::Scalar(Instruction::Require { condition, .. }) => {
+                    self.checks == Checks::All || self.flags.contains(condition)
+                }
+                Step::Scalar(Instruction::RequireNotNull { .. }) => self.checks == Checks::All,
+                Step::Insert {
+                    conflict: None,
+                    record,
+                    ..
+                } => self.records.contains(record),
+                Step::Update { op, .. } => self.updates.contains(op),
+                Step::Raise { .. } => {
+                    *step = Step::Return;
+                    true
+                }
+                _ => true,
+            }
+        });
+    }
+}
+
+/// The updates that were left out although a read that is left could see them.
+fn unseen_updates(program: &Program, left: &Program, kept: &[OpId]) -> Vec<OpId> {
+    let mut reads = vec![ColumnSet::default(); program.tables.len()];
+    for_each_step(&left.body, &mut |step| {
+        if let Step::Read { table, columns, .. } = step {
+            let read: ColumnSet = columns.iter().map(|(column, _)| *column).collect();
+            let known = &mut reads[table.0 as usize];
+            *known = known.union(read);
+        }
+    });
+    let mut unseen = Vec::new();
+    for_each_step(&program.body, &mut |step| {
+        if let Step::Update {
+            op, table, columns, ..
+        } = step
+            && !kept.contains(op)
+        {
+            let written: ColumnSet = columns.iter().map(|(column, _)| *column).collect();
+            if reads[table.0 as usize].intersects(written) {
+                unseen.push(*op);
+            }
+        }
+    });
+    unseen
+}
+
+/// Makes the program one that can be run; whether it keeps the rules.
+fn completed(program: &mut Program) -> bool {
+    // A delete or an update of a record that nothing finds any more cannot be.
+    let mut found = Vec::new();
+    for_each_step(&program.body, &mut |step| match step {
+        Step::Lookup { record, .. }
+        | Step::Scan { record, .. }
+        | Step::Insert { record, .. }
+        | Step::RestoreRecord { record, .. } => found.push(*record),
+        _ => {}
+    });
+    let mut is_whole = true;
+    for_each_step(&program.body, &mut |step| {
+        is_whole &= step_record(step).is_none_or(|(record, _)| found.contains(&record));
+    });
+    if !is_whole {
+        return false;
+    }
+    optimise::renumber_operations(program);
+    optimise::renumber_registers(program);
+    if crate::verify::verify(program).is_err() {
+        return false;
+    }
+    program.analysis = Analysis::of(program);
+    optimise::add_prefetches(program);
+    program.code = Code::of(program);
+    true
+}

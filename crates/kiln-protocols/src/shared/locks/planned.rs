@@ -1,0 +1,253 @@
+//! Locks that are taken all together, before the transaction runs.
+//!
+//! | kind | takes them | source |
+//! |---|---|---|
+//! | [`Sorted`] | in the order of the records' addresses, and waits for each | ORTHRUS §3.2, STRIFE §5.3 |
+//! | [`Atomic`] | by requests that are all placed in one critical section, then waits | VLL §3.2 |
+//! | [`AllOrNone`] | at once, or fails with the first that is not to be had | STRIFE §5.3 |
+//!
+//! A transaction waits for its locks before it has any effect, and one that runs waits for nothing: a
+//! record that was not planned is taken if that is possible at once, else the attempt ends. So nobody
+//! waits in a circle. With `Sorted` whoever waits holds only locks of lower addresses, and waits for
+//! somebody who runs, or who waits for a higher one; whoever overtakes it does so as well. With `Atomic`
+//! there is an order of all transactions, that of their critical sections, in which each waits for earlier
+//! ones alone: locks go to those that wait in the order of the requests, and nobody overtakes.
+
+use kiln_platform::sync::{Arc, Mutex, lock};
+use kiln_procedure::AbortCause;
+use kiln_storage::record::RecordRef;
+
+use super::handling::{Handling, Ordered, Patient};
+use super::placement::Placement;
+use super::request::RequestRef;
+use super::{Locks, QueuedLocks, Taken};
+use crate::shared::planning::Claim;
+
+/// What the transaction missed: somebody else holds what it did not plan.
+const MISS: AbortCause = AbortCause::FootprintMiss;
+
+/// Takes a lock if nobody has to be waited for.
+fn take_free<P: Placement, H: Handling>(
+    locks: &mut QueuedLocks<P, H>,
+    record: RecordRef,
+    exclusive: bool,
+) -> Result<Taken<RequestRef>, AbortCause> {
+    match locks.take(record, exclusive).map_err(|_| MISS)? {
+        Taken::Now(request) => Ok(Taken::Now(request)),
+        Taken::Later(request) => {
+            let granted = locks.give_up(record, request, MISS);
+            granted.map(|()| Taken::Now(request))
+        }
+    }
+}
+
+/// Makes a shared lock exclusive if nobody has to be waited for.
+fn upgrade_free<P: Placement, H: Handling>(
+    locks: &mut QueuedLocks<P, H>,
+    record: RecordRef,
+    held: RequestRef,
+) -> Result<Taken<RequestRef>, AbortCause> {
+    match locks.upgrade(record, held).map_err(|_| MISS)? {
+        Taken::Now(request) => Ok(Taken::Now(request)),
+        Taken::Later(request) => {
+            let granted = locks.give_up(record, request, MISS);
+            granted.map(|()| Taken::Now(request))
+        }
+    }
+}
+
+/// The methods of [`Locks`] that are those of the locks inside.
+macro_rules! as_inside {
+    ($($inside:tt)+) => {
+        fn begin_call(&mut self, deadline_ns: Option<u64>) {
+            self.$($inside)+.begin_call(deadline_ns);
+        }
+
+        #[inline(always)]
+        fn begin(&mut self) {
+            self.$($inside)+.begin();
+        }
+
+        #[inline]
+        fn take_new(&mut self, record: RecordRef) -> Self::Held {
+            self.$($inside)+.take_new(record)
+        }
+
+        fn wait(&mut self, record: RecordRef, held: Self::Held) -> Result<(), AbortCause> {
+            self.$($inside)+.wait(record, held)
+        }
+
+        #[inline]
+        fn release(&mut self, record: RecordRef, held: Self::Held, exclusive: bool) {
+            self.$($inside)+.release(record, held, exclusive);
+        }
+    };
+}
+
+/// Locks taken in one order by all; see the module's documentation.
+pub struct Sorted<P>(pub QueuedLocks<P, Ordered>);
+
+impl<P: Placement> Locks for Sorted<P> {
+    type Held = RequestRef;
+    const NEW_AUX: u64 = 0;
+    const PLANNED: bool = true;
+
+    as_inside!(0);
+
+    fn take(
+        &mut self,
+        record: RecordRef,
+        exclusive: bool,
+    ) -> Result<Taken<RequestRef>, AbortCause> {
+        take_free(&mut self.0, record, exclusive)
+    }
+
+    fn upgrade(
+        &mut self,
+        record: RecordRef,
+        held: RequestRef,
+    ) -> Result<Taken<RequestRef>, AbortCause> {
+        upgrade_free(&mut self.0, record, held)
+    }
+
+    #[inline]
+    fn take_all(
+        &mut self,
+        claims: &[Claim],
+        mut hold: impl FnMut(Claim, RequestRef),
+    ) -> Result<(), AbortCause> {
+        for &claim in claims {
+            let request = match self.0.take(claim.record, claim.exclusive)? {
+                Taken::Now(request) => request,
+                Taken::Later(request) => {
+                    self.0.wait(claim.record, request)?;
+                    request
+                }
+            };
+            hold(claim, request);
+        }
+        Ok(())
+    }
+}
+
+/// Locks whose requests are placed all at once; see the module's documentation.
+pub struct Atomic<P> {
+    locks: QueuedLocks<P, Patient>,
+    section: CriticalSection,
+    /// The requests of the claims that are being taken.
+    requests: Vec<(Claim, Taken<RequestRef>)>,
+}
+
+/// The critical section of all workers that use [`Atomic`] locks; clones are the same.
+#[derive(Clone, Debug, Default)]
+pub struct CriticalSection(Arc<Mutex<()>>);
+
+impl<P: Placement> Atomic<P> {
+    /// One worker's side of locks that share `section`.
+    pub fn new(locks: QueuedLocks<P, Patient>, section: CriticalSection) -> Atomic<P> {
+        Atomic {
+            locks,
+            section,
+            requests: Vec::new(),
+        }
+    }
+}
+
+impl<P: Placement> Locks for Atomic<P> {
+    type Held = RequestRef;
+    const NEW_AUX: u64 = 0;
+    const PLANNED: bool = true;
+
+    as_inside!(locks);
+
+    fn take(
+        &mut self,
+        record: RecordRef,
+        exclusive: bool,
+    ) -> Result<Taken<RequestRef>, AbortCause> {
+        take_free(&mut self.locks, record, exclusive)
+    }
+
+    fn upgrade(
+        &mut self,
+        record: RecordRef,
+        held: RequestRef,
+    ) -> Result<Taken<RequestRef>, AbortCause> {
+        upgrade_free(&mut self.locks, record, held)
+    }
+
+    fn take_all(
+        &mut self,
+        claims: &[Claim],
+        mut hold: impl FnMut(Claim, RequestRef),
+    ) -> Result<(), AbortCause> {
+        self.requests.clear();
+        let section = lock(&self.section.0);
+        let mut placed = Ok(());
+        for &claim in claims {
+            match self.locks.take(claim.record, claim.exclusive) {
+                Ok(taken) => self.requests.push((claim, taken)),
+                Err(cause) => {
+                    placed = Err(cause);
+                    break;
+                }
+            }
+        }
+        drop(section);
+        for &(claim, taken) in &self.requests {
+            match (taken, placed) {
+                (Taken::Now(request), _) => hold(claim, request),
+                (Taken::Later(request), Ok(())) => {
+                    placed = self.locks.wait(claim.record, request);
+                    if placed.is_ok() {
+                        hold(claim, request);
+                    }
+                }
+                (Taken::Later(request), Err(_)) => self.locks.abandon(claim.record, request),
+            }
+        }
+        placed
+    }
+}
+
+/// Locks that are all had at once, or none; see the module's documentation.
+pub struct AllOrNone<L>(pub L);
+
+impl<L: Locks> Locks for AllOrNone<L> {
+    type Held = L::Held;
+    const NEW_AUX: u64 = L::NEW_AUX;
+    const PLANNED: bool = true;
+
+    as_inside!(0);
+
+    fn take(
+        &mut self,
+        record: RecordRef,
+        exclusive: bool,
+    ) -> Result<Taken<Self::Held>, AbortCause> {
+        self.0.take(record, exclusive).map_err(|_| MISS)
+    }
+
+    fn upgrade(
+        &mut self,
+        record: RecordRef,
+        held: Self::Held,
+    ) -> Result<Taken<Self::Held>, AbortCause> {
+        self.0.upgrade(record, held).map_err(|_| MISS)
+    }
+
+    #[inline]
+    fn take_all(
+        &mut self,
+        claims: &[Claim],
+        mut hold: impl FnMut(Claim, Self::Held),
+    ) -> Result<(), AbortCause> {
+        for &claim in claims {
+            match self.0.take(claim.record, claim.exclusive)? {
+                Taken::Now(held) => hold(claim, held),
+                Taken::Later(_) => unreachable!("these locks are refused, not waited for"),
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,102 @@
+//! A worker's plans.
+
+use kiln_platform::time;
+use kiln_procedure::{Arguments, Executor, Frame, Program};
+use kiln_storage::record::RecordRef;
+
+use super::footprint::{Claim, Footprint};
+use super::reconnaissance::{Reconnaissance, Remembered};
+
+/// A reconnaissance that takes longer than this many nanoseconds ends where it is: what it read may keep
+/// it in a loop that the procedure itself would leave.
+const RECONNAISSANCE_MAX_NS: u64 = 50_000_000;
+
+/// Makes plans, in memory that is used again.
+pub struct Planner {
+    frame: Frame,
+    remembered: Remembered,
+    footprint: Footprint,
+    /// What failed attempts of the present call missed, or a failed attempt of statements met.
+    missed: Vec<Claim>,
+    /// The epoch in which the records of `missed` were met.
+    missed_in: u64,
+}
+
+impl Default for Planner {
+    fn default() -> Planner {
+        let mut footprint = Footprint::default();
+        footprint.clear();
+        Planner {
+            frame: Frame::new(),
+            remembered: Remembered::default(),
+            footprint,
+            missed: Vec::new(),
+            missed_in: 0,
+        }
+    }
+}
+
+impl Planner {
+    /// A new transaction begins: what the last one missed is forgotten.
+    #[inline]
+    pub fn forget(&mut self) {
+        self.missed.clear();
+    }
+
+    /// Notes a record that an attempt met without having planned it, or that it held, in the epoch that
+    /// the worker is in.
+    #[cold]
+    pub fn miss(&mut self, record: RecordRef, exclusive: bool, epoch: u64) {
+        self.forget_old(epoch);
+        if self.missed.len() < Footprint::CLAIMS_MAX {
+            self.missed.push(Claim { record, exclusive });
+        }
+    }
+
+    /// Forgets records that were met in an earlier epoch: their memory may be another record's by now. One
+    /// that was met in the epoch `e` was unlinked in `e` at the earliest, so that it is not used again
+    /// before the global epoch is `e + 2`, which it cannot be while somebody is in `e`.
+    fn forget_old(&mut self, epoch: u64) {
+        if epoch != self.missed_in {
+            self.missed.clear();
+            self.missed_in = epoch;
+        }
+    }
+
+    /// Plans a call: what its reconnaissance meets, and what its failed attempts missed. The worker is in
+    /// the epoch `epoch`, and stays in it as long as it uses the plan.
+    pub fn plan(&mut self, program: &Program, arguments: &Arguments, epoch: u64) {
+        self.footprint.clear();
+        let limit = time::now_ns() + RECONNAISSANCE_MAX_NS;
+        self.frame.deadline_ns = Some(limit);
+        let mut access = Reconnaissance::new(&mut self.footprint, &mut self.remembered);
+        // However it ends: what it met is the plan, and whoever runs the call guards it.
+        let _ = Executor::run(
+            program.reconnaissance(),
+            &mut access,
+            &mut self.frame,
+            arguments,
+        );
+        self.plan_missed(epoch);
+    }
+
+    /// Plans a transaction of several statements that failed: what the last attempt met.
+    pub fn plan_again(&mut self, epoch: u64) {
+        self.footprint.clear();
+        self.plan_missed(epoch);
+        self.missed.clear();
+    }
+
+    fn plan_missed(&mut self, epoch: u64) {
+        self.forget_old(epoch);
+        for claim in &self.missed {
+            self.footprint.add(claim.record, claim.exclusive);
+        }
+        self.footprint.order();
+    }
+
+    /// The last plan.
+    pub fn footprint(&self) -> &Footprint {
+        &self.footprint
+    }
+}

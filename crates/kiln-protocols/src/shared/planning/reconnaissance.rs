@@ -1,0 +1,191 @@
+//! The access of a reconnaissance: it notes the records that a procedure meets, and does nothing.
+//!
+//! Rows are read as they are, while others may be writing them. A column of one word is then some value
+//! that it had or gets; one of several words may be a mixture, which is as good a guess as any, unless it
+//! is a text that is none, or the pointer of a spilled value, which nobody may follow: there the
+//! reconnaissance ends, and what it has met so far is the plan. What the procedure itself has written or
+//! deleted is remembered, so that loops over its own work end.
+
+use kiln_platform::atomic::Ordering;
+use kiln_platform::work::{Work, charge};
+use kiln_procedure::access::{Inserted, Visit};
+use kiln_procedure::ir::{Intent, Reg};
+use kiln_procedure::{AbortCause, Access, Handle, Stop};
+use kiln_storage::index::NodeVersion;
+use kiln_storage::layout::is_spilled;
+use kiln_storage::record::{HEADER_BYTES, RecordRef, Tid};
+use kiln_storage::schema::ColumnId;
+use kiln_storage::slot::{Memory, Slot};
+use kiln_storage::table::{Entry, Found, Table};
+use kiln_storage::types::DataType;
+
+use super::footprint::Footprint;
+
+/// What ends a reconnaissance before its procedure does; nobody hears of it.
+const END: AbortCause = AbortCause::FootprintMiss;
+
+/// The note of a handle to a row that the procedure inserted: it is nowhere.
+const OWN_INSERT: u32 = u32::MAX;
+
+/// See the module's documentation. Whoever runs it is inside of an epoch.
+pub struct Reconnaissance<'a> {
+    footprint: &'a mut Footprint,
+    memory: &'a mut Remembered,
+}
+
+/// What the procedure has done, to be seen by itself.
+#[derive(Debug, Default)]
+pub struct Remembered {
+    written: Vec<(RecordRef, ColumnId, Slot)>,
+    deleted: Vec<RecordRef>,
+}
+
+impl<'a> Reconnaissance<'a> {
+    /// Collects into `footprint`; `memory` is there to be used again.
+    pub fn new(footprint: &'a mut Footprint, memory: &'a mut Remembered) -> Reconnaissance<'a> {
+        memory.written.clear();
+        memory.deleted.clear();
+        Reconnaissance { footprint, memory }
+    }
+
+    /// Whether a value may be handed to a procedure although it may be a mixture of two.
+    fn is_sound(table: &Table, column: ColumnId, slot: Slot, memory: &Memory) -> bool {
+        if slot.is_null() {
+            return true;
+        }
+        match table.schema().columns[column.index()].data_type {
+            DataType::Char(_) | DataType::VarChar(_) | DataType::Text => {
+                std::str::from_utf8(memory.heap.bytes(slot)).is_ok()
+            }
+            _ => true,
+        }
+    }
+}
+
+impl Access for Reconnaissance<'_> {
+    fn begin(&mut self) {}
+
+    #[inline]
+    fn visit(&mut self, _: &Table, record: RecordRef, intent: Intent) -> Result<Visit, AbortCause> {
+        charge(Work::Record);
+        let tid = Tid(record.tid().load(Ordering::Relaxed));
+        if tid.is_dead() {
+            return Ok(Visit::Dead);
+        }
+        if !self.footprint.add(record, intent == Intent::Write) {
+            return Err(END);
+        }
+        let is_absent = tid.is_absent() || self.memory.deleted.contains(&record);
+        Ok(match is_absent {
+            true => Visit::Absent,
+            false => Visit::Present(Handle { record, note: 0 }),
+        })
+    }
+
+    #[inline(always)]
+    fn guard(&mut self, _: NodeVersion) -> Result<(), AbortCause> {
+        Ok(())
+    }
+
+    fn read(
+        &mut self,
+        table: &Table,
+        handle: &mut Handle,
+        columns: &[(ColumnId, Reg)],
+        memory: &mut Memory,
+    ) -> Result<(), AbortCause> {
+        if handle.note == OWN_INSERT {
+            return Err(END);
+        }
+        let (layout, row) = (table.layout(), table.row(handle.record));
+        for &(column, register) in columns {
+            let written = self.memory.written.iter().rev();
+            let mut written = written.filter(|one| (one.0, one.1) == (handle.record, column));
+            let slot = match written.next() {
+                Some((_, _, slot)) => *slot,
+                None => layout.column(column).load(row, &mut memory.heap),
+            };
+            if is_spilled(slot) || !Self::is_sound(table, column, slot, memory) {
+                return Err(END);
+            }
+            memory.slots[register.0 as usize] = slot;
+        }
+        Ok(())
+    }
+
+    fn update(
+        &mut self,
+        _: &Table,
+        handle: &mut Handle,
+        columns: &[(ColumnId, Reg)],
+        memory: &mut Memory,
+    ) -> Result<(), Stop> {
+        let record = handle.record;
+        let values = columns
+            .iter()
+            .map(|&(column, register)| (record, column, memory.slots[register.0 as usize]));
+        self.memory.written.extend(values);
+        if self.memory.written.len() > Footprint::CLAIMS_MAX {
+            return Err(END.into());
+        }
+        Ok(())
+    }
+
+    /// The row that is in the way, if there is one; it is not made.
+    fn insert(
+        &mut self,
+        table: &Table,
+        values: &[Reg],
+        memory: &mut Memory,
+    ) -> Result<Inserted, Stop> {
+        for (position, index) in table.indexes().iter().enumerate() {
+            if !index.supports_lookup() {
+                continue;
+            }
+            let columns = &index.definition().columns;
+            let key = columns
+                .iter()
+                .map(|column| memory.slots[values[column.index()].0 as usize]);
+            if let Found::Entry(entry) = index.get(&memory.heap, key)
+                && !entry.is_moving()
+                && let Visit::Present(handle) = self.visit(table, entry.record(), Intent::Write)?
+            {
+                return Ok(Inserted::Exists {
+                    index: position,
+                    handle,
+                });
+            }
+        }
+        // SAFETY: nobody follows the reference: `read` looks at the note first, and all others of this
+        // access only compare it.
+        let record = unsafe { RecordRef::from_address(HEADER_BYTES as u64) };
+        Ok(Inserted::New(Handle {
+            record,
+            note: OWN_INSERT,
+        }))
+    }
+
+    fn delete(&mut self, _: &Table, handle: &mut Handle, _: &mut Memory) -> Result<(), Stop> {
+        self.memory.deleted.push(handle.record);
+        Ok(())
+    }
+
+    fn moves_entries(&self) -> bool {
+        false
+    }
+
+    /// What another attempt moves is not there yet, or not any more.
+    fn resolve(&self, _: &Table, _: usize, entry: Entry) -> Result<Option<RecordRef>, AbortCause> {
+        Ok((!entry.is_moving()).then(|| entry.record()))
+    }
+
+    fn commit(&mut self) -> Result<(), AbortCause> {
+        Ok(())
+    }
+
+    fn confirm(&mut self) -> Result<(), AbortCause> {
+        Ok(())
+    }
+
+    fn roll_back(&mut self) {}
+}
