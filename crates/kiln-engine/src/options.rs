@@ -19,7 +19,7 @@ macro_rules! options {
         #[derive(Clone, Debug)]
         #[non_exhaustive]
         pub struct Options {
-            /// The protocol to start with, and its options;
+            /// The protocol to start with, and its options (`silo+cu+ts`);
             /// [`Engine::set_protocol`](crate::Engine::set_protocol) changes it.
             pub protocol: Configuration,
             $($(#[$doc])* pub $name: $type,)*
@@ -150,7 +150,7 @@ impl Options {
     /// # Errors
     /// 22023.
     pub(crate) fn validate_factors(&self, protocol: Configuration) -> Result<()> {
-        match self.basis_factors.protocols.refusal(protocol.protocol) {
+        match self.basis_factors.protocols.refusal(protocol) {
             Some(refusal) => Err(Error::new(SqlState::INVALID_PARAMETER_VALUE, refusal)),
             None => Ok(()),
         }

@@ -47,17 +47,17 @@ impl Plan {
     /// The default of [`Plan::reserve_mib`].
     pub const RESERVE_MIB: usize = 1_024;
     /// The default of [`Plan::protocols`].
-    pub const PROTOCOLS: [Protocol; 3] = [
-        Protocol::Silo,
-        Protocol::Serial,
-        Protocol::TwoPhaseLockingNoWait,
+    pub const PROTOCOLS: [Configuration; 3] = [
+        Configuration::DEFAULT,
+        Configuration::of(Protocol::Serial),
+        Configuration::of(Protocol::TwoPhaseLockingNoWait),
     ];
 
     /// The canonical benchmark of a workload: under a minute, on all cores.
     pub fn new(workload: Workload) -> Plan {
         Plan {
             workload,
-            protocols: Plan::PROTOCOLS.map(Configuration::from).to_vec(),
+            protocols: Plan::PROTOCOLS.to_vec(),
             threads: vec![Plan::threads_default()],
             seconds: Plan::SECONDS,
             warmup: Plan::WARMUP,
@@ -100,7 +100,7 @@ impl Plan {
     pub fn validate(&self) -> Result<(), String> {
         self.workload.validate()?;
         for protocol in &self.protocols {
-            if let Some(refusal) = self.basis_factors.protocols.refusal(protocol.protocol) {
+            if let Some(refusal) = self.basis_factors.protocols.refusal(*protocol) {
                 return Err(refusal);
             }
         }

@@ -3,7 +3,7 @@
 //! The default of each is what the paper recommends and what should be used. The other value is a
 //! choice of earlier systems, there so that its price can be measured (STO Figure 4).
 
-use crate::protocol::Protocol;
+use crate::protocol::{Configuration, Protocol};
 
 /// The basis factors that lie in protocols.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,15 +18,15 @@ pub struct Factors {
 }
 
 impl Factors {
-    /// A sentence that says why a protocol cannot run under these, if it cannot.
-    pub fn refusal(self, protocol: Protocol) -> Option<String> {
+    /// A sentence that says why a protocol, with its options, cannot run under these, if it cannot.
+    pub fn refusal(self, configuration: Configuration) -> Option<String> {
         let silo_only = match (self.abort_mechanism, self.deadlock_avoidance) {
             (AbortMechanism::Unwind, _) => "aborts by unwinding are",
             (_, DeadlockAvoidance::Sort) => "deadlock avoidance by sorting is",
             _ => return None,
         };
-        (protocol != Protocol::Silo)
-            .then(|| format!("{silo_only} there for silo alone, not for {protocol}"))
+        (configuration != Protocol::Silo)
+            .then(|| format!("{silo_only} there for plain silo alone, not for {configuration}"))
     }
 }
 

@@ -305,7 +305,10 @@ impl ProtocolOption {
 }
 
 /// A protocol with its options: what a database is run with. Written `silo+cu+ts`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+///
+/// The default is what is recommended: `silo` with both of its options. A protocol's plain name means the
+/// plain protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Configuration {
     /// The protocol.
     pub protocol: Protocol,
@@ -313,6 +316,26 @@ pub struct Configuration {
 }
 
 impl Configuration {
+    /// The default: `silo+cu+ts`.
+    pub const DEFAULT: Configuration = Configuration {
+        protocol: Protocol::Silo,
+        options: ProtocolOption::CommitTimeUpdates.bit() | ProtocolOption::TimestampSplitting.bit(),
+    };
+
+    /// A protocol without options.
+    pub const fn of(protocol: Protocol) -> Configuration {
+        Configuration {
+            protocol,
+            options: 0,
+        }
+    }
+
+    /// The default, and every protocol that keeps its promise, without options.
+    pub fn serializable() -> impl Iterator<Item = Configuration> {
+        let plain = Protocol::serializable().map(Configuration::of);
+        std::iter::once(Configuration::DEFAULT).chain(plain)
+    }
+
     /// The same with `option` turned on.
     ///
     /// # Errors
@@ -363,10 +386,13 @@ impl Configuration {
 
 impl From<Protocol> for Configuration {
     fn from(protocol: Protocol) -> Configuration {
-        Configuration {
-            protocol,
-            options: 0,
-        }
+        Configuration::of(protocol)
+    }
+}
+
+impl Default for Configuration {
+    fn default() -> Configuration {
+        Configuration::DEFAULT
     }
 }
 
@@ -431,5 +457,12 @@ mod tests {
         assert!(refused("silo+luck").contains("\"+luck\" [possible values: +cu, +ts, +table]"));
         assert!(refused("serial+cu").contains("serial has no option \"+cu\": it takes none"));
         assert!(refused("").contains("there is no protocol \"\""));
+    }
+
+    #[test]
+    fn the_default_is_silo_with_all_that_it_takes() {
+        assert_eq!("silo+cu+ts".parse(), Ok(Configuration::default()));
+        assert_eq!(Configuration::default().protocol, Protocol::default());
+        assert_eq!("silo".parse(), Ok(Configuration::of(Protocol::Silo)));
     }
 }

@@ -100,7 +100,7 @@ impl Plan {
             return Err("jobs is 0, but must be at least 1".to_owned());
         }
         for protocol in &self.protocols {
-            if let Some(refusal) = self.basis_factors.protocols.refusal(protocol.protocol) {
+            if let Some(refusal) = self.basis_factors.protocols.refusal(*protocol) {
                 return Err(refusal);
             }
         }

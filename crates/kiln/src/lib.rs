@@ -44,9 +44,13 @@
 //! | write the logic of a transaction in Rust | [`Database::transaction`] |
 //! | have transactions of several statements | [`Database::session`] |
 //! | load many rows | [`Engine::loader`] of [`Database::engine`] |
+//! | choose a protocol and its options | [`Options::protocol`], [`Configuration`] |
 //! | change the protocol of a running database | [`Engine::set_protocol`] |
 
-pub use kiln_engine::{Engine, LoadReport, Loader, Row, Rows, ScanRange, Statistics, TableMemory};
+pub use kiln_engine::{
+    Configuration, Engine, LoadReport, Loader, ProtocolOption, Row, Rows, ScanRange, Statistics,
+    TableMemory,
+};
 pub use kiln_sql::{
     Call, DataType, Database, Decimal, Error, FromRow, FromValue, IdempotencyKey, Interval,
     IntoValues, Notice, Options, Protocol, Reply, Result, ResultSet, Session, SqlState,

@@ -7,7 +7,7 @@
 //! The second time no move was left to tell that they were there, the record's own entry looked like
 //! somebody else's on its way, and the attempt was repeated for ever.
 
-use kiln::{Database, Options, Protocol};
+use kiln::{Configuration, Database, Options};
 
 /// Each runs as one transaction on the row (1, 'a'), and leaves the row that follows.
 const TRANSACTIONS: [(&str, &str); 5] = [
@@ -51,7 +51,7 @@ const TRANSACTIONS: [(&str, &str); 5] = [
 
 #[test]
 fn a_row_may_come_back_to_its_key() {
-    for protocol in Protocol::serializable() {
+    for protocol in Configuration::serializable() {
         for unique in ["", "UNIQUE"] {
             for (position, (transaction, expected)) in TRANSACTIONS.iter().enumerate() {
                 let database = Database::open(Options::new().workers(1).protocol(protocol))

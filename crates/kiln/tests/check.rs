@@ -33,6 +33,7 @@ fn every_protocol_is_serializable_on_anomalies() {
     for protocol in [
         "serial, 1 thread",
         "silo, 3 threads",
+        "silo+cu+ts, 3 threads",
         "2pl-no-wait, 3 threads",
     ] {
         assert!(
@@ -40,7 +41,7 @@ fn every_protocol_is_serializable_on_anomalies() {
             "{text}"
         );
     }
-    let protocols = kiln::Protocol::serializable().count();
+    let protocols = kiln::Configuration::serializable().count();
     let matches = |line: &str| text.matches(line).count();
     assert_eq!(matches("serializable: yes ("), protocols, "{text}");
     assert_eq!(matches("audit: passed"), protocols, "{text}");

@@ -204,8 +204,8 @@ fn tpcc_runs_under_every_protocol_and_passes_its_audit() {
     assert_eq!(
         points,
         [
-            ("silo", 1),
-            ("silo", 2),
+            ("silo+cu+ts", 1),
+            ("silo+cu+ts", 2),
             ("serial", 1),
             ("2pl-no-wait", 1),
             ("2pl-no-wait", 2)

@@ -9,7 +9,7 @@ mod postgres;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use kiln_engine::Protocol;
+use kiln_engine::Configuration;
 
 use postgres::corpus::{self, CorpusFile, Snippet, Statement};
 use postgres::harness::Harness;
@@ -58,8 +58,8 @@ fn check(file: &CorpusFile, server: &Server, show: bool) -> Result<String, Strin
     let mut differences = Vec::new();
     let (mut statements, mut refused, mut differing) = (0, 0, 0);
     // The default, and another protocol for each snippet: what they all share is compiled once.
-    let others: Vec<Protocol> = Protocol::serializable()
-        .filter(|other| *other != Protocol::default())
+    let others: Vec<Configuration> = Configuration::serializable()
+        .filter(|other| *other != Configuration::default())
         .collect();
     let snippets = file.snippets.iter().zip(others.iter().cycle());
     for (((snippet, other), script), postgres) in snippets.zip(&scripts).zip(&on_postgres) {
@@ -76,7 +76,7 @@ fn check(file: &CorpusFile, server: &Server, show: bool) -> Result<String, Strin
         let before = differences.len();
         differences.extend(unexpected(file, snippet, postgres));
         // A difference under both protocols needs to be read once.
-        for protocol in [Protocol::default(), *other] {
+        for protocol in [Configuration::default(), *other] {
             let on_kiln = kiln::run(protocol, script);
             let found = compare(file, snippet, protocol, postgres, &on_kiln);
             if !found.is_empty() {
@@ -116,7 +116,7 @@ fn unexpected(file: &CorpusFile, snippet: &Snippet, postgres: &[StatementOutcome
 fn compare(
     file: &CorpusFile,
     snippet: &Snippet,
-    protocol: Protocol,
+    protocol: Configuration,
     postgres: &[StatementOutcome],
     on_kiln: &[StatementOutcome],
 ) -> Vec<String> {
@@ -274,7 +274,7 @@ fn refusals_are_checked(_: &[CorpusFile]) -> Result<(), String> {
         compare(
             &file,
             &file.snippets[0],
-            Protocol::default(),
+            Configuration::default(),
             &postgres,
             &on_kiln,
         )

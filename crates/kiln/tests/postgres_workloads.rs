@@ -9,7 +9,7 @@ mod postgres;
 
 use std::process::ExitCode;
 
-use kiln_engine::{Call, Engine, Loader, Protocol, Reply};
+use kiln_engine::{Call, Configuration, Engine, Loader, Reply};
 use kiln_sql::{Database, ResultSet};
 use kiln_storage::error::{Error, Result as KilnResult};
 use kiln_storage::types::{Decimal, Value};
@@ -135,13 +135,13 @@ fn closing_statements(workload: &Workload, columns: &dyn Fn(&str) -> usize) -> V
 /// How Kiln is asked to make the calls.
 #[derive(Clone, Copy)]
 enum Door {
-    Calls(Protocol),
+    Calls(Configuration),
     SqlText,
 }
 
 fn check(workload: &Workload, server: &Server) -> Result<String, String> {
     let drawn = draw(workload);
-    let schema = kiln::open(Protocol::default())
+    let schema = kiln::open(Configuration::default())
         .and_then(|database| database.execute(workload.schema_sql()).map(|_| database))
         .map_err(|error| format!("Kiln refuses the schema: {error:#}"))?;
     let catalog = schema.engine().catalog();
@@ -180,7 +180,7 @@ fn check(workload: &Workload, server: &Server) -> Result<String, String> {
         .map(|outcome| outcome.output.lines().count() - 1)
         .sum();
 
-    let doors = Protocol::serializable()
+    let doors = Configuration::serializable()
         .map(Door::Calls)
         .chain([Door::SqlText]);
     let mut failures = Vec::new();
@@ -213,7 +213,7 @@ fn compare(
 ) -> Result<(), String> {
     let protocol = match door {
         Door::Calls(protocol) => protocol,
-        Door::SqlText => Protocol::default(),
+        Door::SqlText => Configuration::default(),
     };
     let told = |error: Error| format!("{error:#}");
     let database = kiln::open(protocol).map_err(told)?;

@@ -1,7 +1,7 @@
 //! A call that loses to everybody else gets through all the same: under optimistic protocols a
 //! writer of a thousand rows meets a change of one of them in nearly every attempt.
 
-use kiln::{Database, Options, Protocol};
+use kiln::{Configuration, Database, Options};
 use kiln_platform::atomic::{AtomicBool, AtomicU64, Ordering};
 use kiln_platform::{thread, time};
 
@@ -26,7 +26,7 @@ const ROWS: i32 = 1_000;
 
 /// Small calls on a few rows at both ends from three threads, and large ones on another thread for a second. Returns how many of
 /// each committed, and the longest large one in milliseconds.
-fn run(protocol: Protocol) -> (u64, u64, u64) {
+fn run(protocol: Configuration) -> (u64, u64, u64) {
     let options = Options::new().workers(4).protocol(protocol);
     let database = Database::open(options).expect("a database opens");
     database.execute(SCHEMA).expect("the schema is sound");
@@ -71,7 +71,7 @@ fn run(protocol: Protocol) -> (u64, u64, u64) {
 
 #[test]
 fn a_writer_of_a_thousand_rows_gets_through() {
-    for protocol in Protocol::serializable() {
+    for protocol in Configuration::serializable() {
         let (small, large, longest_ms) = run(protocol);
         println!(
             "{protocol}: {small} small calls, {large} large ones, the longest {longest_ms} ms"

@@ -25,7 +25,7 @@ pub struct Arguments {
     #[arg(long, exclusive = true)]
     list: bool,
     /// Protocols, separated by commas, each with its options, as in silo+cu; --list names them
-    /// [default: silo,serial,2pl-no-wait]
+    /// [default: silo+cu+ts,serial,2pl-no-wait]
     #[arg(long, value_name = "P[,P…]", value_delimiter = ',', value_parser = super::protocol)]
     protocol: Vec<Configuration>,
     /// Where the locks are, for all protocols named; P+table is the same for one
@@ -316,7 +316,10 @@ mod tests {
                 "tpcc --protocol silo,hope",
                 &["hope", "possible values: serial, "],
             ),
-            ("tpcc --aborts unwind", &["silo alone, not for serial"]),
+            (
+                "tpcc --aborts unwind",
+                &["plain silo alone, not for silo+cu+ts"],
+            ),
             (
                 "tpcc --protocol silo --locks table",
                 &["silo has no locks in a table"],

@@ -109,7 +109,7 @@ impl Arguments {
         }
         workload.validate()?;
         let protocols: Vec<Configuration> = match self.protocol.is_empty() {
-            true => Protocol::serializable().map(Configuration::from).collect(),
+            true => Configuration::serializable().collect(),
             false => self.protocol,
         };
         let protocols = super::placed(protocols, self.locks)?;
@@ -415,7 +415,7 @@ mod tests {
     fn the_defaults_run_anomalies_under_every_protocol() {
         let run = parsed("").expect("the defaults are valid");
         assert_eq!(run.workload.name(), "anomalies");
-        assert!(Protocol::serializable().eq(run.protocols.iter().map(|it| it.protocol)));
+        assert!(Configuration::serializable().eq(run.protocols));
         assert!(run.threads >= 2);
         assert_eq!(run.order, None);
     }

@@ -24,7 +24,7 @@ pub struct Arguments {
     /// What to run
     #[arg(value_parser = workload_names(), required_unless_present_any = ["calibrate", "validate"])]
     workload: Option<String>,
-    /// Protocols, separated by commas [default: silo,2pl-no-wait]
+    /// Protocols, separated by commas [default: silo+cu+ts,2pl-no-wait]
     #[arg(long, value_name = "P[,P…]", value_delimiter = ',', value_parser = super::protocol)]
     protocol: Vec<Configuration>,
     /// Where the locks are, for all protocols named; P+table is the same for one
@@ -121,9 +121,10 @@ impl Arguments {
             workload.set(option, value)?;
         }
         let protocols: Vec<Configuration> = match self.protocol.is_empty() {
-            true => [Protocol::Silo, Protocol::TwoPhaseLockingNoWait]
-                .map(Configuration::from)
-                .to_vec(),
+            true => vec![
+                Configuration::DEFAULT,
+                Configuration::of(Protocol::TwoPhaseLockingNoWait),
+            ],
             false => self.protocol,
         };
         let protocols = super::placed(protocols, self.locks)?;

@@ -22,7 +22,7 @@ mod transcript;
 
 use std::path::{Path, PathBuf};
 
-use kiln::Protocol;
+use kiln::Configuration;
 use kiln_platform::file;
 
 use runner::run;
@@ -42,7 +42,7 @@ fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts/anomalies")
 }
 
-fn golden(protocol: Protocol) -> PathBuf {
+fn golden(protocol: Configuration) -> PathBuf {
     directory().join("golden").join(format!("{protocol}.txt"))
 }
 
@@ -67,7 +67,7 @@ fn scripts() -> Vec<Script> {
 }
 
 /// Runs all scripts under a protocol: what happened, and what should not have.
-fn run_all(protocol: Protocol) -> (String, Vec<String>) {
+fn run_all(protocol: Configuration) -> (String, Vec<String>) {
     let (mut text, mut complaints) = (String::new(), Vec::new());
     for script in scripts() {
         match run(&script, Subject::Protocol(protocol)) {
@@ -90,7 +90,7 @@ fn run_all(protocol: Protocol) -> (String, Vec<String>) {
 #[test]
 fn no_protocol_lets_an_anomaly_happen() {
     let mut failures = Vec::new();
-    for protocol in Protocol::serializable() {
+    for protocol in Configuration::serializable() {
         let (text, complaints) = run_all(protocol);
         failures.extend(complaints);
         let path = golden(protocol);
@@ -110,7 +110,7 @@ fn no_protocol_lets_an_anomaly_happen() {
 #[test]
 #[ignore = "rewrites the golden files; run it after a change that is meant"]
 fn rewrite_golden_files() {
-    for protocol in Protocol::serializable() {
+    for protocol in Configuration::serializable() {
         let (text, complaints) = run_all(protocol);
         assert!(complaints.is_empty(), "{}", complaints.join("\n\n"));
         file::write(&golden(protocol), text.as_bytes()).expect("the file can be written");
@@ -153,7 +153,7 @@ fn wrong_expectations_are_reported() {
                 t2: BEGIN\n  t2: SELECT id FROM item -> seen\n  t2: COMMIT\n\
                 final: SELECT id FROM item\nanomaly when: t2 committed and seen = 1\n";
     let script = Script::parse("wrong", text).expect("the text is a script");
-    for protocol in Protocol::serializable() {
+    for protocol in Configuration::serializable() {
         let run = run(&script, Subject::Protocol(protocol)).expect("nothing waits");
         let complaints = run.complaints(&script);
         assert_eq!(complaints.len(), 2, "{protocol}: {complaints:?}");

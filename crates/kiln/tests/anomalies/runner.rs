@@ -204,7 +204,7 @@ fn serial_order(
 }
 
 fn explains(script: &Script, run: &Run, order: &[usize]) -> Result<bool, String> {
-    let reference = Subject::Protocol(Protocol::Serial);
+    let reference = Subject::Protocol(Protocol::Serial.into());
     let database = reference.open();
     database
         .execute(&script.setup)

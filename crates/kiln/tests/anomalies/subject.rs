@@ -1,12 +1,12 @@
 //! Whom the scripts are run against.
 
-use kiln::{Database, Error, Options, Protocol, Session, SqlState};
+use kiln::{Configuration, Database, Error, Options, Protocol, Session, SqlState};
 
 /// Somebody who claims to run transactions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// The database under this protocol.
-    Protocol(Protocol),
+    Protocol(Configuration),
     /// Deliberately wrong, so that the scripts can be seen to fail: every statement is a transaction
     /// of its own whatever its block says, and what was done stays done after ROLLBACK.
     WithoutBlocks,
@@ -17,7 +17,7 @@ impl Subject {
     pub fn open(self) -> Database {
         let protocol = match self {
             Subject::Protocol(protocol) => protocol,
-            Subject::WithoutBlocks => Protocol::Silo,
+            Subject::WithoutBlocks => Protocol::Silo.into(),
         };
         // A transaction is never given up because a step takes its time.
         let options = Options::new()
@@ -31,7 +31,7 @@ impl Subject {
     /// Whether transactions claim to happen in the order of real time.
     pub fn is_strict(self) -> bool {
         match self {
-            Subject::Protocol(protocol) => protocol.is_strict(),
+            Subject::Protocol(configuration) => configuration.protocol.is_strict(),
             Subject::WithoutBlocks => true,
         }
     }

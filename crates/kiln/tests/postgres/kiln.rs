@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::panic::{self, AssertUnwindSafe};
 
-use kiln_engine::Protocol;
+use kiln_engine::Configuration;
 use kiln_sql::{Database, Options, ResultSet, Session};
 use kiln_storage::error::Error;
 use kiln_storage::types::{DataType, Value, format_value};
@@ -20,7 +20,7 @@ thread_local! {
 }
 
 /// An empty database that is cheap to open.
-pub fn open(protocol: Protocol) -> Result<Database, Error> {
+pub fn open(protocol: Configuration) -> Result<Database, Error> {
     Database::open(
         Options::new()
             .protocol(protocol)
@@ -60,7 +60,7 @@ pub fn guarded<T>(action: impl FnOnce() -> T) -> Result<T, String> {
 ///
 /// A panic is the outcome of its statement, and of those after it, because nobody knows what they
 /// would work on.
-pub fn run(protocol: Protocol, statements: &[&str]) -> Vec<StatementOutcome> {
+pub fn run(protocol: Configuration, statements: &[&str]) -> Vec<StatementOutcome> {
     let mut outcomes = Vec::with_capacity(statements.len());
     let ended = guarded(|| {
         let database = open(protocol).map_err(|error| failure(&error))?;
