@@ -13,10 +13,10 @@
 use kiln_storage::error::Error;
 use kiln_storage::schema::{ColumnId, ColumnSet};
 use kiln_storage::slot::{Memory, Slot};
-use kiln_storage::types::{DataType, Decimal};
+use kiln_storage::types::DataType;
 
 use crate::code::{Code, Op};
-use crate::executor::{errors, scalar};
+use crate::executor::compute::match_op;
 use crate::ir::*;
 use crate::program::{Parameter, Program, ResultShape};
 
@@ -165,211 +165,55 @@ impl Updater {
     /// What the procedure would have raised: 22003, 22012, 23502, 23514, ….
     pub fn run(&self, memory: &mut Memory) -> Result<(), Error> {
         let code = &self.code;
-        let mut at = 0;
+        let mut next = 0;
+        macro_rules! get {
+            ($register:expr) => {
+                memory.slots[$register.0 as usize]
+            };
+        }
+        macro_rules! set {
+            ($register:expr, $slot:expr) => {{
+                let slot: Slot = $slot;
+                memory.slots[$register.0 as usize] = slot;
+            }};
+        }
+        macro_rules! jump {
+            ($to:expr) => {
+                next = $to as usize
+            };
+        }
+        macro_rules! jump_if {
+            ($truth:expr, $when:expr, $to:expr) => {
+                if ($truth) == $when {
+                    jump!($to);
+                }
+            };
+        }
+        macro_rules! entry {
+            ($table:expr, $number:expr) => {
+                &$table[$number as usize]
+            };
+        }
+        macro_rules! attempt {
+            ($result:expr) => {
+                match $result {
+                    Ok(value) => value,
+                    Err(error) => return Err(error),
+                }
+            };
+        }
+        macro_rules! refetch {
+            () => {};
+        }
         loop {
-            let op = code.ops[at];
-            at += 1;
-            let slots = &mut memory.slots;
-            macro_rules! get {
-                ($register:expr) => {
-                    slots[$register.0 as usize]
-                };
-            }
-            macro_rules! jump_if {
-                ($truth:expr, $when:expr, $to:expr) => {
-                    if $truth == $when {
-                        at = $to as usize;
-                    }
-                };
-            }
-            let (target, slot) = match op {
+            let op = code.ops[next];
+            next += 1;
+            match_op! { op, code, *memory, [get, set, jump, jump_if, entry, attempt, refetch] {
                 Op::Return => return Ok(()),
                 // Only says which registers hold the result.
-                Op::Emit { .. } => continue,
-                Op::Move { target, source } => (target, get!(source)),
-                Op::SetNull { target } => (target, Slot::NULL),
-                Op::Add {
-                    width,
-                    target,
-                    left,
-                    right,
-                } => {
-                    let (a, b) = (get!(left), get!(right));
-                    let sum = a.as_i64().checked_add(b.as_i64());
-                    (target, scalar::sized((a, b), sum, width)?)
-                }
-                Op::Subtract {
-                    width,
-                    target,
-                    left,
-                    right,
-                } => {
-                    let (a, b) = (get!(left), get!(right));
-                    let difference = a.as_i64().checked_sub(b.as_i64());
-                    (target, scalar::sized((a, b), difference, width)?)
-                }
-                Op::Multiply {
-                    width,
-                    target,
-                    left,
-                    right,
-                } => {
-                    let (a, b) = (get!(left), get!(right));
-                    let product = a.as_i64().checked_mul(b.as_i64());
-                    (target, scalar::sized((a, b), product, width)?)
-                }
-                Op::Decimal {
-                    op,
-                    target,
-                    left,
-                    right,
-                } => {
-                    let (a, b) = (get!(left), get!(right));
-                    let slot = match scalar::small_decimal(op, a, b) {
-                        Some(slot) => slot,
-                        None => scalar::any_decimal(op, a.words(), b.words())?,
-                    };
-                    (target, slot)
-                }
-                Op::CompareIntegers {
-                    accepts,
-                    target,
-                    left,
-                    right,
-                } => {
-                    let (a, b) = (get!(left), get!(right));
-                    let slot = match Slot::either_null(a, b) {
-                        true => Slot::NULL,
-                        false => Slot::from_bool(accepts.accepts(a.as_i64(), b.as_i64())),
-                    };
-                    (target, slot)
-                }
-                Op::IsNull {
-                    target,
-                    source,
-                    negated,
-                } => (target, Slot::from_bool(get!(source).is_null() != negated)),
-                Op::CheckWidth {
-                    width,
-                    target,
-                    source,
-                } => {
-                    let slot = get!(source);
-                    if !slot.is_null() {
-                        scalar::fit(width, slot.as_i64())?;
-                    }
-                    (target, slot)
-                }
-                Op::IntegerToDecimal { target, source } => {
-                    let slot = get!(source);
-                    let slot = match slot.is_null() {
-                        true => slot,
-                        false => Slot::from_decimal(Decimal::from_i64(slot.as_i64())),
-                    };
-                    (target, slot)
-                }
-                Op::Rescale {
-                    target,
-                    source,
-                    precision,
-                    scale,
-                } => {
-                    let slot = get!(source);
-                    let slot = match scalar::is_scaled(slot, precision, scale) {
-                        true => slot,
-                        false => scalar::rescale(slot.words(), precision, scale)?,
-                    };
-                    (target, slot)
-                }
-                Op::Element {
-                    target,
-                    array,
-                    index,
-                } => {
-                    let slot = scalar::element(&memory.heap, get!(array), get!(index));
-                    (target, slot)
-                }
-                Op::Call { call } => {
-                    scalar::call(memory, &code.calls[call as usize])?;
-                    continue;
-                }
-                Op::Scalar { instruction } => {
-                    scalar::compute(memory, &code.instructions[instruction as usize])?;
-                    continue;
-                }
-                Op::Jump { to } => {
-                    at = to as usize;
-                    continue;
-                }
-                Op::JumpIf {
-                    when,
-                    condition,
-                    to,
-                } => {
-                    jump_if!(get!(condition).is_true(), when, to);
-                    continue;
-                }
-                Op::JumpIfFalse {
-                    when,
-                    condition,
-                    to,
-                } => {
-                    jump_if!(get!(condition).is_false(), when, to);
-                    continue;
-                }
-                Op::JumpIfIntegers {
-                    when,
-                    accepts,
-                    left,
-                    right,
-                    to,
-                } => {
-                    let (a, b) = (get!(left), get!(right));
-                    let is_true = accepts.accepts(a.as_i64(), b.as_i64());
-                    jump_if!(is_true & !Slot::either_null(a, b), when, to);
-                    continue;
-                }
-                Op::JumpIfNull { when, source, to } => {
-                    jump_if!(get!(source).is_null(), when, to);
-                    continue;
-                }
-                Op::JumpIfAnyNull {
-                    when,
-                    registers,
-                    to,
-                } => {
-                    let mut registers = code.register_lists[registers as usize].iter();
-                    jump_if!(registers.any(|register| get!(register).is_null()), when, to);
-                    continue;
-                }
-                Op::Switch { source, table } => {
-                    let (slot, table) = (get!(source), &code.switches[table as usize]);
-                    let case = slot.as_i64().wrapping_sub(table.least) as usize;
-                    if let Some(to) = table.to.get(case).filter(|_| !slot.is_null()) {
-                        at = *to as usize;
-                    }
-                    continue;
-                }
-                Op::Require {
-                    condition,
-                    null_fails,
-                    failure,
-                } => {
-                    let slot = get!(condition);
-                    if !slot.is_true() && (null_fails || !slot.is_null()) {
-                        return Err(errors::error(memory, &code.failures[failure as usize]));
-                    }
-                    continue;
-                }
-                Op::RequireNotNull { source, failure } => {
-                    if get!(source).is_null() {
-                        return Err(errors::error(memory, &code.failures[failure as usize]));
-                    }
-                    continue;
-                }
+                Op::Emit { .. } => {}
                 other => unreachable!("{other:?} is no computation"),
-            };
-            memory.slots[target.0 as usize] = slot;
+            } }
         }
     }
 }

@@ -10,6 +10,7 @@
 //! in range, and `Frame::prepare` makes room for all.
 
 mod buffers;
+pub(crate) mod compute;
 pub(crate) mod errors;
 mod operations;
 mod recording;
@@ -17,7 +18,6 @@ pub(crate) mod scalar;
 
 use kiln_platform::work::{Work, charge};
 use kiln_storage::slot::Slot;
-use kiln_storage::types::Decimal;
 
 use crate::access::{Access, Stop};
 use crate::arguments::Arguments;
@@ -25,6 +25,7 @@ use crate::code::{Code, Label, Op};
 use crate::frame::Frame;
 use crate::ir::*;
 use crate::program::Program;
+use compute::match_op;
 
 pub use operations::unique_violation;
 pub use recording::{fingerprint, record_deferred};
@@ -173,18 +174,17 @@ impl<'a, A: Access> Executor<'a, A> {
                 value
             }};
         }
-        macro_rules! integer {
-            ($operation:ident, $width:expr, $target:expr, $left:expr, $right:expr) => {{
-                let (a, b) = (get!($left), get!($right));
-                let result = a.as_i64().$operation(b.as_i64());
-                set!($target, attempt!(scalar::sized((a, b), result, $width)));
-            }};
-        }
         macro_rules! jump_if {
             ($truth:expr, $when:expr, $to:expr) => {
                 if ($truth) == $when {
                     jump!($to);
                 }
+            };
+        }
+        // After what may have moved the registers.
+        macro_rules! refetch {
+            () => {
+                slots = self.frame.memory.slots.as_mut_ptr()
             };
         }
         // Where the body behind the present op begins.
@@ -210,160 +210,7 @@ impl<'a, A: Access> Executor<'a, A> {
             // SAFETY: the place behind an op is in the code, or its end.
             next = unsafe { next.add(1) };
             charge(Work::Step);
-            match *op {
-                Op::Move { target, source } => set!(target, get!(source)),
-                Op::SetNull { target } => set!(target, Slot::NULL),
-                Op::Add {
-                    width,
-                    target,
-                    left,
-                    right,
-                } => integer!(checked_add, width, target, left, right),
-                Op::Subtract {
-                    width,
-                    target,
-                    left,
-                    right,
-                } => integer!(checked_sub, width, target, left, right),
-                Op::Multiply {
-                    width,
-                    target,
-                    left,
-                    right,
-                } => integer!(checked_mul, width, target, left, right),
-                Op::Decimal {
-                    op,
-                    target,
-                    left,
-                    right,
-                } => {
-                    let (a, b) = (get!(left), get!(right));
-                    match scalar::small_decimal(op, a, b) {
-                        Some(slot) => set!(target, slot),
-                        None => {
-                            let slot = scalar::any_decimal(op, a.words(), b.words());
-                            set!(target, attempt!(slot));
-                        }
-                    }
-                }
-                Op::CompareIntegers {
-                    accepts,
-                    target,
-                    left,
-                    right,
-                } => {
-                    let (a, b) = (get!(left), get!(right));
-                    let is_true = accepts.accepts(a.as_i64(), b.as_i64());
-                    set!(
-                        target,
-                        if Slot::either_null(a, b) {
-                            Slot::NULL
-                        } else {
-                            Slot::from_bool(is_true)
-                        }
-                    );
-                }
-                Op::IsNull {
-                    target,
-                    source,
-                    negated,
-                } => set!(target, Slot::from_bool(get!(source).is_null() != negated)),
-                Op::CheckWidth {
-                    width,
-                    target,
-                    source,
-                } => {
-                    let slot = get!(source);
-                    if !slot.is_null() {
-                        attempt!(scalar::fit(width, slot.as_i64()));
-                    }
-                    set!(target, slot);
-                }
-                Op::IntegerToDecimal { target, source } => {
-                    let slot = get!(source);
-                    let number = Decimal::from_i64(slot.as_i64());
-                    set!(
-                        target,
-                        if slot.is_null() {
-                            slot
-                        } else {
-                            Slot::from_decimal(number)
-                        }
-                    );
-                }
-                Op::Rescale {
-                    target,
-                    source,
-                    precision,
-                    scale,
-                } => {
-                    let slot = get!(source);
-                    if scalar::is_scaled(slot, precision, scale) {
-                        set!(target, slot);
-                    } else {
-                        let slot = scalar::rescale(slot.words(), precision, scale);
-                        set!(target, attempt!(slot));
-                    }
-                }
-                Op::Element {
-                    target,
-                    array,
-                    index,
-                } => {
-                    let heap = &self.frame.memory.heap;
-                    set!(target, scalar::element(heap, get!(array), get!(index)));
-                }
-                Op::Call { call } => {
-                    let call = entry!(code.calls, call);
-                    attempt!(scalar::call(&mut self.frame.memory, call));
-                    slots = self.frame.memory.slots.as_mut_ptr();
-                }
-                Op::Scalar { instruction } => {
-                    let instruction = entry!(code.instructions, instruction);
-                    attempt!(scalar::compute(&mut self.frame.memory, instruction));
-                    slots = self.frame.memory.slots.as_mut_ptr();
-                }
-
-                Op::Jump { to } => jump!(to),
-                Op::JumpIf {
-                    when,
-                    condition,
-                    to,
-                } => jump_if!(get!(condition).is_true(), when, to),
-                Op::JumpIfFalse {
-                    when,
-                    condition,
-                    to,
-                } => jump_if!(get!(condition).is_false(), when, to),
-                Op::JumpIfIntegers {
-                    when,
-                    accepts,
-                    left,
-                    right,
-                    to,
-                } => {
-                    let (a, b) = (get!(left), get!(right));
-                    let is_true = accepts.accepts(a.as_i64(), b.as_i64());
-                    jump_if!(is_true & !Slot::either_null(a, b), when, to);
-                }
-                Op::JumpIfNull { when, source, to } => jump_if!(get!(source).is_null(), when, to),
-                Op::JumpIfAnyNull {
-                    when,
-                    registers,
-                    to,
-                } => {
-                    // Mostly none is: all are looked at, without a jump for each.
-                    let registers = entry!(code.register_lists, registers).iter();
-                    let any = registers.fold(0, |any, register| any | get!(*register).words().1);
-                    jump_if!(any & 1 != 0, when, to);
-                }
-                Op::Switch { source, table } => {
-                    let (slot, table) = (get!(source), entry!(code.switches, table));
-                    let case = slot.as_i64().wrapping_sub(table.least) as usize;
-                    if let Some(to) = table.to.get(case).filter(|_| !slot.is_null()) {
-                        jump!(*to);
-                    }
-                }
+            match_op! { *op, code, self.frame.memory, [get, set, jump, jump_if, entry, attempt, refetch] {
                 Op::Again { to } => {
                     tick!();
                     jump!(to);
@@ -445,23 +292,6 @@ impl<'a, A: Access> Executor<'a, A> {
                     let failure = &code.failures[failure as usize];
                     attempt!(Err(errors::error(&self.frame.memory, failure)));
                 }
-                Op::Require {
-                    condition,
-                    null_fails,
-                    failure,
-                } => {
-                    let slot = get!(condition);
-                    if !slot.is_true() && (null_fails || !slot.is_null()) {
-                        let failure = &code.failures[failure as usize];
-                        attempt!(Err(errors::error(&self.frame.memory, failure)));
-                    }
-                }
-                Op::RequireNotNull { source, failure } => {
-                    if get!(source).is_null() {
-                        let failure = &code.failures[failure as usize];
-                        attempt!(Err(errors::error(&self.frame.memory, failure)));
-                    }
-                }
                 Op::Notice { notice } => {
                     let (level, failure) = &code.notices[notice as usize];
                     errors::notice(self.frame, level, failure);
@@ -522,7 +352,7 @@ impl<'a, A: Access> Executor<'a, A> {
                     }
                 }
                 Op::Emit { row } => buffers::emit(self.frame, entry!(code.emits, row)),
-            }
+            } }
         }
     }
 
