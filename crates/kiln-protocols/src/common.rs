@@ -7,7 +7,7 @@ use kiln_storage::table::Table;
 
 use crate::access::mocc::Temperatures;
 use crate::access::mvcc;
-use crate::access::tictoc::Gaps;
+use crate::access::tictoc::{Gaps, ReadTimes};
 use crate::factors::Factors;
 use crate::protocol::{Configuration, Protocol, ProtocolOption};
 use crate::shared::locks::SharedLocks;
@@ -26,7 +26,7 @@ pub struct Common {
 /// What some protocols share besides the records.
 enum Shared {
     Nothing,
-    TicToc(Arc<Gaps>),
+    TicToc(Arc<Gaps>, Option<Arc<ReadTimes>>),
     Mocc(Arc<Temperatures>),
     Locks(SharedLocks),
     Mvcc(Arc<mvcc::Shared>),
@@ -43,7 +43,10 @@ impl Common {
     pub fn with_factors(configuration: impl Into<Configuration>, factors: Factors) -> Common {
         let configuration = configuration.into();
         let shared = match configuration.protocol {
-            Protocol::TicToc => Shared::TicToc(Arc::default()),
+            Protocol::TicToc => {
+                let splits = configuration.has(ProtocolOption::TimestampSplitting);
+                Shared::TicToc(Arc::default(), splits.then(Arc::default))
+            }
             Protocol::Mocc => Shared::Mocc(Arc::default()),
             Protocol::TwoPhaseLockingNoWait | Protocol::PreNoWait
                 if !configuration.has(ProtocolOption::LockTable) =>
@@ -83,10 +86,10 @@ impl Common {
         &self.turns
     }
 
-    /// The timestamps of gaps.
-    pub(crate) fn gaps(&self) -> &Arc<Gaps> {
+    /// The timestamps of gaps, and those of reads where they are beside the records.
+    pub(crate) fn tictoc(&self) -> (Arc<Gaps>, Option<Arc<ReadTimes>>) {
         match &self.shared {
-            Shared::TicToc(gaps) => gaps,
+            Shared::TicToc(gaps, times) => (gaps.clone(), times.clone()),
             _ => unreachable!("{} has no timestamps of gaps", self.configuration),
         }
     }

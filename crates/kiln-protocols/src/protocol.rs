@@ -226,7 +226,7 @@ impl Protocol {
     /// The options that it takes.
     pub const fn options(self) -> &'static [ProtocolOption] {
         match self {
-            Protocol::Silo => &[
+            Protocol::Silo | Protocol::TicToc => &[
                 ProtocolOption::CommitTimeUpdates,
                 ProtocolOption::TimestampSplitting,
             ],
@@ -237,7 +237,7 @@ impl Protocol {
             | Protocol::Hybrid
             | Protocol::Mocc
             | Protocol::Mvcc => &[],
-            Protocol::Occ | Protocol::TicToc => &[ProtocolOption::CommitTimeUpdates],
+            Protocol::Occ => &[ProtocolOption::CommitTimeUpdates],
             Protocol::TwoPhaseLockingNoWait
             | Protocol::TwoPhaseLockingWaitDie
             | Protocol::TwoPhaseLockingWaitForGraph

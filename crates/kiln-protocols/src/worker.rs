@@ -178,7 +178,8 @@ impl Worker {
                 Worker::OccUnchecked(direct(OccUnchecked::new(participant), random))
             }
             Protocol::TicToc => {
-                let mut access = TicToc::sharing(participant, common.gaps().clone());
+                let (gaps, times) = common.tictoc();
+                let mut access = TicToc::sharing(participant, gaps, times);
                 access.defers = defers;
                 Worker::TicToc(direct(access, random))
             }

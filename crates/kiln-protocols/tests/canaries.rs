@@ -36,7 +36,8 @@ fn cases() -> Vec<Case> {
         let protocols: &[&str] = match canary {
             Canary::ReadValidationSkipped => &["silo", "occ", "tictoc"],
             Canary::SharersIgnored => &["hybrid"],
-            Canary::NotExtended | Canary::GapsWithoutTime => &["tictoc"],
+            Canary::NotExtended => &["tictoc", "tictoc+ts"],
+            Canary::GapsWithoutTime => &["tictoc"],
             Canary::InstalledWithoutLocks
             | Canary::VersionReused
             | Canary::AbsenceNotNoted
@@ -64,7 +65,7 @@ fn cases() -> Vec<Case> {
             Canary::UndoLost => &["serial", "2pl-no-wait"],
             Canary::UpdaterOnStaleValue => &["silo+cu", "occ+cu", "tictoc+cu"],
             Canary::ReadStaysUnobserved => &["occ+cu", "tictoc+cu"],
-            Canary::GroupNotAdvanced => &["silo+ts"],
+            Canary::GroupNotAdvanced => &["silo+ts", "tictoc+ts"],
             Canary::FootprintMissIgnored => &["lock-sorted", "pre-no-wait"],
         };
         cases.extend(protocols.iter().map(|protocol| case(canary, *protocol)));

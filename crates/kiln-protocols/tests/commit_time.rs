@@ -100,6 +100,8 @@ fn one_worker_sees_no_difference() {
         "silo+cu+ts",
         "occ+cu",
         "tictoc+cu",
+        "tictoc+ts",
+        "tictoc+cu+ts",
     ] {
         for seed in 0..40 {
             let mut plain = Side::new("serial", seed);

@@ -111,6 +111,16 @@ fn silo_with_timestamp_splitting_is_serializable() {
 }
 
 #[test]
+fn tictoc_with_timestamp_splitting_is_serializable() {
+    configured("tictoc+ts");
+}
+
+#[test]
+fn tictoc_with_both_is_serializable() {
+    configured("tictoc+cu+ts");
+}
+
+#[test]
 fn silo_with_both_is_serializable() {
     configured("silo+cu+ts");
 }

@@ -3,34 +3,51 @@
 use kiln_platform::atomic::{Ordering, fence};
 use kiln_platform::schedule::point;
 use kiln_procedure::{AbortCause, Access};
-use kiln_storage::record::{RecordRef, Tid};
+use kiln_storage::record::Tid;
 
+use super::TicTocCommit;
 use super::gaps::Gaps;
-use super::{TicTocCommit, extended};
 use crate::canary::Canary;
-use crate::shared::optimistic::{CLAIMED, Item, NO_WRITE, Optimistic};
+use crate::shared::optimistic::{Item, NO_WRITE, Optimistic};
+
+/// The `wts` of what an item relies on: its record's version, or that of the columns kept apart. These may
+/// not have been written since the record came to be, or this protocol: then they are no newer than the
+/// record's version.
+#[inline(always)]
+fn written_at(item: &Item<u64>) -> u64 {
+    match item.is_apart() && item.apart != 0 {
+        true => item.apart,
+        false => Tid(item.observed).version(),
+    }
+}
 
 impl Optimistic<TicTocCommit> {
     /// Phase 2: the earliest timestamp at which all that was read is valid and all that is written may
     /// begin. The write set is locked, and a sequentially consistent fence lies between.
     #[inline]
     pub(super) fn timestamp(&self) -> u64 {
-        let observed = self.items.iter().map(|item| Tid(item.observed).version());
-        let mut timestamp = observed.fold(0, u64::max);
+        let mut timestamp = self.newest_read();
         for write in &self.writes {
             let version = Tid(self.items[write.item as usize].observed).version();
-            let rts = extended(write.record).max(version);
+            let rts = self.protocol.read_until(write.record).max(version);
             timestamp = timestamp.max(rts + 1);
         }
         let TicTocCommit {
             gaps,
             relied,
             filled,
+            ..
         } = &self.protocol;
         if *relied | *filled != 0 && !Canary::GapsWithoutTime.sings() {
             timestamp = timestamp.max(gaps.earliest(*relied, *filled));
         }
         timestamp
+    }
+
+    /// The latest `wts` of all that was read.
+    #[inline]
+    pub(super) fn newest_read(&self) -> u64 {
+        self.items.iter().map(written_at).fold(0, u64::max)
     }
 
     /// Whether the attempt writes the record that this item observed.
@@ -44,18 +61,23 @@ impl Optimistic<TicTocCommit> {
     #[inline]
     pub(super) fn validate(&mut self, timestamp: u64, locked: bool) -> Result<(), AbortCause> {
         for item in &self.items {
+            if item.note >= timestamp {
+                continue;
+            }
             // What is locked is the attempt's own, or fails below.
-            if item.note < timestamp
-                && item.record.tid().load(Ordering::Relaxed) == item.observed
-                && !Canary::NotExtended.sings()
-            {
-                extend(item.record, timestamp);
+            let is_as_observed = match item.is_apart() {
+                true => self.is_current_apart(item),
+                false => item.record.tid().load(Ordering::Relaxed) == item.observed,
+            };
+            if is_as_observed && !Canary::NotExtended.sings() {
+                self.protocol.extend(item.record, timestamp);
             }
         }
         let TicTocCommit {
             gaps,
             relied,
             filled,
+            ..
         } = &self.protocol;
         // Entries that will be taken back have only shown that there was room for them.
         let relied = match locked {
@@ -71,6 +93,12 @@ impl Optimistic<TicTocCommit> {
             // Valid up to then already, whatever has become of the record.
             if item.note >= timestamp {
                 continue;
+            }
+            if item.is_apart() {
+                if self.is_current_apart(item) || Canary::ReadValidationSkipped.sings() {
+                    continue;
+                }
+                return Err(AbortCause::ReadValidation);
             }
             // Acquire: the loads that are being validated are not moved behind this one.
             let now = item.record.tid().load(Ordering::Acquire);
@@ -100,20 +128,5 @@ impl Optimistic<TicTocCommit> {
             }
         }
         self.protocol.gaps.left(left, timestamp);
-    }
-}
-
-/// Extends a record's `rts` to at least `timestamp`, and leaves the claim as it is.
-#[inline]
-fn extend(record: RecordRef, timestamp: u64) {
-    let word = record.aux();
-    let mut seen = word.load(Ordering::Relaxed);
-    while seen & !CLAIMED < timestamp {
-        let extended = seen & CLAIMED | timestamp;
-        // Relaxed on failure as it is tried again; what orders the extension is the fence that follows.
-        match word.compare_exchange_weak(seen, extended, Ordering::AcqRel, Ordering::Relaxed) {
-            Ok(_) => return,
-            Err(now) => seen = now,
-        }
     }
 }

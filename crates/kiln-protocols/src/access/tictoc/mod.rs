@@ -17,7 +17,7 @@
 //!
 //! # Words
 //!
-//! `wts` is the version in the record's tid, `rts` is in `aux`, beside the claim bit. `rts` is the
+//! `wts` is the version in the record's tid, `rts` is in `aux`, beside the claim bit (but see below). `rts` is the
 //! greater of the two, so a record that another protocol or an insertion wrote is as it should be
 //! with any `aux` that is not too large: `aux` is not 0 when no transaction runs, and is swept when
 //! another protocol takes over.
@@ -43,6 +43,12 @@
 //! its updaters run between validation and installing. Its `rts` is read after the lock, as for
 //! every write.
 //!
+//! # Timestamp splitting
+//!
+//! With `+ts` (STO §6.2) a record has a second `wts`, in `aux`, for the columns that the table keeps apart, as under
+//! `silo`; `rts` moves to an array beside the records (`times.rs`). What observes only columns kept apart relies on that `wts`
+//! alone: it may come before or after any write of the others.
+//!
 //! # Anomalies excluded
 //!
 //! Serializable in the order of the timestamps, and not strictly: that order need not be the order
@@ -52,6 +58,7 @@
 
 mod commit;
 mod gaps;
+mod times;
 
 use kiln_platform::atomic::{Ordering, fence};
 use kiln_platform::schedule::point;
@@ -63,9 +70,10 @@ use kiln_storage::record::{RecordRef, Tid};
 use kiln_storage::table::Table;
 
 pub use gaps::Gaps;
+pub use times::ReadTimes;
 
 use crate::phases::Phase;
-use crate::shared::optimistic::{CLAIMED, Commit, Optimistic, stable_tid};
+use crate::shared::optimistic::{Commit, Optimistic, stable_tid};
 
 /// The access of one worker; see the module's documentation.
 pub type TicToc = Optimistic<TicTocCommit>;
@@ -73,6 +81,8 @@ pub type TicToc = Optimistic<TicTocCommit>;
 /// What TicToc does differently from other optimistic protocols.
 pub struct TicTocCommit {
     gaps: Arc<Gaps>,
+    /// Where `rts` is, with timestamp splitting.
+    times: Option<Arc<ReadTimes>>,
     /// The stripes of the indexes in which the attempt relies on gaps.
     relied: gaps::Mask,
     /// The stripes of the indexes into which it puts entries.
@@ -80,26 +90,49 @@ pub struct TicTocCommit {
 }
 
 impl Optimistic<TicTocCommit> {
-    /// An access for the worker that `participant` stands for; all workers have the same `gaps`.
-    pub fn sharing(participant: Participant, gaps: Arc<Gaps>) -> TicToc {
+    /// An access for the worker that `participant` stands for; all workers have the same `gaps` and, with
+    /// timestamp splitting, `times`.
+    pub fn sharing(
+        participant: Participant,
+        gaps: Arc<Gaps>,
+        times: Option<Arc<ReadTimes>>,
+    ) -> TicToc {
+        let splits = times.is_some();
         let protocol = TicTocCommit {
             gaps,
+            times,
             relied: 0,
             filled: 0,
         };
-        Optimistic::with(participant, protocol)
+        let mut access = Optimistic::with(participant, protocol);
+        access.splits = splits;
+        access.uses_apart = splits;
+        access
     }
 }
 
-/// What a record's `aux` says about its `rts`, if its version does not say more.
-#[inline(always)]
-fn extended(record: RecordRef) -> u64 {
-    // Acquire: a look at the tid that follows is not moved before it.
-    record.aux().load(Ordering::Acquire) & !CLAIMED
+impl TicTocCommit {
+    /// A record's `rts`, if its version does not say more.
+    #[inline(always)]
+    fn read_until(&self, record: RecordRef) -> u64 {
+        match &self.times {
+            None => times::extended(record),
+            Some(times) => times.of(record),
+        }
+    }
+
+    /// Extends a record's `rts`.
+    #[inline(always)]
+    fn extend(&self, record: RecordRef, timestamp: u64) {
+        match &self.times {
+            None => times::extend(record, timestamp),
+            Some(times) => times.extend(record, timestamp),
+        }
+    }
 }
 
 impl Commit for TicTocCommit {
-    /// The `rts` of the version observed.
+    /// The `rts` of what was observed.
     type Note = u64;
 
     #[inline(always)]
@@ -110,7 +143,7 @@ impl Commit for TicTocCommit {
             // always validated.
             let rts = match tid.is_absent() {
                 true => 0,
-                false => extended(record).max(tid.version()),
+                false => self.read_until(record).max(tid.version()),
             };
             // The version was there when its `rts` was read, as it is there before and after.
             if record.tid().load(Ordering::Acquire) == tid.0 {
@@ -123,6 +156,11 @@ impl Commit for TicTocCommit {
     #[inline(always)]
     fn adopt(&mut self, record: RecordRef) -> u64 {
         Tid(record.tid().load(Ordering::Relaxed)).version()
+    }
+
+    #[inline(always)]
+    fn observe_apart(&mut self, record: RecordRef) -> u64 {
+        self.read_until(record)
     }
 
     #[inline(always)]
@@ -153,15 +191,12 @@ impl Commit for TicTocCommit {
     fn confirm(attempt: &mut Optimistic<Self>) -> Result<(), AbortCause> {
         attempt.phases.enter(Phase::Validate);
         // As a transaction that has only read; what it meant to write is not locked.
-        let reads = attempt
-            .items
-            .iter()
-            .map(|item| Tid(item.observed).version());
-        let timestamp = reads.fold(0, u64::max);
+        let timestamp = attempt.newest_read();
         let TicTocCommit {
             gaps,
             relied,
             filled,
+            ..
         } = &attempt.protocol;
         // That there was room for an entry says that no other was there.
         let timestamp = timestamp.max(gaps.earliest(*relied | *filled, 0));

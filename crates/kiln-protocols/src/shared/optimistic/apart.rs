@@ -103,11 +103,12 @@ impl<C: Commit> Optimistic<C> {
             });
         }
         let is_recorded = self.recorder.log().is_some();
-        let (mut tid, mut seen) = (Tid(0), 0);
+        let (mut tid, mut seen, mut noted) = (Tid(0), 0, None);
         let is_stable = spin::until(LOCK_SPINS_MAX, || {
             seen = apart(record);
             // Acquire: pairs with the release in `install`.
             tid = Tid(record.tid().load(Ordering::Acquire));
+            noted = Some(self.protocol.observe_apart(record));
             let is_final = tid.is_dead() && !tid.is_locked();
             // Somebody who writes other columns does not matter. Histories call versions by the
             // tid, though, which must not be between two.
@@ -120,11 +121,10 @@ impl<C: Commit> Optimistic<C> {
         if tid.is_absent() {
             return self.meet(table, record, intent);
         }
-        if !is_stable {
+        let (true, Some(noted)) = (is_stable, noted) else {
             return Err(AbortCause::ReadLock);
-        }
+        };
         let note = self.items.len() as u32;
-        let noted = self.protocol.adopt(record);
         self.items.push(Item {
             record,
             observed: tid.0 & !Tid::LOCKED,

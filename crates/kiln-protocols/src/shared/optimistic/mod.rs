@@ -105,6 +105,12 @@ pub trait Commit: Sized {
         intent: Intent,
     ) -> Result<(Tid, Self::Note), AbortCause>;
 
+    /// The note of a record of which only the second timestamp is relied on ([`apart`]), which is the same
+    /// before and after this.
+    fn observe_apart(&mut self, record: RecordRef) -> Self::Note {
+        self.adopt(record)
+    }
+
     /// The note of a record that the attempt has inserted, whose `aux` is [`Commit::new_aux`].
     fn adopt(&mut self, record: RecordRef) -> Self::Note;
 
