@@ -235,9 +235,8 @@ impl Protocol {
             | Protocol::SiloUnchecked
             | Protocol::OccUnchecked
             | Protocol::Hybrid
-            | Protocol::Mocc
-            | Protocol::Mvcc => &[],
-            Protocol::Occ => &[ProtocolOption::CommitTimeUpdates],
+            | Protocol::Mocc => &[],
+            Protocol::Occ | Protocol::Mvcc => &[ProtocolOption::CommitTimeUpdates],
             Protocol::TwoPhaseLockingNoWait
             | Protocol::TwoPhaseLockingWaitDie
             | Protocol::TwoPhaseLockingWaitForGraph

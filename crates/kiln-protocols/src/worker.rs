@@ -196,7 +196,8 @@ impl Worker {
                 Worker::two_phase_locking(common, participant, random)
             }
             Protocol::Mvcc => {
-                let access = Mvcc::new(common.mvcc().clone(), participant);
+                let mut access = Mvcc::new(common.mvcc().clone(), participant);
+                access.defers = defers;
                 Worker::Mvcc(Box::new(Direct::new(access, random)))
             }
             Protocol::LockSorted | Protocol::LockAtomic | Protocol::PreNoWait => {

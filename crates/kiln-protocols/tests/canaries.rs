@@ -63,8 +63,8 @@ fn cases() -> Vec<Case> {
             | Canary::PrunedTooEarly
             | Canary::SnapshotNotAwaited => &["mvcc"],
             Canary::UndoLost => &["serial", "2pl-no-wait"],
-            Canary::UpdaterOnStaleValue => &["silo+cu", "occ+cu", "tictoc+cu"],
-            Canary::ReadStaysUnobserved => &["occ+cu", "tictoc+cu"],
+            Canary::UpdaterOnStaleValue => &["silo+cu", "occ+cu", "tictoc+cu", "mvcc+cu"],
+            Canary::ReadStaysUnobserved => &["occ+cu", "tictoc+cu", "mvcc+cu"],
             Canary::GroupNotAdvanced => &["silo+ts", "tictoc+ts"],
             Canary::FootprintMissIgnored => &["lock-sorted", "pre-no-wait"],
         };

@@ -1,6 +1,6 @@
 //! Updates left to the commit do what they would have done where they stand.
 //!
-//! One worker runs the same random programs under `serial` and under `silo` with its options. What
+//! One worker runs the same random programs under `serial` and under protocols with their options. What
 //! each call returns or raises, and the rows behind it, must be equal: nobody else is there, so that
 //! nothing but our own order of doing things can make a difference.
 
@@ -13,7 +13,7 @@ use kiln_platform::random::Random;
 use kiln_platform::sync::Arc;
 use kiln_procedure::{Arguments, Program};
 use kiln_protocols::{Common, Configuration, Outcome, Worker};
-use kiln_storage::epoch::Epochs;
+use kiln_storage::epoch::{Epochs, Participant};
 use kiln_storage::slot::Heap;
 use kiln_storage::table::{Table, WORKERS_MAX};
 use kiln_storage::types::Value;
@@ -25,6 +25,8 @@ struct Side {
     table: Arc<Table>,
     programs: Vec<Program>,
     worker: Worker,
+    common: Arc<Common>,
+    maintenance: Participant,
 }
 
 const PROGRAMS: usize = 60;
@@ -53,6 +55,8 @@ impl Side {
             table,
             programs,
             worker,
+            common,
+            maintenance: epochs.register().expect("a slot is free"),
         }
     }
 
@@ -69,6 +73,8 @@ impl Side {
     }
 
     fn rows(&self) -> Vec<String> {
+        // Rows may be behind their newest versions.
+        self.common.settle(&self.maintenance);
         let mut rows = Vec::new();
         self.table.indexes()[0].for_each(|record| {
             let mut heap = Heap::new();
@@ -102,6 +108,7 @@ fn one_worker_sees_no_difference() {
         "tictoc+cu",
         "tictoc+ts",
         "tictoc+cu+ts",
+        "mvcc+cu",
     ] {
         for seed in 0..40 {
             let mut plain = Side::new("serial", seed);

@@ -121,6 +121,11 @@ fn tictoc_with_both_is_serializable() {
 }
 
 #[test]
+fn mvcc_with_commit_time_updates_is_serializable() {
+    configured("mvcc+cu");
+}
+
+#[test]
 fn silo_with_both_is_serializable() {
     configured("silo+cu+ts");
 }

@@ -12,3 +12,4 @@ pub mod recorder;
 pub mod scratch;
 pub mod turns;
 pub mod unwinding;
+pub mod updates;

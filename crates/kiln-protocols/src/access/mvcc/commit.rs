@@ -55,11 +55,14 @@ impl Mvcc {
         }
     }
 
-    /// Links the pending version of a write in front of the version observed.
+    /// Links the pending version of a write in front of the version observed, or of the newest one where nothing
+    /// was observed.
     fn publish(&mut self, position: usize, timestamp: u64) -> Result<(), AbortCause> {
         let write = &self.writes[position];
         let (record, kind) = (write.record, write.kind);
-        let observed = self.items[write.item as usize].version;
+        let item = write.item;
+        let observed = self.items[item as usize].version;
+        let any_version = kind == WriteKind::Update && self.items[item as usize].is_unobserved;
         if observed >= timestamp {
             return Err(self.catch_up(observed));
         }
@@ -79,21 +82,27 @@ impl Mvcc {
         write.node = Some(node);
         node.set_wts(timestamp);
         node.set_columns(match kind {
-            WriteKind::Update => write.columns,
+            // The image has what is pending before others may read it.
+            WriteKind::Update => write.columns.union(write.pending),
             _ => Default::default(),
         });
         node.set_status(status::PENDING | kind.node_kind());
         let mut spinner = Spinner::default();
+        let mut waited = 0;
         loop {
             let aux = record.aux().load(Ordering::SeqCst);
             if aux & LATCHED != 0 {
                 spinner.turn();
                 continue;
             }
-            let below = match head(aux) {
+            let (below, replaced) = match head(aux) {
                 Head::Row(rts) => {
                     let tid = Tid(record.tid().load(Ordering::SeqCst));
-                    if tid.version() != observed || tid.is_dead() || tid.is_locked() {
+                    let is_replaced = match any_version {
+                        true => !tid.is_absent() && tid.version() < timestamp,
+                        false => tid.version() == observed,
+                    };
+                    if !is_replaced || tid.is_dead() || tid.is_locked() {
                         return Err(AbortCause::ReadValidation);
                     }
                     if rts > timestamp && !Canary::ReadTimestampIgnored.sings() {
@@ -101,7 +110,7 @@ impl Mvcc {
                     }
                     node.set_next(None);
                     node.read_until().store(rts, Ordering::Relaxed);
-                    None
+                    (None, tid.version())
                 }
                 Head::Chain(newest) => {
                     // Every write here relies on the version that it replaces: it keeps the columns that
@@ -112,9 +121,19 @@ impl Mvcc {
                         continue;
                     }
                     if state == status::PENDING {
+                        // Whoever waits has the greater timestamp.
+                        if any_version && newest.wts() < timestamp && waited < SPINS_MAX {
+                            waited += 1;
+                            spin::hint();
+                            continue;
+                        }
                         return Err(AbortCause::WriteLock);
                     }
-                    if newest.wts() != observed {
+                    let is_replaced = match any_version {
+                        true => !newest.is_absent() && newest.wts() < timestamp,
+                        false => newest.wts() == observed,
+                    };
+                    if !is_replaced {
                         return Err(AbortCause::ReadValidation);
                     }
                     let rts = newest.read_until().load(Ordering::SeqCst);
@@ -123,7 +142,7 @@ impl Mvcc {
                     }
                     node.set_next(Some(newest));
                     node.read_until().store(rts, Ordering::Relaxed);
-                    Some(newest)
+                    (Some(newest), newest.wts())
                 }
             };
             // Sequentially consistent: the node's content is there for who finds it, and see below.
@@ -138,6 +157,9 @@ impl Mvcc {
                 continue;
             }
             self.writes[position].published = true;
+            if any_version {
+                self.rely_on(item, replaced, below);
+            }
             if let Some(below) = below {
                 // Whoever validates a read of the version below raises its timestamp and then looks
                 // whether it is the newest still: either it finds this node, or this finds its timestamp.

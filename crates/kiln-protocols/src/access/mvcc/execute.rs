@@ -15,6 +15,7 @@ use kiln_storage::table::Table;
 
 use super::version::{Head, NodeRef, Visible, head, source, status, visible};
 use super::{Item, Mvcc, NO_WRITE, SPINS_MAX, Write, WriteKind};
+use crate::canary::Canary;
 
 /// The newest version of a record, as a transaction that writes meets it.
 enum Newest {
@@ -72,15 +73,14 @@ impl Mvcc {
         if self.snapshot.is_some() {
             return self.meet_past(record);
         }
-        if let Some(write) = self.written.get(record) {
-            let write = &self.writes[write as usize];
-            return Ok(match write.kind {
-                WriteKind::Update | WriteKind::Insert => Visit::Present(Handle {
-                    record,
-                    note: write.item,
-                }),
-                _ => Visit::Absent,
-            });
+        if let Some(visit) = self.meet_again(record) {
+            if let Visit::Present(handle) = visit
+                && !Canary::ReadStaysUnobserved.sings()
+            {
+                // From now on more than its being there counts.
+                self.items[handle.note as usize].is_unobserved = false;
+            }
+            return Ok(visit);
         }
         let item = match newest(record)? {
             Newest::Dead => return Ok(Visit::Dead),
@@ -92,6 +92,32 @@ impl Mvcc {
         Ok(match absent {
             true => Visit::Absent,
             false => Visit::Present(Handle { record, note }),
+        })
+    }
+
+    /// Meets a record of which no column is going to be observed.
+    #[inline]
+    pub(super) fn meet_unobserving(&mut self, record: RecordRef) -> Result<Visit, AbortCause> {
+        if let Some(visit) = self.meet_again(record) {
+            return Ok(visit);
+        }
+        let visit = self.meet(record)?;
+        if let Visit::Present(handle) = visit {
+            self.items[handle.note as usize].is_unobserved = true;
+        }
+        Ok(visit)
+    }
+
+    /// A record that the attempt writes, as it finds it.
+    #[inline(always)]
+    fn meet_again(&self, record: RecordRef) -> Option<Visit> {
+        let write = &self.writes[self.written.get(record)? as usize];
+        Some(match write.kind {
+            WriteKind::Update | WriteKind::Insert => Visit::Present(Handle {
+                record,
+                note: write.item,
+            }),
+            _ => Visit::Absent,
         })
     }
 
@@ -235,6 +261,9 @@ impl Mvcc {
         if !item.is_row_old_enough() {
             return Err(AbortCause::ReadValidation);
         }
+        if item.is_unobserved && !Canary::ReadStaysUnobserved.sings() {
+            self.items[handle.note as usize].is_unobserved = false;
+        }
         if spilled {
             for &(_, register) in columns {
                 let slot = memory.slots[register.0 as usize];
@@ -261,6 +290,8 @@ impl Mvcc {
             item: handle.note,
             kind,
             columns: ColumnSet::EMPTY,
+            pending: ColumnSet::EMPTY,
+            pending_read: ColumnSet::EMPTY,
             node: None,
             moved_to: None,
             published: false,
@@ -289,7 +320,7 @@ impl Mvcc {
     }
 
     /// Writes columns where the attempt keeps them: its entries are where they belong.
-    fn keep(
+    pub(super) fn keep(
         &mut self,
         table: &Table,
         handle: Handle,
@@ -354,8 +385,10 @@ impl Mvcc {
 
     /// Notes that a record is to go.
     pub(super) fn mark_deleted(&mut self, table: &Table, handle: Handle) {
+        self.items[handle.note as usize].is_unobserved = false;
         let write = self.write_for(table, handle, WriteKind::Delete);
         let write = &mut self.writes[write];
+        self.items[write.item as usize].is_unobserved = false;
         if let Some(node) = write.node {
             let columns = std::mem::take(&mut write.columns);
             for blob in table

@@ -39,13 +39,12 @@
 //!
 //! The alternative, the newest version in the row and the older ones in the chain, would spare a look
 //! at the chain of a record that was just changed, but the row would change under every reader of a
-//! snapshot, who would have to wait for writers; and delta versions of commit-time updates (STO §6.1),
-//! which are flattened from the oldest on, would have no place. In this form a delta is a node with an
-//! updater instead of an image.
+//! snapshot, who would have to wait for writers.
 //!
 //! Every write relies here on the version that it replaces, as it keeps the columns that it does not write.
 //! So a version never gets between two others: of two over the same one, only one can commit, and it is
-//! refused at once. Chains are sorted because they grow at the front.
+//! refused at once. Chains are sorted because they grow at the front. With `+cu` (STO §6.1) a record of which
+//! nothing is observed may be replaced in whatever version it has at the commit (`updates.rs`).
 //!
 //! # Invariants
 //!
@@ -95,6 +94,7 @@ mod commit;
 mod entries;
 mod execute;
 mod reclaim;
+mod updates;
 mod version;
 
 use kiln_history::{Log, Version};
@@ -103,8 +103,9 @@ use kiln_platform::sync::{Arc, OnceLock};
 use kiln_platform::work::{Work, charge};
 use kiln_procedure::access::{Inserted, Visit};
 use kiln_procedure::ir::{Intent, Reg};
-use kiln_procedure::{AbortCause, Access, Handle, Stop};
+use kiln_procedure::{AbortCause, Access, Handle, Stop, Updater};
 use kiln_storage::epoch::{Epochs, Participant};
+use kiln_storage::error::Error;
 use kiln_storage::index::NodeVersion;
 use kiln_storage::record::{RecordRef, Tid};
 use kiln_storage::schema::{ColumnId, ColumnSet};
@@ -115,6 +116,7 @@ use crate::phases::{Phase, Phases};
 use crate::shared::node_set::NodeSet;
 use crate::shared::record_map::RecordMap;
 use crate::shared::recorder::{Recorded, Recorder};
+use crate::shared::updates::Updates;
 use clock::{Clock, Horizon};
 use entries::Takeover;
 use reclaim::NotesCell;
@@ -190,6 +192,8 @@ struct Item {
     write: u32,
     /// Whether there was no row.
     absent: bool,
+    /// Whether no column was observed so far: if the attempt writes the record, any version will do.
+    is_unobserved: bool,
 }
 
 impl Item {
@@ -201,6 +205,7 @@ impl Item {
             node,
             write: NO_WRITE,
             absent,
+            is_unobserved: false,
         }
     }
 }
@@ -237,6 +242,9 @@ struct Write {
     kind: WriteKind,
     /// The columns that the image of `node` holds.
     columns: ColumnSet,
+    /// The columns that updates left to the commit will write, and those that these will read.
+    pending: ColumnSet,
+    pending_read: ColumnSet,
     node: Option<NodeRef>,
     /// Where the attempt has moved the row.
     moved_to: Option<Handle>,
@@ -267,6 +275,11 @@ pub struct Mvcc {
     written: RecordMap,
     nodes: NodeSet,
     takeovers: Vec<Takeover>,
+    /// Whether updates are left to the commit where the program says that they can be.
+    pub(crate) defers: bool,
+    /// As `defers`, for the present attempt.
+    is_deferring: bool,
+    updates: Updates,
     /// Whether the attempt has a timestamp to commit at.
     committing: bool,
     /// For keys computed outside a procedure's own memory.
@@ -303,6 +316,9 @@ impl Mvcc {
             written: RecordMap::default(),
             nodes: NodeSet::default(),
             takeovers: Vec::new(),
+            defers: false,
+            is_deferring: false,
+            updates: Updates::default(),
             committing: false,
             heap: Heap::new(),
             horizon: Horizon::default(),
@@ -343,11 +359,24 @@ impl Mvcc {
         }
         point("mvcc.validated");
         self.phases.enter(Phase::Install);
+        self.run_updates()?;
         self.install(timestamp);
         self.drop_timestamp();
         point("mvcc.installed");
         self.remove_forgotten();
         Ok(())
+    }
+
+    /// Whether all that was read was so at one moment.
+    fn confirm_reads(&mut self) -> Result<(), AbortCause> {
+        if self.snapshot.is_some() {
+            return Ok(());
+        }
+        self.phases.enter(Phase::Validate);
+        let timestamp = self.take_timestamp();
+        let validated = self.validate(timestamp);
+        self.drop_timestamp();
+        validated
     }
 
     /// Forgets the attempt and leaves the epoch.
@@ -361,6 +390,7 @@ impl Mvcc {
         self.written.clear();
         self.nodes.clear();
         self.takeovers.clear();
+        self.updates.clear();
         self.heap.clear();
         self.reclaim();
         self.participant.leave();
@@ -374,11 +404,13 @@ impl Access for Mvcc {
     #[inline]
     fn begin(&mut self) {
         self.participant.enter();
+        self.is_deferring = self.defers;
     }
 
     #[inline]
     fn begin_read_only(&mut self) {
         self.participant.enter();
+        self.is_deferring = false;
         self.snapshot = Some(self.shared.clock.begin_reading(self.worker));
         point("mvcc.snapshot");
     }
@@ -387,6 +419,63 @@ impl Access for Mvcc {
     fn visit(&mut self, _: &Table, record: RecordRef, _: Intent) -> Result<Visit, AbortCause> {
         charge(Work::Record);
         self.meet(record)
+    }
+
+    #[inline]
+    fn visit_observing(
+        &mut self,
+        _: &Table,
+        record: RecordRef,
+        _: Intent,
+        observed: ColumnSet,
+    ) -> Result<Visit, AbortCause> {
+        charge(Work::Record);
+        match self.is_deferring && observed.is_empty() {
+            true => self.meet_unobserving(record),
+            false => self.meet(record),
+        }
+    }
+
+    #[inline(always)]
+    #[expect(
+        clippy::misnamed_getters,
+        reason = "the field of this name is the access's, this is asked of the attempt"
+    )]
+    fn defers(&self) -> bool {
+        self.is_deferring
+    }
+
+    fn defer_nothing(&mut self) {
+        self.is_deferring = false;
+    }
+
+    fn defer(
+        &mut self,
+        table: &Table,
+        handle: &mut Handle,
+        updater: &Updater,
+        operands: &[Reg],
+        memory: &mut Memory,
+    ) -> Result<(), Stop> {
+        charge(Work::Record);
+        self.keep_pending(table, handle, updater, operands, memory)
+    }
+
+    #[inline(always)]
+    fn commit_or_raise(&mut self) -> Result<(), Stop> {
+        let committed = self.commit();
+        committed.map_err(|cause| match self.updates.take_raised() {
+            Some(error) => Stop::Raise(error),
+            None => Stop::Abort(cause),
+        })
+    }
+
+    fn confirm_raise(&mut self, error: Error) -> Result<Error, AbortCause> {
+        self.first_error(error)
+    }
+
+    fn raised(&mut self) -> Option<Error> {
+        self.updates.take_raised()
     }
 
     #[inline]
@@ -409,6 +498,12 @@ impl Access for Mvcc {
             return self.load_past(table, handle, columns, memory);
         }
         self.follow(handle);
+        if !self.updates.is_empty() {
+            let read = columns.iter().map(|&(column, _)| column).collect();
+            if let Err(stop) = self.settle_for_read(*handle, read) {
+                return Err(self.updates.note_raised(stop));
+            }
+        }
         self.load(table, handle, columns, memory)
     }
 
@@ -420,6 +515,11 @@ impl Access for Mvcc {
         memory: &mut Memory,
     ) -> Result<(), Stop> {
         charge(Work::Record);
+        if !self.updates.is_empty() {
+            self.follow(handle);
+            let written = columns.iter().map(|&(column, _)| column).collect();
+            self.settle_for_write(table, *handle, written)?;
+        }
         self.change(table, handle, columns, memory)
     }
 
@@ -435,6 +535,9 @@ impl Access for Mvcc {
 
     fn delete(&mut self, table: &Table, handle: &mut Handle, _: &mut Memory) -> Result<(), Stop> {
         self.follow(handle);
+        if let Some(write) = self.written.get(handle.record) {
+            self.settle_write(write as usize)?;
+        }
         self.mark_deleted(table, *handle);
         Ok(())
     }
@@ -448,14 +551,7 @@ impl Access for Mvcc {
     }
 
     fn confirm(&mut self) -> Result<(), AbortCause> {
-        if self.snapshot.is_some() {
-            return Ok(());
-        }
-        self.phases.enter(Phase::Validate);
-        let timestamp = self.take_timestamp();
-        let validated = self.validate(timestamp);
-        self.drop_timestamp();
-        validated
+        self.confirm_reads()
     }
 
     #[inline(always)]

@@ -68,6 +68,7 @@ use crate::shared::node_set::NodeSet;
 use crate::shared::record_map::RecordMap;
 use crate::shared::recorder::{Recorded, Recorder};
 use crate::shared::scratch::Scratch;
+use crate::shared::updates::Updates;
 
 /// How often a lock that is held is looked at again before the attempt gives up: about four
 /// microseconds, several times what an install takes.
@@ -184,7 +185,7 @@ pub struct Optimistic<C: Commit> {
     pub splits: bool,
     /// As `defers`, for the present attempt.
     is_deferring: bool,
-    updates: updates::Updates,
+    updates: Updates,
     recorder: Recorder,
     changes: IndexChanges,
     /// The records whose entries the attempt moves.
@@ -215,7 +216,7 @@ impl<C: Commit> Optimistic<C> {
             uses_apart: false,
             splits: false,
             is_deferring: false,
-            updates: updates::Updates::default(),
+            updates: Updates::default(),
             recorder: Recorder::default(),
             changes: IndexChanges::default(),
             claimed: Vec::new(),
@@ -316,7 +317,7 @@ impl<C: Commit> Access for Optimistic<C> {
 
     #[inline(always)]
     fn commit_or_raise(&mut self) -> Result<(), Stop> {
-        C::commit(self).map_err(|cause| match self.take_raised() {
+        C::commit(self).map_err(|cause| match self.updates.take_raised() {
             Some(error) => Stop::Raise(error),
             None => Stop::Abort(cause),
         })
@@ -327,7 +328,7 @@ impl<C: Commit> Access for Optimistic<C> {
     }
 
     fn raised(&mut self) -> Option<Error> {
-        self.take_raised()
+        self.updates.take_raised()
     }
 
     #[inline]
@@ -358,7 +359,7 @@ impl<C: Commit> Access for Optimistic<C> {
         if !self.updates.is_empty() {
             let read = columns.iter().map(|&(column, _)| column).collect();
             if let Err(stop) = self.settle(handle, read, false) {
-                return Err(self.note_raised(stop));
+                return Err(self.updates.note_raised(stop));
             }
         }
         self.load(table, handle, columns, memory)

@@ -15,54 +15,12 @@ use kiln_storage::error::Error;
 use kiln_storage::layout::{is_spilled, resolve};
 use kiln_storage::record::Tid;
 use kiln_storage::schema::ColumnSet;
-use kiln_storage::slot::{Memory, Slot};
+use kiln_storage::slot::Memory;
 use kiln_storage::table::Table;
 
 use super::{Commit, Optimistic, WriteKind};
 use crate::canary::Canary;
-
-/// An update left to the commit.
-struct Pending {
-    /// The position of its write.
-    write: u32,
-    updater: *const Updater,
-    /// The position of its first operand.
-    operands: u32,
-    is_done: bool,
-}
-
-/// The updates that an attempt leaves to its commit, in order.
-#[derive(Default)]
-pub(super) struct Updates {
-    pending: Vec<Pending>,
-    operands: Vec<Slot>,
-    /// The updaters' registers, and the bytes of the operands.
-    memory: Memory,
-    /// An error that an updater raised, until it is asked for.
-    raised: Option<Error>,
-    /// Whether that was at the commit, with everything validated.
-    is_confirmed: bool,
-}
-
-impl Updates {
-    /// Whether nothing was left to the commit so far.
-    #[inline(always)]
-    pub fn is_empty(&self) -> bool {
-        self.pending.is_empty()
-    }
-
-    /// Forgets everything.
-    #[inline]
-    pub fn clear(&mut self) {
-        if !self.pending.is_empty() {
-            self.pending.clear();
-            self.operands.clear();
-            self.memory.heap.clear();
-        }
-        self.raised = None;
-        self.is_confirmed = false;
-    }
-}
+use crate::shared::updates::Running;
 
 impl<C: Commit> Optimistic<C> {
     /// Keeps an update for the commit.
@@ -75,31 +33,12 @@ impl<C: Commit> Optimistic<C> {
         memory: &Memory,
     ) -> Result<(), Stop> {
         let position = self.write_for(table, *handle, WriteKind::Update);
-        let Updates {
-            pending,
-            operands: kept,
-            memory: own,
-            ..
-        } = &mut self.updates;
-        pending.push(Pending {
-            write: position as u32,
-            updater,
-            operands: kept.len() as u32,
-            is_done: false,
-        });
-        for (at, register) in operands.iter().enumerate() {
-            let slot = memory.slots[register.0 as usize];
-            let has_bytes = updater.operand_has_bytes(at) && !slot.is_null();
-            kept.push(match has_bytes {
-                true => own.heap.push_bytes(memory.heap.bytes(slot)),
-                false => slot,
-            });
-        }
+        self.updates.keep(position, updater, operands, memory);
         let write = &mut self.writes[position];
         write.pending = write.pending.union(updater.columns_written());
         write.pending_read = write.pending_read.union(updater.columns_read());
         if Canary::UpdaterOnStaleValue.sings() {
-            let last = self.updates.pending.len() - 1;
+            let last = self.updates.len() - 1;
             self.run_pending(last, false)?;
         }
         Ok(())
@@ -113,7 +52,7 @@ impl<C: Commit> Optimistic<C> {
         columns: ColumnSet,
         is_written: bool,
     ) -> Result<(), Stop> {
-        if self.updates.pending.is_empty() {
+        if self.updates.is_empty() {
             return Ok(());
         }
         let Some(position) = self.written.get(handle.record) else {
@@ -133,10 +72,9 @@ impl<C: Commit> Optimistic<C> {
     /// Runs the updaters of a write.
     #[cold]
     pub(super) fn settle_write(&mut self, position: u32) -> Result<(), Stop> {
-        for at in 0..self.updates.pending.len() {
-            let pending = &self.updates.pending[at];
-            if pending.write == position && !pending.is_done {
-                self.run_early(at)?;
+        for at in 0..self.updates.len() {
+            if self.updates.waiting(at) == Some(position as usize) {
+                self.run_early(at, position as usize)?;
             }
         }
         let write = &mut self.writes[position as usize];
@@ -147,15 +85,15 @@ impl<C: Commit> Optimistic<C> {
 
     /// Runs an updater before the commit, on what is observed now.
     #[cold]
-    fn run_early(&mut self, at: usize) -> Result<(), Stop> {
-        let item = self.writes[self.updates.pending[at].write as usize].item;
+    fn run_early(&mut self, at: usize, position: usize) -> Result<(), Stop> {
+        let item = self.writes[position].item;
         if self.items[item as usize].is_apart() {
             self.widen(item)?;
         }
         let done = self.run_pending(at, true);
         if let Err(Stop::Raise(_)) = &done {
             // What comes behind it in the procedure would not have come to run.
-            self.updates.pending.truncate(at);
+            self.updates.truncate(at);
         }
         done
     }
@@ -163,17 +101,14 @@ impl<C: Commit> Optimistic<C> {
     /// Runs an updater and puts the new values into the image. The record is locked by this attempt, or
     /// else what is read is observed.
     fn run_pending(&mut self, at: usize, observes: bool) -> Result<(), Stop> {
-        let pending = &self.updates.pending[at];
-        let position = pending.write as usize;
-        // SAFETY: the program is kept until the attempt has ended.
-        let updater = unsafe { &*pending.updater };
-        let first = pending.operands as usize;
+        let Running {
+            write: position,
+            updater,
+            mut memory,
+        } = self.updates.begin(at);
         let write = &self.writes[position];
         let (table, record, item) = (write.table(), write.record, write.item);
         let handle = Handle { record, note: item };
-        let mut memory = std::mem::take(&mut self.updates.memory);
-        let operands = first..first + updater.operand_count();
-        updater.prepare(&self.updates.operands[operands], &mut memory);
         let read = match observes {
             true => self.load(table, &handle, updater.inputs(), &mut memory),
             false => {
@@ -191,9 +126,8 @@ impl<C: Commit> Optimistic<C> {
                 record_deferred(log, table, record, version, updater, &memory);
             }
             self.keep(table, &handle, updater.outputs(), &memory);
-            self.updates.pending[at].is_done = true;
         }
-        self.updates.memory = memory;
+        self.updates.end(at, memory, done.is_ok());
         done
     }
 
@@ -219,50 +153,31 @@ impl<C: Commit> Optimistic<C> {
     /// is validated. When one raises, the locks are released.
     ///
     /// # Errors
-    /// An [`AbortCause`] that stands for the error, which `take_raised` gives.
+    /// An [`AbortCause`] that stands for the error, which the updates give.
     #[inline]
     pub fn run_updates(&mut self) -> Result<(), AbortCause> {
-        for at in 0..self.updates.pending.len() {
-            if self.updates.pending[at].is_done {
+        for at in 0..self.updates.len() {
+            if self.updates.waiting(at).is_none() {
                 continue;
             }
             if let Err(Stop::Raise(error)) = self.run_pending(at, false) {
                 self.unlock_tids();
-                self.updates.raised = Some(error);
-                self.updates.is_confirmed = true;
-                return Err(AbortCause::ReadValidation);
+                return Err(self.updates.raise_confirmed(error));
             }
         }
         Ok(())
     }
 
-    /// Notes an error where only an abort can be returned.
-    pub(super) fn note_raised(&mut self, stop: Stop) -> AbortCause {
-        match stop {
-            Stop::Abort(cause) => cause,
-            Stop::Raise(error) => {
-                self.updates.raised = Some(error);
-                AbortCause::ReadValidation
-            }
-        }
-    }
-
-    /// The error that stands behind the abort that was just returned, if one does.
-    #[inline]
-    pub(super) fn take_raised(&mut self) -> Option<Error> {
-        self.updates.raised.take()
-    }
-
     /// The error to be reported when the procedure raised `error`: the first in its order.
     pub(super) fn first_error(&mut self, error: Error) -> Result<Error, AbortCause> {
-        if self.updates.is_confirmed {
+        if self.updates.is_confirmed() {
             return Ok(error);
         }
         let mut first = error;
         let mut at = 0;
-        while at < self.updates.pending.len() {
-            if !self.updates.pending[at].is_done {
-                match self.run_early(at) {
+        while at < self.updates.len() {
+            if let Some(position) = self.updates.waiting(at) {
+                match self.run_early(at, position) {
                     Ok(()) => {}
                     Err(Stop::Raise(error)) => first = error,
                     Err(Stop::Abort(cause)) => return Err(cause),
