@@ -33,6 +33,9 @@ pub enum Canary {
     /// `silo` lets two attempts move the same record. This was an error of ours once: each took the
     /// other's moving entry for its own, and found the record under a key that it never had.
     MovedByTwo,
+    /// An attempt that takes a row through a unique key, and on again, forgets that it relies on nobody else having
+    /// had the key. This was an error of ours once, in all protocols that guard nodes.
+    LeftKeyForgotten,
     /// `2pl` reads without a lock.
     SharedLockSkipped,
     /// `2pl` lets go of its locks before the versions of what it wrote are there.
@@ -76,7 +79,7 @@ pub enum Canary {
 
 impl Canary {
     /// All flaws.
-    pub const ALL: [Canary; 30] = [
+    pub const ALL: [Canary; 31] = [
         Canary::ReadValidationSkipped,
         Canary::NodeValidationSkipped,
         Canary::OwnInsertionHidesOthers,
@@ -88,6 +91,7 @@ impl Canary {
         Canary::MovingEntryFollowed,
         Canary::FoundWhereItWas,
         Canary::MovedByTwo,
+        Canary::LeftKeyForgotten,
         Canary::SharedLockSkipped,
         Canary::ReleasedBeforeInstall,
         Canary::SharedLockReleasedEarly,

@@ -39,6 +39,7 @@ fn the_judge_sees_that_baselines_are_unsafe_and_they_come_through() {
                     texts: true,
                     deletions: true,
                     primary_keys: true,
+                    through_keys: false,
                 },
                 seed,
             };

@@ -16,7 +16,7 @@ use kiln_protocols::{Configuration, Protocol};
 use judged::{Extras, Trial};
 
 /// A canary must be found within so many transactions.
-const TRANSACTIONS_MAX: u64 = if cfg!(kiln_sim) { 200_000 } else { 5_000_000 };
+const TRANSACTIONS_MAX: u64 = if cfg!(kiln_sim) { 1_000_000 } else { 5_000_000 };
 
 /// A flaw, and a protocol that has it.
 struct Case {
@@ -46,6 +46,7 @@ fn cases() -> Vec<Case> {
             | Canary::MovedByTwo
             // No flaw where who moves a record has locked it.
             | Canary::MovingEntryFollowed => &["silo"],
+            Canary::LeftKeyForgotten => &["silo", "tictoc", "2pl-no-wait"],
             Canary::SharedLockSkipped
             | Canary::SharedLockReleasedEarly
             | Canary::ReleasedBeforeInstall => &["2pl-no-wait"],
@@ -87,6 +88,7 @@ fn needs_virtual_cores(canary: Canary) -> bool {
             | Canary::MovingEntryFollowed
             | Canary::FoundWhereItWas
             | Canary::MovedByTwo
+            | Canary::LeftKeyForgotten
             | Canary::GapsWithoutTime
             | Canary::ReadTimestampIgnored
             | Canary::PendingVersionIgnored
@@ -113,6 +115,7 @@ fn search(case: &Case) -> Result<(&'static str, u64), String> {
             extras: Extras {
                 texts: false,
                 primary_keys: !case.protocol.has_columns(),
+                through_keys: case.canary == Some(Canary::LeftKeyForgotten),
                 // Two attempts that delete the same row would free its memory twice.
                 deletions: !matches!(
                     (case.protocol.protocol, case.canary),

@@ -41,6 +41,7 @@ impl Side {
             texts: true,
             deletions: true,
             primary_keys: true,
+            through_keys: seed.is_multiple_of(2),
         };
         let mut random = Random::from_seed(seed);
         let programs = (0..PROGRAMS)

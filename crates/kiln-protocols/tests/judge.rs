@@ -48,6 +48,7 @@ fn trials_of(
                 texts: true,
                 deletions: true,
                 primary_keys: !protocol.into().has_columns(),
+                through_keys: (seed / 4).is_multiple_of(2),
             },
             seed,
         };

@@ -6,14 +6,13 @@ use kiln_procedure::Stop;
 use kiln_procedure::ir::Reg;
 use kiln_storage::epoch::Participant;
 use kiln_storage::error::Error;
-use kiln_storage::index::InsertEffect;
 use kiln_storage::layout::{is_spilled, resolve};
 use kiln_storage::record::{RecordRef, Tid};
 use kiln_storage::schema::{ColumnId, ColumnSet};
 use kiln_storage::slot::{Heap, Memory};
 use kiln_storage::table::{EntryKey, Table};
 
-use super::index_changes::{Changed, IndexChanges};
+use super::index_changes::{Changed, IndexChanges, Touched};
 use super::links::{self, Linked};
 use super::recorder::Recorder;
 use super::scratch::{RowImage, Scratch};
@@ -123,7 +122,7 @@ impl InPlace {
         record: RecordRef,
         columns: &[(ColumnId, Reg)],
         memory: &mut Memory,
-        noted: impl FnMut(&InsertEffect) -> Result<(), Stop>,
+        noted: impl FnMut(Touched<'_>) -> Result<(), Stop>,
     ) -> Result<Option<(usize, RecordRef)>, Stop> {
         let changed: ColumnSet = columns.iter().map(|&(column, _)| column).collect();
         if table.indexed_columns().intersects(changed) {
@@ -159,7 +158,7 @@ impl InPlace {
         columns: &[(ColumnId, Reg)],
         changed: ColumnSet,
         memory: &mut Memory,
-        mut noted: impl FnMut(&InsertEffect) -> Result<(), Stop>,
+        mut noted: impl FnMut(Touched<'_>) -> Result<(), Stop>,
     ) -> Result<Option<(usize, RecordRef)>, Stop> {
         for (position, index) in table.indexes().iter().enumerate() {
             if !index.columns().intersects(changed) {
@@ -227,7 +226,7 @@ impl InPlace {
         memory: &Memory,
         aux: u64,
         created: impl FnOnce(RecordRef),
-        noted: impl FnMut(&InsertEffect) -> Result<(), Stop>,
+        noted: impl FnMut(Touched<'_>) -> Result<(), Stop>,
     ) -> Result<Result<RecordRef, (usize, RecordRef)>, Stop> {
         let (record, number) = links::create(table, values, memory, 0, aux, &self.participant)?;
         created(record);
@@ -292,7 +291,7 @@ impl InPlace {
         record: RecordRef,
         values: &[Reg],
         memory: &mut Memory,
-        noted: impl FnMut(&InsertEffect) -> Result<(), Stop>,
+        noted: impl FnMut(Touched<'_>) -> Result<(), Stop>,
     ) -> Result<Option<(usize, RecordRef)>, Stop> {
         let tid = record.tid().load(Ordering::Relaxed);
         record.tid().store(tid & !Tid::ABSENT, Ordering::Relaxed);

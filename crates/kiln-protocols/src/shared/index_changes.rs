@@ -18,12 +18,21 @@
 use kiln_history::EntryChange;
 use kiln_procedure::{AbortCause, Stop};
 use kiln_storage::epoch::Participant;
-use kiln_storage::index::{InsertEffect, Insertion};
+use kiln_storage::index::{InsertEffect, Insertion, NodeVersion};
 use kiln_storage::record::RecordRef;
 use kiln_storage::table::{Entry, EntryKey, Table};
 
 use super::recorder::Recorder;
 use crate::canary::Canary;
+
+/// What an attempt does to the nodes of an index, of which it keeps guards.
+pub enum Touched<'a> {
+    /// An entry of its own came in.
+    Inserted(&'a InsertEffect),
+    /// An entry of its own under a unique key of the index at this position went again. That there was room for
+    /// it said that nobody else had the key, which the entry held while it was there and this guard does from now on.
+    Left(usize, NodeVersion),
+}
 
 /// One moved entry. For each record and index there is at most one.
 struct IndexChange {
@@ -63,6 +72,21 @@ impl IndexChange {
         self.holds && self.taken_over_from.is_none()
     }
 
+    /// Takes the moving entry back, while the attempt goes on.
+    fn leave(
+        &self,
+        participant: &Participant,
+        recorder: &mut Recorder,
+        noted: impl FnMut(Touched<'_>) -> Result<(), Stop>,
+    ) -> Result<(), Stop> {
+        if !self.has_moving_entry() {
+            return Ok(());
+        }
+        self.withdraw(participant, recorder);
+        let (table, index) = self.place();
+        leave_key((table, index), &self.new, recorder, |_| false, noted)
+    }
+
     /// Takes the moving entry back.
     fn withdraw(&self, participant: &Participant, recorder: &mut Recorder) {
         if self.has_moving_entry() {
@@ -79,6 +103,38 @@ impl IndexChange {
 
 // SAFETY: the pointer is to a table that outlives the attempt, whoever runs it.
 unsafe impl Send for IndexChange {}
+
+/// Has the attempt rely on a unique key that it has just given up: nobody else had it until now. `is_own` says of a
+/// record whether the key is still the attempt's by it.
+///
+/// # Errors
+/// [`AbortCause::KeyInTransit`] when somebody else has it already, and what `noted` returns.
+pub fn leave_key(
+    (table, index): (&Table, usize),
+    key: &EntryKey,
+    recorder: &mut Recorder,
+    is_own: impl Fn(RecordRef) -> bool,
+    mut noted: impl FnMut(Touched<'_>) -> Result<(), Stop>,
+) -> Result<(), Stop> {
+    let map = &table.indexes()[index];
+    if !map.supports_lookup() {
+        return Ok(());
+    }
+    let begun = recorder.now();
+    match map.guard_key(key) {
+        Ok(node) => {
+            if let Some(begun) = begun {
+                recorder.missing((table, index), begun, key);
+            }
+            match Canary::LeftKeyForgotten.sings() {
+                true => Ok(()),
+                false => noted(Touched::Left(index, node)),
+            }
+        }
+        Err(entry) if is_own(entry.record()) => Ok(()),
+        Err(_) => Err(AbortCause::KeyInTransit.into()),
+    }
+}
 
 /// What came of a change.
 pub enum Changed {
@@ -159,7 +215,7 @@ impl IndexChanges {
         participant: &Participant,
         recorder: &mut Recorder,
         is_deleted: impl Fn(RecordRef) -> bool,
-        mut noted: impl FnMut(&InsertEffect) -> Result<(), Stop>,
+        mut noted: impl FnMut(Touched<'_>) -> Result<(), Stop>,
     ) -> Result<Changed, Stop> {
         let rival = self.0.iter_mut().find(|change| {
             change.holds
@@ -208,7 +264,7 @@ impl IndexChanges {
                     Insertion::Inserted(effect) => {
                         // Others fail at it, but the attempt itself meets it from now on.
                         note(EntryChange::Added, record);
-                        if let Err(stop) = noted(&effect) {
+                        if let Err(stop) = noted(Touched::Inserted(&effect)) {
                             map.remove_key(&new, Entry::moving(record), participant);
                             note(EntryChange::Removed, record);
                             return Err(stop);
@@ -240,7 +296,8 @@ impl IndexChanges {
             });
         }
         if let Some(position) = earlier {
-            self.0.remove(position).withdraw(participant, recorder);
+            let earlier = self.0.remove(position);
+            earlier.leave(participant, recorder, noted)?;
         }
         Ok(Changed::Done)
     }

@@ -8,14 +8,14 @@ use kiln_procedure::Stop;
 use kiln_procedure::ir::Reg;
 use kiln_storage::epoch::{Participant, Retired};
 use kiln_storage::error::{Error, SqlState};
-use kiln_storage::index::{InsertEffect, Insertion};
+use kiln_storage::index::Insertion;
 use kiln_storage::key::KeyField;
 use kiln_storage::layout::Blob;
 use kiln_storage::record::{RecordRef, Tid};
 use kiln_storage::slot::{Heap, Memory, Slot};
 use kiln_storage::table::{Entry, EntryKey, Table};
 
-use super::index_changes::{Changed, IndexChanges};
+use super::index_changes::{Changed, IndexChanges, Touched, leave_key};
 use super::recorder::Recorder;
 
 /// What linking a new record did.
@@ -89,7 +89,7 @@ pub fn link(
     recorder: &mut Recorder,
     changes: &mut IndexChanges,
     is_deleted: impl Fn(RecordRef) -> bool,
-    mut noted: impl FnMut(&InsertEffect) -> Result<(), Stop>,
+    mut noted: impl FnMut(Touched<'_>) -> Result<(), Stop>,
     given_up: impl FnOnce(RecordRef),
 ) -> Result<Linked, Stop> {
     let value = |_: usize, field: &KeyField| match field.column {
@@ -101,7 +101,7 @@ pub fn link(
         // All that is rare is done elsewhere, so that this stays small enough to become a part of its
         // callers, with what they do in `noted`.
         let outcome = match index.insert(&memory.heap, value, record, participant) {
-            Ok(Insertion::Inserted(effect)) => noted(&effect).map(|()| None),
+            Ok(Insertion::Inserted(effect)) => noted(Touched::Inserted(&effect)).map(|()| None),
             Ok(Insertion::Exists(payload)) => {
                 // SAFETY: the payload is of an index of a living table.
                 let entry = unsafe { Entry::from_payload(payload) };
@@ -130,7 +130,15 @@ pub fn link(
                 recorder,
                 begun,
             );
-            return outcome.map(|other| Linked::Exists(position, other.expect("just checked")));
+            let other = outcome?.expect("just checked");
+            leave_keys(
+                (table, 0..position),
+                (&memory.heap, value),
+                recorder,
+                (changes, is_deleted),
+                noted,
+            )?;
+            return Ok(Linked::Exists(position, other));
         }
     }
     if let Some(begun) = begun {
@@ -164,7 +172,7 @@ fn take_over(
     changes: &mut IndexChanges,
     (is_deleted, noted): (
         impl Fn(RecordRef) -> bool,
-        impl FnMut(&InsertEffect) -> Result<(), Stop>,
+        impl FnMut(Touched<'_>) -> Result<(), Stop>,
     ),
 ) -> Result<Option<RecordRef>, Stop> {
     // A record of the attempt's own that was deleted comes back under its primary key; one that was
@@ -211,6 +219,26 @@ fn unlink_again(
             }
         }
     }
+}
+
+/// Has the attempt rely on the unique keys in these indexes that a new record had for a moment.
+#[cold]
+#[inline(never)]
+fn leave_keys(
+    (table, positions): (&Table, std::ops::Range<usize>),
+    (heap, value): (&Heap, impl Fn(usize, &KeyField) -> Slot),
+    recorder: &mut Recorder,
+    (changes, is_deleted): (&IndexChanges, impl Fn(RecordRef) -> bool),
+    mut noted: impl FnMut(Touched<'_>) -> Result<(), Stop>,
+) -> Result<(), Stop> {
+    for position in positions {
+        let place = (table, position);
+        let key = table.indexes()[position].entry_key(heap, &value)?;
+        // A key that it had taken over still has the entry of the record that the attempt has vacated it by.
+        let is_own = |other| is_deleted(other) || changes.moves(table, position, other);
+        leave_key(place, &key, recorder, is_own, &mut noted)?;
+    }
+    Ok(())
 }
 
 /// Records the entries of a new record.

@@ -5,6 +5,7 @@ use kiln_storage::index::{InsertEffect, NodeVersion};
 use kiln_procedure::AbortCause;
 
 use crate::canary::Canary;
+use crate::shared::index_changes::Touched;
 
 /// Guards, each once for its node.
 #[derive(Default)]
@@ -76,6 +77,18 @@ impl NodeSet {
             Some(_) => return Err(AbortCause::Phantom),
         }
         Ok(())
+    }
+
+    /// Takes what the attempt itself did to a node into account.
+    ///
+    /// # Errors
+    /// [`AbortCause::Phantom`] when somebody else inserted into a guarded node before.
+    #[inline(always)]
+    pub fn touched(&mut self, touched: Touched<'_>) -> Result<(), AbortCause> {
+        match touched {
+            Touched::Inserted(effect) => self.inserted(effect),
+            Touched::Left(_, node) => self.guard(node),
+        }
     }
 
     /// Takes an insertion of the attempt's own into account.

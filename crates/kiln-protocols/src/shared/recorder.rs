@@ -215,6 +215,15 @@ impl Recorder {
         }
     }
 
+    /// Records that a key was found to have no entry between `from` and now.
+    #[cold]
+    #[inline(never)]
+    pub fn missing(&mut self, (table, index): (&Table, usize), from: Moment, key: &EntryKey) {
+        if let Some(log) = self.log() {
+            log.point(index_id(table, index), &key.to_bytes(), from, &[]);
+        }
+    }
+
     /// Records that an entry goes some time from now on, when no snapshot has it any more.
     #[cold]
     #[inline(never)]

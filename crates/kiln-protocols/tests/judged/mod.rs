@@ -76,6 +76,8 @@ pub struct Extras {
     /// Primary keys are updated in place, which no front end asks for: it deletes and inserts. Protocols
     /// whose attempts may find a row and observe nothing of it rely on that.
     pub primary_keys: bool,
+    /// Rows go through one unique key to another.
+    pub through_keys: bool,
 }
 
 impl Trial {
@@ -459,7 +461,12 @@ fn operation(
                     b.update(items, item, &[(NOTE, note)], None);
                 }
                 6 => b.update(items, item, &[(LEFT, value), (RIGHT, value)], None),
-                7 => b.update(items, item, &[(CODE, code)], None),
+                7 => {
+                    b.update(items, item, &[(CODE, code)], None);
+                    if extras.through_keys {
+                        b.update(items, item, &[(CODE, key)], None);
+                    }
+                }
                 8 if extras.primary_keys => b.update(items, item, &[(ID, code)], None),
                 8 => b.update(items, item, &[(CODE, code), (RIGHT, value)], None),
                 _ if extras.deletions => b.delete(items, item, None),

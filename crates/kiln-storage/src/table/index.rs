@@ -6,7 +6,7 @@ use kiln_platform::sync::Arc;
 use super::entry::{Entry, EntryKey, Found};
 use crate::epoch::Participant;
 use crate::error::{Error, Result, SqlState};
-use crate::index::{ByteKey, HashIndex, Insertion, Lookup, OrderedIndex};
+use crate::index::{ByteKey, HashIndex, Insertion, Lookup, NodeVersion, OrderedIndex};
 use crate::key::{KeyField, KeyLayout, KeyWidth};
 use crate::record::RecordRef;
 use crate::schema::{ColumnSet, IndexDefinition, IndexKind};
@@ -258,6 +258,18 @@ impl Index {
         match lookup {
             Lookup::Found(payload) => Some(Entry(payload)),
             Lookup::Missing(_) => None,
+        }
+    }
+
+    /// The guard of the gap that there is in place of an entry with this key.
+    ///
+    /// # Errors
+    /// The entry, if there is one.
+    pub fn guard_key(&self, key: &EntryKey) -> std::result::Result<NodeVersion, Entry> {
+        let lookup = with_key!(self, key, map, key => map.get(key));
+        match lookup {
+            Lookup::Found(payload) => Err(Entry(payload)),
+            Lookup::Missing(version) => Ok(version),
         }
     }
 

@@ -28,6 +28,7 @@ use kiln_storage::table::{Entry, EntryKey, Table};
 
 use super::version::{Head, head};
 use super::{Item, Mvcc, NO_WRITE, WriteKind};
+use crate::shared::index_changes::leave_key;
 use crate::shared::links;
 use crate::shared::recorder::object;
 
@@ -157,9 +158,42 @@ impl Mvcc {
         // Others may have met the record in the indexes: it ends as a dead one.
         self.discard(table, record);
         match linked? {
-            Linked::Exists(index, handle) => Ok(Err((index, handle))),
+            Linked::Exists(index, handle) => {
+                self.leave_keys(table, index, values, memory)?;
+                Ok(Err((index, handle)))
+            }
             Linked::All => unreachable!("returned above"),
         }
+    }
+
+    /// Has the attempt rely on the unique keys that a new record had for a moment, in the indexes before the one
+    /// that refused it.
+    #[cold]
+    fn leave_keys(
+        &mut self,
+        table: &Table,
+        before: usize,
+        values: &[Reg],
+        memory: &Memory,
+    ) -> Result<(), Stop> {
+        for position in 0..before {
+            if !table.indexes()[position].supports_lookup() {
+                continue;
+            }
+            let key = links::key_of(table, position, values, memory)?;
+            let Mvcc {
+                nodes,
+                recorder,
+                items,
+                ..
+            } = self;
+            // A key that it would have taken over is a deleted record's, which the attempt has met.
+            let is_own = |record| items.iter().any(|item| item.record == record);
+            leave_key((table, position), &key, recorder, is_own, |touched| {
+                Ok(nodes.touched(touched)?)
+            })?;
+        }
+        Ok(())
     }
 
     /// Takes a record that nobody has seen a row of out of the indexes, and gives it back.

@@ -366,8 +366,8 @@ impl<L: Locks> Access for TwoPhaseLocking<L> {
         let nodes = &mut self.nodes;
         let refused = self
             .in_place
-            .update(table, handle.record, columns, memory, |effect| {
-                Ok(nodes.inserted(effect)?)
+            .update(table, handle.record, columns, memory, |touched| {
+                Ok(nodes.touched(touched)?)
             })?;
         let Some((index, other)) = refused else {
             return Ok(());
@@ -388,11 +388,11 @@ impl<L: Locks> Access for TwoPhaseLocking<L> {
         let (nodes, manager) = (&mut self.nodes, &mut self.manager);
         let mut new = None;
         let created = |record| new = Some((record, manager.take_new(record)));
-        let inserted = self
-            .in_place
-            .insert(table, values, memory, L::NEW_AUX, created, |effect| {
-                Ok(nodes.inserted(effect)?)
-            });
+        let inserted =
+            self.in_place
+                .insert(table, values, memory, L::NEW_AUX, created, |touched| {
+                    Ok(nodes.touched(touched)?)
+                });
         let (index, other) = match (inserted, new) {
             (Ok(Ok(record)), Some((_, held))) => {
                 let note = self.hold(record, held, true);
@@ -417,8 +417,8 @@ impl<L: Locks> Access for TwoPhaseLocking<L> {
             let nodes = &mut self.nodes;
             let refused = self
                 .in_place
-                .revive(table, other, values, memory, |effect| {
-                    Ok(nodes.inserted(effect)?)
+                .revive(table, other, values, memory, |touched| {
+                    Ok(nodes.touched(touched)?)
                 })?;
             if let Some((index, other)) = refused {
                 let key = links::key_of(table, index, values, memory)?;

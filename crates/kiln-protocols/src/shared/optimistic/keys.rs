@@ -12,8 +12,9 @@ use kiln_storage::table::{EntryKey, Table};
 
 use super::{CLAIMED, Commit, Item, NO_WRITE, Optimistic, WHOLE, Write, WriteKind};
 use crate::canary::Canary;
-use crate::shared::index_changes::Changed;
+use crate::shared::index_changes::{Changed, Touched};
 use crate::shared::links::{self, Linked};
+use crate::shared::node_set::NodeSet;
 use crate::shared::record_map::RecordMap;
 
 impl<C: Commit> Optimistic<C> {
@@ -44,6 +45,7 @@ impl<C: Commit> Optimistic<C> {
             self.claim(handle.record)?;
             self.protocol.adds_entry(table, position);
             let Optimistic {
+                protocol,
                 nodes,
                 changes,
                 written,
@@ -60,7 +62,7 @@ impl<C: Commit> Optimistic<C> {
                 participant,
                 recorder,
                 |other| is_deleted(written, writes, other),
-                |effect| Ok(nodes.inserted(effect)?),
+                |touched| note_touched(protocol, nodes, table, touched),
             )?;
             if let Changed::Taken(other) = changed {
                 return Ok(Some((position, other)));
@@ -204,6 +206,7 @@ impl<C: Commit> Optimistic<C> {
             self.protocol.adds_entry(table, position);
         }
         let Optimistic {
+            protocol,
             nodes,
             changes,
             written,
@@ -222,7 +225,7 @@ impl<C: Commit> Optimistic<C> {
             recorder,
             changes,
             |other| is_deleted(written, writes, other),
-            |effect| Ok(nodes.inserted(effect)?),
+            |touched| note_touched(protocol, nodes, table, touched),
             // Others may have met the record in the indexes: it ends as a dead one.
             links::bury,
         );
@@ -305,6 +308,20 @@ impl<C: Commit> Optimistic<C> {
         self.keep(table, &handle, &columns, memory);
         Ok(Inserted::New(handle))
     }
+}
+
+/// Takes what an attempt did to a node into account.
+#[inline(always)]
+fn note_touched<C: Commit>(
+    protocol: &mut C,
+    nodes: &mut NodeSet,
+    table: &Table,
+    touched: Touched<'_>,
+) -> Result<(), Stop> {
+    if let Touched::Left(index, _) = touched {
+        protocol.relies_on_gap(table, index);
+    }
+    Ok(nodes.touched(touched)?)
 }
 
 /// Whether the attempt with these writes has deleted `record`.
