@@ -73,7 +73,7 @@ pub enum Canary {
     ReadStaysUnobserved,
     /// `+ts` writes a column that is kept apart without advancing its timestamp.
     GroupNotAdvanced,
-    /// Protocols that plan touch a record that was not planned, and that somebody else has.
+    /// Protocols that plan read a record that was not planned, and that somebody else has.
     FootprintMissIgnored,
 }
 

@@ -196,7 +196,8 @@ impl<L: Locks> TwoPhaseLocking<L> {
     #[inline(always)]
     fn make_exclusive(&mut self, note: u32) -> Result<(), AbortCause> {
         if Canary::FootprintMissIgnored.sings() && note == NOT_LOCKED {
-            return Ok(());
+            // Two that write the same record would break more than the history.
+            return Err(AbortCause::WriteLock);
         }
         let Held {
             record,
@@ -232,7 +233,7 @@ impl<L: Locks> TwoPhaseLocking<L> {
             None => {
                 let taken = match self.manager.take(record, exclusive) {
                     Ok(taken) => taken,
-                    Err(_) if Canary::FootprintMissIgnored.sings() && L::PLANNED => {
+                    Err(_) if Canary::FootprintMissIgnored.sings() && L::PLANNED && !exclusive => {
                         return Ok(Visit::Present(Handle {
                             record,
                             note: NOT_LOCKED,
