@@ -49,6 +49,8 @@ struct ChunksState {
     left: usize,
     /// Where each chunk starts and ends, to tell whose memory an address is.
     handed_out: Vec<(usize, usize)>,
+    /// The same chunks, as they were handed out.
+    chunks: Vec<(NonNull<u8>, usize)>,
 }
 
 // SAFETY: the pointers are to memory that the state owns, without thread affinity.
@@ -70,6 +72,7 @@ impl Chunks {
                 next: null_mut(),
                 left: 0,
                 handed_out: Vec::new(),
+                chunks: Vec::new(),
             }),
             reserved: AtomicUsize::new(0),
         }
@@ -86,6 +89,7 @@ impl Chunks {
             // SAFETY: the size is not zero, because it is a positive multiple of the alignment.
             let start = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or(OutOfMemory)?;
             state.small.push((start, layout));
+            state.chunks.push((start, bytes));
             state
                 .handed_out
                 .push((start.addr().get(), start.addr().get() + bytes));
@@ -110,6 +114,7 @@ impl Chunks {
         // SAFETY: `left` bytes from `next` on are inside the newest region, and at least `bytes`.
         state.next = unsafe { state.next.add(bytes) };
         state.left -= bytes;
+        state.chunks.push((start, bytes));
         state
             .handed_out
             .push((start.addr().get(), start.addr().get() + bytes));
@@ -127,6 +132,11 @@ impl Chunks {
             before += end - start;
         }
         None
+    }
+
+    /// All chunks, with their bytes.
+    fn all(&self) -> Vec<(NonNull<u8>, usize)> {
+        lock(&self.state).chunks.clone()
     }
 
     /// Bytes taken from the system, used or not.
@@ -154,7 +164,7 @@ struct Local {
 }
 
 struct LocalCells {
-    /// The most recently freed cell; each free cell holds the address of the next in its second
+    /// The most recently freed cell; each free cell holds the address of the next in its third
     /// word.
     free: *mut u8,
     bump: *mut u8,
@@ -181,8 +191,9 @@ unsafe impl Sync for Slab {}
 impl Slab {
     const FIRST_CHUNK_BYTES: usize = 32 << 10;
     const CHUNK_BYTES_MAX: usize = 1 << 20;
-    /// The smallest cell: a free cell keeps its link in the second word.
-    const CELL_BYTES_MIN: usize = 16;
+    /// The smallest cell: a free cell keeps its link in the third word, so that a record's header stays
+    /// as it is.
+    const CELL_BYTES_MIN: usize = 24;
 
     /// A slab of cells of `cell_bytes` bytes for the slots `0..slots`.
     ///
@@ -245,7 +256,7 @@ impl Slab {
     }
 
     /// A cell, aligned to 8 bytes. A fresh one is zeroed; a recycled one keeps the words that it
-    /// had when it was freed, except the second: a record's tid, the first, outlives the record.
+    /// had when it was freed, except the third: a record's header, the first two, outlives the record.
     ///
     /// # Errors
     /// [`OutOfMemory`] when the system grants no further chunk.
@@ -262,7 +273,7 @@ impl Slab {
         // SAFETY: the caller owns the slot, and no reference outlives this call.
         let cells = unsafe { &mut *local.cells.get() };
         let cell = if let Some(cell) = NonNull::new(cells.free) {
-            // SAFETY: a free cell is ours alone; its second word was set in `free`.
+            // SAFETY: a free cell is ours alone; its third word was set in `free`.
             cells.free = unsafe { Self::link(cell).load(Ordering::Relaxed) } as *mut u8;
             // The next allocation reads the link of that cell, probably long out of the cache.
             prefetch(cells.free);
@@ -309,7 +320,7 @@ impl Slab {
         let local = &self.locals[slot];
         // SAFETY: the caller owns the slot, and no reference outlives this call.
         let cells = unsafe { &mut *local.cells.get() };
-        // SAFETY: the cell is at least two words and ours again.
+        // SAFETY: the cell is at least three words and ours again.
         unsafe { Self::link(cell).store(cells.free as u64, Ordering::Relaxed) };
         cells.free = cell.as_ptr();
         let in_use = local.in_use.load(Ordering::Relaxed);
@@ -335,6 +346,18 @@ impl Slab {
         }
     }
 
+    /// Hands `each` all cells, used or not, some of them never used yet. For those who have the database
+    /// alone: it takes time, and the slab takes no further chunk meanwhile.
+    pub fn for_each_cell(&self, mut each: impl FnMut(NonNull<u8>)) {
+        for (start, bytes) in self.chunks.all() {
+            // What is left at the end of a chunk is less than a cell.
+            for position in 0..bytes / self.stride {
+                // SAFETY: whole cells from the start of the chunk on are inside of it.
+                each(unsafe { start.add(position * self.stride) });
+            }
+        }
+    }
+
     /// Bytes taken from the system for cells, used or not.
     pub fn bytes_reserved(&self) -> usize {
         self.chunks.bytes_reserved()
@@ -352,11 +375,11 @@ impl Slab {
     /// The word in which a free cell keeps the address of the next one.
     ///
     /// # Safety
-    /// `cell` is a cell of a slab, thus at least two aligned words.
+    /// `cell` is a cell of a slab, thus at least three aligned words.
     #[inline]
     unsafe fn link<'a>(cell: NonNull<u8>) -> &'a AtomicU64 {
         // SAFETY: by the contract; every word of a cell is only ever accessed atomically.
-        unsafe { cell.cast::<AtomicU64>().add(1).as_ref() }
+        unsafe { cell.cast::<AtomicU64>().add(2).as_ref() }
     }
 }
 

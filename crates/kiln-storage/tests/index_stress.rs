@@ -596,5 +596,17 @@ fn cells_are_zeroed_distinct_and_recycled() {
     // SAFETY: one thread uses both slots.
     let again = unsafe { slab.alloc(1) }.expect("memory");
     assert_eq!(again, cells[19_999]);
+    for position in [0, 1] {
+        // SAFETY: the cell has 25 words.
+        let word = unsafe { again.cast::<AtomicU64>().add(position).as_ref() };
+        assert_eq!(
+            word.load(Ordering::Relaxed),
+            19_999,
+            "a record's header outlives it"
+        );
+    }
+    let mut all = std::collections::HashSet::new();
+    slab.for_each_cell(|cell| assert!(all.insert(cell)));
+    assert!(cells.iter().all(|cell| all.contains(cell)));
     assert!(Slab::new(64, 8).bytes_reserved() == 0);
 }

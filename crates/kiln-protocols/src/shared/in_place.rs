@@ -2,8 +2,8 @@
 //! while it writes them (or has no rivals at all).
 
 use kiln_platform::atomic::Ordering;
-use kiln_procedure::Stop;
 use kiln_procedure::ir::Reg;
+use kiln_procedure::{AbortCause, Stop};
 use kiln_storage::epoch::Participant;
 use kiln_storage::error::Error;
 use kiln_storage::layout::{is_spilled, resolve};
@@ -214,22 +214,26 @@ impl InPlace {
         })
     }
 
-    /// Inserts a record whose header's `aux` is `aux`. `created` gets it before anybody else can.
+    /// Inserts a record whose header's `aux` is `aux`, or what its cell had last. `created` gets it before
+    /// anybody else can.
     ///
     /// # Errors
-    /// What `noted` returns, and 54000 when a key is too long.
+    /// What `created` and `noted` return, and 54000 when a key is too long.
     #[inline(always)]
     pub fn insert(
         &mut self,
         table: &Table,
         values: &[Reg],
         memory: &Memory,
-        aux: u64,
-        created: impl FnOnce(RecordRef),
+        aux: Option<u64>,
+        created: impl FnOnce(RecordRef) -> Result<(), AbortCause>,
         noted: impl FnMut(Touched<'_>) -> Result<(), Stop>,
     ) -> Result<Result<RecordRef, (usize, RecordRef)>, Stop> {
         let (record, number) = links::create(table, values, memory, 0, aux, &self.participant)?;
-        created(record);
+        if let Err(cause) = created(record) {
+            self.discard(table, record);
+            return Err(cause.into());
+        }
         let log = &self.log;
         let linked = links::link(
             table,

@@ -28,7 +28,7 @@ pub enum Linked {
 
 /// A new record of `table` with `values` for all columns, in no index yet. Its tid has `flags` and
 /// the version that its cell had last, so that the versions of a cell only grow, over all records that
-/// it ever holds.
+/// it ever holds. Its `aux` is the one given, or what its cell had last.
 ///
 /// # Errors
 /// 53200 when there is no memory.
@@ -38,7 +38,7 @@ pub fn create(
     values: &[Reg],
     memory: &Memory,
     flags: u64,
-    aux: u64,
+    aux: Option<u64>,
     participant: &Participant,
 ) -> Result<(RecordRef, i64), Error> {
     // SAFETY: the participant's slot is this worker's alone.
@@ -54,7 +54,9 @@ pub fn create(
     // Nobody else sees the record before an index has it; the index publishes these writes.
     let version = Tid(record.tid().load(Ordering::Relaxed)).version();
     record.tid().store(version | flags, Ordering::Relaxed);
-    record.aux().store(aux, Ordering::Relaxed);
+    if let Some(aux) = aux {
+        record.aux().store(aux, Ordering::Relaxed);
+    }
     let row = table.row(record);
     for (access, value) in table.layout().columns().iter().zip(values) {
         access.store(row, memory.slots[value.0 as usize], &memory.heap);

@@ -132,7 +132,7 @@ impl Mvcc {
     ) -> Result<Result<Handle, (usize, Handle)>, Stop> {
         let participant = &self.participant;
         let (record, mut fresh) =
-            links::create(table, values, memory, Tid::ABSENT, 0, participant)?;
+            links::create(table, values, memory, Tid::ABSENT, Some(0), participant)?;
         if let Some(number) = number
             && let Some(access) = table.layout().row_number()
         {

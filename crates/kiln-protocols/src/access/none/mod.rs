@@ -392,7 +392,8 @@ impl Access for Unprotected {
         charge(Work::Record);
         // Others may read and update it from now on, but not delete or move it before it is certain to
         // stay.
-        let (record, number) = links::create(table, values, memory, 0, CLAIMED, &self.participant)?;
+        let (record, number) =
+            links::create(table, values, memory, 0, Some(CLAIMED), &self.participant)?;
         let deleted = &self.deleted;
         let linked = links::link(
             table,

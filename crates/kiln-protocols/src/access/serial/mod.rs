@@ -96,32 +96,33 @@ impl Access for Serial {
         values: &[Reg],
         memory: &mut Memory,
     ) -> Result<Inserted, Stop> {
-        let record = match self
-            .in_place
-            .insert(table, values, memory, 0, |_| {}, |_| Ok(()))?
-        {
-            Ok(record) => record,
-            Err((index, other)) => {
-                if index > 0 || !self.in_place.has_deleted(other) {
-                    let handle = Handle {
-                        record: other,
-                        note: 0,
-                    };
-                    return Ok(Inserted::Exists { index, handle });
+        let record =
+            match self
+                .in_place
+                .insert(table, values, memory, Some(0), |_| Ok(()), |_| Ok(()))?
+            {
+                Ok(record) => record,
+                Err((index, other)) => {
+                    if index > 0 || !self.in_place.has_deleted(other) {
+                        let handle = Handle {
+                            record: other,
+                            note: 0,
+                        };
+                        return Ok(Inserted::Exists { index, handle });
+                    }
+                    let refused = self
+                        .in_place
+                        .revive(table, other, values, memory, |_| Ok(()))?;
+                    if let Some((index, other)) = refused {
+                        let handle = Handle {
+                            record: other,
+                            note: 0,
+                        };
+                        return Ok(Inserted::Exists { index, handle });
+                    }
+                    other
                 }
-                let refused = self
-                    .in_place
-                    .revive(table, other, values, memory, |_| Ok(()))?;
-                if let Some((index, other)) = refused {
-                    let handle = Handle {
-                        record: other,
-                        note: 0,
-                    };
-                    return Ok(Inserted::Exists { index, handle });
-                }
-                other
-            }
-        };
+            };
         Ok(Inserted::New(Handle { record, note: 0 }))
     }
 

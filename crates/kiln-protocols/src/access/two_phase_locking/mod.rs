@@ -388,7 +388,10 @@ impl<L: Locks> Access for TwoPhaseLocking<L> {
         charge(Work::Record);
         let (nodes, manager) = (&mut self.nodes, &mut self.manager);
         let mut new = None;
-        let created = |record| new = Some((record, manager.take_new(record)));
+        let created = |record| {
+            new = Some((record, manager.take_new(record)?));
+            Ok(())
+        };
         let inserted =
             self.in_place
                 .insert(table, values, memory, L::NEW_AUX, created, |touched| {

@@ -110,8 +110,9 @@ pub trait Locks {
     /// What the worker keeps with each lock that it holds.
     type Held: Copy;
 
-    /// The `aux` word that a new record is made with, before [`Locks::take_new`].
-    const NEW_AUX: u64;
+    /// The `aux` word that a new record is made with, before [`Locks::take_new`]; or none, and it has what
+    /// its cell had last.
+    const NEW_AUX: Option<u64>;
 
     /// A new transaction begins, whose attempts follow; it ends at `deadline_ns`, of
     /// [`kiln_platform::time::now_ns`], if at all.
@@ -131,7 +132,10 @@ pub trait Locks {
     -> Result<Taken<Self::Held>, AbortCause>;
 
     /// Takes the exclusive lock of a record that nobody else can reach yet.
-    fn take_new(&mut self, record: RecordRef) -> Self::Held;
+    ///
+    /// # Errors
+    /// Why the attempt fails instead: somebody locks addresses, whatever lives there, and has this one.
+    fn take_new(&mut self, record: RecordRef) -> Result<Self::Held, AbortCause>;
 
     /// Makes a shared lock exclusive.
     ///
@@ -253,7 +257,7 @@ impl<P: Placement, H: Handling> QueuedLocks<P, H> {
 
 impl<P: Placement, H: Handling> Locks for QueuedLocks<P, H> {
     type Held = RequestRef;
-    const NEW_AUX: u64 = 0;
+    const NEW_AUX: Option<u64> = Some(0);
 
     #[inline]
     fn begin_call(&mut self, deadline_ns: Option<u64>) {
@@ -311,14 +315,14 @@ impl<P: Placement, H: Handling> Locks for QueuedLocks<P, H> {
     }
 
     #[inline]
-    fn take_new(&mut self, record: RecordRef) -> RequestRef {
+    fn take_new(&mut self, record: RecordRef) -> Result<RequestRef, AbortCause> {
         let stamp = self.handling.stamp();
         let request = self.pool.take(record.address(), true, stamp);
         if !self.placement.take_alone(record, request) {
             self.placement
                 .latched(record, |latched| latched.0.join(request));
         }
-        request
+        Ok(request)
     }
 
     #[inline]

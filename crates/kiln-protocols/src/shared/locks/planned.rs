@@ -69,7 +69,7 @@ macro_rules! as_inside {
         }
 
         #[inline]
-        fn take_new(&mut self, record: RecordRef) -> Self::Held {
+        fn take_new(&mut self, record: RecordRef) -> Result<Self::Held, AbortCause> {
             self.$($inside)+.take_new(record)
         }
 
@@ -89,7 +89,7 @@ pub struct Sorted<P>(pub QueuedLocks<P, Ordered>);
 
 impl<P: Placement> Locks for Sorted<P> {
     type Held = RequestRef;
-    const NEW_AUX: u64 = 0;
+    const NEW_AUX: Option<u64> = Some(0);
     const PLANNED: bool = true;
 
     as_inside!(0);
@@ -155,7 +155,7 @@ impl<P: Placement> Atomic<P> {
 
 impl<P: Placement> Locks for Atomic<P> {
     type Held = RequestRef;
-    const NEW_AUX: u64 = 0;
+    const NEW_AUX: Option<u64> = Some(0);
     const PLANNED: bool = true;
 
     as_inside!(locks);
@@ -215,7 +215,7 @@ pub struct AllOrNone<L>(pub L);
 
 impl<L: Locks> Locks for AllOrNone<L> {
     type Held = L::Held;
-    const NEW_AUX: u64 = L::NEW_AUX;
+    const NEW_AUX: Option<u64> = L::NEW_AUX;
     const PLANNED: bool = true;
 
     as_inside!(0);

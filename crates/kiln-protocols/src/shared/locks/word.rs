@@ -18,7 +18,7 @@ pub struct LockWords;
 
 impl Locks for LockWords {
     type Held = ();
-    const NEW_AUX: u64 = EXCLUSIVE;
+    const NEW_AUX: Option<u64> = Some(EXCLUSIVE);
 
     #[inline(always)]
     fn take(&mut self, record: RecordRef, exclusive: bool) -> Result<Taken<()>, AbortCause> {
@@ -34,7 +34,9 @@ impl Locks for LockWords {
     }
 
     #[inline(always)]
-    fn take_new(&mut self, _: RecordRef) {}
+    fn take_new(&mut self, _: RecordRef) -> Result<(), AbortCause> {
+        Ok(())
+    }
 
     #[inline(always)]
     fn upgrade(&mut self, record: RecordRef, (): ()) -> Result<Taken<()>, AbortCause> {

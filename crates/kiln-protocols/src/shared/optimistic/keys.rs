@@ -199,7 +199,7 @@ impl<C: Commit> Optimistic<C> {
             values,
             memory,
             absent,
-            self.protocol.new_aux(),
+            Some(self.protocol.new_aux()),
             &self.participant,
         )?;
         for position in 0..table.indexes().len() {
