@@ -160,8 +160,10 @@ impl Shared {
                 self.options.basis_factors.protocols,
             )),
         );
+        let next = self.common();
         for (_, entry) in self.catalog().tables() {
             former.sweep(&entry.table);
+            next.prepare(&entry.table);
         }
     }
 

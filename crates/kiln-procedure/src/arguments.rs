@@ -88,6 +88,15 @@ impl Arguments {
         self.arrays.clear();
     }
 
+    /// Becomes what `other` is.
+    pub fn copy_from(&mut self, other: &Arguments) {
+        self.clear();
+        self.slots.extend_from_slice(&other.slots);
+        self.kinds.extend_from_slice(&other.kinds);
+        self.heap.append_image(&other.heap);
+        self.arrays.extend_from_slice(&other.arrays);
+    }
+
     /// The number of arguments.
     #[inline]
     pub fn len(&self) -> usize {

@@ -75,11 +75,15 @@ pub enum Canary {
     GroupNotAdvanced,
     /// Protocols that plan read a record that was not planned, and that somebody else has.
     FootprintMissIgnored,
+    /// `vll-sca` takes the hashes of a context's former transaction for those of the present one.
+    ScaHashReused,
+    /// `vll`: nobody looks at the head of the queue when a transaction leaves.
+    HeadNotWoken,
 }
 
 impl Canary {
     /// All flaws.
-    pub const ALL: [Canary; 31] = [
+    pub const ALL: [Canary; 33] = [
         Canary::ReadValidationSkipped,
         Canary::NodeValidationSkipped,
         Canary::OwnInsertionHidesOthers,
@@ -111,6 +115,8 @@ impl Canary {
         Canary::ReadStaysUnobserved,
         Canary::GroupNotAdvanced,
         Canary::FootprintMissIgnored,
+        Canary::ScaHashReused,
+        Canary::HeadNotWoken,
     ];
 
     /// Whether the flaw is there.

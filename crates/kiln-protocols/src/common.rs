@@ -3,6 +3,7 @@
 use kiln_platform::atomic::Ordering;
 use kiln_platform::sync::Arc;
 use kiln_storage::epoch::Participant;
+use kiln_storage::record::RecordRef;
 use kiln_storage::table::Table;
 
 use crate::access::mocc::Temperatures;
@@ -10,7 +11,9 @@ use crate::access::mvcc;
 use crate::access::tictoc::{Gaps, ReadTimes};
 use crate::factors::Factors;
 use crate::protocol::{Configuration, Protocol, ProtocolOption};
+use crate::schedule::vll::{CounterArray, ManagerThread, SharedVll};
 use crate::shared::locks::SharedLocks;
+use crate::shared::locks::counters::BesideRecords;
 use crate::shared::turns::SharedTurns;
 
 /// Made when a protocol is put in force, and used by all its workers until another one is. A worker
@@ -30,6 +33,8 @@ enum Shared {
     Mocc(Arc<Temperatures>),
     Locks(SharedLocks),
     Mvcc(Arc<mvcc::Shared>),
+    Vll(Arc<SharedVll<BesideRecords>>),
+    VllArrayed(ManagerThread<CounterArray>),
 }
 
 impl Common {
@@ -60,6 +65,12 @@ impl Common {
             | Protocol::LockSorted
             | Protocol::LockAtomic
             | Protocol::PreNoWait => Shared::Locks(SharedLocks::new()),
+            Protocol::Vll | Protocol::VllSca => {
+                Shared::Vll(Arc::new(SharedVll::new(BesideRecords)))
+            }
+            Protocol::VllArrayed => {
+                Shared::VllArrayed(ManagerThread::start(CounterArray::default()))
+            }
             Protocol::Mvcc => Shared::Mvcc(Arc::new(mvcc::Shared::new())),
             _ => Shared::Nothing,
         };
@@ -102,6 +113,22 @@ impl Common {
         }
     }
 
+    /// The queue of transactions with counters beside the records.
+    pub(crate) fn vll(&self) -> &Arc<SharedVll<BesideRecords>> {
+        match &self.shared {
+            Shared::Vll(shared) => shared,
+            _ => unreachable!("{} has no queue of transactions", self.configuration),
+        }
+    }
+
+    /// The queue of transactions with counters in an array.
+    pub(crate) fn vll_arrayed(&self) -> &Arc<SharedVll<CounterArray>> {
+        match &self.shared {
+            Shared::VllArrayed(manager) => manager.shared(),
+            _ => unreachable!("{} has no lock manager", self.configuration),
+        }
+    }
+
     /// How hot records are.
     pub(crate) fn temperatures(&self) -> &Arc<Temperatures> {
         match &self.shared {
@@ -118,6 +145,19 @@ impl Common {
         match &self.shared {
             Shared::Mvcc(shared) => shared,
             _ => panic!("{} has one version of each record", self.configuration),
+        }
+    }
+
+    /// Prepares a table's memory for the protocol, which comes into force: no transaction runs.
+    pub fn prepare(&self, table: &Table) {
+        if let Shared::Vll(_) = &self.shared {
+            // Counters outlive records, so cells that have none must not have what another protocol left.
+            table.slab().for_each_cell(|cell| {
+                // SAFETY: the cell is of this table's slab.
+                let record = unsafe { RecordRef::from_cell(cell) };
+                // Nobody else is there; whoever comes later comes through the gate's barrier.
+                record.aux().store(0, Ordering::Relaxed);
+            });
         }
     }
 

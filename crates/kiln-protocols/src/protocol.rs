@@ -42,11 +42,17 @@ pub enum Protocol {
     LockAtomic,
     /// Planned: all locks are had at once before the transaction runs, or none.
     PreNoWait,
+    /// Planned: counters beside the records, and one queue of all transactions.
+    Vll,
+    /// Planned: vll that looks for transactions without conflicts when it has nothing else to do.
+    VllSca,
+    /// Planned: vll whose counters are in an array, kept by a thread of their own.
+    VllArrayed,
 }
 
 impl Protocol {
     /// All protocols.
-    pub const ALL: [Protocol; 17] = [
+    pub const ALL: [Protocol; 20] = [
         Protocol::Serial,
         Protocol::None,
         Protocol::Silo,
@@ -64,6 +70,9 @@ impl Protocol {
         Protocol::LockSorted,
         Protocol::LockAtomic,
         Protocol::PreNoWait,
+        Protocol::Vll,
+        Protocol::VllSca,
+        Protocol::VllArrayed,
     ];
 
     /// Its name.
@@ -86,6 +95,9 @@ impl Protocol {
             Protocol::LockSorted => "lock-sorted",
             Protocol::LockAtomic => "lock-atomic",
             Protocol::PreNoWait => "pre-no-wait",
+            Protocol::Vll => "vll",
+            Protocol::VllSca => "vll-sca",
+            Protocol::VllArrayed => "vll-arrayed",
         }
     }
 
@@ -127,6 +139,11 @@ impl Protocol {
             Protocol::PreNoWait => {
                 "planned: all locks are had at once before the transaction runs, or it starts again"
             }
+            Protocol::Vll => "planned: locks are counters, in one queue of all transactions",
+            Protocol::VllSca => {
+                "planned: vll that looks for transactions without conflicts when it has time"
+            }
+            Protocol::VllArrayed => "planned: vll whose lock manager is a thread, with an array",
         }
     }
 
@@ -171,7 +188,10 @@ impl Protocol {
             | Protocol::Mvcc
             | Protocol::LockSorted
             | Protocol::LockAtomic
-            | Protocol::PreNoWait => true,
+            | Protocol::PreNoWait
+            | Protocol::Vll
+            | Protocol::VllSca
+            | Protocol::VllArrayed => true,
             Protocol::None | Protocol::SiloUnchecked | Protocol::OccUnchecked => false,
         }
     }
@@ -192,7 +212,10 @@ impl Protocol {
             | Protocol::Mvcc
             | Protocol::LockSorted
             | Protocol::LockAtomic
-            | Protocol::PreNoWait => true,
+            | Protocol::PreNoWait
+            | Protocol::Vll
+            | Protocol::VllSca
+            | Protocol::VllArrayed => true,
             Protocol::None
             | Protocol::SiloUnchecked
             | Protocol::OccUnchecked
@@ -219,7 +242,10 @@ impl Protocol {
             | Protocol::TwoPhaseLockingDreadlocks
             | Protocol::LockSorted
             | Protocol::LockAtomic
-            | Protocol::PreNoWait => false,
+            | Protocol::PreNoWait
+            | Protocol::Vll
+            | Protocol::VllSca
+            | Protocol::VllArrayed => false,
         }
     }
 
@@ -235,7 +261,10 @@ impl Protocol {
             | Protocol::SiloUnchecked
             | Protocol::OccUnchecked
             | Protocol::Hybrid
-            | Protocol::Mocc => &[],
+            | Protocol::Mocc
+            | Protocol::Vll
+            | Protocol::VllSca
+            | Protocol::VllArrayed => &[],
             Protocol::Occ | Protocol::Mvcc => &[ProtocolOption::CommitTimeUpdates],
             Protocol::TwoPhaseLockingNoWait
             | Protocol::TwoPhaseLockingWaitDie

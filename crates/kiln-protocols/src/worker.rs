@@ -23,7 +23,9 @@ use crate::factors::{AbortMechanism, DeadlockAvoidance};
 use crate::phases::Phased;
 use crate::protocol::{Protocol, ProtocolOption};
 use crate::schedule::direct::Direct;
+use crate::schedule::vll::{CounterArray, Vll};
 use crate::serve::{Call, Calls, Next};
+use crate::shared::locks::counters::BesideRecords;
 use crate::shared::locks::handling::{
     self, Dreadlocks, Handling, Ordered, Patient, WaitDie, WaitForGraph,
 };
@@ -101,6 +103,10 @@ pub enum Worker {
     PreNoWait(Box<Direct<Planned<AllOrNone<LockWords>>>>),
     /// [`Protocol::PreNoWait`] with [`ProtocolOption::LockTable`].
     PreNoWaitTable(Box<Direct<Planned<AllOrNone<NoWaitTable>>>>),
+    /// [`Protocol::Vll`] and [`Protocol::VllSca`].
+    Vll(Box<Vll<BesideRecords>>),
+    /// [`Protocol::VllArrayed`].
+    VllArrayed(Box<Vll<CounterArray>>),
 }
 
 /// Does the same with whichever worker is there.
@@ -132,6 +138,8 @@ macro_rules! for_any_worker {
             Worker::AtomicTable($worker) => $body,
             Worker::PreNoWait($worker) => $body,
             Worker::PreNoWaitTable($worker) => $body,
+            Worker::Vll($worker) => $body,
+            Worker::VllArrayed($worker) => $body,
         }
     };
 }
@@ -199,6 +207,15 @@ impl Worker {
                 let mut access = Mvcc::new(common.mvcc().clone(), participant);
                 access.defers = defers;
                 Worker::Mvcc(Box::new(Direct::new(access, random)))
+            }
+            Protocol::Vll | Protocol::VllSca => {
+                let analyses = configuration.protocol == Protocol::VllSca;
+                let worker = Vll::new(common.vll().clone(), participant, random, analyses);
+                Worker::Vll(Box::new(worker))
+            }
+            Protocol::VllArrayed => {
+                let shared = common.vll_arrayed().clone();
+                Worker::VllArrayed(Box::new(Vll::new(shared, participant, random, false)))
             }
             Protocol::LockSorted | Protocol::LockAtomic | Protocol::PreNoWait => {
                 Worker::planned(common, participant, random)
@@ -355,7 +372,7 @@ impl Worker {
     /// Whether it has several calls in flight when it serves.
     #[inline]
     pub fn is_pipelined(&self) -> bool {
-        false
+        matches!(self, Worker::Vll(_) | Worker::VllArrayed(_))
     }
 
     /// Runs calls, in any order, until there are no more and all have ended; see
@@ -363,6 +380,11 @@ impl Worker {
     // Not inlined: as `try_call`.
     #[inline(never)]
     pub fn serve(&mut self, calls: &mut dyn Calls) {
+        match self {
+            Worker::Vll(worker) => return worker.serve(calls),
+            Worker::VllArrayed(worker) => return worker.serve(calls),
+            _ => {}
+        }
         let mut call = Call::default();
         let mut spinner = Spinner::default();
         loop {

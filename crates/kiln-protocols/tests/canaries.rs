@@ -67,6 +67,8 @@ fn cases() -> Vec<Case> {
             Canary::UpdaterOnStaleValue => &["silo+cu", "occ+cu", "tictoc+cu", "mvcc+cu"],
             Canary::ReadStaysUnobserved => &["occ+cu", "tictoc+cu", "mvcc+cu"],
             Canary::GroupNotAdvanced => &["silo+ts", "tictoc+ts"],
+            Canary::ScaHashReused => &["vll-sca"],
+            Canary::HeadNotWoken => &["vll"],
             Canary::FootprintMissIgnored => &["lock-sorted", "pre-no-wait"],
         };
         cases.extend(protocols.iter().map(|protocol| case(canary, *protocol)));

@@ -565,6 +565,9 @@ fn planned_histories_replay() {
     run(Protocol::LockSorted);
     run(Protocol::LockAtomic);
     run(Protocol::PreNoWait);
+    run(Protocol::Vll);
+    run(Protocol::VllSca);
+    run(Protocol::VllArrayed);
 }
 
 #[test]

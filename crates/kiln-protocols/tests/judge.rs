@@ -265,3 +265,31 @@ fn atomic_requests_are_serializable() {
 fn locks_at_once_are_serializable() {
     planned(Protocol::PreNoWait);
 }
+
+/// Nobody waits in vain in the queue of transactions.
+fn queued(protocol: Protocol) {
+    let counted = trials(protocol, |seed| 2 + seed % WORKERS);
+    let aborts = |cause: AbortCause| counted.aborts[cause.number()];
+    println!(
+        "{}: {} committed, {:?}",
+        protocol.name(),
+        counted.committed,
+        counted.aborts
+    );
+    assert_eq!(aborts(AbortCause::LockTimeout), 0);
+}
+
+#[test]
+fn vll_is_serializable() {
+    queued(Protocol::Vll);
+}
+
+#[test]
+fn vll_with_a_lock_manager_is_serializable() {
+    queued(Protocol::VllArrayed);
+}
+
+#[test]
+fn vll_with_contention_analysis_is_serializable() {
+    queued(Protocol::VllSca);
+}

@@ -12,9 +12,10 @@ use kiln_platform::random::Random;
 use kiln_platform::sync::Arc;
 use kiln_platform::{thread, time};
 use kiln_procedure::ir::*;
-use kiln_procedure::{AbortCause, Arguments, Program, ProgramBuilder};
+use kiln_procedure::{AbortCause, Arguments, Frame, Program, ProgramBuilder};
 use kiln_protocols::{
-    Common, Configuration, Observation, Outcome, ProtocolOption, Statistics, Worker,
+    Call, Calls, Common, Configuration, Next, Observation, Outcome, ProtocolOption, Statistics,
+    Worker,
 };
 use kiln_storage::epoch::Epochs;
 use kiln_storage::error::SqlState;
@@ -122,9 +123,9 @@ impl Trial {
                 [&[RIGHT], &[LEFT, NOTE], &[ID, CODE], &[ID, RIGHT, NOTE]];
             table.split_by(splits[self.seed as usize / 2 % 4].iter().copied().collect());
         }
-        let programs: Vec<Program> = quietly(|| {
+        let programs: Vec<Arc<Program>> = quietly(|| {
             (0..PROGRAMS)
-                .map(|number| program(&table, number, self.extras, &mut random))
+                .map(|number| Arc::new(program(&table, number, self.extras, &mut random)))
                 .collect()
         });
         let epochs = Epochs::new(WORKERS_MAX);
@@ -219,37 +220,93 @@ impl Trial {
         (history, statistics)
     }
 
-    fn work(self, mut worker: Worker, programs: &[Program], mut random: Random) -> Statistics {
-        let mut arguments = Arguments::new();
-        for _ in 0..self.calls {
-            let program = &programs[random.below(PROGRAMS)];
-            arguments.clear();
-            for _ in 0..OPERATIONS_MAX {
-                arguments.push(&Value::Integer(random.below(self.keys) as i32));
-                arguments.push(&Value::BigInt(random.between(1, 1 << 40)));
-                arguments.push(&Value::Integer(random.below(self.keys * 2) as i32));
-            }
-            let length = match self.extras.texts {
-                true => random.below(80),
-                false => 3,
-            };
-            let letter = char::from(b'a' + random.below(26) as u8);
-            arguments.push(&Value::Text(letter.to_string().repeat(length)));
-            arguments
-                .bind(program)
-                .expect("the arguments suit the program");
-            let deadline = time::now_ns() + self.limit_ns.unwrap_or(LONG_NS);
-            match worker.call(program, &arguments, Some(deadline)) {
-                Outcome::Committed => {}
-                Outcome::Expired => assert!(
-                    self.limit_ns.is_some(),
-                    "{} did not get through in {LONG_NS} ns",
-                    program.name
-                ),
-                Outcome::Rejected(error) => assert!(REJECTIONS.contains(&error.state()), "{error}"),
+    fn work(self, mut worker: Worker, programs: &[Arc<Program>], random: Random) -> Statistics {
+        let mut drawn = Drawn {
+            trial: self,
+            programs,
+            random,
+            left: self.calls,
+        };
+        // Workers that can have several calls in flight are also handed one after the other.
+        if worker.is_pipelined() && self.seed % 4 != 3 {
+            worker.serve(&mut drawn);
+        } else {
+            let mut arguments = Arguments::new();
+            while drawn.left > 0 {
+                let program = drawn.draw(&mut arguments);
+                let outcome = worker.call(program, &arguments, Some(drawn.deadline()));
+                drawn.check(outcome);
             }
         }
         worker.statistics()
+    }
+}
+
+/// The calls of one worker.
+struct Drawn<'a> {
+    trial: Trial,
+    programs: &'a [Arc<Program>],
+    random: Random,
+    left: u64,
+}
+
+impl<'a> Drawn<'a> {
+    fn draw(&mut self, arguments: &mut Arguments) -> &'a Arc<Program> {
+        let (trial, random) = (self.trial, &mut self.random);
+        self.left -= 1;
+        let program = &self.programs[random.below(PROGRAMS)];
+        arguments.clear();
+        for _ in 0..OPERATIONS_MAX {
+            arguments.push(&Value::Integer(random.below(trial.keys) as i32));
+            arguments.push(&Value::BigInt(random.between(1, 1 << 40)));
+            arguments.push(&Value::Integer(random.below(trial.keys * 2) as i32));
+        }
+        let length = match trial.extras.texts {
+            true => random.below(80),
+            false => 3,
+        };
+        let letter = char::from(b'a' + random.below(26) as u8);
+        arguments.push(&Value::Text(letter.to_string().repeat(length)));
+        arguments
+            .bind(program)
+            .expect("the arguments suit the program");
+        program
+    }
+
+    fn deadline(&self) -> u64 {
+        time::now_ns() + self.trial.limit_ns.unwrap_or(LONG_NS)
+    }
+
+    fn check(&self, outcome: Outcome) {
+        match outcome {
+            Outcome::Committed => {}
+            Outcome::Expired => assert!(
+                self.trial.limit_ns.is_some(),
+                "a call did not get through in {LONG_NS} ns"
+            ),
+            Outcome::Rejected(error) => assert!(REJECTIONS.contains(&error.state()), "{error}"),
+        }
+    }
+}
+
+impl Calls for Drawn<'_> {
+    fn next(&mut self, call: &mut Call) -> Next {
+        if self.left == 0 {
+            return Next::Pause;
+        }
+        let program = self.draw(&mut call.arguments);
+        call.set_program(program);
+        call.deadline_ns = Some(self.deadline());
+        call.ticket = self.left;
+        Next::Call
+    }
+
+    fn is_over(&mut self) -> bool {
+        self.left == 0
+    }
+
+    fn ended(&mut self, _: u64, outcome: Outcome, _: &Frame) {
+        self.check(outcome);
     }
 }
 

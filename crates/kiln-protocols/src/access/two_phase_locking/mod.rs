@@ -65,7 +65,7 @@ use crate::shared::in_place::InPlace;
 use crate::shared::links;
 use crate::shared::locks::{LockWords, Locks, QueuedLocks, Taken};
 use crate::shared::node_set::NodeSet;
-use crate::shared::planning::{Claim, Planner};
+use crate::shared::planning::{Claim, Footprint, Planner};
 use crate::shared::record_map::RecordMap;
 use crate::shared::recorder::{Recorded, Recorder};
 
@@ -120,6 +120,50 @@ impl<L: Locks> TwoPhaseLocking<L> {
             planner: L::PLANNED.then(Box::default),
             has_statements: false,
             stays: false,
+        }
+    }
+
+    /// Plans a call that runs later: what its reconnaissance meets, and what its failed attempts missed.
+    /// The epoch is left again, so that nobody may follow the footprint's references.
+    pub fn plan_ahead(
+        &mut self,
+        program: &Program,
+        arguments: &Arguments,
+        missed: &[Claim],
+        footprint: &mut Footprint,
+    ) {
+        let Some(planner) = &mut self.planner else {
+            unreachable!("locks that are not planned are not planned ahead")
+        };
+        self.in_place.participant.enter();
+        let epoch = self.in_place.participant.epoch();
+        planner.forget();
+        planner.plan(program, arguments, epoch);
+        self.in_place.participant.leave();
+        planner.swap_footprint(footprint);
+        for claim in missed {
+            footprint.add(claim.record, claim.exclusive);
+        }
+        footprint.order();
+    }
+
+    /// Notes locks that a scheduler has taken for the attempt that has begun.
+    #[inline]
+    pub fn hold_ahead(&mut self, claims: &[Claim], held: L::Held) {
+        for &Claim { record, exclusive } in claims {
+            let tid = Tid(record.tid().load(Ordering::Relaxed));
+            self.newest = self.newest.max(Tid(tid.version()));
+            self.hold(record, held, exclusive);
+        }
+    }
+
+    /// Hands out what the attempt missed; it is about to be rolled back. It leaves its epoch then, as what
+    /// was missed is known by its address alone from now on.
+    #[cold]
+    pub fn take_missed(&mut self, missed: &mut Vec<Claim>) {
+        self.stays = false;
+        if let Some(planner) = &mut self.planner {
+            planner.take_missed(missed);
         }
     }
 
@@ -209,8 +253,9 @@ impl<L: Locks> TwoPhaseLocking<L> {
                 Ok(taken) => taken,
                 Err(cause) => return self.missed(record, true, cause),
             };
-            self.wait(record, taken)?;
-            self.locks[note as usize].exclusive = true;
+            let held = self.wait(record, taken)?;
+            let lock = &mut self.locks[note as usize];
+            (lock.held, lock.exclusive) = (held, true);
         }
         Ok(())
     }

@@ -47,9 +47,12 @@ struct Open {
 const ATTEMPTS_BEFORE_STARVING: u32 = 8;
 
 /// How an attempt ended.
-enum End {
+pub(crate) enum End {
+    /// Its effects are there.
     Committed,
+    /// It is repeated.
     Aborted(AbortCause),
+    /// The procedure raised.
     Rejected,
 }
 
@@ -105,9 +108,20 @@ impl<A: Access + Phased + Recorded> Direct<A> {
         self.access.recorder().is_full()
     }
 
+    /// The access, for a scheduler that runs attempts itself.
+    #[inline(always)]
+    pub(crate) fn access(&mut self) -> &mut A {
+        &mut self.access
+    }
+
+    /// What was counted, for a scheduler that runs attempts itself.
+    pub(crate) fn counted(&mut self) -> &mut Statistics {
+        &mut self.statistics
+    }
+
     /// Records how an attempt ended.
     #[inline(always)]
-    fn record_end(&mut self, end: End) {
+    pub(crate) fn record_end(&mut self, end: End) {
         let recorder = self.access.recorder();
         if recorder.log().is_some() {
             recorder.end(|log| match end {

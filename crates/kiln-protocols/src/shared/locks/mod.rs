@@ -68,6 +68,7 @@
 //! [`WAIT_MAX_NS`] for one lock ([`AbortCause::LockTimeout`]), whatever the handling of deadlocks misses.
 //! More workers than cores take turns besides; see [`turns`](super::turns).
 
+pub mod counters;
 pub mod handling;
 mod placement;
 pub mod planned;

@@ -95,6 +95,16 @@ impl Planner {
         self.footprint.order();
     }
 
+    /// Hands the last plan out, for other memory.
+    pub fn swap_footprint(&mut self, footprint: &mut Footprint) {
+        std::mem::swap(&mut self.footprint, footprint);
+    }
+
+    /// Hands out what was missed.
+    pub fn take_missed(&mut self, missed: &mut Vec<Claim>) {
+        missed.append(&mut self.missed);
+    }
+
     /// The last plan.
     pub fn footprint(&self) -> &Footprint {
         &self.footprint

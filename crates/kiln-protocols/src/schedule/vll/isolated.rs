@@ -1,0 +1,58 @@
+//! The locking of a transaction without the transaction: for measurements.
+
+use kiln_platform::sync::Arc;
+
+use super::SharedVll;
+use super::context::Context;
+use super::queue::{Entered, Guest};
+use crate::shared::locks::Locks;
+use crate::shared::locks::counters::{Counted, CounterLocks, Counters};
+use crate::shared::planning::Claim;
+
+/// One worker that takes locks and lets them go, as it does before and after each attempt.
+pub struct Isolated<C: Counters> {
+    shared: Arc<SharedVll<C>>,
+    locks: CounterLocks<C>,
+    context: Option<Box<Context>>,
+}
+
+impl<C: Counters> Isolated<C> {
+    /// A worker of its own, or with others.
+    pub fn new(shared: Arc<SharedVll<C>>) -> Isolated<C> {
+        Isolated {
+            locks: CounterLocks::new(shared.queue.counters().clone(), true),
+            shared,
+            context: Some(Context::new(0)),
+        }
+    }
+
+    /// Takes the locks of these records and lets them go. Whether they were to be had at once.
+    pub fn lock_and_release(&mut self, claims: &[Claim]) -> bool {
+        let Some(mut context) = self.context.take() else {
+            unreachable!("it comes back each time")
+        };
+        context.plan.footprint.clear();
+        for claim in claims {
+            context.plan.footprint.add(claim.record, claim.exclusive);
+        }
+        context.plan.footprint.order();
+        let (context, is_free) = match self.shared.queue.enter(context, Guest::Any) {
+            Entered::Free(context) => {
+                for claim in context.plan.footprint.claims() {
+                    self.locks
+                        .release(claim.record, Counted::Planned, claim.exclusive);
+                }
+                let next = self.shared.queue.leave(context.place);
+                debug_assert!(next.is_none(), "nobody waits here");
+                (context, true)
+            }
+            Entered::Blocked(place) => match self.shared.queue.withdraw(place) {
+                Some(context) => (context, false),
+                None => unreachable!("nobody runs transactions here"),
+            },
+            Entered::Full(context) => (context, false),
+        };
+        self.context = Some(context);
+        is_free
+    }
+}

@@ -1,0 +1,763 @@
+//! Very lightweight locking: two counters a record, and one queue that knows the order of all requests.
+//!
+//! Source: K. Ren, A. Thomson, D. J. Abadi, *VLL: a lock manager redesign for main memory database systems*,
+//! VLDB Journal 24, 2015: §2.1 the algorithm, §2.2 counters in arrays, §2.4 plans, §2.6 contention analysis.
+//!
+//! # The idea
+//!
+//! A traditional lock manager keeps a list of requests for each lock. VLL counts them: how many transactions
+//! want the record exclusively, and how many want to share it. A transaction asks for all its locks at once,
+//! in one critical section, in which it also gets its place in a queue of all transactions. If nobody else
+//! has a request that is in its way it is *free*, and runs. Else it is *blocked*, and put aside; the worker
+//! goes on with another one. Who lets a lock go knows nobody to hand it to. But the first transaction in the
+//! queue may always run: all that asked before it have ended, and all that asked after it are blocked where
+//! they conflict. That makes deadlocks impossible, too.
+//!
+//! # Phases
+//!
+//! | phase | where |
+//! |---|---|
+//! | draw a call, plan it (a reconnaissance without isolation) | [`Vll::serve`] |
+//! | count its requests and give it its place, in one critical section | `queue.rs`, `enter` |
+//! | run: in place, with an undo log, as two-phase locking that holds its locks already | `attempt` |
+//! | commit, take the counts back, leave the queue; the first one, if it waits, runs next | `leave` |
+//!
+//! A context with everything a transaction needs travels: whoever finds it runnable runs it, and sends it
+//! back to its worker, which tells its caller.
+//!
+//! # What decides whom to run
+//!
+//! 1. the first of the queue, if it waits;
+//! 2. transactions of the worker that failed, once more: with a record added that they had missed;
+//! 3. a new call, unless there are as many blocked transactions as the limit allows (`limit.rs`);
+//! 4. with contention analysis (`vll-sca`, §2.6), when nothing else can be done: the first transaction that
+//!    has nothing in common with those before it, by bit arrays of hashes (`contention.rs`).
+//!
+//! # Beyond the paper
+//!
+//! - *Records that were not planned*, and new ones, are taken if their counters are 0 and are counted as
+//!   *unplanned* besides, as they are in no plan that others look at
+//!   ([`counters`](crate::shared::locks::counters)); where they are not 0 the attempt ends, and the next
+//!   plan has that record. Gaps are guarded by the versions of index nodes (`access/two_phase_locking`).
+//! - *Transactions of several statements* are outside of the queue: they take what is free as they meet it,
+//!   and fail where it is not, so nobody waits for one that waits. They can keep the first of the queue from
+//!   running, which looks at the unplanned counts of its records.
+//! - *Starvation.* A call that has failed often keeps all others out and runs alone.
+//!
+//! # Which anomalies are excluded, and how
+//!
+//! All: as in strict two-phase locking nobody touches a record on which another has a conflicting lock, and
+//! all locks are held to the end. The order of conflicting transactions is that of the queue.
+//!
+//! # Order of latches
+//!
+//! The queue's latch, then none. A mailbox's latch is taken with no other.
+
+#![expect(
+    clippy::vec_box,
+    reason = "contexts travel: a context is moved by moving a pointer"
+)]
+
+mod contention;
+mod context;
+mod isolated;
+mod limit;
+mod manager;
+mod queue;
+
+pub use isolated::Isolated;
+pub use manager::{CounterArray, ManagerThread};
+
+use kiln_platform::atomic::{AtomicUsize, Ordering};
+use kiln_platform::random::Random;
+use kiln_platform::schedule::point;
+use kiln_platform::sync::{Arc, Mutex, lock};
+use kiln_platform::work::{Work, charge};
+use kiln_platform::{spin, thread, time};
+use kiln_procedure::{AbortCause, Access, Arguments, Executor, Frame, Program, Stop};
+use kiln_storage::epoch::Participant;
+use kiln_storage::table::WORKERS_MAX;
+
+use contention::BitArrays;
+use context::{Context, Place, Stage};
+use manager::Manager;
+use queue::{Entered, Guest, TxnQueue};
+
+use crate::access::two_phase_locking::TwoPhaseLocking;
+use crate::factors::Factors;
+use crate::phases::{Phase, Phased};
+use crate::schedule::direct::{Direct, End};
+use crate::serve::{Call, Calls, Next};
+use crate::shared::locks::counters::{Counted, CounterLocks, Counters};
+use crate::shared::recorder::{Observation, Recorded};
+use crate::shared::turns::Turn;
+use crate::{Outcome, Statistics};
+
+/// Calls that a worker has in flight at most.
+pub const IN_FLIGHT_MAX: usize = 16;
+
+/// A call that has failed so often runs alone.
+const FAILURES_MAX: u32 = 10;
+
+/// So long the others may take to let a call be alone.
+const ALONE_WAIT_NS: u64 = 5_000_000;
+
+/// What the workers of one database share.
+pub struct SharedVll<C> {
+    queue: TxnQueue<C>,
+    /// By worker: contexts of its that others have run. A worker has no more than its mailbox has room for.
+    mailboxes: Box<[Mailbox]>,
+    /// Where the lock manager is a thread.
+    manager: Option<Manager>,
+}
+
+/// On cache lines of its own.
+#[repr(align(128))]
+struct Mailbox {
+    contexts: Mutex<Vec<Box<Context>>>,
+    length: AtomicUsize,
+}
+
+impl<C: Counters> SharedVll<C> {
+    /// For workers with numbers below [`WORKERS_MAX`], with these counters.
+    pub fn new(counters: C) -> SharedVll<C> {
+        SharedVll::with(counters, None)
+    }
+
+    /// As [`SharedVll::new`], for a lock manager that is a thread.
+    fn managed(counters: C) -> SharedVll<C> {
+        SharedVll::with(counters, Some(Manager::new()))
+    }
+
+    fn with(counters: C, manager: Option<Manager>) -> SharedVll<C> {
+        let capacity = WORKERS_MAX * IN_FLIGHT_MAX;
+        SharedVll {
+            queue: TxnQueue::new(counters, capacity, manager.is_some()),
+            manager,
+            mailboxes: (0..WORKERS_MAX)
+                .map(|_| Mailbox {
+                    contexts: Mutex::new(Vec::with_capacity(IN_FLIGHT_MAX)),
+                    length: AtomicUsize::new(0),
+                })
+                .collect(),
+        }
+    }
+
+    /// Puts a context into the mailbox of its worker.
+    fn send_home(&self, context: Box<Context>) {
+        let mailbox = &self.mailboxes[context.home as usize];
+        let mut contexts = lock(&mailbox.contexts);
+        contexts.push(context);
+        // Relaxed: who sees that something is there takes the latch.
+        mailbox.length.store(contexts.len(), Ordering::Relaxed);
+    }
+}
+
+/// One worker; see the module's documentation.
+pub struct Vll<C: Counters> {
+    /// The attempts, and the transactions of several statements.
+    direct: Direct<TwoPhaseLocking<CounterLocks<C>>>,
+    shared: Arc<SharedVll<C>>,
+    number: u32,
+    /// Contexts without a call.
+    pool: Vec<Box<Context>>,
+    /// Contexts that are neither in the queue nor on their way.
+    retries: Vec<Box<Context>>,
+    /// Where the worker's own transactions waited last, and until when.
+    waiting: Vec<(Place, u64)>,
+    in_flight: usize,
+    /// For the analysis of contention.
+    arrays: Option<Box<BitArrays>>,
+    /// The queue's departures when the analysis found nothing.
+    analysed_at: Option<usize>,
+    /// The program of the one call that is served.
+    single: *const Program,
+    /// Whether the last run was a call, and not a statement.
+    was_call: bool,
+}
+
+// SAFETY: the program is set only while its caller waits inside.
+unsafe impl<C: Counters> Send for Vll<C> {}
+
+/// Waits for others to do something, longer and longer.
+#[derive(Default)]
+struct Idle(u32);
+
+impl Idle {
+    /// Spins before it looks whether deadlines have passed, and lets others have the core.
+    const SPINS: u32 = 64;
+
+    fn turn(&mut self) {
+        self.0 = self.0.saturating_add(1);
+        match self.0 {
+            0..Idle::SPINS => spin::hint(),
+            Idle::SPINS..192 => thread::yield_now(),
+            _ => thread::park_for(20_000),
+        }
+    }
+
+    fn is_long(&self) -> bool {
+        self.0 >= Idle::SPINS
+    }
+}
+
+/// The end of calls that have none.
+const NEVER_NS: u64 = u64::MAX;
+
+impl<C: Counters> Vll<C> {
+    /// The worker that `participant` stands for.
+    pub fn new(
+        shared: Arc<SharedVll<C>>,
+        participant: Participant,
+        random: Random,
+        analyses_contention: bool,
+    ) -> Vll<C> {
+        let number = participant.slot() as u32;
+        let counters = shared.queue.counters().clone();
+        let locks = CounterLocks::new(counters, shared.manager.is_none());
+        Vll {
+            direct: Direct::new(TwoPhaseLocking::new(participant, locks), random),
+            shared,
+            number,
+            pool: (0..IN_FLIGHT_MAX).map(|_| Context::new(number)).collect(),
+            retries: Vec::with_capacity(IN_FLIGHT_MAX),
+            waiting: Vec::with_capacity(IN_FLIGHT_MAX),
+            in_flight: 0,
+            arrays: analyses_contention.then(|| Box::new(BitArrays::new())),
+            analysed_at: None,
+            single: std::ptr::null(),
+            was_call: false,
+        }
+    }
+
+    /// Runs calls until there are no more and all have ended; see [`Calls`]. Runs others' transactions
+    /// meanwhile, when they may.
+    pub fn serve(&mut self, calls: &mut dyn Calls) {
+        self.was_call = true;
+        let mut is_over = false;
+        let mut idle = Idle::default();
+        loop {
+            let mut has_done = self.collect(calls);
+            if let Some(context) = self.take_head() {
+                self.run_all(context, calls);
+                has_done = true;
+            } else if !self.retries.is_empty() {
+                has_done |= self.retry(calls);
+            } else if !is_over && self.shared.queue.has_room() {
+                has_done |= self.draw(calls, &mut is_over);
+            }
+            if !has_done {
+                has_done = self.analyse(calls);
+            }
+            if is_over && self.in_flight == 0 {
+                return;
+            }
+            match has_done {
+                true => idle = Idle::default(),
+                false => {
+                    if idle.is_long() {
+                        self.expire(calls);
+                    }
+                    idle.turn();
+                }
+            }
+        }
+    }
+
+    /// The first transaction of the queue, if it waits and may run, and no manager looks after it.
+    fn take_head(&self) -> Option<Box<Context>> {
+        match &self.shared.manager {
+            None => self.shared.queue.take_head(),
+            Some(_) => None,
+        }
+    }
+
+    /// Draws a call, if there is one and room for it, and starts it.
+    fn draw(&mut self, calls: &mut dyn Calls, is_over: &mut bool) -> bool {
+        let Some(mut context) = self.pool.pop() else {
+            return false;
+        };
+        context.call.is_history_full = self.direct.is_history_full();
+        match calls.next(&mut context.call) {
+            Next::Call => {}
+            none => {
+                *is_over = none == Next::Pause;
+                self.pool.push(context);
+                return false;
+            }
+        }
+        context.program = match &context.call.program {
+            Some(program) if self.single.is_null() => Arc::as_ptr(program),
+            _ => self.single,
+        };
+        context.missed.clear();
+        context.failures = 0;
+        context.is_planned = false;
+        context.outcome = None;
+        context.has_ended = false;
+        context.invoked = self.direct.access().recorder().now();
+        self.in_flight += 1;
+        self.start(context, calls);
+        true
+    }
+
+    /// Starts one of the transactions that wait for another attempt; whether it came anywhere.
+    fn retry(&mut self, calls: &mut dyn Calls) -> bool {
+        match self.retries.pop() {
+            Some(context) if context.failures >= FAILURES_MAX => self.run_alone(context, calls),
+            Some(context) => self.start(context, calls),
+            None => false,
+        }
+    }
+
+    /// Plans a transaction and brings it to the queue; whether it came in, or ended.
+    fn start(&mut self, mut context: Box<Context>, calls: &mut dyn Calls) -> bool {
+        if self.is_expired(&context) {
+            context.outcome = Some(Outcome::Expired);
+            self.deliver(context, calls);
+            return true;
+        }
+        self.plan(&mut context);
+        if let Some(manager) = &self.shared.manager {
+            if context.failures > 0 && !self.shared.queue.has_room() {
+                context.stage = Stage::Home;
+                self.retries.push(context);
+                return false;
+            }
+            context.stage = Stage::Asks;
+            manager.send(context);
+            return true;
+        }
+        let deadline = context.call.deadline_ns.unwrap_or(NEVER_NS);
+        match self.shared.queue.enter(context, Guest::Any) {
+            Entered::Free(context) => self.run_all(context, calls),
+            Entered::Blocked(place) => self.waiting.push((place, deadline)),
+            Entered::Full(context) => {
+                self.retries.push(context);
+                return false;
+            }
+        }
+        true
+    }
+
+    fn is_expired(&self, context: &Context) -> bool {
+        let deadline = context.call.deadline_ns;
+        deadline.is_some_and(|deadline| time::now_ns() >= deadline)
+    }
+
+    fn plan(&mut self, context: &mut Context) {
+        if context.is_planned {
+            return;
+        }
+        let program = context.program();
+        let access = self.direct.access();
+        access.phases().start();
+        access.phases().enter(Phase::Plan);
+        let plan = &mut context.plan;
+        let arguments = &context.call.arguments;
+        access.plan_ahead(program, arguments, &context.missed, &mut plan.footprint);
+        plan.changed();
+        access.phases().stop();
+        context.is_planned = true;
+        point("vll.planned");
+    }
+
+    /// Runs a transaction that is in the queue and holds its locks, and then those at the head that may.
+    fn run_all(&mut self, context: Box<Context>, calls: &mut dyn Calls) {
+        let mut next = Some(context);
+        while let Some(mut context) = next {
+            self.attempt(&mut context);
+            next = self.shared.queue.leave(context.place);
+            point("vll.left");
+            self.deliver(context, calls);
+        }
+    }
+
+    /// One attempt, which holds its locks already, and lets them go.
+    fn attempt(&mut self, context: &mut Context) {
+        point("vll.runs");
+        charge(Work::Begin);
+        let (program, read_only) = {
+            let program = context.program();
+            (program, program.analysis.is_read_only())
+        };
+        let deadline_ns = context.call.deadline_ns;
+        if deadline_ns.is_some() && self.is_expired(context) {
+            // It waited too long; its locks are let go as if it had run.
+            let access = self.direct.access();
+            access.begin();
+            access.hold_ahead(context.plan.footprint.claims(), Counted::Planned);
+            access.roll_back();
+            context.outcome = Some(Outcome::Expired);
+            return;
+        }
+        context.frame.deadline_ns = deadline_ns;
+        context.frame.memory.heap.transaction_began_us = None;
+        let access = self.direct.access();
+        access.phases().start();
+        access.begin_call(deadline_ns);
+        match read_only {
+            true => access.begin_read_only(),
+            false => access.begin(),
+        }
+        if let Some(invoked) = context.invoked.or_else(|| access.recorder().now()) {
+            access.recorder().begin(&program.name, invoked);
+        }
+        access.hold_ahead(context.plan.footprint.claims(), Counted::Planned);
+        let ran = Executor::run(program, access, &mut context.frame, &context.call.arguments);
+        let ran = ran.and_then(|_| {
+            charge(Work::Commit);
+            access.commit_or_raise()
+        });
+        let ended = match ran {
+            Ok(()) => Ok(Outcome::Committed),
+            Err(Stop::Abort(cause)) => {
+                charge(Work::Abort);
+                Err(cause)
+            }
+            Err(Stop::Raise(error)) => {
+                charge(Work::Reject);
+                access.confirm_raise(error).map(Outcome::Rejected)
+            }
+        };
+        if !matches!(ended, Ok(Outcome::Committed)) {
+            access.phases().enter(Phase::Abort);
+            access.take_missed(&mut context.missed);
+            access.roll_back();
+        }
+        access.phases().stop();
+        match ended {
+            Ok(Outcome::Committed) => {
+                self.direct.record_end(End::Committed);
+                context.outcome = Some(Outcome::Committed);
+            }
+            Ok(outcome) => {
+                self.direct.record_end(End::Rejected);
+                context.outcome = match self.is_expired(context) {
+                    true => Some(Outcome::Expired),
+                    false => Some(outcome),
+                };
+            }
+            Err(cause) => {
+                self.direct.record_end(End::Aborted(cause));
+                self.direct.counted().count_abort(cause);
+                context.failures += 1;
+                context.is_planned = false;
+            }
+        }
+    }
+
+    /// Brings a context that is not in the queue to its worker.
+    fn deliver(&mut self, context: Box<Context>, calls: &mut dyn Calls) {
+        if context.home == self.number {
+            return self.receive(context, calls);
+        }
+        self.shared.send_home(context);
+    }
+
+    /// Takes one of the worker's own contexts back.
+    fn receive(&mut self, mut context: Box<Context>, calls: &mut dyn Calls) {
+        match std::mem::replace(&mut context.stage, Stage::Home) {
+            Stage::Granted => return self.run_managed(context, calls),
+            Stage::Refused => return self.retries.push(context),
+            Stage::Expired => {
+                self.direct.counted().count_abort(AbortCause::LockTimeout);
+                context.outcome = Some(Outcome::Expired);
+            }
+            _ => {}
+        }
+        let place = context.place;
+        self.waiting.retain(|(waiting, _)| *waiting != place);
+        self.tell(&mut context, calls);
+        if context.has_ended {
+            self.in_flight -= 1;
+            self.pool.push(context);
+        } else {
+            self.retries.push(context);
+        }
+    }
+
+    /// Tells the caller how a transaction has ended, if it has.
+    fn tell(&mut self, context: &mut Context, calls: &mut dyn Calls) {
+        if let Some(outcome) = context.outcome.take() {
+            context.has_ended = true;
+            // Here, so that a worker's figures are those of its own calls.
+            let counted = self.direct.counted();
+            match &outcome {
+                Outcome::Committed => counted.committed += 1,
+                Outcome::Rejected(_) => counted.rejected += 1,
+                Outcome::Expired => counted.expired += 1,
+            }
+            calls.ended(context.call.ticket, outcome, &context.frame);
+        }
+    }
+
+    /// Runs a transaction whose locks the manager has granted.
+    fn run_managed(&mut self, mut context: Box<Context>, calls: &mut dyn Calls) {
+        self.attempt(&mut context);
+        self.tell(&mut context, calls);
+        context.stage = Stage::Ends;
+        match &self.shared.manager {
+            Some(manager) => manager.send(context),
+            None => unreachable!("a manager has granted its locks"),
+        }
+    }
+
+    /// Takes back what others have run.
+    fn collect(&mut self, calls: &mut dyn Calls) -> bool {
+        let mut has_done = false;
+        // Relaxed: as in `deliver`.
+        while (self.shared.mailboxes[self.number as usize].length).load(Ordering::Relaxed) > 0 {
+            let mailbox = &self.shared.mailboxes[self.number as usize];
+            let mut contexts = lock(&mailbox.contexts);
+            let context = contexts.pop();
+            mailbox.length.store(contexts.len(), Ordering::Relaxed);
+            drop(contexts);
+            if let Some(context) = context {
+                self.receive(context, calls);
+                has_done = true;
+            }
+        }
+        has_done
+    }
+
+    /// Looks for a transaction that may run although others before it wait; when nothing else is to be done.
+    fn analyse(&mut self, calls: &mut dyn Calls) -> bool {
+        let Some(arrays) = &mut self.arrays else {
+            return false;
+        };
+        let departures = self.shared.queue.departures();
+        if self.analysed_at == Some(departures) {
+            return false;
+        }
+        match self.shared.queue.take_without_conflict(arrays) {
+            Some(context) => {
+                point("vll.unblocked");
+                self.run_all(context, calls);
+                true
+            }
+            None => {
+                self.analysed_at = Some(departures);
+                false
+            }
+        }
+    }
+
+    /// Ends the worker's calls that wait in the queue although their time is over.
+    fn expire(&mut self, calls: &mut dyn Calls) {
+        let now = match self
+            .waiting
+            .iter()
+            .any(|(_, deadline)| *deadline != NEVER_NS)
+        {
+            true => time::now_ns(),
+            false => return,
+        };
+        while let Some(&(place, _)) = (self.waiting.iter()).find(|(_, deadline)| now >= *deadline) {
+            self.waiting.retain(|(waiting, _)| *waiting != place);
+            // Else somebody runs it.
+            if let Some(mut context) = self.shared.queue.withdraw(place) {
+                self.direct.counted().count_abort(AbortCause::LockTimeout);
+                context.outcome = Some(Outcome::Expired);
+                self.receive(context, calls);
+            }
+        }
+    }
+
+    /// Runs a transaction that keeps failing while all others are kept out. Whether that was to be had.
+    #[cold]
+    fn run_alone(&mut self, mut context: Box<Context>, calls: &mut dyn Calls) -> bool {
+        if !self.shared.queue.claim_alone() {
+            self.retries.push(context);
+            return false;
+        }
+        let limit = time::now_ns() + ALONE_WAIT_NS;
+        let mut idle = Idle::default();
+        while !self.shared.queue.is_empty() {
+            if self.collect(calls) {
+                idle = Idle::default();
+            } else if let Some(head) = self.take_head() {
+                self.run_all(head, calls);
+            } else if time::now_ns() >= limit {
+                // Somebody thinks; it goes on among the others.
+                self.shared.queue.end_alone();
+                context.failures /= 2;
+                self.retries.push(context);
+                return false;
+            } else {
+                idle.turn();
+            }
+        }
+        while context.outcome.is_none() {
+            if self.is_expired(&context) {
+                context.outcome = Some(Outcome::Expired);
+                break;
+            }
+            self.plan(&mut context);
+            context = match self.shared.queue.enter(context, Guest::Alone) {
+                Entered::Free(mut context) => {
+                    self.attempt(&mut context);
+                    let next = self.shared.queue.leave(context.place);
+                    debug_assert!(next.is_none(), "nobody else is in the queue");
+                    context
+                }
+                Entered::Full(_) | Entered::Blocked(_) => {
+                    unreachable!("the queue is empty, and nobody else has a request")
+                }
+            };
+        }
+        self.shared.queue.end_alone();
+        self.receive(context, calls);
+        true
+    }
+
+    /// Runs one call to its end; see [`Direct::call`]. It is never given up: one that fails often keeps
+    /// others out by itself.
+    pub fn call(
+        &mut self,
+        program: &Program,
+        arguments: &Arguments,
+        deadline_ns: Option<u64>,
+        _patience_ns: Option<u64>,
+    ) -> Option<Outcome> {
+        let mut single = Single {
+            arguments,
+            deadline_ns,
+            is_drawn: false,
+            outcome: None,
+        };
+        self.single = program;
+        let caller = Caller { worker: self };
+        caller.worker.serve(&mut single);
+        drop(caller);
+        self.single = std::ptr::null();
+        single.outcome
+    }
+
+    /// Starts a transaction of several statements.
+    pub fn begin(&mut self) {
+        self.was_call = false;
+        let mut idle = Idle::default();
+        while !self.shared.queue.open() {
+            idle.turn();
+        }
+        self.direct.begin();
+    }
+
+    /// Runs one of its statements; see [`Direct::run`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn run(&mut self, program: &Program, arguments: &Arguments) -> Result<(), Stop> {
+        self.direct.run(program, arguments)
+    }
+
+    /// Ends the transaction.
+    ///
+    /// # Errors
+    /// Why it must be repeated; it is rolled back already.
+    pub fn commit(&mut self) -> Result<(), AbortCause> {
+        let result = self.direct.commit();
+        self.shared.queue.close();
+        result
+    }
+
+    /// Undoes the transaction.
+    pub fn roll_back(&mut self) {
+        self.direct.roll_back();
+        self.shared.queue.close();
+    }
+
+    /// See [`Direct::confirm`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn confirm(&mut self) -> Result<(), AbortCause> {
+        self.direct.confirm()
+    }
+
+    /// See [`Direct::back_off`].
+    pub fn back_off(&mut self) {
+        self.direct.back_off();
+    }
+
+    /// See [`Direct::take_turns`].
+    pub fn take_turns(&mut self, turn: Turn) {
+        self.direct.take_turns(turn);
+    }
+
+    /// See [`Direct::set_factors`].
+    pub fn set_factors(&mut self, factors: Factors) {
+        self.direct.set_factors(factors);
+    }
+
+    /// See [`Direct::observe`].
+    pub fn observe(&mut self, observation: Option<&Observation>) {
+        self.direct.observe(observation);
+    }
+
+    /// See [`Direct::is_history_full`].
+    pub fn is_history_full(&mut self) -> bool {
+        self.direct.is_history_full()
+    }
+
+    /// The memory of the last run, with the rows that it emitted.
+    pub fn frame(&self) -> &Frame {
+        match self.pool.last() {
+            Some(context) if self.was_call => &context.frame,
+            _ => self.direct.frame(),
+        }
+    }
+
+    /// What this worker has counted.
+    pub fn statistics(&mut self) -> Statistics {
+        self.direct.statistics()
+    }
+
+    /// Starts counting anew.
+    pub fn reset_statistics(&mut self) {
+        self.direct.reset_statistics();
+    }
+}
+
+/// Who waits for one call, and keeps its program meanwhile.
+struct Caller<'a, C: Counters> {
+    worker: &'a mut Vll<C>,
+}
+
+impl<C: Counters> Drop for Caller<'_, C> {
+    fn drop(&mut self) {
+        if !self.worker.waiting.is_empty() {
+            // A panic in somebody else's transaction takes the caller away, and the program with it,
+            // while another worker may run the call.
+            std::process::abort();
+        }
+    }
+}
+
+/// One call, whose caller waits.
+struct Single<'a> {
+    arguments: &'a Arguments,
+    deadline_ns: Option<u64>,
+    is_drawn: bool,
+    outcome: Option<Outcome>,
+}
+
+impl Calls for Single<'_> {
+    fn next(&mut self, call: &mut Call) -> Next {
+        if std::mem::replace(&mut self.is_drawn, true) {
+            return Next::Pause;
+        }
+        call.arguments.copy_from(self.arguments);
+        (call.deadline_ns, call.ticket) = (self.deadline_ns, 0);
+        Next::Call
+    }
+
+    fn is_over(&mut self) -> bool {
+        self.is_drawn
+    }
+
+    fn ended(&mut self, _: u64, outcome: Outcome, _: &Frame) {
+        self.outcome = Some(outcome);
+    }
+}

@@ -1,0 +1,431 @@
+//! The TxnQueue: all transactions in flight, in the order of their requests (VLL §2.1).
+//!
+//! Its latch is the paper's critical section: all requests of a transaction are counted, and it gets its
+//! place, under it. It is a list through an array of nodes, so that whoever ends leaves it from the middle,
+//! and its capacity is that of the array; a transaction that finds it full is not in it and is tried again.
+//!
+//! Invariants, under the latch:
+//!
+//! - A transaction in the queue has counted all requests of its plan, and does not take one back before it
+//!   has ended or was withdrawn.
+//! - A *waiting* transaction is in the queue with its context; one that runs is there without.
+//! - A transaction that waits conflicts with one before it, or did when it came, or with one outside of
+//!   the queue that had met a record before it came.
+//! - Nobody who is behind it, or comes from outside, gets what it asks for.
+//!
+//! So the first one may run as soon as nobody outside has any of its records: everybody before it has
+//! ended.
+
+use kiln_platform::atomic::{AtomicBool, AtomicUsize, Ordering};
+use kiln_platform::schedule::point;
+use kiln_platform::sync::{Mutex, MutexGuard, lock};
+
+use super::contention::{BitArrays, position};
+use super::context::{Context, Place, Plan};
+use super::limit::Limit;
+use crate::canary::Canary;
+use crate::shared::locks::counters::{Counters, is_unplanned, request, withdraw};
+
+/// No node.
+const NONE: u32 = u32::MAX;
+
+struct Node {
+    previous: u32,
+    next: u32,
+    /// Counts the node's users.
+    sequence: u64,
+    /// The transaction while it waits.
+    waiting: Option<Box<Context>>,
+    /// Of the transaction while it is in the queue.
+    plan: *const Plan,
+}
+
+struct List {
+    nodes: Box<[Node]>,
+    first: u32,
+    last: u32,
+    free: u32,
+    length: usize,
+    waiting: usize,
+    /// Transactions of several statements that are open outside of the queue.
+    open: usize,
+    /// Whether somebody wants to be alone: nobody comes in.
+    is_alone: bool,
+    /// Transactions that have left.
+    departures: u64,
+    limit: Limit,
+}
+
+// SAFETY: the plans are looked at under the latch, and their transactions are in the queue then.
+unsafe impl Send for List {}
+
+/// The queue; see the module's documentation.
+pub(super) struct TxnQueue<C> {
+    list: Mutex<List>,
+    counters: C,
+    /// Whether a transaction's requests are taken back when it leaves; else they were before.
+    takes_back: bool,
+    /// Whether the first transaction waits. Written under the latch, and looked at before one takes it.
+    head_waits: AtomicBool,
+    /// Whether new transactions are welcome; as above.
+    has_room: AtomicBool,
+    /// As above, for whoever looks for contention only when something has changed.
+    departures: AtomicUsize,
+}
+
+/// What became of a transaction that came to the queue.
+pub(super) enum Entered {
+    /// It has all its locks: run it.
+    Free(Box<Context>),
+    /// It waits in the queue.
+    Blocked(Place),
+    /// It is not in the queue.
+    Full(Box<Context>),
+}
+
+/// Who comes to the queue.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Guest {
+    /// A transaction.
+    Any,
+    /// The one for whom all others are kept out.
+    Alone,
+}
+
+impl<C: Counters> TxnQueue<C> {
+    /// With room for so many transactions.
+    pub fn new(counters: C, capacity: usize, takes_back: bool) -> TxnQueue<C> {
+        let node = |number: usize| Node {
+            previous: NONE,
+            next: if number + 1 < capacity {
+                number as u32 + 1
+            } else {
+                NONE
+            },
+            sequence: 0,
+            waiting: None,
+            plan: std::ptr::null(),
+        };
+        TxnQueue {
+            list: Mutex::new(List {
+                nodes: (0..capacity).map(node).collect(),
+                first: NONE,
+                last: NONE,
+                free: if capacity > 0 { 0 } else { NONE },
+                length: 0,
+                waiting: 0,
+                open: 0,
+                is_alone: false,
+                departures: 0,
+                limit: Limit::new(),
+            }),
+            counters,
+            takes_back,
+            head_waits: AtomicBool::new(false),
+            has_room: AtomicBool::new(true),
+            departures: AtomicUsize::new(0),
+        }
+    }
+
+    pub fn counters(&self) -> &C {
+        &self.counters
+    }
+
+    /// Whether new transactions are welcome; retries come in any case.
+    #[inline]
+    pub fn has_room(&self) -> bool {
+        // Relaxed: a hint; whoever comes too many waits a little longer.
+        self.has_room.load(Ordering::Relaxed)
+    }
+
+    /// Counts a transaction's requests and gives it its place.
+    pub fn enter(&self, mut context: Box<Context>, guest: Guest) -> Entered {
+        let mut list = lock(&self.list);
+        if list.free == NONE || list.is_alone && guest != Guest::Alone {
+            return Entered::Full(context);
+        }
+        let mut is_free = true;
+        for &claim in context.plan.footprint.claims() {
+            is_free &= request(&self.counters, claim);
+        }
+        point("vll.requested");
+        let number = list.free;
+        let last = std::mem::replace(&mut list.last, number);
+        let node = &mut list.nodes[number as usize];
+        let next_free = std::mem::replace(&mut node.next, NONE);
+        node.previous = last;
+        node.sequence += 1;
+        node.plan = &raw const *context.plan;
+        let place = Place {
+            node: number,
+            sequence: node.sequence,
+        };
+        context.place = place;
+        let entered = match is_free {
+            true => Entered::Free(context),
+            false => {
+                node.waiting = Some(context);
+                Entered::Blocked(place)
+            }
+        };
+        list.free = next_free;
+        match last {
+            NONE => list.first = number,
+            last => list.nodes[last as usize].next = number,
+        }
+        list.length += 1;
+        list.waiting += usize::from(!is_free);
+        self.show(&list);
+        entered
+    }
+
+    /// Takes the first transaction out of its wait, if it waits and may run.
+    #[inline]
+    pub fn take_head(&self) -> Option<Box<Context>> {
+        // Relaxed: a hint, looked at again and again.
+        if !self.head_waits.load(Ordering::Relaxed) {
+            return None;
+        }
+        let mut list = lock(&self.list);
+        self.promote(&mut list)
+    }
+
+    fn promote(&self, list: &mut MutexGuard<'_, List>) -> Option<Box<Context>> {
+        let first = list.first;
+        if first == NONE {
+            return None;
+        }
+        let waiting = &mut list.nodes[first as usize].waiting;
+        let claims = waiting.as_ref()?.plan.footprint.claims();
+        if claims
+            .iter()
+            .any(|claim| is_unplanned(&self.counters, claim.record))
+        {
+            return None;
+        }
+        let context = waiting.take();
+        list.waiting -= 1;
+        self.show(list);
+        context
+    }
+
+    /// Takes a transaction out of the queue that has ended and let its locks go. Returns the first one, if
+    /// it waits and may run.
+    pub fn leave(&self, place: Place) -> Option<Box<Context>> {
+        let mut list = lock(&self.list);
+        if self.takes_back {
+            // SAFETY: the transaction is in the queue, so its plan is there and is not changed.
+            let plan = unsafe { &*list.nodes[place.node as usize].plan };
+            for &claim in plan.footprint.claims() {
+                withdraw(&self.counters, claim);
+            }
+        }
+        self.unlink(&mut list, place);
+        list.limit.ended();
+        if Canary::HeadNotWoken.sings() {
+            return None;
+        }
+        self.show(&list);
+        match self.head_waits.load(Ordering::Relaxed) {
+            true => self.promote(&mut list),
+            false => None,
+        }
+    }
+
+    /// Takes a transaction back that still waits.
+    pub fn withdraw(&self, place: Place) -> Option<Box<Context>> {
+        let mut list = lock(&self.list);
+        let node = &mut list.nodes[place.node as usize];
+        if node.sequence != place.sequence {
+            return None;
+        }
+        let context = node.waiting.take()?;
+        for &claim in context.plan.footprint.claims() {
+            withdraw(&self.counters, claim);
+        }
+        list.waiting -= 1;
+        self.unlink(&mut list, place);
+        self.show(&list);
+        Some(context)
+    }
+
+    /// Takes a transaction back that waits although its time was over at `now_ns`.
+    pub fn take_expired(&self, now_ns: u64) -> Option<Box<Context>> {
+        let list = lock(&self.list);
+        let mut number = list.first;
+        while number != NONE {
+            let node = &list.nodes[number as usize];
+            if let Some(context) = &node.waiting
+                && context
+                    .call
+                    .deadline_ns
+                    .is_some_and(|deadline| now_ns >= deadline)
+            {
+                let place = context.place;
+                drop(list);
+                return self.withdraw(place);
+            }
+            number = node.next;
+        }
+        None
+    }
+
+    /// Whether nobody is in the queue.
+    pub fn is_idle(&self) -> bool {
+        lock(&self.list).length == 0
+    }
+
+    fn unlink(&self, list: &mut MutexGuard<'_, List>, place: Place) {
+        let free = list.free;
+        let node = &mut list.nodes[place.node as usize];
+        debug_assert!(node.sequence == place.sequence && node.waiting.is_none());
+        let (previous, next) = (node.previous, node.next);
+        node.plan = std::ptr::null();
+        // Whoever names its place later means nobody.
+        node.sequence += 1;
+        node.next = free;
+        list.free = place.node;
+        match previous {
+            NONE => list.first = next,
+            previous => list.nodes[previous as usize].next = next,
+        }
+        match next {
+            NONE => list.last = previous,
+            next => list.nodes[next as usize].previous = previous,
+        }
+        list.length -= 1;
+        list.departures += 1;
+    }
+
+    /// Shows the state to those without the latch.
+    #[inline]
+    fn show(&self, list: &List) {
+        let head_waits = list.first != NONE && list.nodes[list.first as usize].waiting.is_some();
+        let has_room = !list.is_alone && list.waiting < list.limit.value() && list.free != NONE;
+        // Relaxed: hints; who acts on them takes the latch.
+        self.head_waits.store(head_waits, Ordering::Relaxed);
+        self.has_room.store(has_room, Ordering::Relaxed);
+        (self.departures).store(list.departures as usize, Ordering::Relaxed);
+    }
+
+    /// How many transactions have left; when that stays, a contention analysis finds what it found.
+    #[inline]
+    pub fn departures(&self) -> usize {
+        self.departures.load(Ordering::Relaxed)
+    }
+
+    /// Selective contention analysis (VLL §2.6): takes the first transaction out of its wait that has
+    /// nothing in common with those before it, whatever those have in common with each other.
+    pub fn take_without_conflict(&self, arrays: &mut BitArrays) -> Option<Box<Context>> {
+        let mut list = lock(&self.list);
+        let mut number = list.first;
+        let mut found = None;
+        while number != NONE {
+            let node = &list.nodes[number as usize];
+            // SAFETY: the transaction is in the queue, so its plan is there and is not changed.
+            let plan = unsafe { &*node.plan };
+            // SAFETY: the latch is held.
+            let positions = unsafe { plan.positions(position) };
+            let is_clear = arrays.add(positions);
+            if is_clear && node.waiting.is_some() {
+                let mut claims = plan.footprint.claims().iter();
+                if !claims.any(|claim| is_unplanned(&self.counters, claim.record)) {
+                    found = Some(number);
+                    break;
+                }
+            }
+            number = node.next;
+        }
+        arrays.clear();
+        let context = list.nodes[found? as usize].waiting.take();
+        list.waiting -= 1;
+        self.show(&list);
+        context
+    }
+
+    /// A transaction of several statements opens outside of the queue; no while somebody wants to be alone.
+    pub fn open(&self) -> bool {
+        let mut list = lock(&self.list);
+        let may = !list.is_alone;
+        list.open += usize::from(may);
+        may
+    }
+
+    /// It has ended.
+    pub fn close(&self) {
+        lock(&self.list).open -= 1;
+    }
+
+    /// Keeps everybody out but the caller; no when somebody else does.
+    pub fn claim_alone(&self) -> bool {
+        let mut list = lock(&self.list);
+        let claimed = !std::mem::replace(&mut list.is_alone, true);
+        self.show(&list);
+        claimed
+    }
+
+    /// Whether nobody is in flight.
+    pub fn is_empty(&self) -> bool {
+        let list = lock(&self.list);
+        list.length == 0 && list.open == 0
+    }
+
+    /// Lets others in again.
+    pub fn end_alone(&self) {
+        let mut list = lock(&self.list);
+        list.is_alone = false;
+        self.show(&list);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shared::locks::counters::BesideRecords;
+
+    fn entered(queue: &TxnQueue<BesideRecords>, guest: Guest) -> Option<Place> {
+        match queue.enter(Context::new(0), guest) {
+            Entered::Free(context) => Some(context.place),
+            Entered::Blocked(_) => unreachable!("it asks for nothing"),
+            Entered::Full(_) => None,
+        }
+    }
+
+    #[test]
+    fn a_full_queue_takes_others_when_one_has_left_its_middle() {
+        let queue = TxnQueue::new(BesideRecords, 3, false);
+        let places: Vec<_> = (0..3).map(|_| entered(&queue, Guest::Any)).collect();
+        assert!(!queue.has_room());
+        assert_eq!(entered(&queue, Guest::Any), None);
+        let middle = places[1].expect("there was room");
+        assert!(queue.leave(middle).is_none());
+        assert!(queue.has_room());
+        let again = entered(&queue, Guest::Any).expect("there is room again");
+        assert_eq!(again.node, middle.node);
+        assert!(queue.withdraw(middle).is_none(), "it has left");
+        for place in [places[0], places[2], Some(again)] {
+            assert!(!queue.is_empty());
+            queue.leave(place.expect("there was room"));
+        }
+        assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn whoever_is_alone_keeps_the_others_out() {
+        let queue = TxnQueue::new(BesideRecords, 3, false);
+        assert!(queue.open());
+        assert!(queue.claim_alone());
+        assert!(!queue.claim_alone() && !queue.open() && !queue.has_room());
+        assert_eq!(entered(&queue, Guest::Any), None);
+        assert!(
+            !queue.is_empty(),
+            "a transaction of several statements is open"
+        );
+        queue.close();
+        assert!(queue.is_empty());
+        let place = entered(&queue, Guest::Alone).expect("it is its own");
+        queue.leave(place);
+        queue.end_alone();
+        assert!(entered(&queue, Guest::Any).is_some() && queue.open());
+    }
+}

@@ -1,0 +1,208 @@
+//! Locks that are two counters: how many transactions ask for a record exclusively, and how many want to
+//! share it (VLL §2.1). They name nobody, and nobody can wait at them: in which order requests were made
+//! is known elsewhere, by whoever takes all of a transaction's locks before it runs.
+//!
+//! A counter belongs to an address, whatever record lives there. Requests are made and taken back without
+//! looking at the record, so a transaction that waits need not keep it from being freed; a record that is
+//! made where somebody has a request cannot be locked, and its maker starts again with another one.
+//!
+//! ```text
+//!  63        42 41          21 20          0
+//! ┌────────────┬──────────────┬─────────────┐
+//! │ unplanned  │ exclusive Cx │ shared Cs   │
+//! └────────────┴──────────────┴─────────────┘
+//! ```
+//!
+//! The third counter is ours. A transaction that runs may meet a record that it did not plan, and makes
+//! new ones; it takes those only where nobody has any request, and is counted twice. Whoever decides from
+//! plans alone that two transactions have nothing in common looks whether it is 0.
+
+use kiln_platform::atomic::{AtomicU64, Ordering};
+use kiln_procedure::AbortCause;
+use kiln_storage::record::RecordRef;
+
+use super::{Locks, Taken};
+use crate::shared::planning::Claim;
+
+const SHARED: u64 = 1;
+const EXCLUSIVE: u64 = 1 << 21;
+const UNPLANNED: u64 = 1 << 42;
+
+/// What the transaction missed: somebody else has, or wants, what it did not plan.
+const MISS: AbortCause = AbortCause::FootprintMiss;
+
+/// Where the counters are.
+pub trait Counters: Clone + Send + Sync {
+    /// See [`Locks::NEW_AUX`].
+    const NEW_AUX: Option<u64>;
+
+    /// The counters for a record's address.
+    fn word(&self, record: RecordRef) -> &AtomicU64;
+}
+
+/// Counters in the records' `aux` words.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BesideRecords;
+
+impl Counters for BesideRecords {
+    const NEW_AUX: Option<u64> = None;
+
+    #[inline(always)]
+    fn word(&self, record: RecordRef) -> &AtomicU64 {
+        record.aux()
+    }
+}
+
+#[inline(always)]
+const fn weight(exclusive: bool) -> u64 {
+    match exclusive {
+        true => EXCLUSIVE,
+        false => SHARED,
+    }
+}
+
+/// Counts a planned request; whether it is granted at once, as nobody has one that is in its way. Requests
+/// of one transaction are made together, before those of the next.
+#[inline(always)]
+pub fn request(counters: &impl Counters, claim: Claim) -> bool {
+    // Acquire pairs with the release of whoever let go: its row is visible.
+    let before =
+        (counters.word(claim.record)).fetch_add(weight(claim.exclusive), Ordering::Acquire);
+    match claim.exclusive {
+        true => before == 0,
+        false => before % UNPLANNED < EXCLUSIVE,
+    }
+}
+
+/// Takes a planned request back, granted or not.
+#[inline(always)]
+pub fn withdraw(counters: &impl Counters, claim: Claim) {
+    (counters.word(claim.record)).fetch_sub(weight(claim.exclusive), Ordering::Release);
+}
+
+/// Whether somebody has the record who did not plan it.
+#[inline(always)]
+pub fn is_unplanned(counters: &impl Counters, record: RecordRef) -> bool {
+    // Acquire pairs with the release of whoever let go.
+    counters.word(record).load(Ordering::Acquire) >= UNPLANNED
+}
+
+/// How a lock is counted that somebody holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counted {
+    /// As the request that was planned.
+    Planned,
+    /// As the shared request that was planned, and as an exclusive one that was not.
+    Upgraded,
+    /// As one that was not planned.
+    Unplanned,
+}
+
+/// One worker's side of locks that count; see the module's documentation.
+pub struct CounterLocks<C> {
+    counters: C,
+    /// Whether planned requests are taken back when their locks are let go; else whoever made them does.
+    takes_back: bool,
+}
+
+impl<C: Counters> CounterLocks<C> {
+    /// A side of the locks that are counted here, which takes back what was planned, or not.
+    pub fn new(counters: C, takes_back: bool) -> CounterLocks<C> {
+        CounterLocks {
+            counters,
+            takes_back,
+        }
+    }
+}
+
+impl<C: Counters> Locks for CounterLocks<C> {
+    type Held = Counted;
+    const NEW_AUX: Option<u64> = C::NEW_AUX;
+    const PLANNED: bool = true;
+
+    fn take(&mut self, record: RecordRef, exclusive: bool) -> Result<Taken<Counted>, AbortCause> {
+        let word = self.counters.word(record);
+        let mut seen = word.load(Ordering::Relaxed);
+        loop {
+            let is_free = match exclusive {
+                true => seen == 0,
+                false => seen % UNPLANNED < EXCLUSIVE,
+            };
+            if !is_free {
+                return Err(MISS);
+            }
+            let taken = seen + weight(exclusive) + UNPLANNED;
+            // Acquire: as in `request`.
+            match word.compare_exchange_weak(seen, taken, Ordering::Acquire, Ordering::Relaxed) {
+                Ok(_) => return Ok(Taken::Now(Counted::Unplanned)),
+                Err(now) => seen = now,
+            }
+        }
+    }
+
+    #[inline]
+    fn take_new(&mut self, record: RecordRef) -> Result<Counted, AbortCause> {
+        // Relaxed: nobody has done anything to the record that this one's maker has to see; and if a
+        // request is there, the maker gives up.
+        let word = self.counters.word(record);
+        let taken = word.compare_exchange(
+            0,
+            EXCLUSIVE + UNPLANNED,
+            Ordering::Relaxed,
+            Ordering::Relaxed,
+        );
+        taken.map(|_| Counted::Unplanned).map_err(|_| MISS)
+    }
+
+    fn upgrade(&mut self, record: RecordRef, held: Counted) -> Result<Taken<Counted>, AbortCause> {
+        let (own, next, held) = match held {
+            Counted::Unplanned => (
+                SHARED + UNPLANNED,
+                EXCLUSIVE + UNPLANNED,
+                Counted::Unplanned,
+            ),
+            // The planned request stays as it is, for whoever takes it back.
+            _ => (SHARED, SHARED + EXCLUSIVE + UNPLANNED, Counted::Upgraded),
+        };
+        // Acquire pairs with the releases of those who shared it: they have read before this one writes.
+        let upgraded = (self.counters.word(record)).compare_exchange(
+            own,
+            next,
+            Ordering::Acquire,
+            Ordering::Relaxed,
+        );
+        upgraded.map(|_| Taken::Now(held)).map_err(|_| MISS)
+    }
+
+    fn wait(&mut self, _: RecordRef, _: Counted) -> Result<(), AbortCause> {
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn release(&mut self, record: RecordRef, held: Counted, exclusive: bool) {
+        let planned = u64::from(self.takes_back);
+        let own = match held {
+            Counted::Planned => planned * weight(exclusive),
+            Counted::Upgraded => planned * SHARED + EXCLUSIVE + UNPLANNED,
+            Counted::Unplanned => weight(exclusive) + UNPLANNED,
+        };
+        if own > 0 {
+            // Release pairs with the acquisitions above, and in `request` and `is_unplanned`.
+            self.counters.word(record).fetch_sub(own, Ordering::Release);
+        }
+    }
+
+    /// What of it is free: for transactions of several statements, which do not wait.
+    fn take_all(
+        &mut self,
+        claims: &[Claim],
+        mut hold: impl FnMut(Claim, Counted),
+    ) -> Result<(), AbortCause> {
+        for &claim in claims {
+            if let Ok(Taken::Now(held)) = self.take(claim.record, claim.exclusive) {
+                hold(claim, held);
+            }
+        }
+        Ok(())
+    }
+}
