@@ -468,15 +468,22 @@ fn read_write_read(money: bool, other_handle: bool) -> usize {
     };
     let (record, found) = b.lookup(reference, 0, &key, None);
     b.then(found, |b| {
-        let is_null = b.register(DataType::Boolean);
+        let is_less = b.register(DataType::Boolean);
+        let class = if money {
+            Class::Decimal
+        } else {
+            Class::Integer
+        };
         let emit_read = |b: &mut ProgramBuilder| {
             let read = b.read(reference, record, &[position], None)[0];
-            b.scalar(Instruction::IsNull {
-                target: is_null,
-                source: read,
-                negated: false,
+            b.scalar(Instruction::Compare {
+                op: Comparison::Less,
+                class,
+                target: is_less,
+                left: read,
+                right: value,
             });
-            b.then(is_null, |b| b.emit(&[n]));
+            b.then(is_less, |b| b.emit(&[n]));
         };
         emit_read(b);
         if other_handle {
@@ -730,4 +737,66 @@ fn a_loop_over_array_elements_is_prefetched_and_one_over_data_is_not() {
             assert!(keys.is_empty(), "{keys:?}");
         }
     }
+}
+
+/// A variable that is `i` at first and then, in a block of its own, the value of a CASE; with `leaves`, the
+/// block may be left between the two. The number of moves that are left.
+fn assign_case(leaves: bool) -> usize {
+    let (_, mut b, _, i) = start();
+    let n = b.parameter(2);
+    let [variable, value] = [(); 2].map(|()| b.register(DataType::Integer));
+    let is_less = b.register(DataType::Boolean);
+    let moved = |target, source| Instruction::Move { target, source };
+    b.scalar(moved(variable, i));
+    b.scalar(Instruction::Compare {
+        op: Comparison::Less,
+        class: Class::Integer,
+        target: is_less,
+        left: i,
+        right: n,
+    });
+    b.open();
+    let mut branch = |op| {
+        b.open();
+        b.scalar(Instruction::Integer {
+            op,
+            width: Width::Four,
+            target: value,
+            left: i,
+            right: n,
+        });
+        b.close()
+    };
+    let (then, otherwise) = (branch(Arithmetic::Add), branch(Arithmetic::Multiply));
+    b.push(Step::If {
+        condition: is_less,
+        then,
+        otherwise,
+    });
+    if leaves {
+        b.then(is_less, |b| b.push(Step::Exit { depth: 0 }));
+    }
+    b.scalar(moved(variable, value));
+    b.push(Step::Exit { depth: 0 });
+    let body = b.close();
+    b.push(Step::Loop {
+        before: Vec::new(),
+        condition: None,
+        body,
+    });
+    b.emit(&[variable]);
+    let program = b.finish();
+    let is_move = |step: &&&Step| matches!(step, Step::Scalar(Instruction::Move { .. }));
+    steps(&program.body).iter().filter(is_move).count()
+}
+
+#[test]
+fn a_case_is_computed_where_it_is_assigned() {
+    // The first assignment has no effect.
+    assert_eq!(assign_case(false), 0);
+}
+
+#[test]
+fn a_case_is_not_computed_into_a_variable_that_a_path_leaves_alone() {
+    assert_eq!(assign_case(true), 2);
 }

@@ -10,6 +10,7 @@ mod support;
 use kiln_platform::random::{Random, fresh_seed};
 use kiln_procedure::Program;
 use kiln_procedure::analysis::Analysis;
+use kiln_procedure::analysis::names::for_each_step;
 use kiln_procedure::ir::*;
 use kiln_procedure::optimise::{merge_lookups, renumber_registers, set_intents};
 use kiln_procedure::program::{Parameter, ResultShape};
@@ -165,6 +166,48 @@ impl Run {
                 Instruction::Not { target, source } => {
                     self.set(*target, self.get(*source).map(|value| 1 - value));
                 }
+                Instruction::And {
+                    target,
+                    left,
+                    right,
+                } => {
+                    let (left, right) = (self.get(*left), self.get(*right));
+                    let and = match (left, right) {
+                        (Some(0), _) | (_, Some(0)) => Some(0),
+                        _ => left.and(right),
+                    };
+                    self.set(*target, and);
+                }
+                Instruction::Or {
+                    target,
+                    left,
+                    right,
+                } => {
+                    let (left, right) = (self.get(*left), self.get(*right));
+                    let or = match (left, right) {
+                        (Some(1), _) | (_, Some(1)) => Some(1),
+                        _ => left.and(right),
+                    };
+                    self.set(*target, or);
+                }
+                Instruction::SetNull { target } => self.set(*target, None),
+                Instruction::IsNull {
+                    target,
+                    source,
+                    negated,
+                } => {
+                    let is_null = self.get(*source).is_none();
+                    self.set(*target, Some((is_null != *negated).into()));
+                }
+                Instruction::AnyNull { target, sources } => {
+                    let any = sources.iter().any(|source| self.get(*source).is_none());
+                    self.set(*target, Some(any.into()));
+                }
+                Instruction::RequireNotNull { source, .. } => {
+                    if self.get(*source).is_none() {
+                        return Flow::Raise;
+                    }
+                }
                 other => unreachable!("{other:?} is not generated"),
             },
             Step::If {
@@ -297,6 +340,9 @@ struct Generator {
     /// variables, which may be assigned.
     readable: Vec<Reg>,
     variables: Vec<Reg>,
+    /// Registers of TRUE, FALSE, and a variable that says how the last look-up went, as `FOUND` does.
+    truths: [Reg; 2],
+    flag: Reg,
     /// Records that were found and not deleted by this path.
     found: Vec<RecordReg>,
     /// The loops around the next step, and whether each makes one turn only.
@@ -331,6 +377,8 @@ impl Generator {
             program,
             readable: vec![Reg(0), Reg(1)],
             variables: Vec::new(),
+            truths: [Reg(0); 2],
+            flag: Reg(0),
             found: Vec::new(),
             loops: Vec::new(),
             steps_left: 40,
@@ -344,7 +392,17 @@ impl Generator {
                 .push(Constant { register, value });
             generator.readable.push(register);
         }
-        let mut body = Vec::new();
+        generator.truths = [false, true].map(|truth| {
+            let register = generator.register(DataType::Boolean);
+            let value = Value::Boolean(truth);
+            generator
+                .program
+                .constants
+                .push(Constant { register, value });
+            register
+        });
+        generator.flag = generator.register(DataType::Boolean);
+        let mut body = vec![generator.set_flag(false)];
         for _ in 0..3 {
             let (target, source) = (generator.register(DataType::Integer), generator.any());
             body.push(Step::Scalar(Instruction::Move { target, source }));
@@ -415,9 +473,92 @@ impl Generator {
         }
     }
 
+    fn set_flag(&self, truth: bool) -> Step {
+        let (target, source) = (self.flag, self.truths[truth as usize]);
+        Step::Scalar(Instruction::Move { target, source })
+    }
+
+    /// A test of some values for NULL, as of those for NOT NULL columns: then a look at each.
+    fn test_for_null(&mut self, block: &mut Block) {
+        let mut sources: Vec<Reg> = (0..1 + self.random.below(4)).map(|_| self.any()).collect();
+        // What is computed from one of them is NULL when that is.
+        if self.random.percent(50.0) {
+            let target = self.register(DataType::Integer);
+            let (op, width) = (Arithmetic::Add, Width::Four);
+            block.push(Step::Scalar(Instruction::Integer {
+                op,
+                width,
+                target,
+                left: sources[0],
+                right: self.any(),
+            }));
+            sources.push(target);
+        }
+        let requirements = sources.iter().map(|source| {
+            Step::Scalar(Instruction::RequireNotNull {
+                source: *source,
+                error: support::failure("NULL"),
+            })
+        });
+        let then: Block = requirements.collect();
+        if self.random.percent(30.0) {
+            return block.extend(then);
+        }
+        let condition = self.register(DataType::Boolean);
+        block.push(Step::Scalar(Instruction::AnyNull {
+            target: condition,
+            sources: sources.into(),
+        }));
+        block.push(Step::If {
+            condition,
+            then,
+            otherwise: Vec::new(),
+        });
+    }
+
     fn condition(&mut self, block: &mut Block) -> Reg {
         let target = self.register(DataType::Boolean);
         let (left, right) = (self.any(), self.any());
+        let instruction = match self.random.below(12) {
+            0 | 1 => Some(Instruction::IsNull {
+                target,
+                source: left,
+                negated: self.random.percent(50.0),
+            }),
+            2 => Some(Instruction::AnyNull {
+                target,
+                sources: [left, right, self.any()].into(),
+            }),
+            3 => {
+                let source = self.condition(block);
+                Some(Instruction::Not { target, source })
+            }
+            4 => {
+                let (left, right) = (self.condition(block), self.condition(block));
+                Some(Instruction::And {
+                    target,
+                    left,
+                    right,
+                })
+            }
+            5 => {
+                let (left, right) = (self.condition(block), self.condition(block));
+                Some(Instruction::Or {
+                    target,
+                    left,
+                    right,
+                })
+            }
+            6 | 7 => Some(Instruction::Move {
+                target,
+                source: self.flag,
+            }),
+            _ => None,
+        };
+        if let Some(instruction) = instruction {
+            block.push(Step::Scalar(instruction));
+            return target;
+        }
         let (op, class) = (Comparison::Less, Class::Integer);
         block.push(Step::Scalar(Instruction::Compare {
             op,
@@ -477,7 +618,7 @@ impl Generator {
 
     fn step(&mut self, block: &mut Block) {
         let table = TableRef(0);
-        let choice = self.random.below(20);
+        let choice = self.random.below(25);
         if choice < 4 && !self.found.is_empty() {
             let record = self.found[self.random.below(self.found.len())];
             return self.use_record(block, record);
@@ -522,12 +663,20 @@ impl Generator {
                 let known = self.found.clone();
                 self.found.push(record);
                 let readable = self.readable.len();
-                let mut then = Vec::new();
+                let (tells, mut then) = (self.random.percent(50.0), Vec::new());
+                let variable = self.variables[self.random.below(self.variables.len())];
                 self.use_record(&mut then, record);
                 self.block(&mut then, 1);
                 self.readable.truncate(readable);
                 let after_then = std::mem::replace(&mut self.found, known);
-                let otherwise = self.inner(1);
+                let mut otherwise = self.inner(1);
+                if tells {
+                    then.push(self.set_flag(true));
+                    // As SELECT INTO does.
+                    let target = variable;
+                    otherwise.push(Step::Scalar(Instruction::SetNull { target }));
+                    otherwise.push(self.set_flag(false));
+                }
                 self.found.retain(|record| after_then.contains(record));
                 block.push(Step::If {
                     condition: found,
@@ -628,6 +777,52 @@ impl Generator {
                     body,
                 });
             }
+            19 | 20 => self.test_for_null(block),
+            21 => {
+                let target = self.variables[self.random.below(self.variables.len())];
+                block.push(Step::Scalar(Instruction::SetNull { target }));
+            }
+            22 => {
+                // IF NOT FOUND THEN RAISE
+                let (target, source) = (self.register(DataType::Boolean), self.flag);
+                block.push(Step::Scalar(Instruction::Not { target, source }));
+                let then = vec![Step::Raise {
+                    error: support::failure("not found"),
+                }];
+                block.push(Step::If {
+                    condition: target,
+                    then,
+                    otherwise: Vec::new(),
+                });
+            }
+            23 => {
+                // A CASE whose value is assigned.
+                let (condition, source) = (self.condition(block), self.register(DataType::Integer));
+                let mut branch = || {
+                    let mut branch = self.inner(1);
+                    let (op, width) = (Arithmetic::Add, Width::Four);
+                    let (left, right) = (self.any(), self.any());
+                    branch.push(Step::Scalar(Instruction::Integer {
+                        op,
+                        width,
+                        target: source,
+                        left,
+                        right,
+                    }));
+                    branch
+                };
+                let (then, otherwise) = (branch(), branch());
+                block.push(Step::If {
+                    condition,
+                    then,
+                    otherwise,
+                });
+                if self.random.percent(50.0) {
+                    self.block(block, 2);
+                }
+                let target = self.variables[self.random.below(self.variables.len())];
+                block.push(Step::Scalar(Instruction::Move { target, source }));
+            }
             _ if !self.loops.is_empty() => {
                 let condition = self.condition(block);
                 let depth = self.random.below(self.loops.len()) as u16;
@@ -675,6 +870,19 @@ fn reads(program: &Program) -> usize {
     kinds.filter(|kind| *kind == OperationKind::Read).count()
 }
 
+/// How many registers are tested for NULL.
+fn tests_for_null(program: &Program) -> usize {
+    let mut tests = 0;
+    for_each_step(&program.body, &mut |step| {
+        tests += match step {
+            Step::Scalar(Instruction::AnyNull { sources, .. }) => sources.len(),
+            Step::Scalar(Instruction::IsNull { .. } | Instruction::RequireNotNull { .. }) => 1,
+            _ => 0,
+        };
+    });
+    tests
+}
+
 #[test]
 fn optimised_programs_do_the_same() {
     let integer = DataType::Integer;
@@ -684,8 +892,8 @@ fn optimised_programs_do_the_same() {
         .ok()
         .and_then(|seed| seed.parse().ok());
     let seed = seed.unwrap_or_else(fresh_seed);
-    let (mut merged, mut joined) = (0, 0);
-    for round in 0..800 {
+    let (mut merged, mut joined, mut tests) = (0, 0, 0);
+    for round in 0..2_000 {
         let seed = seed.wrapping_add(round);
         let mut generator = Generator::new(seed, &table);
         let plain = &generator.program;
@@ -699,6 +907,7 @@ fn optimised_programs_do_the_same() {
         Analysis::of(&optimised);
         merged += lookups(plain) - lookups(&optimised);
         joined += reads(plain) - reads(&optimised);
+        tests += tests_for_null(plain).saturating_sub(tests_for_null(&optimised));
         for _ in 0..8 {
             let random = &mut generator.random;
             let mut rows: Vec<Row> = Vec::new();
@@ -725,7 +934,7 @@ fn optimised_programs_do_the_same() {
         }
     }
     assert!(
-        merged > 200 && joined > 200,
-        "only {merged} look-ups and {joined} reads went"
+        merged > 200 && joined > 200 && tests > 500,
+        "only {merged} look-ups, {joined} reads and {tests} tests for NULL went"
     );
 }

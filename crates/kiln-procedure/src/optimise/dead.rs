@@ -133,7 +133,7 @@ fn sweep(block: &mut Block, is_read: &[bool], wanted: &Wanted) -> bool {
 }
 
 /// Whether an instruction does nothing but write its target, and cannot raise.
-fn is_pure(instruction: &Instruction) -> bool {
+pub(super) fn is_pure(instruction: &Instruction) -> bool {
     use Instruction as I;
     match instruction {
         I::Move { .. }

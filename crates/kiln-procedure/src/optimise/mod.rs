@@ -10,8 +10,11 @@
 //! | `numbering` | value numbering: repeated look-ups, repeated reads, copies |
 //! | `effects` | what a block may write |
 //! | `reads` | one read instead of several in a row |
+//! | `nulls` | tests for NULL that are decided |
 //! | `dead` | steps whose result nobody reads |
+//! | `live` | registers written again before they are read |
 //! | `sink` | columns read only in the branch that needs them |
+//! | `coalesce` | one register where a value was computed in one and moved to another |
 //! | `intents` | which records are written later |
 //! | `registers` | registers and records numbered anew, without those that nothing names |
 //! | `prefetch` | the records of a loop fetched before it |
@@ -20,9 +23,12 @@
 //! nothing of its own came between, which is what the passes prove. Nothing that can raise is
 //! removed or moved.
 
+mod coalesce;
 mod dead;
 mod effects;
 mod intents;
+mod live;
+mod nulls;
 mod numbering;
 mod prefetch;
 mod reads;
@@ -57,8 +63,11 @@ pub use registers::renumber_registers;
 pub fn merge_lookups(program: &mut Program) {
     numbering::run(program);
     reads::merge(&mut program.body);
+    nulls::run(program);
+    live::run(program);
     dead::remove(program);
     sink::run(program);
+    coalesce::run(program);
     renumber_operations(program);
 }
 

@@ -186,8 +186,11 @@ fn drop_unread_constant(program: &mut Program) {
     }
 }
 
-fn numbers_in_range(program: &Program) -> bool {
-    let mut in_range = true;
+pub(super) fn numbers_in_range(program: &Program) -> bool {
+    let constants = program.constants.iter();
+    let mut registers = constants.map(|constant| constant.register.0 as usize);
+    let mut in_range = registers.all(|register| register < program.registers.len())
+        && leaves_loops(&program.body, 0);
     for_each_step(&program.body, &mut |step| {
         step_registers(step, &mut |register, _| {
             in_range &= (register.0 as usize) < program.registers.len();
@@ -209,6 +212,22 @@ fn numbers_in_range(program: &Program) -> bool {
         };
     });
     in_range
+}
+
+/// Whether every EXIT and CONTINUE is in the loop that it names; so many are around the block.
+fn leaves_loops(block: &[Step], loops: usize) -> bool {
+    block.iter().all(|step| match step {
+        Step::Exit { depth } | Step::Continue { depth } => (*depth as usize) < loops,
+        Step::If {
+            then, otherwise, ..
+        } => leaves_loops(then, loops) && leaves_loops(otherwise, loops),
+        // The block before a loop's condition must not be left.
+        Step::Loop { before, body, .. } => leaves_loops(before, 0) && leaves_loops(body, loops + 1),
+        _ => {
+            let mut blocks = step_blocks(step).into_iter();
+            blocks.all(|block| leaves_loops(block, loops + 1))
+        }
+    })
 }
 
 impl Numbering<'_> {
@@ -707,7 +726,7 @@ pub(super) fn has_blocks(step: &Step) -> bool {
 
 /// Whether a loop with this body and no condition makes one turn only: it ends with an EXIT, and
 /// nothing in it goes on with a next turn.
-fn runs_once(body: &[Step]) -> bool {
+pub(super) fn runs_once(body: &[Step]) -> bool {
     fn continues(block: &[Step], loops: u16) -> bool {
         block.iter().any(|step| {
             let inside = loops + !matches!(step, Step::If { .. }) as u16;

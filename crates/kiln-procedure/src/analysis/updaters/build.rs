@@ -8,7 +8,9 @@ use kiln_storage::types::DataType;
 
 use super::simplify::{fold, remove_dead, undefined};
 use super::{Candidate, DeferredUpdate, Derivation, Taints, can_raise, registers_of};
-use crate::analysis::names::{for_each_step_mut, step_registers_mut};
+use crate::analysis::names::{
+    Use, for_each_step, for_each_step_mut, step_registers, step_registers_mut,
+};
 use crate::ir::*;
 use crate::updater::Updater;
 
@@ -85,6 +87,7 @@ impl Derivation<'_> {
                 && !written.contains(register)
                 && constant(*register).is_none_or(|constant| !constant.value.is_null())
         }));
+        let tested = tested_for_null(&steps);
         let mut proven = false;
         steps = fold(steps, &mut present, &mut BTreeSet::new(), &mut proven);
         let results: BTreeSet<Reg> = outputs.iter().map(|(_, register)| *register).collect();
@@ -99,18 +102,16 @@ impl Derivation<'_> {
             }
         }
         let operands: Vec<Reg> = needed.iter().copied().collect();
-        let guard: Box<[Reg]> = match proven {
-            true => {
-                let read: BTreeSet<Reg> =
-                    steps.iter().flat_map(|step| registers_of(step).0).collect();
-                let looked_at = operands
-                    .iter()
-                    .copied()
-                    .filter(|register| read.contains(register) && constant(*register).is_none());
-                looked_at.collect()
-            }
-            false => Box::default(),
-        };
+        // If none of these is NULL, what is proven holds, and what remains to be tested depends on old
+        // values alone: the procedure goes on as if all tests had been passed.
+        let guard: Box<[Reg]> = tested
+            .into_iter()
+            .filter(|register| {
+                !taken.contains(register)
+                    && !written.contains(register)
+                    && constant(*register).is_none()
+            })
+            .collect();
         // Registers of its own: inputs, operands, the rest.
         let mut types: Vec<DataType> = Vec::new();
         let mut numbers: BTreeMap<Reg, Reg> = BTreeMap::new();
@@ -180,5 +181,36 @@ impl Derivation<'_> {
             elided: elided.into(),
         };
         Some((deferred, proven))
+    }
+}
+
+/// What tests for NULL look at, and what that is computed from.
+fn tested_for_null(steps: &[Step]) -> BTreeSet<Reg> {
+    let mut tested = BTreeSet::new();
+    for_each_step(steps, &mut |step| match step {
+        Step::Scalar(
+            Instruction::IsNull { source, .. } | Instruction::RequireNotNull { source, .. },
+        ) => {
+            tested.insert(*source);
+        }
+        Step::Scalar(Instruction::AnyNull { sources, .. }) => tested.extend(sources),
+        _ => {}
+    });
+    loop {
+        let before = tested.len();
+        for_each_step(steps, &mut |step| {
+            let mut read = Vec::new();
+            let mut is_tested = false;
+            step_registers(step, &mut |register, usage| match usage {
+                Use::Read => read.push(*register),
+                Use::Write => is_tested |= tested.contains(register),
+            });
+            if is_tested {
+                tested.extend(read);
+            }
+        });
+        if tested.len() == before {
+            return tested;
+        }
     }
 }

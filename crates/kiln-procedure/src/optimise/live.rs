@@ -1,0 +1,167 @@
+//! Removes writes to registers that are written again, or no longer wanted, before anybody reads them:
+//! `FOUND` behind most statements.
+//!
+//! [`dead`](super::dead) removes what nobody reads anywhere; this follows the paths backwards. A register is
+//! *live* where some path from there reads it before writing it. Within a loop that makes more than
+//! one turn, all counts as live that the loop reads anywhere.
+
+use super::dead::is_pure;
+use super::numbering::{numbers_in_range, runs_once};
+use crate::analysis::names::{Use, for_each_step, step_blocks_mut, step_registers};
+use crate::ir::*;
+use crate::program::Program;
+
+/// Registers, a bit each.
+#[derive(Clone)]
+struct Live(Vec<u64>);
+
+impl Live {
+    fn nothing(registers: usize) -> Live {
+        Live(vec![0; registers.div_ceil(64)])
+    }
+
+    fn contains(&self, register: Reg) -> bool {
+        self.0[register.0 as usize / 64] >> (register.0 % 64) & 1 != 0
+    }
+
+    fn insert(&mut self, register: Reg) {
+        self.0[register.0 as usize / 64] |= 1 << (register.0 % 64);
+    }
+
+    fn remove(&mut self, register: Reg) {
+        self.0[register.0 as usize / 64] &= !(1 << (register.0 % 64));
+    }
+
+    fn add(&mut self, other: &Live) {
+        for (word, other) in self.0.iter_mut().zip(&other.0) {
+            *word |= other;
+        }
+    }
+}
+
+/// Removes computations that cannot raise, and columns of reads, whose registers are not live.
+pub(super) fn run(program: &mut Program) {
+    // Programs that name what does not exist are for verification to refuse.
+    if !numbers_in_range(program) {
+        return;
+    }
+    let mut pass = Pass {
+        registers: program.registers.len(),
+        targets: Vec::new(),
+    };
+    let behind = Live::nothing(program.registers.len());
+    pass.block(&mut program.body, behind);
+}
+
+struct Pass {
+    registers: usize,
+    /// For each loop around the step, innermost last: what is live behind it, and where its next turn
+    /// begins.
+    targets: Vec<(Live, Live)>,
+}
+
+impl Pass {
+    /// Sweeps a block, behind which `live` are live; gives those before it.
+    fn block(&mut self, block: &mut Block, live: Live) -> Live {
+        let mut live = live;
+        let mut position = block.len();
+        while position > 0 {
+            position -= 1;
+            if !self.step(&mut block[position], &mut live) {
+                block.remove(position);
+            }
+        }
+        live
+    }
+
+    /// Sweeps a step; `live` are live behind it and then before it. Says whether it is to stay.
+    fn step(&mut self, step: &mut Step, live: &mut Live) -> bool {
+        match step {
+            Step::Scalar(instruction) => {
+                let mut is_wanted = !is_pure(instruction);
+                step_registers(step, &mut |register, usage| {
+                    is_wanted |= usage == Use::Write && live.contains(*register);
+                });
+                if !is_wanted {
+                    return false;
+                }
+            }
+            Step::Read { columns, .. } => {
+                if columns
+                    .iter()
+                    .any(|(_, register)| !live.contains(*register))
+                {
+                    let wanted = columns
+                        .iter()
+                        .filter(|(_, register)| live.contains(*register));
+                    *columns = wanted.copied().collect();
+                }
+                if columns.is_empty() {
+                    return false;
+                }
+            }
+            Step::If {
+                then, otherwise, ..
+            } => {
+                let mut before = self.block(then, live.clone());
+                before.add(&self.block(otherwise, live.clone()));
+                *live = before;
+                if then.is_empty() && otherwise.is_empty() {
+                    return false;
+                }
+            }
+            Step::Loop {
+                before,
+                condition: None,
+                body,
+            } if before.is_empty() && runs_once(body) => {
+                // There is no next turn.
+                let nothing = Live::nothing(self.registers);
+                self.targets.push((live.clone(), nothing.clone()));
+                *live = self.block(body, nothing);
+                self.targets.pop();
+                return true;
+            }
+            Step::Exit { depth } => *live = self.target(*depth).0.clone(),
+            Step::Continue { depth } => *live = self.target(*depth).1.clone(),
+            Step::Return | Step::Raise { .. } => *live = Live::nothing(self.registers),
+            Step::Loop { .. }
+            | Step::ForRange { .. }
+            | Step::ForEach { .. }
+            | Step::ForBuffer { .. }
+            | Step::Scan { .. } => {
+                let behind = live.clone();
+                for_each_step(std::slice::from_ref(step), &mut |inner| {
+                    step_registers(inner, &mut |register, usage| {
+                        if usage == Use::Read {
+                            live.insert(*register);
+                        }
+                    });
+                });
+                self.targets.push((behind, live.clone()));
+                for block in step_blocks_mut(step).into_iter().flatten() {
+                    self.block(block, live.clone());
+                }
+                self.targets.pop();
+                // It may make no turn: what it writes is not certainly written.
+                return true;
+            }
+            _ => {}
+        }
+        let mut read = Vec::new();
+        step_registers(step, &mut |register, usage| match usage {
+            Use::Read => read.push(*register),
+            Use::Write => live.remove(*register),
+        });
+        for register in read {
+            live.insert(register);
+        }
+        true
+    }
+
+    /// What is live behind the loop `depth` levels out, and where its next turn begins.
+    fn target(&self, depth: u16) -> &(Live, Live) {
+        let position = self.targets.len().checked_sub(depth as usize + 1);
+        &self.targets[position.expect("numbers_in_range looks at EXITs")]
+    }
+}
