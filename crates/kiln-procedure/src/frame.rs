@@ -10,7 +10,7 @@ use kiln_storage::types::{DataType, Value};
 use crate::access::Handle;
 use crate::arguments::Arguments;
 use crate::buffer::Buffer;
-use crate::ir::{Class, RecordReg};
+use crate::ir::{Class, Constant, RecordReg};
 use crate::program::Program;
 
 /// A message that a procedure raised below the level of an error.
@@ -71,8 +71,10 @@ impl Frame {
             self.sightings.resize(program.code.sightings, None);
         }
         // A handle left by an earlier call must not pass for one that this call found.
-        self.records.clear();
-        self.records.resize(program.records, None);
+        if self.records.len() < program.records {
+            self.records.resize(program.records, None);
+        }
+        self.records[..program.records].fill(None);
         if self.buffers.len() < program.buffers.len() {
             self.buffers
                 .resize_with(program.buffers.len(), Buffer::default);
@@ -83,9 +85,11 @@ impl Frame {
         for (first, constants) in &code.constants {
             slots[*first..first + constants.len()].copy_from_slice(constants);
         }
-        let start = heap.append_bytes_of(&code.constant_bytes);
-        for (register, slot) in &code.byte_constants {
-            slots[register.0 as usize] = slot.moved_by(start);
+        if !code.byte_constants.is_empty() {
+            let start = heap.append_bytes_of(&code.constant_bytes);
+            for (register, slot) in &code.byte_constants {
+                slots[register.0 as usize] = slot.moved_by(start);
+            }
         }
         for constant in &code.other_constants {
             slots[constant.register.0 as usize] = push_value(heap, &constant.value);
@@ -154,6 +158,15 @@ impl Frame {
                 .collect()
         })
         .collect()
+    }
+}
+
+/// Puts constants into their registers.
+#[cold]
+pub(crate) fn put_constants(memory: &mut Memory, constants: &[Constant]) {
+    for constant in constants {
+        let slot = push_value(&mut memory.heap, &constant.value);
+        memory.slots[constant.register.0 as usize] = slot;
     }
 }
 

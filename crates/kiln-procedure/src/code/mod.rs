@@ -77,9 +77,14 @@ impl Accepts {
 pub(crate) enum Op {
     // Registers.
     /// `target := source`.
-    Move { target: Reg, source: Reg },
+    Move {
+        target: Reg,
+        source: Reg,
+    },
     /// `target := NULL`.
-    SetNull { target: Reg },
+    SetNull {
+        target: Reg,
+    },
     /// Integers: `target := left + right`, checked against `width`.
     Add {
         width: Width,
@@ -128,7 +133,10 @@ pub(crate) enum Op {
         source: Reg,
     },
     /// An integer as NUMERIC.
-    IntegerToDecimal { target: Reg, source: Reg },
+    IntegerToDecimal {
+        target: Reg,
+        source: Reg,
+    },
     /// A NUMERIC rounded to `scale`, which must fit `precision`.
     Rescale {
         target: Reg,
@@ -137,15 +145,35 @@ pub(crate) enum Op {
         scale: u8,
     },
     /// The element of an array, NULL outside.
-    Element { target: Reg, array: Reg, index: Reg },
+    Element {
+        target: Reg,
+        array: Reg,
+        index: Reg,
+    },
+    /// Concatenation of two texts.
+    Concat {
+        target: Reg,
+        left: Reg,
+        right: Reg,
+    },
     /// Calls a builtin, by the number of the call.
-    Call { call: u32 },
+    Call {
+        call: u32,
+    },
     /// Any other instruction, by its number.
-    Scalar { instruction: u32 },
+    Scalar {
+        instruction: u32,
+    },
+    /// Puts constants into their registers that only what follows reads, by the number of their list.
+    Constants {
+        list: u32,
+    },
 
     // Control.
     /// Goes on elsewhere.
-    Jump { to: Label },
+    Jump {
+        to: Label,
+    },
     /// Goes on elsewhere when whether the condition is TRUE is `when`.
     JumpIf {
         when: bool,
@@ -167,7 +195,11 @@ pub(crate) enum Op {
         to: Label,
     },
     /// Goes on elsewhere when whether `source` is NULL is `when`.
-    JumpIfNull { when: bool, source: Reg, to: Label },
+    JumpIfNull {
+        when: bool,
+        source: Reg,
+        to: Label,
+    },
     /// Goes on elsewhere when whether one of some registers is NULL is `when`.
     JumpIfAnyNull {
         when: bool,
@@ -175,9 +207,14 @@ pub(crate) enum Op {
         to: Label,
     },
     /// Goes on where a table says for the integer in `source`, or behind for none that it has.
-    Switch { source: Reg, table: u32 },
+    Switch {
+        source: Reg,
+        table: u32,
+    },
     /// Goes back to the start of a loop, having counted a turn.
-    Again { to: Label },
+    Again {
+        to: Label,
+    },
     /// Starts a counting loop: the counter and its last value are `state` and the register behind,
     /// and the step is in the one behind these. Goes on elsewhere when there is no turn.
     CountFrom {
@@ -213,11 +250,16 @@ pub(crate) enum Op {
     /// Ends a turn of a body that is run by a call.
     EndTurn,
     /// Leaves that many bodies that are run by calls, and goes on there.
-    Unwind { bodies: u32, to: Label },
+    Unwind {
+        bodies: u32,
+        to: Label,
+    },
     /// Ends the procedure.
     Return,
     /// Ends the procedure with an error.
-    Raise { failure: u32 },
+    Raise {
+        failure: u32,
+    },
     /// Raises when the condition is FALSE, or also when it is NULL.
     Require {
         condition: Reg,
@@ -225,42 +267,115 @@ pub(crate) enum Op {
         failure: u32,
     },
     /// Raises when `source` is NULL.
-    RequireNotNull { source: Reg, failure: u32 },
+    RequireNotNull {
+        source: Reg,
+        failure: u32,
+    },
     /// Reports a NOTICE.
-    Notice { notice: u32 },
+    Notice {
+        notice: u32,
+    },
 
     // Operations, by their number in the table of their kind.
     /// Looks a key up, and goes on elsewhere when nothing was found.
-    Lookup { lookup: u32, to: Label },
+    Lookup {
+        lookup: u32,
+        to: Label,
+    },
     /// Reads columns.
-    Read { read: u32 },
+    Read {
+        read: u32,
+    },
     /// Writes columns.
-    Update { update: u32 },
+    Update {
+        update: u32,
+    },
     /// Goes on elsewhere unless the attempt leaves updates to its commit.
-    UnlessDeferring { to: Label },
+    UnlessDeferring {
+        to: Label,
+    },
     /// Leaves an update to the commit and goes on elsewhere, or behind when that is not possible with
     /// these operands.
-    Defer { defer: u32, to: Label },
+    Defer {
+        defer: u32,
+        to: Label,
+    },
     /// Inserts a record.
-    Insert { insert: u32 },
+    Insert {
+        insert: u32,
+    },
     /// Deletes a record.
-    Delete { table: TableRef, record: RecordReg },
+    Delete {
+        table: TableRef,
+        record: RecordReg,
+    },
     /// Runs the body behind it for each record in a range; `to` is behind the body.
-    Scan { scan: u32, to: Label },
+    Scan {
+        scan: u32,
+        to: Label,
+    },
     /// Asks for what a loop will touch.
-    Prefetch { prefetch: u32 },
+    Prefetch {
+        prefetch: u32,
+    },
     /// Keeps a record's handle in a register.
-    SaveRecord { target: Reg, record: RecordReg },
+    SaveRecord {
+        target: Reg,
+        record: RecordReg,
+    },
     /// The opposite.
-    RestoreRecord { record: RecordReg, source: Reg },
+    RestoreRecord {
+        record: RecordReg,
+        source: Reg,
+    },
 
     // Rows.
     /// What is done with a buffer without running a body, by its number.
-    Rows { rows: u32 },
+    Rows {
+        rows: u32,
+    },
     /// Runs the body behind it for rows of a buffer; `to` is behind the body.
-    ForBuffer { walk: u32, to: Label },
+    ForBuffer {
+        walk: u32,
+        to: Label,
+    },
     /// Appends a row to the result.
-    Emit { row: u32 },
+    Emit {
+        row: u32,
+    },
+
+    // The same, of attempts that are observed: see [`Code::observed_ops`].
+    LookupObserved {
+        lookup: u32,
+        to: Label,
+    },
+    ReadObserved {
+        read: u32,
+    },
+    UpdateObserved {
+        update: u32,
+    },
+    InsertObserved {
+        insert: u32,
+    },
+    DeleteObserved {
+        table: TableRef,
+        record: RecordReg,
+    },
+}
+
+impl Op {
+    /// The op that does the same and tells a history.
+    fn observed(self) -> Op {
+        match self {
+            Op::Lookup { lookup, to } => Op::LookupObserved { lookup, to },
+            Op::Read { read } => Op::ReadObserved { read },
+            Op::Update { update } => Op::UpdateObserved { update },
+            Op::Insert { insert } => Op::InsertObserved { insert },
+            Op::Delete { table, record } => Op::DeleteObserved { table, record },
+            other => other,
+        }
+    }
 }
 
 const _: () = assert!(size_of::<Op>() <= 16);
@@ -307,6 +422,9 @@ pub(crate) struct Foreseen {
 
 /// Turns of a loop that are prefetched at most: more would push each other out of the cache.
 pub(crate) const PREFETCH_TURNS_MAX: usize = 24;
+
+/// Parts of a foreseen key at most; a look-up with more is not foreseen.
+pub(crate) const PREFETCH_PARTS_MAX: usize = 8;
 
 /// A read or an update: the fields of [`Step::Read`] and [`Step::Update`].
 #[derive(Debug)]
@@ -411,6 +529,9 @@ pub(crate) struct Walk {
 #[derive(Debug, Default)]
 pub struct Code {
     pub(crate) ops: Vec<Op>,
+    /// The same ops for attempts that are observed, so that the others need not ask at each whether
+    /// they are.
+    pub(crate) observed_ops: Vec<Op>,
     /// The program's registers and the hidden ones.
     pub(crate) registers: usize,
     /// Constants that fit into their register, by stretches of registers: the first one's number, and
@@ -421,6 +542,8 @@ pub struct Code {
     pub(crate) constant_bytes: Heap,
     /// Constants that are put together for each run.
     pub(crate) other_constants: Vec<Constant>,
+    /// Constants of [`Op::Constants`].
+    pub(crate) rare_constants: Vec<Vec<Constant>>,
     pub(crate) instructions: Vec<Instruction>,
     pub(crate) calls: Vec<Call>,
     pub(crate) register_lists: Vec<Box<[Reg]>>,

@@ -130,6 +130,21 @@ macro_rules! match_op {
                     let heap = &$memory.heap;
                     $set!(target, scalar::element(heap, $get!(array), $get!(index)));
                 }
+                Op::Concat {
+                    target,
+                    left,
+                    right,
+                } => {
+                    let (a, b) = ($get!(left), $get!(right));
+                    $set!(
+                        target,
+                        if Slot::either_null(a, b) {
+                            Slot::NULL
+                        } else {
+                            $memory.heap.concat(a, b)
+                        }
+                    );
+                }
                 Op::Call { call } => {
                     let call = $entry!($code.calls, call);
                     $attempt!(scalar::call(&mut $memory, call));

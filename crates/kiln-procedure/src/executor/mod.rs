@@ -22,7 +22,7 @@ use kiln_storage::slot::Slot;
 use crate::access::{Access, Stop};
 use crate::arguments::Arguments;
 use crate::code::{Code, Label, Op};
-use crate::frame::Frame;
+use crate::frame::{self, Frame};
 use crate::ir::*;
 use crate::program::Program;
 use compute::match_op;
@@ -38,6 +38,8 @@ const DEAD_RETRIES_MAX: u32 = 100;
 pub struct Executor<'a, A: Access> {
     program: &'a Program,
     code: &'a Code,
+    /// The code's ops, as they are for this attempt.
+    ops: &'a [Op],
     access: &'a mut A,
     frame: &'a mut Frame,
     stop: Option<Stop>,
@@ -74,9 +76,15 @@ impl<'a, A: Access> Executor<'a, A> {
         arguments: &Arguments,
     ) -> Result<(), Stop> {
         frame.prepare(program, arguments);
+        let code = &program.code;
+        let ops = match access.history().is_some() {
+            true => &code.observed_ops,
+            false => &code.ops,
+        };
         let mut executor = Executor {
             program,
-            code: &program.code,
+            code,
+            ops,
             access,
             frame,
             stop: None,
@@ -114,7 +122,7 @@ impl<'a, A: Access> Executor<'a, A> {
     /// for.
     fn run_from(&mut self, at: Label) -> Leave {
         let code: &'a Code = self.code;
-        let ops = code.ops.as_ptr();
+        let ops = self.ops.as_ptr();
         // The registers, fetched anew after everything that may move them.
         let mut slots = self.frame.memory.slots.as_mut_ptr();
         macro_rules! get {
@@ -211,6 +219,10 @@ impl<'a, A: Access> Executor<'a, A> {
             next = unsafe { next.add(1) };
             charge(Work::Step);
             match_op! { *op, code, self.frame.memory, [get, set, jump, jump_if, entry, attempt, refetch] {
+                Op::Constants { list } => {
+                    let constants = entry!(code.rare_constants, list);
+                    frame::put_constants(&mut self.frame.memory, constants);
+                }
                 Op::Again { to } => {
                     tick!();
                     jump!(to);
@@ -314,7 +326,9 @@ impl<'a, A: Access> Executor<'a, A> {
                         jump!(to);
                     }
                 }
-                Op::Insert { insert } => operation!(self.insert(entry!(code.inserts, insert))),
+                Op::Insert { insert } => {
+                    operation!(self.insert(entry!(code.inserts, insert)));
+                }
                 Op::Delete { table, record } => operation!(self.delete(table, record)),
                 Op::Scan { scan, to } => match self.scan(entry!(code.scans, scan), body!()) {
                     Leave::Turn => {
@@ -352,6 +366,24 @@ impl<'a, A: Access> Executor<'a, A> {
                     }
                 }
                 Op::Emit { row } => buffers::emit(self.frame, entry!(code.emits, row)),
+
+                Op::LookupObserved { lookup, to } => {
+                    if !operation!(self.lookup_anew(entry!(code.lookups, lookup))) {
+                        jump!(to);
+                    }
+                }
+                Op::ReadObserved { read } => {
+                    operation!(self.read_observed(entry!(code.reads, read)))
+                }
+                Op::UpdateObserved { update } => {
+                    operation!(self.update_observed(entry!(code.updates, update)))
+                }
+                Op::InsertObserved { insert } => {
+                    operation!(self.insert_observed(entry!(code.inserts, insert)))
+                }
+                Op::DeleteObserved { table, record } => {
+                    operation!(self.delete_observed(table, record))
+                }
             } }
         }
     }

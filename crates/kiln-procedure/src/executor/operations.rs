@@ -4,17 +4,15 @@ use kiln_history::WriteKind;
 use kiln_storage::error::{Error, SqlState};
 use kiln_storage::index::LeafBatch;
 use kiln_storage::record::RecordRef;
-use kiln_storage::schema::ColumnId;
 use kiln_storage::slot::{Memory, Slot};
 use kiln_storage::table::{Entry, Found, Index, IndexScan, RangeValues, Table};
 
-use super::scalar::element;
 use super::{DEAD_RETRIES_MAX, Executor, Leave, Stopped};
 use crate::access::{AbortCause, Access, Handle, Inserted, Stop, Visit};
 use crate::analysis::Observed;
 use crate::code::{
-    Columns, Defer, Foreseen, Insert, Label, Lookup, PREFETCH_TURNS_MAX, Prefetch,
-    PrefetchedLookup, Scan,
+    Columns, Defer, Foreseen, Insert, Label, Lookup, PREFETCH_PARTS_MAX, PREFETCH_TURNS_MAX,
+    Prefetch, PrefetchedLookup, Scan,
 };
 use crate::frame::{self, Frame};
 use crate::ir::*;
@@ -22,7 +20,7 @@ use crate::ir::*;
 impl<'a, A: Access> Executor<'a, A> {
     /// The handle in a record register.
     #[inline(always)]
-    fn handle(&self, record: RecordReg) -> Handle {
+    pub(super) fn handle(&self, record: RecordReg) -> Handle {
         self.frame.records[record.0 as usize].expect("a verified program found this record")
     }
 
@@ -72,7 +70,6 @@ impl<'a, A: Access> Executor<'a, A> {
             && let Some(entry) = self.sighted(foreseen)
             && !entry.is_moving()
             && !self.access.moves_entries()
-            && self.access.history().is_none()
         {
             let observed = lookup.observed.columns(self.access.defers());
             let visit =
@@ -90,7 +87,7 @@ impl<'a, A: Access> Executor<'a, A> {
     }
 
     #[inline(never)]
-    fn lookup_anew(&mut self, lookup: &Lookup) -> Result<bool, Stopped> {
+    pub(super) fn lookup_anew(&mut self, lookup: &Lookup) -> Result<bool, Stopped> {
         let table = &*lookup.table;
         let index = &table.indexes()[lookup.index];
         for _ in 0..DEAD_RETRIES_MAX {
@@ -159,13 +156,9 @@ impl<'a, A: Access> Executor<'a, A> {
     pub(super) fn read(&mut self, read: &Columns) -> Result<(), Stopped> {
         let (handle, memory) = self.frame.record_and_memory(read.record);
         let done = self.access.read(&read.table, handle, &read.columns, memory);
-        let handle = *handle;
         if let Err(cause) = done {
             let stop = (self.access.raised()).map_or(Stop::Abort(cause), Stop::Raise);
             return Err(self.stop(stop));
-        }
-        if self.access.history().is_some() {
-            self.record_read(&read.table, handle, read.columns.iter().copied());
         }
         Ok(())
     }
@@ -176,13 +169,7 @@ impl<'a, A: Access> Executor<'a, A> {
         let done = self
             .access
             .update(&update.table, handle, &update.columns, memory);
-        let handle = *handle;
-        self.noted(done)?;
-        if self.access.history().is_some() {
-            let columns = update.columns.iter().copied();
-            self.record_write(&update.table, handle.record, WriteKind::Update, columns);
-        }
-        Ok(())
+        self.noted(done)
     }
 
     /// Leaves an update to the commit; says no when it must run as it stands.
@@ -221,13 +208,7 @@ impl<'a, A: Access> Executor<'a, A> {
         let table = &*self.program.tables[table.0 as usize];
         let (handle, memory) = self.frame.record_and_memory(record);
         let done = self.access.delete(table, handle, memory);
-        let handle = *handle;
-        self.noted(done)?;
-        if self.access.history().is_some() {
-            let nothing: [(ColumnId, Reg); 0] = [];
-            self.record_write(table, handle.record, WriteKind::Delete, nothing.into_iter());
-        }
-        Ok(())
+        self.noted(done)
     }
 
     /// Runs `body` for each record in a range. [`Leave::Turn`] says that it went to its end.
@@ -314,8 +295,9 @@ impl<'a, A: Access> Executor<'a, A> {
         Ok(Leave::Turn)
     }
 
+    /// Inserts a record; says no when one is in its way, which is what the insert asked to be told.
     #[inline(never)]
-    pub(super) fn insert(&mut self, insert: &Insert) -> Result<(), Stopped> {
+    pub(super) fn insert(&mut self, insert: &Insert) -> Result<bool, Stopped> {
         let Insert {
             table,
             values,
@@ -325,18 +307,16 @@ impl<'a, A: Access> Executor<'a, A> {
         let inserted = self.access.insert(table, values, &mut self.frame.memory);
         match self.noted(inserted)? {
             Inserted::New(handle) => {
-                if self.access.history().is_some() {
-                    let columns = (0..values.len() as u16).map(ColumnId);
-                    let columns = columns.map(|column| (column, values[column.index()]));
-                    self.record_write(table, handle.record, WriteKind::Insert, columns);
-                }
                 self.set_handle(*record, handle);
                 if let Some(conflict) = conflict {
                     self.set(conflict.inserted, Slot::TRUE);
                 }
-                Ok(())
+                Ok(true)
             }
-            Inserted::Exists { index, handle } => self.exists(insert, index, handle),
+            Inserted::Exists { index, handle } => {
+                self.exists(insert, index, handle)?;
+                Ok(false)
+            }
         }
     }
 
@@ -425,19 +405,77 @@ fn is_found(memory: &Memory, index: &Index, key: &[Reg], entry: Entry) -> bool {
     matches!(find(memory, index, key), Found::Entry(now) if now == entry)
 }
 
-/// The part of a foreseen key in a turn.
+/// Where the part of a foreseen key comes from, as far as it is the same in all turns.
+#[derive(Clone, Copy)]
+enum Part<'m> {
+    Fixed(Slot),
+    Turn,
+    /// The element at the turn, from 1; NULL outside.
+    Elements(&'m [Slot]),
+}
+
+impl<'m> Part<'m> {
+    fn of(memory: &'m Memory, part: &PrefetchKey) -> Part<'m> {
+        let slot = |register: Reg| memory.slots[register.0 as usize];
+        match *part {
+            PrefetchKey::Register(register) => Part::Fixed(slot(register)),
+            PrefetchKey::Variable => Part::Turn,
+            PrefetchKey::Element(array) => Part::Elements(match slot(array) {
+                array if array.is_null() => &[],
+                array => memory.heap.array(array),
+            }),
+        }
+    }
+
+    #[inline(always)]
+    fn at(self, turn: i64) -> Slot {
+        match self {
+            Part::Fixed(slot) => slot,
+            Part::Turn => Slot::from_i64(turn),
+            // What is below 1 becomes a position that no array has.
+            Part::Elements(elements) => {
+                let element = elements.get((turn as usize).wrapping_sub(1));
+                element.copied().unwrap_or(Slot::NULL)
+            }
+        }
+    }
+}
+
+/// The parts of a foreseen key.
+fn parts<'m>(memory: &'m Memory, lookup: &PrefetchedLookup) -> [Part<'m>; PREFETCH_PARTS_MAX] {
+    let mut parts = [Part::Turn; PREFETCH_PARTS_MAX];
+    for (place, part) in parts.iter_mut().zip(&lookup.key) {
+        *place = Part::of(memory, part);
+    }
+    parts
+}
+
+/// The values of a foreseen key in one turn.
+struct TurnValues<'p, 'm> {
+    parts: std::slice::Iter<'p, Part<'m>>,
+    turn: i64,
+}
+
+impl Iterator for TurnValues<'_, '_> {
+    type Item = Slot;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Slot> {
+        self.parts.next().map(|part| part.at(self.turn))
+    }
+}
+
+/// The values of a foreseen key in the turns from `first` on.
 #[inline(always)]
-fn key_part(memory: &Memory, part: &PrefetchKey, turn: i64) -> Slot {
-    let slot = |register: Reg| memory.slots[register.0 as usize];
-    match *part {
-        PrefetchKey::Register(register) => slot(register),
-        PrefetchKey::Variable => Slot::from_i64(turn),
-        PrefetchKey::Element(array) => element(&memory.heap, slot(array), Slot::from_i64(turn)),
+fn turn_values<'p, 'm>(parts: &'p [Part<'m>], first: i64) -> impl Fn(usize) -> TurnValues<'p, 'm> {
+    move |at| TurnValues {
+        parts: parts.iter(),
+        turn: first + at as i64,
     }
 }
 
 /// Asks for the index entries and records of the turns of a loop, and notes what it finds.
-pub(super) fn prefetch<'p>(frame: &mut Frame, prefetch: &'p Prefetch) {
+pub(super) fn prefetch(frame: &mut Frame, prefetch: &Prefetch) {
     let Frame {
         memory,
         prefetch_keys: keys,
@@ -453,35 +491,37 @@ pub(super) fn prefetch<'p>(frame: &mut Frame, prefetch: &'p Prefetch) {
     let (first, last) = (first.as_i64(), last.as_i64());
     let turns = last.saturating_sub(first).saturating_add(1);
     let turns = turns.clamp(0, PREFETCH_TURNS_MAX as i64) as usize;
-    let values = |lookup: &'p PrefetchedLookup| {
-        move |at: usize| {
-            let turn = first + at as i64;
-            let parts = lookup.key.iter();
-            parts.map(move |part| key_part(memory, part, turn))
-        }
-    };
     keys.clear();
     for lookup in &prefetch.lookups {
         let index = &lookup.table.indexes()[lookup.index];
-        index.prefetch_each(&memory.heap, turns, values(lookup), keys);
+        let parts = parts(memory, lookup);
+        let parts = &parts[..lookup.key.len()];
+        index.prefetch_each(&memory.heap, turns, turn_values(parts, first), keys);
     }
     for (number, lookup) in prefetch.lookups.iter().enumerate() {
         let index = &lookup.table.indexes()[lookup.index];
         let keys = &keys[number * turns..][..turns];
         let sightings = &mut sightings[lookup.place..][..turns];
-        index.sight_each(&memory.heap, keys, values(lookup), |at, sighting| {
-            sightings[at] = sighting;
-            let Some(sighting) = sighting else { return };
-            // SAFETY: the payload is of an index of a living table.
-            let entry = unsafe { Entry::from_payload(sighting.seen_payload()) };
-            let start = entry.record().cell().as_ptr();
-            let mut lines = lookup.lines;
-            while lines != 0 {
-                let line = lines.trailing_zeros() as usize;
-                kiln_platform::atomic::prefetch(start.wrapping_add(line * 64));
-                lines &= lines - 1;
-            }
-        });
+        let parts = parts(memory, lookup);
+        let parts = &parts[..lookup.key.len()];
+        index.sight_each(
+            &memory.heap,
+            keys,
+            turn_values(parts, first),
+            |at, sighting| {
+                sightings[at] = sighting;
+                let Some(sighting) = sighting else { return };
+                // SAFETY: the payload is of an index of a living table.
+                let entry = unsafe { Entry::from_payload(sighting.seen_payload()) };
+                let start = entry.record().cell().as_ptr();
+                let mut lines = lookup.lines;
+                while lines != 0 {
+                    let line = lines.trailing_zeros() as usize;
+                    kiln_platform::atomic::prefetch(start.wrapping_add(line * 64));
+                    lines &= lines - 1;
+                }
+            },
+        );
     }
 }
 

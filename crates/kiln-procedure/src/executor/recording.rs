@@ -1,7 +1,7 @@
 //! What the executor tells a history about what an attempt met, read and wrote.
 //!
-//! Everything here is out of the way of attempts that nobody observes: they ask
-//! [`Access::history`] once an operation, and go on.
+//! Everything here is out of the way of attempts that nobody observes: [`Executor::run`] asks
+//! [`Access::history`] once, and takes other ops for those that are observed. What happens seldom asks again.
 
 use kiln_history::{Cell, IndexId, Log, Moment, Object, Version, WriteKind};
 use kiln_storage::record::RecordRef;
@@ -9,8 +9,9 @@ use kiln_storage::schema::ColumnId;
 use kiln_storage::slot::{Heap, Memory, Slot};
 use kiln_storage::table::{Entry, EntryKey, IndexScan, Table};
 
-use super::Executor;
+use super::{Executor, Stopped};
 use crate::access::{Access, Handle, Visit};
+use crate::code::{Columns, Insert};
 use crate::frame;
 use crate::ir::*;
 use crate::updater::Updater;
@@ -75,6 +76,54 @@ impl<'a, A: Access> Executor<'a, A> {
     #[inline(always)]
     pub(super) fn moment(&mut self) -> Option<Moment> {
         self.access.history().map(|log| log.now())
+    }
+
+    /// As [`Executor::read`], and records it.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn read_observed(&mut self, read: &Columns) -> Result<(), Stopped> {
+        self.read(read)?;
+        let handle = self.handle(read.record);
+        self.record_read(&read.table, handle, read.columns.iter().copied());
+        Ok(())
+    }
+
+    /// As [`Executor::update`], and records it.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn update_observed(&mut self, update: &Columns) -> Result<(), Stopped> {
+        self.update(update)?;
+        let (handle, columns) = (self.handle(update.record), update.columns.iter().copied());
+        self.record_write(&update.table, handle.record, WriteKind::Update, columns);
+        Ok(())
+    }
+
+    /// As [`Executor::insert`], and records it.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn insert_observed(&mut self, insert: &Insert) -> Result<(), Stopped> {
+        if self.insert(insert)? {
+            let (record, values) = (self.handle(insert.record).record, &insert.values);
+            let columns = (0..values.len() as u16).map(ColumnId);
+            let columns = columns.map(|column| (column, values[column.index()]));
+            self.record_write(&insert.table, record, WriteKind::Insert, columns);
+        }
+        Ok(())
+    }
+
+    /// As [`Executor::delete`], and records it.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn delete_observed(
+        &mut self,
+        table: TableRef,
+        record: RecordReg,
+    ) -> Result<(), Stopped> {
+        self.delete(table, record)?;
+        let (record, nothing) = (self.handle(record).record, [(ColumnId(0), Reg(0)); 0]);
+        let table = &*self.program.tables[table.0 as usize];
+        self.record_write(table, record, WriteKind::Delete, nothing.into_iter());
+        Ok(())
     }
 
     /// Records that columns were read into registers.

@@ -83,15 +83,6 @@ pub(crate) fn compute(memory: &mut Memory, instruction: &Instruction) -> Result<
             let convert = |slot: Slot, _| Ok(Slot::from_f64(slot.as_i64() as f64));
             (target, strict(source, source, convert)?)
         }
-        Instruction::Concat {
-            target,
-            left,
-            right,
-        } => {
-            let (a, b) = (get(left), get(right));
-            let heap = &mut memory.heap;
-            (target, strict(a, b, |a, b| Ok(heap.concat(a, b)))?)
-        }
         Instruction::ArrayLength { target, array } => {
             let array = get(array);
             let length = |array: Slot, _| Ok(Slot::from_i64(array.span().1 as i64));
@@ -203,6 +194,33 @@ pub(crate) fn small_decimal(op: Arithmetic, a: Slot, b: Slot) -> Option<Slot> {
 #[inline(never)]
 pub(crate) fn any_decimal(op: Arithmetic, a: (u64, u64), b: (u64, u64)) -> Result<Slot, Error> {
     let (a, b) = (Slot::from_words(a.0, a.1), Slot::from_words(b.0, b.1));
+    match aligned_decimal(op, a, b) {
+        Some(slot) => Ok(slot),
+        None => long_decimal(op, a, b),
+    }
+}
+
+/// A sum or a difference of numbers of a few digits with different scales, `1 - discount`, if it is such a
+/// number itself.
+#[inline(always)]
+fn aligned_decimal(op: Arithmetic, a: Slot, b: Slot) -> Option<Slot> {
+    let ((left, left_scale), (right, right_scale)) = (small(a)?, small(b)?);
+    let scale = left_scale.max(right_scale);
+    let aligned = |digits: i64, known: u8| {
+        let power = POWERS.get((scale - known) as usize)?;
+        digits.checked_mul(*power as i64)
+    };
+    let (left, right) = (aligned(left, left_scale)?, aligned(right, right_scale)?);
+    let digits = match op {
+        Arithmetic::Add => left.checked_add(right)?,
+        Arithmetic::Subtract => left.checked_sub(right)?,
+        _ => return None,
+    };
+    Some(from_small(digits, scale))
+}
+
+/// NUMERIC `a op b`, of any length.
+fn long_decimal(op: Arithmetic, a: Slot, b: Slot) -> Result<Slot, Error> {
     strict(a, b, |a, b| {
         let (a, b) = (a.as_decimal(), b.as_decimal());
         let value = match op {
@@ -424,10 +442,12 @@ mod tests {
                 Arithmetic::Multiply,
                 Arithmetic::Remainder,
             ] {
-                if let Some(slot) = small_decimal(op, a, b) {
-                    short += 1;
-                    let long = any_decimal(op, a.words(), b.words()).ok();
-                    assert_eq!(Some(slot), long, "{op:?} of {a:?}, {b:?}; seed {seed}");
+                let long = long_decimal(op, a, b).ok();
+                for slot in [small_decimal(op, a, b), aligned_decimal(op, a, b)] {
+                    if slot.is_some() {
+                        short += 1;
+                        assert_eq!(slot, long, "{op:?} of {a:?}, {b:?}; seed {seed}");
+                    }
                 }
             }
             let (precision, scale) = (1 + random.below(30) as u8, random.below(4) as u8);

@@ -12,6 +12,7 @@ use kiln_storage::record::HEADER_BYTES;
 
 use super::effects::Effects;
 use crate::analysis::names::{for_each_step, step_blocks_mut};
+use crate::code::PREFETCH_PARTS_MAX;
 use crate::ir::*;
 use crate::program::Program;
 
@@ -77,7 +78,9 @@ fn of_loop(program: &Program, step: &Step) -> Option<Step> {
             .iter()
             .map(|register| key_part(&body[..position], *variable, &effects, *register, 0))
             .collect();
-        if let Some(key) = key {
+        if let Some(key) = key
+            && key.len() <= PREFETCH_PARTS_MAX
+        {
             // Without the variable in it, the key is the same in every turn.
             if key
                 .iter()

@@ -27,17 +27,17 @@ impl Lowering<'_> {
         let end = self.label();
         if then.is_empty() {
             self.jump_if(condition, true, end);
-            self.block(otherwise);
+            self.branch(otherwise);
         } else if otherwise.is_empty() {
             self.jump_if(condition, false, end);
-            self.block(then);
+            self.branch(then);
         } else {
             let other = self.label();
             self.jump_if(condition, false, other);
-            self.block(then);
+            self.branch(then);
             self.emit(Op::Jump { to: self.to(end) });
             self.land(other);
-            self.block(otherwise);
+            self.branch(otherwise);
         }
         self.land(end);
     }
@@ -142,14 +142,14 @@ impl Lowering<'_> {
             table,
         });
         self.land(other);
-        self.block(cases.otherwise);
+        self.branch(cases.otherwise);
         for (constant, then) in &cases.branches {
             self.emit(Op::Jump { to: self.to(end) });
             let label = self.label();
             self.land(label);
             let to = self.to(label);
             self.code.switches[table as usize].to[(constant - least) as usize] = to;
-            self.block(then);
+            self.branch(then);
         }
         self.land(end);
     }

@@ -1,16 +1,16 @@
 //! From the step tree to flat code.
 
 mod conditional;
+mod constants;
 mod deferral;
 mod jumps;
 mod operation;
 mod scalar;
 
 use super::*;
-use kiln_storage::types::Value;
+use constants::RareConstants;
 
 use crate::analysis::names::{Use, for_each_step, step_registers};
-use crate::frame::push_value;
 use crate::program::Program;
 
 /// A position that is known once the code there is.
@@ -40,6 +40,8 @@ struct Lowering<'a> {
     landed: usize,
     /// The constants that fit into their registers.
     constants: Vec<(Reg, Slot)>,
+    /// Where rare constants are put into their registers.
+    rare: RareConstants,
     /// The number of the next hidden register.
     hidden: usize,
     /// The look-ups that a prefetch before makes too, with the places of what it finds.
@@ -73,6 +75,7 @@ impl Code {
             labels: Vec::new(),
             landed: 0,
             constants: Vec::new(),
+            rare: RareConstants::of(program),
             hidden: program.registers.len(),
             foreseen: Vec::new(),
             counted: Vec::new(),
@@ -128,31 +131,6 @@ impl Lowering<'_> {
 
     fn table(&self, table: TableRef) -> Arc<Table> {
         self.program.tables[table.0 as usize].clone()
-    }
-
-    /// Sorts the constants by how they get into their registers.
-    fn constants(&mut self) {
-        for constant in &self.program.constants {
-            let (register, code) = (constant.register, &mut self.code);
-            let heap = &mut code.constant_bytes;
-            match &constant.value {
-                Value::Array(_) => code.other_constants.push(constant.clone()),
-                Value::Text(_) | Value::Bytea(_) | Value::Uuid(_) | Value::Interval(_) => {
-                    let slot = push_value(heap, &constant.value);
-                    code.byte_constants.push((register, slot));
-                }
-                value => self.constants.push((register, push_value(heap, value))),
-            }
-        }
-        for (register, slot) in &self.constants {
-            let stretches = &mut self.code.constants;
-            match stretches.last_mut() {
-                Some((first, slots)) if *first + slots.len() == register.0 as usize => {
-                    slots.push(*slot);
-                }
-                _ => stretches.push((register.0 as usize, vec![*slot])),
-            }
-        }
     }
 
     fn block(&mut self, steps: &[Step]) {

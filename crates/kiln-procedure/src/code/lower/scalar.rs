@@ -111,6 +111,15 @@ impl Lowering<'_> {
                 array,
                 index,
             },
+            Instruction::Concat {
+                target,
+                left,
+                right,
+            } => Op::Concat {
+                target,
+                left,
+                right,
+            },
             Instruction::Require {
                 condition,
                 null_fails,
