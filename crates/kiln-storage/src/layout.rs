@@ -468,18 +468,45 @@ fn merge(word: &AtomicU64, bits: u64, mask: u64) {
 
 /// Writes `bytes` at a byte offset.
 fn write_bytes(row: &[AtomicU64], offset: usize, bytes: &[u8]) {
-    let (mut at, mut skip, mut rest) = (offset / 8, offset % 8, bytes);
-    while !rest.is_empty() {
-        let count = rest.len().min(8 - skip);
-        let mut word = [0; 8];
-        word[skip..skip + count].copy_from_slice(&rest[..count]);
-        let bits = u64::from_le_bytes(word);
-        if count == 8 {
-            words::write_one(&row[at], bits);
-        } else {
-            merge(&row[at], bits, byte_mask(skip, skip + count));
+    let (mut at, skip) = (offset / 8, offset % 8);
+    let (first, rest) = bytes.split_at(if skip == 0 {
+        0
+    } else {
+        bytes.len().min(8 - skip)
+    });
+    if !first.is_empty() {
+        let mask = byte_mask(skip, skip + first.len());
+        merge(&row[at], few_bytes(first) << (skip * 8), mask);
+        at += 1;
+    }
+    let mut words = rest.chunks_exact(8);
+    for word in &mut words {
+        let word = word.try_into().expect("a chunk has eight bytes");
+        words::write_one(&row[at], u64::from_le_bytes(word));
+        at += 1;
+    }
+    let last = words.remainder();
+    if !last.is_empty() {
+        merge(&row[at], few_bytes(last), byte_mask(0, last.len()));
+    }
+}
+
+/// Fewer than eight bytes as the lowest of a word; those above are 0.
+#[inline(always)]
+fn few_bytes(bytes: &[u8]) -> u64 {
+    match bytes.len() {
+        // Two halves that overlap.
+        length @ 4..8 => {
+            let half = |start: usize| {
+                let half = bytes[start..start + 4].try_into();
+                u64::from(u32::from_le_bytes(half.expect("a half has four bytes")))
+            };
+            half(0) | half(length - 4) << ((length - 4) * 8)
         }
-        (at, skip, rest) = (at + 1, 0, &rest[count..]);
+        _ => bytes
+            .iter()
+            .rev()
+            .fold(0, |word, byte| word << 8 | u64::from(*byte)),
     }
 }
 
