@@ -216,11 +216,11 @@ strict! {
         Ok(shortened(text, prefix(heap.str(text), length.as_i64()).len()))
     };
     VARCHAR_ASSIGNMENT = "varchar", |heap, text, length| {
-        let whole = heap.str(text);
         // As long in bytes as is allowed in characters: nothing to count.
-        if whole.len() as i64 <= length.as_i64() {
+        if heap.bytes(text).len() as i64 <= length.as_i64() {
             return Ok(text);
         }
+        let whole = heap.str(text);
         let kept = prefix(whole, length.as_i64());
         if whole[kept.len()..].bytes().any(|byte| byte != b' ') {
             return Err(too_long("character varying", length.as_i64()));

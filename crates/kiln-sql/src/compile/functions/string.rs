@@ -208,6 +208,17 @@ strict! {
         Ok(Slot::from_i64(found.map_or(0, |at| at as i64 + 1)))
     };
     LEFT = "left", |heap, text, count| {
+        // Of bytes that are characters each, as many as there are to be: nothing to count.
+        let bytes = heap.bytes(text);
+        if let Ok(count) = usize::try_from(int4(count)) {
+            if bytes.len() <= count {
+                return Ok(text);
+            }
+            if bytes[..count].is_ascii() {
+                let (offset, _) = text.span();
+                return Ok(Slot::from_span(offset as u32, count as u32));
+            }
+        }
         Ok(sliced(heap, text, text::left(heap.str(text), int4(count))))
     };
     RIGHT = "right", |heap, text, count| {
