@@ -97,9 +97,15 @@ impl NodeSet {
     /// [`AbortCause::Phantom`] when somebody else inserted into a guarded node before.
     #[inline(always)]
     pub fn inserted(&mut self, effect: &InsertEffect) -> Result<(), AbortCause> {
-        if self.guards.is_empty() {
-            return Ok(());
+        // Most attempts that insert guard nothing; this alone is to become a part of the callers.
+        match self.guards.is_empty() {
+            true => Ok(()),
+            false => self.inserted_beside_guards(effect),
         }
+    }
+
+    #[inline(never)]
+    fn inserted_beside_guards(&mut self, effect: &InsertEffect) -> Result<(), AbortCause> {
         let before = NodeVersion {
             node: effect.node,
             observed: effect.before,

@@ -131,6 +131,7 @@ impl<C: Commit> Optimistic<C> {
             apart: seen,
             note: noted,
             write: NO_WRITE,
+            searched: self.writes.len() as u32,
         });
         Ok(Visit::Present(Handle { record, note }))
     }
@@ -144,6 +145,7 @@ impl<C: Commit> Optimistic<C> {
             apart,
             note: noted,
             write,
+            searched,
         } = self.items[note as usize];
         let tid = stable_tid(record)?;
         if tid.is_absent() {
@@ -155,6 +157,7 @@ impl<C: Commit> Optimistic<C> {
             apart,
             note: noted,
             write,
+            searched,
         });
         let item = &mut self.items[note as usize];
         item.observed = tid.0;

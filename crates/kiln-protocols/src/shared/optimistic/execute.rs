@@ -52,6 +52,7 @@ impl<C: Commit> Optimistic<C> {
             apart: WHOLE,
             note: noted,
             write: NO_WRITE,
+            searched: self.writes.len() as u32,
         });
         Ok(if tid.is_absent() {
             self.protocol.met_absent(table);
@@ -75,10 +76,22 @@ impl<C: Commit> Optimistic<C> {
     /// The write of the record behind `handle`, if the attempt has one.
     #[inline(always)]
     fn write_of(&mut self, handle: Handle) -> Option<usize> {
-        let item = &mut self.items[handle.note as usize];
+        let (item, writes) = (
+            &mut self.items[handle.note as usize],
+            self.writes.len() as u32,
+        );
         if item.write == NO_WRITE {
+            if item.searched == writes {
+                return None;
+            }
             // It may have been written through another handle.
-            item.write = self.written.get(handle.record)?;
+            match self.written.get(handle.record) {
+                Some(write) => item.write = write,
+                None => {
+                    item.searched = writes;
+                    return None;
+                }
+            }
         }
         Some(item.write as usize)
     }

@@ -239,6 +239,7 @@ impl<C: Commit> Optimistic<C> {
                     apart: WHOLE,
                     note: self.protocol.adopt(record),
                     write: NO_WRITE,
+                    searched: self.writes.len() as u32,
                 });
                 let handle = Handle { record, note };
                 self.write_for(table, handle, WriteKind::Insert);

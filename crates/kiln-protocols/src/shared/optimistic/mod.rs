@@ -278,7 +278,8 @@ impl<C: Commit> Access for Optimistic<C> {
         self.meet(table, record, intent)
     }
 
-    #[inline]
+    // Always: so that it becomes a part of each kind of look-up.
+    #[inline(always)]
     fn visit_observing(
         &mut self,
         table: &Table,
@@ -287,7 +288,10 @@ impl<C: Commit> Access for Optimistic<C> {
         observed: ColumnSet,
     ) -> Result<Visit, AbortCause> {
         charge(Work::Record);
-        self.meet_columns(table, record, intent, observed)
+        match self.uses_apart || observed.is_empty() {
+            true => self.meet_columns(table, record, intent, observed),
+            false => self.meet(table, record, intent),
+        }
     }
 
     #[inline(always)]

@@ -45,6 +45,9 @@ pub struct Item<N> {
     /// The position of its write, or [`NO_WRITE`]. Another item of the same record may know a write
     /// that this one does not know yet.
     pub write: u32,
+    /// How many writes the attempt had when none of them was found to be of the record: while there are no
+    /// more, none is.
+    pub(super) searched: u32,
 }
 
 /// What the attempt does to a record.

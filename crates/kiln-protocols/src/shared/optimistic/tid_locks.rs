@@ -35,6 +35,12 @@ impl<C: Commit> Optimistic<C> {
             }
             let observed = self.items[write.item as usize].observed;
             let word = write.record.tid();
+            if matches!(write.kind, WriteKind::Insert | WriteKind::Forget) {
+                // Nobody else changes the tid of a new record, but others read it when they validate; the
+                // fence before this attempt validates pairs with theirs.
+                word.store(observed | Tid::LOCKED, Ordering::Relaxed);
+                continue;
+            }
             let mut seen = observed;
             // Acquire: what the previous holder installed is visible before this one overwrites.
             let try_lock = || {
