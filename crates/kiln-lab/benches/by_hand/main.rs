@@ -9,8 +9,9 @@
 //!
 //! `cargo bench -p kiln-lab --bench by_hand [-- --quick]`
 //!
-//! With `--only <procedure> <compiled|by-hand> <turns>` it runs one side of one transaction and prints
-//! nothing, for profilers that count instructions:
+//! With `--only <procedure> <compiled|by-hand> <turns> [serial]` it runs one side of one transaction and
+//! prints nothing, for profilers that count instructions; with `serial` through the access without
+//! concurrency control, which shows what Silo's takes:
 //!
 //! ```text
 //! valgrind --tool=callgrind --toggle-collect='*Bench*compiled*' \
@@ -25,6 +26,7 @@ use kiln_engine::{Arguments, Catalog, Program};
 use kiln_platform::sync::Arc;
 use kiln_platform::{thread, time};
 use kiln_procedure::{Access, Executor, Frame, Stop};
+use kiln_protocols::access::serial::Serial;
 use kiln_protocols::access::silo::Silo;
 use kiln_workloads::tpcc::{self, Mix};
 use kiln_workloads::{ArgumentValues, ProcedureIndex, Workload};
@@ -62,15 +64,15 @@ fn main() {
         .epochs()
         .register()
         .expect("a place among the epochs is free");
-    let mut bench = Bench {
-        access: Silo::new(participant),
-        frame: Frame::new(),
-        store: Store::new(&engine.catalog()),
-    };
     if let Some(only) = only {
-        only.run(&mut bench, &workload, &engine.catalog(), calls);
+        let catalog = engine.catalog();
+        match only.is_serial {
+            true => only.run(Serial::new(participant), &workload, &catalog, calls),
+            false => only.run(Silo::new(participant), &workload, &catalog, calls),
+        }
         return;
     }
+    let mut bench = Bench::new(Silo::new(participant), &engine.catalog());
     println!(
         "ns per transaction, medians of {turns} turns of {calls} calls, one thread, one warehouse"
     );
@@ -108,6 +110,7 @@ struct Only {
     procedure: ProcedureIndex,
     by_hand: bool,
     turns: u64,
+    is_serial: bool,
 }
 
 impl Only {
@@ -115,7 +118,7 @@ impl Only {
     fn from_arguments() -> Option<Only> {
         let mut arguments = std::env::args().skip_while(|argument| argument != "--only");
         arguments.next()?;
-        let usage = "--only <new_order|payment> <compiled|by-hand> <turns>";
+        let usage = "--only <new_order|payment> <compiled|by-hand> <turns> [serial]";
         let mut next = || arguments.next().expect(usage);
         Some(Only {
             procedure: match next().as_str() {
@@ -129,10 +132,12 @@ impl Only {
                 _ => panic!("{usage}"),
             },
             turns: next().parse().expect(usage),
+            is_serial: arguments.next().as_deref() == Some("serial"),
         })
     }
 
-    fn run(&self, bench: &mut Bench, workload: &Workload, catalog: &Catalog, calls: usize) {
+    fn run(&self, access: impl Access, workload: &Workload, catalog: &Catalog, calls: usize) {
+        let mut bench = Bench::new(access, catalog);
         let program = program(catalog, self.procedure);
         for number in 0..self.turns {
             let turn = turn(workload, self.procedure, &program, number, calls);
@@ -183,13 +188,21 @@ fn turn(
     turn
 }
 
-struct Bench {
-    access: Silo,
+struct Bench<A> {
+    access: A,
     frame: Frame,
     store: Store,
 }
 
-impl Bench {
+impl<A: Access> Bench<A> {
+    fn new(access: A, catalog: &Catalog) -> Bench<A> {
+        Bench {
+            access,
+            frame: Frame::new(),
+            store: Store::new(catalog),
+        }
+    }
+
     /// Runs a turn by the executor; ns per call.
     #[inline(never)]
     fn compiled(&mut self, program: &Program, turn: &Turn) -> f64 {
@@ -222,7 +235,7 @@ impl Bench {
 }
 
 /// Commits, or rolls back what the procedure rejected.
-fn finish(access: &mut Silo, run: Result<(), Stop>) {
+fn finish(access: &mut impl Access, run: Result<(), Stop>) {
     match run {
         Ok(()) => access.commit().expect("nobody else runs"),
         Err(Stop::Raise(error)) => {
