@@ -360,3 +360,46 @@ fn payment_and_new_order() {
     assert_eq!(stock.columns, set(&[2, 3]));
     assert!(matches!(verdict(&new_order, 4), Verdict::Observed(_)));
 }
+
+/// What is only written, and tested for NULL together with what is computed, is looked at as well.
+#[test]
+fn the_guard_holds_what_is_only_written() {
+    let tables = tables();
+    let parameters = [
+        ("key", DataType::SmallInt),
+        ("amount", money()),
+        ("name", DataType::Text),
+    ];
+    let mut b = procedure("test", &parameters);
+    let warehouse = b.table(&tables.warehouse);
+    let [key, amount, name] = [0, 1, 2].map(|position| b.parameter(position));
+    let (record, found) = b.lookup(warehouse, 0, &[key], None);
+    b.then(found, |b| {
+        let ytd = b.read(warehouse, record, &[column(2)], None)[0];
+        let sum = b.add_money(ytd, amount);
+        let is_null = b.register(DataType::Boolean);
+        b.scalar(Instruction::AnyNull {
+            target: is_null,
+            sources: [sum, name].into(),
+        });
+        b.then(is_null, |b| {
+            for source in [sum, name] {
+                b.scalar(Instruction::RequireNotNull {
+                    source,
+                    error: failure("is null"),
+                });
+            }
+        });
+        b.update(
+            warehouse,
+            record,
+            &[(column(2), sum), (column(1), name)],
+            None,
+        );
+    });
+    let program = b.finish();
+    let [deferred] = program.analysis.deferrable() else {
+        panic!("it is left to the commit")
+    };
+    assert_eq!(deferred.guard.as_ref(), [amount, name]);
+}
