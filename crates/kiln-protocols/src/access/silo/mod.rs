@@ -11,8 +11,9 @@
 //! meets it notes the tid; what it writes goes to a row image of its own. Commit has three phases:
 //!
 //! 1. **Lock** every record of the write set by setting the lock bit of its tid, which succeeds
-//!    only if the tid is still the one observed. A lock that is held is waited for with bounded
-//!    spinning, so that deadlock resolves itself by an abort.
+//!    only if the tid is still the one observed; of a new record, whose tid nobody else changes, by a
+//!    store. A lock that is held is waited for with bounded spinning, so that deadlock resolves
+//!    itself by an abort.
 //! 2. **Validate**: the tid of each record only read is still the one observed and not locked;
 //!    each index node relied on is unchanged. Between the phases lies the serialization point: a
 //!    full fence and the reading of the global epoch.
