@@ -7,24 +7,34 @@
 //! many workers inside as there are cores, each keeps its core. Those outside hold nothing that anybody could
 //! wait for.
 //!
-//! A worker has its turn for `SLICE_NS` and call by call: in between it leaves the turn free, so that one
+//! A worker has its turn for a slice of time and call by call: in between it leaves the turn free, so that one
 //! that has no calls keeps nobody out, and takes it again without a switch. When the time is over, it hands
 //! the turn to whoever has waited longest. Nobody waits without looking around: the first of those who
 //! wait takes a turn that is free, and nobody waits past the deadline of its call, or longer than
 //! `WAIT_MAX_NS`; it goes inside without a turn then.
 //!
+//! A slice is eight times as long as it takes until somebody runs who was handed a turn, so that the hand-overs
+//! cost a ninth of the time, and at least `SLICE_NS`. On cores of its own a worker runs within some ten
+//! microseconds; where other processes want the cores as well it takes milliseconds, and with short slices
+//! nothing else would happen than hand-overs.
+//!
 //! Transactions of several statements take no turns: they last as long as their client thinks.
 
 use std::collections::VecDeque;
 
-use kiln_platform::atomic::{AtomicBool, AtomicU32, Ordering};
+use kiln_platform::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use kiln_platform::sync::{Arc, Mutex, lock};
 use kiln_platform::thread::{self, Thread};
 use kiln_platform::time;
 use kiln_storage::table::WORKERS_MAX;
 
-/// How long a worker has its turn while others wait, in nanoseconds: some dozen switches of threads.
+/// How long a worker has its turn at least while others wait, in nanoseconds: some dozen switches of
+/// threads.
 const SLICE_NS: u64 = 150_000;
+/// How long at most.
+const SLICE_MAX_NS: u64 = 10_000_000;
+/// How much longer than a hand-over takes.
+const SLICE_PER_HAND_OVER: u64 = 8;
 /// How long the first of those who wait sleeps before it looks for a turn that was left free.
 const LOOK_NS: u64 = 200_000;
 /// How long the others sleep.
@@ -45,6 +55,10 @@ struct Turns {
     free: Apart,
     /// The length of `queue`.
     waiting: Apart,
+    /// When a turn was handed on last, of [`time::now_ns`].
+    handed_on_ns: AtomicU64,
+    /// How long a slice is.
+    slice_ns: AtomicU64,
     queue: Mutex<VecDeque<u32>>,
     /// By worker: whether it was handed a turn, and its thread.
     handed: Box<[(AtomicBool, Mutex<Option<Thread>>)]>,
@@ -62,6 +76,8 @@ impl Default for SharedTurns {
             workers: Apart::default(),
             free: Apart(AtomicU32::new(cores)),
             waiting: Apart::default(),
+            handed_on_ns: AtomicU64::new(0),
+            slice_ns: AtomicU64::new(SLICE_NS),
             queue: Mutex::new(VecDeque::with_capacity(WORKERS_MAX)),
             handed: (0..WORKERS_MAX)
                 .map(|_| (AtomicBool::new(false), Mutex::new(None)))
@@ -104,7 +120,8 @@ impl Turn {
     #[inline]
     pub fn leave(&mut self) {
         if std::mem::take(&mut self.is_held) {
-            let is_over = || time::now_ns() - self.since_ns >= SLICE_NS;
+            let slice_ns = || self.shared.slice_ns.load(Ordering::Relaxed);
+            let is_over = || time::now_ns() - self.since_ns >= slice_ns();
             if self.shared.waiting.0.load(Ordering::Relaxed) == 0
                 || !is_over()
                 || !self.shared.hand_on()
@@ -131,6 +148,7 @@ impl Turn {
             // Under the lock nobody hands anything to this worker.
             let ended = shared.change(|queue| {
                 if handed.swap(false, Ordering::Relaxed) {
+                    shared.learn(now);
                     return Some(true);
                 }
                 is_first = queue.front() == Some(&self.worker);
@@ -184,12 +202,24 @@ impl Turns {
         result
     }
 
+    /// Somebody runs now who was handed a turn: adjusts the slice. Approximate, as is the time when
+    /// several turns are handed on at once: the sum of many says enough.
+    fn learn(&self, now_ns: u64) {
+        let taken_ns = now_ns.saturating_sub(self.handed_on_ns.load(Ordering::Relaxed));
+        let wanted_ns = taken_ns.saturating_mul(SLICE_PER_HAND_OVER);
+        let slice_ns = self.slice_ns.load(Ordering::Relaxed);
+        let slice_ns = (slice_ns * 7 + wanted_ns.min(SLICE_MAX_NS * 8)) / 8;
+        let slice_ns = slice_ns.clamp(SLICE_NS, SLICE_MAX_NS);
+        self.slice_ns.store(slice_ns, Ordering::Relaxed);
+    }
+
     /// Hands a turn to whoever has waited longest, if anybody waits.
     #[cold]
     fn hand_on(&self) -> bool {
         let next = self.change(|queue| {
             let next = queue.pop_front()?;
             self.handed[next as usize].0.store(true, Ordering::Relaxed);
+            self.handed_on_ns.store(time::now_ns(), Ordering::Relaxed);
             Some(next)
         });
         if let Some(next) = next

@@ -46,6 +46,9 @@ struct Open {
 /// So many attempts fail before anybody looks at the clock: contention, not starvation.
 const ATTEMPTS_BEFORE_STARVING: u32 = 8;
 
+/// So many attempts may fail in one turn; the waits after these are long.
+const ATTEMPTS_IN_TURN: u32 = 11;
+
 /// How an attempt ended.
 pub(crate) enum End {
     /// Its effects are there.
@@ -252,9 +255,16 @@ impl<A: Access + Phased + Recorded> Direct<A> {
             return self.access.phases().enter(Phase::Execute);
         }
         self.access.phases().enter(Phase::Wait);
-        self.leave_turn();
-        self.back_off();
-        self.enter_turn();
+        // The first waits are shorter than that for another turn, which would count as starving besides: calls
+        // would soon ask to be alone.
+        match self.backoff.attempts() < ATTEMPTS_IN_TURN {
+            true => self.back_off(),
+            false => {
+                self.leave_turn();
+                self.back_off();
+                self.enter_turn();
+            }
+        }
         self.access.phases().enter(Phase::Execute);
     }
 
