@@ -5,7 +5,8 @@ mod common;
 use std::time::Duration;
 
 use common::*;
-use kiln_engine::{Engine, Protocol, ScanRange, Transaction};
+use kiln_engine::{Arguments, Engine, Protocol, ScanRange, Transaction};
+use kiln_platform::atomic::{AtomicBool, AtomicU64, Ordering};
 use kiln_platform::thread;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::Value;
@@ -56,6 +57,44 @@ fn money_is_conserved_by_closures_under_every_protocol() {
             }
         });
         assert_eq!(number(&engine, "total", &[]), 500, "{protocol}");
+    }
+}
+
+/// Under protocols whose lock of a hot row is hardly ever free.
+#[test]
+fn a_closure_gets_through_among_calls() {
+    for protocol in [Protocol::Vll, Protocol::VllSca, Protocol::VllArrayed] {
+        let engine = bank(small(protocol), 1, 0);
+        let deposit = engine.procedure("deposit").expect("it is there");
+        let done = AtomicBool::new(false);
+        let calls = AtomicU64::new(0);
+        thread::scope(|scope| {
+            for position in 0..3 {
+                let (engine, deposit, done, calls) = (&engine, &deposit, &done, &calls);
+                scope.spawn(move || {
+                    let mut driver = engine.driver(position).expect("there is a seat");
+                    let mut arguments = Arguments::new();
+                    while !done.load(Ordering::Relaxed) {
+                        arguments.clear();
+                        arguments.push_i64(0);
+                        arguments.push_i64(1);
+                        driver.call(deposit, &mut arguments);
+                        calls.fetch_add(1, Ordering::Relaxed);
+                    }
+                });
+            }
+            for _ in 0..100 {
+                let result = engine.transaction(|transaction| {
+                    let row = transaction.get("account", (0_i64,))?.expect("it is there");
+                    let balance: i64 = row.get("balance")?;
+                    transaction.update("account", (0_i64,), &[("balance", (balance + 1).into())])
+                });
+                assert!(result.expect("it gets through"));
+            }
+            done.store(true, Ordering::Relaxed);
+        });
+        let made = calls.load(Ordering::Relaxed) as i64;
+        assert_eq!(number(&engine, "total", &[]), made + 100, "{protocol}");
     }
 }
 

@@ -34,7 +34,7 @@ enum Shared {
     Locks(SharedLocks),
     Mvcc(Arc<mvcc::Shared>),
     Vll(Arc<SharedVll<BesideRecords>>),
-    VllArrayed(ManagerThread<CounterArray>),
+    VllArrayed(Arc<ManagerThread<CounterArray>>),
 }
 
 impl Common {
@@ -69,7 +69,7 @@ impl Common {
                 Shared::Vll(Arc::new(SharedVll::new(BesideRecords)))
             }
             Protocol::VllArrayed => {
-                Shared::VllArrayed(ManagerThread::start(CounterArray::default()))
+                Shared::VllArrayed(Arc::new(ManagerThread::start(CounterArray::default())))
             }
             Protocol::Mvcc => Shared::Mvcc(Arc::new(mvcc::Shared::new())),
             _ => Shared::Nothing,
@@ -121,10 +121,10 @@ impl Common {
         }
     }
 
-    /// The queue of transactions with counters in an array.
-    pub(crate) fn vll_arrayed(&self) -> &Arc<SharedVll<CounterArray>> {
+    /// The lock manager with counters in an array.
+    pub(crate) fn vll_arrayed(&self) -> &Arc<ManagerThread<CounterArray>> {
         match &self.shared {
-            Shared::VllArrayed(manager) => manager.shared(),
+            Shared::VllArrayed(manager) => manager,
             _ => unreachable!("{} has no lock manager", self.configuration),
         }
     }

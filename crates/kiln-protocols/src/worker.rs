@@ -214,8 +214,8 @@ impl Worker {
                 Worker::Vll(Box::new(worker))
             }
             Protocol::VllArrayed => {
-                let shared = common.vll_arrayed().clone();
-                Worker::VllArrayed(Box::new(Vll::new(shared, participant, random, false)))
+                let manager = common.vll_arrayed().clone();
+                Worker::VllArrayed(Box::new(Vll::managed(manager, participant, random)))
             }
             Protocol::LockSorted | Protocol::LockAtomic | Protocol::PreNoWait => {
                 Worker::planned(common, participant, random)

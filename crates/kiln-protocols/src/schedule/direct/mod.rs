@@ -117,6 +117,11 @@ impl<A: Access + Phased + Recorded> Direct<A> {
         &mut self.access
     }
 
+    /// Attempts of the present transaction of several statements that have failed.
+    pub(crate) fn failures(&self) -> u32 {
+        self.backoff.attempts()
+    }
+
     /// What was counted, for a scheduler that runs attempts itself.
     pub(crate) fn counted(&mut self) -> &mut Statistics {
         &mut self.statistics

@@ -58,6 +58,8 @@ impl Plan {
 pub(super) enum Stage {
     /// At its worker.
     Home,
+    /// As `Home`; in the queue for statements, which its worker alone can run.
+    Statements,
     /// On its way to the manager, for its locks.
     Asks,
     /// On its way back, with its locks.

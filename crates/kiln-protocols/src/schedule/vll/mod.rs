@@ -41,7 +41,8 @@
 //!   plan has that record. Gaps are guarded by the versions of index nodes (`access/two_phase_locking`).
 //! - *Transactions of several statements* are outside of the queue: they take what is free as they meet it,
 //!   and fail where it is not, so nobody waits for one that waits. They can keep the first of the queue from
-//!   running, which looks at the unplanned counts of its records.
+//!   running, which looks at the unplanned counts of its records. One that is repeated, as a closure is,
+//!   stands in the queue with what its last attempt met.
 //! - *Starvation.* A call that has failed often keeps all others out and runs alone.
 //!
 //! # Which anomalies are excluded, and how
@@ -89,6 +90,7 @@ use crate::phases::{Phase, Phased};
 use crate::schedule::direct::{Direct, End};
 use crate::serve::{Call, Calls, Next};
 use crate::shared::locks::counters::{Counted, CounterLocks, Counters};
+use crate::shared::planning::Claim;
 use crate::shared::recorder::{Observation, Recorded};
 use crate::shared::turns::Turn;
 use crate::{Outcome, Statistics};
@@ -101,6 +103,10 @@ const FAILURES_MAX: u32 = 10;
 
 /// So long the others may take to let a call be alone.
 const ALONE_WAIT_NS: u64 = 5_000_000;
+
+/// So long a transaction of several statements waits for what its last attempt met: somebody may have the
+/// record who thinks.
+const STATEMENTS_WAIT_NS: u64 = 20_000_000;
 
 /// What the workers of one database share.
 pub struct SharedVll<C> {
@@ -154,10 +160,12 @@ impl<C: Counters> SharedVll<C> {
 }
 
 /// One worker; see the module's documentation.
-pub struct Vll<C: Counters> {
+pub struct Vll<C: Counters + 'static> {
     /// The attempts, and the transactions of several statements.
     direct: Direct<TwoPhaseLocking<CounterLocks<C>>>,
     shared: Arc<SharedVll<C>>,
+    /// The manager stays while it has workers.
+    _manager: Option<Arc<ManagerThread<C>>>,
     number: u32,
     /// Contexts without a call.
     pool: Vec<Box<Context>>,
@@ -174,10 +182,14 @@ pub struct Vll<C: Counters> {
     single: *const Program,
     /// Whether the last run was a call, and not a statement.
     was_call: bool,
+    /// What the last attempt of a transaction of several statements met.
+    met: Vec<Claim>,
+    /// The open transaction of several statements, if it is in the queue.
+    open: Option<Box<Context>>,
 }
 
 // SAFETY: the program is set only while its caller waits inside.
-unsafe impl<C: Counters> Send for Vll<C> {}
+unsafe impl<C: Counters + 'static> Send for Vll<C> {}
 
 /// Waits for others to do something, longer and longer.
 #[derive(Default)]
@@ -204,7 +216,18 @@ impl Idle {
 /// The end of calls that have none.
 const NEVER_NS: u64 = u64::MAX;
 
-impl<C: Counters> Vll<C> {
+impl<C: Counters + 'static> Vll<C> {
+    /// The worker that `participant` stands for, of a lock manager that is a thread.
+    pub fn managed(
+        manager: Arc<ManagerThread<C>>,
+        participant: Participant,
+        random: Random,
+    ) -> Vll<C> {
+        let mut worker = Vll::new(manager.shared().clone(), participant, random, false);
+        worker._manager = Some(manager);
+        worker
+    }
+
     /// The worker that `participant` stands for.
     pub fn new(
         shared: Arc<SharedVll<C>>,
@@ -218,6 +241,7 @@ impl<C: Counters> Vll<C> {
         Vll {
             direct: Direct::new(TwoPhaseLocking::new(participant, locks), random),
             shared,
+            _manager: None,
             number,
             pool: (0..IN_FLIGHT_MAX).map(|_| Context::new(number)).collect(),
             retries: Vec::with_capacity(IN_FLIGHT_MAX),
@@ -227,6 +251,8 @@ impl<C: Counters> Vll<C> {
             analysed_at: None,
             single: std::ptr::null(),
             was_call: false,
+            met: Vec::new(),
+            open: None,
         }
     }
 
@@ -366,6 +392,10 @@ impl<C: Counters> Vll<C> {
     fn run_all(&mut self, context: Box<Context>, calls: &mut dyn Calls) {
         let mut next = Some(context);
         while let Some(mut context) = next {
+            if context.stage == Stage::Statements {
+                // It waits there.
+                return self.shared.send_home(context);
+            }
             self.attempt(&mut context);
             next = self.shared.queue.leave(context.place);
             point("vll.left");
@@ -506,17 +536,9 @@ impl<C: Counters> Vll<C> {
     /// Takes back what others have run.
     fn collect(&mut self, calls: &mut dyn Calls) -> bool {
         let mut has_done = false;
-        // Relaxed: as in `deliver`.
-        while (self.shared.mailboxes[self.number as usize].length).load(Ordering::Relaxed) > 0 {
-            let mailbox = &self.shared.mailboxes[self.number as usize];
-            let mut contexts = lock(&mailbox.contexts);
-            let context = contexts.pop();
-            mailbox.length.store(contexts.len(), Ordering::Relaxed);
-            drop(contexts);
-            if let Some(context) = context {
-                self.receive(context, calls);
-                has_done = true;
-            }
+        while let Some(context) = self.open_letter() {
+            self.receive(context, calls);
+            has_done = true;
         }
         has_done
     }
@@ -634,14 +656,92 @@ impl<C: Counters> Vll<C> {
         single.outcome
     }
 
-    /// Starts a transaction of several statements.
+    /// Starts a transaction of several statements. One that is repeated stands in the queue with what its
+    /// last attempt met, and waits for it.
     pub fn begin(&mut self) {
         self.was_call = false;
         let mut idle = Idle::default();
         while !self.shared.queue.open() {
             idle.turn();
         }
+        if self.direct.failures() == 0 {
+            self.met.clear();
+        }
+        self.open = match self.met.is_empty() {
+            true => None,
+            false => self.wait_for_met(),
+        };
         self.direct.begin();
+        if let Some(context) = &self.open {
+            let claims = context.plan.footprint.claims();
+            self.direct.access().hold_ahead(claims, Counted::Planned);
+        }
+    }
+
+    /// Waits in the queue for what the last attempt met, not too long.
+    #[cold]
+    fn wait_for_met(&mut self) -> Option<Box<Context>> {
+        let mut context = self.pool.pop()?;
+        context.plan.footprint.clear();
+        for claim in self.met.drain(..) {
+            context.plan.footprint.add(claim.record, claim.exclusive);
+        }
+        context.plan.footprint.order();
+        context.plan.changed();
+        context.stage = Stage::Statements;
+        context.call.deadline_ns = None;
+        let place = match self.shared.queue.enter(context, Guest::Any) {
+            Entered::Free(context) => return Some(context),
+            Entered::Full(context) => {
+                self.pool.push(context);
+                return None;
+            }
+            Entered::Blocked(place) => place,
+        };
+        let limit = time::now_ns() + STATEMENTS_WAIT_NS;
+        let mut idle = Idle::default();
+        loop {
+            match self.take_head() {
+                Some(head) if head.place == place => return Some(head),
+                // Nothing of this worker's is drawn, so nobody hears of its end here.
+                Some(head) => self.run_all(head, &mut NoCalls),
+                None => idle.turn(),
+            }
+            if let Some(context) = self.open_letter() {
+                return Some(context);
+            }
+            if idle.is_long()
+                && time::now_ns() >= limit
+                && let Some(context) = self.shared.queue.withdraw(place)
+            {
+                self.pool.push(context);
+                return None;
+            }
+        }
+    }
+
+    /// A context from the worker's mailbox.
+    fn open_letter(&mut self) -> Option<Box<Context>> {
+        let mailbox = &self.shared.mailboxes[self.number as usize];
+        // Relaxed: as in `send_home`.
+        if mailbox.length.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        let mut contexts = lock(&mailbox.contexts);
+        let context = contexts.pop();
+        mailbox.length.store(contexts.len(), Ordering::Relaxed);
+        context
+    }
+
+    /// The transaction of several statements has ended.
+    fn close(&mut self) {
+        self.direct.access().take_missed(&mut self.met);
+        if let Some(mut context) = self.open.take() {
+            self.shared.queue.leave_alone(context.place);
+            context.stage = Stage::Home;
+            self.pool.push(context);
+        }
+        self.shared.queue.close();
     }
 
     /// Runs one of its statements; see [`Direct::run`].
@@ -658,14 +758,14 @@ impl<C: Counters> Vll<C> {
     /// Why it must be repeated; it is rolled back already.
     pub fn commit(&mut self) -> Result<(), AbortCause> {
         let result = self.direct.commit();
-        self.shared.queue.close();
+        self.close();
         result
     }
 
     /// Undoes the transaction.
     pub fn roll_back(&mut self) {
         self.direct.roll_back();
-        self.shared.queue.close();
+        self.close();
     }
 
     /// See [`Direct::confirm`].
@@ -721,17 +821,34 @@ impl<C: Counters> Vll<C> {
 }
 
 /// Who waits for one call, and keeps its program meanwhile.
-struct Caller<'a, C: Counters> {
+struct Caller<'a, C: Counters + 'static> {
     worker: &'a mut Vll<C>,
 }
 
-impl<C: Counters> Drop for Caller<'_, C> {
+impl<C: Counters + 'static> Drop for Caller<'_, C> {
     fn drop(&mut self) {
         if !self.worker.waiting.is_empty() {
             // A panic in somebody else's transaction takes the caller away, and the program with it,
             // while another worker may run the call.
             std::process::abort();
         }
+    }
+}
+
+/// For a worker that has drawn no call.
+struct NoCalls;
+
+impl Calls for NoCalls {
+    fn next(&mut self, _: &mut Call) -> Next {
+        Next::Pause
+    }
+
+    fn is_over(&mut self) -> bool {
+        true
+    }
+
+    fn ended(&mut self, _: u64, _: Outcome, _: &Frame) {
+        unreachable!("no call was drawn")
     }
 }
 

@@ -213,13 +213,7 @@ impl<C: Counters> TxnQueue<C> {
     /// it waits and may run.
     pub fn leave(&self, place: Place) -> Option<Box<Context>> {
         let mut list = lock(&self.list);
-        if self.takes_back {
-            // SAFETY: the transaction is in the queue, so its plan is there and is not changed.
-            let plan = unsafe { &*list.nodes[place.node as usize].plan };
-            for &claim in plan.footprint.claims() {
-                withdraw(&self.counters, claim);
-            }
-        }
+        self.take_back(&list, place);
         self.unlink(&mut list, place);
         list.limit.ended();
         if Canary::HeadNotWoken.sings() {
@@ -229,6 +223,24 @@ impl<C: Counters> TxnQueue<C> {
         match self.head_waits.load(Ordering::Relaxed) {
             true => self.promote(&mut list),
             false => None,
+        }
+    }
+
+    /// As [`TxnQueue::leave`], for whoever runs no others: those who wait look at the head by themselves.
+    pub fn leave_alone(&self, place: Place) {
+        let mut list = lock(&self.list);
+        self.take_back(&list, place);
+        self.unlink(&mut list, place);
+        self.show(&list);
+    }
+
+    fn take_back(&self, list: &List, place: Place) {
+        if self.takes_back {
+            // SAFETY: the transaction is in the queue, so its plan is there and is not changed.
+            let plan = unsafe { &*list.nodes[place.node as usize].plan };
+            for &claim in plan.footprint.claims() {
+                withdraw(&self.counters, claim);
+            }
         }
     }
 
