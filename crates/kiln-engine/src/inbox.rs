@@ -333,6 +333,11 @@ impl Calls for Delivery<'_> {
         self.next.is_none() && self.in_flight == 0 && self.inbox.length() == 0
     }
 
+    /// Nobody else looks into this inbox.
+    fn is_bound(&self) -> bool {
+        true
+    }
+
     fn ended(&mut self, ticket: u64, outcome: Outcome, frame: &Frame) {
         let delivered = self.delivered.get_mut(ticket as usize);
         let (promise, procedure) = delivered

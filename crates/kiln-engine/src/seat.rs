@@ -372,6 +372,10 @@ impl Calls for Gated<'_> {
         self.gate.state() != self.known || self.calls.is_over()
     }
 
+    fn is_bound(&self) -> bool {
+        self.calls.is_bound()
+    }
+
     fn ended(&mut self, ticket: u64, outcome: Outcome, frame: &Frame) {
         self.calls.ended(ticket, outcome, frame);
     }

@@ -77,13 +77,15 @@ pub enum Canary {
     FootprintMissIgnored,
     /// `vll-sca` takes the hashes of a context's former transaction for those of the present one.
     ScaHashReused,
+    /// `orthrus` passes a demand on before its locks are granted.
+    ForwardedEarly,
     /// `vll`: nobody looks at the head of the queue when a transaction leaves.
     HeadNotWoken,
 }
 
 impl Canary {
     /// All flaws.
-    pub const ALL: [Canary; 33] = [
+    pub const ALL: [Canary; 34] = [
         Canary::ReadValidationSkipped,
         Canary::NodeValidationSkipped,
         Canary::OwnInsertionHidesOthers,
@@ -116,6 +118,7 @@ impl Canary {
         Canary::GroupNotAdvanced,
         Canary::FootprintMissIgnored,
         Canary::ScaHashReused,
+        Canary::ForwardedEarly,
         Canary::HeadNotWoken,
     ];
 

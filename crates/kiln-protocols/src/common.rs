@@ -11,6 +11,7 @@ use crate::access::mvcc;
 use crate::access::tictoc::{Gaps, ReadTimes};
 use crate::factors::Factors;
 use crate::protocol::{Configuration, Protocol, ProtocolOption};
+use crate::schedule::orthrus;
 use crate::schedule::vll::{CounterArray, ManagerThread, SharedVll};
 use crate::shared::locks::SharedLocks;
 use crate::shared::locks::counters::BesideRecords;
@@ -35,6 +36,7 @@ enum Shared {
     Mvcc(Arc<mvcc::Shared>),
     Vll(Arc<SharedVll<BesideRecords>>),
     VllArrayed(Arc<ManagerThread<CounterArray>>),
+    Orthrus(Arc<orthrus::Shared>),
 }
 
 impl Common {
@@ -71,6 +73,9 @@ impl Common {
             Protocol::VllArrayed => {
                 Shared::VllArrayed(Arc::new(ManagerThread::start(CounterArray::default())))
             }
+            Protocol::Orthrus => Shared::Orthrus(Arc::new(orthrus::Shared::new(
+                factors.concurrency_controllers as usize,
+            ))),
             Protocol::Mvcc => Shared::Mvcc(Arc::new(mvcc::Shared::new())),
             _ => Shared::Nothing,
         };
@@ -126,6 +131,14 @@ impl Common {
         match &self.shared {
             Shared::VllArrayed(manager) => manager,
             _ => unreachable!("{} has no lock manager", self.configuration),
+        }
+    }
+
+    /// The partitions of the locks, and the roles of the workers.
+    pub(crate) fn orthrus(&self) -> &Arc<orthrus::Shared> {
+        match &self.shared {
+            Shared::Orthrus(shared) => shared,
+            _ => unreachable!("{} has no partitions of locks", self.configuration),
         }
     }
 

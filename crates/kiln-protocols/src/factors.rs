@@ -15,6 +15,9 @@ pub struct Factors {
     pub abort_mechanism: AbortMechanism,
     /// What keeps optimistic commits from waiting for each other in a circle.
     pub deadlock_avoidance: DeadlockAvoidance,
+    /// How many workers only control concurrency under [`Protocol::Orthrus`] (ORTHRUS §3.1); with 0 a fifth
+    /// of the cores.
+    pub concurrency_controllers: u16,
 }
 
 impl Factors {

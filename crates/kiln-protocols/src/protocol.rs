@@ -48,11 +48,13 @@ pub enum Protocol {
     VllSca,
     /// Planned: vll whose counters are in an array, kept by a thread of their own.
     VllArrayed,
+    /// Planned: some workers only control concurrency, the others only run transactions.
+    Orthrus,
 }
 
 impl Protocol {
     /// All protocols.
-    pub const ALL: [Protocol; 20] = [
+    pub const ALL: [Protocol; 21] = [
         Protocol::Serial,
         Protocol::None,
         Protocol::Silo,
@@ -73,6 +75,7 @@ impl Protocol {
         Protocol::Vll,
         Protocol::VllSca,
         Protocol::VllArrayed,
+        Protocol::Orthrus,
     ];
 
     /// Its name.
@@ -98,6 +101,7 @@ impl Protocol {
             Protocol::Vll => "vll",
             Protocol::VllSca => "vll-sca",
             Protocol::VllArrayed => "vll-arrayed",
+            Protocol::Orthrus => "orthrus",
         }
     }
 
@@ -142,6 +146,9 @@ impl Protocol {
             Protocol::Vll => "planned: locks are counters, in one queue of all transactions",
             Protocol::VllSca => {
                 "planned: vll that looks for transactions without conflicts when it has time"
+            }
+            Protocol::Orthrus => {
+                "planned: some workers only control concurrency, the others only run transactions"
             }
             Protocol::VllArrayed => "planned: vll whose lock manager is a thread, with an array",
         }
@@ -191,7 +198,8 @@ impl Protocol {
             | Protocol::PreNoWait
             | Protocol::Vll
             | Protocol::VllSca
-            | Protocol::VllArrayed => true,
+            | Protocol::VllArrayed
+            | Protocol::Orthrus => true,
             Protocol::None | Protocol::SiloUnchecked | Protocol::OccUnchecked => false,
         }
     }
@@ -215,7 +223,8 @@ impl Protocol {
             | Protocol::PreNoWait
             | Protocol::Vll
             | Protocol::VllSca
-            | Protocol::VllArrayed => true,
+            | Protocol::VllArrayed
+            | Protocol::Orthrus => true,
             Protocol::None
             | Protocol::SiloUnchecked
             | Protocol::OccUnchecked
@@ -245,7 +254,8 @@ impl Protocol {
             | Protocol::PreNoWait
             | Protocol::Vll
             | Protocol::VllSca
-            | Protocol::VllArrayed => false,
+            | Protocol::VllArrayed
+            | Protocol::Orthrus => false,
         }
     }
 
@@ -264,7 +274,8 @@ impl Protocol {
             | Protocol::Mocc
             | Protocol::Vll
             | Protocol::VllSca
-            | Protocol::VllArrayed => &[],
+            | Protocol::VllArrayed
+            | Protocol::Orthrus => &[],
             Protocol::Occ | Protocol::Mvcc => &[ProtocolOption::CommitTimeUpdates],
             Protocol::TwoPhaseLockingNoWait
             | Protocol::TwoPhaseLockingWaitDie

@@ -63,6 +63,11 @@ pub trait Calls {
     /// Whether there is no call any more, for workers that ask for none.
     fn is_over(&mut self) -> bool;
 
+    /// Whether the calls that wait here wait for this worker alone: then it draws them whatever its role is.
+    fn is_bound(&self) -> bool {
+        false
+    }
+
     /// A call that was drawn has ended; its rows are in `frame`.
     fn ended(&mut self, ticket: u64, outcome: Outcome, frame: &Frame);
 }

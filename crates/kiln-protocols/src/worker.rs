@@ -23,6 +23,7 @@ use crate::factors::{AbortMechanism, DeadlockAvoidance};
 use crate::phases::Phased;
 use crate::protocol::{Protocol, ProtocolOption};
 use crate::schedule::direct::Direct;
+use crate::schedule::orthrus::Orthrus;
 use crate::schedule::vll::{CounterArray, Vll};
 use crate::serve::{Call, Calls, Next};
 use crate::shared::locks::counters::BesideRecords;
@@ -107,6 +108,8 @@ pub enum Worker {
     Vll(Box<Vll<BesideRecords>>),
     /// [`Protocol::VllArrayed`].
     VllArrayed(Box<Vll<CounterArray>>),
+    /// [`Protocol::Orthrus`].
+    Orthrus(Box<Orthrus>),
 }
 
 /// Does the same with whichever worker is there.
@@ -140,6 +143,7 @@ macro_rules! for_any_worker {
             Worker::PreNoWaitTable($worker) => $body,
             Worker::Vll($worker) => $body,
             Worker::VllArrayed($worker) => $body,
+            Worker::Orthrus($worker) => $body,
         }
     };
 }
@@ -216,6 +220,10 @@ impl Worker {
             Protocol::VllArrayed => {
                 let manager = common.vll_arrayed().clone();
                 Worker::VllArrayed(Box::new(Vll::managed(manager, participant, random)))
+            }
+            Protocol::Orthrus => {
+                let shared = common.orthrus().clone();
+                Worker::Orthrus(Box::new(Orthrus::new(shared, participant, random)))
             }
             Protocol::LockSorted | Protocol::LockAtomic | Protocol::PreNoWait => {
                 Worker::planned(common, participant, random)
@@ -372,7 +380,10 @@ impl Worker {
     /// Whether it has several calls in flight when it serves.
     #[inline]
     pub fn is_pipelined(&self) -> bool {
-        matches!(self, Worker::Vll(_) | Worker::VllArrayed(_))
+        matches!(
+            self,
+            Worker::Vll(_) | Worker::VllArrayed(_) | Worker::Orthrus(_)
+        )
     }
 
     /// Runs calls, in any order, until there are no more and all have ended; see
@@ -383,6 +394,7 @@ impl Worker {
         match self {
             Worker::Vll(worker) => return worker.serve(calls),
             Worker::VllArrayed(worker) => return worker.serve(calls),
+            Worker::Orthrus(worker) => return worker.serve(calls),
             _ => {}
         }
         let mut call = Call::default();

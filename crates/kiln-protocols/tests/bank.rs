@@ -559,6 +559,7 @@ fn two_phase_locking_with_queues_keeps_the_total() {
         Protocol::Vll,
         Protocol::VllSca,
         Protocol::VllArrayed,
+        Protocol::Orthrus,
     ] {
         configurations.extend(table(protocol).ok());
         if protocol != Protocol::TwoPhaseLockingNoWait {

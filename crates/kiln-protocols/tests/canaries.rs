@@ -69,6 +69,7 @@ fn cases() -> Vec<Case> {
             Canary::GroupNotAdvanced => &["silo+ts", "tictoc+ts"],
             Canary::ScaHashReused => &["vll-sca"],
             Canary::HeadNotWoken => &["vll"],
+            Canary::ForwardedEarly => &["orthrus"],
             Canary::FootprintMissIgnored => &["lock-sorted", "pre-no-wait"],
         };
         cases.extend(protocols.iter().map(|protocol| case(canary, *protocol)));

@@ -293,3 +293,8 @@ fn vll_with_a_lock_manager_is_serializable() {
 fn vll_with_contention_analysis_is_serializable() {
     queued(Protocol::VllSca);
 }
+
+#[test]
+fn orthrus_is_serializable() {
+    queued(Protocol::Orthrus);
+}

@@ -1,4 +1,6 @@
 //! Schedulers: when a call may run, and on which worker. One folder a scheduler.
 
 pub mod direct;
+mod in_flight;
+pub mod orthrus;
 pub mod vll;

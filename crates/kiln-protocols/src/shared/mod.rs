@@ -9,6 +9,7 @@ pub mod optimistic;
 pub mod planning;
 pub mod record_map;
 pub mod recorder;
+pub mod ring;
 pub mod scratch;
 pub mod turns;
 pub mod unwinding;

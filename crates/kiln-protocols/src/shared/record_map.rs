@@ -56,6 +56,22 @@ impl RecordMap {
         self.used += 1;
     }
 
+    /// Notes another position of `record`, if it was noted; whether it was.
+    #[inline]
+    pub fn replace(&mut self, record: RecordRef, position: u32) -> bool {
+        let mut at = self.start(record.address());
+        loop {
+            match &mut self.slots[at] {
+                (known, noted) if *known == record.address() => {
+                    *noted = position;
+                    return true;
+                }
+                (0, _) => return false,
+                _ => at = (at + 1) & (self.slots.len() - 1),
+            }
+        }
+    }
+
     #[inline]
     fn place(&mut self, address: u64, position: u32) {
         let mut at = self.start(address);

@@ -14,8 +14,8 @@ use kiln_platform::{thread, time};
 use kiln_procedure::ir::*;
 use kiln_procedure::{AbortCause, Arguments, Frame, Program, ProgramBuilder};
 use kiln_protocols::{
-    Call, Calls, Common, Configuration, Next, Observation, Outcome, ProtocolOption, Statistics,
-    Worker,
+    Call, Calls, Common, Configuration, Factors, Next, Observation, Outcome, ProtocolOption,
+    Statistics, Worker,
 };
 use kiln_storage::epoch::Epochs;
 use kiln_storage::error::SqlState;
@@ -129,7 +129,9 @@ impl Trial {
                 .collect()
         });
         let epochs = Epochs::new(WORKERS_MAX);
-        let common = Arc::new(Common::new(self.protocol));
+        let mut factors = Factors::default();
+        factors.concurrency_controllers = 1 + (self.seed % 3) as u16;
+        let common = Arc::new(Common::with_factors(self.protocol, factors));
         let worker = |stream: u64| {
             let participant = epochs.register().expect("a slot is free");
             Worker::new(

@@ -25,6 +25,10 @@ pub struct BasisFactorArguments {
     /// What keeps optimistic commits from waiting for each other in a circle
     #[arg(long, value_enum, default_value_t = Deadlock::Spin)]
     deadlock: Deadlock,
+    /// Under orthrus: how many of the threads only control concurrency [default: a fifth of the cores, at least 1]
+    #[arg(long, value_name = "N", help_heading = "Planned execution",
+          value_parser = clap::value_parser!(u16).range(1..=32))]
+    cc_threads: Option<u16>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -79,6 +83,7 @@ impl From<&BasisFactorArguments> for BasisFactors {
         if arguments.deadlock == Deadlock::Sort {
             factors.protocols.deadlock_avoidance = DeadlockAvoidance::Sort;
         }
+        factors.protocols.concurrency_controllers = arguments.cc_threads.unwrap_or(0);
         factors.hash_indexes = arguments.indexes == Indexes::Hash;
         factors.partitioned_indexes = arguments.contention_aware == Switch::On;
         factors

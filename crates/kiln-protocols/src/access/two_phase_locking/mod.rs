@@ -218,7 +218,10 @@ impl<L: Locks> TwoPhaseLocking<L> {
             held,
             exclusive,
         });
-        self.locked.insert(record, note);
+        // A new record may be where one was that is planned: its own lock is the one that counts.
+        if !L::PLANNED || !self.locked.replace(record, note) {
+            self.locked.insert(record, note);
+        }
         note
     }
 
@@ -267,8 +270,12 @@ impl<L: Locks> TwoPhaseLocking<L> {
         let note = match self.locked.get(record) {
             Some(note) => {
                 // It was planned, and is not there any more.
-                if L::PLANNED && Tid(record.tid().load(Ordering::Relaxed)).is_dead() {
-                    return Ok(Visit::Dead);
+                if L::PLANNED {
+                    self.manager
+                        .admits(record, self.locks[note as usize].held)?;
+                    if Tid(record.tid().load(Ordering::Relaxed)).is_dead() {
+                        return Ok(Visit::Dead);
+                    }
                 }
                 if exclusive {
                     self.make_exclusive(note)?;

@@ -157,6 +157,15 @@ pub trait Locks {
     /// Lets a lock go that is held in this mode.
     fn release(&mut self, record: RecordRef, held: Self::Held, exclusive: bool);
 
+    /// Whether a record whose lock is held may be touched now; asked where locks are planned.
+    ///
+    /// # Errors
+    /// Why the attempt fails instead: whoever made the record has not ended, and has no lock of it.
+    #[inline(always)]
+    fn admits(&self, _record: RecordRef, _held: Self::Held) -> Result<(), AbortCause> {
+        Ok(())
+    }
+
     /// Whether a transaction's locks are taken all together before it runs: by [`Locks::take_all`], once.
     /// What it meets beyond is taken only if nobody has to be waited for.
     const PLANNED: bool = false;

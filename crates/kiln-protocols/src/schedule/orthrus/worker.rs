@@ -1,0 +1,462 @@
+//! A worker, in either role.
+
+use kiln_platform::atomic::Ordering;
+use kiln_platform::random::Random;
+use kiln_platform::schedule::point;
+use kiln_platform::sync::Arc;
+use kiln_platform::{spin, thread, time};
+use kiln_procedure::{AbortCause, Arguments, Frame, Program, Stop};
+use kiln_storage::epoch::Participant;
+
+use super::locks::{GrantedLocks, Held};
+use super::partition::Demand;
+use super::{IN_FLIGHT_MAX, RELEASE, Shared};
+use crate::access::two_phase_locking::TwoPhaseLocking;
+use crate::factors::Factors;
+use crate::schedule::direct::Direct;
+use crate::schedule::in_flight::{InFlight, Single};
+use crate::serve::{Calls, Next};
+use crate::shared::recorder::Observation;
+use crate::shared::turns::Turn;
+use crate::{Outcome, Statistics};
+
+/// A call that has failed so often runs alone.
+const FAILURES_MAX: u32 = 10;
+/// So long the others may take to let a call be alone, in nanoseconds.
+const ALONE_WAIT_NS: u64 = 5_000_000;
+
+/// A call in flight, with what it demands of the partitions. The demand stays at its address.
+struct Context {
+    flight: InFlight,
+    demand: Box<Demand>,
+}
+
+/// A worker; see the module above.
+pub struct Orthrus {
+    /// The attempts, and the transactions of several statements.
+    direct: Direct<TwoPhaseLocking<GrantedLocks>>,
+    shared: Arc<Shared>,
+    number: u32,
+    /// Contexts without a call.
+    pool: Vec<Context>,
+    /// Those whose locks are on their way.
+    waiting: Vec<Context>,
+    /// Those that have run, and whose locks are not all given back.
+    leaving: Vec<Context>,
+    /// Those that are planned next.
+    retries: Vec<Context>,
+    /// Transactions that may have locks.
+    running: u32,
+    /// The program of the one call that is served.
+    single: *const Program,
+    /// Whether the last run was a call, and not a statement.
+    was_call: bool,
+}
+
+// SAFETY: the program is set only while its caller waits inside; demands are used in turn.
+unsafe impl Send for Orthrus {}
+
+/// Turns without anything to do.
+#[derive(Default)]
+struct Idle(u32);
+
+impl Idle {
+    const SPINS: u32 = 64;
+    const YIELDS: u32 = 128;
+
+    fn turn(&mut self) {
+        self.0 = self.0.saturating_add(1);
+        match self.0 {
+            0..Idle::SPINS => spin::hint(),
+            Idle::SPINS..Idle::YIELDS => thread::yield_now(),
+            _ => thread::park_for(20_000),
+        }
+    }
+
+    /// Whether who should answer seems not to run.
+    fn is_long(&self) -> bool {
+        self.0 >= Idle::SPINS
+    }
+}
+
+impl Orthrus {
+    /// The worker that `participant` stands for.
+    pub fn new(shared: Arc<Shared>, participant: Participant, random: Random) -> Orthrus {
+        let number = participant.slot() as u32;
+        let locks = GrantedLocks::new(shared.clone());
+        shared.come(number);
+        let contexts = (0..IN_FLIGHT_MAX).map(|_| Context {
+            flight: InFlight::default(),
+            demand: Demand::new(number),
+        });
+        Orthrus {
+            direct: Direct::new(TwoPhaseLocking::new(participant, locks), random),
+            shared,
+            number,
+            pool: contexts.collect(),
+            waiting: Vec::with_capacity(IN_FLIGHT_MAX),
+            leaving: Vec::with_capacity(IN_FLIGHT_MAX),
+            retries: Vec::with_capacity(IN_FLIGHT_MAX),
+            running: 0,
+            single: std::ptr::null(),
+            was_call: false,
+        }
+    }
+
+    /// Serves until there are no more calls and all have ended: in the role that it is given. See [`Calls`].
+    pub fn serve(&mut self, calls: &mut dyn Calls) {
+        self.shared.serve(self.number, true);
+        self.serve_calls(calls);
+        self.shared.serve(self.number, false);
+    }
+
+    fn serve_calls(&mut self, calls: &mut dyn Calls) {
+        self.was_call = true;
+        let mut is_over = false;
+        let mut idle = Idle::default();
+        loop {
+            let role = self.shared.desks[self.number as usize]
+                .role
+                .load(Ordering::Relaxed);
+            let mut has_done = self.run_granted(calls);
+            has_done |= self.reap();
+            has_done |= self.retry(calls);
+            if !is_over {
+                match role == 0 || calls.is_bound() {
+                    true => has_done |= self.draw(calls, &mut is_over),
+                    false => is_over = calls.is_over(),
+                }
+            }
+            if role > 0 {
+                has_done |= self.shared.control(role as usize - 1);
+            } else if !has_done
+                && (idle.is_long() || self.shared.controllers.load(Ordering::Relaxed) == 0)
+            {
+                has_done |= self.shared.control_all();
+            }
+            if is_over && self.pool.len() == IN_FLIGHT_MAX {
+                return;
+            }
+            match has_done {
+                true => idle = Idle::default(),
+                false => idle.turn(),
+            }
+        }
+    }
+
+    /// Draws a call, if there is one and room for it, and asks for its locks.
+    fn draw(&mut self, calls: &mut dyn Calls, is_over: &mut bool) -> bool {
+        let Some(mut context) = self.pool.pop() else {
+            return false;
+        };
+        context.flight.call.is_history_full = self.direct.is_history_full();
+        match calls.next(&mut context.flight.call) {
+            Next::Call => {}
+            none => {
+                *is_over = none == Next::Pause;
+                self.pool.push(context);
+                return false;
+            }
+        }
+        context.flight.drawn(self.single, &mut self.direct);
+        self.start(context, calls)
+    }
+
+    /// Starts the next of those that failed; whether it came anywhere.
+    fn retry(&mut self, calls: &mut dyn Calls) -> bool {
+        match self.retries.pop() {
+            Some(context) if context.flight.failures >= FAILURES_MAX => {
+                self.run_alone(context, calls)
+            }
+            Some(context) => self.start(context, calls),
+            None => false,
+        }
+    }
+
+    /// Plans a transaction and asks for its locks; false when it may not start now.
+    fn start(&mut self, mut context: Context, calls: &mut dyn Calls) -> bool {
+        if context.flight.is_expired(&mut self.direct) {
+            Orthrus::tell(&mut context, calls);
+            self.pool.push(context);
+            return true;
+        }
+        if !self.shared.enter(self.number, self.running + 1) {
+            self.retries.push(context);
+            return false;
+        }
+        self.running += 1;
+        context.flight.plan(&mut self.direct);
+        point("orthrus.planned");
+        let shared = &self.shared;
+        let demand = &mut context.demand;
+        demand.set(context.flight.footprint.claims(), |claim| {
+            shared.partition_of(claim.record)
+        });
+        match demand.spans.first().map(|span| span.partition) {
+            Some(first) => {
+                let message = std::ptr::from_mut::<Demand>(demand) as u64;
+                self.waiting.push(context);
+                self.send(first, message);
+            }
+            // It has nothing to lock: it may read what is not there, and insert.
+            None => {
+                context.flight.attempt(&mut self.direct, Held::Granted);
+                self.finish(context, calls);
+            }
+        }
+        true
+    }
+
+    fn send(&self, partition: u16, message: u64) {
+        let ring = &self.shared.desks[self.number as usize].requests[partition as usize];
+        let has_room = ring.push(message);
+        assert!(has_room, "a ring has room for all demands of a worker");
+    }
+
+    /// Runs the transactions that have their locks.
+    fn run_granted(&mut self, calls: &mut dyn Calls) -> bool {
+        let mut has_done = false;
+        for partition in 0..self.shared.partitions.len() {
+            while let Some(message) =
+                self.shared.desks[self.number as usize].granted[partition].pop()
+            {
+                has_done = true;
+                let waiting = self.waiting.iter();
+                let address =
+                    |context: &Context| std::ptr::from_ref::<Demand>(&context.demand) as u64;
+                let position = waiting.map(address).position(|one| one == message);
+                let position = position.expect("an answer is about a demand that waits");
+                let mut context = self.waiting.swap_remove(position);
+                point("orthrus.granted");
+                if !context.flight.is_expired(&mut self.direct) {
+                    context.flight.attempt(&mut self.direct, Held::Granted);
+                }
+                self.finish(context, calls);
+            }
+        }
+        has_done
+    }
+
+    /// Tells how a transaction has ended, if it has, and gives its locks back.
+    fn finish(&mut self, mut context: Context, calls: &mut dyn Calls) {
+        Orthrus::tell(&mut context, calls);
+        let demand = &mut context.demand;
+        // Relaxed: the messages synchronize.
+        demand
+            .holds
+            .store(demand.spans.len() as u32, Ordering::Relaxed);
+        let message = std::ptr::from_mut::<Demand>(demand) as u64 | RELEASE;
+        let count = demand.spans.len();
+        let spans = demand.spans.as_ptr();
+        self.leaving.push(context);
+        for at in 0..count {
+            // SAFETY: the demand stays where it is, and nobody changes its spans before all is given back;
+            // the counter cannot be 0 before the last message of this loop.
+            self.send(unsafe { (*spans.add(at)).partition }, message);
+        }
+    }
+
+    fn tell(context: &mut Context, calls: &mut dyn Calls) {
+        let flight = &mut context.flight;
+        if let Some(outcome) = flight.outcome.take() {
+            calls.ended(flight.call.ticket, outcome, &flight.frame);
+            flight.has_ended = true;
+        }
+    }
+
+    /// Takes contexts whose locks are all given back for others, or for their next attempt.
+    fn reap(&mut self) -> bool {
+        let mut has_done = false;
+        let mut at = 0;
+        while at < self.leaving.len() {
+            // Acquire pairs with the release in `release_span`: nobody looks at the demand any more.
+            if self.leaving[at].demand.holds.load(Ordering::Acquire) > 0 {
+                at += 1;
+                continue;
+            }
+            has_done = true;
+            let context = self.leaving.swap_remove(at);
+            self.running -= 1;
+            self.shared.leave(self.number, self.running);
+            match context.flight.has_ended {
+                true => self.pool.push(context),
+                false => self.retries.push(context),
+            }
+        }
+        has_done
+    }
+
+    /// Goes on with what it has in flight, and with what partitions have to do, until `is_done`.
+    fn go_on(&mut self, calls: &mut dyn Calls, mut is_done: impl FnMut(&mut Orthrus) -> bool) {
+        let mut idle = Idle::default();
+        while !is_done(self) {
+            let mut has_done = self.run_granted(calls);
+            has_done |= self.reap();
+            has_done |= self.shared.control_all();
+            match has_done {
+                true => idle = Idle::default(),
+                false => idle.turn(),
+            }
+        }
+    }
+
+    /// Runs a transaction that keeps failing while all others are kept out. Whether that was to be had.
+    #[cold]
+    fn run_alone(&mut self, mut context: Context, calls: &mut dyn Calls) -> bool {
+        let own = self.number + 1;
+        let alone = &self.shared.alone;
+        if alone
+            .compare_exchange(0, own, Ordering::SeqCst, Ordering::Relaxed)
+            .is_err()
+        {
+            self.retries.push(context);
+            return false;
+        }
+        let limit = time::now_ns() + ALONE_WAIT_NS;
+        let mut is_alone = false;
+        self.go_on(calls, |worker| {
+            is_alone = worker.running == 0 && worker.shared.is_alone(worker.number);
+            is_alone || time::now_ns() >= limit
+        });
+        context.flight.failures /= 2;
+        if !is_alone {
+            // Somebody thinks; it goes on among the others.
+            self.shared.alone.store(0, Ordering::Release);
+            self.retries.push(context);
+            return false;
+        }
+        // Whatever else failed waits until this one has ended.
+        let others = std::mem::take(&mut self.retries);
+        let mut next = Some(context);
+        while let Some(context) = next.take() {
+            self.start(context, calls);
+            self.go_on(calls, |worker| worker.running == 0);
+            next = self.retries.pop();
+        }
+        self.retries = others;
+        self.shared.alone.store(0, Ordering::Release);
+        true
+    }
+
+    /// Runs one call to its end; see [`Direct::call`]. It is never given up: one that fails often keeps others
+    /// out by itself.
+    pub fn call(
+        &mut self,
+        program: &Program,
+        arguments: &Arguments,
+        deadline_ns: Option<u64>,
+        _patience_ns: Option<u64>,
+    ) -> Option<Outcome> {
+        let mut single = Single {
+            arguments,
+            deadline_ns,
+            is_drawn: false,
+            outcome: None,
+        };
+        self.single = program;
+        self.serve_calls(&mut single);
+        self.single = std::ptr::null();
+        single.outcome
+    }
+
+    /// Starts a transaction of several statements.
+    pub fn begin(&mut self) {
+        self.was_call = false;
+        let mut idle = Idle::default();
+        while !self.shared.enter(self.number, self.running + 1) {
+            idle.turn();
+        }
+        self.running += 1;
+        self.direct.begin();
+    }
+
+    /// Runs one of its statements; see [`Direct::run`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn run(&mut self, program: &Program, arguments: &Arguments) -> Result<(), Stop> {
+        self.direct.run(program, arguments)
+    }
+
+    /// Ends the transaction.
+    ///
+    /// # Errors
+    /// Why it must be repeated; it is rolled back already.
+    pub fn commit(&mut self) -> Result<(), AbortCause> {
+        let result = self.direct.commit();
+        self.close();
+        result
+    }
+
+    /// Undoes the transaction.
+    pub fn roll_back(&mut self) {
+        self.direct.roll_back();
+        self.close();
+    }
+
+    fn close(&mut self) {
+        self.running -= 1;
+        self.shared.leave(self.number, self.running);
+    }
+
+    /// See [`Direct::confirm`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn confirm(&mut self) -> Result<(), AbortCause> {
+        self.direct.confirm()
+    }
+
+    /// See [`Direct::back_off`].
+    pub fn back_off(&mut self) {
+        self.direct.back_off();
+    }
+
+    /// See [`Direct::take_turns`].
+    pub fn take_turns(&mut self, turn: Turn) {
+        self.direct.take_turns(turn);
+    }
+
+    /// See [`Direct::set_factors`].
+    pub fn set_factors(&mut self, factors: Factors) {
+        self.direct.set_factors(factors);
+    }
+
+    /// See [`Direct::observe`].
+    pub fn observe(&mut self, observation: Option<&Observation>) {
+        self.direct.observe(observation);
+    }
+
+    /// See [`Direct::is_history_full`].
+    pub fn is_history_full(&mut self) -> bool {
+        self.direct.is_history_full()
+    }
+
+    /// The memory of the last run, with the rows that it emitted.
+    pub fn frame(&self) -> &Frame {
+        match self.pool.last() {
+            Some(context) if self.was_call => &context.flight.frame,
+            _ => self.direct.frame(),
+        }
+    }
+
+    /// What this worker has counted.
+    pub fn statistics(&mut self) -> Statistics {
+        self.direct.statistics()
+    }
+
+    /// Starts counting anew.
+    pub fn reset_statistics(&mut self) {
+        self.direct.reset_statistics();
+    }
+}
+
+impl Drop for Orthrus {
+    fn drop(&mut self) {
+        // Only when the worker panicked: partitions may still have pointers to these.
+        for context in self.waiting.drain(..).chain(self.leaving.drain(..)) {
+            Box::leak(context.demand);
+        }
+        self.shared.go(self.number);
+    }
+}

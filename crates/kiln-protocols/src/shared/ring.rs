@@ -1,0 +1,115 @@
+//! Rings: bounded queues with one producer and one consumer, without latches (ORTHRUS §3.1, after Lamport).
+
+use kiln_platform::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// A counter with what its owner remembers of the other one, on cache lines of their own.
+#[derive(Default)]
+#[repr(align(128))]
+struct End {
+    /// How often its owner has moved.
+    moves: AtomicUsize,
+    /// What the owner last saw of the other end; nobody else looks at it.
+    other: AtomicUsize,
+}
+
+/// A queue of words from one thread to another. Who produces and who consumes may change, if those that
+/// change synchronize.
+pub struct Ring {
+    producer: End,
+    consumer: End,
+    slots: Box<[AtomicU64]>,
+}
+
+impl Ring {
+    /// An empty ring with room for `capacity` words, a power of two.
+    pub fn new(capacity: usize) -> Ring {
+        assert!(capacity.is_power_of_two());
+        Ring {
+            producer: End::default(),
+            consumer: End::default(),
+            slots: (0..capacity).map(|_| AtomicU64::new(0)).collect(),
+        }
+    }
+
+    /// Puts a word in, unless it is full. Called by the producer.
+    #[inline]
+    pub fn push(&self, word: u64) -> bool {
+        // Relaxed: the producer's own.
+        let put = self.producer.moves.load(Ordering::Relaxed);
+        if put - self.producer.other.load(Ordering::Relaxed) == self.slots.len() {
+            // Acquire pairs with the release in `pop`: the slot was read before it is written again.
+            let taken = self.consumer.moves.load(Ordering::Acquire);
+            self.producer.other.store(taken, Ordering::Relaxed);
+            if put - taken == self.slots.len() {
+                return false;
+            }
+        }
+        self.slots[put & (self.slots.len() - 1)].store(word, Ordering::Relaxed);
+        // Release pairs with the acquire in `pop`: the word, and what it stands for, is there.
+        self.producer.moves.store(put + 1, Ordering::Release);
+        true
+    }
+
+    /// Takes the oldest word out, if there is one. Called by the consumer.
+    #[inline]
+    pub fn pop(&self) -> Option<u64> {
+        // Relaxed: the consumer's own.
+        let taken = self.consumer.moves.load(Ordering::Relaxed);
+        if taken == self.consumer.other.load(Ordering::Relaxed) {
+            // Acquire: see `push`.
+            let put = self.producer.moves.load(Ordering::Acquire);
+            self.consumer.other.store(put, Ordering::Relaxed);
+            if put == taken {
+                return None;
+            }
+        }
+        let word = self.slots[taken & (self.slots.len() - 1)].load(Ordering::Relaxed);
+        // Release pairs with the acquire in `push`.
+        self.consumer.moves.store(taken + 1, Ordering::Release);
+        Some(word)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kiln_platform::thread;
+
+    use super::*;
+
+    #[test]
+    fn words_arrive_once_and_in_order() {
+        let ring = Ring::new(8);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                for word in 1..=1_000 {
+                    while !ring.push(word) {
+                        thread::yield_now();
+                    }
+                }
+            });
+            let mut expected = 1;
+            while expected <= 1_000 {
+                match ring.pop() {
+                    Some(word) => {
+                        assert_eq!(word, expected);
+                        expected += 1;
+                    }
+                    None => thread::yield_now(),
+                }
+            }
+            assert_eq!(ring.pop(), None);
+        });
+    }
+
+    #[test]
+    fn a_full_ring_takes_no_more() {
+        let ring = Ring::new(2);
+        assert!(ring.push(1) && ring.push(2) && !ring.push(3));
+        assert_eq!(ring.pop(), Some(1));
+        assert!(ring.push(3));
+        assert_eq!(
+            (ring.pop(), ring.pop(), ring.pop()),
+            (Some(2), Some(3), None)
+        );
+    }
+}
