@@ -119,14 +119,20 @@ fn search(case: &Case) -> Result<(&'static str, u64), String> {
                 texts: false,
                 primary_keys: !case.protocol.has_columns(),
                 through_keys: case.canary == Some(Canary::LeftKeyForgotten),
-                // Two attempts that delete the same row would free its memory twice.
-                deletions: !matches!(
-                    (case.protocol.protocol, case.canary),
-                    (
-                        _,
-                        Some(Canary::InstalledWithoutLocks | Canary::LockPassedToTwo)
-                    ) | (Protocol::Serial, None)
-                ),
+                // Two attempts that delete the same row free its memory twice, and the process breaks down. On
+                // virtual cores that happens in the same trials each time, so it is known where it does not.
+                deletions: cfg!(kiln_sim)
+                    && !matches!(
+                        (case.protocol.protocol, case.canary),
+                        (
+                            _,
+                            Some(
+                                Canary::InstalledWithoutLocks
+                                    | Canary::LockPassedToTwo
+                                    | Canary::ForwardedEarly
+                            )
+                        ) | (Protocol::Serial, None)
+                    ),
             },
             seed,
         };

@@ -57,6 +57,7 @@ mod worker;
 use std::cell::UnsafeCell;
 
 use kiln_platform::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use kiln_platform::memory::name_range;
 use kiln_platform::spin::Spinner;
 use kiln_platform::sync::{Mutex, lock};
 use kiln_platform::thread;
@@ -123,8 +124,13 @@ struct Desk {
     /// 0 executes; else the number of a CC worker, and one more.
     role: AtomicU32,
     /// Transactions that may have locks.
-    running: AtomicU32,
+    running: Apart,
 }
+
+/// A number that its owner writes again and again, on cache lines of its own.
+#[derive(Default)]
+#[repr(align(128))]
+struct Apart(AtomicU32);
 
 impl Shared {
     /// For workers with numbers below [`WORKERS_MAX`], with at most `controllers` that only control
@@ -151,15 +157,39 @@ impl Shared {
             requests: rings(count, IN_FLIGHT_MAX),
             granted: rings(count, IN_FLIGHT_MAX),
             role: AtomicU32::new(0),
-            running: AtomicU32::new(0),
+            running: Apart::default(),
         });
-        Shared {
+        let shared = Shared {
             partitions: partitions.collect(),
             desks: desks.collect(),
             present: [const { AtomicU64::new(0) }; WORKERS_MAX / 64],
             serving: Mutex::new(Vec::new()),
             controllers: AtomicU32::new(0),
             alone: AtomicU32::new(0),
+        };
+        shared.name_memory();
+        shared
+    }
+
+    /// Names what stays where it is in reports about cache lines.
+    fn name_memory(&self) {
+        fn name<T>(object: &T, name: impl Fn() -> String) {
+            name_range(std::ptr::from_ref(object).addr(), size_of::<T>(), name);
+        }
+        for (number, partition) in self.partitions.iter().enumerate() {
+            name(partition, || format!("partition[{number}]"));
+            for (from, ring) in partition.forwarded.iter().enumerate() {
+                name(ring, || format!("ring[{from} to {number}]"));
+            }
+        }
+        for (worker, desk) in self.desks.iter().enumerate() {
+            name(desk, || format!("desk[{worker}]"));
+            for (partition, ring) in desk.requests.iter().enumerate() {
+                name(ring, || format!("ring[worker {worker} to {partition}]"));
+            }
+            for (partition, ring) in desk.granted.iter().enumerate() {
+                name(ring, || format!("ring[{partition} to worker {worker}]"));
+            }
         }
     }
 
@@ -317,11 +347,11 @@ impl Shared {
         let desk = &self.desks[worker as usize];
         // Sequentially consistent, as in `is_alone`: of two workers that write first and then read, one at
         // least sees what the other wrote.
-        desk.running.store(running, Ordering::SeqCst);
+        desk.running.0.store(running, Ordering::SeqCst);
         let alone = self.alone.load(Ordering::SeqCst);
         let may_enter = alone == 0 || alone == worker + 1;
         if !may_enter {
-            desk.running.store(running - 1, Ordering::Release);
+            desk.running.0.store(running - 1, Ordering::Release);
         }
         may_enter
     }
@@ -331,6 +361,7 @@ impl Shared {
         // Release pairs with the loads in `is_alone`.
         self.desks[worker as usize]
             .running
+            .0
             .store(running, Ordering::Release);
     }
 
@@ -339,7 +370,7 @@ impl Shared {
         let others = self.desks.iter().enumerate();
         others
             .filter(|(number, _)| *number != worker as usize)
-            .all(|(_, desk)| desk.running.load(Ordering::SeqCst) == 0)
+            .all(|(_, desk)| desk.running.0.load(Ordering::SeqCst) == 0)
     }
 }
 

@@ -73,9 +73,10 @@ impl Idle {
         }
     }
 
-    /// Whether who should answer seems not to run.
+    /// Whether who should answer seems not to run: it has been given the core again and again, and some
+    /// hundred microseconds.
     fn is_long(&self) -> bool {
-        self.0 >= Idle::SPINS
+        self.0 >= Idle::YIELDS + 8
     }
 }
 
