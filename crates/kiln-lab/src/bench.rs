@@ -53,6 +53,8 @@ pub fn open(
         .sessions_max(SESSIONS_MAX)
         .reserve_bytes(reserve_mib << 20)
         .basis_factors(basis_factors)
+        // The one that has all basis factors; each run puts its own protocol in force.
+        .protocol(Protocol::Silo)
         .pin_workers(false);
     let database = Database::open(options)?;
     database.execute(workload.schema_sql())?;

@@ -88,6 +88,8 @@ impl Session<'_> {
                 .pin_workers(false)
                 .epoch_ms(epoch_ms)
                 .basis_factors(basis_factors)
+                // The one that has all basis factors, while the rows are loaded.
+                .protocol(Protocol::Silo)
                 .seed(seed);
             let database = Database::open(options)?;
             database.execute(workload.schema_sql())?;
