@@ -1,5 +1,6 @@
 //! From a record to its position in an attempt's set.
 
+use kiln_platform::memory;
 use kiln_storage::record::RecordRef;
 
 /// A small hash table, open-addressed and at most half full; empty slots hold 0.
@@ -25,7 +26,7 @@ impl RecordMap {
     #[inline(always)]
     fn start(&self, address: u64) -> usize {
         // Records are at least sixteen bytes apart; the multiplication spreads slab strides.
-        let hash = (address >> 4).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let hash = memory::hash(address);
         (hash >> 40) as usize & (self.slots.len() - 1)
     }
 

@@ -7,7 +7,7 @@
 //! period, without anybody going over the array.
 
 use kiln_platform::atomic::{AtomicU32, Ordering};
-use kiln_platform::memory::hashable;
+use kiln_platform::memory;
 use kiln_platform::random::Random;
 use kiln_storage::record::RecordRef;
 
@@ -43,7 +43,7 @@ impl Temperatures {
 
     #[inline(always)]
     fn counter(&self, record: RecordRef) -> &AtomicU32 {
-        let hash = (hashable(record.address()) >> 4).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let hash = memory::hash(record.address());
         &self.counters[(hash >> 50) as usize]
     }
 

@@ -7,7 +7,7 @@
 //! matters, and is exact, is the `wts` of each group, by which readers find out that there is something newer.
 
 use kiln_platform::atomic::{AtomicU64, Ordering};
-use kiln_platform::memory::hashable;
+use kiln_platform::memory;
 use kiln_storage::record::RecordRef;
 
 use crate::shared::optimistic::CLAIMED;
@@ -33,7 +33,7 @@ impl ReadTimes {
 
     #[inline(always)]
     fn stripe(&self, record: RecordRef) -> &AtomicU64 {
-        let hash = (hashable(record.address()) >> 4).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let hash = memory::hash(record.address());
         &self.stripes[(hash >> (u64::BITS - ReadTimes::BITS)) as usize]
     }
 

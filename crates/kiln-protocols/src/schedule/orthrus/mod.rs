@@ -57,7 +57,7 @@ mod worker;
 use std::cell::UnsafeCell;
 
 use kiln_platform::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use kiln_platform::memory::name_range;
+use kiln_platform::memory::{self, name_range};
 use kiln_platform::spin::Spinner;
 use kiln_platform::sync::{Mutex, lock};
 use kiln_platform::thread;
@@ -196,7 +196,8 @@ impl Shared {
     /// The partition that has the lock of a record, by its address.
     #[inline]
     fn partition_of(&self, record: RecordRef) -> u16 {
-        let mixed = (record.address() >> 4).wrapping_mul(0x2545_f491_4f6c_dd1d);
+        // Mixed once more, as the partitions' lock tables use the highest bits.
+        let mixed = memory::hash(record.address()).wrapping_mul(0x2545_f491_4f6c_dd1d);
         (((mixed >> 32) * self.partitions.len() as u64) >> 32) as u16
     }
 

@@ -8,12 +8,13 @@
 use std::ptr::null_mut;
 
 use kiln_platform::atomic::{AtomicU32, Ordering};
+use kiln_platform::memory;
 
 use crate::canary::Canary;
 use crate::shared::planning::Claim;
 
 /// A transaction's request for one lock.
-pub(super) struct Request {
+pub struct Request {
     /// The record's address, by which the lock is known.
     address: u64,
     exclusive: bool,
@@ -29,7 +30,7 @@ pub(super) struct Request {
 }
 
 impl Request {
-    pub fn new(claim: Claim, demand: *mut Demand) -> Request {
+    pub(super) fn new(claim: Claim, demand: *mut Demand) -> Request {
         Request {
             address: claim.record.address(),
             exclusive: claim.exclusive,
@@ -143,7 +144,7 @@ impl LockTable {
     /// All requests in the table are alive, and the caller owns the partition.
     #[inline]
     unsafe fn find(&self, address: u64) -> Found {
-        let hash = (address >> 4).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let hash = memory::hash(address);
         let bucket = (hash >> (64 - LockTable::BITS)) as usize;
         let (mut first, mut before) = (self.buckets[bucket], null_mut());
         // SAFETY: requests in the table are alive, and the caller's alone.

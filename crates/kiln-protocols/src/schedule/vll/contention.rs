@@ -1,5 +1,7 @@
 //! The bit arrays of the selective contention analysis (VLL §2.6).
 
+use kiln_platform::memory;
+
 use crate::shared::planning::Claim;
 
 /// Bits of each array: 100 kB, so that both fit into a second-level cache.
@@ -7,9 +9,7 @@ const BITS: u64 = 819_200;
 
 /// The position of a claim in the arrays, with the lowest bit for exclusive ones.
 pub(super) fn position(claim: Claim) -> u32 {
-    const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
-    let mixed = (claim.record.address() >> 3).wrapping_mul(MULTIPLIER) >> 32;
-    let position = (mixed * BITS) >> 32;
+    let position = ((memory::hash(claim.record.address()) >> 32) * BITS) >> 32;
     (position as u32) << 1 | u32::from(claim.exclusive)
 }
 

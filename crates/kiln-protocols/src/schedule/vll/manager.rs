@@ -7,6 +7,7 @@
 //! each worker's contexts is never full.
 
 use kiln_platform::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use kiln_platform::memory;
 use kiln_platform::schedule::point;
 use kiln_platform::sync::{Arc, Mutex, lock};
 use kiln_platform::thread::{self, JoinHandle, Thread};
@@ -41,9 +42,7 @@ impl Counters for CounterArray {
 
     #[inline(always)]
     fn word(&self, record: RecordRef) -> &AtomicU64 {
-        const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
-        let mixed = (record.address() >> 3).wrapping_mul(MULTIPLIER);
-        &self.0[(mixed >> (64 - CounterArray::BITS)) as usize]
+        &self.0[(memory::hash(record.address()) >> (64 - CounterArray::BITS)) as usize]
     }
 }
 

@@ -1,7 +1,7 @@
 //! Where a record's lock is: beside the record, or in a hash table.
 
 use kiln_platform::atomic::{AtomicPtr, AtomicU32, Ordering};
-use kiln_platform::memory::{Region, hashable, name_range};
+use kiln_platform::memory::{self, Region, name_range};
 use kiln_platform::spin::Spinner;
 use kiln_platform::sync::Arc;
 use kiln_storage::record::RecordRef;
@@ -150,8 +150,7 @@ impl LockTable {
 
     #[inline(always)]
     fn bucket(&self, address: u64) -> &Bucket {
-        // Records are at least sixteen bytes apart; the multiplication spreads slab strides.
-        let hash = (hashable(address) >> 4).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.0.shift;
+        let hash = memory::hash(address) >> self.0.shift;
         let buckets = self.0.memory.start().cast::<Bucket>();
         // SAFETY: the region holds as many buckets as there are hashes, of which all zeroes is a
         // valid one, and lives as long as the table. Buckets are atomics only.
