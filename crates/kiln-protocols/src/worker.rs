@@ -148,6 +148,17 @@ macro_rules! for_any_worker {
     };
 }
 
+/// Does the same with what runs the attempts of whichever worker is there: what does not depend on when
+/// calls may run.
+macro_rules! for_any_direct {
+    ($any:expr, $direct:ident => $body:expr) => {
+        for_any_worker!($any, worker => {
+            let $direct = worker.direct();
+            $body
+        })
+    };
+}
+
 impl Worker {
     /// A worker of the protocol that is in force, with its own part in the epochs and its own random
     /// waits.
@@ -229,9 +240,9 @@ impl Worker {
                 Worker::planned(common, participant, random)
             }
         };
-        for_any_worker!(&mut worker, worker => {
-            worker.set_factors(factors);
-            worker.take_turns(turn);
+        for_any_direct!(&mut worker, direct => {
+            direct.set_factors(factors);
+            direct.take_turns(turn);
         });
         worker
     }
@@ -340,12 +351,12 @@ impl Worker {
     /// Records histories for `observation` from now on, or none; no transaction is open. Does
     /// nothing in builds without the feature `history`.
     pub fn observe(&mut self, observation: Option<&Observation>) {
-        for_any_worker!(self, worker => worker.observe(observation));
+        for_any_direct!(self, direct => direct.observe(observation));
     }
 
     /// Whether the history has no room for another call: whoever makes the calls stops then.
     pub fn is_history_full(&mut self) -> bool {
-        for_any_worker!(self, worker => worker.is_history_full())
+        for_any_direct!(self, direct => direct.is_history_full())
     }
 
     /// Runs a call to its end, however often it must be repeated; see [`Direct::call`].
@@ -427,7 +438,7 @@ impl Worker {
     /// # Errors
     /// As there.
     pub fn run(&mut self, program: &Program, arguments: &Arguments) -> Result<(), Stop> {
-        for_any_worker!(self, worker => worker.run(program, arguments))
+        for_any_direct!(self, direct => direct.run(program, arguments))
     }
 
     /// Commits a transaction of several statements.
@@ -449,12 +460,12 @@ impl Worker {
     /// # Errors
     /// Why it must be repeated instead.
     pub fn confirm(&mut self) -> Result<(), AbortCause> {
-        for_any_worker!(self, worker => worker.confirm())
+        for_any_direct!(self, direct => direct.confirm())
     }
 
     /// Waits as between two attempts.
     pub fn back_off(&mut self) {
-        for_any_worker!(self, worker => worker.back_off());
+        for_any_direct!(self, direct => direct.back_off());
     }
 
     /// The memory of the last run, with the rows that it emitted.
@@ -464,11 +475,11 @@ impl Worker {
 
     /// What this worker has counted.
     pub fn statistics(&mut self) -> Statistics {
-        for_any_worker!(self, worker => worker.statistics())
+        for_any_direct!(self, direct => direct.statistics())
     }
 
     /// Starts counting anew.
     pub fn reset_statistics(&mut self) {
-        for_any_worker!(self, worker => worker.reset_statistics());
+        for_any_direct!(self, direct => direct.reset_statistics());
     }
 }

@@ -72,7 +72,7 @@ fn cases() -> Vec<Case> {
             Canary::ForwardedEarly => &["orthrus"],
             Canary::FootprintMissIgnored => &["lock-sorted", "pre-no-wait"],
         };
-        cases.extend(protocols.iter().map(|protocol| case(canary, *protocol)));
+        cases.extend(protocols.iter().map(|protocol| case(canary, protocol)));
     }
     // It is the engine that lets one worker run at a time; without it there is nobody who does.
     cases.push(Case {

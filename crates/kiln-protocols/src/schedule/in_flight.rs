@@ -3,8 +3,8 @@
 
 use kiln_history::Moment;
 use kiln_platform::sync::Arc;
-use kiln_platform::time;
 use kiln_platform::work::{Work, charge};
+use kiln_platform::{spin, thread, time};
 use kiln_procedure::{Access, Arguments, Executor, Frame, Program, Stop};
 
 use crate::Outcome;
@@ -23,15 +23,14 @@ pub(crate) struct InFlight {
     /// The call's program: kept by the call, or by the caller who waits for its end.
     program: *const Program,
     pub frame: Frame,
-    pub footprint: Footprint,
     /// What failed attempts missed.
     missed: Vec<Claim>,
     /// Attempts that have failed.
     pub failures: u32,
     invoked: Option<Moment>,
-    /// There when it has ended.
+    /// There when it has ended, until its caller is told.
     pub outcome: Option<Outcome>,
-    /// Whether its caller knows how it ended.
+    /// Whether its caller was told how it ended.
     pub has_ended: bool,
 }
 
@@ -45,7 +44,6 @@ impl Default for InFlight {
             call: Call::default(),
             program: std::ptr::null(),
             frame: Frame::new(),
-            footprint: Footprint::default(),
             missed: Vec::new(),
             failures: 0,
             invoked: None,
@@ -56,59 +54,80 @@ impl Default for InFlight {
 }
 
 impl InFlight {
-    /// The call was drawn. Its program is `single`, which the caller keeps, or the call's own.
-    pub fn drawn<L: Locks>(
+    /// Draws a call, if there is one. Its program is `single`, which the caller keeps, or the call's own.
+    pub fn draw<L: Locks>(
         &mut self,
+        calls: &mut dyn Calls,
         single: *const Program,
         direct: &mut Direct<TwoPhaseLocking<L>>,
-    ) {
-        self.program = match &self.call.program {
-            Some(program) if single.is_null() => Arc::as_ptr(program),
-            _ => single,
-        };
-        self.missed.clear();
-        self.failures = 0;
-        self.outcome = None;
-        self.has_ended = false;
-        self.invoked = direct.access().recorder().now();
+    ) -> Next {
+        self.call.is_history_full = direct.is_history_full();
+        let next = calls.next(&mut self.call);
+        if next == Next::Call {
+            self.program = match &self.call.program {
+                Some(program) if single.is_null() => Arc::as_ptr(program),
+                _ => single,
+            };
+            self.missed.clear();
+            self.failures = 0;
+            self.outcome = None;
+            self.has_ended = false;
+            self.invoked = direct.access().recorder().now();
+        }
+        next
     }
 
     /// The program of the call that was drawn.
-    pub fn program<'a>(&self) -> &'a Program {
+    fn program<'a>(&self) -> &'a Program {
         // SAFETY: set when the call was drawn, and kept until it has ended.
         unsafe { &*self.program }
     }
 
-    /// Whether its time is over; then that is its outcome.
-    pub fn is_expired<L: Locks>(&mut self, direct: &mut Direct<TwoPhaseLocking<L>>) -> bool {
+    /// Whether its time is over.
+    pub fn is_expired(&self) -> bool {
         let deadline = self.call.deadline_ns;
-        let is_over = deadline.is_some_and(|deadline| time::now_ns() >= deadline);
-        if is_over {
-            direct.counted().expired += 1;
-            self.outcome = Some(Outcome::Expired);
-        }
-        is_over
+        deadline.is_some_and(|deadline| time::now_ns() >= deadline)
     }
 
     /// Finds its footprint.
-    pub fn plan<L: Locks>(&mut self, direct: &mut Direct<TwoPhaseLocking<L>>) {
-        let program = self.program();
+    pub fn plan<L: Locks>(
+        &self,
+        direct: &mut Direct<TwoPhaseLocking<L>>,
+        footprint: &mut Footprint,
+    ) {
         let access = direct.access();
         access.phases().start();
         access.phases().enter(Phase::Plan);
-        let arguments = &self.call.arguments;
-        access.plan_ahead(program, arguments, &self.missed, &mut self.footprint);
+        access.plan_ahead(
+            self.program(),
+            &self.call.arguments,
+            &self.missed,
+            footprint,
+        );
         access.phases().stop();
     }
 
-    /// One attempt, which has the locks of its footprint. There is an outcome, or it is planned again.
-    pub fn attempt<L: Locks>(&mut self, direct: &mut Direct<TwoPhaseLocking<L>>, held: L::Held) {
+    /// One attempt, which has the locks of `footprint`, each held as `held`, and lets them go. Then there is an
+    /// outcome, or it is to be planned again. One that waited past its deadline does nothing but let go.
+    pub fn attempt<L: Locks>(
+        &mut self,
+        direct: &mut Direct<TwoPhaseLocking<L>>,
+        footprint: &Footprint,
+        held: L::Held,
+    ) {
         charge(Work::Begin);
         let program = self.program();
+        let access = direct.access();
+        if self.is_expired() {
+            access.begin();
+            access.hold_ahead(footprint.claims(), held);
+            access.roll_back();
+            self.outcome = Some(Outcome::Expired);
+            return;
+        }
         let deadline_ns = self.call.deadline_ns;
         self.frame.deadline_ns = deadline_ns;
         self.frame.memory.heap.transaction_began_us = None;
-        let access = direct.access();
         access.phases().start();
         access.begin_call(deadline_ns);
         match program.analysis.is_read_only() {
@@ -118,7 +137,7 @@ impl InFlight {
         if let Some(invoked) = self.invoked.or_else(|| access.recorder().now()) {
             access.recorder().begin(&program.name, invoked);
         }
-        access.hold_ahead(self.footprint.claims(), held);
+        access.hold_ahead(footprint.claims(), held);
         let ran = Executor::run(program, access, &mut self.frame, &self.call.arguments);
         let ran = ran.and_then(|()| {
             charge(Work::Commit);
@@ -144,15 +163,14 @@ impl InFlight {
         match ended {
             Ok(Outcome::Committed) => {
                 direct.record_end(End::Committed);
-                direct.counted().committed += 1;
                 self.outcome = Some(Outcome::Committed);
             }
             Ok(outcome) => {
                 direct.record_end(End::Rejected);
-                if !self.is_expired(direct) {
-                    direct.counted().rejected += 1;
-                    self.outcome = Some(outcome);
-                }
+                self.outcome = match self.is_expired() {
+                    true => Some(Outcome::Expired),
+                    false => Some(outcome),
+                };
             }
             Err(cause) => {
                 direct.record_end(End::Aborted(cause));
@@ -161,14 +179,46 @@ impl InFlight {
             }
         }
     }
+
+    /// Tells the caller how it has ended, if it has. `direct` is of the worker that drew it: a worker's figures
+    /// are those of its own calls.
+    pub fn tell<L: Locks>(
+        &mut self,
+        direct: &mut Direct<TwoPhaseLocking<L>>,
+        calls: &mut dyn Calls,
+    ) {
+        if let Some(outcome) = self.outcome.take() {
+            self.has_ended = true;
+            let counted = direct.counted();
+            match &outcome {
+                Outcome::Committed => counted.committed += 1,
+                Outcome::Rejected(_) => counted.rejected += 1,
+                Outcome::Expired => counted.expired += 1,
+            }
+            calls.ended(self.call.ticket, outcome, &self.frame);
+        }
+    }
 }
 
 /// One call, whose caller waits for it.
 pub(crate) struct Single<'a> {
-    pub arguments: &'a Arguments,
-    pub deadline_ns: Option<u64>,
-    pub is_drawn: bool,
+    arguments: &'a Arguments,
+    deadline_ns: Option<u64>,
+    is_drawn: bool,
+    /// How it ended.
     pub outcome: Option<Outcome>,
+}
+
+impl<'a> Single<'a> {
+    /// A call with these arguments, which ends at `deadline_ns` if ever.
+    pub fn new(arguments: &'a Arguments, deadline_ns: Option<u64>) -> Single<'a> {
+        Single {
+            arguments,
+            deadline_ns,
+            is_drawn: false,
+            outcome: None,
+        }
+    }
 }
 
 impl Calls for Single<'_> {
@@ -187,5 +237,35 @@ impl Calls for Single<'_> {
 
     fn ended(&mut self, _: u64, outcome: Outcome, _: &Frame) {
         self.outcome = Some(outcome);
+    }
+}
+
+/// Turns in which a worker had nothing to do, longer and longer.
+#[derive(Default)]
+pub(crate) struct Idle(u32);
+
+impl Idle {
+    const SPINS: u32 = 64;
+    const YIELDS: u32 = 192;
+
+    /// Waits for others to do something.
+    pub fn turn(&mut self) {
+        self.0 = self.0.saturating_add(1);
+        match self.0 {
+            0..Idle::SPINS => spin::hint(),
+            Idle::SPINS..Idle::YIELDS => thread::yield_now(),
+            _ => thread::park_for(20_000),
+        }
+    }
+
+    /// Whether it spins no more, and lets others have the core: there is time to look at clocks.
+    pub fn has_spun(&self) -> bool {
+        self.0 >= Idle::SPINS
+    }
+
+    /// Whether those who should do something seem not to run: they were given the core again and again, and some
+    /// hundred microseconds.
+    pub fn is_long(&self) -> bool {
+        self.0 >= Idle::YIELDS + 8
     }
 }

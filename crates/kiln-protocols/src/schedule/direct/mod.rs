@@ -77,6 +77,12 @@ impl<A: Access + Phased + Recorded> Direct<A> {
         }
     }
 
+    /// Itself: what schedulers that are built on it give as well.
+    #[inline(always)]
+    pub(crate) fn direct(&mut self) -> &mut Direct<A> {
+        self
+    }
+
     /// From now on calls wait for their turn.
     pub fn take_turns(&mut self, turn: Turn) {
         self.turn = Some(turn);

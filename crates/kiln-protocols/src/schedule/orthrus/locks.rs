@@ -19,7 +19,7 @@ const FRESH: u64 = 1;
 
 /// How a lock is held.
 #[derive(Clone, Copy)]
-pub(super) enum Held {
+pub enum Held {
     /// It was granted before the run; whoever gave it takes it back.
     Granted,
     /// The record is the transaction's own.
@@ -29,7 +29,7 @@ pub(super) enum Held {
 }
 
 /// See the module's documentation.
-pub(super) struct GrantedLocks {
+pub struct GrantedLocks {
     shared: Arc<Shared>,
     /// Whether the attempt has several statements, which take what is free from the partitions themselves.
     has_statements: bool,

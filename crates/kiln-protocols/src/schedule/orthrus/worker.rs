@@ -4,21 +4,19 @@ use kiln_platform::atomic::Ordering;
 use kiln_platform::random::Random;
 use kiln_platform::schedule::point;
 use kiln_platform::sync::Arc;
-use kiln_platform::{spin, thread, time};
-use kiln_procedure::{AbortCause, Arguments, Frame, Program, Stop};
+use kiln_platform::time;
+use kiln_procedure::{AbortCause, Arguments, Frame, Program};
 use kiln_storage::epoch::Participant;
 
 use super::locks::{GrantedLocks, Held};
 use super::partition::Demand;
 use super::{IN_FLIGHT_MAX, RELEASE, Shared};
+use crate::Outcome;
 use crate::access::two_phase_locking::TwoPhaseLocking;
-use crate::factors::Factors;
 use crate::schedule::direct::Direct;
-use crate::schedule::in_flight::{InFlight, Single};
+use crate::schedule::in_flight::{Idle, InFlight, Single};
 use crate::serve::{Calls, Next};
-use crate::shared::recorder::Observation;
-use crate::shared::turns::Turn;
-use crate::{Outcome, Statistics};
+use crate::shared::planning::Footprint;
 
 /// A call that has failed so often runs alone.
 const FAILURES_MAX: u32 = 10;
@@ -28,6 +26,7 @@ const ALONE_WAIT_NS: u64 = 5_000_000;
 /// A call in flight, with what it demands of the partitions. The demand stays at its address.
 struct Context {
     flight: InFlight,
+    footprint: Footprint,
     demand: Box<Demand>,
 }
 
@@ -56,30 +55,6 @@ pub struct Orthrus {
 // SAFETY: the program is set only while its caller waits inside; demands are used in turn.
 unsafe impl Send for Orthrus {}
 
-/// Turns without anything to do.
-#[derive(Default)]
-struct Idle(u32);
-
-impl Idle {
-    const SPINS: u32 = 64;
-    const YIELDS: u32 = 128;
-
-    fn turn(&mut self) {
-        self.0 = self.0.saturating_add(1);
-        match self.0 {
-            0..Idle::SPINS => spin::hint(),
-            Idle::SPINS..Idle::YIELDS => thread::yield_now(),
-            _ => thread::park_for(20_000),
-        }
-    }
-
-    /// Whether who should answer seems not to run: it has been given the core again and again, and some
-    /// hundred microseconds.
-    fn is_long(&self) -> bool {
-        self.0 >= Idle::YIELDS + 8
-    }
-}
-
 impl Orthrus {
     /// The worker that `participant` stands for.
     pub fn new(shared: Arc<Shared>, participant: Participant, random: Random) -> Orthrus {
@@ -88,6 +63,7 @@ impl Orthrus {
         shared.come(number);
         let contexts = (0..IN_FLIGHT_MAX).map(|_| Context {
             flight: InFlight::default(),
+            footprint: Footprint::default(),
             demand: Demand::new(number),
         });
         Orthrus {
@@ -150,17 +126,14 @@ impl Orthrus {
         let Some(mut context) = self.pool.pop() else {
             return false;
         };
-        context.flight.call.is_history_full = self.direct.is_history_full();
-        match calls.next(&mut context.flight.call) {
-            Next::Call => {}
+        match context.flight.draw(calls, self.single, &mut self.direct) {
+            Next::Call => self.start(context, calls),
             none => {
                 *is_over = none == Next::Pause;
                 self.pool.push(context);
-                return false;
+                false
             }
         }
-        context.flight.drawn(self.single, &mut self.direct);
-        self.start(context, calls)
     }
 
     /// Starts the next of those that failed; whether it came anywhere.
@@ -176,8 +149,9 @@ impl Orthrus {
 
     /// Plans a transaction and asks for its locks; false when it may not start now.
     fn start(&mut self, mut context: Context, calls: &mut dyn Calls) -> bool {
-        if context.flight.is_expired(&mut self.direct) {
-            Orthrus::tell(&mut context, calls);
+        if context.flight.is_expired() {
+            context.flight.outcome = Some(Outcome::Expired);
+            context.flight.tell(&mut self.direct, calls);
             self.pool.push(context);
             return true;
         }
@@ -186,11 +160,13 @@ impl Orthrus {
             return false;
         }
         self.running += 1;
-        context.flight.plan(&mut self.direct);
+        context
+            .flight
+            .plan(&mut self.direct, &mut context.footprint);
         point("orthrus.planned");
         let shared = &self.shared;
         let demand = &mut context.demand;
-        demand.set(context.flight.footprint.claims(), |claim| {
+        demand.set(context.footprint.claims(), |claim| {
             shared.partition_of(claim.record)
         });
         match demand.spans.first().map(|span| span.partition) {
@@ -201,8 +177,7 @@ impl Orthrus {
             }
             // It has nothing to lock: it may read what is not there, and insert.
             None => {
-                context.flight.attempt(&mut self.direct, Held::Granted);
-                self.finish(context, calls);
+                self.run_one(context, calls);
             }
         }
         true
@@ -227,20 +202,19 @@ impl Orthrus {
                     |context: &Context| std::ptr::from_ref::<Demand>(&context.demand) as u64;
                 let position = waiting.map(address).position(|one| one == message);
                 let position = position.expect("an answer is about a demand that waits");
-                let mut context = self.waiting.swap_remove(position);
+                let context = self.waiting.swap_remove(position);
                 point("orthrus.granted");
-                if !context.flight.is_expired(&mut self.direct) {
-                    context.flight.attempt(&mut self.direct, Held::Granted);
-                }
-                self.finish(context, calls);
+                self.run_one(context, calls);
             }
         }
         has_done
     }
 
-    /// Tells how a transaction has ended, if it has, and gives its locks back.
-    fn finish(&mut self, mut context: Context, calls: &mut dyn Calls) {
-        Orthrus::tell(&mut context, calls);
+    /// Makes an attempt with the locks that were granted, tells how it has ended, and gives them back.
+    fn run_one(&mut self, mut context: Context, calls: &mut dyn Calls) {
+        let flight = &mut context.flight;
+        flight.attempt(&mut self.direct, &context.footprint, Held::Granted);
+        flight.tell(&mut self.direct, calls);
         let demand = &mut context.demand;
         // Relaxed: the messages synchronize.
         demand
@@ -254,14 +228,6 @@ impl Orthrus {
             // SAFETY: the demand stays where it is, and nobody changes its spans before all is given back;
             // the counter cannot be 0 before the last message of this loop.
             self.send(unsafe { (*spans.add(at)).partition }, message);
-        }
-    }
-
-    fn tell(context: &mut Context, calls: &mut dyn Calls) {
-        let flight = &mut context.flight;
-        if let Some(outcome) = flight.outcome.take() {
-            calls.ended(flight.call.ticket, outcome, &flight.frame);
-            flight.has_ended = true;
         }
     }
 
@@ -348,12 +314,7 @@ impl Orthrus {
         deadline_ns: Option<u64>,
         _patience_ns: Option<u64>,
     ) -> Option<Outcome> {
-        let mut single = Single {
-            arguments,
-            deadline_ns,
-            is_drawn: false,
-            outcome: None,
-        };
+        let mut single = Single::new(arguments, deadline_ns);
         self.single = program;
         self.serve_calls(&mut single);
         self.single = std::ptr::null();
@@ -369,14 +330,6 @@ impl Orthrus {
         }
         self.running += 1;
         self.direct.begin();
-    }
-
-    /// Runs one of its statements; see [`Direct::run`].
-    ///
-    /// # Errors
-    /// As there.
-    pub fn run(&mut self, program: &Program, arguments: &Arguments) -> Result<(), Stop> {
-        self.direct.run(program, arguments)
     }
 
     /// Ends the transaction.
@@ -400,37 +353,9 @@ impl Orthrus {
         self.shared.leave(self.number, self.running);
     }
 
-    /// See [`Direct::confirm`].
-    ///
-    /// # Errors
-    /// As there.
-    pub fn confirm(&mut self) -> Result<(), AbortCause> {
-        self.direct.confirm()
-    }
-
-    /// See [`Direct::back_off`].
-    pub fn back_off(&mut self) {
-        self.direct.back_off();
-    }
-
-    /// See [`Direct::take_turns`].
-    pub fn take_turns(&mut self, turn: Turn) {
-        self.direct.take_turns(turn);
-    }
-
-    /// See [`Direct::set_factors`].
-    pub fn set_factors(&mut self, factors: Factors) {
-        self.direct.set_factors(factors);
-    }
-
-    /// See [`Direct::observe`].
-    pub fn observe(&mut self, observation: Option<&Observation>) {
-        self.direct.observe(observation);
-    }
-
-    /// See [`Direct::is_history_full`].
-    pub fn is_history_full(&mut self) -> bool {
-        self.direct.is_history_full()
+    /// What runs the attempts.
+    pub(crate) fn direct(&mut self) -> &mut Direct<TwoPhaseLocking<GrantedLocks>> {
+        &mut self.direct
     }
 
     /// The memory of the last run, with the rows that it emitted.
@@ -439,16 +364,6 @@ impl Orthrus {
             Some(context) if self.was_call => &context.flight.frame,
             _ => self.direct.frame(),
         }
-    }
-
-    /// What this worker has counted.
-    pub fn statistics(&mut self) -> Statistics {
-        self.direct.statistics()
-    }
-
-    /// Starts counting anew.
-    pub fn reset_statistics(&mut self) {
-        self.direct.reset_statistics();
     }
 }
 

@@ -2,12 +2,9 @@
 
 use std::cell::UnsafeCell;
 
-use kiln_history::Moment;
-use kiln_procedure::{Frame, Program};
-
-use crate::serve::Call;
+use crate::canary::Canary;
+use crate::schedule::in_flight::InFlight;
 use crate::shared::planning::{Claim, Footprint};
-use crate::{Outcome, canary::Canary};
 
 /// The place of a transaction in the queue, and which of its users it means.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,60 +71,30 @@ pub(super) enum Stage {
     Left,
 }
 
-/// A call in flight with all that its attempts need. A worker has some of them and uses them again and
-/// again; in the steady state nothing is allocated.
+/// A call in flight, with its place in the queue.
 pub(super) struct Context {
-    pub call: Call,
-    /// The call's program: kept by the call, or by the caller who waits for its end.
-    pub program: *const Program,
-    pub frame: Frame,
+    pub flight: InFlight,
     /// Pointed to by the queue while the transaction is in it.
     pub plan: Box<Plan>,
-    /// What failed attempts missed.
-    pub missed: Vec<Claim>,
     /// The worker that drew it.
     pub home: u32,
-    /// Attempts that have failed.
-    pub failures: u32,
     /// Whether the plan is made, and no attempt has failed by it.
     pub is_planned: bool,
-    pub invoked: Option<Moment>,
-    /// There when it has ended.
-    pub outcome: Option<Outcome>,
-    /// Whether its caller knows how it ended.
-    pub has_ended: bool,
     pub place: Place,
     pub stage: Stage,
 }
-
-// SAFETY: the program is kept until the call has ended, whoever runs it; records are followed only by an
-// attempt that holds them, inside of an epoch.
-unsafe impl Send for Context {}
 
 impl Context {
     pub fn new(home: u32) -> Box<Context> {
         let mut plan = Box::<Plan>::default();
         plan.footprint.clear();
         Box::new(Context {
-            call: Call::default(),
-            program: std::ptr::null(),
-            frame: Frame::new(),
+            flight: InFlight::default(),
             plan,
-            missed: Vec::new(),
             home,
-            failures: 0,
             is_planned: false,
-            invoked: None,
-            outcome: None,
-            has_ended: false,
             place: Place::default(),
             stage: Stage::Home,
         })
-    }
-
-    /// The program of the call that was drawn.
-    pub fn program<'a>(&self) -> &'a Program {
-        // SAFETY: set when the call was drawn, and kept until it has ended.
-        unsafe { &*self.program }
     }
 }

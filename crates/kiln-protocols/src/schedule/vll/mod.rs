@@ -73,9 +73,8 @@ use kiln_platform::atomic::{AtomicUsize, Ordering};
 use kiln_platform::random::Random;
 use kiln_platform::schedule::point;
 use kiln_platform::sync::{Arc, Mutex, lock};
-use kiln_platform::work::{Work, charge};
-use kiln_platform::{spin, thread, time};
-use kiln_procedure::{AbortCause, Access, Arguments, Executor, Frame, Program, Stop};
+use kiln_platform::time;
+use kiln_procedure::{AbortCause, Arguments, Frame, Program};
 use kiln_storage::epoch::Participant;
 use kiln_storage::table::WORKERS_MAX;
 
@@ -84,16 +83,13 @@ use context::{Context, Place, Stage};
 use manager::Manager;
 use queue::{Entered, Guest, TxnQueue};
 
+use crate::Outcome;
 use crate::access::two_phase_locking::TwoPhaseLocking;
-use crate::factors::Factors;
-use crate::phases::{Phase, Phased};
-use crate::schedule::direct::{Direct, End};
+use crate::schedule::direct::Direct;
+use crate::schedule::in_flight::{Idle, Single};
 use crate::serve::{Call, Calls, Next};
 use crate::shared::locks::counters::{Counted, CounterLocks, Counters};
 use crate::shared::planning::Claim;
-use crate::shared::recorder::{Observation, Recorded};
-use crate::shared::turns::Turn;
-use crate::{Outcome, Statistics};
 
 /// Calls that a worker has in flight at most.
 pub const IN_FLIGHT_MAX: usize = 16;
@@ -191,28 +187,6 @@ pub struct Vll<C: Counters + 'static> {
 // SAFETY: the program is set only while its caller waits inside.
 unsafe impl<C: Counters + 'static> Send for Vll<C> {}
 
-/// Waits for others to do something, longer and longer.
-#[derive(Default)]
-struct Idle(u32);
-
-impl Idle {
-    /// Spins before it looks whether deadlines have passed, and lets others have the core.
-    const SPINS: u32 = 64;
-
-    fn turn(&mut self) {
-        self.0 = self.0.saturating_add(1);
-        match self.0 {
-            0..Idle::SPINS => spin::hint(),
-            Idle::SPINS..192 => thread::yield_now(),
-            _ => thread::park_for(20_000),
-        }
-    }
-
-    fn is_long(&self) -> bool {
-        self.0 >= Idle::SPINS
-    }
-}
-
 /// The end of calls that have none.
 const NEVER_NS: u64 = u64::MAX;
 
@@ -281,7 +255,7 @@ impl<C: Counters + 'static> Vll<C> {
             match has_done {
                 true => idle = Idle::default(),
                 false => {
-                    if idle.is_long() {
+                    if idle.has_spun() {
                         self.expire(calls);
                     }
                     idle.turn();
@@ -303,8 +277,7 @@ impl<C: Counters + 'static> Vll<C> {
         let Some(mut context) = self.pool.pop() else {
             return false;
         };
-        context.call.is_history_full = self.direct.is_history_full();
-        match calls.next(&mut context.call) {
+        match context.flight.draw(calls, self.single, &mut self.direct) {
             Next::Call => {}
             none => {
                 *is_over = none == Next::Pause;
@@ -312,16 +285,7 @@ impl<C: Counters + 'static> Vll<C> {
                 return false;
             }
         }
-        context.program = match &context.call.program {
-            Some(program) if self.single.is_null() => Arc::as_ptr(program),
-            _ => self.single,
-        };
-        context.missed.clear();
-        context.failures = 0;
         context.is_planned = false;
-        context.outcome = None;
-        context.has_ended = false;
-        context.invoked = self.direct.access().recorder().now();
         self.in_flight += 1;
         self.start(context, calls);
         true
@@ -330,7 +294,9 @@ impl<C: Counters + 'static> Vll<C> {
     /// Starts one of the transactions that wait for another attempt; whether it came anywhere.
     fn retry(&mut self, calls: &mut dyn Calls) -> bool {
         match self.retries.pop() {
-            Some(context) if context.failures >= FAILURES_MAX => self.run_alone(context, calls),
+            Some(context) if context.flight.failures >= FAILURES_MAX => {
+                self.run_alone(context, calls)
+            }
             Some(context) => self.start(context, calls),
             None => false,
         }
@@ -338,14 +304,14 @@ impl<C: Counters + 'static> Vll<C> {
 
     /// Plans a transaction and brings it to the queue; whether it came in, or ended.
     fn start(&mut self, mut context: Box<Context>, calls: &mut dyn Calls) -> bool {
-        if self.is_expired(&context) {
-            context.outcome = Some(Outcome::Expired);
+        if context.flight.is_expired() {
+            context.flight.outcome = Some(Outcome::Expired);
             self.deliver(context, calls);
             return true;
         }
         self.plan(&mut context);
         if let Some(manager) = &self.shared.manager {
-            if context.failures > 0 && !self.shared.queue.has_room() {
+            if context.flight.failures > 0 && !self.shared.queue.has_room() {
                 context.stage = Stage::Home;
                 self.retries.push(context);
                 return false;
@@ -354,7 +320,7 @@ impl<C: Counters + 'static> Vll<C> {
             manager.send(context);
             return true;
         }
-        let deadline = context.call.deadline_ns.unwrap_or(NEVER_NS);
+        let deadline = context.flight.call.deadline_ns.unwrap_or(NEVER_NS);
         match self.shared.queue.enter(context, Guest::Any) {
             Entered::Free(context) => self.run_all(context, calls),
             Entered::Blocked(place) => self.waiting.push((place, deadline)),
@@ -366,24 +332,13 @@ impl<C: Counters + 'static> Vll<C> {
         true
     }
 
-    fn is_expired(&self, context: &Context) -> bool {
-        let deadline = context.call.deadline_ns;
-        deadline.is_some_and(|deadline| time::now_ns() >= deadline)
-    }
-
     fn plan(&mut self, context: &mut Context) {
         if context.is_planned {
             return;
         }
-        let program = context.program();
-        let access = self.direct.access();
-        access.phases().start();
-        access.phases().enter(Phase::Plan);
         let plan = &mut context.plan;
-        let arguments = &context.call.arguments;
-        access.plan_ahead(program, arguments, &context.missed, &mut plan.footprint);
+        context.flight.plan(&mut self.direct, &mut plan.footprint);
         plan.changed();
-        access.phases().stop();
         context.is_planned = true;
         point("vll.planned");
     }
@@ -406,75 +361,10 @@ impl<C: Counters + 'static> Vll<C> {
     /// One attempt, which holds its locks already, and lets them go.
     fn attempt(&mut self, context: &mut Context) {
         point("vll.runs");
-        charge(Work::Begin);
-        let (program, read_only) = {
-            let program = context.program();
-            (program, program.analysis.is_read_only())
-        };
-        let deadline_ns = context.call.deadline_ns;
-        if deadline_ns.is_some() && self.is_expired(context) {
-            // It waited too long; its locks are let go as if it had run.
-            let access = self.direct.access();
-            access.begin();
-            access.hold_ahead(context.plan.footprint.claims(), Counted::Planned);
-            access.roll_back();
-            context.outcome = Some(Outcome::Expired);
-            return;
-        }
-        context.frame.deadline_ns = deadline_ns;
-        context.frame.memory.heap.transaction_began_us = None;
-        let access = self.direct.access();
-        access.phases().start();
-        access.begin_call(deadline_ns);
-        match read_only {
-            true => access.begin_read_only(),
-            false => access.begin(),
-        }
-        if let Some(invoked) = context.invoked.or_else(|| access.recorder().now()) {
-            access.recorder().begin(&program.name, invoked);
-        }
-        access.hold_ahead(context.plan.footprint.claims(), Counted::Planned);
-        let ran = Executor::run(program, access, &mut context.frame, &context.call.arguments);
-        let ran = ran.and_then(|_| {
-            charge(Work::Commit);
-            access.commit_or_raise()
-        });
-        let ended = match ran {
-            Ok(()) => Ok(Outcome::Committed),
-            Err(Stop::Abort(cause)) => {
-                charge(Work::Abort);
-                Err(cause)
-            }
-            Err(Stop::Raise(error)) => {
-                charge(Work::Reject);
-                access.confirm_raise(error).map(Outcome::Rejected)
-            }
-        };
-        if !matches!(ended, Ok(Outcome::Committed)) {
-            access.phases().enter(Phase::Abort);
-            access.take_missed(&mut context.missed);
-            access.roll_back();
-        }
-        access.phases().stop();
-        match ended {
-            Ok(Outcome::Committed) => {
-                self.direct.record_end(End::Committed);
-                context.outcome = Some(Outcome::Committed);
-            }
-            Ok(outcome) => {
-                self.direct.record_end(End::Rejected);
-                context.outcome = match self.is_expired(context) {
-                    true => Some(Outcome::Expired),
-                    false => Some(outcome),
-                };
-            }
-            Err(cause) => {
-                self.direct.record_end(End::Aborted(cause));
-                self.direct.counted().count_abort(cause);
-                context.failures += 1;
-                context.is_planned = false;
-            }
-        }
+        let footprint = &context.plan.footprint;
+        let flight = &mut context.flight;
+        flight.attempt(&mut self.direct, footprint, Counted::Planned);
+        context.is_planned = flight.outcome.is_some();
     }
 
     /// Brings a context that is not in the queue to its worker.
@@ -492,14 +382,14 @@ impl<C: Counters + 'static> Vll<C> {
             Stage::Refused => return self.retries.push(context),
             Stage::Expired => {
                 self.direct.counted().count_abort(AbortCause::LockTimeout);
-                context.outcome = Some(Outcome::Expired);
+                context.flight.outcome = Some(Outcome::Expired);
             }
             _ => {}
         }
         let place = context.place;
         self.waiting.retain(|(waiting, _)| *waiting != place);
-        self.tell(&mut context, calls);
-        if context.has_ended {
+        context.flight.tell(&mut self.direct, calls);
+        if context.flight.has_ended {
             self.in_flight -= 1;
             self.pool.push(context);
         } else {
@@ -507,25 +397,10 @@ impl<C: Counters + 'static> Vll<C> {
         }
     }
 
-    /// Tells the caller how a transaction has ended, if it has.
-    fn tell(&mut self, context: &mut Context, calls: &mut dyn Calls) {
-        if let Some(outcome) = context.outcome.take() {
-            context.has_ended = true;
-            // Here, so that a worker's figures are those of its own calls.
-            let counted = self.direct.counted();
-            match &outcome {
-                Outcome::Committed => counted.committed += 1,
-                Outcome::Rejected(_) => counted.rejected += 1,
-                Outcome::Expired => counted.expired += 1,
-            }
-            calls.ended(context.call.ticket, outcome, &context.frame);
-        }
-    }
-
     /// Runs a transaction whose locks the manager has granted.
     fn run_managed(&mut self, mut context: Box<Context>, calls: &mut dyn Calls) {
         self.attempt(&mut context);
-        self.tell(&mut context, calls);
+        context.flight.tell(&mut self.direct, calls);
         context.stage = Stage::Ends;
         match &self.shared.manager {
             Some(manager) => manager.send(context),
@@ -580,7 +455,7 @@ impl<C: Counters + 'static> Vll<C> {
             // Else somebody runs it.
             if let Some(mut context) = self.shared.queue.withdraw(place) {
                 self.direct.counted().count_abort(AbortCause::LockTimeout);
-                context.outcome = Some(Outcome::Expired);
+                context.flight.outcome = Some(Outcome::Expired);
                 self.receive(context, calls);
             }
         }
@@ -603,16 +478,16 @@ impl<C: Counters + 'static> Vll<C> {
             } else if time::now_ns() >= limit {
                 // Somebody thinks; it goes on among the others.
                 self.shared.queue.end_alone();
-                context.failures /= 2;
+                context.flight.failures /= 2;
                 self.retries.push(context);
                 return false;
             } else {
                 idle.turn();
             }
         }
-        while context.outcome.is_none() {
-            if self.is_expired(&context) {
-                context.outcome = Some(Outcome::Expired);
+        while context.flight.outcome.is_none() {
+            if context.flight.is_expired() {
+                context.flight.outcome = Some(Outcome::Expired);
                 break;
             }
             self.plan(&mut context);
@@ -642,12 +517,7 @@ impl<C: Counters + 'static> Vll<C> {
         deadline_ns: Option<u64>,
         _patience_ns: Option<u64>,
     ) -> Option<Outcome> {
-        let mut single = Single {
-            arguments,
-            deadline_ns,
-            is_drawn: false,
-            outcome: None,
-        };
+        let mut single = Single::new(arguments, deadline_ns);
         self.single = program;
         let caller = Caller { worker: self };
         caller.worker.serve(&mut single);
@@ -689,7 +559,7 @@ impl<C: Counters + 'static> Vll<C> {
         context.plan.footprint.order();
         context.plan.changed();
         context.stage = Stage::Statements;
-        context.call.deadline_ns = None;
+        context.flight.call.deadline_ns = None;
         let place = match self.shared.queue.enter(context, Guest::Any) {
             Entered::Free(context) => return Some(context),
             Entered::Full(context) => {
@@ -710,7 +580,7 @@ impl<C: Counters + 'static> Vll<C> {
             if let Some(context) = self.open_letter() {
                 return Some(context);
             }
-            if idle.is_long()
+            if idle.has_spun()
                 && time::now_ns() >= limit
                 && let Some(context) = self.shared.queue.withdraw(place)
             {
@@ -744,14 +614,6 @@ impl<C: Counters + 'static> Vll<C> {
         self.shared.queue.close();
     }
 
-    /// Runs one of its statements; see [`Direct::run`].
-    ///
-    /// # Errors
-    /// As there.
-    pub fn run(&mut self, program: &Program, arguments: &Arguments) -> Result<(), Stop> {
-        self.direct.run(program, arguments)
-    }
-
     /// Ends the transaction.
     ///
     /// # Errors
@@ -768,55 +630,17 @@ impl<C: Counters + 'static> Vll<C> {
         self.close();
     }
 
-    /// See [`Direct::confirm`].
-    ///
-    /// # Errors
-    /// As there.
-    pub fn confirm(&mut self) -> Result<(), AbortCause> {
-        self.direct.confirm()
-    }
-
-    /// See [`Direct::back_off`].
-    pub fn back_off(&mut self) {
-        self.direct.back_off();
-    }
-
-    /// See [`Direct::take_turns`].
-    pub fn take_turns(&mut self, turn: Turn) {
-        self.direct.take_turns(turn);
-    }
-
-    /// See [`Direct::set_factors`].
-    pub fn set_factors(&mut self, factors: Factors) {
-        self.direct.set_factors(factors);
-    }
-
-    /// See [`Direct::observe`].
-    pub fn observe(&mut self, observation: Option<&Observation>) {
-        self.direct.observe(observation);
-    }
-
-    /// See [`Direct::is_history_full`].
-    pub fn is_history_full(&mut self) -> bool {
-        self.direct.is_history_full()
+    /// What runs the attempts.
+    pub(crate) fn direct(&mut self) -> &mut Direct<TwoPhaseLocking<CounterLocks<C>>> {
+        &mut self.direct
     }
 
     /// The memory of the last run, with the rows that it emitted.
     pub fn frame(&self) -> &Frame {
         match self.pool.last() {
-            Some(context) if self.was_call => &context.frame,
+            Some(context) if self.was_call => &context.flight.frame,
             _ => self.direct.frame(),
         }
-    }
-
-    /// What this worker has counted.
-    pub fn statistics(&mut self) -> Statistics {
-        self.direct.statistics()
-    }
-
-    /// Starts counting anew.
-    pub fn reset_statistics(&mut self) {
-        self.direct.reset_statistics();
     }
 }
 
@@ -849,32 +673,5 @@ impl Calls for NoCalls {
 
     fn ended(&mut self, _: u64, _: Outcome, _: &Frame) {
         unreachable!("no call was drawn")
-    }
-}
-
-/// One call, whose caller waits.
-struct Single<'a> {
-    arguments: &'a Arguments,
-    deadline_ns: Option<u64>,
-    is_drawn: bool,
-    outcome: Option<Outcome>,
-}
-
-impl Calls for Single<'_> {
-    fn next(&mut self, call: &mut Call) -> Next {
-        if std::mem::replace(&mut self.is_drawn, true) {
-            return Next::Pause;
-        }
-        call.arguments.copy_from(self.arguments);
-        (call.deadline_ns, call.ticket) = (self.deadline_ns, 0);
-        Next::Call
-    }
-
-    fn is_over(&mut self) -> bool {
-        self.is_drawn
-    }
-
-    fn ended(&mut self, _: u64, outcome: Outcome, _: &Frame) {
-        self.outcome = Some(outcome);
     }
 }

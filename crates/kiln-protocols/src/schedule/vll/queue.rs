@@ -269,6 +269,7 @@ impl<C: Counters> TxnQueue<C> {
             let node = &list.nodes[number as usize];
             if let Some(context) = &node.waiting
                 && context
+                    .flight
                     .call
                     .deadline_ns
                     .is_some_and(|deadline| now_ns >= deadline)
