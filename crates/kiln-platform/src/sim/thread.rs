@@ -154,6 +154,14 @@ pub fn pin_to_core(position: usize) -> bool {
     real::pin_to_core(position)
 }
 
+/// The position that the calling thread was pinned to, if that is known: coroutines stay where they are.
+pub fn pinned_core() -> Option<usize> {
+    match runtime::is_running() {
+        true => None,
+        false => real::pinned_core(),
+    }
+}
+
 /// Where a coroutine puts what it returns.
 struct Packet<T> {
     value: UnsafeCell<Option<T>>,

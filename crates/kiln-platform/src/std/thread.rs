@@ -1,5 +1,6 @@
 //! Threads: spawning, pinning, parking.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 pub use std::thread::{
@@ -48,6 +49,16 @@ pub fn available_cores() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
+thread_local! {
+    /// What the thread was pinned to last.
+    static PINNED: Cell<Option<usize>> = const { Cell::new(None) };
+}
+
+/// The position that the calling thread was pinned to with [`pin_to_core`], if it was.
+pub fn pinned_core() -> Option<usize> {
+    PINNED.get()
+}
+
 /// Pins the calling thread to the `position`-th core that this process may run on, counted round
 /// robin. Returns whether the operating system agreed; an unpinned thread is slower, not wrong.
 pub fn pin_to_core(position: usize) -> bool {
@@ -69,7 +80,11 @@ pub fn pin_to_core(position: usize) -> bool {
             }
             let mut wanted: libc::cpu_set_t = std::mem::zeroed();
             libc::CPU_SET(cores[position % cores.len()], &mut wanted);
-            libc::sched_setaffinity(0, size, &wanted) == 0
+            let is_pinned = libc::sched_setaffinity(0, size, &wanted) == 0;
+            if is_pinned {
+                PINNED.set(Some(position));
+            }
+            is_pinned
         }
     }
     #[cfg(not(target_os = "linux"))]

@@ -1,4 +1,4 @@
-//! Taking turns: of more workers than cores only as many are inside of calls as there are cores.
+//! Taking turns: with more workers than cores, one worker of each core is inside of a call.
 //!
 //! A worker that loses its core in the middle of a call keeps what it has locked, and all others fail at
 //! that, or wait for it, for as long as it takes the system to come back to it: some milliseconds for each
@@ -7,14 +7,17 @@
 //! many workers inside as there are cores, each keeps its core. Those outside hold nothing that anybody could
 //! wait for.
 //!
+//! Each core has one turn, and the workers that are pinned to it hand it to each other: two that had turns on one
+//! core would share it while another core has nothing to do. Workers that are not pinned are dealt out to the cores.
+//!
 //! A worker has its turn for a slice of time and call by call: in between it leaves the turn free, so that one
 //! that has no calls keeps nobody out, and takes it again without a switch. When the time is over, it hands
 //! the turn to whoever has waited longest. Nobody waits without looking around: the first of those who
 //! wait takes a turn that is free, and nobody waits past the deadline of its call, or longer than
 //! `WAIT_MAX_NS`; it goes inside without a turn then.
 //!
-//! A slice is eight times as long as it takes until somebody runs who was handed a turn, so that the hand-overs
-//! cost a ninth of the time, and at least `SLICE_NS`. On cores of its own a worker runs within some ten
+//! A slice is twelve times as long as it takes until somebody runs who was handed a turn, so that the hand-overs
+//! cost a thirteenth of the time, and at least `SLICE_NS`. On cores of its own a worker runs within some ten
 //! microseconds; where other processes want the cores as well it takes milliseconds, and with short slices
 //! nothing else would happen than hand-overs.
 //!
@@ -30,11 +33,11 @@ use kiln_storage::table::WORKERS_MAX;
 
 /// How long a worker has its turn at least while others wait, in nanoseconds: some dozen switches of
 /// threads.
-const SLICE_NS: u64 = 150_000;
+const SLICE_NS: u64 = 200_000;
 /// How long at most.
 const SLICE_MAX_NS: u64 = 10_000_000;
 /// How much longer than a hand-over takes.
-const SLICE_PER_HAND_OVER: u64 = 8;
+const SLICE_PER_HAND_OVER: u64 = 12;
 /// How long the first of those who wait sleeps before it looks for a turn that was left free.
 const LOOK_NS: u64 = 200_000;
 /// How long the others sleep.
@@ -42,24 +45,24 @@ const SLEEP_NS: u64 = 5_000_000;
 /// The longest wait for a turn, in nanoseconds.
 const WAIT_MAX_NS: u64 = 200_000_000;
 
-/// A number on a cache line of its own.
-#[derive(Default)]
-#[repr(align(64))]
-struct Apart(AtomicU32);
-
-struct Turns {
-    cores: u32,
-    /// Workers that may want turns.
-    workers: Apart,
-    /// Turns that nobody has.
-    free: Apart,
+/// The turn of a core, on cache lines of its own.
+#[repr(align(128))]
+struct Core {
+    /// Whether nobody has it.
+    is_free: AtomicBool,
     /// The length of `queue`.
-    waiting: Apart,
-    /// When a turn was handed on last, of [`time::now_ns`].
+    waiting: AtomicU32,
+    /// When it was handed on last, of [`time::now_ns`].
     handed_on_ns: AtomicU64,
     /// How long a slice is.
     slice_ns: AtomicU64,
     queue: Mutex<VecDeque<u32>>,
+}
+
+struct Turns {
+    cores: Box<[Core]>,
+    /// Workers that may want turns.
+    workers: AtomicU32,
     /// By worker: whether it was handed a turn, and its thread.
     handed: Box<[(AtomicBool, Mutex<Option<Thread>>)]>,
 }
@@ -70,15 +73,16 @@ pub struct SharedTurns(Arc<Turns>);
 
 impl Default for SharedTurns {
     fn default() -> SharedTurns {
-        let cores = thread::available_cores() as u32;
-        SharedTurns(Arc::new(Turns {
-            cores,
-            workers: Apart::default(),
-            free: Apart(AtomicU32::new(cores)),
-            waiting: Apart::default(),
+        let core = |_| Core {
+            is_free: AtomicBool::new(true),
+            waiting: AtomicU32::new(0),
             handed_on_ns: AtomicU64::new(0),
             slice_ns: AtomicU64::new(SLICE_NS),
             queue: Mutex::new(VecDeque::with_capacity(WORKERS_MAX)),
+        };
+        SharedTurns(Arc::new(Turns {
+            cores: (0..thread::available_cores()).map(core).collect(),
+            workers: AtomicU32::new(0),
             handed: (0..WORKERS_MAX)
                 .map(|_| (AtomicBool::new(false), Mutex::new(None)))
                 .collect(),
@@ -90,6 +94,8 @@ impl Default for SharedTurns {
 pub struct Turn {
     shared: Arc<Turns>,
     worker: u32,
+    /// The core whose turn it takes.
+    core: usize,
     is_held: bool,
     /// When it was got last from somebody else, or after a wait.
     since_ns: u64,
@@ -98,10 +104,11 @@ pub struct Turn {
 impl Turn {
     /// For the worker with this number, which no other worker has that shares the turns.
     pub fn new(shared: &SharedTurns, worker: u32) -> Turn {
-        shared.0.workers.0.fetch_add(1, Ordering::Relaxed);
+        shared.0.workers.fetch_add(1, Ordering::Relaxed);
         Turn {
             shared: shared.0.clone(),
             worker,
+            core: worker as usize % shared.0.cores.len(),
             is_held: false,
             since_ns: 0,
         }
@@ -111,8 +118,8 @@ impl Turn {
     #[inline]
     pub fn enter(&mut self, deadline_ns: Option<u64>) {
         // A worker that comes later makes the others take turns from their next calls on.
-        if self.shared.workers.0.load(Ordering::Relaxed) > self.shared.cores {
-            self.is_held = self.shared.take_free() || self.wait(deadline_ns);
+        if self.shared.workers.load(Ordering::Relaxed) as usize > self.shared.cores.len() {
+            self.is_held = self.shared.cores[self.core].take_free() || self.wait(deadline_ns);
         }
     }
 
@@ -120,14 +127,13 @@ impl Turn {
     #[inline]
     pub fn leave(&mut self) {
         if std::mem::take(&mut self.is_held) {
-            let slice_ns = || self.shared.slice_ns.load(Ordering::Relaxed);
-            let is_over = || time::now_ns() - self.since_ns >= slice_ns();
-            if self.shared.waiting.0.load(Ordering::Relaxed) == 0
-                || !is_over()
-                || !self.shared.hand_on()
+            let core = &self.shared.cores[self.core];
+            let is_over =
+                || time::now_ns() - self.since_ns >= core.slice_ns.load(Ordering::Relaxed);
+            if core.waiting.load(Ordering::Relaxed) == 0 || !is_over() || !self.shared.hand_on(core)
             {
                 // Nothing is handed on with a turn: relaxed.
-                self.shared.free.0.fetch_add(1, Ordering::Relaxed);
+                core.is_free.store(true, Ordering::Relaxed);
             }
         }
     }
@@ -136,9 +142,14 @@ impl Turn {
     #[cold]
     fn wait(&mut self, deadline_ns: Option<u64>) -> bool {
         let shared = &*self.shared;
+        // Its thread may have been pinned, or be another one, since it was here last.
+        if let Some(core) = thread::pinned_core() {
+            self.core = core % shared.cores.len();
+        }
+        let core = &shared.cores[self.core];
         let (handed, thread) = &shared.handed[self.worker as usize];
         *lock(thread) = Some(thread::current());
-        shared.change(|queue| queue.push_back(self.worker));
+        core.change(|queue| queue.push_back(self.worker));
         let now = time::now_ns();
         let latest = deadline_ns.map_or(u64::MAX, |deadline| deadline.max(now));
         let latest = latest.min(now + WAIT_MAX_NS);
@@ -146,13 +157,13 @@ impl Turn {
             let now = time::now_ns();
             let mut is_first = false;
             // Under the lock nobody hands anything to this worker.
-            let ended = shared.change(|queue| {
+            let ended = core.change(|queue| {
                 if handed.swap(false, Ordering::Relaxed) {
-                    shared.learn(now);
+                    core.learn(now);
                     return Some(true);
                 }
                 is_first = queue.front() == Some(&self.worker);
-                let takes = is_first && shared.take_free();
+                let takes = is_first && core.take_free();
                 if takes || now >= latest {
                     queue.retain(|worker| *worker != self.worker);
                     return Some(takes);
@@ -172,38 +183,24 @@ impl Turn {
 impl Drop for Turn {
     fn drop(&mut self) {
         self.leave();
-        self.shared.workers.0.fetch_sub(1, Ordering::Relaxed);
+        self.shared.workers.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-impl Turns {
+impl Core {
     #[inline]
     fn take_free(&self) -> bool {
-        let mut free = self.free.0.load(Ordering::Relaxed);
-        while free > 0 {
-            let taken = self.free.0.compare_exchange_weak(
-                free,
-                free - 1,
-                Ordering::Relaxed,
-                Ordering::Relaxed,
-            );
-            match taken {
-                Ok(_) => return true,
-                Err(now) => free = now,
-            }
-        }
-        false
+        self.is_free.load(Ordering::Relaxed) && self.is_free.swap(false, Ordering::Relaxed)
     }
 
     fn change<T>(&self, body: impl FnOnce(&mut VecDeque<u32>) -> T) -> T {
         let mut queue = lock(&self.queue);
         let result = body(&mut queue);
-        self.waiting.0.store(queue.len() as u32, Ordering::Relaxed);
+        self.waiting.store(queue.len() as u32, Ordering::Relaxed);
         result
     }
 
-    /// Somebody runs now who was handed a turn: adjusts the slice. Approximate, as is the time when
-    /// several turns are handed on at once: the sum of many says enough.
+    /// Somebody runs now who was handed the turn: adjusts the slice.
     fn learn(&self, now_ns: u64) {
         let taken_ns = now_ns.saturating_sub(self.handed_on_ns.load(Ordering::Relaxed));
         let wanted_ns = taken_ns.saturating_mul(SLICE_PER_HAND_OVER);
@@ -212,14 +209,16 @@ impl Turns {
         let slice_ns = slice_ns.clamp(SLICE_NS, SLICE_MAX_NS);
         self.slice_ns.store(slice_ns, Ordering::Relaxed);
     }
+}
 
-    /// Hands a turn to whoever has waited longest, if anybody waits.
+impl Turns {
+    /// Hands the turn to whoever has waited longest, if anybody waits.
     #[cold]
-    fn hand_on(&self) -> bool {
-        let next = self.change(|queue| {
+    fn hand_on(&self, core: &Core) -> bool {
+        let next = core.change(|queue| {
             let next = queue.pop_front()?;
             self.handed[next as usize].0.store(true, Ordering::Relaxed);
-            self.handed_on_ns.store(time::now_ns(), Ordering::Relaxed);
+            core.handed_on_ns.store(time::now_ns(), Ordering::Relaxed);
             Some(next)
         });
         if let Some(next) = next
@@ -238,7 +237,8 @@ mod tests {
     #[test]
     fn never_more_are_inside_than_there_are_turns_and_all_get_one() {
         let shared = SharedTurns::default();
-        let workers = shared.0.cores + 6;
+        let cores = shared.0.cores.len() as u32;
+        let workers = cores + 6;
         let (inside, most) = (AtomicU32::new(0), AtomicU32::new(0));
         let calls = if cfg!(miri) { 20 } else { 2_000 };
         let turns: Vec<Turn> = (0..workers)
@@ -261,15 +261,17 @@ mod tests {
                 });
             }
         });
-        assert!(most.load(Ordering::SeqCst) <= shared.0.cores);
-        assert_eq!(shared.0.free.0.load(Ordering::SeqCst), shared.0.cores);
-        assert!(lock(&shared.0.queue).is_empty());
+        assert!(most.load(Ordering::SeqCst) <= cores);
+        for core in &shared.0.cores {
+            assert!(core.is_free.load(Ordering::SeqCst));
+            assert!(lock(&core.queue).is_empty());
+        }
     }
 
     #[test]
     fn nobody_waits_past_a_deadline() {
         let shared = SharedTurns::default();
-        let count = shared.0.cores + 1;
+        let count = shared.0.cores.len() as u32 + 1;
         let mut turns: Vec<Turn> = (0..count)
             .map(|worker| Turn::new(&shared, worker))
             .collect();
@@ -280,6 +282,6 @@ mod tests {
         }
         last.enter(Some(time::now_ns() + 1_000_000));
         assert!(!last.is_held);
-        assert!(lock(&shared.0.queue).is_empty());
+        assert!(lock(&shared.0.cores[0].queue).is_empty());
     }
 }
