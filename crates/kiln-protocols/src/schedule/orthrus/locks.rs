@@ -7,7 +7,7 @@ use kiln_storage::record::RecordRef;
 
 use super::Shared;
 use super::partition::Request;
-use crate::shared::locks::{Locks, Taken};
+use crate::shared::locks::{Locks, Taken, soon};
 use crate::shared::planning::Claim;
 
 /// What the transaction missed: it was granted nothing but its plan.
@@ -53,7 +53,7 @@ impl GrantedLocks {
         }
     }
 
-    /// Takes a lock from its partition if nobody has it or waits for it.
+    /// Takes a lock from its partition if nobody has it or waits for it, and its record is no fresh one.
     fn take_free(&mut self, claim: Claim) -> Option<*mut Request> {
         let request = Request::new(claim, std::ptr::null_mut());
         let request = match self.pool.pop() {
@@ -79,8 +79,13 @@ impl GrantedLocks {
         if !is_granted {
             // SAFETY: it came from a box, and no lock has it.
             self.pool.push(unsafe { Box::from_raw(request) });
+            return None;
         }
-        is_granted.then_some(request)
+        if self.admits(claim.record, Held::Granted).is_err() {
+            self.give_back(claim.record, request);
+            return None;
+        }
+        Some(request)
     }
 
     fn give_back(&mut self, record: RecordRef, request: *mut Request) {
@@ -109,12 +114,11 @@ impl Locks for GrantedLocks {
         if !self.has_statements {
             return Err(MISS);
         }
-        let request = self.take_free(Claim { record, exclusive }).ok_or(MISS)?;
-        if self.admits(record, Held::Granted).is_err() {
-            self.give_back(record, request);
-            return Err(MISS);
+        let claim = Claim { record, exclusive };
+        match soon(|| self.take_free(claim)) {
+            Some(request) => Ok(Taken::Now(Held::Taken(request))),
+            None => Err(MISS),
         }
-        Ok(Taken::Now(Held::Taken(request)))
     }
 
     #[inline(always)]
@@ -169,8 +173,8 @@ impl Locks for GrantedLocks {
     ) -> Result<(), AbortCause> {
         self.has_statements = true;
         for &claim in claims {
-            if let Ok(Taken::Now(held)) = self.take(claim.record, claim.exclusive) {
-                hold(claim, held);
+            if let Some(request) = self.take_free(claim) {
+                hold(claim, Held::Taken(request));
             }
         }
         Ok(())

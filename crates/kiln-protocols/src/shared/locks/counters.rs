@@ -21,7 +21,7 @@ use kiln_platform::atomic::{AtomicU64, Ordering};
 use kiln_procedure::AbortCause;
 use kiln_storage::record::RecordRef;
 
-use super::{Locks, Taken};
+use super::{Locks, Taken, soon};
 use crate::shared::planning::Claim;
 
 const SHARED: u64 = 1;
@@ -103,6 +103,8 @@ pub struct CounterLocks<C> {
     counters: C,
     /// Whether planned requests are taken back when their locks are let go; else whoever made them does.
     takes_back: bool,
+    /// Whether the attempt has several statements, which take what is free.
+    has_statements: bool,
 }
 
 impl<C: Counters> CounterLocks<C> {
@@ -111,6 +113,28 @@ impl<C: Counters> CounterLocks<C> {
         CounterLocks {
             counters,
             takes_back,
+            has_statements: false,
+        }
+    }
+
+    /// Takes a lock that was not planned, if nobody is in the way.
+    fn take_free(&self, record: RecordRef, exclusive: bool) -> bool {
+        let word = self.counters.word(record);
+        let mut seen = word.load(Ordering::Relaxed);
+        loop {
+            let is_free = match exclusive {
+                true => seen == 0,
+                false => seen % UNPLANNED < EXCLUSIVE,
+            };
+            if !is_free {
+                return false;
+            }
+            let taken = seen + weight(exclusive) + UNPLANNED;
+            // Acquire: as in `request`.
+            match word.compare_exchange_weak(seen, taken, Ordering::Acquire, Ordering::Relaxed) {
+                Ok(_) => return true,
+                Err(now) => seen = now,
+            }
         }
     }
 }
@@ -120,23 +144,18 @@ impl<C: Counters> Locks for CounterLocks<C> {
     const NEW_AUX: Option<u64> = C::NEW_AUX;
     const PLANNED: bool = true;
 
+    fn begin(&mut self) {
+        self.has_statements = false;
+    }
+
     fn take(&mut self, record: RecordRef, exclusive: bool) -> Result<Taken<Counted>, AbortCause> {
-        let word = self.counters.word(record);
-        let mut seen = word.load(Ordering::Relaxed);
-        loop {
-            let is_free = match exclusive {
-                true => seen == 0,
-                false => seen % UNPLANNED < EXCLUSIVE,
-            };
-            if !is_free {
-                return Err(MISS);
-            }
-            let taken = seen + weight(exclusive) + UNPLANNED;
-            // Acquire: as in `request`.
-            match word.compare_exchange_weak(seen, taken, Ordering::Acquire, Ordering::Relaxed) {
-                Ok(_) => return Ok(Taken::Now(Counted::Unplanned)),
-                Err(now) => seen = now,
-            }
+        let is_taken = match self.has_statements {
+            true => soon(|| self.take_free(record, exclusive).then_some(())).is_some(),
+            false => self.take_free(record, exclusive),
+        };
+        match is_taken {
+            true => Ok(Taken::Now(Counted::Unplanned)),
+            false => Err(MISS),
         }
     }
 
@@ -198,9 +217,10 @@ impl<C: Counters> Locks for CounterLocks<C> {
         claims: &[Claim],
         mut hold: impl FnMut(Claim, Counted),
     ) -> Result<(), AbortCause> {
+        self.has_statements = true;
         for &claim in claims {
-            if let Ok(Taken::Now(held)) = self.take(claim.record, claim.exclusive) {
-                hold(claim, held);
+            if self.take_free(claim.record, claim.exclusive) {
+                hold(claim, Counted::Unplanned);
             }
         }
         Ok(())

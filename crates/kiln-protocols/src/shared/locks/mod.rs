@@ -81,6 +81,8 @@ mod word;
 mod model;
 
 use kiln_platform::schedule::point;
+use kiln_platform::spin::Spinner;
+use kiln_platform::time;
 use kiln_procedure::AbortCause;
 use kiln_storage::record::RecordRef;
 
@@ -104,6 +106,26 @@ pub enum Taken<H> {
     Now(H),
     /// It is waited for: [`Locks::wait`] follows, with nothing of this lock's in between.
     Later(H),
+}
+
+/// Tries again for a moment to take what statements of an open transaction do not wait for. Where locks are taken
+/// back after their transaction's caller knows how it ended, its next statement may come before they are.
+pub fn soon<T>(mut attempt: impl FnMut() -> Option<T>) -> Option<T> {
+    /// What a worker needs to get its core back, and take some locks back.
+    const MOMENT_NS: u64 = 2_000_000;
+    let mut latest = None;
+    let mut spinner = Spinner::default();
+    loop {
+        let taken = attempt();
+        if taken.is_some() {
+            return taken;
+        }
+        let now = time::now_ns();
+        if now >= *latest.get_or_insert(now + MOMENT_NS) {
+            return None;
+        }
+        spinner.turn();
+    }
 }
 
 /// One worker's door to the locks.
