@@ -202,44 +202,51 @@ fn sessions_are_bounded() {
 
 #[test]
 fn a_block_that_idles_too_long_is_rolled_back() {
-    for protocol in Protocol::serializable() {
-        let options = small(protocol).idle_in_transaction_ms(150).ddl_wait_ms(20);
-        let engine = bank(options, 1, 0);
-        let (deposit, total) = programs_of(&engine);
-        let mut session = engine.session().expect("there is a seat");
-        session.begin().expect("no block is open");
-        assert_eq!(run(&mut session, &deposit, &[0, 5]), Ok(Some(5)));
-        // Meanwhile it keeps the catalog from changing.
-        let error = engine
-            .change_catalog(|_| Ok(()))
-            .expect_err("a block is open");
-        assert_eq!(error.state(), SqlState::LOCK_NOT_AVAILABLE);
-        let start = time::now_ns();
-        while engine.change_catalog(|_| Ok(())).is_err() {
-            assert!(
-                time::now_ns() - start < 10_000_000_000,
-                "{protocol}: still not rolled back"
-            );
+    // All at once, as most of the time nothing happens.
+    thread::scope(|scope| {
+        for protocol in Protocol::serializable() {
+            scope.spawn(move || rolls_idle_blocks_back(protocol));
         }
-        assert_eq!(number(&engine, "total", &[]), 0, "{protocol}");
-        let told = run(&mut session, &total, &[]).expect_err("it is told");
-        assert_eq!(told.state().as_str(), "25P03");
-        assert_eq!(
-            state(run(&mut session, &total, &[])),
-            SqlState::IN_FAILED_SQL_TRANSACTION
+    });
+}
+
+fn rolls_idle_blocks_back(protocol: Protocol) {
+    let options = small(protocol).idle_in_transaction_ms(150).ddl_wait_ms(20);
+    let engine = bank(options, 1, 0);
+    let (deposit, total) = programs_of(&engine);
+    let mut session = engine.session().expect("there is a seat");
+    session.begin().expect("no block is open");
+    assert_eq!(run(&mut session, &deposit, &[0, 5]), Ok(Some(5)));
+    // Meanwhile it keeps the catalog from changing.
+    let error = engine
+        .change_catalog(|_| Ok(()))
+        .expect_err("a block is open");
+    assert_eq!(error.state(), SqlState::LOCK_NOT_AVAILABLE);
+    let start = time::now_ns();
+    while engine.change_catalog(|_| Ok(())).is_err() {
+        assert!(
+            time::now_ns() - start < 10_000_000_000,
+            "{protocol}: still not rolled back"
         );
-        session.roll_back().expect("the block waits for its end");
-        assert_eq!(run(&mut session, &total, &[]), Ok(Some(0)));
-        // A commit that comes too late must not look like one.
-        session.begin().expect("no block is open");
-        assert_eq!(run(&mut session, &deposit, &[0, 5]), Ok(Some(5)));
-        thread::sleep(600_000_000);
-        assert_eq!(
-            session.commit().expect_err("it is told").state().as_str(),
-            "25P03"
-        );
-        assert_eq!(run(&mut session, &total, &[]), Ok(Some(0)));
     }
+    assert_eq!(number(&engine, "total", &[]), 0, "{protocol}");
+    let told = run(&mut session, &total, &[]).expect_err("it is told");
+    assert_eq!(told.state().as_str(), "25P03");
+    assert_eq!(
+        state(run(&mut session, &total, &[])),
+        SqlState::IN_FAILED_SQL_TRANSACTION
+    );
+    session.roll_back().expect("the block waits for its end");
+    assert_eq!(run(&mut session, &total, &[]), Ok(Some(0)));
+    // A commit that comes too late must not look like one.
+    session.begin().expect("no block is open");
+    assert_eq!(run(&mut session, &deposit, &[0, 5]), Ok(Some(5)));
+    thread::sleep(600_000_000);
+    assert_eq!(
+        session.commit().expect_err("it is told").state().as_str(),
+        "25P03"
+    );
+    assert_eq!(run(&mut session, &total, &[]), Ok(Some(0)));
 }
 
 #[test]

@@ -23,7 +23,9 @@ mod transcript;
 use std::path::{Path, PathBuf};
 
 use kiln::Configuration;
-use kiln_platform::file;
+use kiln_platform::atomic::{AtomicUsize, Ordering};
+use kiln_platform::sync::{Mutex, lock};
+use kiln_platform::{file, thread};
 
 use runner::run;
 use script::Script;
@@ -66,8 +68,29 @@ fn scripts() -> Vec<Script> {
     scripts
 }
 
-/// Runs all scripts under a protocol: what happened, and what should not have.
-fn run_all(protocol: Configuration) -> (String, Vec<String>) {
+/// Protocols tried at the same time: most of the time a script waits to see that somebody waits.
+const AT_ONCE: usize = 6;
+
+/// Runs all scripts under every protocol: what happened, and what should not have.
+fn run_all() -> Vec<(Configuration, String, Vec<String>)> {
+    let protocols: Vec<Configuration> = Configuration::serializable().collect();
+    let next = AtomicUsize::new(0);
+    let results = Mutex::new(Vec::new());
+    thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(|| {
+                while let Some(protocol) = protocols.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let (text, complaints) = run_under(*protocol);
+                    lock(&results).push((*protocol, text, complaints));
+                }
+            });
+        }
+    });
+    results.into_inner().expect("no thread panicked")
+}
+
+/// Runs all scripts under a protocol.
+fn run_under(protocol: Configuration) -> (String, Vec<String>) {
     let (mut text, mut complaints) = (String::new(), Vec::new());
     for script in scripts() {
         match run(&script, Subject::Protocol(protocol)) {
@@ -90,8 +113,7 @@ fn run_all(protocol: Configuration) -> (String, Vec<String>) {
 #[test]
 fn no_protocol_lets_an_anomaly_happen() {
     let mut failures = Vec::new();
-    for protocol in Configuration::serializable() {
-        let (text, complaints) = run_all(protocol);
+    for (protocol, text, complaints) in run_all() {
         failures.extend(complaints);
         let path = golden(protocol);
         let expected = file::read_to_string(&path).unwrap_or_default();
@@ -110,8 +132,7 @@ fn no_protocol_lets_an_anomaly_happen() {
 #[test]
 #[ignore = "rewrites the golden files; run it after a change that is meant"]
 fn rewrite_golden_files() {
-    for protocol in Configuration::serializable() {
-        let (text, complaints) = run_all(protocol);
+    for (protocol, text, complaints) in run_all() {
         assert!(complaints.is_empty(), "{}", complaints.join("\n\n"));
         file::write(&golden(protocol), text.as_bytes()).expect("the file can be written");
     }
