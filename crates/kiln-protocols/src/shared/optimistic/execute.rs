@@ -5,7 +5,7 @@ use kiln_platform::atomic::{AtomicU64, Ordering, fence};
 use kiln_procedure::access::Visit;
 use kiln_procedure::ir::{Intent, Reg};
 use kiln_procedure::{AbortCause, Handle, Stop};
-use kiln_storage::layout::{Blob, is_spilled, resolve};
+use kiln_storage::layout::{Blob, RowLayout, is_spilled, resolve};
 use kiln_storage::record::{RecordRef, Tid};
 use kiln_storage::schema::{ColumnId, ColumnSet};
 use kiln_storage::slot::Memory;
@@ -105,26 +105,34 @@ impl<C: Commit> Optimistic<C> {
         columns: &[(ColumnId, Reg)],
         memory: &mut Memory,
     ) -> Result<(), AbortCause> {
-        let (written, image): (ColumnSet, &[AtomicU64]) = match self.write_of(*handle) {
+        let written: Option<(ColumnSet, &[AtomicU64])> = match self.write_of(*handle) {
             Some(write) if !self.writes[write].columns.is_empty() => {
-                (self.writes[write].columns, self.writes[write].image())
+                Some((self.writes[write].columns, self.writes[write].image()))
             }
-            _ => (ColumnSet::EMPTY, &[]),
+            _ => None,
         };
         if self.items[handle.note as usize].is_apart() {
             let read: ColumnSet = columns.iter().map(|&(column, _)| column).collect();
-            if !self.is_covered(table, read.difference(written)) {
+            let own = written.map_or(ColumnSet::EMPTY, |(written, _)| written);
+            if !self.is_covered(table, read.difference(own)) {
                 self.widen(handle.note)?;
             }
         }
         let (layout, row) = (table.layout(), table.row(handle.record));
-        let mut spilled = false;
+        let mut spilled;
         loop {
-            for &(column, register) in columns {
-                let from = if written.contains(column) { image } else { row };
-                let slot = layout.column(column).load(from, &mut memory.heap);
-                spilled |= is_spilled(slot);
-                memory.slots[register.0 as usize] = slot;
+            spilled = false;
+            match written {
+                None => {
+                    for &(column, register) in columns {
+                        let slot = layout.column(column).load(row, &mut memory.heap);
+                        spilled |= is_spilled(slot);
+                        memory.slots[register.0 as usize] = slot;
+                    }
+                }
+                Some((written, image)) => {
+                    spilled = load_mixed(layout, (row, image, written), columns, memory);
+                }
             }
             // Acquire pairs with the release fence between locking and installing: if one of the
             // loads above saw a word of a newer version, the load below sees its lock bit or tid.
@@ -146,7 +154,6 @@ impl<C: Commit> Optimistic<C> {
             }
             // Dead or alive, the words of a version are there until the epoch is over.
             self.items[handle.note as usize].observed = stable_tid(handle.record)?.0;
-            spilled = false;
         }
         if spilled {
             for &(_, register) in columns {
@@ -242,4 +249,23 @@ impl<C: Commit> Optimistic<C> {
         };
         Ok(())
     }
+}
+
+/// Reads columns of which the attempt has written some: those from its image, the others from the row. Whether any
+/// is spilled.
+#[inline(never)]
+fn load_mixed(
+    layout: &RowLayout,
+    (row, image, written): (&[AtomicU64], &[AtomicU64], ColumnSet),
+    columns: &[(ColumnId, Reg)],
+    memory: &mut Memory,
+) -> bool {
+    let mut spilled = false;
+    for &(column, register) in columns {
+        let from = if written.contains(column) { image } else { row };
+        let slot = layout.column(column).load(from, &mut memory.heap);
+        spilled |= is_spilled(slot);
+        memory.slots[register.0 as usize] = slot;
+    }
+    spilled
 }
