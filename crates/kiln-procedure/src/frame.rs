@@ -139,6 +139,25 @@ impl Frame {
         (self.result_rows, &self.result)
     }
 
+    /// Forgets what the last call emitted and raised.
+    pub fn silence(&mut self) {
+        self.result.clear();
+        self.result_rows = 0;
+        self.notices.clear();
+    }
+
+    /// Takes what the last call in another frame emitted and raised; that one is silent afterwards.
+    pub fn take_result(&mut self, other: &mut Frame) {
+        self.silence();
+        std::mem::swap(&mut self.notices, &mut other.notices);
+        if other.result_rows > 0 {
+            std::mem::swap(&mut self.result, &mut other.result);
+            std::mem::swap(&mut self.result_rows, &mut other.result_rows);
+            self.memory.heap.clear();
+            self.memory.heap.append_image(&other.memory.heap);
+        }
+    }
+
     /// The heap that the emitted slots point into.
     pub fn heap(&self) -> &Heap {
         &self.memory.heap

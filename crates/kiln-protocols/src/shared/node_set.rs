@@ -125,6 +125,12 @@ impl NodeSet {
         Ok(())
     }
 
+    /// Whether there are no guards.
+    #[inline(always)]
+    pub fn is_empty(&self) -> bool {
+        self.guards.is_empty()
+    }
+
     /// Whether every guard still holds. A sequentially consistent fence lies between the
     /// attempt's own insertions and this.
     #[inline]

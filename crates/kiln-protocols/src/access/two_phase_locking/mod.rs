@@ -71,6 +71,10 @@ use crate::shared::recorder::{Recorded, Recorder};
 
 /// The note of a handle whose record a canary did not lock.
 const NOT_LOCKED: u32 = u32::MAX;
+/// The note of a handle whose record was granted without a lock, to be read.
+const GRANTED: u32 = u32::MAX - 1;
+/// As [`GRANTED`], to be written.
+const GRANTED_EXCLUSIVE: u32 = u32::MAX - 2;
 
 /// A lock that the attempt holds.
 #[derive(Clone, Copy)]
@@ -157,6 +161,12 @@ impl<L: Locks> TwoPhaseLocking<L> {
         }
     }
 
+    /// The worker's side of the locks, for a scheduler that decides what attempts may touch.
+    #[inline(always)]
+    pub(crate) fn manager(&mut self) -> &mut L {
+        &mut self.manager
+    }
+
     /// Hands out what the attempt missed; it is about to be rolled back. It leaves its epoch then, as what
     /// was missed is known by its address alone from now on.
     #[cold]
@@ -239,9 +249,24 @@ impl<L: Locks> TwoPhaseLocking<L> {
         }
     }
 
+    /// Makes sure that the record of a handle is held exclusively.
+    #[inline(always)]
+    fn make_exclusive(&mut self, handle: &Handle) -> Result<(), AbortCause> {
+        if L::GRANTS && handle.note == GRANTED_EXCLUSIVE {
+            return Ok(());
+        }
+        if L::GRANTS && handle.note == GRANTED {
+            return match self.manager.is_granted(handle.record, true) {
+                Ok(()) => Ok(()),
+                Err(cause) => self.missed(handle.record, true, cause),
+            };
+        }
+        self.upgrade(handle.note)
+    }
+
     /// Makes sure that the lock at `note` is exclusive.
     #[inline(always)]
-    fn make_exclusive(&mut self, note: u32) -> Result<(), AbortCause> {
+    fn upgrade(&mut self, note: u32) -> Result<(), AbortCause> {
         if Canary::FootprintMissIgnored.sings() && note == NOT_LOCKED {
             // Two that write the same record would break more than the history.
             return Err(AbortCause::WriteLock);
@@ -263,10 +288,34 @@ impl<L: Locks> TwoPhaseLocking<L> {
         Ok(())
     }
 
+    /// Meets a record that needs no lock, if it was granted.
+    #[inline(always)]
+    fn visit_granted(&mut self, record: RecordRef, exclusive: bool) -> Result<Visit, AbortCause> {
+        if let Err(cause) = self.manager.is_granted(record, exclusive) {
+            return self.missed(record, exclusive, cause);
+        }
+        let tid = Tid(record.tid().load(Ordering::Relaxed));
+        if tid.is_dead() {
+            return Ok(Visit::Dead);
+        }
+        self.newest = self.newest.max(Tid(tid.version()));
+        let note = match exclusive {
+            true => GRANTED_EXCLUSIVE,
+            false => GRANTED,
+        };
+        Ok(match tid.is_absent() {
+            true => Visit::Absent,
+            false => Visit::Present(Handle { record, note }),
+        })
+    }
+
     /// Locks a record, or finds that it is locked already.
     #[inline(always)]
     fn lock(&mut self, record: RecordRef, intent: Intent) -> Result<Visit, AbortCause> {
         let exclusive = intent == Intent::Write;
+        if L::GRANTS && self.manager.has_grant() {
+            return self.visit_granted(record, exclusive);
+        }
         let note = match self.locked.get(record) {
             Some(note) => {
                 // It was planned, and is not there any more.
@@ -278,7 +327,7 @@ impl<L: Locks> TwoPhaseLocking<L> {
                     }
                 }
                 if exclusive {
-                    self.make_exclusive(note)?;
+                    self.upgrade(note)?;
                 }
                 note
             }
@@ -415,7 +464,7 @@ impl<L: Locks> Access for TwoPhaseLocking<L> {
         columns: &[(ColumnId, Reg)],
         memory: &mut Memory,
     ) -> Result<(), Stop> {
-        self.make_exclusive(handle.note)?;
+        self.make_exclusive(handle)?;
         let nodes = &mut self.nodes;
         let refused = self
             .in_place
@@ -451,7 +500,10 @@ impl<L: Locks> Access for TwoPhaseLocking<L> {
                 });
         let (index, other) = match (inserted, new) {
             (Ok(Ok(record)), Some((_, held))) => {
-                let note = self.hold(record, held, true);
+                let note = match L::GRANTS && self.manager.has_grant() {
+                    true => GRANTED_EXCLUSIVE,
+                    false => self.hold(record, held, true),
+                };
                 return Ok(Inserted::New(Handle { record, note }));
             }
             (refused, new) => {
@@ -465,7 +517,10 @@ impl<L: Locks> Access for TwoPhaseLocking<L> {
                 }
             }
         };
-        let own = self.locked.get(other);
+        let own = match L::GRANTS && self.manager.has_grant() {
+            true => Some(GRANTED_EXCLUSIVE),
+            false => self.locked.get(other),
+        };
         if let Some(note) = own
             && index == 0
             && self.in_place.has_deleted(other)
@@ -493,7 +548,7 @@ impl<L: Locks> Access for TwoPhaseLocking<L> {
 
     #[inline]
     fn delete(&mut self, table: &Table, handle: &mut Handle, _: &mut Memory) -> Result<(), Stop> {
-        self.make_exclusive(handle.note)?;
+        self.make_exclusive(handle)?;
         self.in_place.delete(table, handle.record);
         Ok(())
     }
@@ -519,6 +574,9 @@ impl<L: Locks> Access for TwoPhaseLocking<L> {
 
     #[inline]
     fn confirm(&mut self) -> Result<(), AbortCause> {
+        if self.nodes.is_empty() {
+            return Ok(());
+        }
         // Sequentially consistent: of two attempts that each insert into a gap that the other
         // relies on, one sees the other's insertion here.
         fence(Ordering::SeqCst);

@@ -188,6 +188,25 @@ pub trait Locks {
         Ok(())
     }
 
+    /// Whether a scheduler may grant attempts records without locks: see [`Locks::has_grant`].
+    const GRANTS: bool = false;
+
+    /// Whether the attempt has what it may touch already, and takes no lock: [`Locks::is_granted`] says what that is, and
+    /// nothing is let go.
+    #[inline(always)]
+    fn has_grant(&self) -> bool {
+        false
+    }
+
+    /// Whether the attempt may touch a record; asked where it has a grant.
+    ///
+    /// # Errors
+    /// Why it fails instead.
+    #[inline(always)]
+    fn is_granted(&self, _record: RecordRef, _exclusive: bool) -> Result<(), AbortCause> {
+        Ok(())
+    }
+
     /// Whether a transaction's locks are taken all together before it runs: by [`Locks::take_all`], once.
     /// What it meets beyond is taken only if nobody has to be waited for.
     const PLANNED: bool = false;
