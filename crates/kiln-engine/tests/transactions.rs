@@ -63,7 +63,12 @@ fn money_is_conserved_by_closures_under_every_protocol() {
 /// Under protocols whose lock of a hot row is hardly ever free.
 #[test]
 fn a_closure_gets_through_among_calls() {
-    for protocol in [Protocol::Vll, Protocol::VllSca, Protocol::VllArrayed] {
+    for protocol in [
+        Protocol::Vll,
+        Protocol::VllSca,
+        Protocol::VllArrayed,
+        Protocol::Strife,
+    ] {
         let engine = bank(small(protocol), 1, 0);
         let deposit = engine.procedure("deposit").expect("it is there");
         let done = AtomicBool::new(false);

@@ -81,11 +81,17 @@ pub enum Canary {
     ForwardedEarly,
     /// `vll`: nobody looks at the head of the queue when a transaction leaves.
     HeadNotWoken,
+    /// `strife` merges special clusters, and leaves each its queue.
+    SpecialsMergedByName,
+    /// `strife` runs residuals in the conflict-free stage.
+    ResidualWithoutLocks,
+    /// `strife` loses unions of data nodes.
+    UnionLost,
 }
 
 impl Canary {
     /// All flaws.
-    pub const ALL: [Canary; 34] = [
+    pub const ALL: [Canary; 37] = [
         Canary::ReadValidationSkipped,
         Canary::NodeValidationSkipped,
         Canary::OwnInsertionHidesOthers,
@@ -120,6 +126,9 @@ impl Canary {
         Canary::ScaHashReused,
         Canary::ForwardedEarly,
         Canary::HeadNotWoken,
+        Canary::SpecialsMergedByName,
+        Canary::ResidualWithoutLocks,
+        Canary::UnionLost,
     ];
 
     /// Whether the flaw is there.

@@ -12,6 +12,7 @@ use crate::access::tictoc::{Gaps, ReadTimes};
 use crate::factors::Factors;
 use crate::protocol::{Configuration, Protocol, ProtocolOption};
 use crate::schedule::orthrus;
+use crate::schedule::strife;
 use crate::schedule::vll::{CounterArray, ManagerThread, SharedVll};
 use crate::shared::locks::SharedLocks;
 use crate::shared::locks::counters::BesideRecords;
@@ -37,6 +38,7 @@ enum Shared {
     Vll(Arc<SharedVll<BesideRecords>>),
     VllArrayed(Arc<ManagerThread<CounterArray>>),
     Orthrus(Arc<orthrus::Shared>),
+    Strife(Arc<strife::Shared>),
 }
 
 impl Common {
@@ -76,6 +78,7 @@ impl Common {
             Protocol::Orthrus => Shared::Orthrus(Arc::new(orthrus::Shared::new(
                 factors.concurrency_controllers as usize,
             ))),
+            Protocol::Strife => Shared::Strife(Arc::new(strife::Shared::new(factors.batches))),
             Protocol::Mvcc => Shared::Mvcc(Arc::new(mvcc::Shared::new())),
             _ => Shared::Nothing,
         };
@@ -142,6 +145,29 @@ impl Common {
         }
     }
 
+    /// The batches of all workers.
+    pub(crate) fn strife(&self) -> &Arc<strife::Shared> {
+        match &self.shared {
+            Shared::Strife(shared) => shared,
+            _ => unreachable!("{} has no batches", self.configuration),
+        }
+    }
+
+    /// Asks for a batch of calls to be explained, where calls are batched: see [`strife::Shared::explain`].
+    pub fn explain_batch(&self) {
+        if let Shared::Strife(shared) = &self.shared {
+            shared.explain();
+        }
+    }
+
+    /// The batch that was explained, if there was one.
+    pub fn explained_batch(&self) -> Option<strife::Explained> {
+        match &self.shared {
+            Shared::Strife(shared) => shared.explained(),
+            _ => None,
+        }
+    }
+
     /// How hot records are.
     pub(crate) fn temperatures(&self) -> &Arc<Temperatures> {
         match &self.shared {
@@ -163,8 +189,8 @@ impl Common {
 
     /// Prepares a table's memory for the protocol, which comes into force: no transaction runs.
     pub fn prepare(&self, table: &Table) {
-        if let Shared::Vll(_) = &self.shared {
-            // Counters outlive records, so cells that have none must not have what another protocol left.
+        if let Shared::Vll(_) | Shared::Strife(_) = &self.shared {
+            // Counters and labels outlive records, so cells that have none must not have what another protocol left.
             table.slab().for_each_cell(|cell| {
                 // SAFETY: the cell is of this table's slab.
                 let record = unsafe { RecordRef::from_cell(cell) };

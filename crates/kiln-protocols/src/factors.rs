@@ -18,6 +18,33 @@ pub struct Factors {
     /// How many workers only control concurrency under [`Protocol::Orthrus`] (ORTHRUS §3.1); with 0 a fifth
     /// of the cores.
     pub concurrency_controllers: u16,
+    /// How calls are batched and clustered under [`Protocol::Strife`].
+    pub batches: Batches,
+}
+
+/// How calls are batched and clustered under [`Protocol::Strife`] (STRIFE §3.1, §5.6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Batches {
+    /// Calls of a batch, at most 65,536; with 0 there are 256 for each core.
+    pub size: u32,
+    /// How long the first call of a batch waits for others at most, in microseconds; with 0 it is a thousand.
+    pub wait_us: u32,
+    /// Random transactions that special clusters are made of, `k`, at most 1024; with 0 ten for three cores.
+    pub samples: u16,
+    /// `α` in thousandths: two special clusters are merged when at least so many of their transactions
+    /// are connected to both.
+    pub residuals_permille: u16,
+}
+
+impl Default for Batches {
+    fn default() -> Batches {
+        Batches {
+            size: 0,
+            wait_us: 0,
+            samples: 0,
+            residuals_permille: 200,
+        }
+    }
 }
 
 impl Factors {

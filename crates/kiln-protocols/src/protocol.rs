@@ -50,11 +50,13 @@ pub enum Protocol {
     VllArrayed,
     /// Planned: some workers only control concurrency, the others only run transactions.
     Orthrus,
+    /// Planned: batches fall apart into clusters, which run without concurrency control.
+    Strife,
 }
 
 impl Protocol {
     /// All protocols.
-    pub const ALL: [Protocol; 21] = [
+    pub const ALL: [Protocol; 22] = [
         Protocol::Serial,
         Protocol::None,
         Protocol::Silo,
@@ -76,6 +78,7 @@ impl Protocol {
         Protocol::VllSca,
         Protocol::VllArrayed,
         Protocol::Orthrus,
+        Protocol::Strife,
     ];
 
     /// Its name.
@@ -102,6 +105,7 @@ impl Protocol {
             Protocol::VllSca => "vll-sca",
             Protocol::VllArrayed => "vll-arrayed",
             Protocol::Orthrus => "orthrus",
+            Protocol::Strife => "strife",
         }
     }
 
@@ -149,6 +153,9 @@ impl Protocol {
             }
             Protocol::Orthrus => {
                 "planned: some workers only control concurrency, the others only run transactions"
+            }
+            Protocol::Strife => {
+                "planned: batches fall apart into clusters, which run without concurrency control"
             }
             Protocol::VllArrayed => "planned: vll whose lock manager is a thread, with an array",
         }
@@ -199,7 +206,8 @@ impl Protocol {
             | Protocol::Vll
             | Protocol::VllSca
             | Protocol::VllArrayed
-            | Protocol::Orthrus => true,
+            | Protocol::Orthrus
+            | Protocol::Strife => true,
             Protocol::None | Protocol::SiloUnchecked | Protocol::OccUnchecked => false,
         }
     }
@@ -224,7 +232,8 @@ impl Protocol {
             | Protocol::Vll
             | Protocol::VllSca
             | Protocol::VllArrayed
-            | Protocol::Orthrus => true,
+            | Protocol::Orthrus
+            | Protocol::Strife => true,
             Protocol::None
             | Protocol::SiloUnchecked
             | Protocol::OccUnchecked
@@ -236,7 +245,7 @@ impl Protocol {
     /// protocol takes over.
     pub const fn leaves_aux(self) -> bool {
         match self {
-            Protocol::TicToc | Protocol::Mvcc => true,
+            Protocol::TicToc | Protocol::Mvcc | Protocol::Strife => true,
             Protocol::Serial
             | Protocol::None
             | Protocol::Silo
@@ -275,7 +284,8 @@ impl Protocol {
             | Protocol::Vll
             | Protocol::VllSca
             | Protocol::VllArrayed
-            | Protocol::Orthrus => &[],
+            | Protocol::Orthrus
+            | Protocol::Strife => &[],
             Protocol::Occ | Protocol::Mvcc => &[ProtocolOption::CommitTimeUpdates],
             Protocol::TwoPhaseLockingNoWait
             | Protocol::TwoPhaseLockingWaitDie

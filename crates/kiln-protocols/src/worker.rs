@@ -24,6 +24,7 @@ use crate::phases::Phased;
 use crate::protocol::{Protocol, ProtocolOption};
 use crate::schedule::direct::Direct;
 use crate::schedule::orthrus::Orthrus;
+use crate::schedule::strife::Strife;
 use crate::schedule::vll::{CounterArray, Vll};
 use crate::serve::{Call, Calls, Next};
 use crate::shared::locks::counters::BesideRecords;
@@ -110,6 +111,8 @@ pub enum Worker {
     VllArrayed(Box<Vll<CounterArray>>),
     /// [`Protocol::Orthrus`].
     Orthrus(Box<Orthrus>),
+    /// [`Protocol::Strife`].
+    Strife(Box<Strife>),
 }
 
 /// Does the same with whichever worker is there.
@@ -144,6 +147,7 @@ macro_rules! for_any_worker {
             Worker::Vll($worker) => $body,
             Worker::VllArrayed($worker) => $body,
             Worker::Orthrus($worker) => $body,
+            Worker::Strife($worker) => $body,
         }
     };
 }
@@ -235,6 +239,10 @@ impl Worker {
             Protocol::Orthrus => {
                 let shared = common.orthrus().clone();
                 Worker::Orthrus(Box::new(Orthrus::new(shared, participant, random)))
+            }
+            Protocol::Strife => {
+                let shared = common.strife().clone();
+                Worker::Strife(Box::new(Strife::new(shared, participant, random)))
             }
             Protocol::LockSorted | Protocol::LockAtomic | Protocol::PreNoWait => {
                 Worker::planned(common, participant, random)
@@ -393,7 +401,7 @@ impl Worker {
     pub fn is_pipelined(&self) -> bool {
         matches!(
             self,
-            Worker::Vll(_) | Worker::VllArrayed(_) | Worker::Orthrus(_)
+            Worker::Vll(_) | Worker::VllArrayed(_) | Worker::Orthrus(_) | Worker::Strife(_)
         )
     }
 
@@ -406,6 +414,7 @@ impl Worker {
             Worker::Vll(worker) => return worker.serve(calls),
             Worker::VllArrayed(worker) => return worker.serve(calls),
             Worker::Orthrus(worker) => return worker.serve(calls),
+            Worker::Strife(worker) => return worker.serve(calls),
             _ => {}
         }
         let mut call = Call::default();

@@ -560,6 +560,7 @@ fn two_phase_locking_with_queues_keeps_the_total() {
         Protocol::VllSca,
         Protocol::VllArrayed,
         Protocol::Orthrus,
+        Protocol::Strife,
     ] {
         configurations.extend(table(protocol).ok());
         if protocol != Protocol::TwoPhaseLockingNoWait {

@@ -70,7 +70,10 @@ fn cases() -> Vec<Case> {
             Canary::ScaHashReused => &["vll-sca"],
             Canary::HeadNotWoken => &["vll"],
             Canary::ForwardedEarly => &["orthrus"],
-            Canary::FootprintMissIgnored => &["lock-sorted", "pre-no-wait"],
+            Canary::FootprintMissIgnored => &["lock-sorted", "pre-no-wait", "strife"],
+            Canary::SpecialsMergedByName | Canary::ResidualWithoutLocks | Canary::UnionLost => {
+                &["strife"]
+            }
         };
         cases.extend(protocols.iter().map(|protocol| case(canary, protocol)));
     }
@@ -112,6 +115,9 @@ fn search(case: &Case) -> Result<(&'static str, u64), String> {
                             Canary::InstalledWithoutLocks
                                 | Canary::LockPassedToTwo
                                 | Canary::ForwardedEarly
+                                | Canary::SpecialsMergedByName
+                                | Canary::ResidualWithoutLocks
+                                | Canary::UnionLost
                         )
                     ) | (Protocol::Serial, None)
                 ),

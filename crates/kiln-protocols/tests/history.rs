@@ -568,6 +568,7 @@ fn planned_histories_replay() {
     run(Protocol::Vll);
     run(Protocol::VllSca);
     run(Protocol::VllArrayed);
+    run(Protocol::Strife);
 }
 
 #[test]

@@ -298,3 +298,8 @@ fn vll_with_contention_analysis_is_serializable() {
 fn orthrus_is_serializable() {
     queued(Protocol::Orthrus);
 }
+
+#[test]
+fn strife_is_serializable() {
+    queued(Protocol::Strife);
+}

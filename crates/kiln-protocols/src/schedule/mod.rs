@@ -3,4 +3,5 @@
 pub mod direct;
 mod in_flight;
 pub mod orthrus;
+pub mod strife;
 pub mod vll;

@@ -131,6 +131,9 @@ impl Trial {
         let epochs = Epochs::new(WORKERS_MAX);
         let mut factors = Factors::default();
         factors.concurrency_controllers = 1 + (self.seed % 3) as u16;
+        factors.batches.size = [2, 5, 16, 0][self.seed as usize / 2 % 4];
+        factors.batches.samples = [2, 0, 4][self.seed as usize % 3];
+        factors.batches.residuals_permille = [200, 500, 0, 1000][self.seed as usize / 8 % 4];
         let common = Arc::new(Common::with_factors(self.protocol, factors));
         let worker = |stream: u64| {
             let participant = epochs.register().expect("a slot is free");

@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use kiln_engine::BasisFactors;
-use kiln_engine::factors::{AbortMechanism, DeadlockAvoidance, Regulation};
+use kiln_engine::factors::{AbortMechanism, Batches, DeadlockAvoidance, Regulation};
 
 const HEADING: &str = "Basis factors (the default is the recommended choice)";
 
@@ -29,6 +29,30 @@ pub struct BasisFactorArguments {
     #[arg(long, value_name = "N", help_heading = "Planned execution",
           value_parser = clap::value_parser!(u16).range(1..=32))]
     cc_threads: Option<u16>,
+    /// Under strife: calls of a batch [default: 256 for each core]
+    #[arg(long, value_name = "N", help_heading = "Planned execution",
+          value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    batch_size: Option<u32>,
+    /// Under strife: microseconds that the first call of a batch waits for others at most [default: 1000]
+    #[arg(long, value_name = "US", help_heading = "Planned execution",
+          value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    batch_us: Option<u32>,
+    /// Under strife: random transactions that special clusters are made of [default: ten for three cores]
+    #[arg(long, value_name = "N", help_heading = "Planned execution",
+          value_parser = clap::value_parser!(u16).range(1..=1024))]
+    k: Option<u16>,
+    /// Under strife: the part of their transactions that two special clusters must have in common to be merged
+    #[arg(long, value_name = "0..1", help_heading = "Planned execution", default_value = "0.2",
+          value_parser = permille)]
+    alpha: u16,
+}
+
+/// A number from 0 to 1, in thousandths.
+fn permille(text: &str) -> Result<u16, String> {
+    match text.parse::<f64>() {
+        Ok(part) if (0.0..=1.0).contains(&part) => Ok((part * 1000.0).round() as u16),
+        _ => Err("from 0 to 1".to_owned()),
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -84,6 +108,12 @@ impl From<&BasisFactorArguments> for BasisFactors {
             factors.protocols.deadlock_avoidance = DeadlockAvoidance::Sort;
         }
         factors.protocols.concurrency_controllers = arguments.cc_threads.unwrap_or(0);
+        factors.protocols.batches = Batches {
+            size: arguments.batch_size.unwrap_or(0),
+            wait_us: arguments.batch_us.unwrap_or(0),
+            samples: arguments.k.unwrap_or(0),
+            residuals_permille: arguments.alpha,
+        };
         factors.hash_indexes = arguments.indexes == Indexes::Hash;
         factors.partitioned_indexes = arguments.contention_aware == Switch::On;
         factors

@@ -1,0 +1,307 @@
+//! The analysis of a batch: PREPARE, SPOT, FUSE, MERGE and ALLOCATE (STRIFE §3.1, Algorithm 1).
+//!
+//! In PREPARE a record gets a label, and with it a data node, if somebody in the batch plans to write it; what is without one
+//! when the batch is closed is ignored. The data access graph is not made: its edges are the transactions' footprints.
+
+use kiln_platform::atomic::Ordering;
+use kiln_platform::random::Random;
+
+use super::batch::{Batch, Context};
+use super::locks::{node_of, put_label};
+use crate::canary::Canary;
+
+/// Data nodes that a worker takes for itself at a time.
+const NODES_TAKEN: u32 = 64;
+
+/// A worker's memory for the analysis.
+#[derive(Default)]
+pub(super) struct Analyst {
+    /// Data nodes that it has taken and not used, of the batch with this number.
+    nodes: std::ops::Range<u32>,
+    nodes_of: u64,
+    /// The special clusters that a transaction is connected to.
+    special: Vec<u32>,
+    /// By special cluster: what is to be added to its count.
+    counted: Vec<u32>,
+    /// Queues that are to be appended to those of the batch.
+    chains: Vec<Chain>,
+}
+
+/// Transactions of one cluster, linked to each other.
+#[derive(Clone, Copy, Default)]
+struct Chain {
+    root: u32,
+    /// Numbers plus one.
+    first: u32,
+    last: u32,
+    length: u32,
+}
+
+/// Chains that a worker has at a time.
+const CHAINS: usize = 128;
+
+impl Analyst {
+    /// A data node that the worker has not used.
+    #[inline]
+    fn spare_node(&mut self, batch: &Batch, number: u64) -> Option<u32> {
+        if self.nodes.is_empty() || self.nodes_of != number {
+            // Relaxed: numbers are all that is handed out.
+            let first = batch.nodes_taken.fetch_add(NODES_TAKEN, Ordering::Relaxed);
+            if first + NODES_TAKEN > batch.forest.data_nodes() {
+                batch.nodes_taken.fetch_sub(NODES_TAKEN, Ordering::Relaxed);
+                return None;
+            }
+            (self.nodes, self.nodes_of) = (first..first + NODES_TAKEN, number);
+        }
+        Some(self.nodes.start)
+    }
+
+    /// A data node that stands for no record.
+    fn new_node(&mut self, batch: &Batch) -> Option<u32> {
+        let node = self.spare_node(batch, batch.number())?;
+        batch.forest.reset(node);
+        self.nodes.start += 1;
+        Some(node)
+    }
+
+    /// PREPARE: labels what a transaction will write. The batch is not closed meanwhile.
+    #[inline]
+    pub fn prepare(&mut self, batch: &Batch, number: u64, context: &mut Context) {
+        context.nodes.clear();
+        (context.is_resolved, context.is_residual) = (false, false);
+        for claim in context.footprint.claims() {
+            if !claim.exclusive {
+                continue;
+            }
+            let put = put_label(claim.record, number, || {
+                let node = self.spare_node(batch, number)?;
+                batch.forest.reset(node);
+                Some(node)
+            });
+            let Some((node, is_new)) = put else {
+                context.is_residual = true;
+                return;
+            };
+            if is_new {
+                self.nodes.start += 1;
+            }
+            context.nodes.push(node);
+        }
+    }
+
+    /// SPOT: makes special clusters of random transactions that are connected to none.
+    pub fn spot(&mut self, batch: &Batch, random: &mut Random) {
+        let forest = &batch.forest;
+        let number = batch.number();
+        // SAFETY: the caller has taken the one item that all transactions belong to.
+        let length = unsafe { batch.contexts() }.len();
+        let mut specials = 0;
+        for _ in 0..batch.settings.samples {
+            // SAFETY: as above; there is one reference at a time.
+            let context = unsafe { batch.context(random.below(length) as u32) };
+            if context.is_residual {
+                continue;
+            }
+            context.resolve(number);
+            let mut roots = context.nodes.iter().map(|&node| forest.find(node));
+            if context.nodes.is_empty() || roots.any(|root| forest.is_special(root)) {
+                continue;
+            }
+            let special = forest.special(specials);
+            forest.reset(special);
+            for &node in &context.nodes {
+                forest.unite(special, node);
+            }
+            specials += 1;
+        }
+        // Relaxed: the ticket of the next stage publishes it.
+        batch.specials.store(specials, Ordering::Relaxed);
+    }
+
+    /// FUSE: unites the data nodes of each transaction of an item, unless it is connected to several special clusters.
+    pub fn fuse(&mut self, batch: &Batch, item: u32) {
+        let specials = batch.specials.load(Ordering::Relaxed) as usize;
+        self.counted.clear();
+        self.counted.resize(specials, 0);
+        let number = batch.number();
+        // SAFETY: the caller has taken the item, here and below.
+        for at in unsafe { batch.chunk(item) } {
+            // SAFETY: as above.
+            let context = unsafe { batch.context(at) };
+            if !context.is_residual {
+                context.resolve(number);
+                self.fuse_one(batch, context);
+            }
+        }
+        for (count, counted) in batch.counts.iter().zip(&self.counted) {
+            if *counted > 0 {
+                // Relaxed: looked at in MERGE, after the stage.
+                count.0.fetch_add(*counted, Ordering::Relaxed);
+            }
+        }
+    }
+
+    #[inline]
+    fn fuse_one(&mut self, batch: &Batch, context: &mut Context) {
+        let (forest, nodes) = (&batch.forest, &mut context.nodes);
+        let Some(&first) = nodes.first() else { return };
+        self.connect(batch, nodes);
+        if self.special.len() <= 1 {
+            let cluster = self.special.first().copied().unwrap_or(first);
+            if nodes.iter().all(|&node| forest.unite(cluster, node)) {
+                // They are one from now on.
+                let root = forest.find(cluster);
+                nodes.truncate(1);
+                nodes[0] = root;
+                if forest.is_special(root) {
+                    self.counted[forest.number(root) as usize] += 1;
+                }
+                return;
+            }
+            // Somebody has made two of them parts of special clusters meanwhile.
+            self.connect(batch, nodes);
+        }
+        let samples = batch.settings.samples;
+        for (position, &one) in self.special.iter().enumerate() {
+            for &other in &self.special[position + 1..] {
+                let (one, other) = (forest.number(one), forest.number(other));
+                let pair = one.min(other) * samples + one.max(other);
+                // Relaxed: as above.
+                if batch.pairs[pair as usize].fetch_add(1, Ordering::Relaxed) == 0 {
+                    batch.pairs_met.push(pair);
+                }
+            }
+        }
+    }
+
+    /// Puts the roots in the places of nodes, and notes which of them are special.
+    #[inline]
+    fn connect(&mut self, batch: &Batch, nodes: &mut [u32]) {
+        self.special.clear();
+        for node in nodes {
+            *node = batch.forest.find(*node);
+            if batch.forest.is_special(*node) && !self.special.contains(node) {
+                self.special.push(*node);
+            }
+        }
+    }
+
+    /// MERGE: makes one cluster of special ones that many transactions have in common. Nobody else is at work.
+    pub fn merge(batch: &Batch) {
+        let (forest, settings) = (&batch.forest, &batch.settings);
+        let specials = batch.specials.load(Ordering::Relaxed);
+        let count = |number: u32| {
+            let count = &batch.counts[number as usize].0;
+            u64::from(count.load(Ordering::Relaxed))
+        };
+        for at in 0..batch.pairs_met.length() {
+            let pair = batch.pairs_met.get(at);
+            let (one, other) = (pair / settings.samples, pair % settings.samples);
+            let both = u64::from(batch.pairs[pair as usize].swap(0, Ordering::Relaxed));
+            let all = count(one) + count(other) + both;
+            if both * 1000 >= u64::from(settings.residuals_permille) * all {
+                forest.merge(forest.special(one), forest.special(other));
+            }
+        }
+        if settings.residuals_permille == 0 {
+            // The inequality holds for all pairs, also for those that have nothing in common.
+            (1..specials).for_each(|one| forest.merge(forest.special(0), forest.special(one)));
+        }
+        for count in &batch.counts[..specials as usize] {
+            count.0.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// ALLOCATE: puts each transaction of an item into the queue of its cluster, or among the residuals.
+    pub fn allocate(&mut self, batch: &Batch, item: u32) {
+        let forest = &batch.forest;
+        self.chains.clear();
+        self.chains.resize(CHAINS, Chain::default());
+        // SAFETY: the caller has taken the item, here and below.
+        for at in unsafe { batch.chunk(item) } {
+            // SAFETY: as above.
+            let context = unsafe { batch.context(at) };
+            if context.is_residual {
+                batch.residuals.push(at);
+                continue;
+            }
+            if context.nodes.is_empty() {
+                // It reads what nobody writes, and inserts: a cluster of its own.
+                context.nodes.extend(self.new_node(batch));
+            }
+            let Some((&first, others)) = context.nodes.split_first() else {
+                context.is_residual = true;
+                batch.residuals.push(at);
+                continue;
+            };
+            let root = forest.find(first);
+            let is_one = others.iter().all(|&node| forest.find(node) == root);
+            if is_one || Canary::ResidualWithoutLocks.sings() {
+                let root = match Canary::SpecialsMergedByName.sings() {
+                    true => forest.find_first_special(first),
+                    false => root,
+                };
+                self.enqueue(batch, root, at, context);
+            } else {
+                context.is_residual = true;
+                batch.residuals.push(at);
+            }
+        }
+        for position in 0..CHAINS {
+            self.append(batch, position);
+        }
+    }
+
+    #[inline]
+    fn enqueue(&mut self, batch: &Batch, root: u32, at: u32, context: &mut Context) {
+        let position = root as usize % CHAINS;
+        if self.chains[position].length > 0 && self.chains[position].root != root {
+            self.append(batch, position);
+        }
+        let chain = &mut self.chains[position];
+        if chain.length == 0 {
+            (chain.root, chain.first) = (root, at + 1);
+        }
+        context.next = chain.last;
+        chain.last = at + 1;
+        chain.length += 1;
+    }
+
+    /// Appends a chain to the queue of its cluster.
+    fn append(&mut self, batch: &Batch, position: usize) {
+        let chain = std::mem::take(&mut self.chains[position]);
+        if chain.length == 0 {
+            return;
+        }
+        let queue = batch.queue(chain.root);
+        let mut seen = queue.load(Ordering::Relaxed);
+        loop {
+            // SAFETY: the first of the chain is of the item that the caller has taken.
+            unsafe { batch.context(chain.first - 1) }.next = seen as u32;
+            let length = (seen >> 32) + u64::from(chain.length);
+            let new = length << 32 | u64::from(chain.last);
+            // Relaxed: the queue is read after the stage.
+            match queue.compare_exchange_weak(seen, new, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => break,
+                Err(now) => seen = now,
+            }
+        }
+        if seen == 0 && !batch.forest.is_special(chain.root) {
+            batch.small.push(chain.root);
+        }
+    }
+}
+
+impl Context {
+    /// Finds the data nodes of what it only reads. The batch is closed, so all labels are there.
+    #[inline]
+    fn resolve(&mut self, number: u64) {
+        if std::mem::replace(&mut self.is_resolved, true) {
+            return;
+        }
+        let claims = self.footprint.claims().iter();
+        let read = claims.filter(|claim| !claim.exclusive);
+        self.nodes
+            .extend(read.filter_map(|claim| node_of(claim.record, number)));
+    }
+}

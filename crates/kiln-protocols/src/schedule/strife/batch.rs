@@ -1,0 +1,461 @@
+//! A batch: its transactions, and what the analysis knows of them.
+
+use std::cell::UnsafeCell;
+use std::ptr::NonNull;
+
+use kiln_platform::atomic::{AtomicU32, AtomicU64, Ordering, prefetch};
+use kiln_platform::memory::name_range;
+use kiln_platform::thread;
+
+use super::forest::Forest;
+use super::locks::NODE_BITS;
+use crate::factors::Batches;
+use crate::schedule::in_flight::InFlight;
+use crate::shared::planning::Footprint;
+
+/// Samples of SPOT at most, and special clusters.
+const SAMPLES_MAX: u32 = 1024;
+/// Transactions of a batch at most.
+pub(super) const SIZE_MAX: u32 = 1 << 16;
+/// Data nodes at most: special nodes have room besides in a label.
+const DATA_NODES_MAX: u32 = 1 << (NODE_BITS - 1);
+/// Data nodes for each transaction, on average. What has no room is a residual.
+const DATA_NODES_EACH: u32 = 32;
+/// Transactions that one item of the analysis is about, at least and at most.
+const CHUNK: std::ops::RangeInclusive<u32> = 16..=512;
+/// Items of the analysis for each worker: the last one should not be waited for long.
+const CHUNKS_EACH: u32 = 2;
+/// Records of a transaction that are asked for before it runs.
+const FETCHED_MAX: usize = 32;
+/// Items that small clusters are divided into at most.
+const SMALL_ITEMS_MAX: u32 = 128;
+
+/// A call in flight, and its place in a batch. Who has it changes from stage to stage: the worker that drew it while it is
+/// in no batch, else whoever has taken the item that it belongs to.
+pub(super) struct Context {
+    pub flight: InFlight,
+    pub footprint: Footprint,
+    /// Data nodes of its records, those that it writes first. Once FUSE has made one cluster of them, one is enough.
+    pub nodes: Vec<u32>,
+    /// Whether the data nodes of what it only reads are among them.
+    pub is_resolved: bool,
+    /// Whether the footprint is that of the call.
+    pub is_planned: bool,
+    /// Whether it runs with locks.
+    pub is_residual: bool,
+    /// The next transaction in its queue, by its number plus one; 0 is none.
+    pub next: u32,
+}
+
+impl Context {
+    pub fn new() -> Context {
+        let mut footprint = Footprint::default();
+        footprint.clear();
+        Context {
+            flight: InFlight::default(),
+            footprint,
+            nodes: Vec::new(),
+            is_resolved: false,
+            is_planned: false,
+            is_residual: false,
+            next: 0,
+        }
+    }
+
+    /// Asks for the records that it will touch, while another transaction runs.
+    #[inline]
+    pub fn fetch(&self) {
+        for claim in self.footprint.claims().iter().take(FETCHED_MAX) {
+            // The header, and the columns beside it.
+            prefetch(claim.record.address() as *const u8);
+        }
+    }
+}
+
+/// What can be chosen, with what was left open filled in.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Settings {
+    /// Calls that a batch should have.
+    pub size: u32,
+    /// How long the first of them waits for others at most.
+    pub wait_ns: u64,
+    /// Samples of SPOT: `k` of the paper.
+    pub samples: u32,
+    /// `α` of the paper, in thousandths.
+    pub residuals_permille: u32,
+}
+
+impl Settings {
+    pub fn new(chosen: Batches) -> Settings {
+        let cores = thread::available_cores() as u32;
+        let chosen_or = |chosen: u32, default: u32| if chosen == 0 { default } else { chosen };
+        Settings {
+            size: chosen_or(chosen.size, cores * 256).clamp(1, SIZE_MAX),
+            wait_ns: 1_000 * u64::from(chosen_or(chosen.wait_us, 1_000)),
+            // The paper's 100 of 30 cores.
+            samples: chosen_or(u32::from(chosen.samples), (cores * 10).div_ceil(3).max(16))
+                .min(SAMPLES_MAX),
+            residuals_permille: u32::from(chosen.residuals_permille),
+        }
+    }
+}
+
+/// A list that all workers append to. What is in it is read in a later stage.
+pub(super) struct List {
+    slots: Box<[AtomicU32]>,
+    length: AtomicU32,
+}
+
+impl List {
+    fn new(capacity: u32) -> List {
+        List {
+            slots: (0..capacity).map(|_| AtomicU32::new(0)).collect(),
+            length: AtomicU32::new(0),
+        }
+    }
+
+    // Relaxed, in all of these: the tickets of the stages lie between.
+
+    /// Appends a value; there is room for all transactions of a batch.
+    #[inline]
+    pub fn push(&self, value: u32) {
+        let at = self.length.fetch_add(1, Ordering::Relaxed);
+        self.slots[at as usize].store(value, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub fn get(&self, at: u32) -> u32 {
+        self.slots[at as usize].load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    pub fn length(&self) -> u32 {
+        self.length.load(Ordering::Relaxed)
+    }
+
+    pub fn clear(&self) {
+        self.length.store(0, Ordering::Relaxed);
+    }
+}
+
+/// A word that many workers change, on cache lines of its own.
+#[derive(Default)]
+#[repr(align(128))]
+pub(super) struct Apart<T>(pub T);
+
+/// What one worker decides between two stages.
+#[derive(Default)]
+pub(super) struct Plan {
+    /// Transactions of an item of the analysis.
+    pub chunk: u32,
+    /// Special clusters with transactions, the largest first: their special nodes with the numbers of
+    /// transactions.
+    pub large: Vec<(u32, u32)>,
+    /// How many of the small clusters make one item.
+    pub group: u32,
+    /// Whether the batch has one transaction, which nobody disturbs.
+    pub is_alone: bool,
+}
+
+/// What the analysis has made of a batch, as Figure 5 of the paper counts it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Clusters {
+    /// Transactions of the batch.
+    pub transactions: usize,
+    /// Special clusters that SPOT has made.
+    pub spot: usize,
+    /// By conflict-free cluster: how many transactions it has, the largest first.
+    pub conflict_free: Vec<usize>,
+    /// Transactions that belong to several clusters.
+    pub residuals: usize,
+}
+
+/// See the module's documentation.
+pub(super) struct Batch {
+    pub settings: Settings,
+    /// Transactions that it has room for.
+    pub capacity: u32,
+    /// The number of the batch that is collected, or in work.
+    number: AtomicU64,
+    /// Changed while it is collected, under a lock; read afterwards.
+    contexts: UnsafeCell<Vec<NonNull<Context>>>,
+    /// Its clusters.
+    pub forest: Forest,
+    /// Data nodes that workers have taken for themselves.
+    pub nodes_taken: AtomicU32,
+    /// Special clusters that SPOT has made.
+    pub specials: AtomicU32,
+    /// By special cluster: transactions that are connected to it and to no other special one.
+    pub counts: Box<[Apart<AtomicU32>]>,
+    /// By two special clusters, the lesser number first: transactions that are connected to both.
+    pub pairs: Box<[AtomicU32]>,
+    /// The positions in `pairs` that are not 0.
+    pub pairs_met: List,
+    /// By root: how many transactions are in the cluster's queue, and the number of the last one plus one.
+    queues: Box<[AtomicU64]>,
+    /// The same by special cluster.
+    special_queues: Box<[Apart<AtomicU64>]>,
+    /// Clusters that are not special, by their roots.
+    pub small: List,
+    /// What runs with locks.
+    pub residuals: List,
+    /// What has failed with locks often.
+    pub lasts: List,
+    /// Written between stages.
+    plan: UnsafeCell<Plan>,
+}
+
+// SAFETY: the cells are used as their fields say, and the stages order that.
+unsafe impl Sync for Batch {}
+// SAFETY: contexts may be used by any thread in its turn.
+unsafe impl Send for Batch {}
+
+impl Batch {
+    pub fn new(settings: Settings) -> Batch {
+        // Workers that come or go change how many calls each may add.
+        let capacity = settings.size * 2;
+        let data_nodes = (settings.size.saturating_mul(DATA_NODES_EACH))
+            .next_power_of_two()
+            .clamp(1 << 12, DATA_NODES_MAX);
+        let samples = settings.samples;
+        Batch {
+            settings,
+            capacity,
+            number: AtomicU64::new(1),
+            contexts: UnsafeCell::new(Vec::with_capacity(capacity as usize)),
+            forest: Forest::new(data_nodes, samples),
+            nodes_taken: AtomicU32::new(0),
+            specials: AtomicU32::new(0),
+            counts: (0..samples).map(|_| Apart::default()).collect(),
+            pairs: (0..samples * samples).map(|_| AtomicU32::new(0)).collect(),
+            pairs_met: List::new(samples * samples / 2),
+            queues: (0..data_nodes).map(|_| AtomicU64::new(0)).collect(),
+            special_queues: (0..samples).map(|_| Apart::default()).collect(),
+            small: List::new(capacity),
+            residuals: List::new(capacity),
+            lasts: List::new(capacity),
+            plan: UnsafeCell::default(),
+        }
+    }
+
+    /// Names its memory in reports about cache lines.
+    pub fn name_memory(&self) {
+        let name = |start: usize, bytes: usize, name: &str| {
+            name_range(start, bytes, || format!("strife.{name}"));
+        };
+        name(
+            self.queues.as_ptr().addr(),
+            size_of_val(&*self.queues),
+            "queues",
+        );
+        name(
+            self.counts.as_ptr().addr(),
+            size_of_val(&*self.counts),
+            "counts",
+        );
+        name(
+            self.pairs.as_ptr().addr(),
+            size_of_val(&*self.pairs),
+            "pairs",
+        );
+        for (list, called) in [
+            (&self.small, "small"),
+            (&self.residuals, "residuals"),
+            (&self.lasts, "lasts"),
+        ] {
+            name(
+                list.slots.as_ptr().addr(),
+                size_of_val(&*list.slots),
+                called,
+            );
+        }
+        self.forest.name_memory();
+        name(std::ptr::from_ref(self).addr(), size_of::<Batch>(), "batch");
+    }
+
+    /// The number of the batch that is collected, or in work.
+    #[inline]
+    pub fn number(&self) -> u64 {
+        // Acquire pairs with the release in `clear`: what was done to the transactions of former batches is visible.
+        self.number.load(Ordering::Acquire)
+    }
+
+    /// Its transactions.
+    ///
+    /// # Safety
+    /// The batch is not collected any more.
+    #[inline]
+    pub unsafe fn contexts(&self) -> &[NonNull<Context>] {
+        // SAFETY: by the contract nobody changes them.
+        unsafe { &*self.contexts.get() }
+    }
+
+    /// Its transactions, to be added to.
+    ///
+    /// # Safety
+    /// The batch is collected, and the caller has the lock.
+    #[expect(clippy::mut_from_ref, reason = "the contract makes it exclusive")]
+    pub unsafe fn contexts_mut(&self) -> &mut Vec<NonNull<Context>> {
+        // SAFETY: by the contract.
+        unsafe { &mut *self.contexts.get() }
+    }
+
+    /// A transaction by its number.
+    ///
+    /// # Safety
+    /// The caller has taken the item that the transaction belongs to, and has no other reference to it.
+    #[inline]
+    #[expect(clippy::mut_from_ref, reason = "the contract makes it exclusive")]
+    pub unsafe fn context(&self, number: u32) -> &mut Context {
+        // SAFETY: by the contract; the batch is not collected while items are taken.
+        unsafe { &mut *self.contexts()[number as usize].as_ptr() }
+    }
+
+    /// What was decided between two stages.
+    ///
+    /// # Safety
+    /// The caller has taken an item.
+    #[inline]
+    pub unsafe fn plan(&self) -> &Plan {
+        // SAFETY: it is changed only while no item can be taken.
+        unsafe { &*self.plan.get() }
+    }
+
+    /// What is decided between two stages.
+    ///
+    /// # Safety
+    /// The caller has done the last item of a stage, and has not opened the next one.
+    #[expect(clippy::mut_from_ref, reason = "the contract makes it exclusive")]
+    pub unsafe fn plan_mut(&self) -> &mut Plan {
+        // SAFETY: by the contract.
+        unsafe { &mut *self.plan.get() }
+    }
+
+    /// The queue of the cluster with this root: how many transactions, and the number of the last one plus one.
+    #[inline]
+    pub fn queue(&self, root: u32) -> &AtomicU64 {
+        match self.forest.is_special(root) {
+            true => &self.special_queues[self.forest.number(root) as usize].0,
+            false => &self.queues[root as usize],
+        }
+    }
+
+    /// Decides what the items of the analysis are, for so many workers.
+    ///
+    /// # Safety
+    /// The batch is not collected any more, and no stage is open.
+    pub unsafe fn divide(&self, workers: u32) {
+        // SAFETY: by the contract.
+        let (plan, length) = unsafe { (self.plan_mut(), self.contexts().len() as u32) };
+        let chunk = length.div_ceil(workers.max(1) * CHUNKS_EACH);
+        plan.chunk = chunk.clamp(*CHUNK.start(), *CHUNK.end());
+        plan.is_alone = false;
+    }
+
+    /// How many items a stage of the analysis has.
+    ///
+    /// # Safety
+    /// As for [`Batch::plan`].
+    pub unsafe fn chunks(&self) -> u32 {
+        // SAFETY: by the contract.
+        let (plan, length) = unsafe { (self.plan(), self.contexts().len() as u32) };
+        length.div_ceil(plan.chunk)
+    }
+
+    /// The transactions of an item of the analysis.
+    ///
+    /// # Safety
+    /// The caller has taken it.
+    pub unsafe fn chunk(&self, item: u32) -> std::ops::Range<u32> {
+        // SAFETY: by the contract.
+        let (plan, length) = unsafe { (self.plan(), self.contexts().len() as u32) };
+        item * plan.chunk..((item + 1) * plan.chunk).min(length)
+    }
+
+    /// Decides what the items of the conflict-free stage are; their number.
+    ///
+    /// # Safety
+    /// As for [`Batch::plan_mut`].
+    pub unsafe fn arrange(&self) -> u32 {
+        // SAFETY: by the contract.
+        let plan = unsafe { self.plan_mut() };
+        plan.large.clear();
+        for number in 0..self.specials.load(Ordering::Relaxed) {
+            let special = self.forest.special(number);
+            let length = self.queue(special).load(Ordering::Relaxed) >> 32;
+            if length > 0 {
+                plan.large.push((special, length as u32));
+            }
+        }
+        // Who takes a large one last is waited for.
+        plan.large
+            .sort_unstable_by_key(|&(special, length)| (u32::MAX - length, special));
+        let small = self.small.length();
+        plan.group = small.div_ceil(SMALL_ITEMS_MAX).max(1);
+        plan.large.len() as u32 + small.div_ceil(plan.group)
+    }
+
+    /// Decides that the one transaction of the batch runs alone.
+    ///
+    /// # Safety
+    /// As for [`Batch::plan_mut`].
+    pub unsafe fn arrange_alone(&self) {
+        // SAFETY: by the contract.
+        unsafe { self.plan_mut() }.is_alone = true;
+    }
+
+    /// The small clusters of an item of the conflict-free stage, by their positions.
+    pub fn small_of(&self, plan: &Plan, item: u32) -> std::ops::Range<u32> {
+        let first = (item - plan.large.len() as u32) * plan.group;
+        first..(first + plan.group).min(self.small.length())
+    }
+
+    /// The clusters after ALLOCATE, by their roots, with the numbers of their transactions; of special ones that may be
+    /// none.
+    pub fn roots(&self) -> Vec<(u32, u32)> {
+        let small = (0..self.small.length()).map(|at| self.small.get(at));
+        let special = (0..self.specials.load(Ordering::Relaxed)).map(|at| self.forest.special(at));
+        let queue = |root: u32| self.queue(root).load(Ordering::Relaxed);
+        special
+            .chain(small)
+            .map(|root| (root, (queue(root) >> 32) as u32))
+            .collect()
+    }
+
+    /// What the analysis has made of the batch.
+    ///
+    /// # Safety
+    /// As for [`Batch::plan_mut`], after ALLOCATE.
+    pub unsafe fn clusters(&self) -> Clusters {
+        let roots = self.roots().into_iter();
+        let mut conflict_free: Vec<usize> = roots.map(|(_, length)| length as usize).collect();
+        conflict_free.retain(|length| *length > 0);
+        conflict_free.sort_unstable_by(|one, other| other.cmp(one));
+        Clusters {
+            // SAFETY: it is not collected any more.
+            transactions: unsafe { self.contexts() }.len(),
+            spot: self.specials.load(Ordering::Relaxed) as usize,
+            conflict_free,
+            residuals: self.residuals.length() as usize,
+        }
+    }
+
+    /// Begins the next batch.
+    ///
+    /// # Safety
+    /// All stages are done, and the caller has the lock.
+    pub unsafe fn clear(&self) {
+        // SAFETY: by the contract.
+        unsafe { self.contexts_mut() }.clear();
+        // Relaxed: the ticket of the next stage publishes these.
+        self.nodes_taken.store(0, Ordering::Relaxed);
+        self.specials.store(0, Ordering::Relaxed);
+        self.pairs_met.clear();
+        self.small.clear();
+        self.residuals.clear();
+        self.lasts.clear();
+        let number = self.number.load(Ordering::Relaxed);
+        // Release: see `number`.
+        self.number.store(number + 1, Ordering::Release);
+    }
+}

@@ -1,0 +1,122 @@
+//! What became of a batch, for people: its clusters, and its data access graph (STRIFE Fig. 2, 3 and 5).
+
+use std::collections::BTreeMap;
+
+use kiln_platform::atomic::{AtomicBool, Ordering};
+use kiln_platform::sync::{Mutex, lock};
+
+use super::batch::{Batch, Clusters};
+use super::locks::node_of;
+
+/// A batch as its analysis has left it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Explained {
+    /// How many clusters there are, and how large.
+    pub clusters: Clusters,
+    /// Its transactions.
+    pub transactions: Vec<ExplainedTransaction>,
+    /// By record that somebody writes: the cluster that has it, by its position in
+    /// [`Clusters::conflict_free`]. One that only residuals want is in none.
+    pub records: Vec<Option<usize>>,
+}
+
+/// A transaction of a batch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExplainedTransaction {
+    /// Its cluster, by its position in [`Clusters::conflict_free`]; none for a residual.
+    pub cluster: Option<usize>,
+    /// Its records that somebody in the batch writes, by their positions in [`Explained::records`], and whether it
+    /// writes them itself.
+    pub records: Vec<(usize, bool)>,
+}
+
+/// The batch that somebody asked for.
+#[derive(Default)]
+pub(super) struct Explanation {
+    is_wanted: AtomicBool,
+    explained: Mutex<Option<Explained>>,
+}
+
+impl Explanation {
+    /// Asks for a batch: the next one that is at least half as large as it should be, or the largest one until then.
+    pub fn want(&self) {
+        *lock(&self.explained) = None;
+        self.is_wanted.store(true, Ordering::Relaxed);
+    }
+
+    /// The batch that was asked for, if there was one.
+    pub fn take(&self) -> Option<Explained> {
+        self.is_wanted.store(false, Ordering::Relaxed);
+        lock(&self.explained).take()
+    }
+
+    /// A batch was analysed.
+    ///
+    /// # Safety
+    /// The caller has done the last item of ALLOCATE, and has not opened the next stage.
+    #[inline]
+    pub unsafe fn look(&self, batch: &Batch) {
+        // Relaxed: which batch it is does not matter.
+        if self.is_wanted.load(Ordering::Relaxed) {
+            // SAFETY: by the contract.
+            unsafe { self.explain(batch) };
+        }
+    }
+
+    #[cold]
+    unsafe fn explain(&self, batch: &Batch) {
+        let mut known = lock(&self.explained);
+        // SAFETY: it is not collected any more.
+        let length = unsafe { batch.contexts() }.len();
+        if known
+            .as_ref()
+            .is_none_or(|known| known.transactions.len() < length)
+        {
+            // SAFETY: by the contract.
+            *known = Some(unsafe { explain(batch) });
+        }
+        if length * 2 >= batch.settings.size as usize {
+            self.is_wanted.store(false, Ordering::Relaxed);
+        }
+    }
+}
+
+unsafe fn explain(batch: &Batch) -> Explained {
+    // SAFETY: the caller's contract.
+    let (contexts, clusters) = unsafe { (batch.contexts(), batch.clusters()) };
+    let mut roots = batch.roots();
+    roots.retain(|(_, length)| *length > 0);
+    roots.sort_unstable_by_key(|&(root, length)| (u32::MAX - length, root));
+    let mut explained = Explained {
+        clusters,
+        transactions: vec![ExplainedTransaction::default(); contexts.len()],
+        records: Vec::new(),
+    };
+    let mut position_of: BTreeMap<u32, usize> = BTreeMap::new();
+    for (position, &(root, _)) in roots.iter().enumerate() {
+        position_of.insert(batch.forest.find(root), position);
+        let mut next = batch.queue(root).load(Ordering::Relaxed) as u32;
+        while next > 0 {
+            explained.transactions[next as usize - 1].cluster = Some(position);
+            // SAFETY: the caller's contract.
+            next = unsafe { batch.context(next - 1) }.next;
+        }
+    }
+    let mut numbers: BTreeMap<u64, usize> = BTreeMap::new();
+    for (at, transaction) in explained.transactions.iter_mut().enumerate() {
+        // SAFETY: the caller's contract.
+        let context = unsafe { batch.context(at as u32) };
+        for claim in context.footprint.claims() {
+            let Some(node) = node_of(claim.record, batch.number()) else {
+                continue;
+            };
+            let number = *numbers.entry(claim.record.address()).or_insert_with(|| {
+                let root = batch.forest.find(node);
+                explained.records.push(position_of.get(&root).copied());
+                explained.records.len() - 1
+            });
+            transaction.records.push((number, claim.exclusive));
+        }
+    }
+    explained
+}

@@ -1,0 +1,370 @@
+//! The analysis without the transactions: for measurements and tests.
+
+use std::ptr::NonNull;
+
+use kiln_platform::atomic::Ordering;
+use kiln_platform::random::Random;
+use kiln_platform::spin::Spinner;
+use kiln_platform::sync::Arc;
+
+use super::Shared;
+use super::analysis::Analyst;
+use super::batch::{Clusters, Context};
+use super::stages::Stage;
+use crate::shared::planning::Claim;
+
+/// A worker that adds the same transactions to each batch, analyses it with the others, and runs nothing.
+pub struct Isolated {
+    shared: Arc<Shared>,
+    analyst: Analyst,
+    random: Random,
+    /// Its own: made of boxes, and made boxes again at the end.
+    contexts: Vec<NonNull<Context>>,
+    added: Vec<NonNull<Context>>,
+    submitted: Vec<NonNull<Context>>,
+}
+
+// SAFETY: contexts are used in turn.
+unsafe impl Send for Isolated {}
+
+impl Isolated {
+    /// A worker whose transactions touch these records, among all workers that share the batches.
+    pub fn new(shared: Arc<Shared>, transactions: &[Vec<Claim>], random: Random) -> Isolated {
+        let context = |claims: &Vec<Claim>| {
+            let mut context = Box::new(Context::new());
+            for claim in claims {
+                context.footprint.add(claim.record, claim.exclusive);
+            }
+            context.footprint.order();
+            NonNull::from(Box::leak(context))
+        };
+        shared.come();
+        Isolated {
+            shared,
+            analyst: Analyst::default(),
+            random,
+            contexts: transactions.iter().map(context).collect(),
+            added: Vec::new(),
+            submitted: Vec::new(),
+        }
+    }
+
+    /// Analyses a batch, together with the other workers, each of which calls this. To one of them, the one that did the last
+    /// of it, `look` tells what became of the batch.
+    pub fn analyse(&mut self, look: &mut dyn FnMut(Clusters)) {
+        self.analyse_and(|shared| {
+            // SAFETY: asked by who has done the last item of ALLOCATE.
+            look(unsafe { shared.batch.clusters() });
+        });
+    }
+
+    fn analyse_and(&mut self, mut look: impl FnMut(&Shared)) {
+        let mut spinner = Spinner::default();
+        let number = loop {
+            match self.shared.enter() {
+                Some(round) => break round.number,
+                None => spinner.turn(),
+            }
+        };
+        for &context in &self.contexts {
+            // SAFETY: it is in no batch.
+            let own = unsafe { &mut *context.as_ptr() };
+            self.analyst.prepare(&self.shared.batch, number, own);
+            self.added.push(context);
+        }
+        self.submitted.clear();
+        (self.shared).leave(&mut self.added, &mut self.submitted, true);
+        assert!(self.added.is_empty(), "the batch has room for all");
+        while self.shared.batch.number() == number {
+            let Some((stage, item)) = self.shared.stages.take() else {
+                spinner.turn();
+                continue;
+            };
+            let batch = &self.shared.batch;
+            match stage {
+                Stage::Spot => self.analyst.spot(batch, &mut self.random),
+                Stage::Fuse => self.analyst.fuse(batch, item),
+                Stage::Allocate => self.analyst.allocate(batch, item),
+                // Nothing is run.
+                _ => {}
+            }
+            if !self.shared.stages.complete() {
+                continue;
+            }
+            if stage == Stage::Allocate {
+                look(&self.shared);
+                for (root, _) in batch.roots() {
+                    batch.queue(root).store(0, Ordering::Relaxed);
+                }
+                self.shared.finish();
+            } else {
+                self.shared.advance(stage);
+            }
+        }
+    }
+}
+
+impl Drop for Isolated {
+    fn drop(&mut self) {
+        self.shared.go(0);
+        for context in self.contexts.drain(..) {
+            // SAFETY: it was leaked when it was made, and is in no batch.
+            drop(unsafe { Box::from_raw(context.as_ptr()) });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use kiln_platform::atomic::AtomicU64;
+    use kiln_platform::thread;
+    use kiln_storage::record::RecordRef;
+
+    use super::super::batch::Batch;
+    use super::*;
+    use crate::factors::Batches;
+
+    /// The headers of records that have no rows.
+    #[repr(C, align(16))]
+    #[derive(Default)]
+    struct Header([AtomicU64; 2]);
+
+    struct Records(Vec<Header>);
+
+    impl Records {
+        fn new(count: usize) -> Records {
+            Records((0..count).map(|_| Header::default()).collect())
+        }
+
+        fn claim(&self, number: usize, exclusive: bool) -> Claim {
+            // SAFETY: the header is a record's, and lives as long as the test uses it.
+            let record = unsafe { RecordRef::from_cell(NonNull::from(&self.0[number]).cast()) };
+            Claim { record, exclusive }
+        }
+
+        /// Transactions that write some records and read others.
+        fn transactions(&self, sets: &[(&[usize], &[usize])]) -> Vec<Vec<Claim>> {
+            let one = |(written, read): &(&[usize], &[usize])| {
+                let written = written.iter().map(|&number| self.claim(number, true));
+                let read = read.iter().map(|&number| self.claim(number, false));
+                written.chain(read).collect()
+            };
+            sets.iter().map(one).collect()
+        }
+    }
+
+    /// For each transaction, in the order in which they were added, its cluster, or none for a residual. Each
+    /// is in one place.
+    fn places(batch: &Batch) -> Vec<Option<u32>> {
+        // SAFETY: asked by who has done the last item of ALLOCATE.
+        let count = unsafe { batch.contexts() }.len();
+        let mut places: Vec<Vec<Option<u32>>> = vec![Vec::new(); count];
+        for at in 0..batch.residuals.length() {
+            places[batch.residuals.get(at) as usize].push(None);
+        }
+        for (root, _) in batch.roots() {
+            let queue = batch.queue(root).load(Ordering::Relaxed);
+            let (length, mut next) = (queue >> 32, queue as u32);
+            let mut found = 0;
+            while next > 0 {
+                places[next as usize - 1].push(Some(root));
+                // SAFETY: as above.
+                next = unsafe { batch.context(next - 1) }.next;
+                found += 1;
+            }
+            assert_eq!(found, length, "a queue is as long as it says");
+        }
+        let one = |places: Vec<Option<u32>>| {
+            assert_eq!(places.len(), 1, "a transaction is in one place");
+            places[0]
+        };
+        places.into_iter().map(one).collect()
+    }
+
+    /// Transactions of different clusters do not conflict, and residuals belong to no cluster alone.
+    fn check(batch: &Batch) {
+        let places = places(batch);
+        // By record: whether anybody writes it, and the places of those who touch it.
+        let mut touched: BTreeMap<u64, (bool, Vec<Option<u32>>)> = BTreeMap::new();
+        for (at, place) in places.iter().enumerate() {
+            // SAFETY: asked by who has done the last item of ALLOCATE.
+            let context = unsafe { batch.context(at as u32) };
+            for claim in context.footprint.claims() {
+                let (is_written, by) = touched.entry(claim.record.address()).or_default();
+                *is_written |= claim.exclusive && place.is_some();
+                by.push(*place);
+            }
+        }
+        for (is_written, by) in touched.values() {
+            let mut clusters: Vec<u32> = by.iter().copied().flatten().collect();
+            clusters.dedup();
+            assert!(
+                !is_written || clusters.windows(2).all(|two| two[0] == two[1]),
+                "one cluster has a record that is written, not {clusters:?}"
+            );
+        }
+    }
+
+    fn analysed(batches: Batches, transactions: &[Vec<Claim>], seed: u64) -> Clusters {
+        let shared = Arc::new(Shared::new(batches));
+        let random = Random::from_seed(seed);
+        let mut worker = Isolated::new(shared, transactions, random);
+        let mut clusters = Clusters::default();
+        worker.analyse_and(|shared| {
+            check(&shared.batch);
+            // SAFETY: as in `analyse`.
+            clusters = unsafe { shared.batch.clusters() };
+        });
+        clusters
+    }
+
+    /// Figure 2 of the paper: three transactions of one warehouse, three of another, and one of both.
+    #[test]
+    fn an_outlier_becomes_a_residual() {
+        let records = Records::new(10);
+        let transactions = records.transactions(&[
+            (&[8, 0, 1], &[]),
+            (&[8, 1, 2], &[]),
+            (&[8, 2, 3], &[]),
+            (&[9, 4, 5], &[]),
+            (&[9, 5, 6], &[]),
+            (&[9, 6, 7], &[]),
+            (&[8, 9, 3, 4], &[]),
+        ]);
+        let (mut usual, seeds) = (0, 40);
+        for seed in 0..seeds {
+            let clusters = analysed(Batches::default(), &transactions, seed);
+            let found = (clusters.conflict_free, clusters.residuals);
+            // Unless the outlier is the first that SPOT draws: it makes one special cluster of both.
+            match found {
+                (sizes, 1) if sizes == [3, 3] => usual += 1,
+                (sizes, 0) => assert_eq!(sizes, [7]),
+                other => panic!("{other:?}"),
+            }
+        }
+        assert!(usual > seeds / 2, "{usual} of {seeds}");
+    }
+
+    /// With `α` = 0 all that is connected becomes one cluster (Fig. 10a); with 1 hardly anything is merged.
+    #[test]
+    fn alpha_decides_between_clusters_and_residuals() {
+        let records = Records::new(64);
+        let mut sets: Vec<(Vec<usize>, Vec<usize>)> = Vec::new();
+        for number in 0..60 {
+            let both = if number % 10 == 0 {
+                (number / 10) % 2 * 2
+            } else {
+                number % 3
+            };
+            sets.push((vec![both, 4 + number], vec![]));
+            if number % 10 == 0 {
+                sets.push((vec![0, 1], vec![]));
+            }
+        }
+        let sets: Vec<(&[usize], &[usize])> = sets.iter().map(|(w, r)| (&w[..], &r[..])).collect();
+        let transactions = records.transactions(&sets);
+        let with = |residuals_permille: u16| {
+            let batches = Batches {
+                samples: 60,
+                residuals_permille,
+                ..Batches::default()
+            };
+            analysed(batches, &transactions, 3)
+        };
+        let (none, usual) = (with(0), with(1000));
+        assert_eq!(
+            (none.conflict_free.len(), none.residuals),
+            (1, 0),
+            "{none:?}"
+        );
+        assert_eq!(
+            (usual.conflict_free.len(), usual.residuals),
+            (3, 6),
+            "{usual:?}"
+        );
+    }
+
+    /// What nobody writes ties nothing together (PREPARE), and transactions that write nothing are clusters of
+    /// their own.
+    #[test]
+    fn records_that_are_only_read_are_ignored() {
+        let records = Records::new(8);
+        let transactions = records.transactions(&[
+            (&[0], &[7]),
+            (&[1], &[7]),
+            (&[2], &[7, 0]),
+            (&[], &[7]),
+            (&[], &[6, 7]),
+        ]);
+        let clusters = analysed(Batches::default(), &transactions, 1);
+        let mut sizes = clusters.conflict_free.clone();
+        sizes.sort_unstable();
+        // The third reads what the first writes.
+        assert_eq!((sizes, clusters.residuals), (vec![1, 1, 1, 2], 0));
+    }
+
+    /// Random batches, analysed by several workers at once.
+    fn race(seed: u64, batches_count: usize) {
+        let mut random = Random::from_seed(seed);
+        let records = Records::new(6 + random.below(30));
+        let batches = Batches {
+            // More than there are, so that all workers are in each batch.
+            size: 200,
+            wait_us: 0,
+            samples: 1 + random.below(6) as u16,
+            residuals_permille: [0, 200, 1000][random.below(3)],
+        };
+        let shared = Arc::new(Shared::new(batches));
+        let count = records.0.len();
+        let mut workers: Vec<Isolated> = (0..3)
+            .map(|worker| {
+                let mut one = |_| -> Vec<Claim> {
+                    let claims = 1 + random.below(4);
+                    let mut claim = |_| records.claim(random.below(count), random.percent(60.0));
+                    (0..claims).map(&mut claim).collect()
+                };
+                let transactions: Vec<Vec<Claim>> = (0..4 + worker * 30).map(&mut one).collect();
+                let random = Random::stream(seed, worker as u64);
+                Isolated::new(shared.clone(), &transactions, random)
+            })
+            .collect();
+        thread::scope(|scope| {
+            for worker in &mut workers {
+                scope.spawn(move || {
+                    for _ in 0..batches_count {
+                        worker.analyse_and(|shared| check(&shared.batch));
+                    }
+                });
+            }
+        });
+    }
+
+    #[cfg(not(kiln_sim))]
+    #[test]
+    fn clusters_do_not_conflict() {
+        for seed in 0..if cfg!(miri) { 2 } else { 100 } {
+            race(seed, 3);
+        }
+    }
+
+    #[cfg(kiln_sim)]
+    #[test]
+    fn clusters_do_not_conflict_under_many_schedules() {
+        use kiln_platform::sim::{self, Config, Schedule};
+        for seed in 0..400 {
+            let schedule = match seed % 2 {
+                0 => Schedule::Random,
+                _ => Schedule::Pct {
+                    depth: 2 + (seed / 2 % 3) as u32,
+                    steps: 3_000,
+                },
+            };
+            let mut config = Config::new(schedule, seed);
+            config.cores = 3;
+            let run = sim::run(&config, || race(seed, 2));
+            run.unwrap_or_else(|failure| panic!("seed {seed}: {failure}"));
+        }
+    }
+}

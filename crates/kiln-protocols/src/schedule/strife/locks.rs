@@ -1,0 +1,261 @@
+//! A worker's side of the records: a record's `aux` has a label, or a lock.
+//!
+//! ```text
+//!  63  62  61                  22 21             0
+//! ┌───┬───┬──────────────────────┬────────────────┐
+//! │ 0 │ 1 │ number of a batch    │ data node      │   a label: the record's data node in that batch
+//! ├───┼───┼──────────────────────┴────────────────┤
+//! │ X │ 0 │ sharers                               │   a lock; with X it is exclusive
+//! └───┴───┴───────────────────────────────────────┘
+//! ```
+//!
+//! Labels are not taken away again. One of a former batch says nothing, and where locks are used a label is
+//! the same as no lock: taking one puts it in the label's place. A label is put where no lock is held.
+//!
+//! # What an attempt may touch
+//!
+//! - *With locks* what it gets the lock of, as `2pl-no-wait`.
+//! - *Of a cluster* each record whose label leads to the cluster: nobody else in this stage may touch it. And it may read
+//!   records without a label, planned or not: nobody in the batch has planned to write these, and who has not planned to
+//!   write a record that is without a label may not write it. New records get a label of the cluster, so that
+//!   its later transactions find them, and others do not. All else is a footprint miss, and the transaction a residual.
+//! - *Alone* all.
+
+use kiln_platform::atomic::Ordering;
+use kiln_platform::sync::Arc;
+use kiln_procedure::AbortCause;
+use kiln_storage::record::RecordRef;
+
+use super::Shared;
+use crate::canary::Canary;
+use crate::shared::locks::{Locks, Taken};
+use crate::shared::planning::Claim;
+
+const EXCLUSIVE: u64 = 1 << 63;
+const LABEL: u64 = 1 << 62;
+
+/// Bits of a data node's number.
+pub(super) const NODE_BITS: u32 = 22;
+/// Numbers of batches are below this. Then there are no clusters any more, in some months at the earliest: a label of a
+/// former batch might be taken for one of the present.
+pub(super) const NUMBERS_MAX: u64 = 1 << 40;
+
+/// The label of a data node of a batch.
+#[inline(always)]
+fn label(number: u64, node: u32) -> u64 {
+    LABEL | number << NODE_BITS | u64::from(node)
+}
+
+/// The data node of a word that is a label of the batch with this number.
+#[inline(always)]
+fn node_in(word: u64, number: u64) -> Option<u32> {
+    let node = word % (1 << NODE_BITS);
+    (word - node == label(number, 0)).then_some(node as u32)
+}
+
+/// The data node that a record has in a batch, if somebody labelled it.
+#[inline(always)]
+pub(super) fn node_of(record: RecordRef, number: u64) -> Option<u32> {
+    // Relaxed: labels are put before the stage in which they are looked at, or, at new records, before the index
+    // leads there.
+    node_in(record.aux().load(Ordering::Relaxed), number)
+}
+
+/// Labels a record with the data node that `spare` gives, unless it has a label of the batch: its data node, and whether
+/// that is the spare one. None when the record is locked, or when there are no more nodes.
+#[inline]
+pub(super) fn put_label(
+    record: RecordRef,
+    number: u64,
+    mut spare: impl FnMut() -> Option<u32>,
+) -> Option<(u32, bool)> {
+    let word = record.aux();
+    let mut seen = word.load(Ordering::Relaxed);
+    loop {
+        if let Some(node) = node_in(seen, number) {
+            return Some((node, false));
+        }
+        if seen != 0 && seen & LABEL == 0 {
+            return None;
+        }
+        let node = spare()?;
+        let new = label(number, node);
+        // Relaxed: as in `node_of`.
+        match word.compare_exchange_weak(seen, new, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => return Some((node, true)),
+            Err(now) => seen = now,
+        }
+    }
+}
+
+/// What an attempt may touch; see the module's documentation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// Records whose locks it gets.
+    Locking,
+    /// Records of the cluster with this root, in the batch with this number.
+    Cluster { root: u32, number: u64 },
+    /// All: nobody else runs.
+    Alone,
+}
+
+/// See the module's documentation.
+pub struct ClusterLocks {
+    shared: Arc<Shared>,
+    pub(super) mode: Mode,
+}
+
+impl ClusterLocks {
+    /// For a worker that shares its batches with others.
+    pub(super) fn new(shared: Arc<Shared>) -> ClusterLocks {
+        ClusterLocks {
+            shared,
+            mode: Mode::Locking,
+        }
+    }
+}
+
+/// What the attempt missed: a record of another cluster, or one that nobody has planned to write.
+const MISS: AbortCause = AbortCause::FootprintMiss;
+
+/// Whether a canary lets attempts touch what their cluster does not have.
+#[inline(always)]
+fn is_unguarded() -> bool {
+    Canary::ResidualWithoutLocks.sings() || Canary::UnionLost.sings()
+}
+
+impl Locks for ClusterLocks {
+    type Held = ();
+    const NEW_AUX: Option<u64> = None;
+    const PLANNED: bool = true;
+    const GRANTS: bool = true;
+
+    #[inline(always)]
+    fn has_grant(&self) -> bool {
+        self.mode != Mode::Locking
+    }
+
+    #[inline(always)]
+    fn is_granted(&self, record: RecordRef, exclusive: bool) -> Result<(), AbortCause> {
+        let Mode::Cluster { root, number } = self.mode else {
+            return Ok(());
+        };
+        let may_touch = match node_of(record, number) {
+            Some(_) if !exclusive && Canary::FootprintMissIgnored.sings() => true,
+            Some(node) => node == root || self.shared.batch.forest.find(node) == root,
+            None => !exclusive,
+        };
+        match may_touch || is_unguarded() {
+            true => Ok(()),
+            false => Err(MISS),
+        }
+    }
+
+    #[inline(always)]
+    fn take(&mut self, record: RecordRef, exclusive: bool) -> Result<Taken<()>, AbortCause> {
+        let is_taken = match exclusive {
+            true => take(record),
+            false => share(record),
+        };
+        match (is_taken, exclusive) {
+            (true, _) => Ok(Taken::Now(())),
+            (false, true) => Err(AbortCause::WriteLock),
+            (false, false) => Err(AbortCause::ReadLock),
+        }
+    }
+
+    fn take_new(&mut self, record: RecordRef) -> Result<(), AbortCause> {
+        let word = record.aux();
+        let aux = match self.mode {
+            Mode::Locking => EXCLUSIVE,
+            Mode::Alone => 0,
+            Mode::Cluster { root, number } => {
+                // Somebody has planned the record that was in this cell before.
+                if let Some(node) = node_of(record, number)
+                    && self.shared.batch.forest.find(node) != root
+                {
+                    return Err(MISS);
+                }
+                label(number, root)
+            }
+        };
+        // Relaxed: the index publishes it, with the rest of the record.
+        word.store(aux, Ordering::Relaxed);
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn upgrade(&mut self, record: RecordRef, (): ()) -> Result<Taken<()>, AbortCause> {
+        // Acquire pairs with the releases of those who shared it: they have read before this one writes.
+        let upgraded =
+            record
+                .aux()
+                .compare_exchange(1, EXCLUSIVE, Ordering::Acquire, Ordering::Relaxed);
+        upgraded
+            .map(|_| Taken::Now(()))
+            .map_err(|_| AbortCause::WriteLock)
+    }
+
+    fn wait(&mut self, _: RecordRef, (): ()) -> Result<(), AbortCause> {
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn release(&mut self, record: RecordRef, (): (), exclusive: bool) {
+        if self.has_grant() {
+            return;
+        }
+        // Release pairs with the acquisitions below.
+        if exclusive {
+            record.aux().store(0, Ordering::Release);
+        } else {
+            record.aux().fetch_sub(1, Ordering::Release);
+        }
+    }
+
+    /// What of it is free: for transactions of several statements, which do not wait.
+    fn take_all(
+        &mut self,
+        claims: &[Claim],
+        mut hold: impl FnMut(Claim, ()),
+    ) -> Result<(), AbortCause> {
+        for &claim in claims {
+            if self.take(claim.record, claim.exclusive).is_ok() {
+                hold(claim, ());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Takes the shared lock if no writer holds the record.
+#[inline(always)]
+fn share(record: RecordRef) -> bool {
+    let word = record.aux();
+    let mut seen = word.load(Ordering::Relaxed);
+    while seen != EXCLUSIVE {
+        let sharers = if seen & LABEL == 0 { seen } else { 0 };
+        // Acquire pairs with the release of the last writer: its row is visible.
+        match word.compare_exchange_weak(seen, sharers + 1, Ordering::Acquire, Ordering::Relaxed) {
+            Ok(_) => return true,
+            Err(now) => seen = now,
+        }
+    }
+    false
+}
+
+/// Takes the exclusive lock if nobody holds the record.
+#[inline(always)]
+fn take(record: RecordRef) -> bool {
+    let word = record.aux();
+    let mut seen = word.load(Ordering::Relaxed);
+    while seen == 0 || seen & LABEL != 0 {
+        // Acquire pairs with the releases of the last writer and of the last readers: this one's writes come
+        // after their accesses.
+        match word.compare_exchange_weak(seen, EXCLUSIVE, Ordering::Acquire, Ordering::Relaxed) {
+            Ok(_) => return true,
+            Err(now) => seen = now,
+        }
+    }
+    false
+}

@@ -1,0 +1,361 @@
+//! STRIFE: batches of transactions are clustered by the data they share, and clusters run without concurrency control.
+//!
+//! Source: G. Prasaad, A. Cheung, D. Suciu, *Handling highly contended OLTP workloads using fast dynamic
+//! partitioning*, SIGMOD 2020, §2 to §4.
+//!
+//! # The idea
+//!
+//! Hot records are hot because many transactions want them; so in a batch of transactions most of those that conflict have a
+//! hot record in common, and batches fall apart into clusters around these, whatever the partitions of the database are. The
+//! workers find the clusters of a batch together. Then each cluster is run by one worker, one transaction after the other,
+//! with no locks and no validation of records. The few transactions that belong to several clusters, the *residuals*, run
+//! afterwards, with locks.
+//!
+//! # Stages of a batch
+//!
+//! | stage | what happens | where |
+//! |---|---|---|
+//! | collect | workers draw calls, plan them (a reconnaissance), label what they will write (PREPARE) | `worker.rs`, `gather` |
+//! | spot | random transactions make special clusters | `analysis.rs` |
+//! | fuse | each transaction's records become one cluster, unless that made one of two special ones; MERGE | `analysis.rs` |
+//! | allocate | transactions of one cluster get into its queue, others among the residuals | `analysis.rs` |
+//! | conflict-free | queues are taken from a shared list, the largest first, and run | `worker.rs` |
+//! | residual | residuals run under two-phase locking without waiting | `worker.rs` |
+//! | last | what has failed with locks often runs, one after the other | `worker.rs` |
+//!
+//! A batch is closed when it has as many calls as it should have, when all workers that serve have no more calls, or
+//! when its first call has waited long enough. How stages follow each other without waiting for any worker: `stages.rs`.
+//! Data nodes and their clusters: `forest.rs`. Labels, and what an attempt may touch: `locks.rs`.
+//!
+//! # Invariants
+//!
+//! - Labels of a batch are put while it is collected. A worker that puts some keeps it from being closed.
+//! - In the stages from spot to conflict-free no record is locked, and none gets a label but new ones, which get one of the cluster
+//!   that made them. So `aux` alone says of every record which cluster has it, or that nobody will write it.
+//! - A record without a label is written by nobody in the conflict-free stage. One with a label is touched by
+//!   the worker alone that has taken its cluster.
+//! - A worker stays while a call that it drew is in a batch.
+//!
+//! # Inserts, deletes, ranges
+//!
+//! A record that a transaction inserts has no data node when the batch is analysed. It joins the cluster of its transaction;
+//! transactions of other clusters that meet it are residuals. A deletion is planned as a write. A scan
+//! plans the records that it meets, a failed look-up nothing: that no others come in is checked at the commit by the
+//! versions of index nodes, also in the conflict-free stage, and who finds one changed is a residual.
+//!
+//! # Transactions of several statements
+//!
+//! They are in no batch, and nobody knows what they will touch. They begin when no stage runs that is without locks, and as
+//! long as one is open batches are not analysed: all their transactions are residuals. A residual that cannot go on
+//! because of one stays for the next batch, so nobody else waits for it.
+//!
+//! # Which anomalies are excluded, and how
+//!
+//! All. In the conflict-free stage a cluster holds all its records, as if it had locked them before the first transaction
+//! and let them go after the last one; transactions of different clusters have only gaps in common, whose guards are checked
+//! while both hold theirs. With locks: as in strict two-phase locking.
+//!
+//! # Order of latches
+//!
+//! The lock of the collection, then none.
+
+mod analysis;
+mod batch;
+mod explain;
+mod forest;
+mod isolated;
+mod locks;
+mod stages;
+mod worker;
+
+use std::ptr::NonNull;
+
+use kiln_platform::atomic::{AtomicBool, AtomicU64, Ordering};
+use kiln_platform::sync::{Mutex, lock};
+use kiln_platform::time;
+
+use analysis::Analyst;
+use batch::{Apart, Batch, Context, Settings};
+use explain::Explanation;
+use locks::NUMBERS_MAX;
+use stages::{Stage, Stages};
+
+use crate::factors::Batches;
+
+pub use batch::Clusters;
+pub use explain::{Explained, ExplainedTransaction};
+pub use isolated::Isolated;
+pub use worker::Strife;
+
+/// What the workers share.
+pub struct Shared {
+    stages: Stages,
+    batch: Batch,
+    collection: Mutex<Collection>,
+    /// Whether the batch is closed as soon as nobody puts labels any more.
+    closing: Apart<AtomicBool>,
+    /// When the batch that is collected is closed at the latest, or never.
+    due_ns: Apart<AtomicU64>,
+    /// Whether a worker has panicked in the middle of something.
+    is_broken: AtomicBool,
+    explanation: Explanation,
+}
+
+const NEVER_NS: u64 = u64::MAX;
+
+/// Who is there, and what is known of the batch that is collected.
+#[derive(Default)]
+struct Collection {
+    /// Workers that serve.
+    serving: u32,
+    /// Those of them that have no more calls for this batch.
+    ready: u32,
+    /// Those of them that put labels.
+    labelling: u32,
+    /// Transactions of several statements that are open.
+    open: u32,
+    /// Whether one was open since the batch before: it may have put locks in the place of labels.
+    is_disturbed: bool,
+}
+
+/// What a worker that may add to a batch is told.
+struct Round {
+    number: u64,
+    /// So many calls each worker should add.
+    quota: usize,
+}
+
+impl Shared {
+    /// For workers that batch their calls so.
+    pub fn new(batches: Batches) -> Shared {
+        let shared = Shared {
+            stages: Stages::default(),
+            batch: Batch::new(Settings::new(batches)),
+            collection: Mutex::default(),
+            closing: Apart::default(),
+            due_ns: Apart(AtomicU64::new(NEVER_NS)),
+            is_broken: AtomicBool::new(false),
+            explanation: Explanation::default(),
+        };
+        shared.stages.name_memory();
+        shared.batch.name_memory();
+        shared
+    }
+
+    /// Asks for a batch to be explained: the next one that is at least half as large as batches should be, or the
+    /// largest one until [`Shared::explained`].
+    pub fn explain(&self) {
+        self.explanation.want();
+    }
+
+    /// The batch that was explained, if there was one.
+    pub fn explained(&self) -> Option<Explained> {
+        self.explanation.take()
+    }
+
+    /// A worker begins to serve.
+    fn come(&self) {
+        lock(&self.collection).serving += 1;
+    }
+
+    /// A worker serves no more; `ready_in` is the last batch for which it said that it was ready.
+    fn go(&self, ready_in: u64) {
+        let mut collection = lock(&self.collection);
+        collection.serving -= 1;
+        if self.stages.now() == Stage::Collect {
+            collection.ready -= u32::from(ready_in == self.batch.number());
+            self.close_if_due(&collection, 0);
+        }
+    }
+
+    /// A worker has no call for the batch with this number, unless one comes yet.
+    fn ready(&self, number: u64) {
+        let mut collection = lock(&self.collection);
+        if self.is_collected(number) {
+            collection.ready += 1;
+            self.close_if_due(&collection, 0);
+        }
+    }
+
+    /// Whether the batch with this number is collected, for who has the lock.
+    fn is_collected(&self, number: u64) -> bool {
+        self.stages.now() == Stage::Collect && self.batch.number() == number
+    }
+
+    /// A worker that has a call asks whether it may add to the batch; it is not closed before
+    /// [`Shared::leave`] then.
+    fn enter(&self) -> Option<Round> {
+        let mut collection = lock(&self.collection);
+        if self.stages.now() != Stage::Collect || self.is_closing() {
+            return None;
+        }
+        collection.labelling += 1;
+        if self.due_ns.0.load(Ordering::Relaxed) == NEVER_NS {
+            let due_ns = time::now_ns() + self.batch.settings.wait_ns;
+            self.due_ns.0.store(due_ns, Ordering::Relaxed);
+        }
+        Some(Round {
+            number: self.batch.number(),
+            quota: self.batch.settings.size.div_ceil(collection.serving) as usize,
+        })
+    }
+
+    /// A worker has labelled what `added` will write. What there is room for is moved to `submitted`. `is_ready`: it says
+    /// so for the first time in this batch.
+    fn leave(
+        &self,
+        added: &mut Vec<NonNull<Context>>,
+        submitted: &mut Vec<NonNull<Context>>,
+        is_ready: bool,
+    ) {
+        let mut collection = lock(&self.collection);
+        // SAFETY: nobody closes the batch while the caller is inside, and it has the lock.
+        let contexts = unsafe { self.batch.contexts_mut() };
+        let room = self.batch.capacity as usize - contexts.len();
+        let moved = added.len().min(room);
+        contexts.extend_from_slice(&added[..moved]);
+        submitted.extend(added.drain(..moved));
+        collection.labelling -= 1;
+        collection.ready += u32::from(is_ready);
+        self.close_if_due(&collection, 0);
+    }
+
+    /// Closes the batch if its first call has waited for long enough.
+    fn look_at_time(&self) {
+        if self.due_ns.0.load(Ordering::Relaxed) == NEVER_NS {
+            return;
+        }
+        let now_ns = time::now_ns();
+        if now_ns >= self.due_ns.0.load(Ordering::Relaxed) {
+            let collection = lock(&self.collection);
+            if self.stages.now() == Stage::Collect {
+                self.close_if_due(&collection, now_ns);
+            }
+        }
+    }
+
+    /// Whether those who add to the batch should come to an end.
+    #[inline]
+    fn is_closing(&self) -> bool {
+        // Relaxed: who comes in all the same finds out under the lock.
+        self.closing.0.load(Ordering::Relaxed)
+    }
+
+    /// Closes the batch that is collected, if it is time. If somebody puts labels, it is closed when that has come
+    /// to an end.
+    fn close_if_due(&self, collection: &Collection, now_ns: u64) {
+        // SAFETY: the batch is collected, and the caller has the lock.
+        let length = unsafe { self.batch.contexts_mut() }.len();
+        let is_due = length >= self.batch.settings.size as usize
+            || collection.ready >= collection.serving
+            || now_ns >= self.due_ns.0.load(Ordering::Relaxed)
+            || self.is_closing();
+        if length == 0 {
+            if collection.labelling == 0 {
+                // The calls that came had expired.
+                self.due_ns.0.store(NEVER_NS, Ordering::Relaxed);
+            }
+            return;
+        }
+        if !is_due {
+            return;
+        }
+        let is_closed = collection.labelling == 0;
+        self.closing.0.store(!is_closed, Ordering::Relaxed);
+        if is_closed {
+            self.due_ns.0.store(NEVER_NS, Ordering::Relaxed);
+            self.close(collection, length as u32);
+        }
+    }
+
+    fn close(&self, collection: &Collection, length: u32) {
+        let is_shared = collection.open > 0 || collection.is_disturbed;
+        if is_shared || self.batch.number() >= NUMBERS_MAX {
+            for at in 0..length {
+                // SAFETY: nobody can take an item before the stage is open.
+                unsafe { self.batch.context(at) }.is_residual = true;
+                self.batch.residuals.push(at);
+            }
+            self.stages.open(Stage::Residual, length);
+        } else if length == 1 {
+            // SAFETY: nobody can take an item before the stage is open.
+            unsafe { self.batch.arrange_alone() };
+            self.stages.open(Stage::ConflictFree, 1);
+        } else {
+            // SAFETY: as above.
+            unsafe { self.batch.divide(collection.serving) };
+            self.stages.open(Stage::Spot, 1);
+        }
+    }
+
+    /// All items of a stage are done: opens the next one that has any.
+    fn advance(&self, stage: Stage) {
+        let (stages, batch) = (&self.stages, &self.batch);
+        match stage {
+            Stage::Collect => unreachable!("it has no items"),
+            Stage::Spot => {
+                // SAFETY: the caller has done the last item, here and below.
+                return stages.open(Stage::Fuse, unsafe { batch.chunks() });
+            }
+            Stage::Fuse => {
+                Analyst::merge(batch);
+                // SAFETY: as above.
+                return stages.open(Stage::Allocate, unsafe { batch.chunks() });
+            }
+            Stage::Allocate => {
+                // SAFETY: as above.
+                let items = unsafe {
+                    self.explanation.look(batch);
+                    batch.arrange()
+                };
+                if items > 0 {
+                    return stages.open(Stage::ConflictFree, items);
+                }
+            }
+            Stage::ConflictFree | Stage::Residual | Stage::Last => {}
+        }
+        let is_before = |other: Stage| (stage as u8) < (other as u8);
+        if is_before(Stage::Residual) && batch.residuals.length() > 0 {
+            stages.open(Stage::Residual, batch.residuals.length());
+        } else if is_before(Stage::Last) && batch.lasts.length() > 0 {
+            stages.open(Stage::Last, 1);
+        } else {
+            self.finish();
+        }
+    }
+
+    /// The batch is done; the next one is collected.
+    fn finish(&self) {
+        let mut collection = lock(&self.collection);
+        // SAFETY: all stages are done, and nobody adds to it yet.
+        unsafe { self.batch.clear() };
+        collection.ready = 0;
+        collection.is_disturbed = collection.open > 0;
+        self.stages.open(Stage::Collect, 0);
+    }
+
+    /// Begins a transaction of several statements; false while the stages do not allow it.
+    fn open_statements(&self) -> bool {
+        let mut collection = lock(&self.collection);
+        let stage = self.stages.now();
+        if stage.is_without_locks() {
+            return false;
+        }
+        collection.open += 1;
+        collection.is_disturbed |= stage == Stage::Collect;
+        true
+    }
+
+    /// Ends one.
+    fn close_statements(&self) {
+        lock(&self.collection).open -= 1;
+    }
+
+    /// Somebody has panicked while others may wait for what it had in hand.
+    fn check(&self) {
+        assert!(
+            !self.is_broken.load(Ordering::Relaxed),
+            "a worker has panicked in the middle of a batch"
+        );
+    }
+}

@@ -1,0 +1,499 @@
+//! A worker: collects calls, does the items of the stages, and tells how its calls have ended.
+
+use std::ptr::NonNull;
+
+use kiln_platform::atomic::Ordering;
+use kiln_platform::random::Random;
+use kiln_platform::schedule::point;
+use kiln_platform::spin::Backoff;
+use kiln_platform::sync::Arc;
+use kiln_procedure::{AbortCause, Arguments, Frame, Program};
+use kiln_storage::epoch::Participant;
+
+use super::Shared;
+use super::analysis::Analyst;
+use super::batch::{Batch, Context};
+use super::locks::{ClusterLocks, Mode};
+use super::stages::Stage;
+use crate::Outcome;
+use crate::access::two_phase_locking::TwoPhaseLocking;
+use crate::phases::{Phase, Phased};
+use crate::schedule::direct::Direct;
+use crate::schedule::in_flight::{Idle, Single};
+use crate::serve::{Calls, Next};
+use crate::shared::planning::Footprint;
+
+/// So often a residual is tried while others run.
+const ATTEMPTS: u32 = 8;
+/// So often one of those that failed then is tried while no others of its batch run, before it stays for the next one.
+const LAST_ATTEMPTS: u32 = 3;
+
+/// A worker; see the module above.
+pub struct Strife {
+    /// The attempts, and the transactions of several statements.
+    direct: Direct<TwoPhaseLocking<ClusterLocks>>,
+    shared: Arc<Shared>,
+    analyst: Analyst,
+    random: Random,
+    backoff: Backoff,
+    /// What attempts hold beforehand: nothing.
+    nothing: Footprint,
+    /// What attempts run in; a context gets the result. With a frame for each of hundreds they would run in memory that no
+    /// cache has.
+    frame: Frame,
+    /// Contexts without a call.
+    pool: Vec<NonNull<Context>>,
+    /// Calls that are in no batch.
+    waiting: Vec<NonNull<Context>>,
+    /// Calls that are being labelled.
+    added: Vec<NonNull<Context>>,
+    /// Calls in the batch with the number `submitted_in`.
+    submitted: Vec<NonNull<Context>>,
+    submitted_in: u64,
+    /// Calls that it adds to a batch.
+    quota: usize,
+    /// The last batch for which it said that it was ready.
+    ready_in: u64,
+    /// Calls that it has drawn and not told the end of.
+    in_flight: usize,
+    /// Whether it serves.
+    is_inside: bool,
+    /// The transaction that it runs.
+    running: Option<NonNull<Context>>,
+    /// The program of the one call that is served.
+    single: *const Program,
+    /// Whether the last run was a call, and not a statement.
+    was_call: bool,
+}
+
+// SAFETY: the program is set only while its caller waits inside; contexts are used in turn.
+unsafe impl Send for Strife {}
+
+impl Strife {
+    /// The worker that `participant` stands for.
+    pub fn new(shared: Arc<Shared>, participant: Participant, mut random: Random) -> Strife {
+        let locks = ClusterLocks::new(shared.clone());
+        let mut stream = || Random::from_seed(random.next_u64());
+        let (own, waits) = (stream(), stream());
+        let mut nothing = Footprint::default();
+        nothing.clear();
+        Strife {
+            direct: Direct::new(TwoPhaseLocking::new(participant, locks), random),
+            shared,
+            analyst: Analyst::default(),
+            random: own,
+            backoff: Backoff::new(waits),
+            nothing,
+            frame: Frame::new(),
+            pool: Vec::new(),
+            waiting: Vec::new(),
+            added: Vec::new(),
+            submitted: Vec::new(),
+            submitted_in: 0,
+            quota: 0,
+            ready_in: 0,
+            in_flight: 0,
+            is_inside: false,
+            running: None,
+            single: std::ptr::null(),
+            was_call: false,
+        }
+    }
+
+    /// Serves until there are no more calls and all have ended; see [`Calls`].
+    pub fn serve(&mut self, calls: &mut dyn Calls) {
+        self.shared.come();
+        (self.is_inside, self.was_call) = (true, true);
+        let mut is_over = false;
+        let mut idle = Idle::default();
+        loop {
+            let has_done = self.help()
+                || self.tell(calls)
+                || self.gather(calls, &mut is_over)
+                || self.draw_ahead(calls, &mut is_over);
+            if is_over && self.in_flight == 0 {
+                break;
+            }
+            match has_done {
+                true => idle = Idle::default(),
+                false => {
+                    if idle.has_spun() {
+                        self.shared.look_at_time();
+                        self.shared.check();
+                    }
+                    idle.turn();
+                }
+            }
+        }
+        self.shared.go(self.ready_in);
+        self.is_inside = false;
+    }
+
+    /// Adds calls to the batch that is collected; whether there were any.
+    fn gather(&mut self, calls: &mut dyn Calls, is_over: &mut bool) -> bool {
+        if self.shared.stages.now() != Stage::Collect {
+            return false;
+        }
+        let number = self.shared.batch.number();
+        let is_ready = self.ready_in == number;
+        if !self.submitted.is_empty()
+            && (self.submitted_in != number || is_ready && self.submitted.len() >= self.quota)
+        {
+            return false;
+        }
+        if self.waiting.is_empty() && !self.draw(calls, is_over) {
+            if !is_ready {
+                self.ready_in = number;
+                self.shared.ready(number);
+            }
+            return false;
+        }
+        let Some(round) = self.shared.enter() else {
+            return false;
+        };
+        self.quota = round.quota;
+        while self.submitted.len() + self.added.len() < self.quota && !self.shared.is_closing() {
+            if self.waiting.is_empty() && !self.draw(calls, is_over) {
+                break;
+            }
+            if let Some(context) = self.waiting.pop() {
+                self.prepare(context, round.number, calls);
+            }
+        }
+        let is_ready = std::mem::replace(&mut self.ready_in, round.number) == round.number;
+        self.submitted_in = round.number;
+        point("strife.labelled");
+        self.shared
+            .leave(&mut self.added, &mut self.submitted, !is_ready);
+        // There was no room for these.
+        self.waiting.append(&mut self.added);
+        true
+    }
+
+    /// Draws a call, if there is one.
+    fn draw(&mut self, calls: &mut dyn Calls, is_over: &mut bool) -> bool {
+        if *is_over {
+            return false;
+        }
+        let mut context = match self.pool.pop() {
+            Some(context) => context,
+            None => NonNull::from(Box::leak(Box::new(Context::new()))),
+        };
+        // SAFETY: it is in no batch.
+        let own = unsafe { context.as_mut() };
+        match own.flight.draw(calls, self.single, &mut self.direct) {
+            Next::Call => {
+                own.is_planned = false;
+                self.in_flight += 1;
+                self.waiting.push(context);
+                true
+            }
+            none => {
+                *is_over = none == Next::Pause;
+                self.pool.push(context);
+                false
+            }
+        }
+    }
+
+    /// Draws a call for the next batch and plans it, while others are busy with what is left of this one.
+    fn draw_ahead(&mut self, calls: &mut dyn Calls, is_over: &mut bool) -> bool {
+        if self.shared.stages.now() == Stage::Collect
+            || self.waiting.len() >= self.quota
+            || !self.draw(calls, is_over)
+        {
+            return false;
+        }
+        if let Some(context) = self.waiting.last_mut() {
+            // SAFETY: it is in no batch.
+            let own = unsafe { context.as_mut() };
+            own.flight.plan(&mut self.direct, &mut own.footprint);
+            own.is_planned = true;
+        }
+        true
+    }
+
+    /// Plans a call and labels what it will write.
+    fn prepare(&mut self, mut context: NonNull<Context>, number: u64, calls: &mut dyn Calls) {
+        // SAFETY: it is in no batch.
+        let own = unsafe { context.as_mut() };
+        if own.flight.is_expired() {
+            own.flight.outcome = Some(Outcome::Expired);
+            return self.end(context, calls);
+        }
+        if !std::mem::replace(&mut own.is_planned, true) {
+            own.flight.plan(&mut self.direct, &mut own.footprint);
+        }
+        self.analyst.prepare(&self.shared.batch, number, own);
+        self.added.push(context);
+    }
+
+    /// Tells how the worker's calls have ended: when their batch is done, or, of those that need no locks, when the
+    /// conflict-free stage is. Whether there were any.
+    fn tell(&mut self, calls: &mut dyn Calls) -> bool {
+        if self.submitted.is_empty() {
+            return false;
+        }
+        let is_done = self.shared.batch.number() != self.submitted_in;
+        // Acquire inside pairs with the opening of the stage: how they have ended is visible.
+        if !is_done && !matches!(self.shared.stages.now(), Stage::Residual | Stage::Last) {
+            return false;
+        }
+        let mut submitted = std::mem::take(&mut self.submitted);
+        let before = submitted.len();
+        submitted.retain(|&context| {
+            // SAFETY: in these stages nobody changes it, or uses a transaction of which it is false.
+            let has_ended = is_done || unsafe { !(*context.as_ptr()).is_residual };
+            if has_ended {
+                self.end(context, calls);
+            }
+            !has_ended
+        });
+        self.submitted = submitted;
+        self.submitted.len() < before
+    }
+
+    /// Tells how a call has ended, or keeps it for the next batch.
+    fn end(&mut self, mut context: NonNull<Context>, calls: &mut dyn Calls) {
+        // SAFETY: it is in no batch any more.
+        let own = unsafe { context.as_mut() };
+        own.flight.tell(&mut self.direct, calls);
+        if own.flight.has_ended {
+            self.in_flight -= 1;
+            self.pool.push(context);
+        } else {
+            own.is_planned = false;
+            self.waiting.push(context);
+        }
+    }
+
+    /// Does an item of the stage that is open, if there is one.
+    fn help(&mut self) -> bool {
+        let Some((stage, item)) = self.shared.stages.take() else {
+            return false;
+        };
+        match stage {
+            Stage::Collect => unreachable!("it has no items"),
+            Stage::Spot | Stage::Fuse | Stage::Allocate => self.analyse(stage, item),
+            Stage::ConflictFree => self.run_clusters(item),
+            Stage::Residual => self.run_residual(self.shared.batch.residuals.get(item)),
+            Stage::Last => self.run_last(),
+        }
+        if self.shared.stages.complete() {
+            self.shared.advance(stage);
+        }
+        true
+    }
+
+    fn analyse(&mut self, stage: Stage, item: u32) {
+        let phases = self.direct.access().phases();
+        phases.start();
+        phases.enter(Phase::Plan);
+        let batch = &self.shared.batch;
+        match stage {
+            Stage::Spot => self.analyst.spot(batch, &mut self.random),
+            Stage::Fuse => self.analyst.fuse(batch, item),
+            _ => self.analyst.allocate(batch, item),
+        }
+        self.direct.access().phases().stop();
+    }
+
+    /// The batch, without another owner: all workers would count those in one place.
+    ///
+    /// # Safety
+    /// The worker outlives the reference.
+    #[inline(always)]
+    unsafe fn batch<'a>(&self) -> &'a Batch {
+        // SAFETY: the worker is an owner of it.
+        unsafe { &(*Arc::as_ptr(&self.shared)).batch }
+    }
+
+    /// Runs the clusters of an item without locks.
+    fn run_clusters(&mut self, item: u32) {
+        // SAFETY: as long as the worker.
+        let batch = unsafe { self.batch() };
+        // SAFETY: the worker has taken an item.
+        let plan = unsafe { batch.plan() };
+        if plan.is_alone {
+            self.run_free(batch, 0, Mode::Alone);
+        } else if let Some(&(special, _)) = plan.large.get(item as usize) {
+            self.run_queue(batch, special);
+        } else {
+            for at in batch.small_of(plan, item) {
+                self.run_queue(batch, batch.small.get(at));
+            }
+        }
+    }
+
+    /// Runs the transactions of a cluster, one after the other.
+    fn run_queue(&mut self, batch: &Batch, cluster: u32) {
+        let mode = Mode::Cluster {
+            root: batch.forest.find(cluster),
+            number: batch.number(),
+        };
+        // Relaxed: appended to in an earlier stage; nobody else takes this cluster.
+        let mut next = batch.queue(cluster).swap(0, Ordering::Relaxed) as u32;
+        while next > 0 {
+            let at = next - 1;
+            // SAFETY: the worker has taken the cluster.
+            next = unsafe { batch.context(at) }.next;
+            if next > 0 {
+                // SAFETY: as above.
+                unsafe { batch.context(next - 1) }.fetch();
+            }
+            self.run_free(batch, at, mode);
+        }
+    }
+
+    /// One attempt without locks; if it fails, the transaction is a residual.
+    fn run_free(&mut self, batch: &Batch, at: u32, mode: Mode) {
+        point("strife.free");
+        if !self.attempt(batch, at, mode) {
+            // SAFETY: the worker has taken the cluster.
+            unsafe { batch.context(at) }.is_residual = true;
+            batch.residuals.push(at);
+        }
+    }
+
+    /// One attempt; whether the transaction has ended.
+    fn attempt(&mut self, batch: &Batch, at: u32, mode: Mode) -> bool {
+        self.direct.access().manager().mode = mode;
+        // SAFETY: the worker has taken the item that the transaction belongs to.
+        let context = unsafe { batch.context(at) };
+        self.running = Some(NonNull::from(&mut *context));
+        let flight = &mut context.flight;
+        std::mem::swap(&mut flight.frame, &mut self.frame);
+        flight.attempt(&mut self.direct, &self.nothing, ());
+        std::mem::swap(&mut flight.frame, &mut self.frame);
+        flight.frame.take_result(&mut self.frame);
+        self.running = None;
+        flight.outcome.is_some()
+    }
+
+    /// Runs a transaction with locks, while others run; if it fails often, it is one of the last.
+    fn run_residual(&mut self, at: u32) {
+        // SAFETY: as long as the worker.
+        let batch = unsafe { self.batch() };
+        if !self.try_often(batch, at, ATTEMPTS) {
+            batch.lasts.push(at);
+        }
+    }
+
+    /// Runs those that failed often, while no others of the batch run. What fails now because of a transaction of several
+    /// statements stays for the next batch.
+    #[cold]
+    fn run_last(&mut self) {
+        // SAFETY: as long as the worker.
+        let batch = unsafe { self.batch() };
+        for position in 0..batch.lasts.length() {
+            self.try_often(batch, batch.lasts.get(position), LAST_ATTEMPTS);
+        }
+    }
+
+    fn try_often(&mut self, batch: &Batch, at: u32, attempts: u32) -> bool {
+        self.backoff.reset();
+        for _ in 0..attempts {
+            point("strife.residual");
+            if self.attempt(batch, at, Mode::Locking) {
+                return true;
+            }
+            self.backoff.wait(None);
+        }
+        false
+    }
+
+    /// Runs one call to its end; see [`Direct::call`]. It is never given up: residuals that fail are run one after the other
+    /// at last.
+    pub fn call(
+        &mut self,
+        program: &Program,
+        arguments: &Arguments,
+        deadline_ns: Option<u64>,
+        _patience_ns: Option<u64>,
+    ) -> Option<Outcome> {
+        let mut single = Single::new(arguments, deadline_ns);
+        self.single = program;
+        let caller = Caller { worker: self };
+        caller.worker.serve(&mut single);
+        drop(caller);
+        self.single = std::ptr::null();
+        single.outcome
+    }
+
+    /// Starts a transaction of several statements.
+    pub fn begin(&mut self) {
+        self.was_call = false;
+        let mut idle = Idle::default();
+        while !self.shared.open_statements() {
+            self.shared.check();
+            idle.turn();
+        }
+        self.direct.access().manager().mode = Mode::Locking;
+        self.direct.begin();
+    }
+
+    /// Ends the transaction.
+    ///
+    /// # Errors
+    /// Why it must be repeated; it is rolled back already.
+    pub fn commit(&mut self) -> Result<(), AbortCause> {
+        let result = self.direct.commit();
+        self.shared.close_statements();
+        result
+    }
+
+    /// Undoes the transaction.
+    pub fn roll_back(&mut self) {
+        self.direct.roll_back();
+        self.shared.close_statements();
+    }
+
+    /// What runs the attempts.
+    pub(crate) fn direct(&mut self) -> &mut Direct<TwoPhaseLocking<ClusterLocks>> {
+        &mut self.direct
+    }
+
+    /// The memory of the last run, with the rows that it emitted.
+    pub fn frame(&self) -> &Frame {
+        match self.pool.last() {
+            // SAFETY: contexts of the pool are in no batch.
+            Some(context) if self.was_call => unsafe { &context.as_ref().flight.frame },
+            _ => self.direct.frame(),
+        }
+    }
+}
+
+/// Who waits for one call, and keeps its program meanwhile.
+struct Caller<'a> {
+    worker: &'a mut Strife,
+}
+
+impl Drop for Caller<'_> {
+    fn drop(&mut self) {
+        let worker = &self.worker;
+        if worker.is_inside
+            && worker
+                .submitted
+                .iter()
+                .any(|&own| Some(own) != worker.running)
+        {
+            // A panic in somebody else's transaction takes the caller away, and the program with it, while another
+            // worker may run the call.
+            std::process::abort();
+        }
+    }
+}
+
+impl Drop for Strife {
+    fn drop(&mut self) {
+        if self.is_inside {
+            // It panicked: others may have its contexts, and wait for what it had taken.
+            self.shared.is_broken.store(true, Ordering::Relaxed);
+            return;
+        }
+        for context in self.pool.drain(..) {
+            // SAFETY: it was leaked when it was made, and nobody else has it.
+            drop(unsafe { Box::from_raw(context.as_ptr()) });
+        }
+    }
+}
