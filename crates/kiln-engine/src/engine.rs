@@ -7,6 +7,7 @@ use kiln_platform::thread::{self, JoinHandle};
 use kiln_platform::time;
 use kiln_procedure::Arguments;
 use kiln_protocols::Configuration;
+use kiln_protocols::schedule::strife::Explained as ExplainedBatch;
 use kiln_storage::epoch::Epochs;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::table::{Table, WORKERS_MAX};
@@ -197,6 +198,17 @@ impl Engine {
         self.inner().set_protocol(protocol);
         alone.announce_change();
         Ok(())
+    }
+
+    /// Asks for a batch of calls to be explained, where the protocol in force batches them
+    /// ([`Protocol::Strife`](crate::Protocol::Strife)); [`Engine::explained_batch`] has it later.
+    pub fn explain_batch(&self) {
+        self.inner().common().explain_batch();
+    }
+
+    /// What became of the batch that [`Engine::explain_batch`] asked for, if there was one since.
+    pub fn explained_batch(&self) -> Option<ExplainedBatch> {
+        self.inner().common().explained_batch()
     }
 
     /// A handle to the procedure called `name`, for [`Driver::call`].

@@ -14,7 +14,7 @@ use crate::load::LoadFigures;
 use crate::machine::Machine;
 use crate::progress::Progress;
 use crate::run::Run;
-use crate::{Plan, json, load, report};
+use crate::{Plan, explain, json, load, report};
 
 /// How a benchmark ended.
 #[derive(Clone, Debug)]
@@ -114,6 +114,9 @@ pub fn bench(plan: &Plan) -> std::result::Result<Verdict, Failure> {
         // Before the run, so that nobody waits for a result that cannot be kept.
         file::ensure_writable(path).map_err(|error| Failure(format!("cannot write {error}")))?;
     }
+    if let Some(path) = &plan.batch_svg {
+        file::ensure_writable(path).map_err(|error| Failure(format!("cannot write {error}")))?;
+    }
     let machine = Machine::current();
     show(&format!("{}\n", heading(plan, &machine)));
     let cores = machine.cores;
@@ -151,6 +154,17 @@ pub fn bench(plan: &Plan) -> std::result::Result<Verdict, Failure> {
         }
     }
     show(&report::report(&plan.workload, &points));
+    for batch in points.iter().filter_map(|point| point.batch.as_ref()) {
+        show(&format!("\n{}", explain::text(batch)));
+        if let Some(path) = &plan.batch_svg {
+            let written = file::write(path, explain::svg(batch).as_bytes());
+            written.map_err(|error| Failure(format!("cannot write {error}")))?;
+            show(&format!(
+                "Its access graph is drawn in {}.\n",
+                path.display()
+            ));
+        }
+    }
     if let Some(path) = &plan.json {
         let rows = json::rows(plan, &machine, &load, &points);
         let mut text = format!("{rows:#}");
@@ -246,11 +260,17 @@ fn run_all(
             plan.repeat
         ));
         engine.set_protocol(protocol)?;
+        if plan.explain_batch {
+            engine.explain_batch();
+        }
         let drivers = drivers(engine, threads)?;
         let terminals = plan.workload.terminals(plan.seed, threads);
         let figures = run.make(drivers, terminals, || progress.tick())?;
         totals.merge(&figures.totals);
         point.runs.push(figures);
+        if let Some(batch) = engine.explained_batch() {
+            point.batch = Some(batch);
+        }
         // The audit is judged under a protocol of its own, under which its queries run in parallel.
         engine.set_protocol(Protocol::default())?;
         let report = audit(database, &plan.workload, plan.seed, &totals)?;

@@ -1,7 +1,7 @@
 //! What runs measured, and what several runs of the same kind add up to.
 
 use hdrhistogram::Histogram;
-use kiln_engine::{Configuration, Statistics};
+use kiln_engine::{Configuration, ExplainedBatch, Statistics};
 use kiln_procedure::AbortCause;
 use kiln_protocols::phases::Phase;
 use kiln_workloads::Totals;
@@ -170,6 +170,8 @@ pub struct Point {
     pub runs: Vec<RunFigures>,
     /// The audits of these runs.
     pub audit: AuditReport,
+    /// A batch of the last run, if the plan asks for one and the protocol has batches.
+    pub batch: Option<ExplainedBatch>,
 }
 
 impl Point {
@@ -181,6 +183,7 @@ impl Point {
             oversubscribed: threads > cores,
             runs: Vec::new(),
             audit: AuditReport::default(),
+            batch: None,
         }
     }
 

@@ -17,7 +17,8 @@
 
 pub mod audit;
 pub mod calibrate;
-pub mod figures;
+pub mod explain;
+mod figures;
 pub mod machine;
 
 mod bench;

@@ -31,6 +31,10 @@ pub struct Plan {
     pub allocator: &'static str,
     /// Where the rows of the result go.
     pub json: Option<PathBuf>,
+    /// Whether a batch of `strife` is explained.
+    pub explain_batch: bool,
+    /// Where a picture of it goes.
+    pub batch_svg: Option<PathBuf>,
 }
 
 impl Plan {
@@ -67,6 +71,8 @@ impl Plan {
             basis_factors: BasisFactors::default(),
             allocator: "the system's",
             json: None,
+            explain_batch: false,
+            batch_svg: None,
         }
     }
 
@@ -103,6 +109,9 @@ impl Plan {
             if let Some(refusal) = self.basis_factors.protocols.refusal(*protocol) {
                 return Err(refusal);
             }
+        }
+        if self.explain_batch && !self.protocols.iter().any(|one| *one == Protocol::Strife) {
+            return Err("batches are those of strife, which is not among the protocols".to_owned());
         }
         if self.protocols.is_empty() || self.threads.is_empty() {
             return Err("a benchmark needs a protocol and a number of threads".to_owned());

@@ -59,6 +59,9 @@ pub struct Arguments {
     /// Write the result to this file, one row for each protocol and number of threads
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Print what strife made of a batch: spot clusters, conflict-free clusters, residuals; with a file, draw it as well
+    #[arg(long, value_name = "FILE.svg", num_args = 0..=1, value_parser = svg_name)]
+    explain_batch: Option<Option<PathBuf>>,
     #[command(flatten)]
     basis_factors: super::basis_factors::BasisFactorArguments,
     #[command(flatten)]
@@ -163,6 +166,14 @@ impl FromArgMatches for Settings {
     }
 }
 
+/// The name of a picture, so that nothing else is taken for one.
+fn svg_name(text: &str) -> Result<PathBuf, String> {
+    match text.ends_with(".svg") {
+        true => Ok(text.into()),
+        false => Err("the name of a picture ends with .svg".to_owned()),
+    }
+}
+
 pub(super) fn workload_names() -> PossibleValuesParser {
     let names = Workload::all().into_iter().map(|workload| workload.name());
     PossibleValuesParser::new(names.collect::<Vec<_>>())
@@ -186,6 +197,8 @@ impl Arguments {
             basis_factors: BasisFactors::from(&self.basis_factors),
             allocator: super::ALLOCATOR,
             json: self.json,
+            explain_batch: self.explain_batch.is_some(),
+            batch_svg: self.explain_batch.flatten(),
             ..Plan::new(workload)
         };
         if !self.protocol.is_empty() {
