@@ -433,6 +433,40 @@ impl ColumnAccess {
         }
     }
 
+    /// Whether the column is the same in two rows of this layout. Two blobs are never the same, as following
+    /// their pointers takes more than looking at rows that may be changing.
+    pub fn is_same(&self, left: &[AtomicU64], right: &[AtomicU64]) -> bool {
+        let is_null = self.is_null(left);
+        if is_null || self.is_null(right) {
+            return is_null && self.is_null(right);
+        }
+        let (at, shift) = self.word();
+        let (word, other) = (words::read_one(&left[at]), words::read_one(&right[at]));
+        let differs = word ^ other;
+        match self.storage {
+            Storage::One => differs >> shift & 0xff == 0,
+            Storage::Two => differs >> shift & 0xffff == 0,
+            Storage::Four | Storage::Decimal4 { .. } => differs >> shift & 0xffff_ffff == 0,
+            Storage::Eight | Storage::Decimal8 { .. } => differs == 0,
+            Storage::Decimal16 => {
+                differs == 0 && words::read_one(&left[at + 1]) == words::read_one(&right[at + 1])
+            }
+            Storage::Bytes { capacity, wide } => {
+                let (length, spilled, start) = self.length(word >> shift, wide);
+                let (other_length, other_spilled, _) = self.length(other >> shift, wide);
+                if spilled || other_spilled || length != other_length {
+                    return false;
+                }
+                let end = start + length.min(capacity as usize);
+                (start / 8..end.div_ceil(8)).all(|word| {
+                    let (first, last) = (start.max(word * 8), end.min(word * 8 + 8));
+                    let mask = byte_mask(first - word * 8, last - word * 8);
+                    (words::read_one(&left[word]) ^ words::read_one(&right[word])) & mask == 0
+                })
+            }
+        }
+    }
+
     /// The bytes that the present value takes, were it stored alone: what "raw bytes" means when
     /// memory is compared.
     pub fn raw_bytes(&self, row: &[AtomicU64]) -> usize {
@@ -661,6 +695,11 @@ impl RowLayout {
         for column in columns.iter() {
             self.column(column).copy(from, to);
         }
+    }
+
+    /// Whether `columns` are the same in two rows; see [`ColumnAccess::is_same`].
+    pub fn is_same(&self, columns: ColumnSet, left: &[AtomicU64], right: &[AtomicU64]) -> bool {
+        (columns.iter()).all(|column| self.column(column).is_same(left, right))
     }
 
     /// The blobs that `columns` of a stable row point to.
