@@ -19,7 +19,7 @@ use kiln_storage::slot::Memory;
 use kiln_storage::table::{Entry, Table};
 
 use crate::arguments::Arguments;
-use crate::ir::{Intent, Reg};
+use crate::ir::{Intent, OpId, Reg};
 use crate::program::Program;
 use crate::updater::Updater;
 
@@ -141,6 +141,34 @@ pub enum Inserted {
     },
 }
 
+/// A look-up, as the access hears of it before an index is asked.
+#[derive(Clone, Copy)]
+pub struct Sought<'a> {
+    /// The operation.
+    pub op: OpId,
+    /// The table.
+    pub table: &'a Table,
+    /// The position of the index.
+    pub index: usize,
+    /// The registers with the values of the index's columns.
+    pub key: &'a [Reg],
+    /// What will be done with the record.
+    pub intent: Intent,
+    /// As in [`Access::visit_observing`].
+    pub observed: ColumnSet,
+}
+
+/// What an access knows of a look-up without asking the index.
+#[derive(Clone, Copy, Debug)]
+pub enum Recalled {
+    /// There is a row, which the access has met.
+    Found(Handle),
+    /// There is a record without a row, and the access guards that.
+    Absent(RecordRef),
+    /// There is no record, and the access guards that.
+    Missing,
+}
+
 /// How one attempt of a transaction touches records; see the module's documentation.
 pub trait Access {
     /// Hears, before an attempt starts, how many of the same transaction have failed.
@@ -180,6 +208,43 @@ pub trait Access {
     /// takes here what the last attempt of the same transaction had.
     #[inline(always)]
     fn plan_statements(&mut self) {}
+
+    /// Hears that the attempt has stopped, and says whether it goes on all the same: then the program is run
+    /// again from its beginning, as a part of the same attempt, over what the access has kept of the last run
+    /// ([`Access::recall`]). What the last run has raised or emitted never was. Asked of attempts that run one
+    /// program, after [`Access::plan`].
+    #[inline(always)]
+    fn goes_on(&mut self, _stop: &Stop) -> bool {
+        false
+    }
+
+    /// Whether the attempt runs its program again ([`Access::goes_on`]).
+    #[inline(always)]
+    fn is_restoring(&self) -> bool {
+        false
+    }
+
+    /// Hears of a look-up before an index is asked, and says what is known of it already. Otherwise the
+    /// index is asked, and what follows until [`Access::looked_up`] is what comes of it.
+    ///
+    /// # Errors
+    /// An [`AbortCause`] when a conflict is met.
+    #[inline(always)]
+    fn recall(
+        &mut self,
+        _sought: &Sought<'_>,
+        _memory: &Memory,
+    ) -> Result<Option<Recalled>, AbortCause> {
+        Ok(None)
+    }
+
+    /// The look-up that [`Access::recall`] heard of is over.
+    #[inline(always)]
+    fn looked_up(&mut self) {}
+
+    /// What is met next is met by the scan `op`.
+    #[inline(always)]
+    fn scans(&mut self, _op: OpId) {}
 
     /// Meets a record found in an index, before anything else is done with it.
     ///

@@ -40,6 +40,7 @@
 //! | module | finds |
 //! |---|---|
 //! | [`updaters`] | updates whose old values nobody else looks at: they can be left to the commit |
+//! | `late` | whether the rows that it inserts can stay out of the indexes until it commits |
 //! | `observed` | the columns of a record that a transaction looks at, with and without these |
 //! | [`groups`] | per table, columns that one timestamp should cover, over all procedures |
 //! | [`conflicts`] | which statement can conflict with which, on which columns |
@@ -47,6 +48,7 @@
 pub mod conflicts;
 mod dataflow;
 pub mod groups;
+mod late;
 pub mod names;
 mod observed;
 pub mod updaters;
@@ -67,6 +69,7 @@ pub struct Analysis {
     deferrable: Vec<DeferredUpdate>,
     verdicts: Vec<ColumnVerdict>,
     observed: Vec<Observed>,
+    inserts_late: bool,
 }
 
 /// What is known of one operation.
@@ -164,6 +167,7 @@ impl Analysis {
         let mut analysis = dataflow::analyse(program);
         (analysis.deferrable, analysis.verdicts) = updaters::derive(program);
         analysis.observed = observed::derive(program, &analysis);
+        analysis.inserts_late = late::inserts_late(program, &analysis);
         analysis
     }
 
@@ -189,6 +193,12 @@ impl Analysis {
             .get(op.0 as usize)
             .copied()
             .unwrap_or_default()
+    }
+
+    /// Whether the procedure inserts rows that nothing in it looks for: they need not be in an index before
+    /// it commits.
+    pub fn inserts_late(&self) -> bool {
+        self.inserts_late
     }
 
     /// The facts of every operation, by [`OpId`].

@@ -398,6 +398,7 @@ pub(crate) struct Switch {
 /// A look-up: the fields of [`Step::Lookup`].
 #[derive(Debug)]
 pub(crate) struct Lookup {
+    pub op: OpId,
     pub table: Arc<Table>,
     pub index: usize,
     pub key: Box<[Reg]>,
@@ -459,6 +460,7 @@ pub(crate) struct Insert {
 /// A scan: the fields of [`Step::Scan`] but for its body.
 #[derive(Debug)]
 pub(crate) struct Scan {
+    pub op: OpId,
     pub table: Arc<Table>,
     pub index: usize,
     pub range: Range,

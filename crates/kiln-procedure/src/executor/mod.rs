@@ -343,7 +343,10 @@ impl<'a, A: Access> Executor<'a, A> {
                 },
                 Op::Prefetch { prefetch } => {
                     let prefetch = entry!(code.prefetches, prefetch);
-                    operations::prefetch(self.frame, prefetch);
+                    match self.access.is_restoring() {
+                        false => operations::prefetch(self.frame, prefetch),
+                        true => operations::forget_sightings(self.frame, prefetch),
+                    }
                 }
                 Op::SaveRecord { target, record } => self.save_record(target, record),
                 Op::RestoreRecord { record, source } => self.restore_record(record, source),
@@ -368,7 +371,7 @@ impl<'a, A: Access> Executor<'a, A> {
                 Op::Emit { row } => buffers::emit(self.frame, entry!(code.emits, row)),
 
                 Op::LookupObserved { lookup, to } => {
-                    if !operation!(self.lookup_anew(entry!(code.lookups, lookup))) {
+                    if !operation!(self.lookup_observed(entry!(code.lookups, lookup))) {
                         jump!(to);
                     }
                 }

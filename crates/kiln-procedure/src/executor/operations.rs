@@ -8,7 +8,7 @@ use kiln_storage::slot::{Memory, Slot};
 use kiln_storage::table::{Entry, Found, Index, IndexScan, RangeValues, Table};
 
 use super::{DEAD_RETRIES_MAX, Executor, Leave, Stopped};
-use crate::access::{AbortCause, Access, Handle, Inserted, Stop, Visit};
+use crate::access::{AbortCause, Access, Handle, Inserted, Recalled, Sought, Stop, Visit};
 use crate::analysis::Observed;
 use crate::code::{
     Columns, Defer, Foreseen, Insert, Label, Lookup, PREFETCH_PARTS_MAX, PREFETCH_TURNS_MAX,
@@ -25,7 +25,7 @@ impl<'a, A: Access> Executor<'a, A> {
     }
 
     #[inline(always)]
-    fn set_handle(&mut self, record: RecordReg, handle: Handle) {
+    pub(super) fn set_handle(&mut self, record: RecordReg, handle: Handle) {
         self.frame.records[record.0 as usize] = Some(handle);
     }
 
@@ -65,6 +65,41 @@ impl<'a, A: Access> Executor<'a, A> {
     /// Meets the record that an index look-up finds, or guards its absence; says which.
     #[inline(never)]
     pub(super) fn lookup(&mut self, lookup: &Lookup) -> Result<bool, Stopped> {
+        match self.recall(lookup)? {
+            None => {
+                let is_there = self.lookup_foreseen(lookup);
+                self.access.looked_up();
+                is_there
+            }
+            Some(Recalled::Found(handle)) => {
+                self.set_handle(lookup.record, handle);
+                self.set(lookup.found, Slot::TRUE);
+                Ok(true)
+            }
+            Some(Recalled::Absent(_) | Recalled::Missing) => {
+                self.set(lookup.found, Slot::FALSE);
+                Ok(false)
+            }
+        }
+    }
+
+    /// What the access knows of a look-up without an index.
+    #[inline(always)]
+    pub(super) fn recall(&mut self, lookup: &Lookup) -> Result<Option<Recalled>, Stopped> {
+        let sought = Sought {
+            op: lookup.op,
+            table: &lookup.table,
+            index: lookup.index,
+            key: &lookup.key,
+            intent: lookup.intent,
+            observed: lookup.observed.columns(self.access.defers()),
+        };
+        let recalled = self.access.recall(&sought, &self.frame.memory);
+        self.noted(recalled)
+    }
+
+    #[inline(always)]
+    fn lookup_foreseen(&mut self, lookup: &Lookup) -> Result<bool, Stopped> {
         // Found by a prefetch, and nothing moves: without all that other look-ups need.
         if let Some(foreseen) = lookup.foreseen
             && let Some(entry) = self.sighted(foreseen)
@@ -277,6 +312,7 @@ impl<'a, A: Access> Executor<'a, A> {
             for position in 0..batch.count {
                 // SAFETY: the payload is of an index of a living table.
                 let entry = unsafe { Entry::from_payload(batch.payloads[position]) };
+                self.access.scans(scan.op);
                 // A dead record's key is guarded by the leaf's version, as any gap is.
                 let visit = self.meet(table, scan.index, entry, scan.intent, scan.observed)?;
                 if let Some(range) = range {
@@ -349,6 +385,8 @@ impl<'a, A: Access> Executor<'a, A> {
                 let columns = &table.indexes()[only as usize].definition().columns;
                 let key = columns.iter().map(|column| values[column.index()]);
                 let lookup = Lookup {
+                    // Never asked for by itself: the access does not hear of it.
+                    op: OpId(u16::MAX),
                     table: table.clone(),
                     index: only as usize,
                     key: key.collect(),
@@ -359,7 +397,7 @@ impl<'a, A: Access> Executor<'a, A> {
                     observed: Observed::all(table.schema().columns.len()),
                     foreseen: None,
                 };
-                if self.lookup(&lookup)? {
+                if self.lookup_anew(&lookup)? {
                     self.set(inserted, Slot::FALSE);
                     return Ok(());
                 }
@@ -522,6 +560,14 @@ pub(super) fn prefetch(frame: &mut Frame, prefetch: &Prefetch) {
                 }
             },
         );
+    }
+}
+
+/// Forgets what a prefetch found in an earlier run of the same attempt: its loop may look for other keys now.
+#[cold]
+pub(super) fn forget_sightings(frame: &mut Frame, prefetch: &Prefetch) {
+    for lookup in &prefetch.lookups {
+        frame.sightings[lookup.place..][..PREFETCH_TURNS_MAX].fill(None);
     }
 }
 

@@ -10,8 +10,8 @@ use kiln_storage::slot::{Heap, Memory, Slot};
 use kiln_storage::table::{Entry, EntryKey, IndexScan, Table};
 
 use super::{Executor, Stopped};
-use crate::access::{Access, Handle, Visit};
-use crate::code::{Columns, Insert};
+use crate::access::{Access, Handle, Recalled, Visit};
+use crate::code::{Columns, Insert, Lookup};
 use crate::frame;
 use crate::ir::*;
 use crate::updater::Updater;
@@ -76,6 +76,39 @@ impl<'a, A: Access> Executor<'a, A> {
     #[inline(always)]
     pub(super) fn moment(&mut self) -> Option<Moment> {
         self.access.history().map(|log| log.now())
+    }
+
+    /// As [`Executor::lookup`], and records it.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn lookup_observed(&mut self, lookup: &Lookup) -> Result<bool, Stopped> {
+        let begun = self.moment();
+        let (table, index, key) = (&*lookup.table, lookup.index, &lookup.key);
+        let handle = match self.recall(lookup)? {
+            None => {
+                let is_there = self.lookup_anew(lookup);
+                self.access.looked_up();
+                return is_there;
+            }
+            Some(Recalled::Found(handle)) => Some(handle),
+            Some(recalled) => {
+                // The access has looked since `begun` whether that is so still.
+                let met = match recalled {
+                    Recalled::Absent(record) => Some(Entry::of(record)),
+                    _ => None,
+                };
+                if let Some(begun) = begun {
+                    self.record_missing(table, index, key, begun, met);
+                }
+                None
+            }
+        };
+        if let Some(handle) = handle {
+            self.set_handle(lookup.record, handle);
+            self.record_found(table, index, |position| key[position], handle);
+        }
+        self.set(lookup.found, Slot::from_bool(handle.is_some()));
+        Ok(handle.is_some())
     }
 
     /// As [`Executor::read`], and records it.

@@ -51,6 +51,7 @@ impl Lowering<'_> {
                 ..
             } => {
                 let lookup = Lookup {
+                    op: *op,
                     table: self.table(*table),
                     index: *index as usize,
                     key: key.clone(),
@@ -78,6 +79,7 @@ impl Lowering<'_> {
                 body,
             } => {
                 let scan = Scan {
+                    op: *op,
                     table: self.table(*table),
                     index: *index as usize,
                     range: (**range).clone(),

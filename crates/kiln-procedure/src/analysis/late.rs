@@ -1,0 +1,37 @@
+//! Whether the rows that a procedure inserts can be kept out of the indexes until it commits.
+//!
+//! A protocol that heals may run a procedure over a stale key first: it would put rows in the way of
+//! others, under keys that it gives up again. Where nothing in the procedure looks for a row that it
+//! inserts, nobody misses the row in the indexes.
+
+use super::Analysis;
+use super::names::for_each_step;
+use crate::ir::*;
+use crate::program::Program;
+
+/// Whether it inserts rows, each without ON CONFLICT, into tables in which it looks nothing up, and neither
+/// updates nor deletes them.
+pub(super) fn inserts_late(program: &Program, analysis: &Analysis) -> bool {
+    let mut tables = Vec::new();
+    let mut has_conflict_clause = false;
+    for_each_step(&program.body, &mut |step| {
+        if let Step::Insert {
+            table, conflict, ..
+        } = step
+        {
+            tables.push(program.tables[table.0 as usize].id());
+            has_conflict_clause |= conflict.is_some();
+        }
+    });
+    let mut operations = program.operations.iter().zip(analysis.operations());
+    let is_late =
+        operations.all(|(operation, facts)| match operation.kind {
+            OperationKind::Insert | OperationKind::Read => true,
+            _ => {
+                facts.found_by.iter().all(|finder| {
+                    program.operations[finder.0 as usize].kind != OperationKind::Insert
+                }) && !tables.contains(&operation.table)
+            }
+        });
+    !tables.is_empty() && !has_conflict_clause && is_late
+}
