@@ -87,11 +87,19 @@ pub enum Canary {
     ResidualWithoutLocks,
     /// `strife` loses unions of data nodes.
     UnionLost,
+    /// `healing` reads anew what was found to have changed first, and leaves the values of what depends on it,
+    /// and has changed too, as they were.
+    DependentNotRestored,
+    /// `healing` takes the record that a look-up led to before, though it looks for another key now.
+    StaleHandleKept,
+    /// `healing` neither locks nor compares a record that came in by a restoration and lies before what was
+    /// validated already.
+    EarlierElementIgnored,
 }
 
 impl Canary {
     /// All flaws.
-    pub const ALL: [Canary; 37] = [
+    pub const ALL: [Canary; 40] = [
         Canary::ReadValidationSkipped,
         Canary::NodeValidationSkipped,
         Canary::OwnInsertionHidesOthers,
@@ -129,6 +137,9 @@ impl Canary {
         Canary::SpecialsMergedByName,
         Canary::ResidualWithoutLocks,
         Canary::UnionLost,
+        Canary::DependentNotRestored,
+        Canary::StaleHandleKept,
+        Canary::EarlierElementIgnored,
     ];
 
     /// Whether the flaw is there.

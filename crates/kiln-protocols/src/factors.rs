@@ -20,6 +20,8 @@ pub struct Factors {
     pub concurrency_controllers: u16,
     /// How calls are batched and clustered under [`Protocol::Strife`].
     pub batches: Batches,
+    /// What [`Protocol::Healing`] does.
+    pub healing: HealingFactors,
 }
 
 /// How calls are batched and clustered under [`Protocol::Strife`] (STRIFE §3.1, §5.6).
@@ -45,6 +47,57 @@ impl Default for Batches {
             residuals_permille: 200,
         }
     }
+}
+
+/// How [`Protocol::Healing`] does it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HealingFactors {
+    /// In which order a commit locks and validates.
+    pub validation_order: ValidationOrder,
+    /// Whether attempts keep what they did, without which there is nothing to restore (healing §5.2.5).
+    pub access_cache: Use,
+    /// Whether they keep the columns that they read, without which each change of a record they read does harm.
+    pub read_copies: Use,
+    /// Whether commits lock what was only read, as the paper's do (healing §4.2.1): they wait for each other
+    /// where both only read.
+    pub read_locks: Use,
+    /// Of so many calls in a hundred the program is taken for one that was never seen before: they do not heal
+    /// (healing §5.2.3).
+    pub ad_hoc_percent: u8,
+}
+
+impl Default for HealingFactors {
+    fn default() -> HealingFactors {
+        HealingFactors {
+            validation_order: ValidationOrder::Tree,
+            access_cache: Use::On,
+            read_copies: Use::On,
+            read_locks: Use::Off,
+            ad_hoc_percent: 0,
+        }
+    }
+}
+
+/// The order in which healing locks and validates what was read and written (healing §4.5).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ValidationOrder {
+    /// Tables before those that were created later, which may reference them, and in a table by address.
+    #[default]
+    Tree,
+    /// By address.
+    Address,
+    /// The opposite of the recommended one.
+    Reversed,
+}
+
+/// Whether something that can be left out is used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Use {
+    /// It is.
+    #[default]
+    On,
+    /// It is not.
+    Off,
 }
 
 impl Factors {

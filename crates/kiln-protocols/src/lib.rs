@@ -9,6 +9,7 @@
 //! | `serial` | [`schedule::direct`], one worker | [`access::serial`] |
 //! | `silo`, `silo-unchecked` | [`schedule::direct`] | [`access::silo`] |
 //! | `occ`, `occ-unchecked` | [`schedule::direct`] | [`access::occ`] |
+//! | `healing` | [`schedule::direct`] | [`access::healing`] |
 //! | `tictoc` | [`schedule::direct`] | [`access::tictoc`] |
 //! | `hybrid` | [`schedule::direct`] | [`access::hybrid`] |
 //! | `mocc` | [`schedule::direct`] | [`access::mocc`] |

@@ -5,6 +5,8 @@
 
 use kiln_platform::time;
 
+use crate::Statistics;
+
 /// What a worker is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
@@ -16,6 +18,8 @@ pub enum Phase {
     Lock,
     /// Validating what was read.
     Validate,
+    /// Running the procedure again over what its last run kept.
+    Restore,
     /// Installing writes, releasing locks, unlinking.
     Install,
     /// Undoing a failed or rejected attempt.
@@ -26,11 +30,12 @@ pub enum Phase {
 
 impl Phase {
     /// All phases, by their numbers.
-    pub const ALL: [Phase; 7] = [
+    pub const ALL: [Phase; 8] = [
         Phase::Execute,
         Phase::Plan,
         Phase::Lock,
         Phase::Validate,
+        Phase::Restore,
         Phase::Install,
         Phase::Abort,
         Phase::Wait,
@@ -43,6 +48,7 @@ impl Phase {
             Phase::Plan => "plan",
             Phase::Lock => "lock",
             Phase::Validate => "validate",
+            Phase::Restore => "restore",
             Phase::Install => "install",
             Phase::Abort => "abort",
             Phase::Wait => "wait",
@@ -54,6 +60,12 @@ impl Phase {
 pub trait Phased {
     /// The measurement.
     fn phases(&mut self) -> &mut Phases;
+
+    /// Adds what it counts besides.
+    fn add_counts(&self, _statistics: &mut Statistics) {}
+
+    /// Starts counting that anew.
+    fn reset_counts(&mut self) {}
 }
 
 /// The cycles spent in each phase by the measured transactions of one worker.

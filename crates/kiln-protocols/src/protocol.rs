@@ -20,6 +20,8 @@ pub enum Protocol {
     Occ,
     /// Optimistic: occ without validation. An unsafe baseline.
     OccUnchecked,
+    /// Optimistic: an attempt that fails validation is repaired, and not repeated.
+    Healing,
     /// Optimistic, with timestamps computed from what was read and written.
     TicToc,
     /// Optimistic at the first attempt, with locks afterwards.
@@ -56,13 +58,14 @@ pub enum Protocol {
 
 impl Protocol {
     /// All protocols.
-    pub const ALL: [Protocol; 22] = [
+    pub const ALL: [Protocol; 23] = [
         Protocol::Serial,
         Protocol::None,
         Protocol::Silo,
         Protocol::SiloUnchecked,
         Protocol::Occ,
         Protocol::OccUnchecked,
+        Protocol::Healing,
         Protocol::TicToc,
         Protocol::Hybrid,
         Protocol::Mocc,
@@ -90,6 +93,7 @@ impl Protocol {
             Protocol::SiloUnchecked => "silo-unchecked",
             Protocol::Occ => "occ",
             Protocol::OccUnchecked => "occ-unchecked",
+            Protocol::Healing => "healing",
             Protocol::TicToc => "tictoc",
             Protocol::Hybrid => "hybrid",
             Protocol::Mocc => "mocc",
@@ -120,6 +124,9 @@ impl Protocol {
                 "optimistic, locks what was read and written in one order, then validates"
             }
             Protocol::OccUnchecked => "unsafe baseline: occ without validation",
+            Protocol::Healing => {
+                "optimistic, repairs what was read too early at the commit instead of starting again"
+            }
             Protocol::TicToc => {
                 "optimistic, timestamps computed from what was read and written, not strict"
             }
@@ -192,6 +199,7 @@ impl Protocol {
             Protocol::Serial
             | Protocol::Silo
             | Protocol::Occ
+            | Protocol::Healing
             | Protocol::TicToc
             | Protocol::Hybrid
             | Protocol::Mocc
@@ -219,6 +227,7 @@ impl Protocol {
             Protocol::Serial
             | Protocol::Silo
             | Protocol::Occ
+            | Protocol::Healing
             | Protocol::Hybrid
             | Protocol::Mocc
             | Protocol::TwoPhaseLockingNoWait
@@ -252,6 +261,7 @@ impl Protocol {
             | Protocol::SiloUnchecked
             | Protocol::Occ
             | Protocol::OccUnchecked
+            | Protocol::Healing
             | Protocol::Hybrid
             | Protocol::Mocc
             | Protocol::TwoPhaseLockingNoWait
@@ -286,7 +296,9 @@ impl Protocol {
             | Protocol::VllArrayed
             | Protocol::Orthrus
             | Protocol::Strife => &[],
-            Protocol::Occ | Protocol::Mvcc => &[ProtocolOption::CommitTimeUpdates],
+            Protocol::Occ | Protocol::Healing | Protocol::Mvcc => {
+                &[ProtocolOption::CommitTimeUpdates]
+            }
             Protocol::TwoPhaseLockingNoWait
             | Protocol::TwoPhaseLockingWaitDie
             | Protocol::TwoPhaseLockingWaitForGraph
@@ -415,6 +427,12 @@ impl Configuration {
     /// Whether it looks at which columns are observed: with commit-time updates or timestamp splitting.
     pub const fn has_columns(self) -> bool {
         self.has(ProtocolOption::CommitTimeUpdates) || self.has(ProtocolOption::TimestampSplitting)
+    }
+
+    /// Whether an attempt may rely on some columns of a record and not on all: then whoever changes a primary
+    /// key deletes the row and inserts another.
+    pub const fn looks_at_columns(self) -> bool {
+        self.has_columns() || matches!(self.protocol, Protocol::Healing)
     }
 
     /// As [`Protocol::leaves_aux`], with the options: the second timestamp stays.

@@ -1,5 +1,7 @@
 //! What one worker counts.
 
+use std::collections::BTreeMap;
+
 use kiln_procedure::AbortCause;
 
 use crate::phases::Phase;
@@ -15,6 +17,11 @@ pub struct Statistics {
     pub expired: u64,
     /// Failed attempts, by cause, in the order of [`AbortCause::ALL`].
     pub aborts: [u64; AbortCause::ALL.len()],
+    /// Runs of procedures that restored an attempt under [`Protocol::Healing`](crate::Protocol).
+    pub healings: u64,
+    /// Operations that gave something else in such a run, by procedure and the line of their statement,
+    /// which is 0 for those that have none.
+    pub restored: BTreeMap<(String, u32), u64>,
     /// Cycles of the measured transactions, by phase, in the order of [`Phase::ALL`].
     pub phase_cycles: [u64; Phase::ALL.len()],
 }
@@ -23,6 +30,11 @@ impl Statistics {
     /// Failed attempts of all causes.
     pub fn aborts_total(&self) -> u64 {
         self.aborts.iter().sum()
+    }
+
+    /// Operations that were restored.
+    pub fn restored_total(&self) -> u64 {
+        self.restored.values().sum()
     }
 
     /// Counts a failed attempt.
@@ -38,6 +50,10 @@ impl Statistics {
         self.expired += other.expired;
         for (sum, value) in self.aborts.iter_mut().zip(other.aborts) {
             *sum += value;
+        }
+        self.healings += other.healings;
+        for (place, count) in &other.restored {
+            *self.restored.entry(place.clone()).or_default() += count;
         }
         for (sum, value) in self.phase_cycles.iter_mut().zip(other.phase_cycles) {
             *sum += value;

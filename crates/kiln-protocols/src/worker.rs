@@ -8,6 +8,7 @@ use kiln_storage::epoch::Participant;
 use kiln_storage::error::Error;
 
 use crate::Statistics;
+use crate::access::healing::Healing;
 use crate::access::hybrid::Hybrid;
 use crate::access::mocc::Mocc;
 use crate::access::mvcc::Mvcc;
@@ -67,6 +68,8 @@ pub enum Worker {
     Occ(Box<Direct<Occ>>),
     /// [`Protocol::OccUnchecked`].
     OccUnchecked(Box<Direct<OccUnchecked>>),
+    /// [`Protocol::Healing`].
+    Healing(Box<Direct<Healing>>),
     /// [`Protocol::TicToc`].
     TicToc(Box<Direct<TicToc>>),
     /// [`Protocol::Hybrid`].
@@ -125,6 +128,7 @@ macro_rules! for_any_worker {
             Worker::SiloUnchecked($worker) => $body,
             Worker::Occ($worker) => $body,
             Worker::OccUnchecked($worker) => $body,
+            Worker::Healing($worker) => $body,
             Worker::TicToc($worker) => $body,
             Worker::Hybrid($worker) => $body,
             Worker::Mocc($worker) => $body,
@@ -203,6 +207,10 @@ impl Worker {
             }
             Protocol::OccUnchecked => {
                 Worker::OccUnchecked(direct(OccUnchecked::new(participant), random))
+            }
+            Protocol::Healing => {
+                let access = Healing::new(participant, factors.healing, defers);
+                Worker::Healing(direct(access, random))
             }
             Protocol::TicToc => {
                 let (gaps, times) = common.tictoc();

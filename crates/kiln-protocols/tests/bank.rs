@@ -503,6 +503,11 @@ fn occ_keeps_the_total() {
 }
 
 #[test]
+fn healing_keeps_the_total() {
+    runs(Protocol::Healing);
+}
+
+#[test]
 fn tictoc_keeps_the_total() {
     runs(Protocol::TicToc);
 }

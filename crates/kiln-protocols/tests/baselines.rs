@@ -40,7 +40,9 @@ fn the_judge_sees_that_baselines_are_unsafe_and_they_come_through() {
                     deletions: true,
                     primary_keys: true,
                     through_keys: false,
+                    chains: false,
                 },
+                healing: Default::default(),
                 seed,
             };
             match trial.judge() {

@@ -11,6 +11,7 @@ mod judged;
 
 use kiln_procedure::AbortCause;
 use kiln_protocols::canary::{self, Canary};
+use kiln_protocols::factors::HealingFactors;
 use kiln_protocols::{Configuration, Protocol};
 
 use judged::{Extras, Trial};
@@ -34,7 +35,7 @@ fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for canary in Canary::ALL {
         let protocols: &[&str] = match canary {
-            Canary::ReadValidationSkipped => &["silo", "occ", "tictoc"],
+            Canary::ReadValidationSkipped => &["silo", "occ", "healing", "tictoc"],
             Canary::SharersIgnored => &["hybrid"],
             Canary::NotExtended => &["tictoc", "tictoc+ts"],
             Canary::GapsWithoutTime => &["tictoc"],
@@ -74,6 +75,9 @@ fn cases() -> Vec<Case> {
             Canary::SpecialsMergedByName | Canary::ResidualWithoutLocks | Canary::UnionLost => {
                 &["strife"]
             }
+            Canary::DependentNotRestored
+            | Canary::StaleHandleKept
+            | Canary::EarlierElementIgnored => &["healing"],
         };
         cases.extend(protocols.iter().map(|protocol| case(canary, protocol)));
     }
@@ -103,7 +107,8 @@ fn search(case: &Case) -> Result<(&'static str, u64), String> {
             limit_ns: Some(200_000_000),
             extras: Extras {
                 texts: false,
-                primary_keys: !case.protocol.has_columns(),
+                primary_keys: !case.protocol.looks_at_columns(),
+                chains: case.protocol == Protocol::Healing,
                 through_keys: case.canary == Some(Canary::LeftKeyForgotten),
                 // Two attempts that delete the same row free its memory twice, and the process breaks down. That
                 // happens in the same trials each time, so it is known where it does not.
@@ -122,6 +127,7 @@ fn search(case: &Case) -> Result<(&'static str, u64), String> {
                     ) | (Protocol::Serial, None)
                 ),
             },
+            healing: HealingFactors::default(),
             seed,
         };
         // A broken protocol may break itself before the judge can look.

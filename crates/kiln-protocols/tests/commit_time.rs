@@ -42,6 +42,7 @@ impl Side {
             deletions: true,
             primary_keys: true,
             through_keys: seed.is_multiple_of(2),
+            chains: false,
         };
         let mut random = Random::from_seed(seed);
         let programs = (0..PROGRAMS)

@@ -5,6 +5,7 @@
 mod judged;
 
 use kiln_procedure::AbortCause;
+use kiln_protocols::factors::{HealingFactors, Use, ValidationOrder};
 use kiln_protocols::{Configuration, Protocol, ProtocolOption, Statistics};
 
 use judged::{Extras, Trial};
@@ -35,6 +36,17 @@ fn trials_of(
     workers: impl Fn(u64) -> u64,
     seeds: impl IntoIterator<Item = u64>,
 ) -> Statistics {
+    trials_with(protocol, workers, seeds, |_| {})
+}
+
+fn trials_with(
+    protocol: impl Into<Configuration> + Copy,
+    workers: impl Fn(u64) -> u64,
+    seeds: impl IntoIterator<Item = u64>,
+    healing: fn(&mut HealingFactors),
+) -> Statistics {
+    let mut factors = HealingFactors::default();
+    healing(&mut factors);
     let (mut transactions, mut edges) = (0, 0);
     let mut statistics = Statistics::default();
     for seed in seeds {
@@ -47,9 +59,11 @@ fn trials_of(
             extras: Extras {
                 texts: true,
                 deletions: true,
-                primary_keys: !protocol.into().has_columns(),
+                primary_keys: !protocol.into().looks_at_columns(),
                 through_keys: (seed / 4).is_multiple_of(2),
+                chains: protocol.into().protocol == Protocol::Healing,
             },
+            healing: factors,
             seed,
         };
         let (report, counted) = trial
@@ -134,6 +148,41 @@ fn silo_with_both_is_serializable() {
 #[test]
 fn occ_is_serializable() {
     trials(Protocol::Occ, |seed| 2 + seed % WORKERS);
+}
+
+#[test]
+fn healing_is_serializable() {
+    let counted = trials(Protocol::Healing, |seed| 2 + seed % WORKERS);
+    println!(
+        "healing: {} committed, {} healings of {} operations, {:?}",
+        counted.committed,
+        counted.healings,
+        counted.restored_total(),
+        counted.aborts
+    );
+    if cfg!(kiln_sim) {
+        assert!(counted.healings * 20 > counted.committed);
+    }
+}
+
+#[test]
+fn healing_with_commit_time_updates_is_serializable() {
+    configured("healing+cu");
+}
+
+/// In the other validation orders, without copies, and with calls that do not heal.
+#[test]
+fn healing_of_other_kinds_is_serializable() {
+    let kinds: [fn(&mut HealingFactors); 4] = [
+        |factors| factors.read_locks = Use::On,
+        |factors| factors.validation_order = ValidationOrder::Reversed,
+        |factors| factors.read_copies = Use::Off,
+        |factors| factors.ad_hoc_percent = 50,
+    ];
+    for (kind, number) in kinds.into_iter().zip(0..) {
+        let seeds = seeds().skip(number).step_by(4);
+        trials_with(Protocol::Healing, |seed| 2 + seed % WORKERS, seeds, kind);
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Accesses: how one attempt of a transaction touches records. One folder a protocol.
 
+pub mod healing;
 pub mod hybrid;
 pub mod mocc;
 pub mod mvcc;

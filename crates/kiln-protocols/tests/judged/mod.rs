@@ -13,6 +13,7 @@ use kiln_platform::sync::Arc;
 use kiln_platform::{thread, time};
 use kiln_procedure::ir::*;
 use kiln_procedure::{AbortCause, Arguments, Frame, Program, ProgramBuilder};
+use kiln_protocols::factors::HealingFactors;
 use kiln_protocols::{
     Call, Calls, Common, Configuration, Factors, Next, Observation, Outcome, ProtocolOption,
     Statistics, Worker,
@@ -63,6 +64,8 @@ pub struct Trial {
     pub limit_ns: Option<u64>,
     /// What programs do besides.
     pub extras: Extras,
+    /// How healing does it.
+    pub healing: HealingFactors,
     /// Determines programs, calls, and on virtual cores the schedule.
     pub seed: u64,
 }
@@ -79,6 +82,8 @@ pub struct Extras {
     pub primary_keys: bool,
     /// Rows go through one unique key to another.
     pub through_keys: bool,
+    /// Keys are read from other rows, and what is read decides what is done.
+    pub chains: bool,
 }
 
 impl Trial {
@@ -130,6 +135,7 @@ impl Trial {
         });
         let epochs = Epochs::new(WORKERS_MAX);
         let mut factors = Factors::default();
+        factors.healing = self.healing;
         factors.concurrency_controllers = 1 + (self.seed % 3) as u16;
         factors.batches.size = [2, 5, 16, 0][self.seed as usize / 2 % 4];
         factors.batches.samples = [2, 0, 4][self.seed as usize % 3];
@@ -500,6 +506,7 @@ fn operation(
     let by_id = [BY_ID, BY_ID_HASHED][random.below(2)];
     let by_code = [BY_CODE, BY_CODE_HASHED][random.below(2)];
     let kind = match kinds {
+        Kinds::All if extras.chains => random.below(20),
         Kinds::All => random.below(14),
         // Look-ups by either key, and scans.
         Kinds::Reads => [0, 1, 2, 12][random.below(4)],
@@ -559,6 +566,17 @@ fn operation(
                 otherwise,
             });
         }
+        14.. => {
+            let (item, found) = b.lookup(items, by_id, &[key], None);
+            b.open();
+            chain(b, items, (item, column), value, random);
+            let then = b.close();
+            b.push(Step::If {
+                condition: found,
+                then,
+                otherwise: Vec::new(),
+            });
+        }
         kind => {
             let record = b.record();
             let (index, range) = match random.below(3) {
@@ -596,6 +614,76 @@ fn range_from(value: Reg, random: &mut Random) -> Range {
             upper: bound,
             ..Range::default()
         },
+    }
+}
+
+/// Follows a key that a row has, or goes one of two ways.
+fn chain(
+    b: &mut ProgramBuilder,
+    items: TableRef,
+    (item, column): (RecordReg, ColumnId),
+    value: Reg,
+    random: &mut Random,
+) {
+    let seen = b.read(items, item, &[column], None)[0];
+    let three = b.constant(DataType::BigInt, Value::BigInt(3));
+    let (rest, key) = (b.register(DataType::BigInt), b.register(DataType::Integer));
+    b.scalar(Instruction::Integer {
+        op: Arithmetic::Remainder,
+        width: Width::Eight,
+        target: rest,
+        left: seen,
+        right: three,
+    });
+    b.scalar(Instruction::CheckWidth {
+        width: Width::Four,
+        target: key,
+        source: rest,
+    });
+    let other_column = [LEFT, RIGHT][random.below(2)];
+    let follow = |b: &mut ProgramBuilder, modifies: bool| {
+        let (other, found) = b.lookup(items, BY_ID, &[key], None);
+        b.open();
+        match modifies {
+            true => modify(b, items, other, other_column, value, false),
+            false => look(b, items, other, other_column),
+        }
+        let then = b.close();
+        b.push(Step::If {
+            condition: found,
+            then,
+            otherwise: Vec::new(),
+        });
+    };
+    match random.below(3) {
+        0 => follow(b, true),
+        1 => {
+            // What is read there is written here.
+            follow(b, false);
+            modify(b, items, item, column, seen, false);
+        }
+        _ => {
+            let condition = b.register(DataType::Boolean);
+            let one = b.constant(DataType::BigInt, Value::BigInt(1));
+            b.scalar(Instruction::Compare {
+                op: Comparison::Less,
+                class: Class::Integer,
+                target: condition,
+                left: rest,
+                right: one,
+            });
+            b.open();
+            follow(b, true);
+            let then = b.close();
+            b.open();
+            modify(b, items, item, column, value, false);
+            let otherwise = b.close();
+            b.push(Step::If {
+                condition,
+                then,
+                otherwise,
+            });
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use kiln_procedure::{AbortCause, Access, Arguments, Executor, Frame, Program, St
 
 use crate::factors::{AbortMechanism, Factors, Regulation};
 use crate::phases::{Phase, Phased};
-use crate::shared::recorder::{Observation, Recorded};
+use crate::shared::recorder::{Observation, Recorded, Recorder};
 use crate::shared::turns::Turn;
 use crate::shared::unwinding;
 use crate::{Outcome, Statistics};
@@ -197,7 +197,7 @@ impl<A: Access + Phased + Recorded> Direct<A> {
             if let Some(invoked) = invoked {
                 self.access.recorder().begin(&program.name, invoked);
             }
-            match self.attempt(program, arguments) {
+            match self.attempt(program, arguments, invoked) {
                 Ok(()) => {
                     self.record_end(End::Committed);
                     self.statistics.committed += 1;
@@ -234,12 +234,29 @@ impl<A: Access + Phased + Recorded> Direct<A> {
     }
 
     #[inline(always)]
-    fn attempt(&mut self, program: &Program, arguments: &Arguments) -> Result<(), Stop> {
+    fn attempt(
+        &mut self,
+        program: &Program,
+        arguments: &Arguments,
+        invoked: Option<Moment>,
+    ) -> Result<(), Stop> {
         let mut attempt = || {
             self.access.plan(program, arguments)?;
-            Executor::run(program, &mut self.access, &mut self.frame, arguments)?;
-            charge(Work::Commit);
-            self.access.commit_or_raise()
+            loop {
+                let run = Executor::run(program, &mut self.access, &mut self.frame, arguments);
+                let ended = run.and_then(|()| {
+                    charge(Work::Commit);
+                    self.access.commit_or_raise()
+                });
+                match ended {
+                    Err(stop) if self.access.goes_on(&stop) => {
+                        if let Some(invoked) = invoked {
+                            run_again(self.access.recorder(), &program.name, invoked, &stop);
+                        }
+                    }
+                    ended => return ended,
+                }
+            }
         };
         match self.factors.abort_mechanism {
             AbortMechanism::Return => attempt(),
@@ -396,12 +413,27 @@ impl<A: Access + Phased + Recorded> Direct<A> {
     /// What this worker has counted.
     pub fn statistics(&mut self) -> Statistics {
         self.statistics.phase_cycles = self.access.phases().cycles();
-        self.statistics.clone()
+        let mut statistics = self.statistics.clone();
+        self.access.add_counts(&mut statistics);
+        statistics
     }
 
     /// Starts counting anew.
     pub fn reset_statistics(&mut self) {
         self.statistics = Statistics::default();
         self.access.phases().reset();
+        self.access.reset_counts();
     }
+}
+
+/// Records that an attempt runs its program again: to a history these are two attempts, of which the first
+/// has no effect.
+#[cold]
+fn run_again(recorder: &mut Recorder, procedure: &str, invoked: Moment, stop: &Stop) {
+    let cause = match stop {
+        Stop::Abort(cause) => *cause,
+        Stop::Raise(_) => AbortCause::ReadValidation,
+    };
+    recorder.end(|log| log.abort(cause.number() as u32));
+    recorder.begin(procedure, invoked);
 }

@@ -46,14 +46,8 @@ impl<C: Commit> Optimistic<C> {
             return Ok(Visit::Absent);
         }
         let note = self.items.len() as u32;
-        self.items.push(Item {
-            record,
-            observed: tid.0,
-            apart: WHOLE,
-            note: noted,
-            write: NO_WRITE,
-            searched: self.writes.len() as u32,
-        });
+        self.items
+            .push(Item::new(record, tid.0, noted, self.writes.len()));
         Ok(if tid.is_absent() {
             self.protocol.met_absent(table);
             Visit::Absent
@@ -75,7 +69,7 @@ impl<C: Commit> Optimistic<C> {
 
     /// The write of the record behind `handle`, if the attempt has one.
     #[inline(always)]
-    fn write_of(&mut self, handle: Handle) -> Option<usize> {
+    pub fn write_of(&mut self, handle: Handle) -> Option<usize> {
         let (item, writes) = (
             &mut self.items[handle.note as usize],
             self.writes.len() as u32,
@@ -97,8 +91,11 @@ impl<C: Commit> Optimistic<C> {
     }
 
     /// Reads columns: those written from the image, the others from the record.
+    ///
+    /// # Errors
+    /// [`AbortCause::ReadValidation`] when the record has changed since it was met.
     #[inline(always)]
-    pub(super) fn load(
+    pub fn load(
         &mut self,
         table: &Table,
         handle: &Handle,

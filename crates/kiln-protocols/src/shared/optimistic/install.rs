@@ -107,9 +107,16 @@ impl<C: Commit> Optimistic<C> {
         self.heap.clear();
     }
 
-    /// Forgets the attempt and leaves the epoch. Its writes are installed or undone.
-    #[inline]
-    pub fn finish(&mut self) {
+    /// Takes everything back that others can see, as [`Access::roll_back`](kiln_procedure::Access::roll_back)
+    /// does, and forgets it; the attempt goes on, in its epoch and with what its protocol holds.
+    pub fn take_back(&mut self) {
+        self.undo();
+        self.forget();
+    }
+
+    /// Forgets what the attempt has done; its writes are installed or undone.
+    #[inline(always)]
+    fn forget(&mut self) {
         self.items.clear();
         self.writes.clear();
         self.written.clear();
@@ -120,6 +127,12 @@ impl<C: Commit> Optimistic<C> {
             // Release pairs with the acquire in `claim`: the moving entries are gone.
             record.aux().fetch_and(!CLAIMED, Ordering::Release);
         }
+    }
+
+    /// Forgets the attempt and leaves the epoch. Its writes are installed or undone.
+    #[inline]
+    pub fn finish(&mut self) {
+        self.forget();
         self.protocol.end();
         self.participant.leave();
         if self.participant.waiting() > 0 {

@@ -10,7 +10,7 @@ use kiln_storage::schema::{COLUMNS_MAX, ColumnId, ColumnSet};
 use kiln_storage::slot::{Memory, Slot};
 use kiln_storage::table::{EntryKey, Table};
 
-use super::{CLAIMED, Commit, Item, NO_WRITE, Optimistic, WHOLE, Write, WriteKind};
+use super::{CLAIMED, Commit, Item, Optimistic, Write, WriteKind};
 use crate::canary::Canary;
 use crate::shared::index_changes::{Changed, Touched};
 use crate::shared::links::{self, Linked};
@@ -202,6 +202,36 @@ impl<C: Commit> Optimistic<C> {
             Some(self.protocol.new_aux()),
             &self.participant,
         )?;
+        let linked = match self.link_new(table, record, values, number, memory) {
+            Ok(Linked::All) => return Ok(Inserted::New(self.enter_new(table, record))),
+            Ok(Linked::Exists(index, other)) => Ok((index, other)),
+            Err(stop) => Err(stop),
+        };
+        links::retire(table, record, &self.participant);
+        let (index, other) = linked?;
+        if index == 0
+            && let Some(write) = self.written.get(other)
+            && is_deleted(&self.written, &self.writes, other)
+        {
+            return self.revive(table, write as usize, values, memory);
+        }
+        self.exists(table, index, other, values, memory)
+    }
+
+    /// Puts a new record with these values into all indexes. When it cannot be in all, it is dead and in
+    /// none.
+    ///
+    /// # Errors
+    /// 54000 when a key is too long, or an [`AbortCause`].
+    #[inline(always)]
+    pub fn link_new(
+        &mut self,
+        table: &Table,
+        record: RecordRef,
+        values: &[Reg],
+        number: i64,
+        memory: &Memory,
+    ) -> Result<Linked, Stop> {
         for position in 0..table.indexes().len() {
             self.protocol.adds_entry(table, position);
         }
@@ -215,7 +245,7 @@ impl<C: Commit> Optimistic<C> {
             recorder,
             ..
         } = self;
-        let linked = links::link(
+        links::link(
             table,
             record,
             values,
@@ -228,35 +258,21 @@ impl<C: Commit> Optimistic<C> {
             |touched| note_touched(protocol, nodes, table, touched),
             // Others may have met the record in the indexes: it ends as a dead one.
             links::bury,
-        );
-        let linked = match linked {
-            Ok(Linked::All) => {
-                let note = self.items.len() as u32;
-                self.items.push(Item {
-                    record,
-                    // Nobody but this attempt changes it before it is installed or dead.
-                    observed: record.tid().load(Ordering::Relaxed),
-                    apart: WHOLE,
-                    note: self.protocol.adopt(record),
-                    write: NO_WRITE,
-                    searched: self.writes.len() as u32,
-                });
-                let handle = Handle { record, note };
-                self.write_for(table, handle, WriteKind::Insert);
-                return Ok(Inserted::New(handle));
-            }
-            Ok(Linked::Exists(index, other)) => Ok((index, other)),
-            Err(stop) => Err(stop),
-        };
-        links::retire(table, record, &self.participant);
-        let (index, other) = linked?;
-        if index == 0
-            && let Some(write) = self.written.get(other)
-            && is_deleted(&self.written, &self.writes, other)
-        {
-            return self.revive(table, write as usize, values, memory);
-        }
-        self.exists(table, index, other, values, memory)
+        )
+    }
+
+    /// Takes a new record into the attempt's sets.
+    #[inline(always)]
+    pub fn enter_new(&mut self, table: &Table, record: RecordRef) -> Handle {
+        let note = self.items.len() as u32;
+        // Nobody but this attempt changes it before it is installed or dead.
+        let observed = record.tid().load(Ordering::Relaxed);
+        let noted = self.protocol.adopt(record);
+        self.items
+            .push(Item::new(record, observed, noted, self.writes.len()));
+        let handle = Handle { record, note };
+        self.write_for(table, handle, WriteKind::Insert);
+        handle
     }
 
     /// What an insert says when a unique index has the key for another record.

@@ -112,6 +112,11 @@ pub trait Commit: Sized {
         self.adopt(record)
     }
 
+    /// An updater reads the record of this note before the commit: from now on its version counts, whatever
+    /// else of the record does.
+    #[inline(always)]
+    fn observe_whole(_note: &mut Self::Note) {}
+
     /// The note of a record that the attempt has inserted, whose `aux` is [`Commit::new_aux`].
     fn adopt(&mut self, record: RecordRef) -> Self::Note;
 
@@ -360,12 +365,7 @@ impl<C: Commit> Access for Optimistic<C> {
         columns: &[(ColumnId, Reg)],
         memory: &mut Memory,
     ) -> Result<(), AbortCause> {
-        if !self.updates.is_empty() {
-            let read = columns.iter().map(|&(column, _)| column).collect();
-            if let Err(stop) = self.settle(handle, read, false) {
-                return Err(self.updates.note_raised(stop));
-            }
-        }
+        self.settle_read(handle, columns)?;
         self.load(table, handle, columns, memory)
     }
 

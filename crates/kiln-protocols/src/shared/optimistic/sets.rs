@@ -18,6 +18,19 @@ pub const WHOLE: u64 = u64::MAX;
 pub const UNOBSERVED: u64 = u64::MAX - 1;
 
 impl<N> Item<N> {
+    /// A record that was seen at the tid `observed`, all of it, by an attempt with so many writes.
+    #[inline(always)]
+    pub fn new(record: RecordRef, observed: u64, note: N, writes: usize) -> Item<N> {
+        Item {
+            record,
+            observed,
+            apart: WHOLE,
+            note,
+            write: NO_WRITE,
+            searched: writes as u32,
+        }
+    }
+
     /// Whether it relies on the second timestamp and not on the tid.
     #[inline(always)]
     pub fn is_apart(&self) -> bool {
@@ -106,6 +119,17 @@ impl Write {
         }
     }
 
+    /// Whether the record is new.
+    #[inline(always)]
+    pub fn inserts(&self) -> bool {
+        matches!(self.kind, WriteKind::Insert | WriteKind::Forget)
+    }
+
+    /// Whether it changes under which keys the record is found, or takes the record out of the indexes.
+    pub fn moves(&self) -> bool {
+        self.removes() || self.comes_back || self.table().indexed_columns().intersects(self.columns)
+    }
+
     /// The record's table.
     #[inline(always)]
     pub fn table<'a>(&self) -> &'a Table {
@@ -115,7 +139,7 @@ impl Write {
 
     /// The new values; of a write with columns.
     #[inline(always)]
-    pub(super) fn image<'a>(&self) -> &'a [AtomicU64] {
+    pub fn image<'a>(&self) -> &'a [AtomicU64] {
         let image = self.image.expect("a write with columns has an image");
         // SAFETY: the scratch is cleared only when the attempt has ended.
         unsafe { image.words() }

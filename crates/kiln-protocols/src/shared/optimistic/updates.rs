@@ -14,7 +14,7 @@ use kiln_procedure::{AbortCause, Handle, Stop, Updater};
 use kiln_storage::error::Error;
 use kiln_storage::layout::{is_spilled, resolve};
 use kiln_storage::record::Tid;
-use kiln_storage::schema::ColumnSet;
+use kiln_storage::schema::{ColumnId, ColumnSet};
 use kiln_storage::slot::Memory;
 use kiln_storage::table::Table;
 
@@ -42,6 +42,32 @@ impl<C: Commit> Optimistic<C> {
             self.run_pending(last, false)?;
         }
         Ok(())
+    }
+
+    /// Runs the updaters of the record behind `handle`, if one writes a column that is going to be read.
+    ///
+    /// # Errors
+    /// An [`AbortCause`], also when an updater raises: [`Access::raised`](kiln_procedure::Access::raised) has
+    /// its error then.
+    #[inline(always)]
+    pub fn settle_read(
+        &mut self,
+        handle: &Handle,
+        columns: &[(ColumnId, Reg)],
+    ) -> Result<(), AbortCause> {
+        if self.updates.is_empty() {
+            return Ok(());
+        }
+        let read = columns.iter().map(|&(column, _)| column).collect();
+        match self.settle(handle, read, false) {
+            Err(stop) => Err(self.updates.note_raised(stop)),
+            Ok(()) => Ok(()),
+        }
+    }
+
+    /// The error that an update left to the commit has raised, when that is why the commit failed.
+    pub fn take_raised(&mut self) -> Option<Error> {
+        self.updates.take_raised()
     }
 
     /// Runs the updaters of the record behind `handle`, if one writes or reads a column of `columns`.
@@ -90,6 +116,7 @@ impl<C: Commit> Optimistic<C> {
         if self.items[item as usize].is_apart() {
             self.widen(item)?;
         }
+        C::observe_whole(&mut self.items[item as usize].note);
         let done = self.run_pending(at, true);
         if let Err(Stop::Raise(_)) = &done {
             // What comes behind it in the procedure would not have come to run.

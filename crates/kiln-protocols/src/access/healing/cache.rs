@@ -1,0 +1,168 @@
+//! The access cache: which look-ups the run before this one made, in its order, and what they led to (§4.1).
+
+use kiln_procedure::access::Sought;
+use kiln_procedure::ir::OpId;
+use kiln_storage::index::NodeVersion;
+use kiln_storage::record::RecordRef;
+use kiln_storage::slot::Memory;
+
+use crate::canary::Canary;
+
+/// What a look-up led to.
+#[derive(Clone, Copy)]
+pub(super) enum Outcome {
+    /// Nothing that is known: no key is NULL, for example.
+    Nothing,
+    /// A record, whether or not it has a row.
+    Record(RecordRef),
+    /// A gap, with the version of its node.
+    Gap(NodeVersion),
+}
+
+/// A look-up that was made.
+struct LookUp {
+    op: OpId,
+    /// Where in the words of its run the key is.
+    key: (u32, u32),
+    outcome: Outcome,
+}
+
+/// The look-ups of one run.
+#[derive(Default)]
+struct Run {
+    look_ups: Vec<LookUp>,
+    words: Vec<u64>,
+}
+
+impl Run {
+    fn clear(&mut self) {
+        self.look_ups.clear();
+        self.words.clear();
+    }
+
+    fn key(&self, look_up: &LookUp) -> &[u64] {
+        &self.words[look_up.key.0 as usize..look_up.key.1 as usize]
+    }
+
+    /// Appends the values of a key. Equal words mean equal values.
+    fn push_key(&mut self, sought: &Sought<'_>, memory: &Memory) {
+        let strings = sought.table.layout().byte_strings();
+        let columns = &sought.table.indexes()[sought.index].definition().columns;
+        for (register, column) in sought.key.iter().zip(columns) {
+            let slot = memory.slots[register.0 as usize];
+            if slot.is_null() || !strings.contains(*column) {
+                let (low, high) = slot.words();
+                self.words.extend([low, high]);
+                continue;
+            }
+            let bytes = memory.heap.bytes(slot);
+            self.words.push(bytes.len() as u64);
+            for chunk in bytes.chunks(8) {
+                let mut word = [0; 8];
+                word[..chunk.len()].copy_from_slice(chunk);
+                self.words.push(u64::from_le_bytes(word));
+            }
+        }
+    }
+}
+
+/// The access cache of an attempt.
+#[derive(Default)]
+pub(super) struct Cache {
+    now: Run,
+    before: Run,
+    /// The look-up of the run before at which the search for the next one begins.
+    cursor: usize,
+    /// Whether the last look-up is under way.
+    is_open: bool,
+    /// The scan that is under way otherwise.
+    scan: Option<OpId>,
+}
+
+impl Cache {
+    /// A look-up is searched for among so many that followed the last one that was found: others lie between
+    /// when the program goes another way now.
+    const SEARCHED: usize = 24;
+
+    /// A look-up begins.
+    #[inline]
+    pub fn begin(&mut self, sought: &Sought<'_>, memory: &Memory) {
+        let start = self.now.words.len() as u32;
+        self.now.push_key(sought, memory);
+        self.now.look_ups.push(LookUp {
+            op: sought.op,
+            key: (start, self.now.words.len() as u32),
+            outcome: Outcome::Nothing,
+        });
+        self.is_open = true;
+    }
+
+    /// What the look-up that has begun led to in the run before: the same operation with the same key.
+    pub fn recall(&mut self) -> Option<Outcome> {
+        let sought = self.now.look_ups.last()?;
+        let key = self.now.key(sought);
+        let rest = self.before.look_ups.iter().enumerate().skip(self.cursor);
+        let (position, found) = rest.take(Self::SEARCHED).find(|(_, look_up)| {
+            look_up.op == sought.op
+                && (self.before.key(look_up) == key || Canary::StaleHandleKept.sings())
+        })?;
+        self.cursor = position + 1;
+        Some(found.outcome)
+    }
+
+    /// The look-up under way led to a record.
+    #[inline(always)]
+    pub fn met(&mut self, record: RecordRef) {
+        self.note(Outcome::Record(record));
+    }
+
+    /// The look-up under way led to a gap.
+    #[inline(always)]
+    pub fn missed(&mut self, node: NodeVersion) {
+        self.note(Outcome::Gap(node));
+    }
+
+    #[inline(always)]
+    fn note(&mut self, outcome: Outcome) {
+        if self.is_open
+            && let Some(look_up) = self.now.look_ups.last_mut()
+        {
+            look_up.outcome = outcome;
+        }
+    }
+
+    /// A scan is under way.
+    #[inline(always)]
+    pub fn scans(&mut self, op: OpId) {
+        self.scan = Some(op);
+    }
+
+    /// The operation that is under way, if one is.
+    pub fn present(&self) -> Option<OpId> {
+        match self.is_open {
+            true => self.now.look_ups.last().map(|look_up| look_up.op),
+            false => self.scan,
+        }
+    }
+
+    /// The look-up under way is over.
+    #[inline(always)]
+    pub fn end(&mut self) {
+        self.is_open = false;
+    }
+
+    /// The program runs again.
+    pub fn turn(&mut self) {
+        std::mem::swap(&mut self.now, &mut self.before);
+        self.now.clear();
+        self.cursor = 0;
+        self.is_open = false;
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.now.clear();
+        self.before.clear();
+        self.is_open = false;
+    }
+}

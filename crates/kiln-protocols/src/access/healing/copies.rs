@@ -1,0 +1,329 @@
+//! Meeting records, and the copies of what was read of them (§4.5).
+
+use kiln_platform::atomic::{AtomicU64, Ordering, fence};
+use kiln_procedure::access::Visit;
+use kiln_procedure::ir::{Intent, Reg};
+use kiln_procedure::{AbortCause, Access, Handle};
+use kiln_storage::layout::{is_spilled, resolve};
+use kiln_storage::record::{RecordRef, Tid};
+use kiln_storage::schema::{ColumnId, ColumnSet};
+use kiln_storage::slot::Memory;
+use kiln_storage::table::Table;
+
+use super::Healing;
+use crate::canary::Canary;
+use crate::shared::optimistic::{Item, WriteKind, stable_tid};
+use crate::shared::recorder::Recorded;
+use crate::shared::scratch::RowImage;
+
+/// What is kept of a record besides its tid.
+#[derive(Clone, Copy)]
+pub struct Copied {
+    table: *const Table,
+    /// The columns that were read, which are in the image.
+    columns: ColumnSet,
+    image: Option<RowImage>,
+    /// Whether the image is another item's.
+    is_borrowed: bool,
+    /// Whether all of the version is relied on, and not only the columns that were read.
+    is_whole: bool,
+    /// Whether more than one version was read: nothing but reading anew will do.
+    is_stale: bool,
+}
+
+// SAFETY: the table is followed only by whoever runs the access, while it is kept.
+unsafe impl Send for Copied {}
+
+impl Copied {
+    /// Of a record whose whole version is relied on.
+    #[inline(always)]
+    pub(super) fn whole(table: *const Table) -> Copied {
+        Copied {
+            table,
+            columns: ColumnSet::EMPTY,
+            image: None,
+            is_borrowed: false,
+            is_whole: true,
+            is_stale: false,
+        }
+    }
+
+    /// From now on all of the version is relied on.
+    #[inline(always)]
+    pub(super) fn rely_on_version(&mut self) {
+        self.is_whole = true;
+    }
+
+    /// Whether nothing but reading anew will do.
+    #[inline(always)]
+    pub(super) fn is_stale(&self) -> bool {
+        self.is_stale
+    }
+
+    /// The record's table.
+    #[inline(always)]
+    pub(super) fn table<'a>(&self) -> &'a Table {
+        // SAFETY: the engine keeps a table while a transaction that uses it runs.
+        unsafe { &*self.table }
+    }
+
+    /// Whether a record that is there, in another version, is to the attempt as it was. `row` is stable.
+    pub(super) fn covers(&self, row: &[AtomicU64]) -> bool {
+        !self.is_whole && !self.is_stale && self.is_same(row)
+    }
+
+    #[inline]
+    fn is_same(&self, row: &[AtomicU64]) -> bool {
+        let Some(image) = self.image else {
+            return true;
+        };
+        // SAFETY: the copies are cleared only when the attempt has ended.
+        let image = unsafe { image.words() };
+        self.table().layout().is_same(self.columns, image, row)
+    }
+}
+
+impl Healing {
+    /// Meets a record in the first run.
+    #[inline(always)]
+    pub(super) fn meet(
+        &mut self,
+        table: &Table,
+        record: RecordRef,
+        intent: Intent,
+        observed: ColumnSet,
+    ) -> Result<Visit, AbortCause> {
+        self.sets.protocol.table = table;
+        let met = self.sets.items.len();
+        let visit = self.sets.visit(table, record, intent)?;
+        if let Visit::Present(handle) = visit
+            && handle.note as usize == met
+        {
+            self.rely_on_columns(handle, observed)?;
+        }
+        Ok(visit)
+    }
+
+    /// Has a record that was just met count by the columns that are read of it, and by those keys that can
+    /// lead elsewhere.
+    #[inline(always)]
+    fn rely_on_columns(&mut self, handle: Handle, observed: ColumnSet) -> Result<(), AbortCause> {
+        if !self.copies_reads {
+            return Ok(());
+        }
+        let copied = &mut self.sets.items[handle.note as usize].note;
+        copied.is_whole = false;
+        self.copy_keys(handle, observed)
+    }
+
+    #[inline(always)]
+    fn copy_keys(&mut self, handle: Handle, observed: ColumnSet) -> Result<(), AbortCause> {
+        let table = self.sets.items[handle.note as usize].note.table();
+        let keys = observed.intersection(table.indexed_columns());
+        match keys.is_empty() {
+            true => Ok(()),
+            false => self.copy(handle.note, keys),
+        }
+    }
+
+    /// Meets a record when the program runs again: one that the last run knew comes from its copies, unless
+    /// it has changed since.
+    pub(super) fn meet_again(
+        &mut self,
+        table: &Table,
+        record: RecordRef,
+        intent: Intent,
+        observed: ColumnSet,
+    ) -> Result<Visit, AbortCause> {
+        let known = match self.sets.written.get(record) {
+            None => self.known_by_record.get(record),
+            // The write knows.
+            Some(_) => None,
+        };
+        let Some(known) = known else {
+            return self.meet(table, record, intent, observed);
+        };
+        // Without a lock this is a hint: what changes from now on is found when the record is locked.
+        let now = stable_tid(record)?;
+        if now.is_dead() {
+            return Ok(Visit::Dead);
+        }
+        let Item {
+            observed: seen,
+            note: copied,
+            ..
+        } = self.known[known as usize];
+        let is_as_it_was = match now.0 == seen {
+            true => !copied.is_stale,
+            false => {
+                let covers =
+                    !Tid(seen).is_absent() && !now.is_absent() && copied.covers(table.row(record));
+                // Acquire: as in `copy`, what was compared is of the version seen before and after.
+                fence(Ordering::Acquire);
+                covers && record.tid().load(Ordering::Relaxed) == now.0
+            }
+        };
+        if !is_as_it_was && !now.is_absent() {
+            self.counters.restored(&self.cache);
+            if Canary::DependentNotRestored.sings() && self.has_restored {
+                // Its tid is the new one, its values are the old ones.
+                return Ok(self.take_known(record, now, copied));
+            }
+            self.has_restored = true;
+        }
+        if !is_as_it_was || copied.image.is_none() {
+            return self.meet(table, record, intent, observed);
+        }
+        let visit = self.take_known(record, now, copied);
+        if let Visit::Present(handle) = visit {
+            self.copy_keys(handle, observed)?;
+        }
+        Ok(visit)
+    }
+
+    /// Takes a record over with the copies of the last run.
+    fn take_known(&mut self, record: RecordRef, now: Tid, copied: Copied) -> Visit {
+        let note = self.sets.items.len() as u32;
+        let writes = self.sets.writes.len();
+        let copied = Copied {
+            is_borrowed: true,
+            ..copied
+        };
+        self.sets
+            .items
+            .push(Item::new(record, now.0, copied, writes));
+        match now.is_absent() {
+            true => Visit::Absent,
+            false => Visit::Present(Handle { record, note }),
+        }
+    }
+
+    /// Copies columns, of the version that the item names. If that is no more, and what was copied before is
+    /// not as it was either, the item is stale, and what is copied is of some version.
+    #[inline]
+    fn copy(&mut self, note: u32, columns: ColumnSet) -> Result<(), AbortCause> {
+        let item = &mut self.sets.items[note as usize];
+        let missing = columns.difference(item.note.columns);
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let table = item.note.table();
+        let (layout, row) = (table.layout(), table.row(item.record));
+        let before = item.note.image;
+        let image = match before {
+            Some(image) if !item.note.is_borrowed => image,
+            _ => self.copies.take(layout.words()),
+        };
+        // SAFETY: the copies are cleared only when the attempt has ended.
+        let words = unsafe { image.words() };
+        if let Some(before) = before
+            && item.note.is_borrowed
+        {
+            // SAFETY: as above.
+            layout.copy(item.note.columns, unsafe { before.words() }, words);
+        }
+        item.note.is_borrowed = false;
+        item.note.image = Some(image);
+        let mut version = item.observed;
+        loop {
+            layout.copy(missing, row, words);
+            // Acquire pairs with the release fence between locking and installing: if one of the loads
+            // above saw a word of a newer version, the load below sees its lock bit or tid.
+            fence(Ordering::Acquire);
+            if item.record.tid().load(Ordering::Relaxed) == version {
+                break;
+            }
+            let now = stable_tid(item.record)?;
+            let note = &mut item.note;
+            note.is_stale |= note.is_whole || now.is_absent() || !note.is_same(row);
+            version = now.0;
+        }
+        item.note.columns = item.note.columns.union(missing);
+        if version != item.observed && !item.note.is_stale {
+            let (record, former) = (item.record, Tid(item.observed));
+            item.observed = version;
+            self.sets
+                .recorder()
+                .read_moves(record, former, Tid(version));
+        }
+        Ok(())
+    }
+
+    /// Reads columns: those written from the image of the write, the others from the copies.
+    #[inline(always)]
+    pub(super) fn read_copied(
+        &mut self,
+        table: &Table,
+        handle: &Handle,
+        columns: &[(ColumnId, Reg)],
+        memory: &mut Memory,
+    ) -> Result<(), AbortCause> {
+        self.sets.settle_read(handle, columns)?;
+        let (written, image): (ColumnSet, &[AtomicU64]) = match self.sets.write_of(*handle) {
+            Some(write) => {
+                let write = &self.sets.writes[write];
+                if write.kind == WriteKind::Insert {
+                    return self.sets.load(table, handle, columns, memory);
+                }
+                match write.columns.is_empty() {
+                    true => (ColumnSet::EMPTY, &[]),
+                    false => (write.columns, write.image()),
+                }
+            }
+            None => (ColumnSet::EMPTY, &[]),
+        };
+        let read: ColumnSet = columns.iter().map(|&(column, _)| column).collect();
+        let layout = table.layout();
+        if !self.copies_reads {
+            return self.read_through(table, handle, columns, memory);
+        }
+        self.copy(handle.note, read.difference(written))?;
+        let copied = match self.sets.items[handle.note as usize].note.image {
+            // SAFETY: the copies are cleared only when the attempt has ended.
+            Some(copied) => unsafe { copied.words() },
+            // All of it was written.
+            None => image,
+        };
+        for &(column, register) in columns {
+            let from = if written.contains(column) {
+                image
+            } else {
+                copied
+            };
+            let mut slot = layout.column(column).load(from, &mut memory.heap);
+            if is_spilled(slot) {
+                // SAFETY: the copy is of one version, and the image is the attempt's own; the epoch entered
+                // by `begin` keeps the blob.
+                slot = unsafe { resolve(slot, &mut memory.heap) };
+            }
+            memory.slots[register.0 as usize] = slot;
+        }
+        Ok(())
+    }
+
+    /// Reads columns without copies: an item whose record has changed is stale.
+    fn read_through(
+        &mut self,
+        table: &Table,
+        handle: &Handle,
+        columns: &[(ColumnId, Reg)],
+        memory: &mut Memory,
+    ) -> Result<(), AbortCause> {
+        let first = self.sets.items[handle.note as usize].observed;
+        loop {
+            let done = self.sets.load(table, handle, columns, memory);
+            let item = &mut self.sets.items[handle.note as usize];
+            match done {
+                Err(AbortCause::ReadValidation) if self.heals => {
+                    item.note.is_stale = true;
+                    item.observed = stable_tid(handle.record)?.0;
+                }
+                done => {
+                    // What was read before was of the first version.
+                    item.observed = first;
+                    return done;
+                }
+            }
+        }
+    }
+}

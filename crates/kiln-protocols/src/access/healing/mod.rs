@@ -1,0 +1,470 @@
+//! Transaction healing: an attempt that read what has changed since is repaired at its commit, and not
+//! repeated.
+//!
+//! Source: Wu, Chan and Tan, *Transaction Healing: Scaling Optimistic Concurrency Control on Multicores*,
+//! SIGMOD 2016 (THEDB), §3–4.
+//!
+//! # The idea
+//!
+//! An attempt runs without locks ([`optimistic`](crate::shared::optimistic)) and keeps what it did in an
+//! *access cache*: for each look-up the operation, its key and what it led to; for each record the
+//! tid and copies of the columns that were read. At its end it locks what it wrote, in one order,
+//! and compares what it read. A record with another tid whose copied columns are as they were does no harm. Where they
+//! differ the attempt is *restored*, holding the locks it has by then: the program runs again over the
+//! cache. A look-up with the key that it had asks no index, a record that is as it was is not touched; what
+//! changed is read anew, what follows from it is computed anew, a look-up whose key changed asks the index,
+//! and conditions decide again. Then the commit goes on where it was.
+//!
+//! # Phases
+//!
+//! 1. **Read** (`copies.rs`, `cache.rs`), as above. Rows that the procedure inserts and does not look for
+//!    stay out of the indexes (`late.rs`): under a stale key they would stand in the way of others.
+//! 2. **Lock and validate** (`validate.rs`): the records of the write set are locked in the validation order,
+//!    and each is compared as soon as it is locked; then those that were only read are compared, and one
+//!    whose value differs is locked as well. A lock above all that are held is waited for; one below, of a
+//!    record that came in by a restoration, is tried a bounded number of times.
+//! 3. **Restore** (`restore.rs`) when a value differs, and back to 2, which passes what is locked.
+//! 4. The nodes of gaps are compared; a change is restored as well. The rows of phase 1 are put into the
+//!    indexes, the tids of the write set get their lock bits, and all that is not locked is compared once
+//!    more: where another tid turns up, phase 2 finds out whether it matters.
+//! 5. **Write**, and all locks are released.
+//!
+//! When the procedure raises, what it read is validated first, and restored where that fails: the error is
+//! reported only if the program raises it on what is there.
+//!
+//! Closures and statements that come one by one have no program to run again: their attempts abort where
+//! others are restored. So do calls that are treated as if nobody had seen their program before
+//! ([`HealingFactors::ad_hoc_percent`]; §4.8).
+//!
+//! With `+cu` (STO §6.1) updates that nobody else looks at run in phase 5 on what is there then: nothing of the
+//! record was read, so that there is nothing to restore.
+//!
+//! # Lock order
+//!
+//! Tables as they were created, and in a table by address: what references a table is younger than it, so
+//! that a look-up whose key was read from another record mostly comes later in the order (§4.5). The
+//! lock is the bit of `aux` of [`record_lock`](crate::shared::optimistic::record_lock).
+//!
+//! # Invariants
+//!
+//! - The tid of a record changes only while its lock in `aux` is held, but for the burying of a new record.
+//! - An attempt waits only for locks above all that it holds, and for none while others can find its new rows,
+//!   which come locked.
+//! - What an attempt has locked and validated is as the present run of the program saw it.
+//! - A copy is of the version that its item names.
+//!
+//! # Anomalies excluded
+//!
+//! Serializable, in real time: at the moment before the last comparison, which finds each tid that is not
+//! locked as it was, all that the last run of the program read is as it was read. Of two attempts that each
+//! read without a lock what the other writes, one sees the other's locked tid. Phantoms are excluded by
+//! the node set.
+
+mod cache;
+mod copies;
+mod late;
+mod restore;
+mod validate;
+
+use kiln_history::{Log, Version};
+use kiln_procedure::access::{Inserted, Recalled, Sought, Visit};
+use kiln_procedure::ir::{Intent, OpId, Reg};
+use kiln_procedure::{AbortCause, Access, Arguments, Handle, Program, Stop, Updater};
+use kiln_storage::epoch::Participant;
+use kiln_storage::error::Error;
+use kiln_storage::index::NodeVersion;
+use kiln_storage::record::{RecordRef, Tid};
+use kiln_storage::schema::{ColumnId, ColumnSet};
+use kiln_storage::slot::Memory;
+use kiln_storage::table::{Entry, Table};
+
+use crate::Statistics;
+use crate::factors::{HealingFactors, Use};
+use crate::phases::{Phased, Phases};
+use crate::shared::optimistic::record_lock::Locks;
+use crate::shared::optimistic::{Commit, Item, Optimistic, stable_tid};
+use crate::shared::record_map::RecordMap;
+use crate::shared::recorder::{Recorded, Recorder};
+use crate::shared::scratch::Scratch;
+use cache::Cache;
+use copies::Copied;
+use late::Late;
+use restore::Counters;
+
+/// How healing uses the sets that optimistic protocols have in common.
+pub struct HealingSets {
+    /// The table of the record that is met next.
+    table: *const Table,
+    /// What the attempt has locked.
+    locks: Locks,
+}
+
+impl Commit for HealingSets {
+    type Note = Copied;
+
+    #[inline(always)]
+    fn observe(&mut self, record: RecordRef, _: Intent) -> Result<(Tid, Copied), AbortCause> {
+        Ok((stable_tid(record)?, Copied::whole(self.table)))
+    }
+
+    #[inline(always)]
+    fn observe_whole(copied: &mut Copied) {
+        copied.rely_on_version();
+    }
+
+    #[inline(always)]
+    fn adopt(&mut self, _: RecordRef) -> Copied {
+        Copied::whole(self.table)
+    }
+
+    fn commit(_: &mut Optimistic<Self>) -> Result<(), AbortCause> {
+        unreachable!("an attempt that heals commits by itself")
+    }
+
+    fn confirm(attempt: &mut Optimistic<Self>) -> Result<(), AbortCause> {
+        attempt.is_unchanged()
+    }
+
+    #[inline(always)]
+    fn end(&mut self) {
+        self.locks.release_all();
+    }
+}
+
+/// The access of one worker; see the module's documentation.
+pub struct Healing {
+    sets: Optimistic<HealingSets>,
+    factors: HealingFactors,
+    /// Whether the present attempt runs a program that may be run again.
+    heals: bool,
+    /// Whether it keeps copies of the columns that it reads.
+    copies_reads: bool,
+    /// Whether the present call is treated as one that nobody has analysed, and what is left of percents.
+    is_ad_hoc: bool,
+    ad_hoc_rest: u8,
+    /// How often the program of this attempt was run again.
+    round: u32,
+    /// Whether this run has read something anew already.
+    has_restored: bool,
+    /// Whether records that are only read are locked as well.
+    locks_reads: bool,
+    /// Whether the commit has found what a restoration can mend.
+    asks: bool,
+    /// Whether what the attempt read is known to be final.
+    is_confirmed: bool,
+    cache: Cache,
+    /// The items of the run before this one, and the last one of each record.
+    known: Vec<Item<Copied>>,
+    known_by_record: RecordMap,
+    /// The copies of this attempt's items, those of earlier runs included.
+    copies: Scratch,
+    /// The items whose records are locked, in the validation order, with their places in it.
+    order: Vec<(u64, u32)>,
+    /// The other items.
+    reads: Vec<u32>,
+    /// The greatest place in the validation order that the attempt has locked.
+    highest: u64,
+    /// That place as it was before new rows could be found: who waits for one of these may hold what is above.
+    highest_before_linking: Option<u64>,
+    late: Late,
+    counters: Counters,
+}
+
+// SAFETY: the table pointers inside are only followed by whoever runs the access, while the tables are
+// kept.
+unsafe impl Send for Healing {}
+
+impl Healing {
+    /// An access for the worker that `participant` stands for. With `defers`, updates are left to the commit
+    /// where the program says that they can be.
+    pub fn new(participant: Participant, factors: HealingFactors, defers: bool) -> Healing {
+        let sets = HealingSets {
+            table: std::ptr::null(),
+            locks: Locks::default(),
+        };
+        let mut sets = Optimistic::with(participant, sets);
+        sets.defers = defers;
+        Healing {
+            sets,
+            factors,
+            heals: false,
+            copies_reads: false,
+            is_ad_hoc: false,
+            ad_hoc_rest: 0,
+            round: 0,
+            has_restored: false,
+            locks_reads: false,
+            asks: false,
+            is_confirmed: false,
+            cache: Cache::default(),
+            known: Vec::new(),
+            known_by_record: RecordMap::default(),
+            copies: Scratch::default(),
+            order: Vec::new(),
+            reads: Vec::new(),
+            highest: 0,
+            highest_before_linking: None,
+            late: Late::default(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// Forgets the attempt, whose sets are forgotten too.
+    fn forget(&mut self) {
+        self.cache.clear();
+        self.known.clear();
+        self.known_by_record.clear();
+        self.copies.clear();
+        self.highest = 0;
+        self.highest_before_linking = None;
+    }
+}
+
+impl Access for Healing {
+    fn begin_call(&mut self, _: Option<u64>) {
+        // Spread evenly over the calls.
+        self.ad_hoc_rest += self.factors.ad_hoc_percent;
+        self.is_ad_hoc = self.ad_hoc_rest >= 100;
+        self.ad_hoc_rest %= 100;
+    }
+
+    #[inline]
+    fn begin(&mut self) {
+        self.heals = false;
+        self.copies_reads = false;
+        self.round = 0;
+        self.locks_reads = self.factors.read_locks == Use::On;
+        self.asks = false;
+        self.is_confirmed = false;
+        self.late.is_on = false;
+        self.sets.begin();
+    }
+
+    fn plan(&mut self, program: &Program, _: &Arguments) -> Result<(), AbortCause> {
+        self.heals = self.factors.access_cache == Use::On && !self.is_ad_hoc;
+        self.copies_reads = self.heals && self.factors.read_copies == Use::On;
+        self.late.is_on = self.heals && program.analysis.inserts_late();
+        self.counters.runs(program);
+        Ok(())
+    }
+
+    fn goes_on(&mut self, stop: &Stop) -> bool {
+        self.heals && self.restores(stop)
+    }
+
+    #[inline(always)]
+    fn is_restoring(&self) -> bool {
+        self.round > 0
+    }
+
+    fn recall(
+        &mut self,
+        sought: &Sought<'_>,
+        memory: &Memory,
+    ) -> Result<Option<Recalled>, AbortCause> {
+        match self.heals {
+            true => self.look_back(sought, memory),
+            false => Ok(None),
+        }
+    }
+
+    #[inline(always)]
+    fn looked_up(&mut self) {
+        self.cache.end();
+    }
+
+    #[inline(always)]
+    fn scans(&mut self, op: OpId) {
+        self.cache.scans(op);
+    }
+
+    #[inline]
+    fn visit(
+        &mut self,
+        table: &Table,
+        record: RecordRef,
+        intent: Intent,
+    ) -> Result<Visit, AbortCause> {
+        self.visit_observing(table, record, intent, table.indexed_columns())
+    }
+
+    #[inline]
+    fn visit_observing(
+        &mut self,
+        table: &Table,
+        record: RecordRef,
+        intent: Intent,
+        observed: ColumnSet,
+    ) -> Result<Visit, AbortCause> {
+        let visit = match self.round {
+            0 => self.meet(table, record, intent, observed)?,
+            _ => self.meet_again(table, record, intent, observed)?,
+        };
+        self.cache.met(record);
+        Ok(visit)
+    }
+
+    #[inline]
+    fn guard(&mut self, node: NodeVersion) -> Result<(), AbortCause> {
+        self.cache.missed(node);
+        match self.sets.nodes.guard(node) {
+            // It will be found at the commit: of two versions of a node one is not the present one.
+            Err(_) if self.heals => Ok(()),
+            guarded => guarded,
+        }
+    }
+
+    #[inline]
+    fn read(
+        &mut self,
+        table: &Table,
+        handle: &mut Handle,
+        columns: &[(ColumnId, Reg)],
+        memory: &mut Memory,
+    ) -> Result<(), AbortCause> {
+        self.read_copied(table, handle, columns, memory)
+    }
+
+    fn update(
+        &mut self,
+        table: &Table,
+        handle: &mut Handle,
+        columns: &[(ColumnId, Reg)],
+        memory: &mut Memory,
+    ) -> Result<(), Stop> {
+        self.sets.protocol.table = table;
+        self.sets.update(table, handle, columns, memory)
+    }
+
+    fn insert(
+        &mut self,
+        table: &Table,
+        values: &[Reg],
+        memory: &mut Memory,
+    ) -> Result<Inserted, Stop> {
+        self.sets.protocol.table = table;
+        match self.late.is_on {
+            true => self.insert_late(table, values, memory),
+            false => self.sets.insert(table, values, memory),
+        }
+    }
+
+    fn delete(
+        &mut self,
+        table: &Table,
+        handle: &mut Handle,
+        memory: &mut Memory,
+    ) -> Result<(), Stop> {
+        self.sets.delete(table, handle, memory)
+    }
+
+    #[inline(always)]
+    fn moves_entries(&self) -> bool {
+        self.sets.moves_entries()
+    }
+
+    fn resolve(
+        &self,
+        table: &Table,
+        index: usize,
+        entry: Entry,
+    ) -> Result<Option<RecordRef>, AbortCause> {
+        self.sets.resolve(table, index, entry)
+    }
+
+    fn commit(&mut self) -> Result<(), AbortCause> {
+        self.lock_and_write()?;
+        self.forget();
+        Ok(())
+    }
+
+    fn confirm(&mut self) -> Result<(), AbortCause> {
+        match self.is_confirmed {
+            true => Ok(()),
+            false => self.sets.confirm(),
+        }
+    }
+
+    fn confirm_raise(&mut self, error: Error) -> Result<Error, AbortCause> {
+        match self.is_confirmed && !self.sets.defers() {
+            true => Ok(error),
+            // An update left to the commit may raise before.
+            false => self.sets.confirm_raise(error),
+        }
+    }
+
+    #[inline(always)]
+    fn commit_or_raise(&mut self) -> Result<(), Stop> {
+        self.commit()
+            .map_err(|cause| match self.sets.take_raised() {
+                Some(error) => {
+                    self.is_confirmed = true;
+                    Stop::Raise(error)
+                }
+                None => Stop::Abort(cause),
+            })
+    }
+
+    #[inline(always)]
+    fn defers(&self) -> bool {
+        self.sets.defers()
+    }
+
+    fn defer_nothing(&mut self) {
+        self.sets.defer_nothing();
+    }
+
+    fn defer(
+        &mut self,
+        table: &Table,
+        handle: &mut Handle,
+        updater: &Updater,
+        operands: &[Reg],
+        memory: &mut Memory,
+    ) -> Result<(), Stop> {
+        self.sets.defer(table, handle, updater, operands, memory)
+    }
+
+    fn raised(&mut self) -> Option<Error> {
+        self.sets.raised()
+    }
+
+    fn roll_back(&mut self) {
+        self.drop_late();
+        self.sets.roll_back();
+        self.forget();
+    }
+
+    #[inline(always)]
+    fn history(&mut self) -> Option<&mut Log> {
+        self.sets.history()
+    }
+
+    fn version_of(&self, handle: &Handle) -> Version {
+        self.sets.version_of(handle)
+    }
+
+    fn version_met(&self, record: RecordRef) -> Version {
+        self.sets.version_met(record)
+    }
+}
+
+impl Recorded for Healing {
+    fn recorder(&mut self) -> &mut Recorder {
+        self.sets.recorder()
+    }
+}
+
+impl Phased for Healing {
+    fn phases(&mut self) -> &mut Phases {
+        self.sets.phases()
+    }
+
+    fn add_counts(&self, statistics: &mut Statistics) {
+        self.counters.add_to(statistics);
+    }
+
+    fn reset_counts(&mut self) {
+        self.counters.reset();
+    }
+}

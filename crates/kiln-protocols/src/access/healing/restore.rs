@@ -1,0 +1,193 @@
+//! Restoring: the program runs again over what the last run kept (§4.2.2).
+//!
+//! The paper walks the dependency graph from the operation that read what has changed. Here the program
+//! itself is the graph: it runs again from its beginning, and each operation whose inputs are the same
+//! gives from the cache what it gave. So conditions, loops and errors that follow need no treatment of their
+//! own; what is paid for it is that what the program only computes is computed again.
+
+use kiln_platform::schedule::point;
+use kiln_procedure::access::{Recalled, Sought, Visit};
+use kiln_procedure::{AbortCause, Access, Program, Stop};
+use kiln_storage::slot::Memory;
+
+use super::Healing;
+use super::cache::{Cache, Outcome};
+use crate::Statistics;
+use crate::phases::Phase;
+
+/// How often an attempt is restored at most. Each time it holds more of what it reads, so that more than a
+/// few need records that come and go.
+pub(super) const ROUNDS_MAX: u32 = 32;
+
+impl Healing {
+    /// Whether the attempt goes on, with another run of its program that this prepares.
+    pub(super) fn restores(&mut self, stop: &Stop) -> bool {
+        let asks = std::mem::take(&mut self.asks);
+        match stop {
+            Stop::Abort(AbortCause::ReadValidation | AbortCause::Phantom) => {}
+            Stop::Abort(_) if asks => {}
+            Stop::Abort(_) => return false,
+            // An update that was left to the commit.
+            Stop::Raise(_) if self.is_confirmed => return false,
+            Stop::Raise(_) => {
+                if let Some(settled) = self.settle_raise() {
+                    self.is_confirmed = settled.is_ok();
+                    return false;
+                }
+            }
+        }
+        if self.round == ROUNDS_MAX {
+            return false;
+        }
+        self.sets.phases.enter(Phase::Restore);
+        self.round += 1;
+        self.counters.healings += 1;
+        self.has_restored = false;
+        self.highest = (self.highest_before_linking.take()).unwrap_or(self.highest);
+        self.spare_late();
+        for write in &self.sets.writes {
+            // Whoever waits for a row that never was must not wait for this attempt.
+            if write.inserts() {
+                self.sets.protocol.locks.release(write.record);
+            }
+        }
+        std::mem::swap(&mut self.known, &mut self.sets.items);
+        self.sets.take_back();
+        self.known_by_record.clear();
+        for (item, position) in self.known.iter().zip(0..) {
+            if !self.known_by_record.replace(item.record, position) {
+                self.known_by_record.insert(item.record, position);
+            }
+        }
+        self.cache.turn();
+        point("healing.restores");
+        true
+    }
+
+    /// Looks a key up in the access cache.
+    pub(super) fn look_back(
+        &mut self,
+        sought: &Sought<'_>,
+        memory: &Memory,
+    ) -> Result<Option<Recalled>, AbortCause> {
+        self.cache.begin(sought, memory);
+        if self.round == 0 {
+            return Ok(None);
+        }
+        let recalled = match self.cache.recall() {
+            // Where entries move, what they led to need not be what they lead to.
+            Some(outcome) if !self.moves_entries() => self.meet_recalled(sought, outcome)?,
+            _ => None,
+        };
+        match recalled {
+            Some(_) => self.cache.end(),
+            None => self.counters.restored(&self.cache),
+        }
+        Ok(recalled)
+    }
+
+    fn meet_recalled(
+        &mut self,
+        sought: &Sought<'_>,
+        outcome: Outcome,
+    ) -> Result<Option<Recalled>, AbortCause> {
+        let index = &sought.table.indexes()[sought.index];
+        match outcome {
+            Outcome::Record(record) if !index.moves() => {
+                let (table, intent, observed) = (sought.table, sought.intent, sought.observed);
+                let visit = self.visit_observing(table, record, intent, observed)?;
+                // Whoever saw the tid with which a record has moved sees that.
+                Ok(match visit {
+                    _ if index.moves() => None,
+                    Visit::Present(handle) => Some(Recalled::Found(handle)),
+                    Visit::Absent => Some(Recalled::Absent(record)),
+                    Visit::Dead => None,
+                })
+            }
+            Outcome::Gap(node) if node.is_current() => {
+                self.guard(node)?;
+                Ok(Some(Recalled::Missing))
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
+/// What was restored.
+#[derive(Default)]
+pub(super) struct Counters {
+    /// Runs of programs to restore an attempt.
+    pub healings: u64,
+    /// By procedure.
+    procedures: Vec<Restored>,
+    /// The position of the one that runs.
+    present: usize,
+}
+
+/// What was restored of one procedure.
+struct Restored {
+    name: String,
+    /// The line of each operation, and how often it was restored. At the end those that are not known.
+    operations: Vec<(u32, u64)>,
+}
+
+impl Counters {
+    /// A program is about to run.
+    #[inline]
+    pub fn runs(&mut self, program: &Program) {
+        let present = self.procedures.get(self.present);
+        if !present.is_some_and(|restored| restored.is_of(program)) {
+            self.change(program);
+        }
+    }
+
+    #[cold]
+    fn change(&mut self, program: &Program) {
+        let mut known = self.procedures.iter();
+        let known = known.position(|restored| restored.is_of(program));
+        self.present = known.unwrap_or_else(|| {
+            let lines = program.operations.iter();
+            let lines = lines.map(|operation| operation.position.map_or(0, |(line, _)| line));
+            self.procedures.push(Restored {
+                name: program.name.clone(),
+                operations: lines.chain([0]).map(|line| (line, 0)).collect(),
+            });
+            self.procedures.len() - 1
+        });
+    }
+
+    /// The operation that is under way gave something else than before.
+    #[cold]
+    pub fn restored(&mut self, cache: &Cache) {
+        let Some(restored) = self.procedures.get_mut(self.present) else {
+            return;
+        };
+        let last = restored.operations.len() - 1;
+        let operation = cache.present().map_or(last, |op| op.0 as usize);
+        restored.operations[operation.min(last)].1 += 1;
+    }
+
+    /// Adds them to a worker's counters.
+    pub fn add_to(&self, statistics: &mut Statistics) {
+        statistics.healings += self.healings;
+        for restored in &self.procedures {
+            for &(line, count) in restored.operations.iter().filter(|(_, count)| *count > 0) {
+                let place = (restored.name.clone(), line);
+                *statistics.restored.entry(place).or_default() += count;
+            }
+        }
+    }
+
+    /// Starts counting anew.
+    pub fn reset(&mut self) {
+        self.healings = 0;
+        self.procedures.clear();
+        self.present = 0;
+    }
+}
+
+impl Restored {
+    fn is_of(&self, program: &Program) -> bool {
+        self.name == program.name && self.operations.len() == program.operations.len() + 1
+    }
+}

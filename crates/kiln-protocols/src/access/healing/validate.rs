@@ -1,0 +1,289 @@
+//! Locking what was read and written in the validation order, and comparing it (§4.2.1, §4.5).
+
+use kiln_platform::atomic::{Ordering, fence};
+use kiln_platform::schedule::point;
+use kiln_platform::spin::{self, Spinner};
+use kiln_procedure::AbortCause;
+use kiln_storage::record::{RecordRef, Tid};
+
+use super::copies::Copied;
+use super::{Healing, restore::ROUNDS_MAX};
+use crate::canary::Canary;
+use crate::factors::ValidationOrder;
+use crate::phases::Phase;
+use crate::shared::optimistic::record_lock::Mode;
+use crate::shared::optimistic::{Item, LOCK_SPINS_MAX, stable_tid};
+use crate::shared::recorder::Recorded;
+
+/// The bits of an address that can differ.
+const ADDRESS_BITS: u32 = 48;
+
+/// A record's place in the validation order: all attempts have the same.
+fn place(order: ValidationOrder, item: &Item<Copied>) -> u64 {
+    let address = item.record.address() & ((1 << ADDRESS_BITS) - 1);
+    let by_table = u64::from(item.note.table().id().0) << ADDRESS_BITS | address;
+    match order {
+        ValidationOrder::Tree => by_table,
+        ValidationOrder::Address => address,
+        ValidationOrder::Reversed => !by_table,
+    }
+}
+
+/// How often an attempt is restored because of records that were only read before it insists on locking them.
+const TRIES_BEFORE_LOCKING: u32 = 4;
+
+/// How often the records that are not locked are compared anew before they are locked too.
+const COMPARISONS_MAX: u32 = 16;
+
+impl Healing {
+    /// Phases 2 to 5. The attempt's sets are forgotten when it has committed.
+    ///
+    /// # Errors
+    /// An [`AbortCause`]; [`Healing::asks`] says whether a restoration may mend it. No tid is locked then.
+    pub(super) fn lock_and_write(&mut self) -> Result<(), AbortCause> {
+        point("healing.executed");
+        for comparison in 0.. {
+            self.sets.phases.enter(Phase::Lock);
+            self.locks_reads |= comparison == COMPARISONS_MAX;
+            self.lock()?;
+            point("healing.locked");
+            self.sets.phases.enter(Phase::Validate);
+            // Before others can see the new rows, so that the run that follows need not take them back.
+            self.compare_nodes()?;
+            if !self.late.is_empty() {
+                (self.highest_before_linking).get_or_insert(self.highest);
+                self.highest = u64::MAX;
+                self.link_late()?;
+                point("healing.linked");
+            }
+            // From here on others see that these records are changing: those that only look, to confirm an
+            // error, and those that compare what they have not locked.
+            self.sets.lock_held_tids();
+            // Sequentially consistent: of two attempts that each insert into a gap that the other relies
+            // on, or write what the other has read without a lock, one sees the other. It also orders the
+            // reading of the epoch after the locks.
+            fence(Ordering::SeqCst);
+            let epoch = self.sets.participant.epochs().current();
+            let is_as_read = self.is_as_read();
+            if is_as_read && self.sets.nodes.is_current() {
+                return self.install(epoch);
+            }
+            self.sets.unlock_tids();
+            self.compare_nodes()?;
+        }
+        unreachable!("what is locked does not change")
+    }
+
+    /// Phase 5.
+    ///
+    /// # Errors
+    /// When an update that was left to the commit raises; no tid is locked then.
+    fn install(&mut self, epoch: u64) -> Result<(), AbortCause> {
+        let tid = self.sets.newest().next_in(epoch);
+        point("healing.validated");
+        self.sets.phases.enter(Phase::Install);
+        self.sets.run_updates()?;
+        self.sets.last = tid;
+        // All is locked that will be, so that what is only read need not be locked any longer.
+        if self.order.len() > self.sets.writes.len() {
+            for &(_, position) in &self.order {
+                let record = self.sets.items[position as usize].record;
+                if self.sets.written.get(record).is_none() {
+                    self.sets.protocol.locks.release(record);
+                }
+            }
+        }
+        self.sets.install(tid);
+        point("healing.installed");
+        self.drop_late();
+        self.sets.protocol.locks.release_all();
+        self.sets.finish();
+        Ok(())
+    }
+
+    /// Whether all records that are not locked are as they were observed, and nobody is changing them.
+    fn is_as_read(&self) -> bool {
+        // Acquire: what this one reads of a record is not moved behind the comparison.
+        let is_as_read = |&position: &u32| {
+            let item = &self.sets.items[position as usize];
+            item.record.tid().load(Ordering::Acquire) == item.observed
+                || self.is_ignored(position as usize)
+        };
+        self.reads.iter().all(is_as_read) || Canary::ReadValidationSkipped.sings()
+    }
+
+    /// Whether nobody looks at a record that came in by a restoration, and lies before what was validated
+    /// already: a flaw.
+    #[inline(always)]
+    fn is_ignored(&self, position: usize) -> bool {
+        Canary::EarlierElementIgnored.sings() && {
+            let item = &self.sets.items[position];
+            let is_before = place(self.factors.validation_order, item) < self.highest;
+            let is_written = self.sets.written.get(item.record).is_some();
+            self.round > 0 && is_before && !is_written
+        }
+    }
+
+    fn compare_nodes(&mut self) -> Result<(), AbortCause> {
+        match self.sets.nodes.is_current() {
+            true => Ok(()),
+            false => {
+                self.asks = true;
+                Err(AbortCause::Phantom)
+            }
+        }
+    }
+
+    /// Locks what was written, and what was read if reads are locked, in the validation order; compares each
+    /// record that was read with what was observed.
+    ///
+    /// # Errors
+    /// [`AbortCause::ReadValidation`] when a value differs: [`Healing::asks`] is set.
+    /// [`AbortCause::WriteLock`] when a lock below another one is not to be had, [`AbortCause::ReadLock`] when
+    /// somebody is changing a record for too long.
+    pub(super) fn lock(&mut self) -> Result<(), AbortCause> {
+        self.order.clear();
+        self.reads.clear();
+        let order = self.factors.validation_order;
+        for (item, position) in self.sets.items.iter().zip(0..) {
+            let locks = self.locks_reads
+                || self.sets.written.get(item.record).is_some()
+                || self.sets.protocol.locks.mode(item.record).is_some();
+            match locks {
+                true => self.order.push((place(order, item), position)),
+                false => self.reads.push(position),
+            }
+        }
+        self.order.sort_unstable();
+        for at in 0..self.order.len() {
+            let (place, position) = self.order[at];
+            let record = self.sets.items[position as usize].record;
+            if self.sets.protocol.locks.mode(record).is_none() {
+                self.lock_record(record, place)?;
+            }
+            if !self.is_valid(position as usize, true)? {
+                self.asks = true;
+                return Err(AbortCause::ReadValidation);
+            }
+        }
+        for at in 0..self.reads.len() {
+            let position = self.reads[at] as usize;
+            if self.is_ignored(position) || self.is_valid(position, false)? {
+                continue;
+            }
+            let item = &self.sets.items[position];
+            let (record, place) = (item.record, place(order, item));
+            // So that it is as the next run finds it; not at the price of an abort, if others may do.
+            match self.round < TRIES_BEFORE_LOCKING {
+                true => self.try_lock_record(record, place),
+                false => self.lock_record(record, place)?,
+            }
+            self.asks = true;
+            return Err(AbortCause::ReadValidation);
+        }
+        Ok(())
+    }
+
+    /// Locks a record if that is possible at once.
+    fn try_lock_record(&mut self, record: RecordRef, place: u64) {
+        if (self.sets.protocol.locks).try_hold(record, Mode::Exclusive) {
+            self.highest = self.highest.max(place);
+        }
+    }
+
+    #[inline]
+    fn lock_record(&mut self, record: RecordRef, place: u64) -> Result<(), AbortCause> {
+        let locks = &mut self.sets.protocol.locks;
+        let mut try_lock = || locks.try_hold(record, Mode::Exclusive);
+        if place >= self.highest {
+            // Whoever holds it waits for greater places only, and not for this attempt.
+            let mut spinner = Spinner::default();
+            while !try_lock() {
+                spinner.turn();
+            }
+            self.highest = place;
+        } else if !spin::until(LOCK_SPINS_MAX, try_lock) {
+            return Err(AbortCause::WriteLock);
+        }
+        Ok(())
+    }
+
+    /// Whether a record is to the attempt as it was. If its tid is another all the same, the attempt relies on
+    /// that one from now on.
+    ///
+    /// # Errors
+    /// [`AbortCause::ReadLock`] when somebody is changing it for too long.
+    #[inline]
+    fn is_valid(&mut self, position: usize, is_locked: bool) -> Result<bool, AbortCause> {
+        if Canary::ReadValidationSkipped.sings() {
+            return Ok(true);
+        }
+        let item = &self.sets.items[position];
+        // Acquire, for records that are not locked, as in `stable_tid`. Nobody installs while this attempt
+        // holds the lock, whose acquisition has made visible what was installed before.
+        let now = Tid(item.record.tid().load(Ordering::Acquire));
+        if now.0 == item.observed {
+            return Ok(!item.note.is_stale());
+        }
+        let now = match is_locked {
+            true => now,
+            false => stable_tid(item.record)?,
+        };
+        Ok(self.is_false_alarm(position, now))
+    }
+
+    /// Whether another tid does no harm: the columns that were read are as they were (§4.5).
+    #[inline(never)]
+    fn is_false_alarm(&mut self, position: usize, now: Tid) -> bool {
+        let Item {
+            record,
+            observed,
+            note: copied,
+            ..
+        } = self.sets.items[position];
+        let is_moved = || {
+            let write = self.sets.written.get(record);
+            write.is_some_and(|write| self.sets.writes[write as usize].moves())
+        };
+        if Tid(observed).is_absent()
+            || now.is_absent()
+            || now.is_locked()
+            || !copied.covers(copied.table().row(record))
+            || is_moved()
+        {
+            return false;
+        }
+        // Acquire: as in `copy`, what was compared is of the version seen before and after.
+        fence(Ordering::Acquire);
+        if record.tid().load(Ordering::Relaxed) != now.0 {
+            return false;
+        }
+        self.sets.items[position].observed = now.0;
+        let recorder = self.sets.recorder();
+        recorder.read_moves(record, Tid(observed), now);
+        true
+    }
+
+    /// Whether an attempt that raised has run on what is there, all of it at one moment. `None`: a
+    /// restoration finds out.
+    pub(super) fn settle_raise(&mut self) -> Option<Result<(), AbortCause>> {
+        if !self.late.is_empty() && !self.are_late_welcome() {
+            self.late.is_on = false;
+            return None;
+        }
+        if self.sets.is_unchanged().is_ok() {
+            return Some(Ok(()));
+        }
+        self.sets.phases.enter(Phase::Lock);
+        self.locks_reads = true;
+        let locked = self.lock().and_then(|()| {
+            // As before a commit: whoever has filled a gap is seen, or sees the locks.
+            fence(Ordering::SeqCst);
+            self.compare_nodes()
+        });
+        match locked {
+            Err(_) if std::mem::take(&mut self.asks) && self.round < ROUNDS_MAX => None,
+            locked => Some(locked),
+        }
+    }
+}
