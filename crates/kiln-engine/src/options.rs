@@ -2,7 +2,9 @@
 
 use kiln_platform::thread;
 use kiln_protocols::Configuration;
-use kiln_protocols::factors::{AbortMechanism, DeadlockAvoidance, Factors, Regulation};
+use kiln_protocols::factors::{
+    AbortMechanism, DeadlockAvoidance, Factors, Regulation, Use, ValidationOrder,
+};
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::table::WORKERS_MAX;
 
@@ -111,7 +113,9 @@ impl Default for BasisFactors {
 
 impl BasisFactors {
     /// Those that are not as recommended: name and value as on the command line.
-    pub fn departures(&self) -> Vec<(&'static str, &'static str)> {
+    pub fn departures(&self) -> Vec<(&'static str, String)> {
+        let healing = self.protocols.healing;
+        let ad_hoc = healing.ad_hoc_percent.to_string();
         let all = [
             (
                 self.protocols.regulation == Regulation::None,
@@ -130,9 +134,25 @@ impl BasisFactors {
                 "deadlock",
                 "sort",
             ),
+            (
+                healing.validation_order == ValidationOrder::Address,
+                "validation-order",
+                "address",
+            ),
+            (
+                healing.validation_order == ValidationOrder::Reversed,
+                "validation-order",
+                "reversed",
+            ),
+            (healing.access_cache == Use::Off, "access-cache", "off"),
+            (healing.read_copies == Use::Off, "read-copies", "off"),
+            (healing.read_locks == Use::On, "read-locks", "on"),
+            (healing.ad_hoc_percent > 0, "ad-hoc", &ad_hoc),
         ];
         let departs = all.into_iter().filter(|(departs, _, _)| *departs);
-        departs.map(|(_, name, value)| (name, value)).collect()
+        departs
+            .map(|(_, name, value)| (name, value.to_owned()))
+            .collect()
     }
 }
 

@@ -226,6 +226,19 @@ impl Point {
         self.statistics().aborts.map(|count| self.per_commit(count))
     }
 
+    /// Restorations per committed call, over all runs.
+    pub fn healings_per_commit(&self) -> f64 {
+        self.per_commit(self.statistics().healings)
+    }
+
+    /// Restored operations per committed call, over all runs, by procedure and line.
+    pub fn restored_per_commit(&self) -> Vec<(String, u32, f64)> {
+        let restored = self.statistics().restored.into_iter();
+        restored
+            .map(|((procedure, line), count)| (procedure, line, self.per_commit(count)))
+            .collect()
+    }
+
     /// Calls whose deadline passed, over all runs.
     pub fn expired(&self) -> u64 {
         self.runs

@@ -47,6 +47,8 @@ fn row(plan: &Plan, machine: &Machine, load: &LoadFigures, point: &Point) -> Val
         "aborts_per_commit": point.aborts_per_commit(),
         "aborts_per_commit_by_cause":
             named(AbortCause::ALL.map(AbortCause::name), point.aborts_by_cause()),
+        "healings_per_commit": point.healings_per_commit(),
+        "restored_per_commit": restored(point),
         "phase_shares": named(Phase::ALL.map(Phase::name), point.phase_shares()),
         "latency_us": latencies(&plan.workload, point),
         "audit": point.audit.verdict(),
@@ -88,6 +90,14 @@ fn named<const N: usize>(names: [&str; N], values: [f64; N]) -> Value {
             .map(|(name, value)| (name.to_owned(), json!(value)))
             .collect(),
     )
+}
+
+/// Restored operations per committed call, by procedure and line.
+fn restored(point: &Point) -> Value {
+    let restored = point.restored_per_commit().into_iter();
+    let named =
+        restored.map(|(procedure, line, count)| (format!("{procedure}:{line}"), json!(count)));
+    Value::Object(named.collect())
 }
 
 /// The workload's settings as they were.

@@ -46,6 +46,12 @@ pub(crate) fn report(workload: &Workload, points: &[Point]) -> String {
         Some(table) => text += &section("Failed attempts per 1,000 commits, by cause", &table),
         None => text += "\nNo attempt failed.\n",
     }
+    if let Some(table) = restored(points) {
+        text += &section(
+            "Restored operations per 1,000 commits, by procedure and line",
+            &table,
+        );
+    }
     text += &section(
         "Time by phase, in percent of sampled transactions",
         &phases(points),
@@ -153,6 +159,40 @@ fn aborts(points: &[Point]) -> Option<String> {
                 .map(|share| significant(1_000.0 * share)),
         );
         table.add_row(row);
+    }
+    Some(table.to_string())
+}
+
+fn restored(points: &[Point]) -> Option<String> {
+    if points
+        .iter()
+        .all(|point| point.healings_per_commit() == 0.0)
+    {
+        return None;
+    }
+    let headings = ["protocol", "threads", "procedure", "line", "restored"];
+    let mut table = table(&headings, 3);
+    for point in points {
+        let mut row = |procedure: String, line: String, count: f64| {
+            let count = significant(1_000.0 * count);
+            table.add_row([
+                point.protocol.name(),
+                threads(point),
+                procedure,
+                line,
+                count,
+            ]);
+        };
+        if point.healings_per_commit() > 0.0 {
+            row(
+                "attempts".to_owned(),
+                String::new(),
+                point.healings_per_commit(),
+            );
+        }
+        for (procedure, line, count) in point.restored_per_commit() {
+            row(procedure, line.to_string(), count);
+        }
     }
     Some(table.to_string())
 }

@@ -102,6 +102,14 @@ pub(crate) fn measured(plan: &Plan, measurement: &Measurement, points: &[Point])
                     point.per_commit(point.done.statistics.aborts[cause.number()])
                 }),
             ),
+            "healings_per_commit": point.per_commit(point.done.statistics.healings),
+            "restored_per_commit": Value::Object(
+                (point.done.statistics.restored.iter())
+                    .map(|((procedure, line), count)| {
+                        (format!("{procedure}:{line}"), point.per_commit(*count).into())
+                    })
+                    .collect(),
+            ),
             "time_shares": named(
                 shares(point).map(|(name, _)| name),
                 shares(point).map(|(_, share)| share),

@@ -190,6 +190,10 @@ pub(crate) fn measured(plan: &Plan, points: &[Point]) -> String {
     if let Some(aborts) = aborts(points) {
         text += &format!("\nFailed attempts per 1,000 commits, by cause\n{aborts}");
     }
+    if let Some(restored) = restored(points) {
+        text +=
+            &format!("\nRestored operations per 1,000 commits, by procedure and line\n{restored}");
+    }
     if points.iter().any(|point| !point.lines.is_empty()) {
         text += &format!(
             "\nCache lines that cores waited for most\n{}",
@@ -324,6 +328,25 @@ fn aborts(points: &[Point]) -> Option<String> {
         1,
         &points.iter().map(row).collect::<Vec<_>>(),
     ))
+}
+
+fn restored(points: &[Point]) -> Option<String> {
+    let headings = ["protocol", "cores", "restored", "where"];
+    let mut rows = Vec::new();
+    for point in points {
+        let statistics = &point.done.statistics;
+        let mut row = |count: u64, place: String| {
+            let count = format!("{:.1}", point.per_commit(count) * 1e3);
+            rows.push(row_of(point, vec![count, place]));
+        };
+        if statistics.healings > 0 {
+            row(statistics.healings, "attempts".to_owned());
+        }
+        for ((procedure, line), count) in &statistics.restored {
+            row(*count, format!("{procedure}:{line}"));
+        }
+    }
+    (!rows.is_empty()).then(|| table(&headings, 1, &rows))
 }
 
 fn lines(points: &[Point]) -> String {

@@ -2,9 +2,12 @@
 
 use clap::{Args, ValueEnum};
 use kiln_engine::BasisFactors;
-use kiln_engine::factors::{AbortMechanism, Batches, DeadlockAvoidance, Regulation};
+use kiln_engine::factors;
+use kiln_engine::factors::{AbortMechanism, Batches, DeadlockAvoidance, Regulation, Use};
 
 const HEADING: &str = "Basis factors (the default is the recommended choice)";
+
+const HEALING: &str = "Transaction healing";
 
 /// Arguments that put basis factors back to choices that are not recommended.
 #[derive(Args)]
@@ -45,6 +48,22 @@ pub struct BasisFactorArguments {
     #[arg(long, value_name = "0..1", help_heading = "Planned execution", default_value = "0.2",
           value_parser = permille)]
     alpha: u16,
+    /// Under healing: in which order a commit locks and validates
+    #[arg(long, value_enum, default_value_t = ValidationOrder::Tree, help_heading = HEALING)]
+    validation_order: ValidationOrder,
+    /// Under healing: whether attempts keep what they did, without which they abort
+    #[arg(long, value_enum, default_value_t = Switch::On, help_heading = HEALING)]
+    access_cache: Switch,
+    /// Under healing: whether attempts keep the columns that they read
+    #[arg(long, value_enum, default_value_t = Switch::On, help_heading = HEALING)]
+    read_copies: Switch,
+    /// Under healing: whether commits lock what was only read, as in the paper
+    #[arg(long, value_enum, default_value_t = Switch::Off, help_heading = HEALING)]
+    read_locks: Switch,
+    /// Under healing: of so many calls in a hundred the procedure is taken for one never seen before
+    #[arg(long, value_name = "PERCENT", default_value_t = 0, help_heading = HEALING,
+          value_parser = clap::value_parser!(u8).range(0..=100))]
+    ad_hoc: u8,
 }
 
 /// A number from 0 to 1, in thousandths.
@@ -95,27 +114,56 @@ enum Deadlock {
     Sort,
 }
 
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ValidationOrder {
+    /// Tables before those that were created later, and in a table by address
+    Tree,
+    /// By address
+    Address,
+    /// The opposite of tree
+    Reversed,
+}
+
+impl Switch {
+    fn to_use(self) -> Use {
+        match self {
+            Switch::On => Use::On,
+            Switch::Off => Use::Off,
+        }
+    }
+}
+
 impl From<&BasisFactorArguments> for BasisFactors {
     fn from(arguments: &BasisFactorArguments) -> BasisFactors {
-        let mut factors = BasisFactors::default();
+        let mut chosen = BasisFactors::default();
         if arguments.backoff == Backoff::None {
-            factors.protocols.regulation = Regulation::None;
+            chosen.protocols.regulation = Regulation::None;
         }
         if arguments.aborts == Aborts::Unwind {
-            factors.protocols.abort_mechanism = AbortMechanism::Unwind;
+            chosen.protocols.abort_mechanism = AbortMechanism::Unwind;
         }
         if arguments.deadlock == Deadlock::Sort {
-            factors.protocols.deadlock_avoidance = DeadlockAvoidance::Sort;
+            chosen.protocols.deadlock_avoidance = DeadlockAvoidance::Sort;
         }
-        factors.protocols.concurrency_controllers = arguments.cc_threads.unwrap_or(0);
-        factors.protocols.batches = Batches {
+        chosen.protocols.concurrency_controllers = arguments.cc_threads.unwrap_or(0);
+        chosen.protocols.batches = Batches {
             size: arguments.batch_size.unwrap_or(0),
             wait_us: arguments.batch_us.unwrap_or(0),
             samples: arguments.k.unwrap_or(0),
             residuals_permille: arguments.alpha,
         };
-        factors.hash_indexes = arguments.indexes == Indexes::Hash;
-        factors.partitioned_indexes = arguments.contention_aware == Switch::On;
-        factors
+        let healing = &mut chosen.protocols.healing;
+        healing.validation_order = match arguments.validation_order {
+            ValidationOrder::Tree => factors::ValidationOrder::Tree,
+            ValidationOrder::Address => factors::ValidationOrder::Address,
+            ValidationOrder::Reversed => factors::ValidationOrder::Reversed,
+        };
+        healing.access_cache = arguments.access_cache.to_use();
+        healing.read_copies = arguments.read_copies.to_use();
+        healing.read_locks = arguments.read_locks.to_use();
+        healing.ad_hoc_percent = arguments.ad_hoc;
+        chosen.hash_indexes = arguments.indexes == Indexes::Hash;
+        chosen.partitioned_indexes = arguments.contention_aware == Switch::On;
+        chosen
     }
 }
