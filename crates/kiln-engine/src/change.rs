@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use kiln_platform::sync::{Arc, lock};
 use kiln_storage::error::{Error, Result, SqlState};
-use kiln_storage::schema::{IndexDefinition, IndexKind, TableId, TableSchema};
+use kiln_storage::schema::{IndexDefinition, IndexKind, Partitioning, TableId, TableSchema};
 use kiln_storage::table::Table;
 
 use crate::catalog::{Catalog, Extra, Procedure, RowPrograms, TableEntry};
@@ -149,6 +149,20 @@ impl<'a> CatalogChange<'a> {
         let new = old
             .without_index(index)
             .ok_or_else(|| errors::undefined_index(index))?;
+        Ok(self.replace(table, new))
+    }
+
+    /// Divides a table's rows over partitions in another way; returns the table that says so.
+    ///
+    /// # Errors
+    /// 42P01; those of [`Table::with_partitioning`].
+    pub fn partition_table(
+        &mut self,
+        table: &str,
+        partitioning: Option<Partitioning>,
+    ) -> Result<Arc<Table>> {
+        let old = self.catalog.require_table(table)?;
+        let new = old.with_partitioning(partitioning)?;
         Ok(self.replace(table, new))
     }
 

@@ -58,6 +58,7 @@ pub fn open(
         .pin_workers(false);
     let database = Database::open(options)?;
     database.execute(workload.schema_sql())?;
+    database.execute(workload.partitions_sql())?;
     database.execute(workload.procedures_sql())?;
     Ok(database)
 }

@@ -93,6 +93,7 @@ impl Session<'_> {
                 .seed(seed);
             let database = Database::open(options)?;
             database.execute(workload.schema_sql())?;
+            database.execute(workload.partitions_sql())?;
             database.execute(workload.procedures_sql())?;
             let mut sink = Sink {
                 database: &database,

@@ -27,6 +27,9 @@ fn tpcc() -> Database {
         .execute(include_str!("../../kiln-workloads/sql/tpcc/schema.sql"))
         .expect("its tables");
     database
+        .execute(include_str!("../../kiln-workloads/sql/tpcc/partitions.sql"))
+        .expect("its partitions");
+    database
         .execute(include_str!("../../kiln-workloads/sql/tpcc/procedures.sql"))
         .expect("its procedures");
     database

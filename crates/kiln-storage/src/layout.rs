@@ -265,6 +265,21 @@ impl ColumnAccess {
         }
     }
 
+    /// Reads a column of an integer type, a date or a timestamp; 0 for NULL.
+    #[inline(always)]
+    pub fn load_integer(&self, row: &[AtomicU64]) -> i64 {
+        if self.is_null(row) {
+            return 0;
+        }
+        let (at, shift) = self.word();
+        let word = words::read_one(&row[at]);
+        match self.storage {
+            Storage::Two => (word >> shift) as i16 as i64,
+            Storage::Four => (word >> shift) as i32 as i64,
+            _ => word as i64,
+        }
+    }
+
     /// Length, whether it is spilled, and the offset of the first byte behind the length.
     #[inline(always)]
     fn length(&self, prefix: u64, wide: bool) -> (usize, bool, usize) {

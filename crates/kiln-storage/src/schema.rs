@@ -199,11 +199,31 @@ pub struct TableSchema {
     pub checks: Vec<Check>,
     /// REFERENCES constraints.
     pub foreign_keys: Vec<ForeignKey>,
-    /// The column by which rows are divided over partitions (PARTITION BY), if declared.
-    pub partition_by: Option<ColumnId>,
+    /// How rows are divided over partitions, if declared; else each record is in one by itself, by chance.
+    pub partition_by: Option<Partitioning>,
+}
+
+/// How a table's rows are divided over partitions, which some protocols give to different workers. Tables
+/// themselves are not divided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Partitioning {
+    /// By the value of a column: an integer, a date or a timestamp. Rows of all tables with the same value are in
+    /// the same partition. No row ever changes it.
+    Column(ColumnId),
+    /// Every partition has all rows: who has any partition may read them, who changes one needs all partitions
+    /// (the replicated tables of H-Store). There is one copy of each row all the same.
+    Replicated,
 }
 
 impl TableSchema {
+    /// The column by which rows are divided over partitions, which no update may change.
+    pub fn partition_column(&self) -> Option<ColumnId> {
+        match self.partition_by {
+            Some(Partitioning::Column(column)) => Some(column),
+            Some(Partitioning::Replicated) | None => None,
+        }
+    }
+
     /// The column called `name`.
     pub fn column(&self, name: &str) -> Option<ColumnId> {
         let position = self.columns.iter().position(|column| column.name == name)?;

@@ -109,6 +109,8 @@ pub(crate) struct About {
     pub(crate) description: &'static str,
     /// The script that creates tables and indexes.
     pub(crate) schema_sql: &'static str,
+    /// The script that divides the tables over partitions.
+    pub(crate) partitions_sql: &'static str,
     /// The script that creates the procedures.
     pub(crate) procedures_sql: &'static str,
     /// The script of the audit's queries.
@@ -291,6 +293,11 @@ impl Workload {
     /// The script that creates tables and indexes.
     pub fn schema_sql(&self) -> &'static str {
         self.about().schema_sql
+    }
+
+    /// The script that divides the tables over partitions; for Kiln alone, PostgreSQL has no such statements.
+    pub fn partitions_sql(&self) -> &'static str {
+        self.about().partitions_sql
     }
 
     /// The script that creates the procedures.

@@ -218,6 +218,7 @@ fn compare(
     let told = |error: Error| format!("{error:#}");
     let database = kiln::open(protocol).map_err(told)?;
     database.execute(workload.schema_sql()).map_err(told)?;
+    database.execute(workload.partitions_sql()).map_err(told)?;
     database.execute(workload.procedures_sql()).map_err(told)?;
     load(&database, workload).map_err(told)?;
 

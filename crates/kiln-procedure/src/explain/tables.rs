@@ -1,7 +1,7 @@
 //! The column groups of tables and the conflicts of statements.
 
 use kiln_platform::sync::Arc;
-use kiln_storage::schema::ColumnSet;
+use kiln_storage::schema::{ColumnSet, Partitioning};
 use kiln_storage::table::Table;
 
 use super::grid::Grid;
@@ -52,7 +52,20 @@ fn percent(share: f64) -> String {
     format!("{:.0} %", share.abs() * 100.0)
 }
 
-/// The column groups of every table that the programs use, and what they follow from.
+/// How a table's rows are divided over partitions, where that was declared: `; partitioned by w_id`.
+fn partitioning(table: &Table) -> String {
+    let schema = table.schema();
+    match schema.partition_by {
+        Some(Partitioning::Column(column)) => {
+            format!("; partitioned by {}", schema.columns[column.index()].name)
+        }
+        Some(Partitioning::Replicated) => "; replicated".to_owned(),
+        None => String::new(),
+    }
+}
+
+/// The column groups of every table that the programs use, what they follow from, and how rows are divided over
+/// partitions.
 pub fn tables(programs: &[Weighted<'_>]) -> String {
     let mut out = String::new();
     for (table, grouping) in groupings(programs) {
@@ -62,7 +75,8 @@ pub fn tables(programs: &[Weighted<'_>]) -> String {
         }
         if grouping.usages.is_empty() {
             out.push_str(&format!(
-                "{name}: one timestamp; no procedure looks rows up\n"
+                "{name}: one timestamp; no procedure looks rows up{}\n",
+                partitioning(&table)
             ));
             continue;
         }
@@ -82,7 +96,8 @@ pub fn tables(programs: &[Weighted<'_>]) -> String {
             true => format!(", with {} {:.2}", more.groups.len(), more.cost),
             false => String::new(),
         };
-        out.push_str(&format!("{name}: {because}{more}\n"));
+        let partitioning = partitioning(&table);
+        out.push_str(&format!("{name}: {because}{more}{partitioning}\n"));
         if grouping.is_split() {
             let headings = ["group", "observed by", "written by", "columns"];
             let mut grid = Grid::new(&headings, &[1, 2]);

@@ -70,6 +70,19 @@ pub(super) fn create_index(
     ))))
 }
 
+/// ALTER TABLE: how rows are divided over partitions.
+pub(super) fn alter_table(
+    engine: &Engine,
+    statement: &parse::AlterTable,
+) -> Result<StatementResult> {
+    engine.change_catalog(|change| {
+        let (name, partitioning) = ddl::alter_table(statement, &View(change.catalog()))?;
+        change.partition_table(&name, Some(partitioning))?;
+        design::settle(change, None)
+    })?;
+    Ok(StatementResult::of_tag("ALTER TABLE"))
+}
+
 /// DROP TABLE and DROP INDEX.
 pub(super) fn drop(engine: &Engine, statement: &Drop) -> Result<StatementResult> {
     let tag = match statement.kind {

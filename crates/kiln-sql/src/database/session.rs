@@ -248,6 +248,7 @@ impl Session {
             Statement::CreateFunction(create) => {
                 definition::create_function(&engine, create, source.text)
             }
+            Statement::AlterTable(alter) => definition::alter_table(&engine, alter),
             Statement::Drop(drop) => definition::drop(&engine, drop),
             Statement::DropFunction(drop) => definition::drop_function(&engine, drop),
             Statement::Truncate(truncate) => definition::truncate(&engine, truncate),

@@ -33,8 +33,8 @@ pub use reserved::is_reserved;
 pub use script::{SourceStatement, is_complete, script};
 pub use sqlparser;
 pub use statement::{
-    Call, CallArgument, Drop, DropFunction, DropKind, Explain, RoutineKind, RoutineSignature,
-    Statement, statement,
+    AlterTable, Call, CallArgument, Drop, DropFunction, DropKind, Explain, RoutineKind,
+    RoutineSignature, Statement, TableChange, statement,
 };
 pub use tokens::Expression;
 pub use types::{TypeKind, TypeReference};

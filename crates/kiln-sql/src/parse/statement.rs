@@ -26,6 +26,8 @@ pub enum Statement {
     CreateTable(Box<ast::CreateTable>),
     /// `CREATE INDEX`.
     CreateIndex(Box<ast::CreateIndex>),
+    /// `ALTER TABLE`.
+    AlterTable(Box<AlterTable>),
     /// `DROP TABLE` or `DROP INDEX`.
     Drop(Drop),
     /// `TRUNCATE`.
@@ -50,6 +52,24 @@ pub enum Statement {
     Show(Vec<ast::Ident>),
     /// `DO`: a block of PL/pgSQL that runs once.
     Do(Box<plpgsql::Block>),
+}
+
+/// `ALTER TABLE name PARTITION BY HASH (column)` or `ALTER TABLE name SET REPLICATED`; PostgreSQL has neither.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AlterTable {
+    /// The table.
+    pub name: ast::ObjectName,
+    /// What is changed.
+    pub change: TableChange,
+}
+
+/// What [`AlterTable`] changes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TableChange {
+    /// How rows are divided over partitions: the expression behind PARTITION BY.
+    PartitionBy(Box<Expression>),
+    /// Every partition has all rows.
+    Replicated,
 }
 
 /// What [`Statement::Drop`] removes.
@@ -134,7 +154,6 @@ pub struct Explain {
 
 /// Statements of PostgreSQL that are refused by name; everything else is a syntax error.
 const REFUSED: &[&str] = &[
-    "alter",
     "analyze",
     "checkpoint",
     "close",
@@ -201,6 +220,7 @@ pub(super) fn parse(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statemen
         "insert" | "update" | "delete" => data_statement(tokens, None, &[range]),
         "create" => create(tokens, range),
         "drop" => drop(tokens, range),
+        "alter" => alter(tokens, range),
         "truncate" | "begin" | "start" | "commit" | "end" | "rollback" | "abort" | "set"
         | "show" => control(tokens, range),
         "call" => call(tokens, range).map(Statement::Call),
@@ -333,6 +353,27 @@ fn is_object(word: &str) -> bool {
         "view",
     ];
     OBJECTS.contains(&word)
+}
+
+/// Parses the forms of ALTER TABLE that there are; all others are refused.
+fn alter(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
+    let first = range.start;
+    let refused = || tokens.unsupported(first, "ALTER");
+    if tokens.word(first + 1) != "table" {
+        return Err(refused());
+    }
+    let name = first + 2;
+    let is_change = |at: &usize| {
+        tokens.words(*at, &["partition", "by"]) || tokens.words(*at, &["set", "replicated"])
+    };
+    let at = (name + 1..range.end).find(is_change).ok_or_else(refused)?;
+    let change = match tokens.word(at) {
+        "partition" => TableChange::PartitionBy(Box::new(tokens.expression(at + 2..range.end)?)),
+        _ if at + 2 < range.end => return Err(tokens.syntax_error(at + 2)),
+        _ => TableChange::Replicated,
+    };
+    let name = ast::ObjectName::from(types::identifiers(tokens, name..at)?);
+    Ok(Statement::AlterTable(Box::new(AlterTable { name, change })))
 }
 
 fn drop(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {

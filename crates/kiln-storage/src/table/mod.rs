@@ -2,6 +2,7 @@
 
 mod entry;
 mod index;
+mod partition;
 mod scan;
 mod sight;
 
@@ -22,6 +23,7 @@ use crate::slot::{Heap, Slot};
 
 pub use entry::{Entry, EntryKey, Found};
 pub use index::Index;
+pub use partition::Part;
 pub use scan::{IndexScan, RangeValues};
 pub use sight::SightKey;
 
@@ -109,6 +111,7 @@ impl Table {
             ));
         }
         check_key_columns(schema.primary_key.len())?;
+        partition::check(&schema)?;
         secondary
             .iter()
             .try_for_each(|index| check_key_columns(index.columns.len()))?;

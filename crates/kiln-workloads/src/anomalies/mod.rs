@@ -22,6 +22,8 @@ use kiln_storage::types::Decimal;
 
 /// The tables.
 pub const SCHEMA_SQL: &str = include_str!("../../sql/anomalies/schema.sql");
+/// How the tables are divided over partitions.
+pub const PARTITIONS_SQL: &str = include_str!("../../sql/anomalies/partitions.sql");
 /// The procedures.
 pub const PROCEDURES_SQL: &str = include_str!("../../sql/anomalies/procedures.sql");
 /// The queries that must return no rows.
@@ -63,6 +65,7 @@ const ABOUT: About = About {
     name: "anomalies",
     description: "Anomalies: random small transactions on few rows, for tests of isolation",
     schema_sql: SCHEMA_SQL,
+    partitions_sql: PARTITIONS_SQL,
     procedures_sql: PROCEDURES_SQL,
     audit_sql: AUDIT_SQL,
     tables: &TABLES,

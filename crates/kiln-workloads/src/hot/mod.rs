@@ -20,6 +20,8 @@ use crate::workload::{About, Definition, Procedure, ProcedureIndex, WorkloadOpti
 
 /// The tables.
 pub const SCHEMA_SQL: &str = include_str!("../../sql/hot/schema.sql");
+/// How the tables are divided over partitions.
+pub const PARTITIONS_SQL: &str = include_str!("../../sql/hot/partitions.sql");
 /// The procedures.
 pub const PROCEDURES_SQL: &str = include_str!("../../sql/hot/procedures.sql");
 /// The queries that must return no rows.
@@ -41,6 +43,7 @@ const ABOUT: About = About {
     name: "hot",
     description: "hot: increments of one row, or of a few",
     schema_sql: SCHEMA_SQL,
+    partitions_sql: PARTITIONS_SQL,
     procedures_sql: PROCEDURES_SQL,
     audit_sql: AUDIT_SQL,
     tables: &TABLES,

@@ -35,6 +35,8 @@ use crate::workload::{About, Procedure, ProcedureIndex};
 
 /// The table.
 pub const SCHEMA_SQL: &str = include_str!("../../sql/rmw/schema.sql");
+/// How the tables are divided over partitions.
+pub const PARTITIONS_SQL: &str = include_str!("../../sql/rmw/partitions.sql");
 /// The procedures.
 pub const PROCEDURES_SQL: &str = include_str!("../../sql/rmw/procedures.sql");
 /// The queries that must return no rows.
@@ -64,6 +66,7 @@ const ABOUT: About = About {
     name: "rmw",
     description: "rmw: read-modify-writes of hot and cold records (ORTHRUS, STRIFE)",
     schema_sql: SCHEMA_SQL,
+    partitions_sql: PARTITIONS_SQL,
     procedures_sql: PROCEDURES_SQL,
     audit_sql: AUDIT_SQL,
     tables: &TABLES,

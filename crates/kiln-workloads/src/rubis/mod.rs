@@ -26,6 +26,8 @@ use crate::workload::{About, Procedure, ProcedureIndex};
 
 /// The tables.
 pub const SCHEMA_SQL: &str = include_str!("../../sql/rubis/schema.sql");
+/// How the tables are divided over partitions.
+pub const PARTITIONS_SQL: &str = include_str!("../../sql/rubis/partitions.sql");
 /// The procedures.
 pub const PROCEDURES_SQL: &str = include_str!("../../sql/rubis/procedures.sql");
 /// The queries that must return no rows.
@@ -73,6 +75,7 @@ const ABOUT: About = About {
     name: "rubis",
     description: "RUBiS: bids, purchases and views of the items of an auction site",
     schema_sql: SCHEMA_SQL,
+    partitions_sql: PARTITIONS_SQL,
     procedures_sql: PROCEDURES_SQL,
     audit_sql: AUDIT_SQL,
     tables: &TABLES,

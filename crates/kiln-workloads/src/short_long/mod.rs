@@ -26,6 +26,8 @@ use crate::workload::{About, Procedure, ProcedureIndex};
 
 /// The table.
 pub const SCHEMA_SQL: &str = include_str!("../../sql/short-long/schema.sql");
+/// How the tables are divided over partitions.
+pub const PARTITIONS_SQL: &str = include_str!("../../sql/short-long/partitions.sql");
 /// The procedures.
 pub const PROCEDURES_SQL: &str = include_str!("../../sql/short-long/procedures.sql");
 /// The queries that must return no rows.
@@ -56,6 +58,7 @@ const ABOUT: About = About {
     name: "short-long",
     description: "short-long: short and long transactions of a contention index (VLL)",
     schema_sql: SCHEMA_SQL,
+    partitions_sql: PARTITIONS_SQL,
     procedures_sql: PROCEDURES_SQL,
     audit_sql: AUDIT_SQL,
     tables: &TABLES,

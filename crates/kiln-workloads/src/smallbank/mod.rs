@@ -22,6 +22,8 @@ use kiln_storage::types::Decimal;
 
 /// The tables.
 pub const SCHEMA_SQL: &str = include_str!("../../sql/smallbank/schema.sql");
+/// How the tables are divided over partitions.
+pub const PARTITIONS_SQL: &str = include_str!("../../sql/smallbank/partitions.sql");
 /// The procedures.
 pub const PROCEDURES_SQL: &str = include_str!("../../sql/smallbank/procedures.sql");
 /// The queries that must return no rows.
@@ -64,6 +66,7 @@ const ABOUT: About = About {
     name: "smallbank",
     description: "SmallBank: six short transactions on the accounts of a bank",
     schema_sql: SCHEMA_SQL,
+    partitions_sql: PARTITIONS_SQL,
     procedures_sql: PROCEDURES_SQL,
     audit_sql: AUDIT_SQL,
     tables: &TABLES,

@@ -27,6 +27,8 @@ use crate::workload::{About, Procedure, ProcedureIndex};
 
 /// The table.
 pub const SCHEMA_SQL: &str = include_str!("../../sql/strife-hot/schema.sql");
+/// How the tables are divided over partitions.
+pub const PARTITIONS_SQL: &str = include_str!("../../sql/strife-hot/partitions.sql");
 /// The procedure.
 pub const PROCEDURES_SQL: &str = include_str!("../../sql/strife-hot/procedures.sql");
 /// The queries that must return no rows.
@@ -52,6 +54,7 @@ const ABOUT: About = About {
     name: "strife-hot",
     description: "HOT: updates of one hot record and of cold ones, on partitions (STRIFE)",
     schema_sql: SCHEMA_SQL,
+    partitions_sql: PARTITIONS_SQL,
     procedures_sql: PROCEDURES_SQL,
     audit_sql: AUDIT_SQL,
     tables: &TABLES,

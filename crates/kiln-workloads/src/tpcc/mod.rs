@@ -28,6 +28,8 @@ use crate::workload::{About, Procedure, ProcedureIndex, ProcedureKind};
 
 /// The tables and indexes.
 pub const SCHEMA_SQL: &str = include_str!("../../sql/tpcc/schema.sql");
+/// How the tables are divided over partitions.
+pub const PARTITIONS_SQL: &str = include_str!("../../sql/tpcc/partitions.sql");
 /// The procedures.
 pub const PROCEDURES_SQL: &str = include_str!("../../sql/tpcc/procedures.sql");
 /// The consistency conditions.
@@ -125,6 +127,7 @@ const ABOUT: About = About {
     name: "tpcc",
     description: "TPC-C: order processing in warehouses, five transactions on nine tables",
     schema_sql: SCHEMA_SQL,
+    partitions_sql: PARTITIONS_SQL,
     procedures_sql: PROCEDURES_SQL,
     audit_sql: AUDIT_SQL,
     tables: &TABLES,

@@ -29,6 +29,8 @@ use crate::workload::{About, Procedure, ProcedureIndex};
 
 /// The tables and indexes.
 pub const SCHEMA_SQL: &str = include_str!("../../sql/wikipedia/schema.sql");
+/// How the tables are divided over partitions.
+pub const PARTITIONS_SQL: &str = include_str!("../../sql/wikipedia/partitions.sql");
 /// The procedures.
 pub const PROCEDURES_SQL: &str = include_str!("../../sql/wikipedia/procedures.sql");
 /// The queries that must return no rows.
@@ -107,6 +109,7 @@ const ABOUT: About = About {
     name: "wikipedia",
     description: "Wikipedia: readers, editors and watchers of pages, on ten tables",
     schema_sql: SCHEMA_SQL,
+    partitions_sql: PARTITIONS_SQL,
     procedures_sql: PROCEDURES_SQL,
     audit_sql: AUDIT_SQL,
     tables: &TABLES,

@@ -25,6 +25,8 @@ use crate::workload::{About, Procedure, ProcedureIndex};
 
 /// The table.
 pub const SCHEMA_SQL: &str = include_str!("../../sql/ycsb/schema.sql");
+/// How the tables are divided over partitions.
+pub const PARTITIONS_SQL: &str = include_str!("../../sql/ycsb/partitions.sql");
 /// The procedures.
 pub const PROCEDURES_SQL: &str = include_str!("../../sql/ycsb/procedures.sql");
 /// The queries that must return no rows.
@@ -58,6 +60,7 @@ const ABOUT: About = About {
     name: "ycsb",
     description: "YCSB A, B, C: reads and writes of 1,000-byte records, several to a transaction",
     schema_sql: SCHEMA_SQL,
+    partitions_sql: PARTITIONS_SQL,
     procedures_sql: PROCEDURES_SQL,
     audit_sql: AUDIT_SQL,
     tables: &TABLES,

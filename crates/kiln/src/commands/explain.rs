@@ -179,6 +179,10 @@ fn origins(arguments: &Arguments) -> Result<Vec<Origin>, String> {
                     workload.schema_sql().to_owned(),
                 ),
                 (
+                    format!("{}/partitions.sql", workload.name()),
+                    workload.partitions_sql().to_owned(),
+                ),
+                (
                     format!("{}/procedures.sql", workload.name()),
                     workload.procedures_sql().to_owned(),
                 ),

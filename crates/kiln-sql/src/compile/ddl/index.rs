@@ -7,7 +7,7 @@ use kiln_storage::table::Table;
 use sqlparser::ast::{CreateIndex, Expr, IndexColumn, IndexType};
 
 use super::super::{CatalogView, Position, fail, name_of, object_name, position_of, unsupported};
-use super::names;
+use super::{names, partition};
 
 /// A CREATE INDEX that was checked.
 pub struct IndexDeclaration {
@@ -48,6 +48,9 @@ pub fn create_index(
     }
     let columns = key_columns(&table, &statement.columns, position)?;
     check_access_method(statement, &columns, position)?;
+    if statement.unique {
+        partition::check_keys(table.schema(), [columns.as_slice()].into_iter())?;
+    }
     let name = match &statement.name {
         Some(name) => {
             let chosen = object_name(name)?;

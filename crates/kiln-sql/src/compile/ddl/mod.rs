@@ -3,15 +3,18 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `table` | columns, keys, CHECK, DEFAULT, PARTITION BY |
+//! | `table` | columns, keys, CHECK, DEFAULT |
+//! | `partition` | PARTITION BY |
 //! | `references` | REFERENCES |
 //! | `index` | CREATE INDEX |
 //! | `names` | the names that constraints and indexes get |
 
 mod index;
 mod names;
+mod partition;
 mod references;
 mod table;
 
 pub use index::{IndexDeclaration, create_index};
+pub use partition::alter_table;
 pub use table::{TableDeclaration, create_table};

@@ -7,8 +7,8 @@ use kiln_storage::error::{Result, SqlState};
 use kiln_storage::schema::{Check, Column, ColumnId, IndexDefinition, IndexKind, TableSchema};
 use sqlparser::ast::{
     CheckConstraint, ColumnDef, ColumnOption, ConstraintCharacteristics, CreateTable,
-    DeferrableInitial, Expr, ForeignKeyConstraint, FunctionArg, FunctionArgExpr, FunctionArguments,
-    Ident, IndexColumn, NullsDistinctOption, TableConstraint,
+    DeferrableInitial, ForeignKeyConstraint, Ident, IndexColumn, NullsDistinctOption,
+    TableConstraint,
 };
 
 use super::super::{
@@ -16,7 +16,7 @@ use super::super::{
     position_of_span, refuse_reserved, relation_name, types, unsupported,
 };
 use super::index::index_column_name;
-use super::{names, references};
+use super::{names, partition, references};
 
 /// A CREATE TABLE that was checked.
 pub struct TableDeclaration {
@@ -99,7 +99,13 @@ pub fn create_table(
         schema.foreign_keys.push(key);
     }
     if let Some(expr) = &statement.partition_by {
-        schema.partition_by = Some(partition_column(&schema, expr)?);
+        schema.partition_by = Some(partition::declared(&schema, expr)?);
+        let keys = indexes.iter().filter(|index| index.unique);
+        let keys = keys.map(|index| index.columns.as_slice());
+        partition::check_keys(
+            &schema,
+            [schema.primary_key.as_slice()].into_iter().chain(keys),
+        )?;
     }
     Ok(Some(TableDeclaration { schema, indexes }))
 }
@@ -303,7 +309,7 @@ fn set_primary_key(
     Ok(())
 }
 
-fn column_called(schema: &TableSchema, ident: &Ident, what: &str) -> Result<ColumnId> {
+pub(super) fn column_called(schema: &TableSchema, ident: &Ident, what: &str) -> Result<ColumnId> {
     let name = name_of(ident);
     schema.column(&name).ok_or_else(|| {
         let message = format!("column \"{name}\" {what}does not exist");
@@ -511,32 +517,4 @@ fn declare_checks(
         });
     }
     Ok(())
-}
-
-/// The column of `PARTITION BY HASH (column)`.
-fn partition_column(schema: &TableSchema, expr: &Expr) -> Result<ColumnId> {
-    let position = position_of(expr);
-    let refused = || {
-        unsupported(
-            "PARTITION BY anything but HASH or RANGE or LIST of one column",
-            position,
-        )
-    };
-    let Expr::Function(function) = expr else {
-        return Err(refused());
-    };
-    let method = object_name(&function.name)?;
-    if !matches!(method.as_str(), "hash" | "range" | "list") {
-        let message = format!("unrecognized partitioning strategy \"{method}\"");
-        return Err(fail(SqlState::INVALID_PARAMETER_VALUE, message, position));
-    }
-    let FunctionArguments::List(list) = &function.args else {
-        return Err(refused());
-    };
-    let [FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Identifier(ident)))] =
-        list.args.as_slice()
-    else {
-        return Err(refused());
-    };
-    column_called(schema, ident, "named in partition key ")
 }

@@ -14,6 +14,7 @@ use super::super::rows::RowSource;
 use super::super::{CatalogView, Compiler, unsupported};
 use super::insert::Plan;
 use super::references::Change;
+use super::update::refuse_moving;
 use super::{Returning, all_columns};
 
 /// A program that inserts a row; its parameters are all columns. With `ignore_conflict` it emits
@@ -60,6 +61,9 @@ pub fn update_program(
     columns: &[ColumnId],
 ) -> Result<Program> {
     let key = primary_key(table)?;
+    for column in columns {
+        refuse_moving(table, *column, None)?;
+    }
     let parameters: Vec<ColumnId> = key.iter().chain(columns).copied().collect();
     let mut compiler = start("update", catalog, table, &parameters);
     let changed: ColumnSet = columns.iter().copied().collect();

@@ -276,6 +276,7 @@ impl<'a> Compiler<'a> {
         let mut result: Vec<(ColumnId, Option<&Expr>)> = Vec::new();
         let mut assign = |name: &ObjectName, value: &'e Expr| {
             let column = self.target_column_of(table, name)?;
+            refuse_moving(table, column, position_of(name))?;
             if result.iter().any(|(known, _)| *known == column) {
                 return Err(fail(
                     SqlState::SYNTAX_ERROR,
@@ -541,4 +542,19 @@ fn target_of(target: &TableWithJoins) -> Result<(&ObjectName, Option<String>)> {
         }
         _ => Err(unsupported("changing anything but a table", None)),
     }
+}
+
+/// Refuses to change the column by which rows are divided over partitions: a row stays where it is.
+///
+/// # Errors
+/// 0A000.
+pub(super) fn refuse_moving(table: &Table, column: ColumnId, position: Position) -> Result<()> {
+    if table.schema().partition_column() != Some(column) {
+        return Ok(());
+    }
+    let name = &table.schema().columns[column.index()].name;
+    Err(
+        unsupported(format!("updating the partition key \"{name}\""), position)
+            .with_hint("Delete the row and insert it anew."),
+    )
 }

@@ -83,6 +83,65 @@ fn names_and_errors_are_those_of_postgresql() {
 }
 
 #[test]
+fn rows_stay_in_their_partitions() {
+    check(
+        "CREATE TABLE t (a INTEGER, b SMALLINT, c TEXT, PRIMARY KEY (a, b));
+         ALTER TABLE t PARTITION BY HASH (b);
+         INSERT INTO t VALUES (1, 2, 'x');
+         UPDATE t SET b = 3 WHERE a = 1;
+         UPDATE t SET c = 'y' WHERE a = 1;
+         INSERT INTO t VALUES (1, 2, 'z') ON CONFLICT (a, b) DO UPDATE SET (c, b) = ('u', 5);
+         CREATE UNIQUE INDEX ON t (a, c);
+         CREATE UNIQUE INDEX ON t (b, c);
+         CREATE PROCEDURE p() LANGUAGE plpgsql AS $$ BEGIN UPDATE t SET a = 4; END $$;
+         CALL p();
+         ALTER TABLE t PARTITION BY HASH (a);
+         DROP INDEX t_b_c_idx;
+         ALTER TABLE t PARTITION BY HASH (a);
+         CALL p();
+         ALTER TABLE t SET REPLICATED;
+         CALL p();
+         SELECT * FROM t;
+         ALTER TABLE t PARTITION BY HASH (c);
+         ALTER TABLE t PARTITION BY HASH (z);
+         ALTER TABLE t PARTITION BY a;
+         ALTER TABLE u SET REPLICATED;
+         ALTER TABLE t SET REPLICATED now;
+         CREATE TABLE v (a INTEGER PRIMARY KEY, b INTEGER) PARTITION BY HASH (b);
+         CREATE TABLE v (a INTEGER, b INTEGER, UNIQUE (a)) PARTITION BY HASH (b);
+         CREATE TABLE v (a TEXT) PARTITION BY HASH (a);
+         CREATE TABLE v (a INTEGER, b DATE) PARTITION BY HASH (b);",
+        "CREATE TABLE
+         ALTER TABLE
+         INSERT 0 1
+         0A000: updating the partition key \"b\" is not supported
+         UPDATE 1
+         0A000: updating the partition key \"b\" is not supported
+         0A000: unique constraint on partitioned table must include all partitioning columns / UNIQUE constraint on table \"t\" lacks column \"b\" which is part of the partition key.
+         CREATE INDEX
+         CREATE PROCEDURE
+         CALL
+         0A000: unique constraint on partitioned table must include all partitioning columns / UNIQUE constraint on table \"t\" lacks column \"a\" which is part of the partition key.
+         DROP INDEX
+         ALTER TABLE
+         0A000: updating the partition key \"a\" is not supported
+         ALTER TABLE
+         CALL
+         a,b,c
+         4,2,y
+         0A000: unique constraint on partitioned table must include all partitioning columns / PRIMARY KEY constraint on table \"t\" lacks column \"c\" which is part of the partition key.
+         42703: column \"z\" named in partition key does not exist
+         0A000: PARTITION BY anything but HASH or RANGE or LIST of one column is not supported
+         42P01: relation \"u\" does not exist
+         42601: syntax error at or near \"now\"
+         0A000: unique constraint on partitioned table must include all partitioning columns / PRIMARY KEY constraint on table \"v\" lacks column \"b\" which is part of the partition key.
+         0A000: unique constraint on partitioned table must include all partitioning columns / UNIQUE constraint on table \"v\" lacks column \"b\" which is part of the partition key.
+         0A000: a partition key of type text is not supported
+         CREATE TABLE",
+    );
+}
+
+#[test]
 fn routines_follow_their_tables() {
     check(
         "CREATE FUNCTION f() RETURNS INTEGER LANGUAGE plpgsql AS $$ BEGIN RETURN (SELECT max(v) FROM t); END $$;

@@ -307,6 +307,7 @@ fn syntax_errors_are_worded_and_placed_as_postgres_does() {
 fn what_is_not_supported_is_named() {
     for (text, feature) in [
         ("¶alter table t add column a int", "ALTER"),
+        ("¶alter index i rename to j", "ALTER"),
         ("¶copy t from stdin", "COPY"),
         ("¶savepoint a", "SAVEPOINT"),
         ("¶create view v as select 1", "CREATE VIEW"),

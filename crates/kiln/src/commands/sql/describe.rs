@@ -3,7 +3,7 @@
 use kiln_engine::Catalog;
 use kiln_sql::ResultSet;
 use kiln_sql::database::is_auxiliary;
-use kiln_storage::schema::{ColumnId, IndexKind, TableSchema};
+use kiln_storage::schema::{ColumnId, IndexKind, Partitioning, TableSchema};
 use kiln_storage::table::Table;
 use kiln_storage::types::{DataType, Value};
 
@@ -131,6 +131,13 @@ fn constraints(table: &Table, schema: &TableSchema) -> String {
             }
         };
         text += &format!("    \"{}\" {what}{kind} ({columns})\n", index.name);
+    }
+    match schema.partition_by {
+        Some(Partitioning::Column(column)) => {
+            text += &format!("Partition key: HASH ({})\n", names(schema, &[column]));
+        }
+        Some(Partitioning::Replicated) => text += "Replicated: every partition has all rows\n",
+        None => {}
     }
     if !schema.checks.is_empty() {
         text += "Check constraints:\n";

@@ -1,0 +1,110 @@
+//! PARTITION BY: how a table's rows are divided over partitions.
+//!
+//! `CREATE TABLE … PARTITION BY HASH (column)` is PostgreSQL's. There it makes a table without rows of its own, so
+//! scripts that are to run on both leave it out, and have a script of these beside them:
+//!
+//! ```sql
+//! ALTER TABLE t PARTITION BY HASH (column);
+//! ALTER TABLE u SET REPLICATED;
+//! ```
+
+use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::schema::{ColumnId, Partitioning, TableSchema};
+use sqlparser::ast::{Expr, FunctionArg, FunctionArgExpr, FunctionArguments};
+
+use super::super::{CatalogView, fail, object_name, position_of, unsupported};
+use super::table::column_called;
+use crate::parse::{AlterTable, TableChange};
+
+/// What an ALTER TABLE changes: the table's name, and how its rows are divided from now on.
+///
+/// # Errors
+/// 42P01 without the table, 42703 without the column, 0A000 when a unique key does not have it.
+pub fn alter_table(
+    statement: &AlterTable,
+    catalog: &dyn CatalogView,
+) -> Result<(String, Partitioning)> {
+    let name = object_name(&statement.name)?;
+    let table = catalog.table(&name).ok_or_else(|| {
+        let message = format!("relation \"{name}\" does not exist");
+        fail(
+            SqlState::UNDEFINED_TABLE,
+            message,
+            position_of(&statement.name),
+        )
+    })?;
+    let partitioning = match &statement.change {
+        TableChange::PartitionBy(expression) => declared(table.schema(), &expression.expr)?,
+        TableChange::Replicated => Partitioning::Replicated,
+    };
+    let schema = TableSchema {
+        partition_by: Some(partitioning),
+        ..table.schema().clone()
+    };
+    let definitions = table.indexes().iter().map(|index| index.definition());
+    let unique = definitions.filter(|definition| definition.unique);
+    check_keys(
+        &schema,
+        unique.map(|definition| definition.columns.as_slice()),
+    )?;
+    Ok((name, partitioning))
+}
+
+/// What `HASH (column)` says.
+pub(super) fn declared(schema: &TableSchema, expr: &Expr) -> Result<Partitioning> {
+    let position = position_of(expr);
+    let refused = || {
+        unsupported(
+            "PARTITION BY anything but HASH or RANGE or LIST of one column",
+            position,
+        )
+    };
+    let Expr::Function(function) = expr else {
+        return Err(refused());
+    };
+    let method = object_name(&function.name)?;
+    if !matches!(method.as_str(), "hash" | "range" | "list") {
+        let message = format!("unrecognized partitioning strategy \"{method}\"");
+        return Err(fail(SqlState::INVALID_PARAMETER_VALUE, message, position));
+    }
+    let FunctionArguments::List(list) = &function.args else {
+        return Err(refused());
+    };
+    let [FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Identifier(ident)))] =
+        list.args.as_slice()
+    else {
+        return Err(refused());
+    };
+    column_called(schema, ident, "named in partition key ").map(Partitioning::Column)
+}
+
+/// Whether each of a table's unique keys has the column by which its rows are divided, as PostgreSQL demands; so that
+/// whoever looks for a key knows the partition.
+///
+/// # Errors
+/// 0A000.
+pub(super) fn check_keys<'k>(
+    schema: &TableSchema,
+    mut unique: impl Iterator<Item = &'k [ColumnId]>,
+) -> Result<()> {
+    let Some(column) = schema.partition_column() else {
+        return Ok(());
+    };
+    // The key of a table without one is a hidden number, and has no columns.
+    let lacks = |key: &&[ColumnId]| !key.is_empty() && !key.contains(&column);
+    let Some(key) = unique.find(lacks) else {
+        return Ok(());
+    };
+    let kind = match key == schema.primary_key {
+        true => "PRIMARY KEY",
+        false => "UNIQUE",
+    };
+    let message = "unique constraint on partitioned table must include all partitioning columns";
+    Err(
+        Error::new(SqlState::FEATURE_NOT_SUPPORTED, message).with_detail(format!(
+            "{kind} constraint on table \"{}\" lacks column \"{}\" which is part of the partition key.",
+            schema.name,
+            schema.columns[column.index()].name
+        )),
+    )
+}
