@@ -16,6 +16,7 @@ use kiln_protocols::factors::Batches;
 use kiln_protocols::schedule::strife::{Clusters, Isolated, Shared};
 use kiln_protocols::shared::planning::Claim;
 use kiln_storage::record::RecordRef;
+use kiln_storage::table::Part;
 
 const KEYS: usize = 20;
 const PARTITIONS: usize = 30;
@@ -30,6 +31,7 @@ fn claims(records: &[Record], mut draw: impl FnMut() -> usize) -> Vec<Claim> {
         // SAFETY: the record lives until the end of the benchmark.
         record: unsafe { RecordRef::from_cell(NonNull::from(&records[draw()]).cast()) },
         exclusive: true,
+        part: Part::default(),
     };
     (0..KEYS).map(claim).collect()
 }

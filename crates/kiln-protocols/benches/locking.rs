@@ -18,7 +18,7 @@ use kiln_protocols::{Common, Outcome, Protocol, Worker};
 use kiln_storage::epoch::Epochs;
 use kiln_storage::record::RecordRef;
 use kiln_storage::schema::{Column, ColumnId, TableId, TableSchema};
-use kiln_storage::table::{Table, WORKERS_MAX};
+use kiln_storage::table::{Part, Table, WORKERS_MAX};
 use kiln_storage::types::{DataType, Value};
 
 /// Records of a transaction.
@@ -76,6 +76,7 @@ fn transactions(records: &[RecordRef], count: usize) -> Vec<Vec<Claim>> {
         let claim = |record| Claim {
             record,
             exclusive: true,
+            part: Part::default(),
         };
         drawn.into_iter().map(claim).collect()
     };

@@ -75,7 +75,7 @@ impl Common {
             Protocol::VllArrayed => {
                 Shared::VllArrayed(Arc::new(ManagerThread::start(CounterArray::default())))
             }
-            Protocol::Orthrus => Shared::Orthrus(Arc::new(orthrus::Shared::new(
+            Protocol::Orthrus => Shared::Orthrus(Arc::new(orthrus::shared(
                 factors.concurrency_controllers as usize,
             ))),
             Protocol::Strife => Shared::Strife(Arc::new(strife::Shared::new(factors.batches))),

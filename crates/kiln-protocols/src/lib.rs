@@ -17,8 +17,8 @@
 //! | `2pl-no-wait`, `2pl-wait-die`, `2pl-wait-for-graph`, `2pl-dreadlocks` | [`schedule::direct`] | [`access::two_phase_locking`] |
 //! | `mvcc` | [`schedule::direct`] | [`access::mvcc`] |
 //! | `lock-sorted`, `lock-atomic`, `pre-no-wait` | [`schedule::direct`], after [`shared::planning`] | [`access::two_phase_locking`] |
-//! | `orthrus` | [`schedule::orthrus`] | [`access::two_phase_locking`] |
 //! | `strife` | [`schedule::strife`] | [`access::two_phase_locking`] |
+//! | `orthrus` | [`schedule::orthrus`], over [`schedule::owned`] | [`access::two_phase_locking`] |
 //! | `vll`, `vll-sca`, `vll-arrayed` | [`schedule::vll`] | [`access::two_phase_locking`] |
 //!
 //! To add one: a folder under `access` or `schedule`, a name in [`Protocol`], an arm in

@@ -3,5 +3,6 @@
 pub mod direct;
 mod in_flight;
 pub mod orthrus;
+pub mod owned;
 pub mod strife;
 pub mod vll;

@@ -15,8 +15,8 @@ use kiln_procedure::ir::*;
 use kiln_procedure::{AbortCause, Arguments, Frame, Program, ProgramBuilder};
 use kiln_protocols::factors::HealingFactors;
 use kiln_protocols::{
-    Call, Calls, Common, Configuration, Factors, Next, Observation, Outcome, ProtocolOption,
-    Statistics, Worker,
+    Call, Calls, Common, Configuration, Factors, Next, Observation, Outcome, Protocol,
+    ProtocolOption, Statistics, Worker,
 };
 use kiln_storage::epoch::Epochs;
 use kiln_storage::error::SqlState;
@@ -120,8 +120,22 @@ impl Trial {
             .and_then(|run| Ok((judged(run.value.0)?, run.value.1)))
     }
 
-    fn run(self) -> (History, Statistics) {
-        let table = table();
+    /// How rows are divided over partitions: in all ways in turn.
+    fn partitioning(&self) -> Option<Partitioning> {
+        let divides = self.protocol.protocol == Protocol::Orthrus;
+        match self.seed / 5 % 3 {
+            1 if divides => Some(Partitioning::Column(ID)),
+            2 if divides => Some(Partitioning::Replicated),
+            _ => None,
+        }
+    }
+
+    fn run(mut self) -> (History, Statistics) {
+        let partitioning = self.partitioning();
+        let table = table().with_partitioning(partitioning);
+        let table = Arc::new(table.expect("numbers divide rows"));
+        // Rows stay where they are.
+        self.extras.primary_keys &= partitioning != Some(Partitioning::Column(ID));
         let mut random = Random::from_seed(self.seed);
         if self.protocol.has(ProtocolOption::TimestampSplitting) {
             let splits: [&[ColumnId]; 4] =

@@ -23,6 +23,10 @@
 //! [`planning`](crate::shared::planning) for the plan and [`planned`](crate::shared::locks::planned) for
 //! who waits for whom.
 //!
+//! Where the data are divided into *parts* ([`Locks::DIVIDED`]) claims say the part that their records belong to, as
+//! that decides where a lock is; it is compared when the record is met. A lock may cover a whole table
+//! that every partition has, or all that is in a partition ([`Locks::COARSE`]).
+//!
 //! # Phantoms
 //!
 //! Locks on records do not cover gaps. Each leaf or bucket that a scan or a failed look-up relied
@@ -56,7 +60,7 @@ use kiln_storage::index::NodeVersion;
 use kiln_storage::record::{RecordRef, Tid};
 use kiln_storage::schema::ColumnId;
 use kiln_storage::slot::Memory;
-use kiln_storage::table::{Entry, EntryKey, Table};
+use kiln_storage::table::{Entry, EntryKey, Part, Table};
 
 use crate::access::serial::refused_update;
 use crate::canary::Canary;
@@ -75,6 +79,8 @@ const NOT_LOCKED: u32 = u32::MAX;
 const GRANTED: u32 = u32::MAX - 1;
 /// As [`GRANTED`], to be written.
 const GRANTED_EXCLUSIVE: u32 = u32::MAX - 2;
+/// The note of a handle whose record is covered by the lock of a partition.
+const COVERED: u32 = u32::MAX - 3;
 
 /// A lock that the attempt holds.
 #[derive(Clone, Copy)]
@@ -82,15 +88,23 @@ struct Held<H> {
     record: RecordRef,
     held: H,
     exclusive: bool,
+    part: Part,
+}
+
+/// The locks that an attempt holds.
+struct HeldLocks<H> {
+    all: Vec<Held<H>>,
+    /// From a record to its lock.
+    by_record: RecordMap,
+    /// The locks of whole tables.
+    of_tables: Vec<u32>,
 }
 
 /// The access of one worker; see the module's documentation.
 pub struct TwoPhaseLocking<L: Locks> {
     in_place: InPlace,
     manager: L,
-    locks: Vec<Held<L::Held>>,
-    /// From a record to its lock.
-    locked: RecordMap,
+    locks: HeldLocks<L::Held>,
     nodes: NodeSet,
     /// The newest version met.
     newest: Tid,
@@ -116,12 +130,15 @@ impl<L: Locks> TwoPhaseLocking<L> {
         TwoPhaseLocking {
             in_place: InPlace::new(participant),
             manager,
-            locks: Vec::new(),
-            locked: RecordMap::default(),
+            locks: HeldLocks {
+                all: Vec::new(),
+                by_record: RecordMap::default(),
+                of_tables: Vec::new(),
+            },
             nodes: NodeSet::default(),
             newest: Tid(0),
             phases: Phases::default(),
-            planner: L::PLANNED.then(Box::default),
+            planner: L::PLANNED.then(|| Box::new(Planner::new(L::DIVIDED))),
             has_statements: false,
             stays: false,
         }
@@ -145,8 +162,8 @@ impl<L: Locks> TwoPhaseLocking<L> {
         planner.plan(program, arguments, epoch);
         self.in_place.participant.leave();
         planner.swap_footprint(footprint);
-        for claim in missed {
-            footprint.add(claim.record, claim.exclusive);
+        for &claim in missed {
+            footprint.add(claim);
         }
         footprint.order();
     }
@@ -154,10 +171,10 @@ impl<L: Locks> TwoPhaseLocking<L> {
     /// Notes locks that a scheduler has taken for the attempt that has begun.
     #[inline]
     pub fn hold_ahead(&mut self, claims: &[Claim], held: L::Held) {
-        for &Claim { record, exclusive } in claims {
-            let tid = Tid(record.tid().load(Ordering::Relaxed));
+        for &claim in claims {
+            let tid = Tid(claim.record.tid().load(Ordering::Relaxed));
             self.newest = self.newest.max(Tid(tid.version()));
-            self.hold(record, held, exclusive);
+            self.locks.hold::<L>(claim, held);
         }
     }
 
@@ -186,19 +203,13 @@ impl<L: Locks> TwoPhaseLocking<L> {
         plan(planner, self.in_place.participant.epoch());
         point("planned.planned");
         self.phases.enter(Phase::Lock);
-        let (locks, locked, newest) = (&mut self.locks, &mut self.locked, &mut self.newest);
+        let (locks, newest) = (&mut self.locks, &mut self.newest);
         let taken = self
             .manager
             .take_all(planner.footprint().claims(), |claim, held| {
-                let Claim { record, exclusive } = claim;
-                let tid = Tid(record.tid().load(Ordering::Relaxed));
+                let tid = Tid(claim.record.tid().load(Ordering::Relaxed));
                 *newest = (*newest).max(Tid(tid.version()));
-                locked.insert(record, locks.len() as u32);
-                locks.push(Held {
-                    record,
-                    held,
-                    exclusive,
-                });
+                locks.hold::<L>(claim, held);
             });
         point("planned.locked");
         self.phases.enter(Phase::Execute);
@@ -207,32 +218,12 @@ impl<L: Locks> TwoPhaseLocking<L> {
 
     /// Notes what the next plan needs besides.
     #[cold]
-    fn missed<T>(
-        &mut self,
-        record: RecordRef,
-        exclusive: bool,
-        cause: AbortCause,
-    ) -> Result<T, AbortCause> {
+    fn missed<T>(&mut self, claim: Claim, cause: AbortCause) -> Result<T, AbortCause> {
         if let Some(planner) = &mut self.planner {
-            planner.miss(record, exclusive, self.in_place.participant.epoch());
+            planner.miss(claim, self.in_place.participant.epoch());
             self.stays = !self.has_statements;
         }
         Err(cause)
-    }
-
-    #[inline(always)]
-    fn hold(&mut self, record: RecordRef, held: L::Held, exclusive: bool) -> u32 {
-        let note = self.locks.len() as u32;
-        self.locks.push(Held {
-            record,
-            held,
-            exclusive,
-        });
-        // A new record may be where one was that is planned: its own lock is the one that counts.
-        if !L::PLANNED || !self.locked.replace(record, note) {
-            self.locked.insert(record, note);
-        }
-        note
     }
 
     /// Waits for a lock unless it is there.
@@ -251,38 +242,43 @@ impl<L: Locks> TwoPhaseLocking<L> {
 
     /// Makes sure that the record of a handle is held exclusively.
     #[inline(always)]
-    fn make_exclusive(&mut self, handle: &Handle) -> Result<(), AbortCause> {
-        if L::GRANTS && handle.note == GRANTED_EXCLUSIVE {
+    fn make_exclusive(&mut self, table: &Table, handle: &Handle) -> Result<(), AbortCause> {
+        let Handle { record, note } = *handle;
+        if L::GRANTS && note == GRANTED_EXCLUSIVE {
             return Ok(());
         }
-        if L::GRANTS && handle.note == GRANTED {
-            return match self.manager.is_granted(handle.record, true) {
+        if L::GRANTS && note == GRANTED {
+            return match self.manager.is_granted(record, true) {
                 Ok(()) => Ok(()),
-                Err(cause) => self.missed(handle.record, true, cause),
+                Err(cause) => self.missed(Claim::new(table, record, true, L::DIVIDED), cause),
             };
         }
-        self.upgrade(handle.note)
+        if L::COARSE && note == COVERED {
+            return self.cover(Claim::new(table, record, true, true));
+        }
+        self.upgrade(record, note)
     }
 
-    /// Makes sure that the lock at `note` is exclusive.
+    /// Makes sure that the lock at `note`, which covers `record`, is exclusive.
     #[inline(always)]
-    fn upgrade(&mut self, note: u32) -> Result<(), AbortCause> {
+    fn upgrade(&mut self, record: RecordRef, note: u32) -> Result<(), AbortCause> {
         if Canary::FootprintMissIgnored.sings() && note == NOT_LOCKED {
             // Two that write the same record would break more than the history.
             return Err(AbortCause::WriteLock);
         }
-        let Held {
-            record,
-            held,
-            exclusive,
-        } = self.locks[note as usize];
-        if !exclusive {
-            let taken = match self.manager.upgrade(record, held) {
-                Ok(taken) => taken,
-                Err(cause) => return self.missed(record, true, cause),
+        let lock = self.locks.all[note as usize];
+        if !lock.exclusive {
+            let claim = Claim {
+                record,
+                exclusive: true,
+                part: lock.part,
             };
-            let held = self.wait(record, taken)?;
-            let lock = &mut self.locks[note as usize];
+            let taken = match self.manager.upgrade(lock.record, lock.held) {
+                Ok(taken) => taken,
+                Err(cause) => return self.missed(claim, cause),
+            };
+            let held = self.wait(lock.record, taken)?;
+            let lock = &mut self.locks.all[note as usize];
             (lock.held, lock.exclusive) = (held, true);
         }
         Ok(())
@@ -290,9 +286,12 @@ impl<L: Locks> TwoPhaseLocking<L> {
 
     /// Meets a record that needs no lock, if it was granted.
     #[inline(always)]
-    fn visit_granted(&mut self, record: RecordRef, exclusive: bool) -> Result<Visit, AbortCause> {
+    fn visit_granted(&mut self, claim: Claim) -> Result<Visit, AbortCause> {
+        let Claim {
+            record, exclusive, ..
+        } = claim;
         if let Err(cause) = self.manager.is_granted(record, exclusive) {
-            return self.missed(record, exclusive, cause);
+            return self.missed(claim, cause);
         }
         let tid = Tid(record.tid().load(Ordering::Relaxed));
         if tid.is_dead() {
@@ -309,30 +308,64 @@ impl<L: Locks> TwoPhaseLocking<L> {
         })
     }
 
+    /// Makes sure that the lock of a partition covers a record.
+    #[inline(always)]
+    fn cover(&mut self, claim: Claim) -> Result<(), AbortCause> {
+        if self.manager.covers(claim.part, claim.exclusive) {
+            return Ok(());
+        }
+        match self.manager.take_claim(claim) {
+            Ok(taken) => {
+                let held = self.wait(claim.record, taken)?;
+                self.locks.hold::<L>(claim, held);
+                Ok(())
+            }
+            Err(cause) => self.missed(claim, cause),
+        }
+    }
+
     /// Locks a record, or finds that it is locked already.
     #[inline(always)]
-    fn lock(&mut self, record: RecordRef, intent: Intent) -> Result<Visit, AbortCause> {
+    fn lock(
+        &mut self,
+        table: &Table,
+        record: RecordRef,
+        intent: Intent,
+    ) -> Result<Visit, AbortCause> {
         let exclusive = intent == Intent::Write;
+        let claim = Claim::new(table, record, exclusive, L::DIVIDED);
         if L::GRANTS && self.manager.has_grant() {
-            return self.visit_granted(record, exclusive);
+            return self.visit_granted(claim);
         }
-        let note = match self.locked.get(record) {
+        let note = match self.locks.find::<L>(claim) {
             Some(note) => {
                 // It was planned, and is not there any more.
                 if L::PLANNED {
                     self.manager
-                        .admits(record, self.locks[note as usize].held)?;
+                        .admits(record, self.locks.all[note as usize].held)?;
                     if Tid(record.tid().load(Ordering::Relaxed)).is_dead() {
                         return Ok(Visit::Dead);
                     }
                 }
+                if L::DIVIDED {
+                    self.meet(record);
+                }
                 if exclusive {
-                    self.upgrade(note)?;
+                    self.upgrade(record, note)?;
                 }
                 note
             }
+            None if L::COARSE => {
+                self.cover(claim)?;
+                self.manager.admits_covered(record)?;
+                if Tid(record.tid().load(Ordering::Relaxed)).is_dead() {
+                    return Ok(Visit::Dead);
+                }
+                self.meet(record);
+                COVERED
+            }
             None => {
-                let taken = match self.manager.take(record, exclusive) {
+                let taken = match self.manager.take_claim(claim) {
                     Ok(taken) => taken,
                     Err(_) if Canary::FootprintMissIgnored.sings() && L::PLANNED && !exclusive => {
                         return Ok(Visit::Present(Handle {
@@ -340,7 +373,7 @@ impl<L: Locks> TwoPhaseLocking<L> {
                             note: NOT_LOCKED,
                         }));
                     }
-                    Err(cause) => return self.missed(record, exclusive, cause),
+                    Err(cause) => return self.missed(claim, cause),
                 };
                 let held = self.wait(record, taken)?;
                 let tid = Tid(record.tid().load(Ordering::Relaxed));
@@ -348,8 +381,8 @@ impl<L: Locks> TwoPhaseLocking<L> {
                     self.manager.release(record, held, exclusive);
                     return Ok(Visit::Dead);
                 }
-                self.newest = self.newest.max(Tid(tid.version()));
-                self.hold(record, held, exclusive)
+                self.meet(record);
+                self.locks.hold::<L>(claim, held)
             }
         };
         let absent = Tid(record.tid().load(Ordering::Relaxed)).is_absent();
@@ -360,11 +393,24 @@ impl<L: Locks> TwoPhaseLocking<L> {
         })
     }
 
+    /// Notes the version of a record that is locked.
+    #[inline(always)]
+    fn meet(&mut self, record: RecordRef) {
+        let tid = Tid(record.tid().load(Ordering::Relaxed));
+        self.newest = self.newest.max(Tid(tid.version()));
+    }
+
     fn release_all(&mut self) {
-        for lock in self.locks.drain(..) {
+        if L::COARSE {
+            // New records first: who gets their partition finds them finished.
+            self.locks.all.reverse();
+        }
+        for lock in self.locks.all.drain(..) {
             self.manager.release(lock.record, lock.held, lock.exclusive);
         }
-        self.locked.clear();
+        self.manager.released_all();
+        self.locks.by_record.clear();
+        self.locks.of_tables.clear();
         self.nodes.clear();
         self.newest = Tid(0);
         self.has_statements = false;
@@ -378,7 +424,7 @@ impl<L: Locks> TwoPhaseLocking<L> {
         other: RecordRef,
         key: &EntryKey,
     ) -> Result<Handle, AbortCause> {
-        match self.lock(other, Intent::Read)? {
+        match self.lock(table, other, Intent::Read)? {
             Visit::Present(handle)
                 if (self.in_place.changes()).is_found(table, index, key, other) =>
             {
@@ -387,6 +433,78 @@ impl<L: Locks> TwoPhaseLocking<L> {
             // It is leaving, or went on to another key before it was met.
             _ => Err(AbortCause::KeyInTransit),
         }
+    }
+}
+
+impl<H: Copy> HeldLocks<H> {
+    /// Notes a lock that is held.
+    #[inline(always)]
+    fn hold<L: Locks>(&mut self, claim: Claim, held: H) -> u32 {
+        let note = self.all.len() as u32;
+        self.push(claim, held);
+        if L::COARSE {
+            // It is known by what it covers.
+        } else if L::DIVIDED && claim.part.is_replicated() {
+            self.of_tables.push(note);
+        } else {
+            self.name::<L>(claim.record, note);
+        }
+        note
+    }
+
+    /// Notes the lock of a new record, which nobody else knows.
+    #[inline(always)]
+    fn hold_new<L: Locks>(&mut self, claim: Claim, held: H) -> u32 {
+        let note = self.all.len() as u32;
+        self.push(claim, held);
+        self.name::<L>(claim.record, note);
+        note
+    }
+
+    #[inline(always)]
+    fn push(&mut self, claim: Claim, held: H) {
+        self.all.push(Held {
+            record: claim.record,
+            held,
+            exclusive: claim.exclusive,
+            part: claim.part,
+        });
+    }
+
+    #[inline(always)]
+    fn name<L: Locks>(&mut self, record: RecordRef, note: u32) {
+        // A new record may be where one was that is planned: its own lock is the one that counts.
+        if !L::PLANNED || !self.by_record.replace(record, note) {
+            self.by_record.insert(record, note);
+        }
+    }
+
+    /// The lock of a record, or of its whole table.
+    #[inline(always)]
+    fn find<L: Locks>(&self, claim: Claim) -> Option<u32> {
+        let found = self.by_record.get(claim.record);
+        if !L::DIVIDED {
+            return found;
+        }
+        match found {
+            // Its cell may have had a row of another part when the lock was planned.
+            Some(note) if self.all[note as usize].part == claim.part => Some(note),
+            None if L::COARSE || !claim.part.is_replicated() => None,
+            _ => self.find_among_all(claim),
+        }
+    }
+
+    /// The lock of a record that was planned with several parts, or of its whole table.
+    fn find_among_all(&self, claim: Claim) -> Option<u32> {
+        let is_its = |lock: &Held<H>| {
+            lock.part == claim.part && (lock.part.is_replicated() || lock.record == claim.record)
+        };
+        if claim.part.is_replicated() {
+            let mut tables = self.of_tables.iter().copied();
+            return tables.find(|note| is_its(&self.all[*note as usize]));
+        }
+        let position = self.all.iter().position(is_its)?;
+        Some(position as u32)
     }
 }
 
@@ -434,9 +552,14 @@ impl<L: Locks> Access for TwoPhaseLocking<L> {
     }
 
     #[inline(always)]
-    fn visit(&mut self, _: &Table, record: RecordRef, intent: Intent) -> Result<Visit, AbortCause> {
+    fn visit(
+        &mut self,
+        table: &Table,
+        record: RecordRef,
+        intent: Intent,
+    ) -> Result<Visit, AbortCause> {
         charge(Work::Record);
-        self.lock(record, intent)
+        self.lock(table, record, intent)
     }
 
     #[inline]
@@ -464,7 +587,7 @@ impl<L: Locks> Access for TwoPhaseLocking<L> {
         columns: &[(ColumnId, Reg)],
         memory: &mut Memory,
     ) -> Result<(), Stop> {
-        self.make_exclusive(handle)?;
+        self.make_exclusive(table, handle)?;
         let nodes = &mut self.nodes;
         let refused = self
             .in_place
@@ -500,9 +623,10 @@ impl<L: Locks> Access for TwoPhaseLocking<L> {
                 });
         let (index, other) = match (inserted, new) {
             (Ok(Ok(record)), Some((_, held))) => {
+                let claim = Claim::new(table, record, true, L::DIVIDED);
                 let note = match L::GRANTS && self.manager.has_grant() {
                     true => GRANTED_EXCLUSIVE,
-                    false => self.hold(record, held, true),
+                    false => self.locks.hold_new::<L>(claim, held),
                 };
                 return Ok(Inserted::New(Handle { record, note }));
             }
@@ -517,14 +641,14 @@ impl<L: Locks> Access for TwoPhaseLocking<L> {
                 }
             }
         };
-        let own = match L::GRANTS && self.manager.has_grant() {
-            true => Some(GRANTED_EXCLUSIVE),
-            false => self.locked.get(other),
-        };
-        if let Some(note) = own
-            && index == 0
-            && self.in_place.has_deleted(other)
-        {
+        if index == 0 && self.in_place.has_deleted(other) {
+            let claim = Claim::new(table, other, true, L::DIVIDED);
+            let note = match self.locks.find::<L>(claim) {
+                Some(note) => note,
+                None if L::GRANTS && self.manager.has_grant() => GRANTED_EXCLUSIVE,
+                None if L::COARSE => COVERED,
+                None => unreachable!("what was deleted is locked"),
+            };
             let nodes = &mut self.nodes;
             let refused = self
                 .in_place
@@ -548,7 +672,7 @@ impl<L: Locks> Access for TwoPhaseLocking<L> {
 
     #[inline]
     fn delete(&mut self, table: &Table, handle: &mut Handle, _: &mut Memory) -> Result<(), Stop> {
-        self.make_exclusive(handle)?;
+        self.make_exclusive(table, handle)?;
         self.in_place.delete(table, handle.record);
         Ok(())
     }
@@ -607,8 +731,13 @@ impl<L: Locks> Access for TwoPhaseLocking<L> {
             && self.has_statements
         {
             let epoch = self.in_place.participant.epoch();
-            for lock in &self.locks {
-                planner.miss(lock.record, lock.exclusive, epoch);
+            for lock in &self.locks.all {
+                let claim = Claim {
+                    record: lock.record,
+                    exclusive: lock.exclusive,
+                    part: lock.part,
+                };
+                planner.miss(claim, epoch);
             }
         }
         self.release_all();

@@ -88,15 +88,17 @@ impl<A: Access + Phased + Recorded> Direct<A> {
         self.turn = Some(turn);
     }
 
+    /// Waits for the worker's turn.
     #[inline(always)]
-    fn enter_turn(&mut self) {
+    pub(crate) fn enter_turn(&mut self) {
         if let Some(turn) = &mut self.turn {
             turn.enter(self.frame.deadline_ns);
         }
     }
 
+    /// Ends the worker's turn, or leaves it free for a moment.
     #[inline(always)]
-    fn leave_turn(&mut self) {
+    pub(crate) fn leave_turn(&mut self) {
         if let Some(turn) = &mut self.turn {
             turn.leave();
         }

@@ -33,7 +33,7 @@ impl Isolated {
         let context = |claims: &Vec<Claim>| {
             let mut context = Box::new(Context::new());
             for claim in claims {
-                context.footprint.add(claim.record, claim.exclusive);
+                context.footprint.add(*claim);
             }
             context.footprint.order();
             NonNull::from(Box::leak(context))
@@ -121,6 +121,7 @@ mod tests {
     use kiln_platform::atomic::AtomicU64;
     use kiln_platform::thread;
     use kiln_storage::record::RecordRef;
+    use kiln_storage::table::Part;
 
     use super::super::batch::Batch;
     use super::*;
@@ -141,7 +142,11 @@ mod tests {
         fn claim(&self, number: usize, exclusive: bool) -> Claim {
             // SAFETY: the header is a record's, and lives as long as the test uses it.
             let record = unsafe { RecordRef::from_cell(NonNull::from(&self.0[number]).cast()) };
-            Claim { record, exclusive }
+            Claim {
+                record,
+                exclusive,
+                part: Part::default(),
+            }
         }
 
         /// Transactions that write some records and read others.

@@ -32,8 +32,8 @@ impl<C: Counters> Isolated<C> {
             unreachable!("it comes back each time")
         };
         context.plan.footprint.clear();
-        for claim in claims {
-            context.plan.footprint.add(claim.record, claim.exclusive);
+        for &claim in claims {
+            context.plan.footprint.add(claim);
         }
         context.plan.footprint.order();
         let (context, is_free) = match self.shared.queue.enter(context, Guest::Any) {

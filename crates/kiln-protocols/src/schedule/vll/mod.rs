@@ -554,7 +554,7 @@ impl<C: Counters + 'static> Vll<C> {
         let mut context = self.pool.pop()?;
         context.plan.footprint.clear();
         for claim in self.met.drain(..) {
-            context.plan.footprint.add(claim.record, claim.exclusive);
+            context.plan.footprint.add(claim);
         }
         context.plan.footprint.order();
         context.plan.changed();

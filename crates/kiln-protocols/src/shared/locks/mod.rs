@@ -69,6 +69,7 @@
 //! More workers than cores take turns besides; see [`turns`](super::turns).
 
 pub mod counters;
+pub mod fresh;
 pub mod handling;
 mod placement;
 pub mod planned;
@@ -85,6 +86,7 @@ use kiln_platform::spin::Spinner;
 use kiln_platform::time;
 use kiln_procedure::AbortCause;
 use kiln_storage::record::RecordRef;
+use kiln_storage::table::Part;
 
 use handling::{Digests, Handling, WaitsFor};
 use queue::Upgrade;
@@ -154,6 +156,37 @@ pub trait Locks {
     fn take(&mut self, record: RecordRef, exclusive: bool)
     -> Result<Taken<Self::Held>, AbortCause>;
 
+    /// Whether locks are where the parts of the data are, so that claims have to say their records' parts.
+    const DIVIDED: bool = false;
+
+    /// Whether a lock covers all that is in a partition: then a record whose part is [covered](Locks::covers)
+    /// needs none. Such locks are exclusive.
+    const COARSE: bool = false;
+
+    /// As [`Locks::take`], for locks that are where the parts of the data are.
+    ///
+    /// # Errors
+    /// As there.
+    #[inline(always)]
+    fn take_claim(&mut self, claim: Claim) -> Result<Taken<Self::Held>, AbortCause> {
+        self.take(claim.record, claim.exclusive)
+    }
+
+    /// Whether locks that are held cover the records of a part; asked where they are coarse.
+    #[inline(always)]
+    fn covers(&self, _part: Part, _exclusive: bool) -> bool {
+        false
+    }
+
+    /// As [`Locks::admits`], for a record that is covered.
+    ///
+    /// # Errors
+    /// As there.
+    #[inline(always)]
+    fn admits_covered(&self, _record: RecordRef) -> Result<(), AbortCause> {
+        Ok(())
+    }
+
     /// Takes the exclusive lock of a record that nobody else can reach yet.
     ///
     /// # Errors
@@ -178,6 +211,10 @@ pub trait Locks {
 
     /// Lets a lock go that is held in this mode.
     fn release(&mut self, record: RecordRef, held: Self::Held, exclusive: bool);
+
+    /// All that the attempt noted is let go; so what it took besides goes as well.
+    #[inline(always)]
+    fn released_all(&mut self) {}
 
     /// Whether a record whose lock is held may be touched now; asked where locks are planned.
     ///

@@ -1,6 +1,7 @@
 //! Footprints: records with the modes in which they will be touched.
 
 use kiln_storage::record::RecordRef;
+use kiln_storage::table::{Part, Table};
 
 /// A record that a transaction will touch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,10 +10,36 @@ pub struct Claim {
     pub record: RecordRef,
     /// Whether it will be written.
     pub exclusive: bool,
+    /// The part of the data that it belongs to, for protocols that divide the data; else the default.
+    pub part: Part,
+}
+
+impl Claim {
+    /// A claim on a record of `table`, whose part is looked up if the data are divided.
+    #[inline(always)]
+    pub fn new(table: &Table, record: RecordRef, exclusive: bool, is_divided: bool) -> Claim {
+        let part = match is_divided {
+            true => table.part_of(record),
+            false => Part::default(),
+        };
+        Claim {
+            record,
+            exclusive,
+            part,
+        }
+    }
+
+    /// What its lock is known by: the record's address, or its table where every partition has that.
+    #[inline(always)]
+    pub fn lock(&self) -> u64 {
+        self.part.lock_of(self.record)
+    }
 }
 
 /// The records that a transaction will touch, each once, in the order of their addresses: one order for
 /// all transactions. Its memory is used again.
+///
+/// A record may be there twice, with different parts: one of them is that of a row that was in its cell before.
 #[derive(Debug, Default)]
 pub struct Footprint {
     claims: Vec<Claim>,
@@ -37,11 +64,11 @@ impl Footprint {
 
     /// Adds a claim; says no when there is no room.
     #[inline]
-    pub fn add(&mut self, record: RecordRef, exclusive: bool) -> bool {
+    pub fn add(&mut self, claim: Claim) -> bool {
         if self.claims.len() >= Footprint::CLAIMS_MAX {
             return false;
         }
-        self.claims.push(Claim { record, exclusive });
+        self.claims.push(claim);
         self.is_ordered = false;
         true
     }
@@ -52,8 +79,8 @@ impl Footprint {
             return;
         }
         self.claims
-            .sort_unstable_by_key(|claim| (claim.record.address(), !claim.exclusive));
-        self.claims.dedup_by_key(|claim| claim.record.address());
+            .sort_unstable_by_key(|claim| (claim.lock(), claim.part, !claim.exclusive));
+        self.claims.dedup_by_key(|claim| (claim.lock(), claim.part));
         self.is_ordered = true;
     }
 

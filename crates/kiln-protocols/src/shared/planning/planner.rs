@@ -2,7 +2,6 @@
 
 use kiln_platform::time;
 use kiln_procedure::{Arguments, Executor, Frame, Program};
-use kiln_storage::record::RecordRef;
 
 use super::footprint::{Claim, Footprint};
 use super::reconnaissance::{Reconnaissance, Remembered};
@@ -20,10 +19,13 @@ pub struct Planner {
     missed: Vec<Claim>,
     /// The epoch in which the records of `missed` were met.
     missed_in: u64,
+    /// Whether claims say the part of the data that their records belong to.
+    is_divided: bool,
 }
 
-impl Default for Planner {
-    fn default() -> Planner {
+impl Planner {
+    /// A planner for locks by record, or by part of the data.
+    pub fn new(is_divided: bool) -> Planner {
         let mut footprint = Footprint::default();
         footprint.clear();
         Planner {
@@ -32,11 +34,10 @@ impl Default for Planner {
             footprint,
             missed: Vec::new(),
             missed_in: 0,
+            is_divided,
         }
     }
-}
 
-impl Planner {
     /// A new transaction begins: what the last one missed is forgotten.
     #[inline]
     pub fn forget(&mut self) {
@@ -46,10 +47,10 @@ impl Planner {
     /// Notes a record that an attempt met without having planned it, or that it held, in the epoch that
     /// the worker is in.
     #[cold]
-    pub fn miss(&mut self, record: RecordRef, exclusive: bool, epoch: u64) {
+    pub fn miss(&mut self, claim: Claim, epoch: u64) {
         self.forget_old(epoch);
         if self.missed.len() < Footprint::CLAIMS_MAX {
-            self.missed.push(Claim { record, exclusive });
+            self.missed.push(claim);
         }
     }
 
@@ -69,7 +70,8 @@ impl Planner {
         self.footprint.clear();
         let limit = time::now_ns() + RECONNAISSANCE_MAX_NS;
         self.frame.deadline_ns = Some(limit);
-        let mut access = Reconnaissance::new(&mut self.footprint, &mut self.remembered);
+        let mut access =
+            Reconnaissance::new(&mut self.footprint, &mut self.remembered, self.is_divided);
         // However it ends: what it met is the plan, and whoever runs the call guards it.
         let _ = Executor::run(
             program.reconnaissance(),
@@ -89,8 +91,8 @@ impl Planner {
 
     fn plan_missed(&mut self, epoch: u64) {
         self.forget_old(epoch);
-        for claim in &self.missed {
-            self.footprint.add(claim.record, claim.exclusive);
+        for &claim in &self.missed {
+            self.footprint.add(claim);
         }
         self.footprint.order();
     }

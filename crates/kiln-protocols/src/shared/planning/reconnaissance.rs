@@ -19,7 +19,7 @@ use kiln_storage::slot::{Memory, Slot};
 use kiln_storage::table::{Entry, Found, Table};
 use kiln_storage::types::DataType;
 
-use super::footprint::Footprint;
+use super::footprint::{Claim, Footprint};
 
 /// What ends a reconnaissance before its procedure does; nobody hears of it.
 const END: AbortCause = AbortCause::FootprintMiss;
@@ -31,6 +31,7 @@ const OWN_INSERT: u32 = u32::MAX;
 pub struct Reconnaissance<'a> {
     footprint: &'a mut Footprint,
     memory: &'a mut Remembered,
+    is_divided: bool,
 }
 
 /// What the procedure has done, to be seen by itself.
@@ -41,11 +42,20 @@ pub struct Remembered {
 }
 
 impl<'a> Reconnaissance<'a> {
-    /// Collects into `footprint`; `memory` is there to be used again.
-    pub fn new(footprint: &'a mut Footprint, memory: &'a mut Remembered) -> Reconnaissance<'a> {
+    /// Collects into `footprint`, with the parts of the records where the data are divided; `memory` is there
+    /// to be used again.
+    pub fn new(
+        footprint: &'a mut Footprint,
+        memory: &'a mut Remembered,
+        is_divided: bool,
+    ) -> Reconnaissance<'a> {
         memory.written.clear();
         memory.deleted.clear();
-        Reconnaissance { footprint, memory }
+        Reconnaissance {
+            footprint,
+            memory,
+            is_divided,
+        }
     }
 
     /// Whether a value may be handed to a procedure although it may be a mixture of two.
@@ -66,13 +76,20 @@ impl Access for Reconnaissance<'_> {
     fn begin(&mut self) {}
 
     #[inline]
-    fn visit(&mut self, _: &Table, record: RecordRef, intent: Intent) -> Result<Visit, AbortCause> {
+    fn visit(
+        &mut self,
+        table: &Table,
+        record: RecordRef,
+        intent: Intent,
+    ) -> Result<Visit, AbortCause> {
         charge(Work::Record);
         let tid = Tid(record.tid().load(Ordering::Relaxed));
         if tid.is_dead() {
             return Ok(Visit::Dead);
         }
-        if !self.footprint.add(record, intent == Intent::Write) {
+        let exclusive = intent == Intent::Write;
+        let claim = Claim::new(table, record, exclusive, self.is_divided);
+        if !self.footprint.add(claim) {
             return Err(END);
         }
         let is_absent = tid.is_absent() || self.memory.deleted.contains(&record);

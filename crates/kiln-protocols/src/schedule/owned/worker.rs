@@ -1,4 +1,4 @@
-//! A worker, in either role.
+//! A worker, which owns partitions or not.
 
 use kiln_platform::atomic::Ordering;
 use kiln_platform::random::Random;
@@ -9,8 +9,7 @@ use kiln_procedure::{AbortCause, Arguments, Frame, Program};
 use kiln_storage::epoch::Participant;
 
 use super::locks::{GrantedLocks, Held};
-use super::partition::Demand;
-use super::{IN_FLIGHT_MAX, RELEASE, Shared};
+use super::{Demand, IN_FLIGHT_MAX, PartitionTable, RELEASE, Shared, WITHDRAW};
 use crate::Outcome;
 use crate::access::two_phase_locking::TwoPhaseLocking;
 use crate::schedule::direct::Direct;
@@ -31,10 +30,10 @@ struct Context {
 }
 
 /// A worker; see the module above.
-pub struct Orthrus {
+pub struct Owned<T: PartitionTable> {
     /// The attempts, and the transactions of several statements.
-    direct: Direct<TwoPhaseLocking<GrantedLocks>>,
-    shared: Arc<Shared>,
+    direct: Direct<TwoPhaseLocking<GrantedLocks<T>>>,
+    shared: Arc<Shared<T>>,
     number: u32,
     /// Contexts without a call.
     pool: Vec<Context>,
@@ -53,20 +52,20 @@ pub struct Orthrus {
 }
 
 // SAFETY: the program is set only while its caller waits inside; demands are used in turn.
-unsafe impl Send for Orthrus {}
+unsafe impl<T: PartitionTable> Send for Owned<T> {}
 
-impl Orthrus {
+impl<T: PartitionTable> Owned<T> {
     /// The worker that `participant` stands for.
-    pub fn new(shared: Arc<Shared>, participant: Participant, random: Random) -> Orthrus {
+    pub fn new(shared: Arc<Shared<T>>, participant: Participant, random: Random) -> Owned<T> {
         let number = participant.slot() as u32;
-        let locks = GrantedLocks::new(shared.clone());
+        let locks = GrantedLocks::new(shared.clone(), number);
         shared.come(number);
         let contexts = (0..IN_FLIGHT_MAX).map(|_| Context {
             flight: InFlight::default(),
             footprint: Footprint::default(),
             demand: Demand::new(number),
         });
-        Orthrus {
+        Owned {
             direct: Direct::new(TwoPhaseLocking::new(participant, locks), random),
             shared,
             number,
@@ -89,34 +88,71 @@ impl Orthrus {
 
     fn serve_calls(&mut self, calls: &mut dyn Calls) {
         self.was_call = true;
-        let mut is_over = false;
+        let (mut is_over, mut has_turn) = (false, false);
         let mut idle = Idle::default();
         loop {
             let role = self.shared.desks[self.number as usize]
                 .role
                 .load(Ordering::Relaxed);
+            // Then workers take turns, and whoever has none has nothing in flight that others could wait for: one
+            // call is drawn after the other.
+            let is_crowded = self.shared.controllers.load(Ordering::Relaxed) == 0;
+            let is_free = self.pool.len() == IN_FLIGHT_MAX;
+            if is_free && std::mem::take(&mut has_turn) {
+                self.direct.leave_turn();
+            }
+            if is_over && is_free {
+                return;
+            }
+            if is_free && is_crowded {
+                self.direct.enter_turn();
+                has_turn = true;
+            }
             let mut has_done = self.run_granted(calls);
             has_done |= self.reap();
             has_done |= self.retry(calls);
-            if !is_over {
-                match role == 0 || calls.is_bound() {
+            if !is_over && (is_free || !is_crowded) {
+                match role == 0 || !T::DEDICATED || calls.is_bound() {
                     true => has_done |= self.draw(calls, &mut is_over),
                     false => is_over = calls.is_over(),
                 }
             }
             if role > 0 {
                 has_done |= self.shared.control(role as usize - 1);
-            } else if !has_done
+            }
+            if (role == 0 || !T::DEDICATED)
+                && !has_done
                 && (idle.is_long() || self.shared.controllers.load(Ordering::Relaxed) == 0)
             {
                 has_done |= self.shared.control_all();
             }
-            if is_over && self.pool.len() == IN_FLIGHT_MAX {
-                return;
-            }
             match has_done {
                 true => idle = Idle::default(),
-                false => idle.turn(),
+                false => {
+                    if idle.has_spun() {
+                        self.expire();
+                    }
+                    if self.pool.len() == IN_FLIGHT_MAX && std::mem::take(&mut has_turn) {
+                        self.direct.leave_turn();
+                    }
+                    idle.turn();
+                }
+            }
+        }
+    }
+
+    /// Withdraws demands that wait although the time of their calls is over: who has their locks may be somebody who
+    /// thinks.
+    fn expire(&mut self) {
+        for context in &self.waiting {
+            if context.demand.is_withdrawn() || !context.flight.is_expired() {
+                continue;
+            }
+            let demand = &context.demand;
+            demand.withdraw();
+            let message = std::ptr::from_ref::<Demand>(demand) as u64 | WITHDRAW;
+            for span in &demand.spans {
+                self.send(span.partition, message);
             }
         }
     }
@@ -163,12 +199,10 @@ impl Orthrus {
         context
             .flight
             .plan(&mut self.direct, &mut context.footprint);
-        point("orthrus.planned");
+        point("owned.planned");
         let shared = &self.shared;
         let demand = &mut context.demand;
-        demand.set(context.footprint.claims(), |claim| {
-            shared.partition_of(claim.record)
-        });
+        demand.set(context.footprint.claims(), shared.partitions.len());
         match demand.spans.first().map(|span| span.partition) {
             Some(first) => {
                 let message = std::ptr::from_mut::<Demand>(demand) as u64;
@@ -202,26 +236,36 @@ impl Orthrus {
                     |context: &Context| std::ptr::from_ref::<Demand>(&context.demand) as u64;
                 let position = waiting.map(address).position(|one| one == message);
                 let position = position.expect("an answer is about a demand that waits");
-                let context = self.waiting.swap_remove(position);
-                point("orthrus.granted");
-                self.run_one(context, calls);
+                let mut context = self.waiting.swap_remove(position);
+                point("owned.granted");
+                if context.demand.stage < context.demand.spans.len() {
+                    self.direct.counted().count_abort(AbortCause::LockTimeout);
+                    context.flight.outcome = Some(Outcome::Expired);
+                    self.leave(context, calls);
+                } else {
+                    self.run_one(context, calls);
+                }
             }
         }
         has_done
     }
 
-    /// Makes an attempt with the locks that were granted, tells how it has ended, and gives them back.
+    /// Makes an attempt with the locks that were granted.
     fn run_one(&mut self, mut context: Context, calls: &mut dyn Calls) {
         let flight = &mut context.flight;
         flight.attempt(&mut self.direct, &context.footprint, Held::Granted);
-        flight.tell(&mut self.direct, calls);
+        self.leave(context, calls);
+    }
+
+    /// Tells how a call has ended, if it has, and gives back what was granted.
+    fn leave(&mut self, mut context: Context, calls: &mut dyn Calls) {
+        context.flight.tell(&mut self.direct, calls);
         let demand = &mut context.demand;
-        // Relaxed: the messages synchronize.
-        demand
-            .holds
-            .store(demand.spans.len() as u32, Ordering::Relaxed);
+        // Those at which a withdrawn one did not wait any more, or never arrived, have nothing of it.
+        let count = demand.stage;
+        // Relaxed: the messages synchronize. Some may still answer that they have heard of a withdrawal.
+        demand.holds.0.fetch_add(count as u32, Ordering::Relaxed);
         let message = std::ptr::from_mut::<Demand>(demand) as u64 | RELEASE;
-        let count = demand.spans.len();
         let spans = demand.spans.as_ptr();
         self.leaving.push(context);
         for at in 0..count {
@@ -236,8 +280,8 @@ impl Orthrus {
         let mut has_done = false;
         let mut at = 0;
         while at < self.leaving.len() {
-            // Acquire pairs with the release in `release_span`: nobody looks at the demand any more.
-            if self.leaving[at].demand.holds.load(Ordering::Acquire) > 0 {
+            // Acquire pairs with the release in `handle`: nobody looks at the demand any more.
+            if self.leaving[at].demand.holds.0.load(Ordering::Acquire) > 0 {
                 at += 1;
                 continue;
             }
@@ -254,7 +298,7 @@ impl Orthrus {
     }
 
     /// Goes on with what it has in flight, and with what partitions have to do, until `is_done`.
-    fn go_on(&mut self, calls: &mut dyn Calls, mut is_done: impl FnMut(&mut Orthrus) -> bool) {
+    fn go_on(&mut self, calls: &mut dyn Calls, mut is_done: impl FnMut(&mut Owned<T>) -> bool) {
         let mut idle = Idle::default();
         while !is_done(self) {
             let mut has_done = self.run_granted(calls);
@@ -262,7 +306,10 @@ impl Orthrus {
             has_done |= self.shared.control_all();
             match has_done {
                 true => idle = Idle::default(),
-                false => idle.turn(),
+                false => {
+                    self.expire();
+                    idle.turn();
+                }
             }
         }
     }
@@ -354,7 +401,7 @@ impl Orthrus {
     }
 
     /// What runs the attempts.
-    pub(crate) fn direct(&mut self) -> &mut Direct<TwoPhaseLocking<GrantedLocks>> {
+    pub(crate) fn direct(&mut self) -> &mut Direct<TwoPhaseLocking<GrantedLocks<T>>> {
         &mut self.direct
     }
 
@@ -367,7 +414,7 @@ impl Orthrus {
     }
 }
 
-impl Drop for Orthrus {
+impl<T: PartitionTable> Drop for Owned<T> {
     fn drop(&mut self) {
         // Only when the worker panicked: partitions may still have pointers to these.
         for context in self.waiting.drain(..).chain(self.leaving.drain(..)) {

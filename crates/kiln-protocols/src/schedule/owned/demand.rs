@@ -1,0 +1,197 @@
+//! What a transaction wants of the partitions.
+
+use std::ptr::null_mut;
+
+use kiln_platform::atomic::{AtomicU32, Ordering};
+use kiln_platform::memory::{self, name_range};
+
+use super::Apart;
+use crate::shared::planning::Claim;
+
+/// Where a request is, as its partition knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RequestState {
+    /// It has not come, or has left.
+    Elsewhere,
+    /// It has come, and waits as far as the partition says.
+    Here,
+    /// It has its lock.
+    Granted,
+}
+
+/// A transaction's request for one lock, on a cache line of its own: partitions use those of one transaction
+/// at the same time.
+#[repr(align(64))]
+pub struct Request {
+    /// What the lock is known by: the address of the record, or the table.
+    pub(crate) lock: u64,
+    pub(crate) exclusive: bool,
+    /// What the partition makes of it.
+    pub(crate) state: RequestState,
+    /// The partition that has the lock.
+    pub(crate) partition: u16,
+    /// Where the transaction is in the partition's queue, for tables of locks that have one; the worker, where there
+    /// is no demand.
+    pub(crate) place: u32,
+    /// The transaction; none for a lock that is taken at once or not at all.
+    pub(crate) demand: *mut Demand,
+    /// Its neighbours among the requests for the lock, for tables of locks that link them.
+    pub(crate) previous: *mut Request,
+    pub(crate) next: *mut Request,
+    /// In the first request of a lock: the last one.
+    pub(crate) last: *mut Request,
+    /// In the first request of a lock: the next lock of the bucket.
+    pub(crate) next_lock: *mut Request,
+    /// For one that no transaction's demand has: another one that was made with it.
+    pub(crate) sibling: *mut Request,
+}
+
+const _: () = assert!(size_of::<Request>() == 64);
+
+impl Request {
+    pub(crate) fn new(claim: Claim, partition: u16, demand: *mut Demand) -> Request {
+        Request {
+            lock: claim.lock(),
+            exclusive: claim.exclusive,
+            state: RequestState::Elsewhere,
+            partition,
+            place: 0,
+            demand,
+            previous: null_mut(),
+            next: null_mut(),
+            last: null_mut(),
+            next_lock: null_mut(),
+            sibling: null_mut(),
+        }
+    }
+
+    /// Whether it is for a whole table, and not known by an address.
+    #[inline(always)]
+    pub(crate) fn is_of_table(&self) -> bool {
+        !self.lock.is_multiple_of(2)
+    }
+
+    /// A hash of the lock, in the highest bits.
+    #[inline(always)]
+    pub(crate) fn hash(&self) -> u64 {
+        match self.is_of_table() {
+            true => self.lock.wrapping_mul(0x9e37_79b9_7f4a_7c15),
+            false => memory::hash(self.lock),
+        }
+    }
+}
+
+/// The requests of a transaction that lie in one partition.
+#[derive(Clone, Copy)]
+pub struct Span {
+    pub(crate) partition: u16,
+    pub(crate) start: u32,
+    pub(crate) end: u32,
+}
+
+/// What a transaction wants of the partitions, and how far it has got. It belongs to whoever has the last
+/// message about it.
+#[repr(align(128))]
+pub struct Demand {
+    /// The worker that waits for it.
+    pub(crate) home: u32,
+    requests: Vec<Request>,
+    /// Where they are: threads reach them through this alone.
+    pub(crate) first: *mut Request,
+    /// In the order of the partitions.
+    pub(crate) spans: Vec<Span>,
+    /// The span whose locks are being taken.
+    pub(crate) stage: usize,
+    /// Locks of that span that are not granted yet.
+    pub(crate) pending: u32,
+    /// Partitions that still have locks of it, while it gives them back, and those that have not answered that they
+    /// have heard of its withdrawal.
+    pub(crate) holds: Apart,
+    /// 1 when its worker does not want it any more.
+    withdrawn: AtomicU32,
+}
+
+impl Demand {
+    pub(crate) fn new(home: u32) -> Box<Demand> {
+        let demand = Box::new(Demand {
+            home,
+            requests: Vec::new(),
+            first: null_mut(),
+            spans: Vec::new(),
+            stage: 0,
+            pending: 0,
+            holds: Apart::default(),
+            withdrawn: AtomicU32::new(0),
+        });
+        let address = std::ptr::from_ref::<Demand>(&demand).addr();
+        name_range(address, size_of::<Demand>(), || {
+            format!("demand of worker {home}")
+        });
+        demand
+    }
+
+    /// Asks for these claims in so many partitions.
+    pub(crate) fn set(&mut self, claims: &[Claim], partitions: usize) {
+        self.requests.clear();
+        self.spans.clear();
+        self.stage = 0;
+        *self.withdrawn.get_mut() = 0;
+        let demand: *mut Demand = self;
+        let mut lowest = usize::MAX;
+        for &claim in claims.iter().filter(|claim| !claim.part.is_replicated()) {
+            let partition = claim.part.partition(partitions);
+            lowest = lowest.min(partition);
+            self.requests
+                .push(Request::new(claim, partition as u16, demand));
+        }
+        for &claim in claims.iter().filter(|claim| claim.part.is_replicated()) {
+            // A partition that it visits in any case.
+            let wanted = match (claim.exclusive, lowest) {
+                (true, _) => 0..partitions,
+                (false, usize::MAX) => one(claim.part.partition(partitions)),
+                (false, lowest) => one(lowest),
+            };
+            let requests = wanted.map(|partition| Request::new(claim, partition as u16, demand));
+            self.requests.extend(requests);
+        }
+        // A lock that is named twice, as its record was of another part before, is asked for once.
+        self.requests
+            .sort_unstable_by_key(|request| (request.partition, request.lock, !request.exclusive));
+        self.requests
+            .dedup_by_key(|request| (request.partition, request.lock));
+        for (at, request) in self.requests.iter().enumerate() {
+            let (partition, at) = (request.partition, at as u32);
+            match self.spans.last_mut() {
+                Some(span) if span.partition == partition => span.end = at + 1,
+                _ => self.spans.push(Span {
+                    partition,
+                    start: at,
+                    end: at + 1,
+                }),
+            }
+        }
+        self.first = self.requests.as_mut_ptr();
+    }
+}
+
+impl Demand {
+    /// Whether its worker does not want it any more.
+    #[inline(always)]
+    pub(crate) fn is_withdrawn(&self) -> bool {
+        // Relaxed: whoever has to see it has had the message that was sent after it.
+        self.withdrawn.load(Ordering::Relaxed) != 0
+    }
+
+    /// Its worker, where it waits, does not want it any more; messages about that go to all its partitions, which each
+    /// answer by taking one from `holds`.
+    pub(crate) fn withdraw(&self) {
+        self.withdrawn.store(1, Ordering::Relaxed);
+        self.holds
+            .0
+            .store(self.spans.len() as u32, Ordering::Relaxed);
+    }
+}
+
+fn one(partition: usize) -> std::ops::Range<usize> {
+    partition..partition + 1
+}

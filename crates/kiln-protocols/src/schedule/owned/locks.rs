@@ -1,0 +1,213 @@
+//! A worker's side of the locks: it has none, but what its transaction was granted.
+
+use kiln_platform::sync::Arc;
+use kiln_procedure::AbortCause;
+use kiln_storage::record::RecordRef;
+
+use super::{PartitionTable, Request, Shared};
+use crate::shared::locks::{Locks, Taken, fresh, soon};
+use crate::shared::planning::Claim;
+
+/// What the transaction missed: it was granted nothing but its plan.
+const MISS: AbortCause = AbortCause::FootprintMiss;
+
+/// How a lock is held.
+#[derive(Clone, Copy)]
+pub enum Held {
+    /// It was granted before the run; whoever gave it takes it back.
+    Granted,
+    /// The record is the transaction's own.
+    New,
+    /// A statement took it.
+    Taken(*mut Request),
+}
+
+/// See the module's documentation.
+pub struct GrantedLocks<T> {
+    shared: Arc<Shared<T>>,
+    worker: u32,
+    /// Whether the attempt has several statements, which take what is free from the partitions themselves.
+    has_statements: bool,
+    /// Requests that no lock has.
+    #[expect(
+        clippy::vec_box,
+        reason = "queues point to requests, which must not move"
+    )]
+    pool: Vec<Box<Request>>,
+}
+
+// SAFETY: requests are used by the worker that has them, or under a partition's latch.
+unsafe impl<T> Send for GrantedLocks<T> {}
+
+impl<T: PartitionTable> GrantedLocks<T> {
+    pub fn new(shared: Arc<Shared<T>>, worker: u32) -> GrantedLocks<T> {
+        GrantedLocks {
+            shared,
+            worker,
+            has_statements: false,
+            pool: Vec::new(),
+        }
+    }
+
+    /// Takes a lock from its partition, or of a table from all that are wanted, if nobody has it or waits for it,
+    /// and its record is no fresh one.
+    fn take_free(&mut self, claim: Claim) -> Option<*mut Request> {
+        let mut first = std::ptr::null_mut();
+        for partition in self.shared.partitions_of(claim) {
+            match self.take_free_in(claim, partition as u16) {
+                Some(request) => {
+                    // SAFETY: it is this worker's; partitions do not look at its siblings.
+                    unsafe { (*request).sibling = first };
+                    first = request;
+                }
+                None => {
+                    self.give_back(first);
+                    return None;
+                }
+            }
+        }
+        if fresh::admit(claim.record).is_err() {
+            self.give_back(first);
+            return None;
+        }
+        Some(first)
+    }
+
+    fn take_free_in(&mut self, claim: Claim, partition: u16) -> Option<*mut Request> {
+        let mut request = Request::new(claim, partition, std::ptr::null_mut());
+        request.place = self.worker;
+        let request = match self.pool.pop() {
+            Some(mut unused) => {
+                *unused = request;
+                unused
+            }
+            None => Box::new(request),
+        };
+        let request = Box::into_raw(request);
+        let is_granted = self.shared.with_partition(partition, |shared, core| {
+            // SAFETY: the request stays where it is until it is released; the latch makes the caller the
+            // owner of the partition.
+            unsafe {
+                let number = core.number;
+                let mut granted = |demand| shared.advance(number, demand);
+                core.table.take_free(request, &mut granted)
+            }
+        });
+        if !is_granted {
+            // SAFETY: it came from a box, and no lock has it.
+            self.pool.push(unsafe { Box::from_raw(request) });
+        }
+        is_granted.then_some(request)
+    }
+
+    /// Gives a request and its siblings back, if there are any.
+    fn give_back(&mut self, mut request: *mut Request) {
+        while !request.is_null() {
+            // SAFETY: it came from a box, and is this worker's.
+            let (partition, next) = unsafe { ((*request).partition, (*request).sibling) };
+            self.shared.with_partition(partition, |shared, core| {
+                // SAFETY: as in `take_free_in`.
+                unsafe {
+                    let number = core.number;
+                    let mut granted = |demand| shared.advance(number, demand);
+                    core.table.give_back(request, &mut granted);
+                }
+            });
+            // SAFETY: it came from a box, and no lock has it any more.
+            self.pool.push(unsafe { Box::from_raw(request) });
+            request = next;
+        }
+    }
+}
+
+impl<T: PartitionTable> Locks for GrantedLocks<T> {
+    type Held = Held;
+    const NEW_AUX: Option<u64> = Some(fresh::FRESH);
+    const PLANNED: bool = true;
+    const DIVIDED: bool = true;
+
+    fn begin(&mut self) {
+        self.has_statements = false;
+    }
+
+    fn take(&mut self, _: RecordRef, _: bool) -> Result<Taken<Held>, AbortCause> {
+        unreachable!("locks are taken with the part of the data that they are in")
+    }
+
+    fn take_claim(&mut self, claim: Claim) -> Result<Taken<Held>, AbortCause> {
+        if !self.has_statements {
+            return Err(MISS);
+        }
+        let taken = soon(|| {
+            let taken = self.take_free(claim);
+            if taken.is_none() {
+                // What ended calls give back may be on its way, and nobody else here to take it.
+                self.shared.control_all();
+            }
+            taken
+        });
+        match taken {
+            Some(request) => Ok(Taken::Now(Held::Taken(request))),
+            None => Err(MISS),
+        }
+    }
+
+    #[inline(always)]
+    fn take_new(&mut self, _: RecordRef) -> Result<Held, AbortCause> {
+        Ok(Held::New)
+    }
+
+    fn upgrade(&mut self, _: RecordRef, held: Held) -> Result<Taken<Held>, AbortCause> {
+        let Held::Taken(shared) = held else {
+            return Err(MISS);
+        };
+        // SAFETY: the request is this worker's.
+        let (partition, is_table) = unsafe { ((*shared).partition, (*shared).is_of_table()) };
+        // One that shares a table has it in one partition only.
+        let upgraded = !is_table
+            && self.shared.with_partition(partition, |_, core| {
+                // SAFETY: as in `take_free_in`.
+                unsafe { core.table.upgrade(shared) }
+            });
+        match upgraded {
+            true => Ok(Taken::Now(held)),
+            false => Err(MISS),
+        }
+    }
+
+    fn wait(&mut self, _: RecordRef, _: Held) -> Result<(), AbortCause> {
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn admits(&self, record: RecordRef, held: Held) -> Result<(), AbortCause> {
+        match held {
+            Held::New => Ok(()),
+            Held::Granted | Held::Taken(_) => fresh::admit(record),
+        }
+    }
+
+    #[inline]
+    fn release(&mut self, record: RecordRef, held: Held, _: bool) {
+        match held {
+            Held::Granted => {}
+            Held::New => fresh::finish(record),
+            Held::Taken(request) => self.give_back(request),
+        }
+    }
+
+    /// What of it is free: for transactions of several statements, which do not wait.
+    fn take_all(
+        &mut self,
+        claims: &[Claim],
+        mut hold: impl FnMut(Claim, Held),
+    ) -> Result<(), AbortCause> {
+        self.has_statements = true;
+        for &claim in claims {
+            if let Some(request) = self.take_free(claim) {
+                hold(claim, Held::Taken(request));
+            }
+        }
+        Ok(())
+    }
+}

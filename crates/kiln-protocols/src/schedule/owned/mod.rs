@@ -1,0 +1,479 @@
+//! Partitions of the locks with owners: nobody else touches the locks of a partition, who wants some sends a message.
+//!
+//! What `orthrus` and `vll-single` have in common. They differ in what a partition does with its requests
+//! ([`PartitionTable`]), and in whether the owner of a partition runs transactions as well.
+//!
+//! # Messages
+//!
+//! ```text
+//!  worker            owner of partition 1   owner of partition 4        worker
+//!  plan ── demand ─────────► take locks ──────► take locks ───────► run, commit
+//!                              │ forwarded when all of one partition are granted │
+//!                              ◄──────────── give back ─────────────────────────┘
+//! ```
+//!
+//! A *demand* is a list of requests, sorted by partition. It visits its partitions in their order, and is
+//! passed on when all locks of one are granted: Ncc + 1 messages instead of 2 Ncc (ORTHRUS §3.3). Messages are
+//! pointers to demands in rings with one producer and one consumer ([`ring`](crate::shared::ring)): one from each
+//! worker to each partition, one back, and one from each partition to each later one.
+//!
+//! # Invariants
+//!
+//! - A demand belongs to whoever has the last message about it. Only while its locks are given back do
+//!   several partitions have it, each its own requests of it.
+//! - Requests of a demand enter a partition together. So no two transactions wait for each
+//!   other in one partition, and across partitions all wait in one order: there are no deadlocks.
+//! - A partition is used under its latch. In the steady state one worker takes it, again and again; it is there
+//!   for changes of roles, for statements, and for times when its owner does not run.
+//! - Rings are never full: a worker has [`IN_FLIGHT_MAX`] demands, and each has one message in a ring at most, or two when it
+//!   is withdrawn.
+//! - A table that every partition has is locked as a whole: in one partition by who reads it, in all by who writes.
+//!
+//! # What else there is
+//!
+//! - *Records that were not planned* end the attempt, and are in the next plan. *New records* have a mark in `aux`
+//!   until their transaction has ended, as no partition knows them; whoever meets one with its mark starts again.
+//!   Gaps are guarded by the versions of index nodes (`access/two_phase_locking`).
+//! - *Transactions of several statements* take what is free from the partitions themselves, and wait for nobody.
+//! - *More workers than cores* have no owners: everybody looks after the partitions when it would wait.
+//! - *Deadlines.* A demand whose call has no time left is withdrawn: its worker tells all its partitions, and the one where
+//!   it waits sends it home. It is used again when all of them have heard of it.
+//! - *Starvation.* A call that has failed often runs while all others are kept out.
+
+mod demand;
+mod locks;
+mod worker;
+
+use std::cell::UnsafeCell;
+
+use kiln_platform::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use kiln_platform::memory::name_range;
+use kiln_platform::spin::Spinner;
+use kiln_platform::sync::{Mutex, lock};
+use kiln_platform::thread;
+use kiln_storage::table::WORKERS_MAX;
+
+use crate::shared::planning::Claim;
+use crate::shared::ring::Ring;
+
+pub use demand::{Demand, Request, Span};
+pub use worker::Owned;
+
+pub(crate) use demand::RequestState;
+
+/// Calls that a worker has in flight at most, which are still being given back included.
+pub const IN_FLIGHT_MAX: usize = 8;
+
+/// The lowest bit of a message: give the locks back.
+const RELEASE: u64 = 1;
+/// The next bit: let it not wait any more, if it waits here.
+const WITHDRAW: u64 = 2;
+
+/// The locks of a partition, used by its owner alone.
+pub trait PartitionTable: 'static {
+    /// Whether workers that look after partitions run no transactions.
+    const DEDICATED: bool;
+    /// Partitions at most.
+    const PARTITIONS_MAX: usize;
+
+    /// Without locks, for the partition with this number.
+    fn new(number: u16) -> Self;
+
+    /// Asks for all locks of the span that a transaction has come to; whether they are granted at once. Else it
+    /// is handed to `granted` later.
+    ///
+    /// # Safety
+    /// The transaction waits, and this thread alone may use its demand; the caller owns the partition.
+    unsafe fn acquire_span(&mut self, demand: *mut Demand) -> bool;
+
+    /// Takes back all locks of a transaction's span, whose requests are among `requests`; `granted` gets each
+    /// transaction that has all locks of its own span now.
+    ///
+    /// # Safety
+    /// It has all that it asked for here; other partitions may do the same at the same time with other spans. The caller
+    /// owns the partition.
+    unsafe fn release_span(
+        &mut self,
+        requests: *mut Request,
+        span: Span,
+        granted: &mut impl FnMut(*mut Demand),
+    );
+
+    /// As [`PartitionTable::release_span`] for a transaction that may have come here or not, if it waits for one of its
+    /// locks; whether it does. Then it has none of them any more.
+    ///
+    /// # Safety
+    /// As there.
+    unsafe fn withdraw_span(
+        &mut self,
+        requests: *mut Request,
+        span: Span,
+        granted: &mut impl FnMut(*mut Demand),
+    ) -> bool;
+
+    /// Takes a lock if nobody has it or waits for it; whether it is taken. If not, nobody knows of it.
+    ///
+    /// # Safety
+    /// The request has no demand, and stays where it is until it is given back; nobody else uses it. The caller
+    /// owns the partition.
+    unsafe fn take_free(
+        &mut self,
+        request: *mut Request,
+        granted: &mut impl FnMut(*mut Demand),
+    ) -> bool;
+
+    /// Makes a shared lock exclusive if nobody else has it or waits for it; whether it is.
+    ///
+    /// # Safety
+    /// The lock was taken by [`PartitionTable::take_free`]; the caller owns the partition.
+    unsafe fn upgrade(&mut self, request: *mut Request) -> bool;
+
+    /// Takes back a lock that was taken by [`PartitionTable::take_free`].
+    ///
+    /// # Safety
+    /// As there.
+    unsafe fn give_back(&mut self, request: *mut Request, granted: &mut impl FnMut(*mut Demand));
+}
+
+/// What the workers share.
+pub struct Shared<T> {
+    partitions: Box<[Partition<T>]>,
+    /// By worker.
+    desks: Box<[Desk]>,
+    /// The workers that exist, a bit each.
+    present: [AtomicU64; WORKERS_MAX / 64],
+    /// The workers that serve, those that came first before the others.
+    serving: Mutex<Vec<u32>>,
+    /// How many of them look after partitions.
+    controllers: AtomicU32,
+    /// The worker that keeps all others out, and one more; 0 is nobody.
+    alone: AtomicU32,
+    cores: usize,
+}
+
+/// A part of the locks.
+#[repr(align(128))]
+struct Partition<T> {
+    latch: AtomicBool,
+    core: UnsafeCell<Core<T>>,
+    /// By partition: demands that come from there.
+    forwarded: Box<[Ring]>,
+}
+
+// SAFETY: the core is used under the latch.
+unsafe impl<T> Sync for Partition<T> {}
+// SAFETY: the core's pointers lead to demands, which may be used by any thread in its turn.
+unsafe impl<T> Send for Partition<T> {}
+
+/// What is used under a partition's latch.
+struct Core<T> {
+    number: u16,
+    table: T,
+}
+
+/// Where a worker and the partitions leave messages for each other.
+#[repr(align(128))]
+struct Desk {
+    /// By partition: what the worker asks for, and what it gives back.
+    requests: Box<[Ring]>,
+    /// By partition: what was granted.
+    granted: Box<[Ring]>,
+    /// 0 looks after no partition; else its number among those that do, and one more.
+    role: AtomicU32,
+    /// Transactions that may have locks.
+    running: Apart,
+}
+
+/// A number that its owner writes again and again, on cache lines of its own.
+#[derive(Default)]
+#[repr(align(128))]
+pub(crate) struct Apart(pub AtomicU32);
+
+impl<T: PartitionTable> Shared<T> {
+    /// For workers with numbers below [`WORKERS_MAX`], with so many partitions, as far as there may be.
+    pub fn new(partitions: usize) -> Shared<T> {
+        let count = partitions.clamp(1, T::PARTITIONS_MAX);
+        let rings = |count: usize, capacity: usize| -> Box<[Ring]> {
+            (0..count).map(|_| Ring::new(capacity)).collect()
+        };
+        let partitions = (0..count).map(|number| Partition {
+            latch: AtomicBool::new(false),
+            core: UnsafeCell::new(Core {
+                number: number as u16,
+                table: T::new(number as u16),
+            }),
+            // Only from lower numbers.
+            forwarded: rings(number, WORKERS_MAX * IN_FLIGHT_MAX),
+        });
+        let desks = (0..WORKERS_MAX).map(|_| Desk {
+            // Two messages about a demand may be there: one about its withdrawal.
+            requests: rings(count, 2 * IN_FLIGHT_MAX),
+            granted: rings(count, IN_FLIGHT_MAX),
+            role: AtomicU32::new(0),
+            running: Apart::default(),
+        });
+        let shared = Shared {
+            partitions: partitions.collect(),
+            desks: desks.collect(),
+            present: [const { AtomicU64::new(0) }; WORKERS_MAX / 64],
+            serving: Mutex::new(Vec::new()),
+            controllers: AtomicU32::new(0),
+            alone: AtomicU32::new(0),
+            cores: thread::available_cores(),
+        };
+        shared.name_memory();
+        shared
+    }
+
+    /// Names what stays where it is in reports about cache lines.
+    fn name_memory(&self) {
+        fn name<O>(object: &O, name: impl Fn() -> String) {
+            name_range(std::ptr::from_ref(object).addr(), size_of::<O>(), name);
+        }
+        for (number, partition) in self.partitions.iter().enumerate() {
+            name(partition, || format!("partition[{number}]"));
+            for (from, ring) in partition.forwarded.iter().enumerate() {
+                name(ring, || format!("ring[{from} to {number}]"));
+            }
+        }
+        for (worker, desk) in self.desks.iter().enumerate() {
+            name(desk, || format!("desk[{worker}]"));
+            for (partition, ring) in desk.requests.iter().enumerate() {
+                name(ring, || format!("ring[worker {worker} to {partition}]"));
+            }
+            for (partition, ring) in desk.granted.iter().enumerate() {
+                name(ring, || format!("ring[{partition} to worker {worker}]"));
+            }
+        }
+    }
+
+    /// The partitions in which a claim is a lock: all, for a table that every partition has and that is written.
+    fn partitions_of(&self, claim: Claim) -> std::ops::Range<usize> {
+        let count = self.partitions.len();
+        if claim.part.is_replicated() && claim.exclusive {
+            return 0..count;
+        }
+        let partition = claim.part.partition(count);
+        partition..partition + 1
+    }
+
+    /// Uses a partition, when nobody else does.
+    fn with_partition<R>(
+        &self,
+        number: u16,
+        body: impl FnOnce(&Shared<T>, &mut Core<T>) -> R,
+    ) -> R {
+        let partition = &self.partitions[number as usize];
+        let mut spinner = Spinner::default();
+        while !partition.try_latch() {
+            spinner.turn();
+        }
+        // SAFETY: under the latch.
+        let result = body(self, unsafe { &mut *partition.core.get() });
+        partition.unlatch();
+        result
+    }
+
+    /// Works off the messages of a partition, unless somebody else does at this time. Whether there were any.
+    fn work_off(&self, number: usize) -> bool {
+        let partition = &self.partitions[number];
+        if !partition.try_latch() {
+            return false;
+        }
+        // SAFETY: under the latch.
+        let core = unsafe { &mut *partition.core.get() };
+        let mut has_done = false;
+        for ring in &partition.forwarded {
+            while let Some(message) = ring.pop() {
+                self.handle(core, message);
+                has_done = true;
+            }
+        }
+        for (word, present) in self.present.iter().enumerate() {
+            // Acquire pairs with the release in `come`.
+            let mut left = present.load(Ordering::Acquire);
+            while left != 0 {
+                let worker = word * 64 + left.trailing_zeros() as usize;
+                left &= left - 1;
+                while let Some(message) = self.desks[worker].requests[number].pop() {
+                    self.handle(core, message);
+                    has_done = true;
+                }
+            }
+        }
+        partition.unlatch();
+        has_done
+    }
+
+    #[inline]
+    fn handle(&self, core: &mut Core<T>, message: u64) {
+        let demand = (message & !(RELEASE | WITHDRAW)) as *mut Demand;
+        let number = core.number;
+        let mut granted = |demand| self.advance(number, demand);
+        // SAFETY: a message is about a demand that waits for its answer, at an address that stays; the
+        // caller has the partition's latch. Of a demand that is elsewhere at this time only those fields are touched that
+        // nobody changes.
+        unsafe {
+            if message & (RELEASE | WITHDRAW) == 0 {
+                if (*demand).is_withdrawn() {
+                    self.send_home(number, demand);
+                } else if core.table.acquire_span(demand) {
+                    granted(demand);
+                }
+                return;
+            }
+            let (requests, spans) = ((*demand).first, &(*demand).spans);
+            let own = spans.iter().find(|span| span.partition == number);
+            let span = *own.expect("a demand is known where it goes");
+            if message & RELEASE != 0 {
+                core.table.release_span(requests, span, &mut granted);
+            } else if core.table.withdraw_span(requests, span, &mut granted) {
+                self.send_home(number, demand);
+            }
+            // Release pairs with the acquire of the worker that uses the demand again.
+            (*demand).holds.0.fetch_sub(1, Ordering::Release);
+        }
+    }
+
+    /// A demand has all its locks of a partition, whose latch the caller has: it goes on to the next one, or
+    /// back to its worker.
+    fn advance(&self, from: u16, demand: *mut Demand) {
+        // SAFETY: the demand is the caller's until the message is sent.
+        let (next, home) = unsafe {
+            let demand = &mut *demand;
+            demand.stage += 1;
+            (demand.spans.get(demand.stage).copied(), demand.home)
+        };
+        let Some(span) = next else {
+            return self.send(&self.desks[home as usize].granted[from as usize], demand);
+        };
+        self.send(
+            &self.partitions[span.partition as usize].forwarded[from as usize],
+            demand,
+        );
+    }
+
+    /// Sends a demand back to its worker, from the partition at which it ends.
+    fn send_home(&self, from: u16, demand: *mut Demand) {
+        // SAFETY: the demand is the caller's until the message is sent.
+        let home = unsafe { (*demand).home };
+        self.send(&self.desks[home as usize].granted[from as usize], demand);
+    }
+
+    fn send(&self, ring: &Ring, demand: *mut Demand) {
+        let has_room = ring.push(demand as u64);
+        assert!(has_room, "a ring has room for all demands");
+    }
+
+    /// A worker comes into being.
+    fn come(&self, worker: u32) {
+        let bit = 1 << (worker % 64);
+        // Release pairs with the acquire in `work_off`: the rings are as the last owner left them.
+        self.present[worker as usize / 64].fetch_or(bit, Ordering::Release);
+    }
+
+    /// A worker goes; nothing of it is in flight.
+    fn go(&self, worker: u32) {
+        let bit = 1 << (worker % 64);
+        self.present[worker as usize / 64].fetch_and(!bit, Ordering::Release);
+    }
+
+    /// A worker begins to serve, or ends: the roles are given anew. Those that came first look after partitions;
+    /// where they do nothing else, at least one is left.
+    fn serve(&self, worker: u32, begins: bool) {
+        let mut serving = lock(&self.serving);
+        match begins {
+            true => serving.push(worker),
+            false => {
+                serving.retain(|one| *one != worker);
+                self.desks[worker as usize].role.store(0, Ordering::Relaxed);
+            }
+        }
+        let most = match T::DEDICATED {
+            true => serving.len().saturating_sub(1),
+            false => serving.len(),
+        };
+        // Of more workers than cores some do not run when they are wanted: then everybody looks after all partitions
+        // when it would wait.
+        let controllers = match serving.len() > self.cores {
+            true => 0,
+            false => self.partitions.len().min(most),
+        };
+        for (position, worker) in serving.iter().enumerate() {
+            let role = match position < controllers {
+                true => position as u32 + 1,
+                false => 0,
+            };
+            // Relaxed: of two that take themselves for the controller of a partition one waits for its latch.
+            self.desks[*worker as usize]
+                .role
+                .store(role, Ordering::Relaxed);
+        }
+        self.controllers
+            .store(controllers as u32, Ordering::Relaxed);
+    }
+
+    /// Does what the controller with this number has to do; whether there was anything.
+    fn control(&self, controller: usize) -> bool {
+        let controllers = (self.controllers.load(Ordering::Relaxed) as usize).max(1);
+        let mut has_done = false;
+        for partition in (controller..self.partitions.len()).step_by(controllers) {
+            has_done |= self.work_off(partition);
+        }
+        has_done
+    }
+
+    /// Looks after all partitions, for who would wait else.
+    fn control_all(&self) -> bool {
+        let mut has_done = false;
+        for partition in 0..self.partitions.len() {
+            has_done |= self.work_off(partition);
+        }
+        has_done
+    }
+
+    /// A worker has `running` transactions that may have locks, one more than before; false when somebody keeps
+    /// all others out, and then it has not.
+    fn enter(&self, worker: u32, running: u32) -> bool {
+        let desk = &self.desks[worker as usize];
+        // Sequentially consistent, as in `is_alone`: of two workers that write first and then read, one at
+        // least sees what the other wrote.
+        desk.running.0.store(running, Ordering::SeqCst);
+        let alone = self.alone.load(Ordering::SeqCst);
+        let may_enter = alone == 0 || alone == worker + 1;
+        if !may_enter {
+            desk.running.0.store(running - 1, Ordering::Release);
+        }
+        may_enter
+    }
+
+    /// A worker has `running` transactions that may have locks, one less than before.
+    fn leave(&self, worker: u32, running: u32) {
+        // Release pairs with the loads in `is_alone`.
+        self.desks[worker as usize]
+            .running
+            .0
+            .store(running, Ordering::Release);
+    }
+
+    /// Whether no worker but this one, which keeps the others out, has a transaction that may have locks.
+    fn is_alone(&self, worker: u32) -> bool {
+        let others = self.desks.iter().enumerate();
+        others
+            .filter(|(number, _)| *number != worker as usize)
+            .all(|(_, desk)| desk.running.0.load(Ordering::SeqCst) == 0)
+    }
+}
+
+impl<T> Partition<T> {
+    #[inline]
+    fn try_latch(&self) -> bool {
+        // Acquire pairs with the release in `unlatch`.
+        !self.latch.load(Ordering::Relaxed) && !self.latch.swap(true, Ordering::Acquire)
+    }
+
+    #[inline]
+    fn unlatch(&self) {
+        self.latch.store(false, Ordering::Release);
+    }
+}
