@@ -5,7 +5,7 @@ mod common;
 use std::time::Duration;
 
 use common::*;
-use kiln_engine::{Arguments, Ended, Engine, Program, Protocol, Session};
+use kiln_engine::{Arguments, Call, Ended, Engine, Program, Protocol, Reply, Session};
 use kiln_platform::sync::Arc;
 use kiln_platform::{thread, time};
 use kiln_storage::error::{Result, SqlState};
@@ -247,6 +247,45 @@ fn rolls_idle_blocks_back(protocol: Protocol) {
         "25P03"
     );
     assert_eq!(run(&mut session, &total, &[]), Ok(Some(0)));
+}
+
+#[test]
+fn a_call_waits_for_a_block_until_its_deadline_at_most() {
+    thread::scope(|scope| {
+        for protocol in Protocol::serializable().filter(|protocol| !protocol.is_single_worker()) {
+            scope.spawn(move || waits_for_a_block(protocol));
+        }
+    });
+}
+
+fn waits_for_a_block(protocol: Protocol) {
+    let engine = bank(small(protocol), 2, 0);
+    let (deposit, _) = programs_of(&engine);
+    let mut session = engine.session().expect("there is a seat");
+    session.begin().expect("no block is open");
+    assert_eq!(run(&mut session, &deposit, &[0, 5]), Ok(Some(5)));
+    let start = time::now_ns();
+    let deposit = |account: i64| {
+        let call = Call::new("deposit", (account, 1_i64)).deadline(Duration::from_millis(100));
+        engine.submit(call).expect("there is room")
+    };
+    let tickets: Vec<_> = [0, 1, 0].map(deposit).into();
+    let mut deposited = 0;
+    for ticket in tickets {
+        match ticket.wait().expect("it was looked at") {
+            // Writes of blocks may be hidden until they commit.
+            Reply::Committed(_) => deposited += 1,
+            reply => assert_eq!(reply, Reply::Expired, "{protocol}"),
+        }
+    }
+    let passed_ms = (time::now_ns() - start) / 1_000_000;
+    assert!(passed_ms < 5_000, "{protocol}: after {passed_ms} ms");
+    if session.commit().is_ok() {
+        deposited += 5;
+    }
+    assert_eq!(number(&engine, "total", &[]), deposited, "{protocol}");
+    let reply = engine.call("deposit", (0_i64, 1_i64));
+    assert!(reply.expect("it runs").is_committed(), "{protocol}");
 }
 
 #[test]

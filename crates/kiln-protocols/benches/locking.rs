@@ -10,6 +10,7 @@ use kiln_platform::sync::Arc;
 use kiln_platform::{thread, time};
 use kiln_procedure::{Arguments, ProgramBuilder};
 use kiln_protocols::schedule::vll::{CounterArray, Isolated, SharedVll};
+use kiln_protocols::schedule::{orthrus, owned, vll_single};
 use kiln_protocols::shared::locks::counters::BesideRecords;
 use kiln_protocols::shared::locks::handling::NoWait;
 use kiln_protocols::shared::locks::{LockTable, LockWords, Locks, QueuedLocks, SharedLocks, Taken};
@@ -136,6 +137,15 @@ fn main() {
         // Two records may share an element.
         measure("vll-arrayed", &mut |claims| {
             _ = array.lock_and_release(claims)
+        });
+        // As above.
+        let mut single = owned::Isolated::<vll_single::CounterTable>::default();
+        measure("vll-single", &mut |claims| {
+            _ = single.lock_and_release(claims)
+        });
+        let mut owner = owned::Isolated::<orthrus::LockTable>::default();
+        measure("orthrus", &mut |claims| {
+            assert!(owner.lock_and_release(claims))
         });
         let (mut words, mut none) = (LockWords, Vec::new());
         // The counters of `vll` are 0 again, which is free in this kind too.

@@ -77,7 +77,7 @@ pub enum Canary {
     FootprintMissIgnored,
     /// `vll-sca` takes the hashes of a context's former transaction for those of the present one.
     ScaHashReused,
-    /// `orthrus` passes a demand on before its locks are granted.
+    /// `orthrus` and `vll-single` pass a demand on before its locks are granted.
     ForwardedEarly,
     /// `vll`: nobody looks at the head of the queue when a transaction leaves.
     HeadNotWoken,
@@ -95,11 +95,13 @@ pub enum Canary {
     /// `healing` neither locks nor compares a record that came in by a restoration and lies before what was
     /// validated already.
     EarlierElementIgnored,
+    /// `partitioned` reads what is in a partition that it does not have.
+    PartitionGuardIgnored,
 }
 
 impl Canary {
     /// All flaws.
-    pub const ALL: [Canary; 40] = [
+    pub const ALL: [Canary; 41] = [
         Canary::ReadValidationSkipped,
         Canary::NodeValidationSkipped,
         Canary::OwnInsertionHidesOthers,
@@ -140,6 +142,7 @@ impl Canary {
         Canary::DependentNotRestored,
         Canary::StaleHandleKept,
         Canary::EarlierElementIgnored,
+        Canary::PartitionGuardIgnored,
     ];
 
     /// Whether the flaw is there.

@@ -11,9 +11,9 @@ use crate::access::mvcc;
 use crate::access::tictoc::{Gaps, ReadTimes};
 use crate::factors::Factors;
 use crate::protocol::{Configuration, Protocol, ProtocolOption};
-use crate::schedule::orthrus;
 use crate::schedule::strife;
 use crate::schedule::vll::{CounterArray, ManagerThread, SharedVll};
+use crate::schedule::{orthrus, partitioned, vll_single};
 use crate::shared::locks::SharedLocks;
 use crate::shared::locks::counters::BesideRecords;
 use crate::shared::turns::SharedTurns;
@@ -39,6 +39,8 @@ enum Shared {
     VllArrayed(Arc<ManagerThread<CounterArray>>),
     Orthrus(Arc<orthrus::Shared>),
     Strife(Arc<strife::Shared>),
+    Partitioned(Arc<partitioned::Shared>),
+    VllSingle(Arc<vll_single::Shared>),
 }
 
 impl Common {
@@ -79,6 +81,13 @@ impl Common {
                 factors.concurrency_controllers as usize,
             ))),
             Protocol::Strife => Shared::Strife(Arc::new(strife::Shared::new(factors.batches))),
+            Protocol::Partitioned => Shared::Partitioned(Arc::new(partitioned::Shared::new(
+                factors.partitions as usize,
+            ))),
+            Protocol::VllSingle => {
+                let partitions = factors.partitions as usize;
+                Shared::VllSingle(Arc::new(vll_single::shared(partitions)))
+            }
             Protocol::Mvcc => Shared::Mvcc(Arc::new(mvcc::Shared::new())),
             _ => Shared::Nothing,
         };
@@ -165,6 +174,22 @@ impl Common {
         match &self.shared {
             Shared::Strife(shared) => shared.explained(),
             _ => None,
+        }
+    }
+
+    /// The partitions with a thread each.
+    pub(crate) fn vll_single(&self) -> &Arc<vll_single::Shared> {
+        match &self.shared {
+            Shared::VllSingle(shared) => shared,
+            _ => unreachable!("{} has no thread for each partition", self.configuration),
+        }
+    }
+
+    /// The locks of the partitions.
+    pub(crate) fn partitions(&self) -> &Arc<partitioned::Shared> {
+        match &self.shared {
+            Shared::Partitioned(shared) => shared,
+            _ => unreachable!("{} has no locks of partitions", self.configuration),
         }
     }
 

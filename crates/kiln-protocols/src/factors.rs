@@ -18,6 +18,9 @@ pub struct Factors {
     /// How many workers only control concurrency under [`Protocol::Orthrus`] (ORTHRUS §3.1); with 0 a fifth
     /// of the cores.
     pub concurrency_controllers: u16,
+    /// Into how many partitions the data are divided; with 0 twice as many as there are cores under
+    /// [`Protocol::Partitioned`], and as many under [`Protocol::VllSingle`].
+    pub partitions: u16,
     /// How calls are batched and clustered under [`Protocol::Strife`].
     pub batches: Batches,
     /// What [`Protocol::Healing`] does.

@@ -54,11 +54,15 @@ pub enum Protocol {
     Orthrus,
     /// Planned: batches fall apart into clusters, which run without concurrency control.
     Strife,
+    /// Planned: a lock for each partition of the data, taken in one order.
+    Partitioned,
+    /// Planned: vll with a thread for each partition of the data.
+    VllSingle,
 }
 
 impl Protocol {
     /// All protocols.
-    pub const ALL: [Protocol; 23] = [
+    pub const ALL: [Protocol; 25] = [
         Protocol::Serial,
         Protocol::None,
         Protocol::Silo,
@@ -82,6 +86,8 @@ impl Protocol {
         Protocol::VllArrayed,
         Protocol::Orthrus,
         Protocol::Strife,
+        Protocol::Partitioned,
+        Protocol::VllSingle,
     ];
 
     /// Its name.
@@ -110,6 +116,8 @@ impl Protocol {
             Protocol::VllArrayed => "vll-arrayed",
             Protocol::Orthrus => "orthrus",
             Protocol::Strife => "strife",
+            Protocol::Partitioned => "partitioned",
+            Protocol::VllSingle => "vll-single",
         }
     }
 
@@ -164,6 +172,12 @@ impl Protocol {
             Protocol::Strife => {
                 "planned: batches fall apart into clusters, which run without concurrency control"
             }
+            Protocol::Partitioned => {
+                "planned: one lock for each partition of the data, taken in one order (H-Store)"
+            }
+            Protocol::VllSingle => {
+                "planned: vll with a thread, and counters, for each partition of the data"
+            }
             Protocol::VllArrayed => "planned: vll whose lock manager is a thread, with an array",
         }
     }
@@ -175,6 +189,8 @@ impl Protocol {
             "dl-detect" => "2pl-wait-for-graph",
             // ORTHRUS §3.2.
             "deadlock-free" => "lock-sorted",
+            // STRIFE §5.4, ORTHRUS §4.3, healing §5.
+            "partcc" | "partitioned-store" | "h-store" => "partitioned",
             name => name,
         };
         Protocol::ALL
@@ -215,7 +231,9 @@ impl Protocol {
             | Protocol::VllSca
             | Protocol::VllArrayed
             | Protocol::Orthrus
-            | Protocol::Strife => true,
+            | Protocol::Strife
+            | Protocol::Partitioned
+            | Protocol::VllSingle => true,
             Protocol::None | Protocol::SiloUnchecked | Protocol::OccUnchecked => false,
         }
     }
@@ -242,7 +260,9 @@ impl Protocol {
             | Protocol::VllSca
             | Protocol::VllArrayed
             | Protocol::Orthrus
-            | Protocol::Strife => true,
+            | Protocol::Strife
+            | Protocol::Partitioned
+            | Protocol::VllSingle => true,
             Protocol::None
             | Protocol::SiloUnchecked
             | Protocol::OccUnchecked
@@ -274,7 +294,9 @@ impl Protocol {
             | Protocol::Vll
             | Protocol::VllSca
             | Protocol::VllArrayed
-            | Protocol::Orthrus => false,
+            | Protocol::Orthrus
+            | Protocol::Partitioned
+            | Protocol::VllSingle => false,
         }
     }
 
@@ -295,7 +317,9 @@ impl Protocol {
             | Protocol::VllSca
             | Protocol::VllArrayed
             | Protocol::Orthrus
-            | Protocol::Strife => &[],
+            | Protocol::Strife
+            | Protocol::Partitioned
+            | Protocol::VllSingle => &[],
             Protocol::Occ | Protocol::Healing | Protocol::Mvcc => {
                 &[ProtocolOption::CommitTimeUpdates]
             }

@@ -25,8 +25,10 @@ use crate::phases::Phased;
 use crate::protocol::{Protocol, ProtocolOption};
 use crate::schedule::direct::Direct;
 use crate::schedule::orthrus::Orthrus;
+use crate::schedule::partitioned::PartitionLocks;
 use crate::schedule::strife::Strife;
 use crate::schedule::vll::{CounterArray, Vll};
+use crate::schedule::vll_single::VllSingle;
 use crate::serve::{Call, Calls, Next};
 use crate::shared::locks::counters::BesideRecords;
 use crate::shared::locks::handling::{
@@ -116,6 +118,10 @@ pub enum Worker {
     Orthrus(Box<Orthrus>),
     /// [`Protocol::Strife`].
     Strife(Box<Strife>),
+    /// [`Protocol::Partitioned`].
+    Partitioned(Box<Direct<Planned<PartitionLocks>>>),
+    /// [`Protocol::VllSingle`].
+    VllSingle(Box<VllSingle>),
 }
 
 /// Does the same with whichever worker is there.
@@ -152,6 +158,8 @@ macro_rules! for_any_worker {
             Worker::VllArrayed($worker) => $body,
             Worker::Orthrus($worker) => $body,
             Worker::Strife($worker) => $body,
+            Worker::Partitioned($worker) => $body,
+            Worker::VllSingle($worker) => $body,
         }
     };
 }
@@ -251,6 +259,15 @@ impl Worker {
             Protocol::Strife => {
                 let shared = common.strife().clone();
                 Worker::Strife(Box::new(Strife::new(shared, participant, random)))
+            }
+            Protocol::VllSingle => {
+                let shared = common.vll_single().clone();
+                Worker::VllSingle(Box::new(VllSingle::new(shared, participant, random)))
+            }
+            Protocol::Partitioned => {
+                let number = participant.slot() as u32;
+                let locks = PartitionLocks::new(common.partitions().clone(), number);
+                Worker::Partitioned(direct(Planned::new(participant, locks), random))
             }
             Protocol::LockSorted | Protocol::LockAtomic | Protocol::PreNoWait => {
                 Worker::planned(common, participant, random)
@@ -409,7 +426,11 @@ impl Worker {
     pub fn is_pipelined(&self) -> bool {
         matches!(
             self,
-            Worker::Vll(_) | Worker::VllArrayed(_) | Worker::Orthrus(_) | Worker::Strife(_)
+            Worker::Vll(_)
+                | Worker::VllArrayed(_)
+                | Worker::Orthrus(_)
+                | Worker::Strife(_)
+                | Worker::VllSingle(_)
         )
     }
 
@@ -423,6 +444,7 @@ impl Worker {
             Worker::VllArrayed(worker) => return worker.serve(calls),
             Worker::Orthrus(worker) => return worker.serve(calls),
             Worker::Strife(worker) => return worker.serve(calls),
+            Worker::VllSingle(worker) => return worker.serve(calls),
             _ => {}
         }
         let mut call = Call::default();

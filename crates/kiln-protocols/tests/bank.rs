@@ -566,6 +566,8 @@ fn two_phase_locking_with_queues_keeps_the_total() {
         Protocol::VllArrayed,
         Protocol::Orthrus,
         Protocol::Strife,
+        Protocol::Partitioned,
+        Protocol::VllSingle,
     ] {
         configurations.extend(table(protocol).ok());
         if protocol != Protocol::TwoPhaseLockingNoWait {

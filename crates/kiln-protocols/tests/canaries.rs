@@ -70,7 +70,7 @@ fn cases() -> Vec<Case> {
             Canary::GroupNotAdvanced => &["silo+ts", "tictoc+ts"],
             Canary::ScaHashReused => &["vll-sca"],
             Canary::HeadNotWoken => &["vll"],
-            Canary::ForwardedEarly => &["orthrus"],
+            Canary::ForwardedEarly => &["orthrus", "vll-single"],
             Canary::FootprintMissIgnored => &["lock-sorted", "pre-no-wait", "strife"],
             Canary::SpecialsMergedByName | Canary::ResidualWithoutLocks | Canary::UnionLost => {
                 &["strife"]
@@ -78,6 +78,7 @@ fn cases() -> Vec<Case> {
             Canary::DependentNotRestored
             | Canary::StaleHandleKept
             | Canary::EarlierElementIgnored => &["healing"],
+            Canary::PartitionGuardIgnored => &["partitioned"],
         };
         cases.extend(protocols.iter().map(|protocol| case(canary, protocol)));
     }

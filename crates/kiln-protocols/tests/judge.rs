@@ -315,7 +315,7 @@ fn locks_at_once_are_serializable() {
     planned(Protocol::PreNoWait);
 }
 
-/// Nobody waits in vain in the queue of transactions.
+/// Nobody waits in vain, in the queue of transactions or for a partition.
 fn queued(protocol: Protocol) {
     let counted = trials(protocol, |seed| 2 + seed % WORKERS);
     let aborts = |cause: AbortCause| counted.aborts[cause.number()];
@@ -351,4 +351,14 @@ fn orthrus_is_serializable() {
 #[test]
 fn strife_is_serializable() {
     queued(Protocol::Strife);
+}
+
+#[test]
+fn partitions_are_serializable() {
+    queued(Protocol::Partitioned);
+}
+
+#[test]
+fn vll_with_a_thread_for_each_partition_is_serializable() {
+    queued(Protocol::VllSingle);
 }

@@ -4,5 +4,7 @@ pub mod direct;
 mod in_flight;
 pub mod orthrus;
 pub mod owned;
+pub mod partitioned;
 pub mod strife;
 pub mod vll;
+pub mod vll_single;

@@ -122,7 +122,10 @@ impl Trial {
 
     /// How rows are divided over partitions: in all ways in turn.
     fn partitioning(&self) -> Option<Partitioning> {
-        let divides = self.protocol.protocol == Protocol::Orthrus;
+        let divides = matches!(
+            self.protocol.protocol,
+            Protocol::Orthrus | Protocol::Partitioned | Protocol::VllSingle
+        );
         match self.seed / 5 % 3 {
             1 if divides => Some(Partitioning::Column(ID)),
             2 if divides => Some(Partitioning::Replicated),
@@ -154,6 +157,7 @@ impl Trial {
         factors.batches.size = [2, 5, 16, 0][self.seed as usize / 2 % 4];
         factors.batches.samples = [2, 0, 4][self.seed as usize % 3];
         factors.batches.residuals_permille = [200, 500, 0, 1000][self.seed as usize / 8 % 4];
+        factors.partitions = 1 + (self.seed % 3) as u16;
         let common = Arc::new(Common::with_factors(self.protocol, factors));
         let worker = |stream: u64| {
             let participant = epochs.register().expect("a slot is free");

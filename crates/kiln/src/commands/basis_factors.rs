@@ -32,6 +32,11 @@ pub struct BasisFactorArguments {
     #[arg(long, value_name = "N", help_heading = "Planned execution",
           value_parser = clap::value_parser!(u16).range(1..=32))]
     cc_threads: Option<u16>,
+    /// Under partitioned and vll-single: into how many partitions the data are divided [default: twice as many as there
+    /// are cores, or as many]
+    #[arg(long, value_name = "N", help_heading = "Planned execution",
+          value_parser = clap::value_parser!(u16).range(1..=4096))]
+    data_partitions: Option<u16>,
     /// Under strife: calls of a batch [default: 256 for each core]
     #[arg(long, value_name = "N", help_heading = "Planned execution",
           value_parser = clap::value_parser!(u32).range(1..=65_536))]
@@ -152,6 +157,7 @@ impl From<&BasisFactorArguments> for BasisFactors {
             samples: arguments.k.unwrap_or(0),
             residuals_permille: arguments.alpha,
         };
+        chosen.protocols.partitions = arguments.data_partitions.unwrap_or(0);
         let healing = &mut chosen.protocols.healing;
         healing.validation_order = match arguments.validation_order {
             ValidationOrder::Tree => factors::ValidationOrder::Tree,

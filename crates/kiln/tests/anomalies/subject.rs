@@ -1,6 +1,7 @@
 //! Whom the scripts are run against.
 
 use kiln::{Configuration, Database, Error, Options, Protocol, Session, SqlState};
+use kiln_engine::BasisFactors;
 
 /// Somebody who claims to run transactions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,11 +20,15 @@ impl Subject {
             Subject::Protocol(protocol) => protocol,
             Subject::WithoutBlocks => Protocol::Silo.into(),
         };
+        // Where the data are divided by chance, transcripts would be as well.
+        let mut factors = BasisFactors::default();
+        factors.protocols.partitions = 1;
         // A transaction is never given up because a step takes its time.
         let options = Options::new()
             .workers(1)
             .pin_workers(false)
             .idle_in_transaction_ms(0)
+            .basis_factors(factors)
             .protocol(protocol);
         Database::open(options).expect("the options are good")
     }

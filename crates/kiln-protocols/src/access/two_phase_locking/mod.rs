@@ -311,7 +311,8 @@ impl<L: Locks> TwoPhaseLocking<L> {
     /// Makes sure that the lock of a partition covers a record.
     #[inline(always)]
     fn cover(&mut self, claim: Claim) -> Result<(), AbortCause> {
-        if self.manager.covers(claim.part, claim.exclusive) {
+        let is_ignored = Canary::PartitionGuardIgnored.sings() && !claim.exclusive;
+        if is_ignored || self.manager.covers(claim.part, claim.exclusive) {
             return Ok(());
         }
         match self.manager.take_claim(claim) {

@@ -41,6 +41,7 @@
 //! - *Starvation.* A call that has failed often runs while all others are kept out.
 
 mod demand;
+mod isolated;
 mod locks;
 mod worker;
 
@@ -57,6 +58,7 @@ use crate::shared::planning::Claim;
 use crate::shared::ring::Ring;
 
 pub use demand::{Demand, Request, Span};
+pub use isolated::Isolated;
 pub use worker::Owned;
 
 pub(crate) use demand::RequestState;

@@ -1,0 +1,253 @@
+//! The counters of a partition, and the queue of its transactions.
+//!
+//! Plain memory that one thread uses, as it owns the partition.
+
+use std::collections::VecDeque;
+use std::ptr::null_mut;
+
+use crate::canary::Canary;
+use crate::schedule::owned::{Demand, PartitionTable, Request, RequestState, Span};
+
+/// How many want a lock, or another one with the same counter.
+#[derive(Clone, Copy, Default)]
+struct Counter {
+    /// Requests for it exclusively (Cx).
+    exclusive: u32,
+    /// Requests to share it (Cs).
+    shared: u32,
+    /// Of the exclusive ones, those of statements, which are in no queue.
+    exclusive_taken: u32,
+    /// Of the shared ones, those of statements.
+    shared_taken: u32,
+    /// The worker of all those statements, and one more, while it is the only one.
+    taker: u32,
+}
+
+impl Counter {
+    /// Whether nobody has a request that is in the way.
+    #[inline(always)]
+    fn is_free_for(&self, exclusive: bool) -> bool {
+        self.exclusive == 0 && !(exclusive && self.shared > 0)
+    }
+
+    /// Whether no statement has it in a way that is in the way.
+    #[inline(always)]
+    fn is_left_for(&self, exclusive: bool) -> bool {
+        self.exclusive_taken == 0 && !(exclusive && self.shared_taken > 0)
+    }
+
+    /// Whether statements of one worker have all that there is, and of no other: their locks may share a counter.
+    #[inline(always)]
+    fn is_of(&self, taker: u32) -> bool {
+        (self.exclusive, self.shared, self.taker)
+            == (self.exclusive_taken, self.shared_taken, taker)
+    }
+
+    #[inline(always)]
+    fn count(&mut self, exclusive: bool) -> &mut u32 {
+        match exclusive {
+            true => &mut self.exclusive,
+            false => &mut self.shared,
+        }
+    }
+
+    #[inline(always)]
+    fn taken(&mut self, exclusive: bool) -> &mut u32 {
+        match exclusive {
+            true => &mut self.exclusive_taken,
+            false => &mut self.shared_taken,
+        }
+    }
+}
+
+/// A transaction in the queue.
+#[derive(Clone, Copy)]
+struct Entry {
+    /// None when it has left.
+    demand: *mut Demand,
+    /// Its requests in this partition.
+    requests: *mut Request,
+    count: u32,
+    /// Whether it waits for earlier ones here. Else it runs, or waits for other partitions.
+    is_blocked: bool,
+}
+
+/// The locks of a partition, used by its owner.
+pub struct CounterTable {
+    counters: Box<[Counter]>,
+    /// The transactions that have requests here, in the order in which they came (TxnQueue).
+    txn_queue: VecDeque<Entry>,
+    /// The place of the first one.
+    first: u32,
+}
+
+impl CounterTable {
+    /// The number of counters as a power of two: 256 KiB, as much as a core's own cache holds beside the rest.
+    const BITS: u32 = 14;
+
+    #[inline(always)]
+    fn counter(&mut self, request: &Request) -> &mut Counter {
+        &mut self.counters[(request.hash() >> (64 - CounterTable::BITS)) as usize]
+    }
+
+    /// Lets the first of the queue run, if it waits: all that came before it have ended, and all that came after are
+    /// blocked where they conflict. Only statements may be in its way.
+    #[inline]
+    fn wake_first(&mut self, granted: &mut impl FnMut(*mut Demand)) {
+        while self
+            .txn_queue
+            .front()
+            .is_some_and(|entry| entry.demand.is_null())
+        {
+            self.txn_queue.pop_front();
+            self.first = self.first.wrapping_add(1);
+        }
+        let Some(&Entry {
+            demand,
+            requests,
+            count,
+            is_blocked: true,
+        }) = self.txn_queue.front()
+        else {
+            return;
+        };
+        for at in 0..count as usize {
+            // SAFETY: the transaction waits, and its requests here are this partition's.
+            let request = unsafe { &*requests.add(at) };
+            let exclusive = request.exclusive;
+            if !self.counter(request).is_left_for(exclusive) {
+                return;
+            }
+        }
+        self.txn_queue[0].is_blocked = false;
+        granted(demand);
+    }
+}
+
+impl PartitionTable for CounterTable {
+    const DEDICATED: bool = false;
+    const PARTITIONS_MAX: usize = 64;
+
+    fn new(_: u16) -> CounterTable {
+        CounterTable {
+            counters: vec![Counter::default(); 1 << CounterTable::BITS].into(),
+            txn_queue: VecDeque::with_capacity(1024),
+            first: 0,
+        }
+    }
+
+    unsafe fn acquire_span(&mut self, demand: *mut Demand) -> bool {
+        // SAFETY: by the contract; the requests are in the demand's memory, which stays where it is.
+        let requests = unsafe {
+            let span = (&(*demand).spans)[(*demand).stage];
+            let first = (*demand).first.add(span.start as usize);
+            std::slice::from_raw_parts_mut(first, (span.end - span.start) as usize)
+        };
+        // All are compared before any is counted: two of them may have the same counter.
+        let mut is_free = true;
+        for request in requests.iter() {
+            let exclusive = request.exclusive;
+            is_free &= self.counter(request).is_free_for(exclusive);
+        }
+        let place = self.first.wrapping_add(self.txn_queue.len() as u32);
+        for request in requests.iter_mut() {
+            (request.place, request.state) = (place, RequestState::Here);
+            let exclusive = request.exclusive;
+            *self.counter(request).count(exclusive) += 1;
+        }
+        is_free |= Canary::ForwardedEarly.sings();
+        self.txn_queue.push_back(Entry {
+            demand,
+            requests: requests.as_mut_ptr(),
+            count: requests.len() as u32,
+            is_blocked: !is_free,
+        });
+        is_free
+    }
+
+    unsafe fn release_span(
+        &mut self,
+        requests: *mut Request,
+        span: Span,
+        granted: &mut impl FnMut(*mut Demand),
+    ) {
+        // SAFETY: by the contract; each partition touches its own requests.
+        let requests = unsafe {
+            let first = requests.add(span.start as usize);
+            std::slice::from_raw_parts_mut(first, (span.end - span.start) as usize)
+        };
+        for request in requests.iter() {
+            let exclusive = request.exclusive;
+            *self.counter(request).count(exclusive) -= 1;
+        }
+        requests[0].state = RequestState::Elsewhere;
+        let position = requests[0].place.wrapping_sub(self.first);
+        self.txn_queue[position as usize].demand = null_mut();
+        self.wake_first(granted);
+    }
+
+    unsafe fn withdraw_span(
+        &mut self,
+        requests: *mut Request,
+        span: Span,
+        granted: &mut impl FnMut(*mut Demand),
+    ) -> bool {
+        // SAFETY: by the contract; each partition touches its own requests.
+        let first = unsafe { &*requests.add(span.start as usize) };
+        let waits = first.state == RequestState::Here && {
+            let position = first.place.wrapping_sub(self.first);
+            self.txn_queue[position as usize].is_blocked
+        };
+        if waits {
+            // SAFETY: by the contract.
+            unsafe { self.release_span(requests, span, granted) };
+        }
+        waits
+    }
+
+    unsafe fn take_free(&mut self, request: *mut Request, _: &mut impl FnMut(*mut Demand)) -> bool {
+        // SAFETY: by the contract.
+        let request = unsafe { &*request };
+        let exclusive = request.exclusive;
+        let taker = request.place + 1;
+        let counter = self.counter(request);
+        let is_free = counter.is_free_for(exclusive) || counter.is_of(taker);
+        if is_free {
+            let is_first = counter.exclusive_taken + counter.shared_taken == 0;
+            counter.taker = match is_first || counter.taker == taker {
+                true => taker,
+                false => 0,
+            };
+            *counter.count(exclusive) += 1;
+            *counter.taken(exclusive) += 1;
+        }
+        is_free
+    }
+
+    unsafe fn upgrade(&mut self, request: *mut Request) -> bool {
+        // SAFETY: by the contract.
+        let request = unsafe { &mut *request };
+        let counter = self.counter(request);
+        let is_alone = counter.exclusive == 0 && counter.shared == 1;
+        if is_alone {
+            *counter = Counter {
+                exclusive: 1,
+                exclusive_taken: 1,
+                taker: counter.taker,
+                ..Counter::default()
+            };
+            request.exclusive = true;
+        }
+        is_alone
+    }
+
+    unsafe fn give_back(&mut self, request: *mut Request, granted: &mut impl FnMut(*mut Demand)) {
+        // SAFETY: by the contract.
+        let request = unsafe { &*request };
+        let exclusive = request.exclusive;
+        let counter = self.counter(request);
+        *counter.count(exclusive) -= 1;
+        *counter.taken(exclusive) -= 1;
+        self.wake_first(granted);
+    }
+}

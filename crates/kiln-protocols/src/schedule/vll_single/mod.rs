@@ -1,0 +1,64 @@
+//! Single-threaded VLL: a thread for each partition of the data, whose locks are counters without latches.
+//!
+//! Source: K. Ren, A. Thomson, D. J. Abadi, *VLL: a lock manager redesign for main memory database systems*, VLDB
+//! Journal 24, 2015: §2.3 the algorithm (Figure 3), §2.2 counters in arrays.
+//!
+//! # The idea
+//!
+//! [`vll`](super::vll) counts the requests for each lock, and has one queue of transactions, under a latch. Here the data
+//! are partitioned, and each partition has its counters, its queue and its thread: nobody else touches them, so they
+//! need neither latches nor atomic instructions. In H-Store such a thread runs one transaction after the other, and sleeps
+//! while it waits for another partition. Here it goes on: a transaction that waits for other partitions is put aside
+//! (*waiting*), with its locks counted, and whatever does not conflict with it runs meanwhile.
+//!
+//! # Phases
+//!
+//! A worker owns partitions, draws calls, and runs them. It plans a call and sends its demand to the first partition, whose
+//! owner may be itself:
+//!
+//! | the paper's | here |
+//! |---|---|
+//! | `BeginTransaction`: count the requests, free or blocked | [`Counters::acquire_span`](super::owned::PartitionTable::acquire_span) |
+//! | a distributed transaction waits for the reads of other partitions | its demand goes through its other partitions, one after the other |
+//! | the first of the queue may run | `wake_first`: it is granted here |
+//! | `Execute` | at the worker that drew it, when all partitions have granted |
+//! | `FinishTransaction`: take the counts back, leave the queue | `release_span` |
+//!
+//! # Departures from the paper
+//!
+//! - Partitions share memory. So no reads are sent: what another partition sends is that the transaction may touch the
+//!   records there, and one worker runs it. The paper's partitions each run it with all reads.
+//! - The order across partitions. In the paper's system a sequencer gives all partitions the same order. Here a demand
+//!   enters the queue of a partition when all lower ones have granted it, and whoever waits waits for earlier ones of the
+//!   same queue, or in a higher partition: there are no deadlocks (see [`owned`](super::owned)).
+//! - A transaction is counted, and in the queue, also when it is free and in a single partition: its worker may be another one.
+//! - Counters are in arrays (§2.2): two locks may share a counter, which costs concurrency and nothing else.
+//! - A partition has a latch that its owner takes once a turn, not once a transaction, for the times when the owner does
+//!   not run.
+//!
+//! # Which anomalies are excluded, and how
+//!
+//! All: as in strict two-phase locking nobody touches a record on which another has a conflicting lock, and all
+//! locks are held to the end.
+
+mod counters;
+
+use kiln_platform::thread;
+
+use super::owned;
+
+pub use counters::CounterTable;
+
+/// A worker.
+pub type VllSingle = owned::Owned<CounterTable>;
+
+/// What the workers share.
+pub type Shared = owned::Shared<CounterTable>;
+
+/// With so many partitions; with 0 as many as there are cores.
+pub fn shared(partitions: usize) -> Shared {
+    match partitions {
+        0 => Shared::new(thread::available_cores()),
+        wanted => Shared::new(wanted),
+    }
+}
