@@ -20,7 +20,7 @@
 //!                              ◄──────────── give back ─────────────────────────┘
 //! ```
 //!
-//! What a demand is, how messages travel, and what is beyond the paper: [`owned`](super::owned).
+//! What a demand is, how messages travel, and what is beyond the paper: [`owned`].
 //!
 //! # Which anomalies are excluded, and how
 //!

@@ -30,7 +30,7 @@
 //!   records there, and one worker runs it. The paper's partitions each run it with all reads.
 //! - The order across partitions. In the paper's system a sequencer gives all partitions the same order. Here a demand
 //!   enters the queue of a partition when all lower ones have granted it, and whoever waits waits for earlier ones of the
-//!   same queue, or in a higher partition: there are no deadlocks (see [`owned`](super::owned)).
+//!   same queue, or in a higher partition: there are no deadlocks (see [`owned`]).
 //! - A transaction is counted, and in the queue, also when it is free and in a single partition: its worker may be another one.
 //! - Counters are in arrays (§2.2): two locks may share a counter, which costs concurrency and nothing else.
 //! - A partition has a latch that its owner takes once a turn, not once a transaction, for the times when the owner does
