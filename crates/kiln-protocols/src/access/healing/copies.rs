@@ -10,9 +10,9 @@ use kiln_storage::schema::{ColumnId, ColumnSet};
 use kiln_storage::slot::Memory;
 use kiln_storage::table::Table;
 
-use super::Healing;
+use super::{Healing, settled_tid};
 use crate::canary::Canary;
-use crate::shared::optimistic::{Item, WriteKind, stable_tid};
+use crate::shared::optimistic::{Item, WriteKind};
 use crate::shared::recorder::Recorded;
 use crate::shared::scratch::RowImage;
 
@@ -96,10 +96,18 @@ impl Healing {
         self.sets.protocol.table = table;
         let met = self.sets.items.len();
         let visit = self.sets.visit(table, record, intent)?;
-        if let Visit::Present(handle) = visit
-            && handle.note as usize == met
-        {
-            self.rely_on_columns(handle, observed)?;
+        match visit {
+            Visit::Present(handle) if handle.note as usize == met => {
+                self.rely_on_columns(handle, observed)?;
+            }
+            // It was found by another key than the one by which it was found when it was written.
+            Visit::Present(handle) if !observed.is_empty() => {
+                let write = self.sets.write_of(handle);
+                if !write.is_some_and(|write| self.sets.writes[write].inserts()) {
+                    self.copy_keys(handle, observed)?;
+                }
+            }
+            _ => {}
         }
         Ok(visit)
     }
@@ -120,7 +128,7 @@ impl Healing {
     fn copy_keys(&mut self, handle: Handle, observed: ColumnSet) -> Result<(), AbortCause> {
         let table = self.sets.items[handle.note as usize].note.table();
         let keys = observed.intersection(table.indexed_columns());
-        match keys.is_empty() {
+        match keys.is_empty() || !self.copies_reads {
             true => Ok(()),
             false => self.copy(handle.note, keys),
         }
@@ -144,7 +152,7 @@ impl Healing {
             return self.meet(table, record, intent, observed);
         };
         // Without a lock this is a hint: what changes from now on is found when the record is locked.
-        let now = stable_tid(record)?;
+        let now = settled_tid(record)?;
         if now.is_dead() {
             return Ok(Visit::Dead);
         }
@@ -233,7 +241,7 @@ impl Healing {
             if item.record.tid().load(Ordering::Relaxed) == version {
                 break;
             }
-            let now = stable_tid(item.record)?;
+            let now = settled_tid(item.record)?;
             let note = &mut item.note;
             note.is_stale |= note.is_whole || now.is_absent() || !note.is_same(row);
             version = now.0;
@@ -316,7 +324,7 @@ impl Healing {
             match done {
                 Err(AbortCause::ReadValidation) if self.heals => {
                     item.note.is_stale = true;
-                    item.observed = stable_tid(handle.record)?.0;
+                    item.observed = settled_tid(handle.record)?.0;
                 }
                 done => {
                     // What was read before was of the first version.
