@@ -10,7 +10,6 @@ use std::ptr::NonNull;
 
 use kiln_platform::atomic::AtomicU64;
 use kiln_platform::random::Random;
-use kiln_platform::sync::Arc;
 use kiln_platform::{thread, time};
 use kiln_protocols::factors::Batches;
 use kiln_protocols::schedule::strife::{Clusters, Isolated, Shared};
@@ -80,7 +79,7 @@ fn main() {
                 samples: 100,
                 ..Batches::default()
             };
-            let shared = Arc::new(Shared::new(batches));
+            let shared = Shared::new(batches);
             let parts = transactions.chunks(count.div_ceil(threads)).enumerate();
             let workers: Vec<Isolated> = parts
                 .map(|(at, part)| Isolated::new(shared.clone(), part, Random::from_seed(at as u64)))

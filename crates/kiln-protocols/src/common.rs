@@ -80,7 +80,7 @@ impl Common {
             Protocol::Orthrus => Shared::Orthrus(Arc::new(orthrus::shared(
                 factors.concurrency_controllers as usize,
             ))),
-            Protocol::Strife => Shared::Strife(Arc::new(strife::Shared::new(factors.batches))),
+            Protocol::Strife => Shared::Strife(strife::Shared::new(factors.batches)),
             Protocol::Partitioned => Shared::Partitioned(Arc::new(partitioned::Shared::new(
                 factors.partitions as usize,
             ))),

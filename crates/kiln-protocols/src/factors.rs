@@ -32,7 +32,8 @@ pub struct Factors {
 pub struct Batches {
     /// Calls of a batch, at most 65,536; with 0 there are 256 for each core.
     pub size: u32,
-    /// How long the first call of a batch waits for others at most, in microseconds; with 0 it is a thousand.
+    /// How long the first call of a batch waits for others at most, in microseconds; with 0 it is four for each call of a
+    /// batch, and at least 5000.
     pub wait_us: u32,
     /// Random transactions that special clusters are made of, `k`, at most 1024; with 0 ten for three cores.
     pub samples: u16,

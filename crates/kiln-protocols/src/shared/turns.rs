@@ -114,11 +114,26 @@ impl Turn {
         }
     }
 
+    /// Whether there are more workers than cores.
+    #[inline]
+    fn is_needed(&self) -> bool {
+        // A worker that comes later makes the others take turns from their next calls on.
+        self.shared.workers.load(Ordering::Relaxed) as usize > self.shared.cores.len()
+    }
+
+    /// Whether others wait for the turn that it has; or whether it has none although turns are taken.
+    #[inline]
+    pub fn is_wanted(&self) -> bool {
+        match self.is_held {
+            true => self.shared.cores[self.core].waiting.load(Ordering::Relaxed) > 0,
+            false => self.is_needed(),
+        }
+    }
+
     /// Waits for a turn, but not past `deadline_ns`.
     #[inline]
     pub fn enter(&mut self, deadline_ns: Option<u64>) {
-        // A worker that comes later makes the others take turns from their next calls on.
-        if self.shared.workers.load(Ordering::Relaxed) as usize > self.shared.cores.len() {
+        if self.is_needed() {
             self.is_held = self.shared.cores[self.core].take_free() || self.wait(deadline_ns);
         }
     }

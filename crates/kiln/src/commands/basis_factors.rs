@@ -41,7 +41,8 @@ pub struct BasisFactorArguments {
     #[arg(long, value_name = "N", help_heading = "Planned execution",
           value_parser = clap::value_parser!(u32).range(1..=65_536))]
     batch_size: Option<u32>,
-    /// Under strife: microseconds that the first call of a batch waits for others at most [default: 1000]
+    /// Under strife: microseconds that the first call of a batch waits for others at most [default: 4 for
+    /// each call of a batch, at least 5000]
     #[arg(long, value_name = "US", help_heading = "Planned execution",
           value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     batch_us: Option<u32>,

@@ -88,6 +88,12 @@ impl<A: Access + Phased + Recorded> Direct<A> {
         self.turn = Some(turn);
     }
 
+    /// Whether others want the turn that it has, or it has none and should.
+    #[inline(always)]
+    pub(crate) fn is_turn_wanted(&self) -> bool {
+        self.turn.as_ref().is_some_and(Turn::is_wanted)
+    }
+
     /// Waits for the worker's turn.
     #[inline(always)]
     pub(crate) fn enter_turn(&mut self) {

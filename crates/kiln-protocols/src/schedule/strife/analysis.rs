@@ -46,9 +46,15 @@ impl Analyst {
     fn spare_node(&mut self, batch: &Batch, number: u64) -> Option<u32> {
         if self.nodes.is_empty() || self.nodes_of != number {
             // Relaxed: numbers are all that is handed out.
-            let first = batch.nodes_taken.fetch_add(NODES_TAKEN, Ordering::Relaxed);
+            let first = batch
+                .nodes_taken
+                .0
+                .fetch_add(NODES_TAKEN, Ordering::Relaxed);
             if first + NODES_TAKEN > batch.forest.data_nodes() {
-                batch.nodes_taken.fetch_sub(NODES_TAKEN, Ordering::Relaxed);
+                batch
+                    .nodes_taken
+                    .0
+                    .fetch_sub(NODES_TAKEN, Ordering::Relaxed);
                 return None;
             }
             (self.nodes, self.nodes_of) = (first..first + NODES_TAKEN, number);

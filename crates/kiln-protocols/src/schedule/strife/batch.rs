@@ -27,8 +27,8 @@ const CHUNK: std::ops::RangeInclusive<u32> = 16..=512;
 const CHUNKS_EACH: u32 = 2;
 /// Records of a transaction that are asked for before it runs.
 const FETCHED_MAX: usize = 32;
-/// Items that small clusters are divided into at most.
-const SMALL_ITEMS_MAX: u32 = 128;
+/// Items that small clusters, or residuals, are divided into at most.
+const GROUPS_MAX: u32 = 192;
 
 /// A call in flight, and its place in a batch. Who has it changes from stage to stage: the worker that drew it while it is
 /// in no batch, else whoever has taken the item that it belongs to.
@@ -89,9 +89,11 @@ impl Settings {
     pub fn new(chosen: Batches) -> Settings {
         let cores = thread::available_cores() as u32;
         let chosen_or = |chosen: u32, default: u32| if chosen == 0 { default } else { chosen };
+        let size = chosen_or(chosen.size, cores * 256).clamp(1, SIZE_MAX);
         Settings {
-            size: chosen_or(chosen.size, cores * 256).clamp(1, SIZE_MAX),
-            wait_ns: 1_000 * u64::from(chosen_or(chosen.wait_us, 1_000)),
+            size,
+            // About as long as one worker takes to draw and plan so many.
+            wait_ns: 1_000 * u64::from(chosen_or(chosen.wait_us, (size * 4).max(5_000))),
             // The paper's 100 of 30 cores.
             samples: chosen_or(u32::from(chosen.samples), (cores * 10).div_ceil(3).max(16))
                 .min(SAMPLES_MAX),
@@ -103,14 +105,14 @@ impl Settings {
 /// A list that all workers append to. What is in it is read in a later stage.
 pub(super) struct List {
     slots: Box<[AtomicU32]>,
-    length: AtomicU32,
+    length: Apart<AtomicU32>,
 }
 
 impl List {
     fn new(capacity: u32) -> List {
         List {
             slots: (0..capacity).map(|_| AtomicU32::new(0)).collect(),
-            length: AtomicU32::new(0),
+            length: Apart::default(),
         }
     }
 
@@ -119,7 +121,7 @@ impl List {
     /// Appends a value; there is room for all transactions of a batch.
     #[inline]
     pub fn push(&self, value: u32) {
-        let at = self.length.fetch_add(1, Ordering::Relaxed);
+        let at = self.length.0.fetch_add(1, Ordering::Relaxed);
         self.slots[at as usize].store(value, Ordering::Relaxed);
     }
 
@@ -130,11 +132,11 @@ impl List {
 
     #[inline]
     pub fn length(&self) -> u32 {
-        self.length.load(Ordering::Relaxed)
+        self.length.0.load(Ordering::Relaxed)
     }
 
     pub fn clear(&self) {
-        self.length.store(0, Ordering::Relaxed);
+        self.length.0.store(0, Ordering::Relaxed);
     }
 }
 
@@ -153,6 +155,8 @@ pub(super) struct Plan {
     pub large: Vec<(u32, u32)>,
     /// How many of the small clusters make one item.
     pub group: u32,
+    /// How many residuals make one.
+    pub residual_group: u32,
     /// Whether the batch has one transaction, which nobody disturbs.
     pub is_alone: bool,
 }
@@ -176,13 +180,13 @@ pub(super) struct Batch {
     /// Transactions that it has room for.
     pub capacity: u32,
     /// The number of the batch that is collected, or in work.
-    number: AtomicU64,
+    number: Apart<AtomicU64>,
     /// Changed while it is collected, under a lock; read afterwards.
     contexts: UnsafeCell<Vec<NonNull<Context>>>,
     /// Its clusters.
     pub forest: Forest,
     /// Data nodes that workers have taken for themselves.
-    pub nodes_taken: AtomicU32,
+    pub nodes_taken: Apart<AtomicU32>,
     /// Special clusters that SPOT has made.
     pub specials: AtomicU32,
     /// By special cluster: transactions that are connected to it and to no other special one.
@@ -221,10 +225,10 @@ impl Batch {
         Batch {
             settings,
             capacity,
-            number: AtomicU64::new(1),
+            number: Apart(AtomicU64::new(1)),
             contexts: UnsafeCell::new(Vec::with_capacity(capacity as usize)),
             forest: Forest::new(data_nodes, samples),
-            nodes_taken: AtomicU32::new(0),
+            nodes_taken: Apart::default(),
             specials: AtomicU32::new(0),
             counts: (0..samples).map(|_| Apart::default()).collect(),
             pairs: (0..samples * samples).map(|_| AtomicU32::new(0)).collect(),
@@ -270,6 +274,17 @@ impl Batch {
             );
         }
         self.forest.name_memory();
+        name(
+            std::ptr::from_ref(&self.number).addr(),
+            size_of_val(&self.number),
+            "number",
+        );
+        let taken = &self.nodes_taken;
+        name(
+            std::ptr::from_ref(taken).addr(),
+            size_of_val(taken),
+            "nodes taken",
+        );
         name(std::ptr::from_ref(self).addr(), size_of::<Batch>(), "batch");
     }
 
@@ -277,7 +292,7 @@ impl Batch {
     #[inline]
     pub fn number(&self) -> u64 {
         // Acquire pairs with the release in `clear`: what was done to the transactions of former batches is visible.
-        self.number.load(Ordering::Acquire)
+        self.number.0.load(Ordering::Acquire)
     }
 
     /// Its transactions.
@@ -391,8 +406,26 @@ impl Batch {
         plan.large
             .sort_unstable_by_key(|&(special, length)| (u32::MAX - length, special));
         let small = self.small.length();
-        plan.group = small.div_ceil(SMALL_ITEMS_MAX).max(1);
+        plan.group = small.div_ceil(GROUPS_MAX).max(1);
         plan.large.len() as u32 + small.div_ceil(plan.group)
+    }
+
+    /// Decides what the items of the residual stage are; their number.
+    ///
+    /// # Safety
+    /// As for [`Batch::plan_mut`].
+    pub unsafe fn arrange_residuals(&self) -> u32 {
+        // SAFETY: by the contract.
+        let plan = unsafe { self.plan_mut() };
+        let residuals = self.residuals.length();
+        plan.residual_group = residuals.div_ceil(GROUPS_MAX).max(1);
+        residuals.div_ceil(plan.residual_group)
+    }
+
+    /// The residuals of an item, by their positions.
+    pub fn residuals_of(&self, plan: &Plan, item: u32) -> std::ops::Range<u32> {
+        let first = item * plan.residual_group;
+        first..(first + plan.residual_group).min(self.residuals.length())
     }
 
     /// Decides that the one transaction of the batch runs alone.
@@ -448,14 +481,14 @@ impl Batch {
         // SAFETY: by the contract.
         unsafe { self.contexts_mut() }.clear();
         // Relaxed: the ticket of the next stage publishes these.
-        self.nodes_taken.store(0, Ordering::Relaxed);
+        self.nodes_taken.0.store(0, Ordering::Relaxed);
         self.specials.store(0, Ordering::Relaxed);
         self.pairs_met.clear();
         self.small.clear();
         self.residuals.clear();
         self.lasts.clear();
-        let number = self.number.load(Ordering::Relaxed);
+        let number = self.number.0.load(Ordering::Relaxed);
         // Release: see `number`.
-        self.number.store(number + 1, Ordering::Release);
+        self.number.0.store(number + 1, Ordering::Release);
     }
 }

@@ -22,6 +22,7 @@ pub struct Isolated {
     contexts: Vec<NonNull<Context>>,
     added: Vec<NonNull<Context>>,
     submitted: Vec<NonNull<Context>>,
+    exhausted: u64,
 }
 
 // SAFETY: contexts are used in turn.
@@ -46,6 +47,7 @@ impl Isolated {
             contexts: transactions.iter().map(context).collect(),
             added: Vec::new(),
             submitted: Vec::new(),
+            exhausted: 0,
         }
     }
 
@@ -76,7 +78,7 @@ impl Isolated {
         (self.shared).leave(&mut self.added, &mut self.submitted, true);
         assert!(self.added.is_empty(), "the batch has room for all");
         while self.shared.batch.number() == number {
-            let Some((stage, item)) = self.shared.stages.take() else {
+            let Some((stage, item)) = self.shared.stages.take(&mut self.exhausted) else {
                 spinner.turn();
                 continue;
             };
@@ -213,7 +215,7 @@ mod tests {
     }
 
     fn analysed(batches: Batches, transactions: &[Vec<Claim>], seed: u64) -> Clusters {
-        let shared = Arc::new(Shared::new(batches));
+        let shared = Shared::new(batches);
         let random = Random::from_seed(seed);
         let mut worker = Isolated::new(shared, transactions, random);
         let mut clusters = Clusters::default();
@@ -321,7 +323,7 @@ mod tests {
             samples: 1 + random.below(6) as u16,
             residuals_permille: [0, 200, 1000][random.below(3)],
         };
-        let shared = Arc::new(Shared::new(batches));
+        let shared = Shared::new(batches);
         let count = records.0.len();
         let mut workers: Vec<Isolated> = (0..3)
             .map(|worker| {

@@ -71,7 +71,8 @@ mod worker;
 use std::ptr::NonNull;
 
 use kiln_platform::atomic::{AtomicBool, AtomicU64, Ordering};
-use kiln_platform::sync::{Mutex, lock};
+use kiln_platform::memory::name_range;
+use kiln_platform::sync::{Arc, Mutex, lock};
 use kiln_platform::time;
 
 use analysis::Analyst;
@@ -114,7 +115,7 @@ struct Collection {
     labelling: u32,
     /// Transactions of several statements that are open.
     open: u32,
-    /// Whether one was open since the batch before: it may have put locks in the place of labels.
+    /// Whether one was open after the first label was put: it may have put locks in the place of labels.
     is_disturbed: bool,
 }
 
@@ -127,8 +128,8 @@ struct Round {
 
 impl Shared {
     /// For workers that batch their calls so.
-    pub fn new(batches: Batches) -> Shared {
-        let shared = Shared {
+    pub fn new(batches: Batches) -> Arc<Shared> {
+        let shared = Arc::new(Shared {
             stages: Stages::default(),
             batch: Batch::new(Settings::new(batches)),
             collection: Mutex::default(),
@@ -136,9 +137,18 @@ impl Shared {
             due_ns: Apart(AtomicU64::new(NEVER_NS)),
             is_broken: AtomicBool::new(false),
             explanation: Explanation::default(),
-        };
+        });
         shared.stages.name_memory();
         shared.batch.name_memory();
+        let name = |start: usize, bytes: usize, name: &str| {
+            name_range(start, bytes, || format!("strife.{name}"));
+        };
+        let collection = std::ptr::from_ref(&shared.collection).addr();
+        name(collection, size_of_val(&shared.collection), "collection");
+        let closing = std::ptr::from_ref(&shared.closing).addr();
+        name(closing, size_of_val(&shared.closing), "closing");
+        let due = std::ptr::from_ref(&shared.due_ns).addr();
+        name(due, size_of_val(&shared.due_ns), "due");
         shared
     }
 
@@ -190,6 +200,7 @@ impl Shared {
             return None;
         }
         collection.labelling += 1;
+        collection.is_disturbed |= collection.open > 0;
         if self.due_ns.0.load(Ordering::Relaxed) == NEVER_NS {
             let due_ns = time::now_ns() + self.batch.settings.wait_ns;
             self.due_ns.0.store(due_ns, Ordering::Relaxed);
@@ -222,7 +233,7 @@ impl Shared {
 
     /// Closes the batch if its first call has waited for long enough.
     fn look_at_time(&self) {
-        if self.due_ns.0.load(Ordering::Relaxed) == NEVER_NS {
+        if self.due_ns.0.load(Ordering::Relaxed) == NEVER_NS || self.is_closing() {
             return;
         }
         let now_ns = time::now_ns();
@@ -276,7 +287,9 @@ impl Shared {
                 unsafe { self.batch.context(at) }.is_residual = true;
                 self.batch.residuals.push(at);
             }
-            self.stages.open(Stage::Residual, length);
+            // SAFETY: as above.
+            let items = unsafe { self.batch.arrange_residuals() };
+            self.stages.open(Stage::Residual, items);
         } else if length == 1 {
             // SAFETY: nobody can take an item before the stage is open.
             unsafe { self.batch.arrange_alone() };
@@ -316,7 +329,9 @@ impl Shared {
         }
         let is_before = |other: Stage| (stage as u8) < (other as u8);
         if is_before(Stage::Residual) && batch.residuals.length() > 0 {
-            stages.open(Stage::Residual, batch.residuals.length());
+            // SAFETY: the caller has done the last item of a stage.
+            let items = unsafe { batch.arrange_residuals() };
+            stages.open(Stage::Residual, items);
         } else if is_before(Stage::Last) && batch.lasts.length() > 0 {
             stages.open(Stage::Last, 1);
         } else {
@@ -330,7 +345,7 @@ impl Shared {
         // SAFETY: all stages are done, and nobody adds to it yet.
         unsafe { self.batch.clear() };
         collection.ready = 0;
-        collection.is_disturbed = collection.open > 0;
+        collection.is_disturbed = false;
         self.stages.open(Stage::Collect, 0);
     }
 
@@ -342,7 +357,11 @@ impl Shared {
             return false;
         }
         collection.open += 1;
-        collection.is_disturbed |= stage == Stage::Collect;
+        if stage == Stage::Collect {
+            // SAFETY: the batch is collected, and the caller has the lock.
+            let has_labels = unsafe { !self.batch.contexts_mut().is_empty() };
+            collection.is_disturbed |= has_labels || collection.labelling > 0;
+        }
         true
     }
 

@@ -5,22 +5,26 @@
 //! serves looks for items; whoever does the last item of a stage opens the next one.
 //!
 //! ```text
-//!  63   52 51   48 47            24 23           0
-//! ┌───────┬───────┬────────────────┬──────────────┐
-//! │   0   │ stage │ items it has   │ next item    │   the ticket: an item is taken by counting it up
-//! └───────┴───────┴────────────────┴──────────────┘
+//!  63    52 51   48 47            24 23           0
+//! ┌────────┬───────┬────────────────┬──────────────┐
+//! │ number │ stage │ items it has   │ next item    │   the ticket: an item is taken by counting it up
+//! └────────┴───────┴────────────────┴──────────────┘
 //! ```
 //!
 //! # Invariants
 //!
-//! - An item is taken by a compare-and-swap of the whole ticket, which says all that there is to know of the stage: who has
-//!   taken one has an item of the stage that is open, and it stays open until the item is done. How many items there are was
+//! - An item is taken by counting the ticket up, which says all that there is to know of the stage: who has taken one has an item of the stage that is open, and it stays open until the item is done. How many items there are was
 //!   beside the ticket once; then somebody took an item of a stage that was done already, as the next one had more.
+//! - Who has found no item left does not look at the ticket again before another stage is open: it looks at a word that says
+//!   which stage that is, and changes as rarely. It is written before the ticket, so that it is never behind: after it, a slow
+//!   worker could write it when others have opened the stage after the next. So those who wait do not take the ticket's cache line away from those who work.
 //! - What was done in a stage is visible in those after it: each worker counts its item with release and acquire, the
 //!   last one has acquired all, and opens the next stage by a release of the ticket, which takers acquire.
 
 use kiln_platform::atomic::{AtomicU32, AtomicU64, Ordering};
 use kiln_platform::memory::name_range;
+
+use super::batch::Apart;
 
 /// What is being done with the batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,22 +72,24 @@ pub(super) const ITEMS_MAX: u32 = 1 << 24;
 
 const ITEMS_SHIFT: u32 = 24;
 const STAGE_SHIFT: u32 = 48;
+const NUMBER_SHIFT: u32 = 52;
+/// Numbers of stages that a ticket tells apart: it is one behind at most.
+const NUMBERS: u64 = 1 << (64 - NUMBER_SHIFT);
 
 /// See the module's documentation.
 #[derive(Default)]
-#[repr(align(128))]
 pub(super) struct Stages {
-    ticket: AtomicU64,
-    done: Done,
+    /// How many stages were opened, above; the stage that is open in the lowest bits.
+    opened: Apart<AtomicU64>,
+    ticket: Apart<AtomicU64>,
+    done: Apart<AtomicU32>,
 }
 
-/// On cache lines of its own.
-#[derive(Default)]
-#[repr(align(128))]
-struct Done(AtomicU32);
+/// The bits of the stage in [`Stages::opened`].
+const STAGE_BITS: u32 = 4;
 
 fn stage_of(ticket: u64) -> Stage {
-    Stage::ALL[(ticket >> STAGE_SHIFT) as usize]
+    Stage::ALL[(ticket >> STAGE_SHIFT) as usize % (1 << STAGE_BITS)]
 }
 
 fn items_of(ticket: u64) -> u32 {
@@ -101,29 +107,32 @@ impl Stages {
     #[inline]
     pub fn now(&self) -> Stage {
         // Acquire pairs with the release in `open`: what was done before is visible.
-        stage_of(self.ticket.load(Ordering::Acquire))
+        let opened = self.opened.0.load(Ordering::Acquire);
+        Stage::ALL[(opened % (1 << STAGE_BITS)) as usize]
     }
 
-    /// Takes an item of the stage that is open, if one is left. The caller says when it is done.
+    /// Takes an item of the stage that is open, if one is left. The caller says when it is done, and keeps `exhausted`, where it
+    /// is noted when the stage has no item left.
     #[inline]
-    pub fn take(&self) -> Option<(Stage, u32)> {
-        // Acquire, here and below: as in `now`.
-        let mut ticket = self.ticket.load(Ordering::Acquire);
-        loop {
-            let next = ticket as u32 % ITEMS_MAX;
-            if next >= items_of(ticket) {
-                return None;
-            }
-            match self.ticket.compare_exchange_weak(
-                ticket,
-                ticket + 1,
-                Ordering::Acquire,
-                Ordering::Acquire,
-            ) {
-                Ok(_) => return Some((stage_of(ticket), next)),
-                Err(now) => ticket = now,
-            }
+    pub fn take(&self, exhausted: &mut u64) -> Option<(Stage, u32)> {
+        // Before the ticket: if another stage is opened in between, its number differs from the one that is noted.
+        // Acquire: as in `now`.
+        let opened = self.opened.0.load(Ordering::Acquire);
+        if opened == *exhausted {
+            return None;
         }
+        // Acquire pairs with the release in `open`. What it adds to a ticket without items left is lost or counted beyond them,
+        // once for each worker and stage.
+        let ticket = self.ticket.0.fetch_add(1, Ordering::Acquire);
+        let item = ticket as u32 % ITEMS_MAX;
+        if item < items_of(ticket) {
+            return Some((stage_of(ticket), item));
+        }
+        // Else the ticket of the stage that is announced is about to come.
+        if ticket >> NUMBER_SHIFT == (opened >> STAGE_BITS) % NUMBERS {
+            *exhausted = opened;
+        }
+        None
     }
 
     /// An item is done; whether it was the last of its stage. Then the caller opens the next one.
@@ -131,7 +140,7 @@ impl Stages {
     #[must_use]
     pub fn complete(&self) -> bool {
         // Relaxed: the caller has seen the ticket, which keeps the number until this.
-        let items = items_of(self.ticket.load(Ordering::Relaxed));
+        let items = items_of(self.ticket.0.load(Ordering::Relaxed));
         // Release hands on what was done; acquire gathers what the others did, for who opens the next stage.
         self.done.0.fetch_add(1, Ordering::AcqRel) + 1 == items
     }
@@ -141,9 +150,14 @@ impl Stages {
         debug_assert!(items < ITEMS_MAX);
         // Relaxed: the ticket publishes it.
         self.done.0.store(0, Ordering::Relaxed);
-        let ticket = (stage as u64) << STAGE_SHIFT | u64::from(items) << ITEMS_SHIFT;
-        // Release pairs with the acquires above.
-        self.ticket.store(ticket, Ordering::Release);
+        let number = (self.opened.0.load(Ordering::Relaxed) >> STAGE_BITS) + 1;
+        // Release, here and below, pairs with the acquires above.
+        let opened = number << STAGE_BITS | stage as u64;
+        self.opened.0.store(opened, Ordering::Release);
+        let ticket = (number % NUMBERS) << NUMBER_SHIFT
+            | (stage as u64) << STAGE_SHIFT
+            | u64::from(items) << ITEMS_SHIFT;
+        self.ticket.0.store(ticket, Ordering::Release);
     }
 }
 
@@ -162,9 +176,9 @@ mod tests {
             for _ in 0..3 {
                 let (stages, sum, opened) = (&stages, &sum, &opened);
                 scope.spawn(move || {
-                    let mut idle = 0;
+                    let (mut idle, mut exhausted) = (0, 0);
                     while stages.now() != Stage::Collect && idle < 1_000_000 {
-                        let Some((_, item)) = stages.take() else {
+                        let Some((_, item)) = stages.take(&mut exhausted) else {
                             idle += 1;
                             thread::yield_now();
                             continue;

@@ -56,6 +56,8 @@ pub struct Strife {
     ready_in: u64,
     /// Calls that it has drawn and not told the end of.
     in_flight: usize,
+    /// The stage in which it found no item left.
+    exhausted: u64,
     /// Whether it serves.
     is_inside: bool,
     /// The transaction that it runs.
@@ -93,6 +95,7 @@ impl Strife {
             quota: 0,
             ready_in: 0,
             in_flight: 0,
+            exhausted: 0,
             is_inside: false,
             running: None,
             single: std::ptr::null(),
@@ -102,15 +105,19 @@ impl Strife {
 
     /// Serves until there are no more calls and all have ended; see [`Calls`].
     pub fn serve(&mut self, calls: &mut dyn Calls) {
+        self.direct.enter_turn();
         self.shared.come();
         (self.is_inside, self.was_call) = (true, true);
         let mut is_over = false;
         let mut idle = Idle::default();
         loop {
-            let has_done = self.help()
-                || self.tell(calls)
-                || self.gather(calls, &mut is_over)
-                || self.draw_ahead(calls, &mut is_over);
+            let mut has_done = self.help() || self.tell(calls);
+            if !has_done {
+                if self.in_flight == 0 && !is_over {
+                    self.pass_turn();
+                }
+                has_done = self.gather(calls, &mut is_over) || self.draw_ahead(calls, &mut is_over);
+            }
             if is_over && self.in_flight == 0 {
                 break;
             }
@@ -125,8 +132,26 @@ impl Strife {
                 }
             }
         }
-        self.shared.go(self.ready_in);
+        self.go();
         self.is_inside = false;
+        self.direct.leave_turn();
+    }
+
+    /// Nobody counts on it from now on.
+    fn go(&mut self) {
+        self.shared.go(std::mem::take(&mut self.ready_in));
+    }
+
+    /// Lets another worker have the core, if there are more of them than cores: between two batches nobody waits for this
+    /// one. So those that are inside fill the batches, with as many calls as without the others.
+    #[inline]
+    fn pass_turn(&mut self) {
+        if self.direct.is_turn_wanted() {
+            self.go();
+            self.direct.leave_turn();
+            self.direct.enter_turn();
+            self.shared.come();
+        }
     }
 
     /// Adds calls to the batch that is collected; whether there were any.
@@ -136,6 +161,10 @@ impl Strife {
         }
         let number = self.shared.batch.number();
         let is_ready = self.ready_in == number;
+        // Those who are inside need the lock to leave.
+        if self.shared.is_closing() {
+            return false;
+        }
         if !self.submitted.is_empty()
             && (self.submitted_in != number || is_ready && self.submitted.len() >= self.quota)
         {
@@ -200,6 +229,7 @@ impl Strife {
     fn draw_ahead(&mut self, calls: &mut dyn Calls, is_over: &mut bool) -> bool {
         if self.shared.stages.now() == Stage::Collect
             || self.waiting.len() >= self.quota
+            || self.direct.is_turn_wanted()
             || !self.draw(calls, is_over)
         {
             return false;
@@ -269,14 +299,14 @@ impl Strife {
 
     /// Does an item of the stage that is open, if there is one.
     fn help(&mut self) -> bool {
-        let Some((stage, item)) = self.shared.stages.take() else {
+        let Some((stage, item)) = self.shared.stages.take(&mut self.exhausted) else {
             return false;
         };
         match stage {
             Stage::Collect => unreachable!("it has no items"),
             Stage::Spot | Stage::Fuse | Stage::Allocate => self.analyse(stage, item),
             Stage::ConflictFree => self.run_clusters(item),
-            Stage::Residual => self.run_residual(self.shared.batch.residuals.get(item)),
+            Stage::Residual => self.run_residuals(item),
             Stage::Last => self.run_last(),
         }
         if self.shared.stages.complete() {
@@ -370,12 +400,17 @@ impl Strife {
         flight.outcome.is_some()
     }
 
-    /// Runs a transaction with locks, while others run; if it fails often, it is one of the last.
-    fn run_residual(&mut self, at: u32) {
+    /// Runs the transactions of an item with locks, while others run; what fails often is one of the last.
+    fn run_residuals(&mut self, item: u32) {
         // SAFETY: as long as the worker.
         let batch = unsafe { self.batch() };
-        if !self.try_often(batch, at, ATTEMPTS) {
-            batch.lasts.push(at);
+        // SAFETY: the worker has taken an item.
+        let plan = unsafe { batch.plan() };
+        for position in batch.residuals_of(plan, item) {
+            let at = batch.residuals.get(position);
+            if !self.try_often(batch, at, ATTEMPTS) {
+                batch.lasts.push(at);
+            }
         }
     }
 
