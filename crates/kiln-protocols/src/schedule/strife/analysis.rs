@@ -10,8 +10,10 @@ use super::batch::{Batch, Context};
 use super::locks::{node_of, put_label};
 use crate::canary::Canary;
 
-/// Data nodes that a worker takes for itself at a time.
-const NODES_TAKEN: u32 = 64;
+/// Data nodes that a worker takes for itself at a time: this part of all, within bounds. All workers label at once, and wait for
+/// the counter's cache line.
+const NODES_TAKEN_PART: u32 = 256;
+const NODES_TAKEN: std::ops::RangeInclusive<u32> = 16..=512;
 
 /// A worker's memory for the analysis.
 #[derive(Default)]
@@ -45,19 +47,15 @@ impl Analyst {
     #[inline]
     fn spare_node(&mut self, batch: &Batch, number: u64) -> Option<u32> {
         if self.nodes.is_empty() || self.nodes_of != number {
+            let all = batch.forest.data_nodes();
+            let count = (all / NODES_TAKEN_PART).clamp(*NODES_TAKEN.start(), *NODES_TAKEN.end());
             // Relaxed: numbers are all that is handed out.
-            let first = batch
-                .nodes_taken
-                .0
-                .fetch_add(NODES_TAKEN, Ordering::Relaxed);
-            if first + NODES_TAKEN > batch.forest.data_nodes() {
-                batch
-                    .nodes_taken
-                    .0
-                    .fetch_sub(NODES_TAKEN, Ordering::Relaxed);
+            let first = batch.nodes_taken.0.fetch_add(count, Ordering::Relaxed);
+            if first + count > all {
+                batch.nodes_taken.0.fetch_sub(count, Ordering::Relaxed);
                 return None;
             }
-            (self.nodes, self.nodes_of) = (first..first + NODES_TAKEN, number);
+            (self.nodes, self.nodes_of) = (first..first + count, number);
         }
         Some(self.nodes.start)
     }
