@@ -248,13 +248,26 @@ impl Idle {
     const SPINS: u32 = 64;
     const YIELDS: u32 = 192;
 
+    const YIELDS_AWAKE: u32 = 1024;
+
     /// Waits for others to do something.
     pub fn turn(&mut self) {
+        self.wait(Idle::YIELDS);
+    }
+
+    /// As [`Idle::turn`], but sleeps later: others wait for what this worker will be told soon.
+    pub fn turn_awake(&mut self) {
+        self.wait(Idle::YIELDS_AWAKE);
+    }
+
+    fn wait(&mut self, yields: u32) {
         self.0 = self.0.saturating_add(1);
-        match self.0 {
-            0..Idle::SPINS => spin::hint(),
-            Idle::SPINS..Idle::YIELDS => thread::yield_now(),
-            _ => thread::park_for(20_000),
+        if self.0 < Idle::SPINS {
+            spin::hint();
+        } else if self.0 < yields {
+            thread::yield_now();
+        } else {
+            thread::park_for(20_000);
         }
     }
 

@@ -17,8 +17,15 @@ struct End {
 pub struct Ring {
     producer: End,
     consumer: End,
-    slots: Box<[AtomicU64]>,
+    slots: Box<[Line]>,
+    /// The number of slots, less one.
+    mask: usize,
 }
+
+/// Slots of a ring, which share no cache line with those of another one.
+#[derive(Default)]
+#[repr(align(128))]
+struct Line([AtomicU64; 16]);
 
 impl Ring {
     /// An empty ring with room for `capacity` words, a power of two.
@@ -27,8 +34,17 @@ impl Ring {
         Ring {
             producer: End::default(),
             consumer: End::default(),
-            slots: (0..capacity).map(|_| AtomicU64::new(0)).collect(),
+            slots: (0..capacity.div_ceil(16))
+                .map(|_| Line::default())
+                .collect(),
+            mask: capacity - 1,
         }
+    }
+
+    #[inline(always)]
+    fn slot(&self, moves: usize) -> &AtomicU64 {
+        let at = moves & self.mask;
+        &self.slots[at / 16].0[at % 16]
     }
 
     /// Puts a word in, unless it is full. Called by the producer.
@@ -36,15 +52,15 @@ impl Ring {
     pub fn push(&self, word: u64) -> bool {
         // Relaxed: the producer's own.
         let put = self.producer.moves.load(Ordering::Relaxed);
-        if put - self.producer.other.load(Ordering::Relaxed) == self.slots.len() {
+        if put - self.producer.other.load(Ordering::Relaxed) > self.mask {
             // Acquire pairs with the release in `pop`: the slot was read before it is written again.
             let taken = self.consumer.moves.load(Ordering::Acquire);
             self.producer.other.store(taken, Ordering::Relaxed);
-            if put - taken == self.slots.len() {
+            if put - taken > self.mask {
                 return false;
             }
         }
-        self.slots[put & (self.slots.len() - 1)].store(word, Ordering::Relaxed);
+        self.slot(put).store(word, Ordering::Relaxed);
         // Release pairs with the acquire in `pop`: the word, and what it stands for, is there.
         self.producer.moves.store(put + 1, Ordering::Release);
         true
@@ -63,7 +79,7 @@ impl Ring {
                 return None;
             }
         }
-        let word = self.slots[taken & (self.slots.len() - 1)].load(Ordering::Relaxed);
+        let word = self.slot(taken).load(Ordering::Relaxed);
         // Release pairs with the acquire in `push`.
         self.consumer.moves.store(taken + 1, Ordering::Release);
         Some(word)

@@ -135,7 +135,12 @@ impl<T: PartitionTable> Owned<T> {
                     if self.pool.len() == IN_FLIGHT_MAX && std::mem::take(&mut has_turn) {
                         self.direct.leave_turn();
                     }
-                    idle.turn();
+                    // A lock that was granted to who sleeps is nobody's, and so is a message to an owner.
+                    let is_awaited = role > 0 || !self.waiting.is_empty();
+                    match is_awaited && !is_crowded {
+                        true => idle.turn_awake(),
+                        false => idle.turn(),
+                    }
                 }
             }
         }
