@@ -2,7 +2,7 @@
 
 use kiln_platform::atomic::{Ordering, fence};
 use kiln_platform::schedule::point;
-use kiln_platform::{spin, thread};
+use kiln_platform::spin::{self, Spinner};
 use kiln_procedure::AbortCause;
 use kiln_storage::record::{RecordRef, Tid};
 
@@ -28,12 +28,6 @@ fn place(order: ValidationOrder, item: &Item<Copied>) -> u64 {
         ValidationOrder::Reversed => !by_table,
     }
 }
-
-/// The longest pause between two looks at a lock that is waited for, in spins: about half a microsecond.
-const PAUSE_MAX: u64 = 16;
-
-/// Pauses before the core is given up for a moment, as whoever holds the lock may be without one.
-const WAITS_BEFORE_YIELD: u64 = 16;
 
 /// How often a lock below another one is tried: as it is seldom in a circle of waits that it is not to be had,
 /// for as long as a commit takes.
@@ -206,15 +200,10 @@ impl Healing {
         let locks = &mut self.sets.protocol.locks;
         let mut try_lock = || locks.try_hold(record, Mode::Exclusive);
         if place >= self.highest {
-            // Whoever holds it waits for greater places only, and not for this attempt. Looking at the lock
-            // all the time would take its line away from whoever holds it.
-            let mut waits = 0;
+            // Whoever holds it waits for greater places only, and not for this attempt.
+            let mut spinner = Spinner::default();
             while !try_lock() {
-                waits += 1;
-                match waits % WAITS_BEFORE_YIELD {
-                    0 => thread::yield_now(),
-                    _ => thread::pause(waits.min(PAUSE_MAX)),
-                }
+                spinner.turn();
             }
             self.highest = place;
         } else if !spin::until(TRIES_BELOW, try_lock) {
