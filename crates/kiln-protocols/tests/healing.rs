@@ -102,22 +102,6 @@ impl Database {
         }
     }
 
-    /// Every index has the same records, each under its row's key.
-    fn check(&self) {
-        let mut heap = Heap::new();
-        for table in [&self.items, &self.log] {
-            let count = table.indexes()[0].len();
-            for index in table.indexes() {
-                assert_eq!(index.len(), count, "{}", index.definition().name);
-                index.for_each(|record| {
-                    let key = table.entry_key_of(index, table.row(record), &mut heap);
-                    let found = index.find_key(&key.expect("keys are short"));
-                    assert!(found.is_some_and(|entry| entry.record() == record));
-                });
-            }
-        }
-    }
-
     fn rows(&self) -> Vec<Vec<Value>> {
         let mut rows = Vec::new();
         for table in [&self.items, &self.log] {
@@ -604,15 +588,13 @@ impl Pair {
         let effect = self.heal(&program_healed, &arguments, changes, &mut random);
         let outcome = self.fresh.worker.call(&program_fresh, &arguments, None);
         let expected = effect_of(&self.fresh.worker, &program_fresh, outcome);
-        let rows = [&self.healed, &self.fresh].map(Database::rows);
-        assert!(
-            effect == expected && rows[0] == rows[1],
-            "seed {seed}: {effect:?}, but running again gives {expected:?}; rows {rows:#?}; {:?}",
+        assert_eq!(effect, expected, "seed {seed}: {:#?}", program_fresh.body);
+        assert_eq!(
+            self.healed.rows(),
+            self.fresh.rows(),
+            "seed {seed}: {:#?}",
             program_fresh.body
         );
-        for database in [&self.healed, &self.fresh] {
-            database.check();
-        }
         self.met.rejected += u64::from(expected.is_err());
         for database in [&self.healed, &self.fresh] {
             database.epochs.advance();
@@ -667,7 +649,7 @@ impl Pair {
 
 fn cases() -> u64 {
     let asked = std::env::var("KILN_HEALING_CASES").ok();
-    asked.map_or(8_000, |asked| asked.parse().expect("a number of cases"))
+    asked.map_or(3_000, |asked| asked.parse().expect("a number of cases"))
 }
 
 fn first_seed() -> u64 {

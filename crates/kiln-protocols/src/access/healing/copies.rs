@@ -10,9 +10,9 @@ use kiln_storage::schema::{ColumnId, ColumnSet};
 use kiln_storage::slot::Memory;
 use kiln_storage::table::Table;
 
-use super::{Healing, settled_tid};
+use super::Healing;
 use crate::canary::Canary;
-use crate::shared::optimistic::{Item, WriteKind};
+use crate::shared::optimistic::{Item, WriteKind, stable_tid};
 use crate::shared::recorder::Recorded;
 use crate::shared::scratch::RowImage;
 
@@ -96,18 +96,10 @@ impl Healing {
         self.sets.protocol.table = table;
         let met = self.sets.items.len();
         let visit = self.sets.visit(table, record, intent)?;
-        match visit {
-            Visit::Present(handle) if handle.note as usize == met => {
-                self.rely_on_columns(handle, observed)?;
-            }
-            // It was found by another key than the one by which it was found when it was written.
-            Visit::Present(handle) if !observed.is_empty() => {
-                let write = self.sets.write_of(handle);
-                if !write.is_some_and(|write| self.sets.writes[write].inserts()) {
-                    self.copy_keys(handle, observed)?;
-                }
-            }
-            _ => {}
+        if let Visit::Present(handle) = visit
+            && handle.note as usize == met
+        {
+            self.rely_on_columns(handle, observed)?;
         }
         Ok(visit)
     }
@@ -128,7 +120,7 @@ impl Healing {
     fn copy_keys(&mut self, handle: Handle, observed: ColumnSet) -> Result<(), AbortCause> {
         let table = self.sets.items[handle.note as usize].note.table();
         let keys = observed.intersection(table.indexed_columns());
-        match keys.is_empty() || !self.copies_reads {
+        match keys.is_empty() {
             true => Ok(()),
             false => self.copy(handle.note, keys),
         }
@@ -152,7 +144,7 @@ impl Healing {
             return self.meet(table, record, intent, observed);
         };
         // Without a lock this is a hint: what changes from now on is found when the record is locked.
-        let now = settled_tid(record)?;
+        let now = stable_tid(record)?;
         if now.is_dead() {
             return Ok(Visit::Dead);
         }
@@ -241,7 +233,7 @@ impl Healing {
             if item.record.tid().load(Ordering::Relaxed) == version {
                 break;
             }
-            let now = settled_tid(item.record)?;
+            let now = stable_tid(item.record)?;
             let note = &mut item.note;
             note.is_stale |= note.is_whole || now.is_absent() || !note.is_same(row);
             version = now.0;
@@ -324,7 +316,7 @@ impl Healing {
             match done {
                 Err(AbortCause::ReadValidation) if self.heals => {
                     item.note.is_stale = true;
-                    item.observed = settled_tid(handle.record)?.0;
+                    item.observed = stable_tid(handle.record)?.0;
                 }
                 done => {
                     // What was read before was of the first version.

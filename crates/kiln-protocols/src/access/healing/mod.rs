@@ -67,7 +67,6 @@ mod restore;
 mod validate;
 
 use kiln_history::{Log, Version};
-use kiln_platform::thread;
 use kiln_procedure::access::{Inserted, Recalled, Sought, Visit};
 use kiln_procedure::ir::{Intent, OpId, Reg};
 use kiln_procedure::{AbortCause, Access, Arguments, Handle, Program, Stop, Updater};
@@ -92,35 +91,6 @@ use copies::Copied;
 use late::Late;
 use restore::Counters;
 
-/// How often the tid of a record that somebody installs is waited for, each time for as long as others wait
-/// at all: an attempt that has all its locks installs many records one after the other. It waits for
-/// nobody, so that it may be waited for with locks in hand.
-const INSTALLS_AWAITED: u32 = 64;
-
-/// The tid of a record once nobody is installing it.
-///
-/// # Errors
-/// [`AbortCause::ReadLock`] when that takes very long.
-#[inline(always)]
-fn settled_tid(record: RecordRef) -> Result<Tid, AbortCause> {
-    match stable_tid(record) {
-        Err(_) => await_install(record),
-        tid => tid,
-    }
-}
-
-#[cold]
-fn await_install(record: RecordRef) -> Result<Tid, AbortCause> {
-    for _ in 1..INSTALLS_AWAITED {
-        // Whoever installs may be without a core.
-        thread::yield_now();
-        if let Ok(tid) = stable_tid(record) {
-            return Ok(tid);
-        }
-    }
-    Err(AbortCause::ReadLock)
-}
-
 /// How healing uses the sets that optimistic protocols have in common.
 pub struct HealingSets {
     /// The table of the record that is met next.
@@ -134,7 +104,7 @@ impl Commit for HealingSets {
 
     #[inline(always)]
     fn observe(&mut self, record: RecordRef, _: Intent) -> Result<(Tid, Copied), AbortCause> {
-        Ok((settled_tid(record)?, Copied::whole(self.table)))
+        Ok((stable_tid(record)?, Copied::whole(self.table)))
     }
 
     #[inline(always)]
@@ -363,14 +333,7 @@ impl Access for Healing {
         memory: &mut Memory,
     ) -> Result<(), Stop> {
         self.sets.protocol.table = table;
-        let updated = self.sets.update(table, handle, columns, memory);
-        if let Err(Stop::Raise(_)) = &updated {
-            // A row that has the key: one that was met before too counts with its key now.
-            for item in &mut self.sets.items {
-                item.note.rely_on_version();
-            }
-        }
-        updated
+        self.sets.update(table, handle, columns, memory)
     }
 
     fn insert(
@@ -380,15 +343,10 @@ impl Access for Healing {
         memory: &mut Memory,
     ) -> Result<Inserted, Stop> {
         self.sets.protocol.table = table;
-        let inserted = match self.late.is_on {
+        match self.late.is_on {
             true => self.insert_late(table, values, memory),
             false => self.sets.insert(table, values, memory),
-        };
-        if let Ok(Inserted::Exists { handle, .. }) = &inserted {
-            // Also if it was met before: it counts with its key now.
-            self.sets.items[handle.note as usize].note.rely_on_version();
         }
-        inserted
     }
 
     fn delete(

@@ -7,12 +7,12 @@ use kiln_procedure::AbortCause;
 use kiln_storage::record::{RecordRef, Tid};
 
 use super::copies::Copied;
-use super::{Healing, restore::ROUNDS_MAX, settled_tid};
+use super::{Healing, restore::ROUNDS_MAX};
 use crate::canary::Canary;
 use crate::factors::ValidationOrder;
 use crate::phases::Phase;
 use crate::shared::optimistic::record_lock::Mode;
-use crate::shared::optimistic::{Item, LOCK_SPINS_MAX};
+use crate::shared::optimistic::{Item, LOCK_SPINS_MAX, stable_tid};
 use crate::shared::recorder::Recorded;
 
 /// The bits of an address that can differ.
@@ -28,10 +28,6 @@ fn place(order: ValidationOrder, item: &Item<Copied>) -> u64 {
         ValidationOrder::Reversed => !by_table,
     }
 }
-
-/// How often a lock below another one is tried: as it is seldom in a circle of waits that it is not to be had,
-/// for as long as a commit takes.
-const TRIES_BELOW: u32 = 16 * LOCK_SPINS_MAX;
 
 /// How often an attempt is restored because of records that were only read before it insists on locking them.
 const TRIES_BEFORE_LOCKING: u32 = 4;
@@ -206,7 +202,7 @@ impl Healing {
                 spinner.turn();
             }
             self.highest = place;
-        } else if !spin::until(TRIES_BELOW, try_lock) {
+        } else if !spin::until(LOCK_SPINS_MAX, try_lock) {
             return Err(AbortCause::WriteLock);
         }
         Ok(())
@@ -231,7 +227,7 @@ impl Healing {
         }
         let now = match is_locked {
             true => now,
-            false => settled_tid(item.record)?,
+            false => stable_tid(item.record)?,
         };
         Ok(self.is_false_alarm(position, now))
     }
