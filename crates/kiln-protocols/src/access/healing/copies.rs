@@ -96,10 +96,16 @@ impl Healing {
         self.sets.protocol.table = table;
         let met = self.sets.items.len();
         let visit = self.sets.visit(table, record, intent)?;
-        if let Visit::Present(handle) = visit
-            && handle.note as usize == met
-        {
-            self.rely_on_columns(handle, observed)?;
+        match visit {
+            Visit::Present(handle) if handle.note as usize == met => {
+                self.rely_on_columns(handle, observed)?;
+            }
+            // It was found by another key than the one by which it was found when it was written.
+            // That one counts now as well: all of the version does.
+            Visit::Present(handle) if !observed.is_empty() => {
+                self.sets.items[handle.note as usize].note.rely_on_version();
+            }
+            _ => {}
         }
         Ok(visit)
     }
