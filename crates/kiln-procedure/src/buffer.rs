@@ -220,7 +220,7 @@ impl DistinctRows {
 
 #[cfg(test)]
 mod tests {
-    use kiln_platform::random::{Random, fresh_seed};
+    use kiln_platform::random::Random;
     use kiln_storage::types::Decimal;
 
     use super::*;
@@ -261,7 +261,7 @@ mod tests {
     /// that came while it went.
     #[test]
     fn walks_visit_what_matches() {
-        let seed = fresh_seed();
+        let seed = 1;
         let mut random = Random::from_seed(seed);
         let classes = [Class::Integer, Class::Decimal, Class::Bytes];
         let (mut heap, mut buffer) = (Heap::default(), Buffer::default());

@@ -3,11 +3,11 @@
 //! A small interpreter of the IR runs each program twice over a toy table, as it was made and
 //! after [`merge_lookups`], and compares what was emitted, how it ended, and what the table holds.
 //! The programs use few keys and variables, so that look-ups of one key, writes between them and
-//! assignments to key variables are frequent. `KILN_TEST_SEED` repeats a run.
+//! assignments to key variables are frequent. Each run makes the same programs; `KILN_TEST_SEED` names others.
 
 mod support;
 
-use kiln_platform::random::{Random, fresh_seed};
+use kiln_platform::random::Random;
 use kiln_procedure::Program;
 use kiln_procedure::analysis::Analysis;
 use kiln_procedure::analysis::names::for_each_step;
@@ -888,10 +888,10 @@ fn optimised_programs_do_the_same() {
     let integer = DataType::Integer;
     let columns = ["a", "b", "c?", "d?"].map(|name| (name, integer.clone()));
     let table = support::table(1, "toy", &columns, 2, &[("toy_c", &[2], true)]);
-    let seed = std::env::var("KILN_TEST_SEED")
-        .ok()
-        .and_then(|seed| seed.parse().ok());
-    let seed = seed.unwrap_or_else(fresh_seed);
+    let seed = std::env::var("KILN_TEST_SEED").ok();
+    let seed: Option<u64> = seed.map(|seed| seed.parse().expect("a seed"));
+    // Among these is a scan that leaves a loop around it with a variable that is read behind.
+    let seed = seed.unwrap_or(8_862_535_530_636_107_000);
     let (mut merged, mut joined, mut tests) = (0, 0, 0);
     for round in 0..2_000 {
         let seed = seed.wrapping_add(round);

@@ -412,7 +412,7 @@ fn double(op: Arithmetic, a: f64, b: f64) -> Result<Slot, Error> {
 
 #[cfg(test)]
 mod tests {
-    use kiln_platform::random::{Random, fresh_seed};
+    use kiln_platform::random::Random;
     use kiln_storage::types::Decimal;
 
     use super::*;
@@ -431,7 +431,7 @@ mod tests {
     /// The ways for few digits give what the general ones do, to the scale.
     #[test]
     fn short_ways_lead_where_the_long_ones_do() {
-        let seed = fresh_seed();
+        let seed = 1;
         let mut random = Random::from_seed(seed);
         let (mut short, rounds) = (0, 200_000);
         for _ in 0..rounds {

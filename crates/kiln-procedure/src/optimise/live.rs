@@ -3,11 +3,11 @@
 //!
 //! [`dead`](super::dead) removes what nobody reads anywhere; this follows the paths backwards. A register is
 //! *live* where some path from there reads it before writing it. Within a loop that makes more than
-//! one turn, all counts as live that the loop reads anywhere.
+//! one turn, all counts as live that the loop reads anywhere, or that is live where it leaves loops around it to.
 
 use super::dead::is_pure;
 use super::numbering::{numbers_in_range, runs_once};
-use crate::analysis::names::{Use, for_each_step, step_blocks_mut, step_registers};
+use crate::analysis::names::{Use, for_each_step, step_blocks, step_blocks_mut, step_registers};
 use crate::ir::*;
 use crate::program::Program;
 
@@ -131,6 +131,9 @@ impl Pass {
             | Step::ForBuffer { .. }
             | Step::Scan { .. } => {
                 let behind = live.clone();
+                for block in step_blocks(step) {
+                    self.add_jumps(block, 0, live);
+                }
                 for_each_step(std::slice::from_ref(step), &mut |inner| {
                     step_registers(inner, &mut |register, usage| {
                         if usage == Use::Read {
@@ -157,6 +160,25 @@ impl Pass {
             live.insert(register);
         }
         true
+    }
+
+    /// Adds what is live where a block within `inside` loops and one more jumps to, past all of these.
+    fn add_jumps(&self, block: &[Step], inside: u16, live: &mut Live) {
+        for step in block {
+            match step {
+                Step::Exit { depth } if *depth > inside => {
+                    live.add(&self.target(depth - inside - 1).0);
+                }
+                Step::Continue { depth } if *depth > inside => {
+                    live.add(&self.target(depth - inside - 1).1);
+                }
+                _ => {}
+            }
+            let inside = inside + !matches!(step, Step::If { .. }) as u16;
+            for block in step_blocks(step) {
+                self.add_jumps(block, inside, live);
+            }
+        }
     }
 
     /// What is live behind the loop `depth` levels out, and where its next turn begins.

@@ -3,7 +3,7 @@
 //! Each query is run twice: as it is, which aggregates runs of rows with equal keys and puts these
 //! together, and with `array_agg` beside it, for which the rows are sorted first.
 
-use kiln_platform::random::{Random, fresh_seed};
+use kiln_platform::random::Random;
 use kiln_storage::types::Value;
 
 use super::super::Database;
@@ -34,7 +34,7 @@ fn rows(database: &Database, query: &str) -> Vec<Vec<Value>> {
 
 #[test]
 fn groups_do_not_depend_on_the_order_of_rows() {
-    let seed = fresh_seed();
+    let seed = 1;
     let mut random = Random::from_seed(seed);
     let mut compared = 0;
     for _ in 0..4 {

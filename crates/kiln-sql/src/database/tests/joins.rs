@@ -3,7 +3,7 @@
 //! Each query is written twice: so that the planner can use its conditions, and with `=` hidden
 //! behind expressions, so that it runs over all pairs of rows.
 
-use kiln_platform::random::{Random, fresh_seed};
+use kiln_platform::random::Random;
 
 use super::super::Database;
 use super::open;
@@ -73,7 +73,7 @@ fn fill(database: &Database, random: &mut Random) {
 
 #[test]
 fn conditions_find_what_a_plain_search_finds() {
-    let seed = fresh_seed();
+    let seed = 1;
     let mut random = Random::from_seed(seed);
     for _ in 0..10 {
         let database = open();
