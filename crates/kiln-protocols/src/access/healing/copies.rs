@@ -100,10 +100,12 @@ impl Healing {
             Visit::Present(handle) if handle.note as usize == met => {
                 self.rely_on_columns(handle, observed)?;
             }
-            // It was found by another key than the one by which it was found when it was written.
-            // That one counts now as well: all of the version does.
+            // It may have been found by another key than before it was written. That one counts now as well.
             Visit::Present(handle) if !observed.is_empty() => {
-                self.sets.items[handle.note as usize].note.rely_on_version();
+                let write = self.sets.write_of(handle);
+                if !write.is_some_and(|write| self.sets.writes[write].inserts()) {
+                    self.copy_keys(handle, observed)?;
+                }
             }
             _ => {}
         }
@@ -205,7 +207,9 @@ impl Healing {
     }
 
     /// Copies columns, of the version that the item names. If that is no more, and what was copied before is
-    /// not as it was either, the item is stale, and what is copied is of some version.
+    /// not as it was either, the item is stale, and what is copied is of some version. So it is when the
+    /// attempt has written the record's keys: which entries go and which stay at the commit was found out
+    /// from that version, and from no other, though nothing of it need have been copied.
     #[inline]
     fn copy(&mut self, note: u32, columns: ColumnSet) -> Result<(), AbortCause> {
         let item = &mut self.sets.items[note as usize];
@@ -240,8 +244,10 @@ impl Healing {
                 break;
             }
             let now = stable_tid(item.record)?;
+            let written = self.sets.written.get(item.record);
+            let moves = written.is_some_and(|write| self.sets.writes[write as usize].moves());
             let note = &mut item.note;
-            note.is_stale |= note.is_whole || now.is_absent() || !note.is_same(row);
+            note.is_stale |= note.is_whole || now.is_absent() || moves || !note.is_same(row);
             version = now.0;
         }
         item.note.columns = item.note.columns.union(missing);

@@ -52,6 +52,8 @@
 //!   which come locked.
 //! - What an attempt has locked and validated is as the present run of the program saw it.
 //! - A copy is of the version that its item names.
+//! - What the entries of a record that the attempt moves were made from is the version that its item names:
+//!   that one does not advance any more.
 //!
 //! # Anomalies excluded
 //!
@@ -333,7 +335,15 @@ impl Access for Healing {
         memory: &mut Memory,
     ) -> Result<(), Stop> {
         self.sets.protocol.table = table;
-        self.sets.update(table, handle, columns, memory)
+        let updated = self.sets.update(table, handle, columns, memory);
+        if let Err(Stop::Raise(_)) = &updated {
+            // A row has the key already: one that was met before counts with its key from now on, and this
+            // one with what its keys were made of.
+            for item in &mut self.sets.items {
+                item.note.rely_on_version();
+            }
+        }
+        updated
     }
 
     fn insert(
@@ -343,10 +353,15 @@ impl Access for Healing {
         memory: &mut Memory,
     ) -> Result<Inserted, Stop> {
         self.sets.protocol.table = table;
-        match self.late.is_on {
+        let inserted = match self.late.is_on {
             true => self.insert_late(table, values, memory),
             false => self.sets.insert(table, values, memory),
+        };
+        if let Ok(Inserted::Exists { handle, .. }) = &inserted {
+            // Also if it was met before: it counts with its key from now on.
+            self.sets.items[handle.note as usize].note.rely_on_version();
         }
+        inserted
     }
 
     fn delete(
