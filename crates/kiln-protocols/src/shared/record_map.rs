@@ -3,17 +3,28 @@
 use kiln_platform::memory;
 use kiln_storage::record::RecordRef;
 
-/// A small hash table, open-addressed and at most half full; empty slots hold 0.
+/// A small hash table, open-addressed and at most half full. Each slot says in which round it was filled, so that
+/// forgetting everything is to begin another round.
 pub struct RecordMap {
-    slots: Vec<(u64, u32)>,
+    slots: Vec<NotedRecord>,
     used: usize,
+    round: u32,
+}
+
+/// A slot: the position of the record at `address`, if it is of this round.
+#[derive(Clone, Copy, Default)]
+struct NotedRecord {
+    address: u64,
+    position: u32,
+    round: u32,
 }
 
 impl Default for RecordMap {
     fn default() -> RecordMap {
         RecordMap {
-            slots: vec![(0, 0); Self::SLOTS_MIN],
+            slots: vec![NotedRecord::default(); Self::SLOTS_MIN],
             used: 0,
+            round: 1,
         }
     }
 }
@@ -23,11 +34,19 @@ impl RecordMap {
     /// A larger table is given back when it is cleared.
     const SLOTS_KEPT: usize = 4096;
 
+    /// Where the record at `address` is noted, or else the empty slot where it would be.
     #[inline(always)]
-    fn start(&self, address: u64) -> usize {
+    fn slot_of(&self, address: u64) -> usize {
         // Records are at least sixteen bytes apart; the multiplication spreads slab strides.
-        let hash = memory::hash(address);
-        (hash >> 40) as usize & (self.slots.len() - 1)
+        let mask = self.slots.len() - 1;
+        let mut at = (memory::hash(address) >> 40) as usize & mask;
+        loop {
+            let slot = &self.slots[at];
+            if slot.address == address || slot.round != self.round {
+                return at;
+            }
+            at = (at + 1) & mask;
+        }
     }
 
     /// The position noted for `record`.
@@ -36,15 +55,8 @@ impl RecordMap {
         if self.used == 0 {
             return None;
         }
-        let address = record.address();
-        let mut at = self.start(address);
-        loop {
-            match self.slots[at] {
-                (known, position) if known == address => return Some(position),
-                (0, _) => return None,
-                _ => at = (at + 1) & (self.slots.len() - 1),
-            }
-        }
+        let slot = self.slots[self.slot_of(record.address())];
+        (slot.round == self.round).then_some(slot.position)
     }
 
     /// Notes the position of `record`, which was not noted before.
@@ -60,34 +72,31 @@ impl RecordMap {
     /// Notes another position of `record`, if it was noted; whether it was.
     #[inline]
     pub fn replace(&mut self, record: RecordRef, position: u32) -> bool {
-        let mut at = self.start(record.address());
-        loop {
-            match &mut self.slots[at] {
-                (known, noted) if *known == record.address() => {
-                    *noted = position;
-                    return true;
-                }
-                (0, _) => return false,
-                _ => at = (at + 1) & (self.slots.len() - 1),
-            }
+        let at = self.slot_of(record.address());
+        let slot = &mut self.slots[at];
+        if slot.round != self.round {
+            return false;
         }
+        slot.position = position;
+        true
     }
 
     #[inline]
     fn place(&mut self, address: u64, position: u32) {
-        let mut at = self.start(address);
-        while self.slots[at].0 != 0 {
-            at = (at + 1) & (self.slots.len() - 1);
-        }
-        self.slots[at] = (address, position);
+        let at = self.slot_of(address);
+        self.slots[at] = NotedRecord {
+            address,
+            position,
+            round: self.round,
+        };
     }
 
     #[cold]
     fn grow(&mut self) {
-        let larger = vec![(0, 0); self.slots.len() * 2];
-        for (address, position) in std::mem::replace(&mut self.slots, larger) {
-            if address != 0 {
-                self.place(address, position);
+        let larger = vec![NotedRecord::default(); self.slots.len() * 2];
+        for slot in std::mem::replace(&mut self.slots, larger) {
+            if slot.round == self.round {
+                self.place(slot.address, slot.position);
             }
         }
     }
@@ -99,10 +108,10 @@ impl RecordMap {
             return;
         }
         self.used = 0;
-        if self.slots.len() > Self::SLOTS_KEPT {
-            self.slots = vec![(0, 0); Self::SLOTS_MIN];
-        } else {
-            self.slots.fill((0, 0));
+        self.round = self.round.wrapping_add(1);
+        if self.slots.len() > Self::SLOTS_KEPT || self.round == 0 {
+            // After so many rounds, one that was long ago would look like this one.
+            *self = RecordMap::default();
         }
     }
 }
