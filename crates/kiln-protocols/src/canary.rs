@@ -73,6 +73,8 @@ pub enum Canary {
     ReadStaysUnobserved,
     /// `+ts` writes a column that is kept apart without advancing its timestamp.
     GroupNotAdvanced,
+    /// TicToc with timestamp splitting: who observes columns kept apart may come before whoever wrote them.
+    GroupWithoutTime,
     /// Protocols that plan read a record that was not planned, and that somebody else has.
     FootprintMissIgnored,
     /// `vll-sca` takes the hashes of a context's former transaction for those of the present one.
@@ -101,7 +103,7 @@ pub enum Canary {
 
 impl Canary {
     /// All flaws.
-    pub const ALL: [Canary; 41] = [
+    pub const ALL: [Canary; 42] = [
         Canary::ReadValidationSkipped,
         Canary::NodeValidationSkipped,
         Canary::OwnInsertionHidesOthers,
@@ -132,6 +134,7 @@ impl Canary {
         Canary::UpdaterOnStaleValue,
         Canary::ReadStaysUnobserved,
         Canary::GroupNotAdvanced,
+        Canary::GroupWithoutTime,
         Canary::FootprintMissIgnored,
         Canary::ScaHashReused,
         Canary::ForwardedEarly,

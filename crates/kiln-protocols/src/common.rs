@@ -8,7 +8,7 @@ use kiln_storage::table::Table;
 
 use crate::access::mocc::Temperatures;
 use crate::access::mvcc;
-use crate::access::tictoc::{Gaps, ReadTimes};
+use crate::access::tictoc::{Gaps, GroupTimes};
 use crate::factors::Factors;
 use crate::protocol::{Configuration, Protocol, ProtocolOption};
 use crate::schedule::strife;
@@ -31,7 +31,7 @@ pub struct Common {
 /// What some protocols share besides the records.
 enum Shared {
     Nothing,
-    TicToc(Arc<Gaps>, Option<Arc<ReadTimes>>),
+    TicToc(Arc<Gaps>, Option<Arc<GroupTimes>>),
     Mocc(Arc<Temperatures>),
     Locks(SharedLocks),
     Mvcc(Arc<mvcc::Shared>),
@@ -115,7 +115,7 @@ impl Common {
     }
 
     /// The timestamps of gaps, and those of reads where they are beside the records.
-    pub(crate) fn tictoc(&self) -> (Arc<Gaps>, Option<Arc<ReadTimes>>) {
+    pub(crate) fn tictoc(&self) -> (Arc<Gaps>, Option<Arc<GroupTimes>>) {
         match &self.shared {
             Shared::TicToc(gaps, times) => (gaps.clone(), times.clone()),
             _ => unreachable!("{} has no timestamps of gaps", self.configuration),

@@ -68,6 +68,7 @@ fn cases() -> Vec<Case> {
             Canary::UpdaterOnStaleValue => &["silo+cu", "occ+cu", "tictoc+cu", "mvcc+cu"],
             Canary::ReadStaysUnobserved => &["occ+cu", "tictoc+cu", "mvcc+cu"],
             Canary::GroupNotAdvanced => &["silo+ts", "tictoc+ts"],
+            Canary::GroupWithoutTime => &["tictoc+ts"],
             Canary::ScaHashReused => &["vll-sca"],
             Canary::HeadNotWoken => &["vll"],
             Canary::ForwardedEarly => &["orthrus", "vll-single"],

@@ -18,7 +18,7 @@ use kiln_engine::{Catalog, CatalogChange};
 use kiln_platform::sync::Arc;
 use kiln_procedure::analysis::groups::{self, TIMESTAMPS_MAX, Weighted};
 use kiln_storage::error::Result;
-use kiln_storage::schema::{IndexDefinition, IndexKind, TableId};
+use kiln_storage::schema::{ColumnId, IndexDefinition, IndexKind, TableId};
 use kiln_storage::table::{Index, Table};
 
 use super::view::{recompile_routine, stored};
@@ -72,7 +72,15 @@ fn split_tables(catalog: &Catalog) {
         let table = &entry.table;
         let usages = groups::usages(&programs, table.id(), true);
         let columns = table.schema().columns.len();
-        table.split_by(groups::derive(columns, usages, TIMESTAMPS_MAX).apart());
+        // What no procedure writes is all rarely written: who reads it need not note the timestamp that
+        // every write would advance, which under `tictoc` is one that readers advance, too.
+        let is_read_only =
+            !usages.is_empty() && usages.iter().all(|usage| usage.written.is_empty());
+        let apart = match is_read_only {
+            true => (0..columns).map(|column| ColumnId(column as u16)).collect(),
+            false => groups::derive(columns, usages, TIMESTAMPS_MAX).apart(),
+        };
+        table.split_by(apart);
     }
 }
 

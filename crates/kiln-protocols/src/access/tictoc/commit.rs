@@ -5,20 +5,26 @@ use kiln_platform::schedule::point;
 use kiln_procedure::{AbortCause, Access};
 use kiln_storage::record::Tid;
 
+use super::GroupTimes;
 use super::TicTocCommit;
 use super::gaps::Gaps;
+use super::times::BY_RECORD;
 use crate::canary::Canary;
 use crate::shared::optimistic::{Item, NO_WRITE, Optimistic};
 
-/// The `wts` of what an item relies on: its record's version, or that of the columns kept apart. These may
-/// not have been written since the record came to be, or this protocol: then they are no newer than the
-/// record's version.
+/// The `wts` of what an item relies on; of columns kept apart, the attempt has noted them all together.
 #[inline(always)]
 fn written_at(item: &Item<u64>) -> u64 {
-    match item.is_apart() && item.apart != 0 {
-        true => item.apart,
+    match item.is_apart() {
+        true => 0,
         false => Tid(item.observed).version(),
     }
+}
+
+/// Up to when what an item relies on is known to be valid.
+#[inline(always)]
+fn valid_until(item: &Item<u64>) -> u64 {
+    item.note & !BY_RECORD
 }
 
 impl Optimistic<TicTocCommit> {
@@ -29,8 +35,13 @@ impl Optimistic<TicTocCommit> {
         let mut timestamp = self.newest_read();
         for write in &self.writes {
             let version = Tid(self.items[write.item as usize].observed).version();
-            let rts = self.protocol.read_until(write.record).max(version);
+            let rts = self.protocol.read_until(write.record, version);
             timestamp = timestamp.max(rts + 1);
+            if write.locks_apart
+                && let Some(times) = &self.protocol.times
+            {
+                timestamp = timestamp.max(times.read_apart(write.table()) + 1);
+            }
         }
         let TicTocCommit {
             gaps,
@@ -47,7 +58,8 @@ impl Optimistic<TicTocCommit> {
     /// The latest `wts` of all that was read.
     #[inline]
     pub(super) fn newest_read(&self) -> u64 {
-        self.items.iter().map(written_at).fold(0, u64::max)
+        let earliest = self.protocol.apart_since;
+        self.items.iter().map(written_at).fold(earliest, u64::max)
     }
 
     /// Whether the attempt writes the record that this item observed.
@@ -61,17 +73,23 @@ impl Optimistic<TicTocCommit> {
     #[inline]
     pub(super) fn validate(&mut self, timestamp: u64, locked: bool) -> Result<(), AbortCause> {
         for item in &self.items {
-            if item.note >= timestamp {
+            if valid_until(item) >= timestamp {
                 continue;
             }
+            let now = item.record.tid().load(Ordering::Relaxed);
             // What is locked is the attempt's own, or fails below.
-            let is_as_observed = match item.is_apart() {
-                true => self.is_current_apart(item),
-                false => item.record.tid().load(Ordering::Relaxed) == item.observed,
+            let extends = match item.is_apart() {
+                true => item.note & BY_RECORD != 0 && item.write == NO_WRITE,
+                false => now == item.observed,
             };
-            if is_as_observed && !Canary::NotExtended.sings() {
-                self.protocol.extend(item.record, timestamp);
+            if extends && !Canary::NotExtended.sings() {
+                (self.protocol).extend(item.record, Tid(now).version(), timestamp);
             }
+        }
+        if let Some(times) = &self.protocol.times
+            && !Canary::NotExtended.sings()
+        {
+            times.extend_apart(self.protocol.apart, timestamp);
         }
         let TicTocCommit {
             gaps,
@@ -91,7 +109,7 @@ impl Optimistic<TicTocCommit> {
         fence(Ordering::SeqCst);
         for item in &self.items {
             // Valid up to then already, whatever has become of the record.
-            if item.note >= timestamp {
+            if valid_until(item) >= timestamp {
                 continue;
             }
             if item.is_apart() {
@@ -113,6 +131,23 @@ impl Optimistic<TicTocCommit> {
             true => Ok(()),
             false => Err(AbortCause::Phantom),
         }
+    }
+
+    /// Notes in which tables columns kept apart are written, or records inserted, at `timestamp`, before they are.
+    #[inline]
+    pub(super) fn write_apart(&mut self, timestamp: u64) {
+        let Some(times) = &self.protocol.times else {
+            return;
+        };
+        let (mut written, mut inserted) = (0, 0);
+        for write in &self.writes {
+            if write.locks_apart {
+                written |= GroupTimes::mask(write.table());
+            } else if write.inserts() {
+                inserted |= GroupTimes::mask(write.table());
+            }
+        }
+        times.write_apart(written, inserted, timestamp);
     }
 
     /// Notes which indexes lose entries at `timestamp`, before they do.

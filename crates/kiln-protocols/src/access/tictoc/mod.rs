@@ -45,9 +45,9 @@
 //!
 //! # Timestamp splitting
 //!
-//! With `+ts` (STO §6.2) a record has a second `wts`, in `aux`, for the columns that the table keeps apart, as under
-//! `silo`; `rts` moves to an array beside the records (`times.rs`). What observes only columns kept apart relies on that `wts`
-//! alone: it may come before or after any write of the others.
+//! With `+ts` (STO §6.2) writes of the columns that the table keeps apart are counted in `aux`, beside the `rts`, and have
+//! timestamps for all records of the table together (`times.rs`). What observes only columns kept apart relies on that
+//! count alone: it may come before or after any write of the others.
 //!
 //! # Anomalies excluded
 //!
@@ -70,8 +70,9 @@ use kiln_storage::record::{RecordRef, Tid};
 use kiln_storage::table::Table;
 
 pub use gaps::Gaps;
-pub use times::ReadTimes;
+pub use times::GroupTimes;
 
+use crate::canary::Canary;
 use crate::phases::Phase;
 use crate::shared::optimistic::{Commit, Optimistic, stable_tid};
 
@@ -81,12 +82,16 @@ pub type TicToc = Optimistic<TicTocCommit>;
 /// What TicToc does differently from other optimistic protocols.
 pub struct TicTocCommit {
     gaps: Arc<Gaps>,
-    /// Where `rts` is, with timestamp splitting.
-    times: Option<Arc<ReadTimes>>,
+    /// The timestamps of column groups, with timestamp splitting.
+    times: Option<Arc<GroupTimes>>,
     /// The stripes of the indexes in which the attempt relies on gaps.
     relied: gaps::Mask,
     /// The stripes of the indexes into which it puts entries.
     filled: gaps::Mask,
+    /// The tables of which it relies on columns kept apart, and rarely written.
+    apart: gaps::Mask,
+    /// When any such columns were written, at the latest.
+    apart_since: u64,
 }
 
 impl Optimistic<TicTocCommit> {
@@ -95,7 +100,7 @@ impl Optimistic<TicTocCommit> {
     pub fn sharing(
         participant: Participant,
         gaps: Arc<Gaps>,
-        times: Option<Arc<ReadTimes>>,
+        times: Option<Arc<GroupTimes>>,
     ) -> TicToc {
         let splits = times.is_some();
         let protocol = TicTocCommit {
@@ -103,6 +108,8 @@ impl Optimistic<TicTocCommit> {
             times,
             relied: 0,
             filled: 0,
+            apart: 0,
+            apart_since: 0,
         };
         let mut access = Optimistic::with(participant, protocol);
         access.splits = splits;
@@ -112,27 +119,27 @@ impl Optimistic<TicTocCommit> {
 }
 
 impl TicTocCommit {
-    /// A record's `rts`, if its version does not say more.
+    /// The `rts` of a record that has this version.
     #[inline(always)]
-    fn read_until(&self, record: RecordRef) -> u64 {
+    fn read_until(&self, record: RecordRef, version: u64) -> u64 {
         match &self.times {
-            None => times::extended(record),
-            Some(times) => times.of(record),
+            None => times::extended(record).max(version),
+            Some(times) => times.of(record, version),
         }
     }
 
-    /// Extends a record's `rts`.
+    /// Extends the `rts` of a record that has this version.
     #[inline(always)]
-    fn extend(&self, record: RecordRef, timestamp: u64) {
+    fn extend(&self, record: RecordRef, version: u64, timestamp: u64) {
         match &self.times {
             None => times::extend(record, timestamp),
-            Some(times) => times.extend(record, timestamp),
+            Some(times) => times.extend(record, version, timestamp),
         }
     }
 }
 
 impl Commit for TicTocCommit {
-    /// The `rts` of what was observed.
+    /// The `rts` of what was observed, and with timestamp splitting whose it is.
     type Note = u64;
 
     #[inline(always)]
@@ -143,7 +150,7 @@ impl Commit for TicTocCommit {
             // always validated.
             let rts = match tid.is_absent() {
                 true => 0,
-                false => self.read_until(record).max(tid.version()),
+                false => self.read_until(record, tid.version()),
             };
             // The version was there when its `rts` was read, as it is there before and after.
             if record.tid().load(Ordering::Acquire) == tid.0 {
@@ -158,9 +165,54 @@ impl Commit for TicTocCommit {
         Tid(record.tid().load(Ordering::Relaxed)).version()
     }
 
+    const APART: u64 = times::APART;
+
     #[inline(always)]
-    fn observe_apart(&mut self, record: RecordRef) -> u64 {
-        self.read_until(record)
+    fn observe_apart(&mut self, table: &Table, record: RecordRef, tid: Tid) -> Option<u64> {
+        let times = self.times.as_ref().expect("columns are split");
+        // Who has locked the record may have written these columns, and be about to say so in its tid.
+        let (since, until) = match times.written_apart(table) {
+            None if tid.is_locked() => return None,
+            None => (
+                tid.version(),
+                times.of(record, tid.version()) | times::BY_RECORD,
+            ),
+            Some(latest) => {
+                self.apart |= GroupTimes::mask(table);
+                let since = match tid.is_locked() {
+                    true => latest,
+                    false => latest.min(tid.version()),
+                };
+                (since, times.read_apart(table))
+            }
+        };
+        if !Canary::GroupWithoutTime.sings() {
+            self.apart_since = self.apart_since.max(since);
+        }
+        Some(until)
+    }
+
+    #[inline(always)]
+    fn rely_on_whole(note: &mut u64, tid: Tid) {
+        *note = tid.version();
+    }
+
+    #[inline(always)]
+    fn advanced(aux: u64, _: Tid) -> u64 {
+        times::advanced(aux)
+    }
+
+    #[inline(always)]
+    fn is_near(former: Tid, record: RecordRef) -> bool {
+        // Relaxed: behind the acquire of the second timestamp, or of the lock.
+        times::is_near(former, Tid(record.tid().load(Ordering::Relaxed)))
+    }
+
+    #[inline(always)]
+    fn replace(&self, record: RecordRef, former: Tid, tid: Tid) {
+        if let Some(times) = &self.times {
+            times.carry_over(record, former.version(), tid.version());
+        }
     }
 
     #[inline(always)]
@@ -182,6 +234,7 @@ impl Commit for TicTocCommit {
         attempt.phases.enter(Phase::Install);
         attempt.run_updates()?;
         attempt.leave_gaps(timestamp);
+        attempt.write_apart(timestamp);
         attempt.install(Tid(timestamp));
         point("tictoc.installed");
         attempt.finish();
@@ -206,6 +259,7 @@ impl Commit for TicTocCommit {
     #[inline(always)]
     fn end(&mut self) {
         (self.relied, self.filled) = (0, 0);
+        (self.apart, self.apart_since) = (0, 0);
     }
 
     #[inline(always)]

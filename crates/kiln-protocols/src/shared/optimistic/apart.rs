@@ -2,7 +2,8 @@
 //! but for the claim.
 //!
 //! `aux` holds the version of the last write of a column that the table keeps apart ([`Table::split`]), or
-//! 0 for none since the protocol was put in force. An item that observes such columns alone relies on it
+//! 0 for none since the protocol was put in force; a protocol may keep something else there that changes with each
+//! such write ([`Commit::APART`]). An item that observes such columns alone relies on it
 //! and not on the tid; so does one that observes no column at all, but only that the row is there.
 //! Deletions, also of rows that are inserted again, and moves of index entries advance it too, so that
 //! whoever found the record by a key notices.
@@ -21,32 +22,31 @@ use kiln_storage::schema::ColumnSet;
 use kiln_storage::table::Table;
 
 use super::{
-    CLAIMED, Commit, Item, LOCK_SPINS_MAX, NO_WRITE, Optimistic, UNOBSERVED, WHOLE, WriteKind,
-    stable_tid,
+    Commit, Item, LOCK_SPINS_MAX, NO_WRITE, Optimistic, UNOBSERVED, WHOLE, WriteKind, stable_tid,
 };
 use crate::canary::Canary;
 
 /// The bit of `aux` that says that whoever has locked the tid will advance the second timestamp.
 pub const LOCKED: u64 = 1 << 62;
 
-/// The second timestamp, without the claim.
+/// The second timestamp and its lock.
 #[inline(always)]
-fn apart(record: RecordRef) -> u64 {
+fn apart<C: Commit>(record: RecordRef) -> u64 {
     // Acquire pairs with the release in `advance`: the words read after this are at least those of
     // the version seen here.
-    record.aux().load(Ordering::Acquire) & !CLAIMED
+    record.aux().load(Ordering::Acquire) & C::APART
 }
 
 /// Stores the second timestamp of a record that is locked, and with it unlocks it.
 #[inline]
-pub(super) fn advance(record: RecordRef, tid: Tid) {
+pub(super) fn advance<C: Commit>(record: RecordRef, tid: Tid) {
     let word = record.aux();
     let mut seen = word.load(Ordering::Relaxed);
     // The claim of another attempt may come and go meanwhile. Release: whoever sees the version sees
     // the words installed before.
     while let Err(now) = word.compare_exchange_weak(
         seen,
-        seen & CLAIMED | tid.version(),
+        C::advanced(seen, tid),
         Ordering::Release,
         Ordering::Relaxed,
     ) {
@@ -105,15 +105,15 @@ impl<C: Commit> Optimistic<C> {
         let is_recorded = self.recorder.log().is_some();
         let (mut tid, mut seen, mut noted) = (Tid(0), 0, None);
         let is_stable = spin::until(LOCK_SPINS_MAX, || {
-            seen = apart(record);
+            seen = apart::<C>(record);
             // Acquire: pairs with the release in `install`.
             tid = Tid(record.tid().load(Ordering::Acquire));
-            noted = Some(self.protocol.observe_apart(record));
+            noted = self.protocol.observe_apart(table, record, tid);
             let is_final = tid.is_dead() && !tid.is_locked();
             // Somebody who writes other columns does not matter. Histories call versions by the
             // tid, though, which must not be between two.
             let matters = seen & LOCKED != 0 || is_recorded && tid.is_locked();
-            is_final || !matters && apart(record) == seen
+            is_final || !matters && noted.is_some() && apart::<C>(record) == seen
         });
         if tid.is_dead() {
             return Ok(Visit::Dead);
@@ -162,6 +162,7 @@ impl<C: Commit> Optimistic<C> {
         let item = &mut self.items[note as usize];
         item.observed = tid.0;
         item.apart = WHOLE;
+        C::rely_on_whole(&mut item.note, tid);
         Ok(())
     }
 
@@ -205,10 +206,11 @@ impl<C: Commit> Optimistic<C> {
     /// Whether an item that relies on the second timestamp may commit.
     #[inline(always)]
     pub fn is_current_apart(&self, item: &Item<C::Note>) -> bool {
-        let now = apart(item.record);
-        now == item.apart
+        let now = apart::<C>(item.record);
+        let is_same = now == item.apart
             || now == item.apart | LOCKED
                 && (self.written.get(item.record))
-                    .is_some_and(|write| self.writes[write as usize].locks_apart)
+                    .is_some_and(|write| self.writes[write as usize].locks_apart);
+        is_same && C::is_near(Tid(item.observed), item.record)
     }
 }

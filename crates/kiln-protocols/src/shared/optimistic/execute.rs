@@ -11,7 +11,7 @@ use kiln_storage::schema::{ColumnId, ColumnSet};
 use kiln_storage::slot::Memory;
 use kiln_storage::table::Table;
 
-use super::{CLAIMED, Commit, Item, NO_WRITE, Optimistic, WHOLE, Write, WriteKind, stable_tid};
+use super::{Commit, Item, NO_WRITE, Optimistic, WHOLE, Write, WriteKind, stable_tid};
 use crate::canary::Canary;
 
 impl<C: Commit> Optimistic<C> {
@@ -136,7 +136,7 @@ impl<C: Commit> Optimistic<C> {
             fence(Ordering::Acquire);
             let item = &self.items[handle.note as usize];
             let is_unchanged = match item.is_apart() {
-                true => handle.record.aux().load(Ordering::Relaxed) & !CLAIMED == item.apart,
+                true => handle.record.aux().load(Ordering::Relaxed) & C::APART == item.apart,
                 false => handle.record.tid().load(Ordering::Relaxed) == item.observed,
             };
             if is_unchanged {

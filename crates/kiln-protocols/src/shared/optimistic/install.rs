@@ -46,7 +46,10 @@ impl<C: Commit> Optimistic<C> {
                         layout.copy(write.columns, write.image(), row);
                     }
                     if write.locks_apart {
-                        apart::advance(record, tid);
+                        apart::advance::<C>(record, tid);
+                    } else {
+                        let former = Tid(self.items[write.item as usize].observed);
+                        self.protocol.replace(record, former, tid);
                     }
                     // Release: readers that see this tid see the words installed before.
                     record.tid().store(tid.0, Ordering::Release);

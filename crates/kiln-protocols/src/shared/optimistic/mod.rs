@@ -106,11 +106,37 @@ pub trait Commit: Sized {
         intent: Intent,
     ) -> Result<(Tid, Self::Note), AbortCause>;
 
+    /// The bits of `aux` that are the second timestamp and its lock ([`apart`]).
+    const APART: u64 = !CLAIMED;
+
     /// The note of a record of which only the second timestamp is relied on ([`apart`]), which is the same
-    /// before and after this.
-    fn observe_apart(&mut self, record: RecordRef) -> Self::Note {
-        self.adopt(record)
+    /// before and after this; `tid` is the record's between. Without one it has to be looked at again.
+    #[inline(always)]
+    fn observe_apart(&mut self, _: &Table, record: RecordRef, _tid: Tid) -> Option<Self::Note> {
+        Some(self.adopt(record))
     }
+
+    /// An item that relied on the second timestamp relies on its record's tid from now on.
+    #[inline(always)]
+    fn rely_on_whole(_note: &mut Self::Note, _tid: Tid) {}
+
+    /// `aux`, which was `aux`, when the second timestamp advances to `tid`: unlocked, and the claim as it was.
+    #[inline(always)]
+    fn advanced(aux: u64, tid: Tid) -> u64 {
+        aux & CLAIMED | tid.version()
+    }
+
+    /// Whether a second timestamp that is the same as when the record was met, at this version, says that it was
+    /// not advanced since.
+    #[inline(always)]
+    fn is_near(_former: Tid, _record: RecordRef) -> bool {
+        true
+    }
+
+    /// A record that the attempt has locked at version `former` is about to get that of `tid`, and keeps its second
+    /// timestamp.
+    #[inline(always)]
+    fn replace(&self, _record: RecordRef, _former: Tid, _tid: Tid) {}
 
     /// An updater reads the record of this note before the commit: from now on its version counts, whatever
     /// else of the record does.

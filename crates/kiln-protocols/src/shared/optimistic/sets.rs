@@ -98,7 +98,7 @@ pub struct Write {
     /// Whether it inserts the row again after having deleted it.
     pub(super) comes_back: bool,
     /// Whether the second timestamp is locked by this attempt.
-    pub(super) locks_apart: bool,
+    pub locks_apart: bool,
 }
 
 impl Write {

@@ -108,7 +108,13 @@ impl<C: Commit> Optimistic<C> {
         if Tid(seen).is_dead() || Tid(seen).is_absent() {
             return Err(AbortCause::ReadValidation);
         }
-        self.rely_on(write.item as usize, Tid(seen));
+        let item = write.item as usize;
+        if !C::is_near(Tid(self.items[item].observed), write.record) {
+            // Release: as in `unlock`.
+            word.store(seen, Ordering::Release);
+            return Err(AbortCause::ReadValidation);
+        }
+        self.rely_on(item, Tid(seen));
         Ok(())
     }
 
