@@ -85,6 +85,21 @@ fn mistakes_in_arguments_end_with_exit_code_2_and_what_is_possible() {
         ),
         (&["bench", "smallbank", "--theta", "x"], "theta is \"x\""),
         (&["bench", "tpcc", "--nonsense"], "--nonsense"),
+        (
+            &[
+                "bench",
+                "tpcc",
+                "--protocol",
+                "silo,occ",
+                "--cc-threads",
+                "1",
+            ],
+            "--cc-threads is an option of orthrus, and the protocols asked for are silo, occ",
+        ),
+        (
+            &["bench", "--protocol", "silo", "--access-cache", "off"],
+            "--access-cache is an option of healing",
+        ),
         (&["explain", "--workload", "tpcd"], "tpcd"),
         (&["serve"], "serve"),
     ] {

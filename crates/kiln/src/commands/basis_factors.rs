@@ -1,9 +1,9 @@
 //! The basis factors on the command line.
 
 use clap::{Args, ValueEnum};
-use kiln_engine::BasisFactors;
 use kiln_engine::factors;
 use kiln_engine::factors::{AbortMechanism, Batches, DeadlockAvoidance, Regulation, Use};
+use kiln_engine::{BasisFactors, Configuration, Protocol};
 
 const HEADING: &str = "Basis factors (the default is the recommended choice)";
 
@@ -70,6 +70,54 @@ pub struct BasisFactorArguments {
     #[arg(long, value_name = "PERCENT", default_value_t = 0, help_heading = HEALING,
           value_parser = clap::value_parser!(u8).range(0..=100))]
     ad_hoc: u8,
+}
+
+/// The default of `--alpha`, in thousandths.
+const ALPHA: u16 = 200;
+
+impl BasisFactorArguments {
+    /// Refuses what only protocols have that are not asked for.
+    ///
+    /// # Errors
+    /// A sentence that names the option and the protocols that have it.
+    pub fn refuse_strangers(&self, asked: &[Configuration]) -> Result<(), String> {
+        use Protocol::{Healing, Orthrus, Partitioned, Strife, VllSingle};
+        let options: [(&str, bool, &[Protocol]); 11] = [
+            ("cc-threads", self.cc_threads.is_some(), &[Orthrus]),
+            (
+                "data-partitions",
+                self.data_partitions.is_some(),
+                &[Partitioned, VllSingle],
+            ),
+            ("batch-size", self.batch_size.is_some(), &[Strife]),
+            ("batch-us", self.batch_us.is_some(), &[Strife]),
+            ("k", self.k.is_some(), &[Strife]),
+            ("alpha", self.alpha != ALPHA, &[Strife]),
+            (
+                "validation-order",
+                self.validation_order != ValidationOrder::Tree,
+                &[Healing],
+            ),
+            ("access-cache", self.access_cache != Switch::On, &[Healing]),
+            ("read-copies", self.read_copies != Switch::On, &[Healing]),
+            ("read-locks", self.read_locks != Switch::Off, &[Healing]),
+            ("ad-hoc", self.ad_hoc != 0, &[Healing]),
+        ];
+        let is_asked = |protocol: &Protocol| asked.iter().any(|one| one.protocol == *protocol);
+        for (option, is_given, owners) in options {
+            if is_given && !owners.iter().any(is_asked) {
+                let names = |protocols: &mut dyn Iterator<Item = String>| {
+                    protocols.collect::<Vec<_>>().join(", ")
+                };
+                return Err(format!(
+                    "--{option} is an option of {}, and the protocols asked for are {}",
+                    names(&mut owners.iter().map(Protocol::to_string)),
+                    names(&mut asked.iter().map(Configuration::to_string)),
+                ));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// A number from 0 to 1, in thousandths.

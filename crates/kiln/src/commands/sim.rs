@@ -164,6 +164,7 @@ impl Arguments {
                 (Mode::Test(test), vec![Plan::TEST_CORES])
             }
         };
+        self.basis_factors.refuse_strangers(&protocols)?;
         let plan = Plan {
             workload,
             protocols,
