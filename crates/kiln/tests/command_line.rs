@@ -97,7 +97,14 @@ fn mistakes_in_arguments_end_with_exit_code_2_and_what_is_possible() {
             "--cc-threads is an option of orthrus, and the protocols asked for are silo, occ",
         ),
         (
-            &["bench", "--protocol", "silo", "--access-cache", "off"],
+            &[
+                "bench",
+                "tpcc",
+                "--protocol",
+                "silo",
+                "--access-cache",
+                "off",
+            ],
             "--access-cache is an option of healing",
         ),
         (&["explain", "--workload", "tpcd"], "tpcd"),
