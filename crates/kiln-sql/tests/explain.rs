@@ -6,7 +6,7 @@ use kiln_platform::file;
 use kiln_procedure::analysis::conflicts::{self, ConflictKind, Resolution};
 use kiln_procedure::analysis::groups::{self, Grouping, TIMESTAMPS_MAX, Weighted};
 use kiln_procedure::analysis::{Reason, Verdict};
-use kiln_procedure::ir::OpId;
+use kiln_procedure::ir::{OpId, OperationKind};
 use kiln_procedure::{Program, explain};
 use kiln_sql::{Database, Options};
 use kiln_storage::schema::ColumnSet;
@@ -248,4 +248,19 @@ fn golden_tables() {
 #[test]
 fn golden_conflicts() {
     with_programs(|programs| compare("tpcc_conflicts.txt", &explain::conflicts(programs)));
+}
+
+#[test]
+fn plans_read_what_decides_about_records_and_nothing_else() {
+    with_programs(|programs| {
+        let mut plans = String::new();
+        for (name, _) in WEIGHTS {
+            plans += &explain::text(program(programs, name).reconnaissance());
+            plans.push('\n');
+        }
+        compare("tpcc_plans.txt", &plans);
+        let plan = program(programs, "new_order").reconnaissance();
+        let kinds = plan.operations.iter().map(|operation| operation.kind);
+        assert!(kinds.into_iter().all(|kind| kind == OperationKind::Lookup));
+    });
 }

@@ -1,6 +1,8 @@
 //! Removes steps whose result nobody reads.
 
-use crate::analysis::names::{Use, for_each_step, instruction_registers, step_registers};
+use crate::analysis::names::{
+    Use, for_each_step, instruction_registers, step_blocks, step_registers,
+};
 use crate::ir::*;
 use crate::program::Program;
 
@@ -63,20 +65,79 @@ fn remove_buffers(program: &mut Program) -> bool {
 
 fn remove_where(program: &mut Program, wanted: &Wanted) {
     loop {
-        let mut is_read = vec![false; program.registers.len()];
-        for_each_step(&program.body, &mut |step| {
-            step_registers(step, &mut |register, usage| {
-                if usage == Use::Read
-                    && let Some(is_read) = is_read.get_mut(register.0 as usize)
-                {
-                    *is_read = true;
-                }
-            });
-        });
+        let is_read = match wanted {
+            Wanted::Errors => read_registers(program),
+            Wanted::Records => needed_registers(program),
+        };
         if !sweep(&mut program.body, &is_read, wanted) {
             return;
         }
     }
+}
+
+/// The registers that some step reads.
+fn read_registers(program: &Program) -> Vec<bool> {
+    let mut is_read = vec![false; program.registers.len()];
+    for_each_step(&program.body, &mut |step| {
+        note_reads(step, &mut is_read);
+    });
+    is_read
+}
+
+/// Notes the registers that a step itself reads; whether it is the first to do so for any.
+fn note_reads(step: &Step, is_read: &mut [bool]) -> bool {
+    let mut is_first = false;
+    step_registers(step, &mut |register, usage| {
+        if usage == Use::Read
+            && let Some(is_read) = is_read.get_mut(register.0 as usize)
+        {
+            is_first |= !std::mem::replace(is_read, true);
+        }
+    });
+    is_first
+}
+
+/// The registers on which the records that are found depend. A sum over a loop's turns is read by the
+/// computation of the next sum: that alone does not make it needed.
+fn needed_registers(program: &Program) -> Vec<bool> {
+    let mut is_needed = vec![false; program.registers.len()];
+    loop {
+        let mut grows = false;
+        mark(&program.body, &mut is_needed, &mut grows);
+        if !grows {
+            return is_needed;
+        }
+    }
+}
+
+/// Notes what the steps of a block need that are needed themselves, as far as is known; whether there are any.
+fn mark(block: &[Step], is_needed: &mut [bool], grows: &mut bool) -> bool {
+    let mut any = false;
+    for step in block {
+        let mut has_needed = false;
+        for inner in step_blocks(step) {
+            has_needed |= mark(inner, is_needed, grows);
+        }
+        let mut writes_needed = false;
+        step_registers(step, &mut |register, usage| {
+            let register = is_needed.get(register.0 as usize);
+            writes_needed |= usage == Use::Write && register == Some(&true);
+        });
+        let stays = match step {
+            Step::Scalar(Instruction::Require { .. } | Instruction::RequireNotNull { .. }) => true,
+            Step::Scalar(_) | Step::Read { .. } | Step::SaveRecord { .. } => writes_needed,
+            Step::If { .. } => has_needed,
+            Step::ForRange { .. } | Step::ForEach { .. } | Step::ForBuffer { .. } => {
+                has_needed || writes_needed
+            }
+            _ => true,
+        };
+        if stays {
+            *grows |= note_reads(step, is_needed);
+        }
+        any |= stays;
+    }
+    any
 }
 
 /// One round over a block; whether it removed something.
