@@ -17,17 +17,22 @@
 //! valgrind --tool=callgrind --toggle-collect='*Bench*compiled*' \
 //!     target/release/deps/by_hand-* --quick --only new_order compiled 4
 //! ```
+//!
+//! With the name of a protocol in the place of `compiled` it serves the calls with a whole worker of that protocol,
+//! scheduler included: `--only new_order lock-sorted 4`, to be counted with `--toggle-collect='*by_hand*serve_turn*'`.
 
 mod new_order;
 mod payment;
 mod store;
 
 use kiln_engine::{Arguments, Catalog, Program};
+use kiln_platform::random::Random;
 use kiln_platform::sync::Arc;
 use kiln_platform::{thread, time};
 use kiln_procedure::{Access, Executor, Frame, Stop};
 use kiln_protocols::access::serial::Serial;
 use kiln_protocols::access::silo::Silo;
+use kiln_protocols::{Call, Calls, Common, Configuration, Next, Outcome, Worker};
 use kiln_workloads::tpcc::{self, Mix};
 use kiln_workloads::{ArgumentValues, ProcedureIndex, Workload};
 
@@ -66,9 +71,14 @@ fn main() {
         .expect("a place among the epochs is free");
     if let Some(only) = only {
         let catalog = engine.catalog();
-        match only.is_serial {
-            true => only.run(Serial::new(participant), &workload, &catalog, calls),
-            false => only.run(Silo::new(participant), &workload, &catalog, calls),
+        match only.side {
+            Side::Worker(configuration) => {
+                let common = Arc::new(Common::new(configuration));
+                let worker = Worker::new(&common, participant, Random::from_seed(SEED));
+                only.run_worker(worker, &workload, &catalog, calls);
+            }
+            _ if only.is_serial => only.run(Serial::new(participant), &workload, &catalog, calls),
+            _ => only.run(Silo::new(participant), &workload, &catalog, calls),
         }
         return;
     }
@@ -108,9 +118,17 @@ fn main() {
 /// One side of one transaction, to be profiled.
 struct Only {
     procedure: ProcedureIndex,
-    by_hand: bool,
+    side: Side,
     turns: u64,
     is_serial: bool,
+}
+
+#[derive(Clone, Copy)]
+enum Side {
+    Compiled,
+    ByHand,
+    /// Compiled, and served by a worker of this protocol.
+    Worker(Configuration),
 }
 
 impl Only {
@@ -118,7 +136,7 @@ impl Only {
     fn from_arguments() -> Option<Only> {
         let mut arguments = std::env::args().skip_while(|argument| argument != "--only");
         arguments.next()?;
-        let usage = "--only <new_order|payment> <compiled|by-hand> <turns> [serial]";
+        let usage = "--only <new_order|payment> <compiled|by-hand|protocol> <turns> [serial]";
         let mut next = || arguments.next().expect(usage);
         Some(Only {
             procedure: match next().as_str() {
@@ -126,10 +144,10 @@ impl Only {
                 "payment" => tpcc::PAYMENT,
                 _ => panic!("{usage}"),
             },
-            by_hand: match next().as_str() {
-                "compiled" => false,
-                "by-hand" => true,
-                _ => panic!("{usage}"),
+            side: match next().as_str() {
+                "compiled" => Side::Compiled,
+                "by-hand" => Side::ByHand,
+                name => Side::Worker(name.parse().expect(usage)),
             },
             turns: next().parse().expect(usage),
             is_serial: arguments.next().as_deref() == Some("serial"),
@@ -141,10 +159,22 @@ impl Only {
         let program = program(catalog, self.procedure);
         for number in 0..self.turns {
             let turn = turn(workload, self.procedure, &program, number, calls);
-            match self.by_hand {
-                true => bench.by_hand(&turn),
-                false => bench.compiled(&program, &turn),
+            match self.side {
+                Side::ByHand => bench.by_hand(&turn),
+                _ => bench.compiled(&program, &turn),
             };
+        }
+    }
+
+    fn run_worker(&self, mut worker: Worker, workload: &Workload, catalog: &Catalog, calls: usize) {
+        let program = program(catalog, self.procedure);
+        for number in 0..self.turns {
+            let turn = turn(workload, self.procedure, &program, number, calls);
+            let mut calls = TurnCalls {
+                program: &program,
+                left: turn.compiled.iter(),
+            };
+            serve_turn(&mut worker, &mut calls);
         }
     }
 }
@@ -186,6 +216,43 @@ fn turn(
         }
     }
     turn
+}
+
+/// The calls of a turn, one after the other.
+struct TurnCalls<'a> {
+    program: &'a Arc<Program>,
+    left: std::slice::Iter<'a, Arguments>,
+}
+
+impl Calls for TurnCalls<'_> {
+    fn next(&mut self, call: &mut Call) -> Next {
+        let Some(arguments) = self.left.next() else {
+            return Next::Pause;
+        };
+        call.set_program(self.program);
+        call.arguments.copy_from(arguments);
+        Next::Call
+    }
+
+    fn is_over(&mut self) -> bool {
+        self.left.len() == 0
+    }
+
+    fn ended(&mut self, _: u64, outcome: Outcome, _: &Frame) {
+        match outcome {
+            Outcome::Committed => {}
+            Outcome::Rejected(error) => {
+                assert_eq!(error.state().as_str(), tpcc::UNUSED_ITEM, "{error}");
+            }
+            Outcome::Expired => panic!("the call has no deadline"),
+        }
+    }
+}
+
+/// Serves a turn.
+#[inline(never)]
+fn serve_turn(worker: &mut Worker, calls: &mut TurnCalls<'_>) {
+    worker.serve(calls);
 }
 
 struct Bench<A> {
