@@ -218,9 +218,10 @@ pub trait Access {
         false
     }
 
-    /// Whether the attempt runs its program again ([`Access::goes_on`]).
+    /// Whether the access knows of most look-ups already ([`Access::recall`]), so that nothing need be fetched
+    /// ahead of them.
     #[inline(always)]
-    fn is_restoring(&self) -> bool {
+    fn recalls(&self) -> bool {
         false
     }
 

@@ -23,7 +23,9 @@
 use kiln_storage::schema::ColumnSet;
 
 use crate::analysis::Analysis;
-use crate::analysis::names::{for_each_step, step_blocks_mut, step_record};
+use crate::analysis::names::{
+    for_each_step, for_each_step_mut, step_blocks_mut, step_operation, step_record,
+};
 use crate::code::Code;
 use crate::ir::*;
 use crate::optimise;
@@ -38,7 +40,7 @@ pub(crate) fn of(program: &Program) -> Option<Program> {
             let mut left = stripped(program, &kept, checks);
             let missing = unseen_updates(program, &left, &kept);
             if missing.is_empty() {
-                return completed(&mut left).then_some(left);
+                return completed(&mut left, program).then_some(left);
             }
             kept.extend(missing);
         }
@@ -154,8 +156,29 @@ fn unseen_updates(program: &Program, left: &Program, kept: &[OpId]) -> Vec<OpId>
     unseen
 }
 
-/// Makes the program one that can be run; whether it keeps the rules.
-fn completed(program: &mut Program) -> bool {
+/// Lets what is left of `whole` fetch all that `whole` would: the records are met there first. `operations` are the
+/// numbers in `whole` of the operations that are left.
+fn fetch_all(program: &mut Program, whole: &Program, operations: &[OpId]) {
+    let mut fetched = Vec::new();
+    for_each_step(&whole.body, &mut |step| {
+        if let Step::Prefetch { lookups, .. } = step {
+            fetched.extend(lookups.iter().map(|lookup| (lookup.op, lookup.lines)));
+        }
+    });
+    for_each_step_mut(&mut program.body, &mut |step| {
+        let Step::Prefetch { lookups, .. } = step else {
+            return;
+        };
+        for lookup in lookups {
+            let op = operations.get(lookup.op.0 as usize);
+            let same = fetched.iter().find(|(fetched, _)| Some(fetched) == op);
+            lookup.lines |= same.map_or(0, |(_, lines)| *lines);
+        }
+    });
+}
+
+/// Makes what is left of `whole` a program that can be run; whether it keeps the rules.
+fn completed(program: &mut Program, whole: &Program) -> bool {
     // A delete or an update of a record that nothing finds any more cannot be.
     let mut found = Vec::new();
     for_each_step(&program.body, &mut |step| match step {
@@ -172,6 +195,10 @@ fn completed(program: &mut Program) -> bool {
     if !is_whole {
         return false;
     }
+    let mut operations = Vec::new();
+    for_each_step(&program.body, &mut |step| {
+        operations.extend(step_operation(step));
+    });
     optimise::renumber_operations(program);
     optimise::renumber_registers(program);
     if crate::verify::verify(program).is_err() {
@@ -179,6 +206,7 @@ fn completed(program: &mut Program) -> bool {
     }
     program.analysis = Analysis::of(program);
     optimise::add_prefetches(program);
+    fetch_all(program, whole, &operations);
     program.code = Code::of(program);
     true
 }

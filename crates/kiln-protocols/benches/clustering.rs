@@ -13,7 +13,7 @@ use kiln_platform::random::Random;
 use kiln_platform::{thread, time};
 use kiln_protocols::factors::Batches;
 use kiln_protocols::schedule::strife::{Clusters, Isolated, Shared};
-use kiln_protocols::shared::planning::Claim;
+use kiln_protocols::shared::planning::{Claim, Findings};
 use kiln_storage::record::RecordRef;
 use kiln_storage::table::Part;
 
@@ -31,6 +31,7 @@ fn claims(records: &[Record], mut draw: impl FnMut() -> usize) -> Vec<Claim> {
         record: unsafe { RecordRef::from_cell(NonNull::from(&records[draw()]).cast()) },
         exclusive: true,
         part: Part::default(),
+        finding: Findings::NO_FINDING,
     };
     (0..KEYS).map(claim).collect()
 }

@@ -14,7 +14,7 @@ use kiln_protocols::schedule::{orthrus, owned, vll_single};
 use kiln_protocols::shared::locks::counters::BesideRecords;
 use kiln_protocols::shared::locks::handling::NoWait;
 use kiln_protocols::shared::locks::{LockTable, LockWords, Locks, QueuedLocks, SharedLocks, Taken};
-use kiln_protocols::shared::planning::Claim;
+use kiln_protocols::shared::planning::{Claim, Findings};
 use kiln_protocols::{Common, Outcome, Protocol, Worker};
 use kiln_storage::epoch::Epochs;
 use kiln_storage::record::RecordRef;
@@ -78,6 +78,7 @@ fn transactions(records: &[RecordRef], count: usize) -> Vec<Vec<Claim>> {
             record,
             exclusive: true,
             part: Part::default(),
+            finding: Findings::NO_FINDING,
         };
         drawn.into_iter().map(claim).collect()
     };

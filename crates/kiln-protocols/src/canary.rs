@@ -77,6 +77,11 @@ pub enum Canary {
     GroupWithoutTime,
     /// Protocols that plan read a record that was not planned, and that somebody else has.
     FootprintMissIgnored,
+    /// Protocols that plan take the record that the plan has found for a key, though it went on to another one before it
+    /// was locked.
+    FindingOutdated,
+    /// `vll` leaves its queue before it has run, while it still has its locks.
+    LeftBeforeUnlocking,
     /// `vll-sca` takes the hashes of a context's former transaction for those of the present one.
     ScaHashReused,
     /// `orthrus` and `vll-single` pass a demand on before its locks are granted.
@@ -103,7 +108,7 @@ pub enum Canary {
 
 impl Canary {
     /// All flaws.
-    pub const ALL: [Canary; 42] = [
+    pub const ALL: [Canary; 44] = [
         Canary::ReadValidationSkipped,
         Canary::NodeValidationSkipped,
         Canary::OwnInsertionHidesOthers,
@@ -136,6 +141,8 @@ impl Canary {
         Canary::GroupNotAdvanced,
         Canary::GroupWithoutTime,
         Canary::FootprintMissIgnored,
+        Canary::FindingOutdated,
+        Canary::LeftBeforeUnlocking,
         Canary::ScaHashReused,
         Canary::ForwardedEarly,
         Canary::HeadNotWoken,

@@ -73,6 +73,8 @@ fn cases() -> Vec<Case> {
             Canary::HeadNotWoken => &["vll"],
             Canary::ForwardedEarly => &["orthrus", "vll-single"],
             Canary::FootprintMissIgnored => &["lock-sorted", "pre-no-wait", "strife"],
+            Canary::FindingOutdated => &["lock-sorted", "vll"],
+            Canary::LeftBeforeUnlocking => &["vll"],
             Canary::SpecialsMergedByName | Canary::ResidualWithoutLocks | Canary::UnionLost => {
                 &["strife"]
             }

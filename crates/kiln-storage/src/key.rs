@@ -293,6 +293,12 @@ impl KeyLayout {
         &self.fields
     }
 
+    /// Whether keys are packed into integers, so that no value of theirs lies outside of its slot.
+    #[inline(always)]
+    pub fn is_packed(&self) -> bool {
+        matches!(self.width, KeyWidth::Word | KeyWidth::DoubleWord)
+    }
+
     /// Which integer the keys are packed into.
     pub fn width(&self) -> KeyWidth {
         self.width

@@ -343,7 +343,7 @@ impl<'a, A: Access> Executor<'a, A> {
                 },
                 Op::Prefetch { prefetch } => {
                     let prefetch = entry!(code.prefetches, prefetch);
-                    match self.access.is_restoring() {
+                    match self.access.recalls() {
                         false => operations::prefetch(self.frame, prefetch),
                         true => operations::forget_sightings(self.frame, prefetch),
                     }

@@ -563,8 +563,7 @@ pub(super) fn prefetch(frame: &mut Frame, prefetch: &Prefetch) {
     }
 }
 
-/// Forgets what a prefetch found in an earlier run of the same attempt: its loop may look for other keys now.
-#[cold]
+/// Forgets what a prefetch found in an earlier run: its loop may look for other keys now.
 pub(super) fn forget_sightings(frame: &mut Frame, prefetch: &Prefetch) {
     for lookup in &prefetch.lookups {
         frame.sightings[lookup.place..][..PREFETCH_TURNS_MAX].fill(None);

@@ -13,7 +13,7 @@ use crate::phases::{Phase, Phased};
 use crate::schedule::direct::{Direct, End};
 use crate::serve::{Call, Calls, Next};
 use crate::shared::locks::Locks;
-use crate::shared::planning::{Claim, Footprint};
+use crate::shared::planning::{Claim, Findings, Footprint};
 use crate::shared::recorder::Recorded;
 
 /// A call in flight. A worker has some of them and uses them again and again; in the steady state nothing
@@ -25,6 +25,8 @@ pub(crate) struct InFlight {
     pub frame: Frame,
     /// What failed attempts missed.
     missed: Vec<Claim>,
+    /// What its plan has found.
+    findings: Findings,
     /// Attempts that have failed.
     pub failures: u32,
     invoked: Option<Moment>,
@@ -45,6 +47,7 @@ impl Default for InFlight {
             program: std::ptr::null(),
             frame: Frame::new(),
             missed: Vec::new(),
+            findings: Findings::default(),
             failures: 0,
             invoked: None,
             outcome: None,
@@ -91,7 +94,7 @@ impl InFlight {
 
     /// Finds its footprint.
     pub fn plan<L: Locks>(
-        &self,
+        &mut self,
         direct: &mut Direct<TwoPhaseLocking<L>>,
         footprint: &mut Footprint,
     ) {
@@ -103,6 +106,7 @@ impl InFlight {
             &self.call.arguments,
             &self.missed,
             footprint,
+            &mut self.findings,
         );
         access.phases().stop();
     }
@@ -137,6 +141,7 @@ impl InFlight {
         if let Some(invoked) = self.invoked.or_else(|| access.recorder().now()) {
             access.recorder().begin(&program.name, invoked);
         }
+        access.follow(&mut self.findings);
         access.hold_ahead(footprint.claims(), held);
         let ran = Executor::run(program, access, &mut self.frame, &self.call.arguments);
         let ran = ran.and_then(|()| {

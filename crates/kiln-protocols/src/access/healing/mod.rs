@@ -255,7 +255,7 @@ impl Access for Healing {
     }
 
     #[inline(always)]
-    fn is_restoring(&self) -> bool {
+    fn recalls(&self) -> bool {
         self.round > 0
     }
 

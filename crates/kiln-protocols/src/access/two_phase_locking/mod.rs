@@ -52,7 +52,7 @@ use kiln_history::Log;
 use kiln_platform::atomic::{Ordering, fence};
 use kiln_platform::schedule::point;
 use kiln_platform::work::{Work, charge};
-use kiln_procedure::access::{Inserted, Visit};
+use kiln_procedure::access::{Inserted, Recalled, Sought, Visit};
 use kiln_procedure::ir::{Intent, Reg};
 use kiln_procedure::{AbortCause, Access, Arguments, Handle, Program, Stop};
 use kiln_storage::epoch::Participant;
@@ -69,7 +69,7 @@ use crate::shared::in_place::InPlace;
 use crate::shared::links;
 use crate::shared::locks::{LockWords, Locks, QueuedLocks, Taken};
 use crate::shared::node_set::NodeSet;
-use crate::shared::planning::{Claim, Footprint, Planner};
+use crate::shared::planning::{Claim, Findings, Footprint, Planner};
 use crate::shared::record_map::RecordMap;
 use crate::shared::recorder::{Recorded, Recorder};
 
@@ -96,6 +96,8 @@ struct HeldLocks<H> {
     all: Vec<Held<H>>,
     /// From a record to its lock.
     by_record: RecordMap,
+    /// Of all locks, those before this one are in the map; the others are put there when it is asked.
+    named: usize,
     /// The locks of whole tables.
     of_tables: Vec<u32>,
 }
@@ -133,6 +135,7 @@ impl<L: Locks> TwoPhaseLocking<L> {
             locks: HeldLocks {
                 all: Vec::new(),
                 by_record: RecordMap::default(),
+                named: 0,
                 of_tables: Vec::new(),
             },
             nodes: NodeSet::default(),
@@ -152,6 +155,7 @@ impl<L: Locks> TwoPhaseLocking<L> {
         arguments: &Arguments,
         missed: &[Claim],
         footprint: &mut Footprint,
+        findings: &mut Findings,
     ) {
         let Some(planner) = &mut self.planner else {
             unreachable!("locks that are not planned are not planned ahead")
@@ -161,20 +165,35 @@ impl<L: Locks> TwoPhaseLocking<L> {
         planner.forget();
         planner.plan(program, arguments, epoch);
         self.in_place.participant.leave();
-        planner.swap_footprint(footprint);
+        planner.swap_plan(footprint, findings);
+        planner.findings.clear();
         for &claim in missed {
             footprint.add(claim);
         }
-        footprint.order();
+        footprint.order(findings);
+    }
+
+    /// Takes over what was found when the call was planned that now runs in the epoch that has begun: before
+    /// [`TwoPhaseLocking::hold_ahead`].
+    #[inline]
+    pub fn follow(&mut self, findings: &mut Findings) {
+        if let Some(planner) = &mut self.planner {
+            std::mem::swap(&mut planner.findings, findings);
+            planner.findings.keep_of(self.in_place.participant.epoch());
+        }
     }
 
     /// Notes locks that a scheduler has taken for the attempt that has begun.
     #[inline]
     pub fn hold_ahead(&mut self, claims: &[Claim], held: L::Held) {
+        let Some(planner) = &mut self.planner else {
+            unreachable!("locks that are not planned are not held ahead")
+        };
         for &claim in claims {
             let tid = Tid(claim.record.tid().load(Ordering::Relaxed));
             self.newest = self.newest.max(Tid(tid.version()));
-            self.locks.hold::<L>(claim, held);
+            let note = self.locks.hold::<L>(claim, held);
+            planner.findings.held(claim.finding, note);
         }
     }
 
@@ -204,13 +223,13 @@ impl<L: Locks> TwoPhaseLocking<L> {
         point("planned.planned");
         self.phases.enter(Phase::Lock);
         let (locks, newest) = (&mut self.locks, &mut self.newest);
-        let taken = self
-            .manager
-            .take_all(planner.footprint().claims(), |claim, held| {
-                let tid = Tid(claim.record.tid().load(Ordering::Relaxed));
-                *newest = (*newest).max(Tid(tid.version()));
-                locks.hold::<L>(claim, held);
-            });
+        let (footprint, findings) = planner.parts();
+        let taken = self.manager.take_all(footprint.claims(), |claim, held| {
+            let tid = Tid(claim.record.tid().load(Ordering::Relaxed));
+            *newest = (*newest).max(Tid(tid.version()));
+            let note = locks.hold::<L>(claim, held);
+            findings.held(claim.finding, note);
+        });
         point("planned.locked");
         self.phases.enter(Phase::Execute);
         taken
@@ -272,6 +291,7 @@ impl<L: Locks> TwoPhaseLocking<L> {
                 record,
                 exclusive: true,
                 part: lock.part,
+                finding: Findings::NO_FINDING,
             };
             let taken = match self.manager.upgrade(lock.record, lock.held) {
                 Ok(taken) => taken,
@@ -325,20 +345,26 @@ impl<L: Locks> TwoPhaseLocking<L> {
         }
     }
 
-    /// Locks a record, or finds that it is locked already.
+    /// Locks a record, or finds that it is locked already: by the lock at the position `known`, if that is known.
     #[inline(always)]
     fn lock(
         &mut self,
         table: &Table,
         record: RecordRef,
         intent: Intent,
+        known: Option<u32>,
     ) -> Result<Visit, AbortCause> {
         let exclusive = intent == Intent::Write;
         let claim = Claim::new(table, record, exclusive, L::DIVIDED);
         if L::GRANTS && self.manager.has_grant() {
             return self.visit_granted(claim);
         }
-        let note = match self.locks.find::<L>(claim) {
+        // Where a lock may be that of a table, or the record's part another one by now, it is looked for.
+        let held = match known {
+            Some(note) if !L::DIVIDED => Some(note),
+            _ => self.locks.find::<L>(claim),
+        };
+        let note = match held {
             Some(note) => {
                 // It was planned, and is not there any more.
                 if L::PLANNED {
@@ -411,6 +437,12 @@ impl<L: Locks> TwoPhaseLocking<L> {
         }
         self.manager.released_all();
         self.locks.by_record.clear();
+        self.locks.named = 0;
+        if L::PLANNED
+            && let Some(planner) = &mut self.planner
+        {
+            planner.findings.clear();
+        }
         self.locks.of_tables.clear();
         self.nodes.clear();
         self.newest = Tid(0);
@@ -425,7 +457,7 @@ impl<L: Locks> TwoPhaseLocking<L> {
         other: RecordRef,
         key: &EntryKey,
     ) -> Result<Handle, AbortCause> {
-        match self.lock(table, other, Intent::Read)? {
+        match self.lock(table, other, Intent::Read, None)? {
             Visit::Present(handle)
                 if (self.in_place.changes()).is_found(table, index, key, other) =>
             {
@@ -443,9 +475,9 @@ impl<H: Copy> HeldLocks<H> {
     fn hold<L: Locks>(&mut self, claim: Claim, held: H) -> u32 {
         let note = self.all.len() as u32;
         self.push(claim, held);
-        if L::COARSE {
-            // It is known by what it covers.
-        } else if L::DIVIDED && claim.part.is_replicated() {
+        if L::COARSE || !L::DIVIDED {
+            // It is known by what it covers; or named when a record is asked for.
+        } else if claim.part.is_replicated() {
             self.of_tables.push(note);
         } else {
             self.name::<L>(claim.record, note);
@@ -458,7 +490,9 @@ impl<H: Copy> HeldLocks<H> {
     fn hold_new<L: Locks>(&mut self, claim: Claim, held: H) -> u32 {
         let note = self.all.len() as u32;
         self.push(claim, held);
-        self.name::<L>(claim.record, note);
+        if L::DIVIDED {
+            self.name::<L>(claim.record, note);
+        }
         note
     }
 
@@ -482,11 +516,15 @@ impl<H: Copy> HeldLocks<H> {
 
     /// The lock of a record, or of its whole table.
     #[inline(always)]
-    fn find<L: Locks>(&self, claim: Claim) -> Option<u32> {
-        let found = self.by_record.get(claim.record);
+    fn find<L: Locks>(&mut self, claim: Claim) -> Option<u32> {
         if !L::DIVIDED {
-            return found;
+            while let Some(lock) = self.all.get(self.named) {
+                self.name::<L>(lock.record, self.named as u32);
+                self.named += 1;
+            }
+            return self.by_record.get(claim.record);
         }
+        let found = self.by_record.get(claim.record);
         match found {
             // Its cell may have had a row of another part when the lock was planned.
             Some(note) if self.all[note as usize].part == claim.part => Some(note),
@@ -552,6 +590,40 @@ impl<L: Locks> Access for TwoPhaseLocking<L> {
         let _ = self.take_planned(Planner::plan_again);
     }
 
+    /// What the plan has found for this key is what is there: its lock is held, so that nobody has taken it away
+    /// since; unless it was gone before, or the attempt itself has deleted it.
+    #[inline(always)]
+    fn recall(
+        &mut self,
+        sought: &Sought<'_>,
+        memory: &Memory,
+    ) -> Result<Option<Recalled>, AbortCause> {
+        if !L::PLANNED {
+            return Ok(None);
+        }
+        let Some(planner) = &mut self.planner else {
+            return Ok(None);
+        };
+        let Some((record, known)) = planner.findings.recall(sought, memory) else {
+            return Ok(None);
+        };
+        charge(Work::Record);
+        let visit = self.lock(sought.table, record, sought.intent, known)?;
+        // Looked at when the lock is held: whoever has moved the record before has said so.
+        let moves = sought.table.indexes()[sought.index].moves();
+        let moves = moves && !Canary::FindingOutdated.sings();
+        Ok(match visit {
+            Visit::Present(handle) if !moves => Some(Recalled::Found(handle)),
+            _ => None,
+        })
+    }
+
+    #[inline(always)]
+    fn recalls(&self) -> bool {
+        let mut planner = self.planner.iter();
+        L::PLANNED && planner.any(|planner| !planner.findings.is_empty())
+    }
+
     #[inline(always)]
     fn visit(
         &mut self,
@@ -560,7 +632,11 @@ impl<L: Locks> Access for TwoPhaseLocking<L> {
         intent: Intent,
     ) -> Result<Visit, AbortCause> {
         charge(Work::Record);
-        self.lock(table, record, intent)
+        let known = match &mut self.planner {
+            Some(planner) if L::PLANNED => planner.findings.lock_of(record),
+            _ => None,
+        };
+        self.lock(table, record, intent, known)
     }
 
     #[inline]
@@ -737,6 +813,7 @@ impl<L: Locks> Access for TwoPhaseLocking<L> {
                     record: lock.record,
                     exclusive: lock.exclusive,
                     part: lock.part,
+                    finding: Findings::NO_FINDING,
                 };
                 planner.miss(claim, epoch);
             }

@@ -11,7 +11,7 @@ use super::Shared;
 use super::analysis::Analyst;
 use super::batch::{Clusters, Context};
 use super::stages::Stage;
-use crate::shared::planning::Claim;
+use crate::shared::planning::{Claim, Findings};
 
 /// A worker that adds the same transactions to each batch, analyses it with the others, and runs nothing.
 pub struct Isolated {
@@ -36,7 +36,7 @@ impl Isolated {
             for claim in claims {
                 context.footprint.add(*claim);
             }
-            context.footprint.order();
+            context.footprint.order(&mut Findings::default());
             NonNull::from(Box::leak(context))
         };
         shared.come();
@@ -148,6 +148,7 @@ mod tests {
                 record,
                 exclusive,
                 part: Part::default(),
+                finding: Findings::NO_FINDING,
             }
         }
 

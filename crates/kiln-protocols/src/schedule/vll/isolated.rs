@@ -7,7 +7,7 @@ use super::context::Context;
 use super::queue::{Entered, Guest};
 use crate::shared::locks::Locks;
 use crate::shared::locks::counters::{Counted, CounterLocks, Counters};
-use crate::shared::planning::Claim;
+use crate::shared::planning::{Claim, Findings};
 
 /// One worker that takes locks and lets them go, as it does before and after each attempt.
 pub struct Isolated<C: Counters> {
@@ -35,7 +35,7 @@ impl<C: Counters> Isolated<C> {
         for &claim in claims {
             context.plan.footprint.add(claim);
         }
-        context.plan.footprint.order();
+        context.plan.footprint.order(&mut Findings::default());
         let (context, is_free) = match self.shared.queue.enter(context, Guest::Any) {
             Entered::Free(context) => {
                 for claim in context.plan.footprint.claims() {

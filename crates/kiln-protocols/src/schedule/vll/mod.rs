@@ -85,11 +85,12 @@ use queue::{Entered, Guest, TxnQueue};
 
 use crate::Outcome;
 use crate::access::two_phase_locking::TwoPhaseLocking;
+use crate::canary::Canary;
 use crate::schedule::direct::Direct;
 use crate::schedule::in_flight::{Idle, Single};
 use crate::serve::{Call, Calls, Next};
 use crate::shared::locks::counters::{Counted, CounterLocks, Counters};
-use crate::shared::planning::Claim;
+use crate::shared::planning::{Claim, Findings};
 
 /// Calls that a worker has in flight at most.
 pub const IN_FLIGHT_MAX: usize = 16;
@@ -351,8 +352,13 @@ impl<C: Counters + 'static> Vll<C> {
                 // It waits there.
                 return self.shared.send_home(context);
             }
-            self.attempt(&mut context);
-            next = self.shared.queue.leave(context.place);
+            if Canary::LeftBeforeUnlocking.sings() {
+                next = self.shared.queue.leave(context.place);
+                self.attempt(&mut context);
+            } else {
+                self.attempt(&mut context);
+                next = self.shared.queue.leave(context.place);
+            }
             point("vll.left");
             self.deliver(context, calls);
         }
@@ -556,7 +562,7 @@ impl<C: Counters + 'static> Vll<C> {
         for claim in self.met.drain(..) {
             context.plan.footprint.add(claim);
         }
-        context.plan.footprint.order();
+        context.plan.footprint.order(&mut Findings::default());
         context.plan.changed();
         context.stage = Stage::Statements;
         context.flight.call.deadline_ns = None;

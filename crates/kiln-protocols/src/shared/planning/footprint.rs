@@ -3,6 +3,8 @@
 use kiln_storage::record::RecordRef;
 use kiln_storage::table::{Part, Table};
 
+use super::findings::Findings;
+
 /// A record that a transaction will touch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claim {
@@ -12,6 +14,8 @@ pub struct Claim {
     pub exclusive: bool,
     /// The part of the data that it belongs to, for protocols that divide the data; else the default.
     pub part: Part,
+    /// The number of the finding that it comes from, or [`Findings::NO_FINDING`].
+    pub finding: u16,
 }
 
 impl Claim {
@@ -26,7 +30,14 @@ impl Claim {
             record,
             exclusive,
             part,
+            finding: Findings::NO_FINDING,
         }
+    }
+
+    /// Whether its lock is the record's own, wherever the data are.
+    #[inline(always)]
+    fn is_of_record(&self) -> bool {
+        self.part == Part::default()
     }
 
     /// What its lock is known by: the record's address, or its table where every partition has that.
@@ -44,6 +55,10 @@ impl Claim {
 pub struct Footprint {
     claims: Vec<Claim>,
     is_ordered: bool,
+    /// For sorting: an address, a mode and a position each.
+    keys: Vec<u64>,
+    /// For sorting: the claims to be.
+    others: Vec<Claim>,
 }
 
 impl Footprint {
@@ -57,6 +72,8 @@ impl Footprint {
     pub fn clear(&mut self) {
         if self.claims.capacity() > Footprint::CLAIMS_KEPT {
             self.claims = Vec::with_capacity(Footprint::CLAIMS_KEPT);
+            self.others = Vec::new();
+            self.keys = Vec::new();
         }
         self.claims.clear();
         self.is_ordered = true;
@@ -73,15 +90,53 @@ impl Footprint {
         true
     }
 
-    /// Puts the claims in order, each record once and in its strongest mode.
-    pub fn order(&mut self) {
+    /// Puts the claims in order, each record once and in its strongest mode. The `findings` are those that
+    /// the claims come from, if any do.
+    pub fn order(&mut self, findings: &mut Findings) {
         if self.is_ordered {
             return;
         }
+        match self.claims.iter().all(Claim::is_of_record) {
+            true => self.order_by_record(findings),
+            false => self.order_by_lock(findings),
+        }
+        self.is_ordered = true;
+    }
+
+    /// Where each claim has its record's own lock and no part: by sorting one word a claim, which takes a third of
+    /// the time.
+    fn order_by_record(&mut self, findings: &mut Findings) {
+        let (claims, keys, others) = (&mut self.claims, &mut self.keys, &mut self.others);
+        keys.clear();
+        keys.extend(claims.iter().zip(0..).map(|(claim, position)| {
+            let address = claim.record.address();
+            debug_assert!(address % 8 == 0 && address >> 48 == 0);
+            (address >> 3) << 19 | u64::from(!claim.exclusive) << 18 | position
+        }));
+        keys.sort_unstable();
+        others.clear();
+        for key in keys {
+            let claim = claims[*key as usize & (Footprint::CLAIMS_MAX - 1)];
+            match others.last() {
+                Some(earlier) if earlier.record == claim.record => {
+                    findings.pair(claim.finding, earlier.finding);
+                }
+                _ => others.push(claim),
+            }
+        }
+        std::mem::swap(claims, others);
+    }
+
+    fn order_by_lock(&mut self, findings: &mut Findings) {
         self.claims
             .sort_unstable_by_key(|claim| (claim.lock(), claim.part, !claim.exclusive));
-        self.claims.dedup_by_key(|claim| (claim.lock(), claim.part));
-        self.is_ordered = true;
+        self.claims.dedup_by(|later, earlier| {
+            let is_same = (later.lock(), later.part) == (earlier.lock(), earlier.part);
+            if is_same {
+                findings.pair(later.finding, earlier.finding);
+            }
+            is_same
+        });
     }
 
     /// The claims, in order.

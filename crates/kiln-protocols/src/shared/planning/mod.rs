@@ -3,6 +3,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`footprint`] | the records with their modes |
+//! | [`findings`] | which look-ups led to them, so that the run need not search again |
 //! | [`reconnaissance`] | the access that collects them, without isolation and without effects |
 //! | [`planner`] | a worker's plans: from a reconnaissance, or from an attempt that failed |
 //!
@@ -27,9 +28,11 @@
 //! the plan of the next attempt, which takes all of it before it starts: the failed attempt was its
 //! reconnaissance.
 
+pub mod findings;
 pub mod footprint;
 pub mod planner;
 pub mod reconnaissance;
 
+pub use findings::Findings;
 pub use footprint::{Claim, Footprint};
 pub use planner::Planner;

@@ -3,6 +3,7 @@
 use kiln_platform::time;
 use kiln_procedure::{Arguments, Executor, Frame, Program};
 
+use super::findings::Findings;
 use super::footprint::{Claim, Footprint};
 use super::reconnaissance::{Reconnaissance, Remembered};
 
@@ -15,6 +16,8 @@ pub struct Planner {
     frame: Frame,
     remembered: Remembered,
     footprint: Footprint,
+    /// What the run that follows the plan need not search for.
+    pub findings: Findings,
     /// What failed attempts of the present call missed, or a failed attempt of statements met.
     missed: Vec<Claim>,
     /// The epoch in which the records of `missed` were met.
@@ -32,6 +35,7 @@ impl Planner {
             frame: Frame::new(),
             remembered: Remembered::default(),
             footprint,
+            findings: Findings::default(),
             missed: Vec::new(),
             missed_in: 0,
             is_divided,
@@ -68,10 +72,15 @@ impl Planner {
     /// the epoch `epoch`, and stays in it as long as it uses the plan.
     pub fn plan(&mut self, program: &Program, arguments: &Arguments, epoch: u64) {
         self.footprint.clear();
+        self.findings.start(epoch);
         let limit = time::now_ns() + RECONNAISSANCE_MAX_NS;
         self.frame.deadline_ns = Some(limit);
-        let mut access =
-            Reconnaissance::new(&mut self.footprint, &mut self.remembered, self.is_divided);
+        let mut access = Reconnaissance::new(
+            &mut self.footprint,
+            &mut self.findings,
+            &mut self.remembered,
+            self.is_divided,
+        );
         // However it ends: what it met is the plan, and whoever runs the call guards it.
         let _ = Executor::run(
             program.reconnaissance(),
@@ -94,12 +103,13 @@ impl Planner {
         for &claim in &self.missed {
             self.footprint.add(claim);
         }
-        self.footprint.order();
+        self.footprint.order(&mut self.findings);
     }
 
     /// Hands the last plan out, for other memory.
-    pub fn swap_footprint(&mut self, footprint: &mut Footprint) {
+    pub fn swap_plan(&mut self, footprint: &mut Footprint, findings: &mut Findings) {
         std::mem::swap(&mut self.footprint, footprint);
+        std::mem::swap(&mut self.findings, findings);
     }
 
     /// Hands out what was missed.
@@ -108,7 +118,7 @@ impl Planner {
     }
 
     /// The last plan.
-    pub fn footprint(&self) -> &Footprint {
-        &self.footprint
+    pub fn parts(&mut self) -> (&Footprint, &mut Findings) {
+        (&self.footprint, &mut self.findings)
     }
 }

@@ -8,7 +8,7 @@
 
 use kiln_platform::atomic::Ordering;
 use kiln_platform::work::{Work, charge};
-use kiln_procedure::access::{Inserted, Visit};
+use kiln_procedure::access::{Inserted, Recalled, Sought, Visit};
 use kiln_procedure::ir::{Intent, Reg};
 use kiln_procedure::{AbortCause, Access, Handle, Stop};
 use kiln_storage::index::NodeVersion;
@@ -19,6 +19,7 @@ use kiln_storage::slot::{Memory, Slot};
 use kiln_storage::table::{Entry, Found, Table};
 use kiln_storage::types::DataType;
 
+use super::findings::Findings;
 use super::footprint::{Claim, Footprint};
 
 /// What ends a reconnaissance before its procedure does; nobody hears of it.
@@ -30,6 +31,7 @@ const OWN_INSERT: u32 = u32::MAX;
 /// See the module's documentation. Whoever runs it is inside of an epoch.
 pub struct Reconnaissance<'a> {
     footprint: &'a mut Footprint,
+    findings: &'a mut Findings,
     memory: &'a mut Remembered,
     is_divided: bool,
 }
@@ -42,10 +44,11 @@ pub struct Remembered {
 }
 
 impl<'a> Reconnaissance<'a> {
-    /// Collects into `footprint`, with the parts of the records where the data are divided; `memory` is there
-    /// to be used again.
+    /// Collects into `footprint`, with the parts of the records where the data are divided, and into `findings`;
+    /// `memory` is there to be used again.
     pub fn new(
         footprint: &'a mut Footprint,
+        findings: &'a mut Findings,
         memory: &'a mut Remembered,
         is_divided: bool,
     ) -> Reconnaissance<'a> {
@@ -53,9 +56,15 @@ impl<'a> Reconnaissance<'a> {
         memory.deleted.clear();
         Reconnaissance {
             footprint,
+            findings,
             memory,
             is_divided,
         }
+    }
+
+    #[inline(always)]
+    fn has_deleted(&self, record: RecordRef) -> bool {
+        !self.memory.deleted.is_empty() && self.memory.deleted.contains(&record)
     }
 
     /// Whether a value may be handed to a procedure although it may be a mixture of two.
@@ -75,6 +84,21 @@ impl<'a> Reconnaissance<'a> {
 impl Access for Reconnaissance<'_> {
     fn begin(&mut self) {}
 
+    #[inline(always)]
+    fn recall(
+        &mut self,
+        sought: &Sought<'_>,
+        memory: &Memory,
+    ) -> Result<Option<Recalled>, AbortCause> {
+        self.findings.seek(sought, memory);
+        Ok(None)
+    }
+
+    #[inline(always)]
+    fn looked_up(&mut self) {
+        self.findings.sought();
+    }
+
     #[inline]
     fn visit(
         &mut self,
@@ -88,11 +112,12 @@ impl Access for Reconnaissance<'_> {
             return Ok(Visit::Dead);
         }
         let exclusive = intent == Intent::Write;
-        let claim = Claim::new(table, record, exclusive, self.is_divided);
+        let mut claim = Claim::new(table, record, exclusive, self.is_divided);
+        claim.finding = self.findings.found(record);
         if !self.footprint.add(claim) {
             return Err(END);
         }
-        let is_absent = tid.is_absent() || self.memory.deleted.contains(&record);
+        let is_absent = tid.is_absent() || self.has_deleted(record);
         Ok(match is_absent {
             true => Visit::Absent,
             false => Visit::Present(Handle { record, note: 0 }),

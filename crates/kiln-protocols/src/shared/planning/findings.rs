@@ -1,0 +1,205 @@
+//! What a reconnaissance found, in the order in which it did: the run that follows its plan makes the same
+//! look-ups, and need not search for records whose locks it holds.
+//!
+//! A finding is believed when a look-up of the run asks for the same key of the same index. That its record
+//! still has that key is for the caller to see, who holds the record's lock: it has a row and its index moves no
+//! entries ([`Index::moves`](kiln_storage::table::Index::moves)). A finding names a record by its address. So it
+//! is of use only in the epoch in which it was made, in which no cell is used again.
+
+use kiln_procedure::access::Sought;
+use kiln_storage::record::RecordRef;
+use kiln_storage::slot::{Memory, Slot};
+use kiln_storage::table::Index;
+
+/// No finding, or no note.
+const NONE: u16 = u16::MAX;
+
+/// A record that the reconnaissance met.
+#[derive(Clone, Copy, Debug)]
+struct Finding {
+    record: RecordRef,
+    /// The index whose look-up led to it; null where none did, or the key is not kept.
+    index: *const Index,
+    /// Where its key begins among the keys.
+    key: u32,
+    /// The finding that was of the same record before, if one was.
+    twin: u16,
+    /// The position of its lock among those that the run holds.
+    lock: u16,
+}
+
+/// The findings of one reconnaissance; see the module's documentation. Its memory is used again.
+#[derive(Debug)]
+pub struct Findings {
+    all: Vec<Finding>,
+    /// The values of the keys, one key after the other.
+    keys: Vec<Slot>,
+    /// The look-up that the reconnaissance is at, and where its key begins.
+    sought: (*const Index, u32),
+    /// The finding to which the run should come next.
+    next: usize,
+    /// The epoch in which all was found.
+    epoch: u64,
+}
+
+// SAFETY: the indexes are only compared, and the records followed by whoever is in the epoch.
+unsafe impl Send for Findings {}
+
+impl Default for Findings {
+    fn default() -> Findings {
+        Findings {
+            all: Vec::new(),
+            keys: Vec::new(),
+            sought: (std::ptr::null(), 0),
+            next: 0,
+            epoch: 0,
+        }
+    }
+}
+
+impl Findings {
+    /// What is found beyond is looked up again.
+    const MAX: usize = 4096;
+    /// So many findings the run may have left out when it comes to the next one that it asks for.
+    const SKIPPED_MAX: usize = 16;
+    /// What names no finding.
+    pub const NO_FINDING: u16 = NONE;
+
+    /// Forgets everything; what comes is found in the epoch `epoch`.
+    #[inline]
+    pub fn start(&mut self, epoch: u64) {
+        self.clear();
+        self.epoch = epoch;
+    }
+
+    /// Forgets everything.
+    #[inline(always)]
+    pub fn clear(&mut self) {
+        self.all.clear();
+        self.keys.clear();
+        self.sought.0 = std::ptr::null();
+        self.next = 0;
+    }
+
+    /// Whether there is nothing.
+    #[inline(always)]
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// Forgets what was found in another epoch than this one.
+    #[inline(always)]
+    pub fn keep_of(&mut self, epoch: u64) {
+        if self.epoch != epoch {
+            self.clear();
+        }
+    }
+
+    /// The reconnaissance looks a key up.
+    #[inline(always)]
+    pub fn seek(&mut self, sought: &Sought<'_>, memory: &Memory) {
+        let index = &sought.table.indexes()[sought.index];
+        if index.key_layout().is_packed() {
+            self.sought = (index, self.keys.len() as u32);
+            let values = sought.key.iter();
+            (self.keys).extend(values.map(|register| memory.slots[register.0 as usize]));
+        }
+    }
+
+    /// That look-up is over.
+    #[inline(always)]
+    pub fn sought(&mut self) {
+        self.sought.0 = std::ptr::null();
+    }
+
+    /// The reconnaissance has met a record. Returns the finding's number.
+    #[inline(always)]
+    pub fn found(&mut self, record: RecordRef) -> u16 {
+        let number = self.all.len();
+        if number >= Findings::MAX {
+            return NONE;
+        }
+        let (index, key) = self.sought;
+        self.all.push(Finding {
+            record,
+            index,
+            key,
+            twin: NONE,
+            lock: NONE,
+        });
+        number as u16
+    }
+
+    /// The finding `later` is of the same record as `earlier`, whose lock is that of both.
+    #[inline]
+    pub fn pair(&mut self, later: u16, earlier: u16) {
+        if let Some(finding) = self.all.get_mut(later as usize) {
+            finding.twin = earlier;
+        }
+    }
+
+    /// The lock of a finding's record is held, at this position among all that are.
+    #[inline(always)]
+    pub fn held(&mut self, finding: u16, lock: u32) {
+        if let Some(finding) = self.all.get_mut(finding as usize) {
+            finding.lock = u16::try_from(lock).unwrap_or(NONE);
+        }
+    }
+
+    /// The record that was found for this key, and the position of its lock, if one was taken.
+    #[inline(always)]
+    pub fn recall(
+        &mut self,
+        sought: &Sought<'_>,
+        memory: &Memory,
+    ) -> Option<(RecordRef, Option<u32>)> {
+        let finding = self.all.get(self.next)?;
+        if !self.is_of(finding, sought, memory) {
+            self.skip_to(sought, memory)?;
+        }
+        let record = self.all[self.next].record;
+        Some((record, self.next_lock()))
+    }
+
+    /// Goes on to what a look-up asks for, when the run has left something out that the reconnaissance had found.
+    #[cold]
+    fn skip_to(&mut self, sought: &Sought<'_>, memory: &Memory) -> Option<()> {
+        let mut left = self.all[self.next..].iter().take(Findings::SKIPPED_MAX + 1);
+        self.next += left.position(|finding| self.is_of(finding, sought, memory))?;
+        Some(())
+    }
+
+    /// Whether a finding is what a look-up asks for.
+    #[inline(always)]
+    fn is_of(&self, finding: &Finding, sought: &Sought<'_>, memory: &Memory) -> bool {
+        if !std::ptr::eq(finding.index, &sought.table.indexes()[sought.index]) {
+            return false;
+        }
+        let known = self.keys[finding.key as usize..].iter();
+        let mut values = known.zip(sought.key);
+        // Equal words are equal values: keys that are kept are packed, so none is bytes that lie elsewhere.
+        values.all(|(known, register)| known.words() == memory.slots[register.0 as usize].words())
+    }
+
+    /// The position of a record's lock, if the record is what was found next.
+    #[inline(always)]
+    pub fn lock_of(&mut self, record: RecordRef) -> Option<u32> {
+        let finding = self.all.get(self.next)?;
+        match finding.record == record {
+            true => self.next_lock(),
+            false => None,
+        }
+    }
+
+    /// The position of the next finding's lock; the run has come to it.
+    #[inline(always)]
+    fn next_lock(&mut self) -> Option<u32> {
+        let finding = self.all[self.next];
+        self.next += 1;
+        let lock = match finding.twin {
+            NONE => finding.lock,
+            twin => self.all[twin as usize].lock,
+        };
+        (lock != NONE).then_some(u32::from(lock))
+    }
+}
