@@ -68,6 +68,11 @@ struct Node {
     /// far, and the first of their auxiliary nodes.
     removed: Vec<Timed>,
     removed_aux: u32,
+    /// Removals of which only the beginning is known: the entry went some time afterwards, if it has. By when
+    /// the entry was certainly there and its removal under way, which is `from`; and the first of their
+    /// auxiliary nodes.
+    pending: Vec<Timed>,
+    pending_aux: u32,
     presence_begins: Vec<Presence>,
     presence_ends: Vec<u64>,
 }
@@ -404,7 +409,7 @@ impl<'a> Entries<'a> {
         let width = (BLOCK as u64) << level;
         let begin = u64::from(position) * width;
         let end = (begin + width).min(self.all.len() as u64);
-        let (mut added, mut removed) = (Vec::new(), Vec::new());
+        let (mut added, mut removed, mut pending) = (Vec::new(), Vec::new(), Vec::new());
         let (mut presence_begins, mut presence_ends) = (Vec::new(), Vec::new());
         for entry in begin as u32..end as u32 {
             for event in self.events_of(entry) {
@@ -419,6 +424,17 @@ impl<'a> Entries<'a> {
                     EntryChange::Added => added.push(timed),
                     EntryChange::Removed => removed.push(timed),
                 }
+            }
+            if let Some((since, event)) = self.pending(entry) {
+                let last = removed.pop();
+                debug_assert_eq!(last.map(|last| last.entry), Some(entry));
+                pending.push(Timed {
+                    attempt: event.attempt,
+                    entry,
+                    from: since,
+                    to: event.to,
+                    extreme: 0,
+                });
             }
             for presence in self.presences(entry) {
                 presence_begins.push(presence);
@@ -442,6 +458,8 @@ impl<'a> Entries<'a> {
             timed.extreme = earliest;
         }
         let removed_aux = auxiliary.take(removed.len());
+        pending.sort_unstable_by_key(|timed| timed.from);
+        let pending_aux = auxiliary.take(pending.len());
 
         let mut rest = |from, to| {
             let reason = Reason::Rest;
@@ -458,13 +476,19 @@ impl<'a> Entries<'a> {
             let aux = removed_aux + position;
             rest(aux, aux - 1);
         }
-        for (position, timed) in removed.iter().enumerate() {
-            let kind = Kind::RangeWriteRead;
-            sink.edge(Edge {
-                from: timed.attempt,
-                to: removed_aux + position as u32,
-                reason: Reason::Range { kind, index },
-            });
+        for position in 1..pending.len() as u32 {
+            let aux = pending_aux + position;
+            rest(aux - 1, aux);
+        }
+        for (first, changes) in [(removed_aux, &removed), (pending_aux, &pending)] {
+            for (position, timed) in changes.iter().enumerate() {
+                let kind = Kind::RangeWriteRead;
+                sink.edge(Edge {
+                    from: timed.attempt,
+                    to: first + position as u32,
+                    reason: Reason::Range { kind, index },
+                });
+            }
         }
         self.nodes.insert(
             node,
@@ -473,21 +497,39 @@ impl<'a> Entries<'a> {
                 added_aux,
                 removed,
                 removed_aux,
+                pending,
+                pending_aux,
                 presence_begins,
                 presence_ends,
             },
         );
     }
 
-    /// The node's claims about a range. Entries that changed meanwhile are put into `singles`;
-    /// they may come several times.
+    /// The removal of an entry of which only the beginning is known, and since when it was under way and the
+    /// entry certainly there before.
+    fn pending(&self, entry: u32) -> Option<(u64, &EntryEvent<'a>)> {
+        let events = self.events_of(entry);
+        let last = events
+            .last()
+            .filter(|event| event.change == EntryChange::Removed && event.to == u64::MAX)?;
+        let before = events.len().checked_sub(2).map_or(0, |at| events[at].to);
+        Some((last.from.max(before), last))
+    }
+
+    /// The node's claims about a range in which these objects were met. Entries that changed meanwhile are put
+    /// into `singles`; they may come several times.
     pub(crate) fn claim(
         &self,
         node: (u32, u32),
         reading: &Reading,
+        met: &[u32],
         singles: &mut Vec<u32>,
         mut edge: impl FnMut(u32, u32, Kind),
     ) {
+        let (level, position) = node;
+        let width = (BLOCK as u64) << level;
+        let begin = u64::from(position) * width;
+        let end = (begin + width).min(self.all.len() as u64);
         let node = &self.nodes[&node];
         let (reader, from, to) = (reading.attempt, reading.from, reading.to);
         // All that was added afterwards.
@@ -524,6 +566,29 @@ impl<'a> Entries<'a> {
         let overlapping = overlapping.take_while(|timed| timed.extreme <= to);
         let meanwhile = overlapping.filter(|timed| timed.from <= to);
         singles.extend(meanwhile.map(|timed| timed.entry));
+        // What was being removed before and was not met, had gone. The reader holds on to the chain up to the first
+        // that it met, or removed itself; the others are few, as entries that were met go soon.
+        let begun = node.pending.partition_point(|timed| timed.from < from);
+        let own = node.pending[..begun].iter().enumerate().rev();
+        let own = own.take_while(|(_, timed)| timed.from >= reading.invoked);
+        let own = own.filter(|(_, timed)| timed.attempt == reader);
+        let mut free = own.last().map_or(begun, |(position, _)| position);
+        if free > 0 {
+            for object in met.iter().filter(|object| self.has_object(**object)) {
+                for entry in self.of_object_within(*object, (begin as u32, end as u32)) {
+                    if let Some((since, _)) = self.pending(entry) {
+                        let of = node.pending.partition_point(|timed| timed.from < since);
+                        free = free.min(of);
+                    }
+                }
+            }
+        }
+        if let Some(last) = free.checked_sub(1) {
+            edge(node.pending_aux + last as u32, reader, Kind::Rest);
+        }
+        let doubtful = node.pending[free..].iter();
+        let doubtful = doubtful.take_while(|timed| timed.from <= to);
+        singles.extend(doubtful.map(|timed| timed.entry));
     }
 
     /// How many entries of a node were certainly there from one moment to another.

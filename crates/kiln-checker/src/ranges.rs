@@ -178,13 +178,19 @@ impl<'a, S: Sink> Judge<'_, 'a, S> {
         for node in &nodes {
             entries.require(range.index, *node, self.auxiliary, self.sink);
             let index = range.index;
-            entries.claim(*node, &reading, &mut singles, |from, to, kind| {
-                let reason = match kind {
-                    Kind::Rest => Reason::Rest,
-                    _ => Reason::Range { kind, index },
-                };
-                self.sink.edge(Edge { from, to, reason });
-            });
+            entries.claim(
+                *node,
+                &reading,
+                &range.met,
+                &mut singles,
+                |from, to, kind| {
+                    let reason = match kind {
+                        Kind::Rest => Reason::Rest,
+                        _ => Reason::Range { kind, index },
+                    };
+                    self.sink.edge(Edge { from, to, reason });
+                },
+            );
         }
         singles.sort_unstable();
         singles.dedup();
