@@ -264,3 +264,14 @@ fn plans_read_what_decides_about_records_and_nothing_else() {
         assert!(kinds.into_iter().all(|kind| kind == OperationKind::Lookup));
     });
 }
+
+#[test]
+fn how_healing_restores_new_order_and_delivery() {
+    with_programs(|programs| {
+        let sections = ["new_order", "delivery"].map(|name| {
+            let program = program(programs, name);
+            format!("{name}\n{}", explain::healing(program))
+        });
+        compare("tpcc_healing.txt", &sections.join("\n"));
+    });
+}

@@ -14,16 +14,20 @@
 //! [`updates`] says of every column that is updated whether that can be left to the commit. [`tables`] and
 //! [`conflicts`] look at several procedures: column groups, and which statements can conflict.
 //!
+//! [`healing`] says of each operation how a protocol that heals restores it, and what follows from that.
+//!
 //! [`dot`] draws the same dependencies for Graphviz.
 
 mod graph;
 mod grid;
+mod healing;
 mod listing;
 mod tables;
 mod terms;
 mod updates;
 
 pub use graph::dot;
+pub use healing::healing;
 pub use listing::text;
 pub use tables::{conflicts, tables};
 pub use updates::updates;

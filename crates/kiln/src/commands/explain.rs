@@ -134,11 +134,13 @@ fn rendered(program: &Program, dot: bool) -> String {
     let mut text = match dot {
         true => explain::dot(program),
         false => {
-            let updates = explain::updates(program);
-            match updates.is_empty() {
-                true => explain::text(program),
-                false => format!("{}\n{updates}", explain::text(program)),
-            }
+            let sections = [
+                explain::text(program),
+                explain::updates(program),
+                explain::healing(program),
+            ];
+            let sections = sections.into_iter().filter(|section| !section.is_empty());
+            sections.collect::<Vec<_>>().join("\n")
         }
     };
     if !text.ends_with('\n') {
