@@ -22,6 +22,12 @@ pub struct Statistics {
     /// Operations that gave something else in such a run, by procedure and the line of their statement,
     /// which is 0 for those that have none.
     pub restored: BTreeMap<(String, u32), u64>,
+    /// How often an attempt under [`Protocol::Healing`](crate::Protocol) let go of locks to wait for one that
+    /// comes before them.
+    pub locks_let_go: u64,
+    /// Failed attempts under that protocol, by procedure, line and cause. The line is 0 where it is not known
+    /// at which statement.
+    pub failed: BTreeMap<(String, u32, &'static str), u64>,
     /// Cycles of the measured transactions, by phase, in the order of [`Phase::ALL`].
     pub phase_cycles: [u64; Phase::ALL.len()],
 }
@@ -54,6 +60,10 @@ impl Statistics {
         self.healings += other.healings;
         for (place, count) in &other.restored {
             *self.restored.entry(place.clone()).or_default() += count;
+        }
+        self.locks_let_go += other.locks_let_go;
+        for (place, count) in &other.failed {
+            *self.failed.entry(place.clone()).or_default() += count;
         }
         for (sum, value) in self.phase_cycles.iter_mut().zip(other.phase_cycles) {
             *sum += value;

@@ -110,6 +110,15 @@ pub(crate) fn measured(plan: &Plan, measurement: &Measurement, points: &[Point])
                     })
                     .collect(),
             ),
+            "locks_let_go_per_commit": point.per_commit(point.done.statistics.locks_let_go),
+            "failed_per_commit": Value::Object(
+                (point.done.statistics.failed.iter())
+                    .map(|((procedure, line, cause), count)| {
+                        let place = format!("{procedure}:{line} {cause}");
+                        (place, point.per_commit(*count).into())
+                    })
+                    .collect(),
+            ),
             "time_shares": named(
                 shares(point).map(|(name, _)| name),
                 shares(point).map(|(_, share)| share),

@@ -194,6 +194,9 @@ pub(crate) fn measured(plan: &Plan, points: &[Point]) -> String {
         text +=
             &format!("\nRestored operations per 1,000 commits, by procedure and line\n{restored}");
     }
+    if let Some(failed) = failed(points) {
+        text += &format!("\nFailed attempts per 1,000 commits, by procedure and line\n{failed}");
+    }
     if points.iter().any(|point| !point.lines.is_empty()) {
         text += &format!(
             "\nCache lines that cores waited for most\n{}",
@@ -344,6 +347,19 @@ fn restored(points: &[Point]) -> Option<String> {
         }
         for ((procedure, line), count) in &statistics.restored {
             row(*count, format!("{procedure}:{line}"));
+        }
+    }
+    (!rows.is_empty()).then(|| table(&headings, 1, &rows))
+}
+
+fn failed(points: &[Point]) -> Option<String> {
+    let headings = ["protocol", "cores", "failed", "where", "cause"];
+    let mut rows = Vec::new();
+    for point in points {
+        for ((procedure, line, cause), count) in &point.done.statistics.failed {
+            let count = format!("{:.2}", point.per_commit(*count) * 1e3);
+            let place = format!("{procedure}:{line}");
+            rows.push(row_of(point, vec![count, place, (*cause).to_owned()]));
         }
     }
     (!rows.is_empty()).then(|| table(&headings, 1, &rows))

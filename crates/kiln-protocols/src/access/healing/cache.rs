@@ -77,6 +77,8 @@ pub(super) struct Cache {
     is_open: bool,
     /// The scan that is under way otherwise.
     scan: Option<OpId>,
+    /// The last of both that began.
+    last: Option<OpId>,
 }
 
 impl Cache {
@@ -95,6 +97,7 @@ impl Cache {
             outcome: Outcome::Nothing,
         });
         self.is_open = true;
+        self.last = Some(sought.op);
     }
 
     /// What the look-up that has begun led to in the run before: the same operation with the same key.
@@ -135,6 +138,7 @@ impl Cache {
     #[inline(always)]
     pub fn scans(&mut self, op: OpId) {
         self.scan = Some(op);
+        self.last = Some(op);
     }
 
     /// The operation that is under way, if one is.
@@ -149,6 +153,19 @@ impl Cache {
     #[inline(always)]
     pub fn end(&mut self) {
         self.is_open = false;
+        self.scan = None;
+    }
+
+    /// No operation is under way, and none was the last.
+    #[inline(always)]
+    pub fn rest(&mut self) {
+        self.end();
+        self.last = None;
+    }
+
+    /// The look-up or scan under way, or else the last one before.
+    pub fn last(&self) -> Option<OpId> {
+        self.last
     }
 
     /// The program runs again.
@@ -156,13 +173,13 @@ impl Cache {
         std::mem::swap(&mut self.now, &mut self.before);
         self.now.clear();
         self.cursor = 0;
-        self.is_open = false;
+        self.rest();
     }
 
     /// Forgets everything.
     pub fn clear(&mut self) {
         self.now.clear();
         self.before.clear();
-        self.is_open = false;
+        self.rest();
     }
 }

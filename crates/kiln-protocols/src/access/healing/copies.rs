@@ -2,7 +2,7 @@
 
 use kiln_platform::atomic::{AtomicU64, Ordering, fence};
 use kiln_procedure::access::Visit;
-use kiln_procedure::ir::{Intent, Reg};
+use kiln_procedure::ir::{Intent, OpId, Reg};
 use kiln_procedure::{AbortCause, Access, Handle};
 use kiln_storage::layout::{is_spilled, resolve};
 use kiln_storage::record::{RecordRef, Tid};
@@ -10,9 +10,9 @@ use kiln_storage::schema::{ColumnId, ColumnSet};
 use kiln_storage::slot::Memory;
 use kiln_storage::table::Table;
 
-use super::Healing;
+use super::{Healing, settled_tid};
 use crate::canary::Canary;
-use crate::shared::optimistic::{Item, WriteKind, stable_tid};
+use crate::shared::optimistic::{Item, WriteKind};
 use crate::shared::recorder::Recorded;
 use crate::shared::scratch::RowImage;
 
@@ -29,6 +29,8 @@ pub struct Copied {
     is_whole: bool,
     /// Whether more than one version was read: nothing but reading anew will do.
     is_stale: bool,
+    /// The operation that met the record, if it is known.
+    op: Option<OpId>,
 }
 
 // SAFETY: the table is followed only by whoever runs the access, while it is kept.
@@ -45,7 +47,13 @@ impl Copied {
             is_borrowed: false,
             is_whole: true,
             is_stale: false,
+            op: None,
         }
+    }
+
+    /// The operation that met the record, if it is known.
+    pub(super) fn op(&self) -> Option<OpId> {
+        self.op
     }
 
     /// From now on all of the version is relied on.
@@ -98,6 +106,7 @@ impl Healing {
         let visit = self.sets.visit(table, record, intent)?;
         match visit {
             Visit::Present(handle) if handle.note as usize == met => {
+                self.sets.items[met].note.op = self.cache.present();
                 self.rely_on_columns(handle, observed)?;
             }
             // It may have been found by another key than before it was written. That one counts now as well.
@@ -152,7 +161,7 @@ impl Healing {
             return self.meet(table, record, intent, observed);
         };
         // Without a lock this is a hint: what changes from now on is found when the record is locked.
-        let now = stable_tid(record)?;
+        let now = settled_tid(record)?;
         if now.is_dead() {
             return Ok(Visit::Dead);
         }
@@ -243,7 +252,7 @@ impl Healing {
             if item.record.tid().load(Ordering::Relaxed) == version {
                 break;
             }
-            let now = stable_tid(item.record)?;
+            let now = settled_tid(item.record)?;
             let written = self.sets.written.get(item.record);
             let moves = written.is_some_and(|write| self.sets.writes[write as usize].moves());
             let note = &mut item.note;
@@ -328,7 +337,7 @@ impl Healing {
             match done {
                 Err(AbortCause::ReadValidation) if self.heals => {
                     item.note.is_stale = true;
-                    item.observed = stable_tid(handle.record)?.0;
+                    item.observed = settled_tid(handle.record)?.0;
                 }
                 done => {
                     // What was read before was of the first version.

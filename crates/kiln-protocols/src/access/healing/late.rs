@@ -61,6 +61,11 @@ impl Late {
         self.waiting.is_empty()
     }
 
+    /// Whether a record is in no use at present.
+    pub fn is_spare(&self, record: RecordRef) -> bool {
+        (self.spare.iter()).any(|&(_, spare, _)| spare == record)
+    }
+
     /// Loads the columns of a row by which its indexes know it.
     fn load_keys(&mut self, table: &Table, record: RecordRef) {
         let Memory { slots, heap } = &mut self.memory;

@@ -21,8 +21,9 @@
 //!    stay out of the indexes (`late.rs`): under a stale key they would stand in the way of others.
 //! 2. **Lock and validate** (`validate.rs`): the records of the write set are locked in the validation order,
 //!    and each is compared as soon as it is locked; then those that were only read are compared, and one
-//!    whose value differs is locked as well. A lock above all that are held is waited for; one below, of a
-//!    record that came in by a restoration, is tried a bounded number of times.
+//!    whose value differs is locked as well. A lock above all that are held is waited for. One below, of a
+//!    record that came in by a restoration, is tried a bounded number of times; then what lies above it is
+//!    let go of, to be locked and compared once more, and the lock is waited for too.
 //! 3. **Restore** (`restore.rs`) when a value differs, and back to 2, which passes what is locked.
 //! 4. The nodes of gaps are compared; a change is restored as well. The rows of phase 1 are put into the
 //!    indexes, the tids of the write set get their lock bits, and all that is not locked is compared once
@@ -50,10 +51,10 @@
 //! - The tid of a record changes only while its lock in `aux` is held, but for the burying of a new record.
 //! - An attempt waits only for locks above all that it holds, and for none while others can find its new rows,
 //!   which come locked.
-//! - What an attempt has locked and validated is as the present run of the program saw it.
-//! - A copy is of the version that its item names.
+//! - When all is locked, what was validated is as the present run of the program saw it.
 //! - What the entries of a record that the attempt moves were made from is the version that its item names:
 //!   that one does not advance any more.
+//! - A copy is of the version that its item names.
 //!
 //! # Anomalies excluded
 //!
@@ -69,6 +70,7 @@ mod restore;
 mod validate;
 
 use kiln_history::{Log, Version};
+use kiln_platform::thread;
 use kiln_procedure::access::{Inserted, Recalled, Sought, Visit};
 use kiln_procedure::ir::{Intent, OpId, Reg};
 use kiln_procedure::{AbortCause, Access, Arguments, Handle, Program, Stop, Updater};
@@ -93,6 +95,35 @@ use copies::Copied;
 use late::Late;
 use restore::Counters;
 
+/// How often the tid of a record that somebody installs is waited for, each time for as long as others wait
+/// at all: an attempt that has all its locks installs many records one after the other. It waits for
+/// nobody, so that it may be waited for with locks in hand.
+const INSTALLS_AWAITED: u32 = 64;
+
+/// The tid of a record once nobody is installing it.
+///
+/// # Errors
+/// [`AbortCause::ReadLock`] when that takes very long.
+#[inline(always)]
+fn settled_tid(record: RecordRef) -> Result<Tid, AbortCause> {
+    match stable_tid(record) {
+        Err(_) => await_install(record),
+        tid => tid,
+    }
+}
+
+#[cold]
+fn await_install(record: RecordRef) -> Result<Tid, AbortCause> {
+    for _ in 1..INSTALLS_AWAITED {
+        // Whoever installs may be without a core.
+        thread::yield_now();
+        if let Ok(tid) = stable_tid(record) {
+            return Ok(tid);
+        }
+    }
+    Err(AbortCause::ReadLock)
+}
+
 /// How healing uses the sets that optimistic protocols have in common.
 pub struct HealingSets {
     /// The table of the record that is met next.
@@ -106,7 +137,7 @@ impl Commit for HealingSets {
 
     #[inline(always)]
     fn observe(&mut self, record: RecordRef, _: Intent) -> Result<(Tid, Copied), AbortCause> {
-        Ok((stable_tid(record)?, Copied::whole(self.table)))
+        Ok((settled_tid(record)?, Copied::whole(self.table)))
     }
 
     #[inline(always)]
@@ -166,8 +197,12 @@ pub struct Healing {
     reads: Vec<u32>,
     /// The greatest place in the validation order that the attempt has locked.
     highest: u64,
-    /// That place as it was before new rows could be found: who waits for one of these may hold what is above.
-    highest_before_linking: Option<u64>,
+    /// Whether others can find new rows of the attempt: who waits for one of these may hold anything.
+    has_linked: bool,
+    /// The records that are locked or will be.
+    met: RecordMap,
+    /// The operation because of whose record the commit failed, if that is known.
+    blames: Option<OpId>,
     late: Late,
     counters: Counters,
 }
@@ -205,7 +240,9 @@ impl Healing {
             order: Vec::new(),
             reads: Vec::new(),
             highest: 0,
-            highest_before_linking: None,
+            has_linked: false,
+            met: RecordMap::default(),
+            blames: None,
             late: Late::default(),
             counters: Counters::default(),
         }
@@ -217,8 +254,7 @@ impl Healing {
         self.known.clear();
         self.known_by_record.clear();
         self.copies.clear();
-        self.highest = 0;
-        self.highest_before_linking = None;
+        self.has_linked = false;
     }
 }
 
@@ -251,7 +287,15 @@ impl Access for Healing {
     }
 
     fn goes_on(&mut self, stop: &Stop) -> bool {
-        self.heals && self.restores(stop)
+        let goes_on = self.heals && self.restores(stop);
+        if let Stop::Abort(cause) = stop
+            && !goes_on
+        {
+            let blamed = self.blames.or(self.cache.last());
+            self.counters.aborted(blamed, *cause);
+        }
+        self.blames = None;
+        goes_on
     }
 
     #[inline(always)]

@@ -7,6 +7,7 @@
 
 use kiln_platform::schedule::point;
 use kiln_procedure::access::{Recalled, Sought, Visit};
+use kiln_procedure::ir::OpId;
 use kiln_procedure::{AbortCause, Access, Program, Stop};
 use kiln_storage::slot::Memory;
 
@@ -43,7 +44,7 @@ impl Healing {
         self.round += 1;
         self.counters.healings += 1;
         self.has_restored = false;
-        self.highest = (self.highest_before_linking.take()).unwrap_or(self.highest);
+        self.has_linked = false;
         self.spare_late();
         for write in &self.sets.writes {
             // Whoever waits for a row that never was must not wait for this attempt.
@@ -118,6 +119,8 @@ impl Healing {
 pub(super) struct Counters {
     /// Runs of programs to restore an attempt.
     pub healings: u64,
+    /// How often locks were given up for one below them.
+    pub let_go: u64,
     /// By procedure.
     procedures: Vec<Restored>,
     /// The position of the one that runs.
@@ -129,6 +132,8 @@ struct Restored {
     name: String,
     /// The line of each operation, and how often it was restored. At the end those that are not known.
     operations: Vec<(u32, u64)>,
+    /// Of each of them, how often an attempt failed there, by cause.
+    aborts: Vec<[u64; AbortCause::ALL.len()]>,
 }
 
 impl Counters {
@@ -151,6 +156,7 @@ impl Counters {
             self.procedures.push(Restored {
                 name: program.name.clone(),
                 operations: lines.chain([0]).map(|line| (line, 0)).collect(),
+                aborts: vec![[0; AbortCause::ALL.len()]; program.operations.len() + 1],
             });
             self.procedures.len() - 1
         });
@@ -167,13 +173,31 @@ impl Counters {
         restored.operations[operation.min(last)].1 += 1;
     }
 
+    /// An attempt has failed, at an operation that is known or not.
+    #[cold]
+    pub fn aborted(&mut self, op: Option<OpId>, cause: AbortCause) {
+        let aborts = &mut self.procedures[self.present].aborts;
+        let last = aborts.len() - 1;
+        let operation = op.map_or(last, |op| op.0 as usize);
+        aborts[operation.min(last)][cause.number()] += 1;
+    }
+
     /// Adds them to a worker's counters.
     pub fn add_to(&self, statistics: &mut Statistics) {
         statistics.healings += self.healings;
+        statistics.locks_let_go += self.let_go;
         for restored in &self.procedures {
             for &(line, count) in restored.operations.iter().filter(|(_, count)| *count > 0) {
                 let place = (restored.name.clone(), line);
                 *statistics.restored.entry(place).or_default() += count;
+            }
+            for (&(line, _), causes) in restored.operations.iter().zip(&restored.aborts) {
+                for (cause, &count) in AbortCause::ALL.iter().zip(causes) {
+                    if count > 0 {
+                        let place = (restored.name.clone(), line, cause.name());
+                        *statistics.failed.entry(place).or_default() += count;
+                    }
+                }
             }
         }
     }
@@ -181,6 +205,7 @@ impl Counters {
     /// Starts counting anew.
     pub fn reset(&mut self) {
         self.healings = 0;
+        self.let_go = 0;
         self.procedures.clear();
         self.present = 0;
     }

@@ -2,17 +2,18 @@
 
 use kiln_platform::atomic::{Ordering, fence};
 use kiln_platform::schedule::point;
-use kiln_platform::spin::{self, Spinner};
+use kiln_platform::{spin, thread};
 use kiln_procedure::AbortCause;
 use kiln_storage::record::{RecordRef, Tid};
 
 use super::copies::Copied;
-use super::{Healing, restore::ROUNDS_MAX};
+use super::restore::ROUNDS_MAX;
+use super::{Healing, settled_tid};
 use crate::canary::Canary;
 use crate::factors::ValidationOrder;
 use crate::phases::Phase;
 use crate::shared::optimistic::record_lock::Mode;
-use crate::shared::optimistic::{Item, LOCK_SPINS_MAX, stable_tid};
+use crate::shared::optimistic::{Item, LOCK_SPINS_MAX};
 use crate::shared::recorder::Recorded;
 
 /// The bits of an address that can differ.
@@ -29,8 +30,22 @@ fn place(order: ValidationOrder, item: &Item<Copied>) -> u64 {
     }
 }
 
+/// How often a lock below another one is tried before what lies above it is given up: about twenty
+/// microseconds, in which most commits end.
+const TRIES_BELOW: u32 = 4 * LOCK_SPINS_MAX;
+
+/// The longest pause between two looks at a lock that is waited for, in spins: about eight microseconds. The
+/// pauses double, so that nobody waits for twice as long as it has to.
+const PAUSE_MAX: u64 = 256;
+
+/// Pauses before the core is given up for a moment, as whoever holds the lock may be without one.
+const PAUSES_BEFORE_YIELD: u64 = 16;
+
 /// How often an attempt is restored because of records that were only read before it insists on locking them.
 const TRIES_BEFORE_LOCKING: u32 = 4;
+
+/// How often one that writes nothing is restored before it locks anything.
+const READ_ONLY_TRIES: u32 = 2;
 
 /// How often the records that are not locked are compared anew before they are locked too.
 const COMPARISONS_MAX: u32 = 16;
@@ -42,6 +57,7 @@ impl Healing {
     /// An [`AbortCause`]; [`Healing::asks`] says whether a restoration may mend it. No tid is locked then.
     pub(super) fn lock_and_write(&mut self) -> Result<(), AbortCause> {
         point("healing.executed");
+        self.cache.rest();
         for comparison in 0.. {
             self.sets.phases.enter(Phase::Lock);
             self.locks_reads |= comparison == COMPARISONS_MAX;
@@ -51,8 +67,7 @@ impl Healing {
             // Before others can see the new rows, so that the run that follows need not take them back.
             self.compare_nodes()?;
             if !self.late.is_empty() {
-                (self.highest_before_linking).get_or_insert(self.highest);
-                self.highest = u64::MAX;
+                self.has_linked = true;
                 self.link_late()?;
                 point("healing.linked");
             }
@@ -118,7 +133,8 @@ impl Healing {
     fn is_ignored(&self, position: usize) -> bool {
         Canary::EarlierElementIgnored.sings() && {
             let item = &self.sets.items[position];
-            let is_before = place(self.factors.validation_order, item) < self.highest;
+            let place = place(self.factors.validation_order, item);
+            let is_before = place < self.highest || self.has_linked;
             let is_written = self.sets.written.get(item.record).is_some();
             self.round > 0 && is_before && !is_written
         }
@@ -139,27 +155,15 @@ impl Healing {
     ///
     /// # Errors
     /// [`AbortCause::ReadValidation`] when a value differs: [`Healing::asks`] is set.
-    /// [`AbortCause::WriteLock`] when a lock below another one is not to be had, [`AbortCause::ReadLock`] when
-    /// somebody is changing a record for too long.
+    /// [`AbortCause::WriteLock`] when a lock is not to be had while others can find the attempt's new rows,
+    /// [`AbortCause::ReadLock`] when somebody is changing a record for too long.
     pub(super) fn lock(&mut self) -> Result<(), AbortCause> {
-        self.order.clear();
-        self.reads.clear();
-        let order = self.factors.validation_order;
-        for (item, position) in self.sets.items.iter().zip(0..) {
-            let locks = self.locks_reads
-                || self.sets.written.get(item.record).is_some()
-                || self.sets.protocol.locks.mode(item.record).is_some();
-            match locks {
-                true => self.order.push((place(order, item), position)),
-                false => self.reads.push(position),
-            }
-        }
-        self.order.sort_unstable();
+        self.sort();
         for at in 0..self.order.len() {
             let (place, position) = self.order[at];
             let record = self.sets.items[position as usize].record;
             if self.sets.protocol.locks.mode(record).is_none() {
-                self.lock_record(record, place)?;
+                self.lock_record(position, place)?;
             }
             if !self.is_valid(position as usize, true)? {
                 self.asks = true;
@@ -167,16 +171,20 @@ impl Healing {
             }
         }
         for at in 0..self.reads.len() {
-            let position = self.reads[at] as usize;
-            if self.is_ignored(position) || self.is_valid(position, false)? {
+            let position = self.reads[at];
+            if self.is_ignored(position as usize) || self.is_valid(position as usize, false)? {
                 continue;
             }
-            let item = &self.sets.items[position];
-            let (record, place) = (item.record, place(order, item));
-            // So that it is as the next run finds it; not at the price of an abort, if others may do.
-            match self.round < TRIES_BEFORE_LOCKING {
-                true => self.try_lock_record(record, place),
-                false => self.lock_record(record, place)?,
+            let item = &self.sets.items[position as usize];
+            let (record, place) = (item.record, place(self.factors.validation_order, item));
+            // So that it is as the next run finds it; not at the price of a wait, if others may do. Who writes
+            // nothing holds nobody up at first: others would wait for all of its next run.
+            match self.round {
+                ..READ_ONLY_TRIES if self.sets.writes.is_empty() => {}
+                ..TRIES_BEFORE_LOCKING => {
+                    self.sets.protocol.locks.try_hold(record, Mode::Exclusive);
+                }
+                _ => self.lock_record(position, place)?,
             }
             self.asks = true;
             return Err(AbortCause::ReadValidation);
@@ -184,28 +192,94 @@ impl Healing {
         Ok(())
     }
 
-    /// Locks a record if that is possible at once.
-    fn try_lock_record(&mut self, record: RecordRef, place: u64) {
-        if (self.sets.protocol.locks).try_hold(record, Mode::Exclusive) {
-            self.highest = self.highest.max(place);
+    /// Sorts out which records will be locked, in which order, and lets go of those that only a former run
+    /// of the program has met.
+    fn sort(&mut self) {
+        self.order.clear();
+        self.reads.clear();
+        self.highest = 0;
+        let order = self.factors.validation_order;
+        for (item, position) in self.sets.items.iter().zip(0..) {
+            let is_held = self.sets.protocol.locks.mode(item.record).is_some();
+            let is_written = self.sets.written.get(item.record).is_some();
+            if !is_held && !is_written && !self.locks_reads {
+                self.reads.push(position);
+                continue;
+            }
+            let place = place(order, item);
+            self.order.push((place, position));
+            if is_held && !self.is_unknown(item.record) {
+                self.highest = self.highest.max(place);
+            }
+        }
+        self.order.sort_unstable();
+        if self.round > 0 {
+            self.met.clear();
+            for &(_, position) in &self.order {
+                let record = self.sets.items[position as usize].record;
+                if !self.met.replace(record, position) {
+                    self.met.insert(record, position);
+                }
+            }
+            let (met, late) = (&self.met, &self.late);
+            let keeps = |record| met.get(record).is_some() || late.is_spare(record);
+            self.sets.protocol.locks.release_unless(keeps);
         }
     }
 
-    #[inline]
-    fn lock_record(&mut self, record: RecordRef, place: u64) -> Result<(), AbortCause> {
-        let locks = &mut self.sets.protocol.locks;
-        let mut try_lock = || locks.try_hold(record, Mode::Exclusive);
-        if place >= self.highest {
-            // Whoever holds it waits for greater places only, and not for this attempt.
-            let mut spinner = Spinner::default();
-            while !try_lock() {
-                spinner.turn();
-            }
-            self.highest = place;
-        } else if !spin::until(LOCK_SPINS_MAX, try_lock) {
-            return Err(AbortCause::WriteLock);
+    /// Whether nobody else can know a record, so that it does not matter in which order it is locked.
+    fn is_unknown(&self, record: RecordRef) -> bool {
+        self.late.is_on && {
+            let write = self.sets.written.get(record);
+            write.is_some_and(|write| self.sets.writes[write as usize].inserts())
         }
+    }
+
+    /// Locks the record of an item. A lock above all that are held is waited for. For one below it is tried
+    /// for a while; then the attempt lets go of what lies above, which it locks and compares once more, and
+    /// waits too.
+    fn lock_record(&mut self, position: u32, place: u64) -> Result<(), AbortCause> {
+        let record = self.sets.items[position as usize].record;
+        let locks = &mut self.sets.protocol.locks;
+        if place < self.highest || self.has_linked {
+            if spin::until(TRIES_BELOW, || locks.try_hold(record, Mode::Exclusive)) {
+                return Ok(());
+            }
+            if self.has_linked {
+                // Others may wait for the new rows. The run that follows takes them back and tries again.
+                self.blames = self.sets.items[position as usize].note.op();
+                self.asks = true;
+                return Err(AbortCause::WriteLock);
+            }
+            self.let_go_above(place);
+        }
+        // Whoever holds it waits for greater places only, and not for this attempt. Looking at the lock all the
+        // time would take its line away from whoever holds it.
+        let locks = &mut self.sets.protocol.locks;
+        let (mut waits, mut pause) = (0, 1);
+        while !locks.try_hold(record, Mode::Exclusive) {
+            waits += 1;
+            pause = PAUSE_MAX.min(2 * pause);
+            match waits % PAUSES_BEFORE_YIELD {
+                0 => thread::yield_now(),
+                _ => thread::pause(pause),
+            }
+        }
+        self.highest = place;
         Ok(())
+    }
+
+    #[cold]
+    fn let_go_above(&mut self, place: u64) {
+        for at in 0..self.order.len() {
+            let (other, position) = self.order[at];
+            let record = self.sets.items[position as usize].record;
+            if other > place && !self.is_unknown(record) {
+                self.sets.protocol.locks.release(record);
+            }
+        }
+        self.counters.let_go += 1;
+        point("healing.let_go");
     }
 
     /// Whether a record is to the attempt as it was. If its tid is another all the same, the attempt relies on
@@ -227,7 +301,7 @@ impl Healing {
         }
         let now = match is_locked {
             true => now,
-            false => stable_tid(item.record)?,
+            false => settled_tid(item.record)?,
         };
         Ok(self.is_false_alarm(position, now))
     }
@@ -267,11 +341,8 @@ impl Healing {
     /// Whether an attempt that raised has run on what is there, all of it at one moment. `None`: a
     /// restoration finds out.
     pub(super) fn settle_raise(&mut self) -> Option<Result<(), AbortCause>> {
-        if !self.late.is_empty() && !self.are_late_welcome() {
-            self.late.is_on = false;
-            return None;
-        }
-        if self.sets.is_unchanged().is_ok() {
+        let is_welcome = self.late.is_empty() || self.are_late_welcome();
+        if is_welcome && self.sets.is_unchanged().is_ok() {
             return Some(Ok(()));
         }
         self.sets.phases.enter(Phase::Lock);
@@ -283,6 +354,11 @@ impl Healing {
         });
         match locked {
             Err(_) if std::mem::take(&mut self.asks) && self.round < ROUNDS_MAX => None,
+            // Not of what was read too early do the rows have keys that are taken.
+            Ok(()) if !is_welcome => {
+                self.late.is_on = false;
+                None
+            }
             locked => Some(locked),
         }
     }

@@ -129,6 +129,18 @@ impl Locks {
         }
     }
 
+    /// Lets go of all records that `keeps` says no of.
+    pub fn release_unless(&mut self, keeps: impl Fn(RecordRef) -> bool) {
+        for (record, mode) in &mut self.held {
+            if mode.is_some()
+                && !keeps(*record)
+                && let Some(mode) = mode.take()
+            {
+                release(*record, mode);
+            }
+        }
+    }
+
     /// Lets go of all records at `address` and above.
     pub fn release_from(&mut self, address: u64) {
         for (record, mode) in &mut self.held {
