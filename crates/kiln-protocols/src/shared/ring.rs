@@ -1,6 +1,7 @@
 //! Rings: bounded queues with one producer and one consumer, without latches (ORTHRUS §3.1, after Lamport).
 
 use kiln_platform::atomic::{AtomicU64, AtomicUsize, Ordering};
+use kiln_platform::memory::name_range;
 
 /// A counter with what its owner remembers of the other one, on cache lines of their own.
 #[derive(Default)]
@@ -39,6 +40,15 @@ impl Ring {
                 .collect(),
             mask: capacity - 1,
         }
+    }
+
+    /// Names its memory in reports about cache lines: its ends, and its slots.
+    pub fn name_memory(&self, name: impl Fn() -> String) {
+        name_range(std::ptr::from_ref(self).addr(), size_of::<Ring>(), &name);
+        let slots = self.slots.as_ptr().addr();
+        name_range(slots, size_of_val(&*self.slots), || {
+            format!("{} slots", name())
+        });
     }
 
     #[inline(always)]

@@ -235,16 +235,16 @@ impl<T: PartitionTable> Shared<T> {
         for (number, partition) in self.partitions.iter().enumerate() {
             name(partition, || format!("partition[{number}]"));
             for (from, ring) in partition.forwarded.iter().enumerate() {
-                name(ring, || format!("ring[{from} to {number}]"));
+                ring.name_memory(|| format!("ring[{from} to {number}]"));
             }
         }
         for (worker, desk) in self.desks.iter().enumerate() {
             name(desk, || format!("desk[{worker}]"));
             for (partition, ring) in desk.requests.iter().enumerate() {
-                name(ring, || format!("ring[worker {worker} to {partition}]"));
+                ring.name_memory(|| format!("ring[worker {worker} to {partition}]"));
             }
             for (partition, ring) in desk.granted.iter().enumerate() {
-                name(ring, || format!("ring[{partition} to worker {worker}]"));
+                ring.name_memory(|| format!("ring[{partition} to worker {worker}]"));
             }
         }
     }
