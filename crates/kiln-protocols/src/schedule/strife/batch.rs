@@ -19,8 +19,9 @@ const SAMPLES_MAX: u32 = 1024;
 pub(super) const SIZE_MAX: u32 = 1 << 16;
 /// Data nodes at most: special nodes have room besides in a label.
 const DATA_NODES_MAX: u32 = 1 << (NODE_BITS - 1);
-/// Data nodes for each transaction, on average. What has no room is a residual.
-const DATA_NODES_EACH: u32 = 32;
+/// Data nodes for each transaction that a batch should have: one each for twice as many, and what workers take too much. What
+/// has no room is a residual.
+const DATA_NODES_EACH: u32 = 4;
 /// Transactions that one item of the analysis is about, at least and at most.
 const CHUNK: std::ops::RangeInclusive<u32> = 16..=512;
 /// Items of the analysis for each worker: the last one should not be waited for long.
@@ -123,6 +124,21 @@ impl List {
     pub fn push(&self, value: u32) {
         let at = self.length.0.fetch_add(1, Ordering::Relaxed);
         self.slots[at as usize].store(value, Ordering::Relaxed);
+    }
+
+    /// Appends values; there is room as in [`List::push`].
+    #[inline]
+    pub fn append(&self, values: &[u32]) {
+        if values.is_empty() {
+            return;
+        }
+        let at = self
+            .length
+            .0
+            .fetch_add(values.len() as u32, Ordering::Relaxed) as usize;
+        for (slot, value) in self.slots[at..].iter().zip(values) {
+            slot.store(*value, Ordering::Relaxed);
+        }
     }
 
     #[inline]

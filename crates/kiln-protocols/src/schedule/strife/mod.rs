@@ -70,7 +70,7 @@ mod worker;
 
 use std::ptr::NonNull;
 
-use kiln_platform::atomic::{AtomicBool, AtomicU64, Ordering};
+use kiln_platform::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use kiln_platform::memory::name_range;
 use kiln_platform::sync::{Arc, Mutex, lock};
 use kiln_platform::time;
@@ -95,6 +95,8 @@ pub struct Shared {
     collection: Mutex<Collection>,
     /// Whether the batch is closed as soon as nobody puts labels any more.
     closing: Apart<AtomicBool>,
+    /// Places of the batch that workers have taken for calls which they are about to add.
+    taken: Apart<AtomicU32>,
     /// When the batch that is collected is closed at the latest, or never.
     due_ns: Apart<AtomicU64>,
     /// Whether a worker has panicked in the middle of something.
@@ -122,9 +124,14 @@ struct Collection {
 /// What a worker that may add to a batch is told.
 struct Round {
     number: u64,
-    /// So many calls each worker should add.
-    quota: usize,
+    /// Workers that serve.
+    serving: u32,
+    /// So many calls each of them adds if all have as many.
+    share: usize,
 }
+
+/// Places of a batch that a worker takes at a time, at least and at most.
+const PLACES_TAKEN: std::ops::RangeInclusive<u32> = 2..=32;
 
 impl Shared {
     /// For workers that batch their calls so.
@@ -134,6 +141,7 @@ impl Shared {
             batch: Batch::new(Settings::new(batches)),
             collection: Mutex::default(),
             closing: Apart::default(),
+            taken: Apart::default(),
             due_ns: Apart(AtomicU64::new(NEVER_NS)),
             is_broken: AtomicBool::new(false),
             explanation: Explanation::default(),
@@ -147,6 +155,8 @@ impl Shared {
         name(collection, size_of_val(&shared.collection), "collection");
         let closing = std::ptr::from_ref(&shared.closing).addr();
         name(closing, size_of_val(&shared.closing), "closing");
+        let taken = std::ptr::from_ref(&shared.taken).addr();
+        name(taken, size_of_val(&shared.taken), "places taken");
         let due = std::ptr::from_ref(&shared.due_ns).addr();
         name(due, size_of_val(&shared.due_ns), "due");
         shared
@@ -207,8 +217,38 @@ impl Shared {
         }
         Some(Round {
             number: self.batch.number(),
-            quota: self.batch.settings.size.div_ceil(collection.serving) as usize,
+            serving: collection.serving,
+            share: self.batch.settings.size.div_ceil(collection.serving) as usize,
         })
+    }
+
+    /// Whether workers have taken all places of the batch.
+    #[inline]
+    fn is_full(&self) -> bool {
+        // Relaxed, here and below: places are only counted.
+        self.taken.0.load(Ordering::Relaxed) >= self.batch.settings.size
+    }
+
+    /// Takes places of the batch, fewer and fewer the fuller it gets: so all workers are done at about the same time,
+    /// whatever they have planned beforehand. None when it is full.
+    fn take_room(&self, round: &Round) -> u32 {
+        let size = self.batch.settings.size;
+        let left = size.saturating_sub(self.taken.0.load(Ordering::Relaxed));
+        if left == 0 {
+            return 0;
+        }
+        let count = (left / (2 * round.serving)).clamp(*PLACES_TAKEN.start(), *PLACES_TAKEN.end());
+        let before = self.taken.0.fetch_add(count, Ordering::Relaxed);
+        let room = count.min(size.saturating_sub(before));
+        self.give_room_back(count - room);
+        room
+    }
+
+    /// Gives places back that were not used.
+    fn give_room_back(&self, room: u32) {
+        if room > 0 {
+            self.taken.0.fetch_sub(room, Ordering::Relaxed);
+        }
     }
 
     /// A worker has labelled what `added` will write. What there is room for is moved to `submitted`. `is_ready`: it says
@@ -346,6 +386,8 @@ impl Shared {
         unsafe { self.batch.clear() };
         collection.ready = 0;
         collection.is_disturbed = false;
+        // Relaxed: the opening of the stage publishes it.
+        self.taken.0.store(0, Ordering::Relaxed);
         self.stages.open(Stage::Collect, 0);
     }
 

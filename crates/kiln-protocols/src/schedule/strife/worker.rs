@@ -1,5 +1,6 @@
 //! A worker: collects calls, does the items of the stages, and tells how its calls have ended.
 
+use std::collections::VecDeque;
 use std::ptr::NonNull;
 
 use kiln_platform::atomic::Ordering;
@@ -44,14 +45,14 @@ pub struct Strife {
     /// Contexts without a call.
     pool: Vec<NonNull<Context>>,
     /// Calls that are in no batch.
-    waiting: Vec<NonNull<Context>>,
+    waiting: VecDeque<NonNull<Context>>,
     /// Calls that are being labelled.
     added: Vec<NonNull<Context>>,
     /// Calls in the batch with the number `submitted_in`.
     submitted: Vec<NonNull<Context>>,
     submitted_in: u64,
-    /// Calls that it adds to a batch.
-    quota: usize,
+    /// Its share of a batch: calls that it adds if all workers have as many.
+    share: usize,
     /// The last batch for which it said that it was ready.
     ready_in: u64,
     /// Calls that it has drawn and not told the end of.
@@ -88,11 +89,11 @@ impl Strife {
             nothing,
             frame: Frame::new(),
             pool: Vec::new(),
-            waiting: Vec::new(),
+            waiting: VecDeque::new(),
             added: Vec::new(),
             submitted: Vec::new(),
             submitted_in: 0,
-            quota: 0,
+            share: 0,
             ready_in: 0,
             in_flight: 0,
             exhausted: 0,
@@ -166,8 +167,11 @@ impl Strife {
             return false;
         }
         if !self.submitted.is_empty()
-            && (self.submitted_in != number || is_ready && self.submitted.len() >= self.quota)
+            && (self.submitted_in != number || is_ready && self.submitted.len() >= self.most())
         {
+            return false;
+        }
+        if self.shared.is_full() {
             return false;
         }
         if self.waiting.is_empty() && !self.draw(calls, is_over) {
@@ -180,23 +184,35 @@ impl Strife {
         let Some(round) = self.shared.enter() else {
             return false;
         };
-        self.quota = round.quota;
-        while self.submitted.len() + self.added.len() < self.quota && !self.shared.is_closing() {
-            if self.waiting.is_empty() && !self.draw(calls, is_over) {
+        self.share = round.share;
+        let mut room = 0;
+        while self.submitted.len() + self.added.len() < self.most() && !self.shared.is_closing() {
+            if room == 0 {
+                room = self.shared.take_room(&round);
+            }
+            if room == 0 || self.waiting.is_empty() && !self.draw(calls, is_over) {
                 break;
             }
-            if let Some(context) = self.waiting.pop() {
-                self.prepare(context, round.number, calls);
+            if let Some(context) = self.waiting.pop_front()
+                && self.prepare(context, round.number, calls)
+            {
+                room -= 1;
             }
         }
+        self.shared.give_room_back(room);
         let is_ready = std::mem::replace(&mut self.ready_in, round.number) == round.number;
         self.submitted_in = round.number;
         point("strife.labelled");
         self.shared
             .leave(&mut self.added, &mut self.submitted, !is_ready);
         // There was no room for these.
-        self.waiting.append(&mut self.added);
+        self.waiting.extend(self.added.drain(..));
         true
+    }
+
+    /// Calls that it adds to a batch at most: more than its share, as others may be late.
+    fn most(&self) -> usize {
+        self.share * 2
     }
 
     /// Draws a call, if there is one.
@@ -214,7 +230,7 @@ impl Strife {
             Next::Call => {
                 own.is_planned = false;
                 self.in_flight += 1;
-                self.waiting.push(context);
+                self.waiting.push_back(context);
                 true
             }
             none => {
@@ -228,13 +244,13 @@ impl Strife {
     /// Draws a call for the next batch and plans it, while others are busy with what is left of this one.
     fn draw_ahead(&mut self, calls: &mut dyn Calls, is_over: &mut bool) -> bool {
         if self.shared.stages.now() == Stage::Collect
-            || self.waiting.len() >= self.quota
+            || self.waiting.len() >= self.most()
             || self.direct.is_turn_wanted()
             || !self.draw(calls, is_over)
         {
             return false;
         }
-        if let Some(context) = self.waiting.last_mut() {
+        if let Some(context) = self.waiting.back_mut() {
             // SAFETY: it is in no batch.
             let own = unsafe { context.as_mut() };
             own.flight.plan(&mut self.direct, &mut own.footprint);
@@ -243,19 +259,26 @@ impl Strife {
         true
     }
 
-    /// Plans a call and labels what it will write.
-    fn prepare(&mut self, mut context: NonNull<Context>, number: u64, calls: &mut dyn Calls) {
+    /// Plans a call and labels what it will write; false if it has expired.
+    fn prepare(
+        &mut self,
+        mut context: NonNull<Context>,
+        number: u64,
+        calls: &mut dyn Calls,
+    ) -> bool {
         // SAFETY: it is in no batch.
         let own = unsafe { context.as_mut() };
         if own.flight.is_expired() {
             own.flight.outcome = Some(Outcome::Expired);
-            return self.end(context, calls);
+            self.end(context, calls);
+            return false;
         }
         if !std::mem::replace(&mut own.is_planned, true) {
             own.flight.plan(&mut self.direct, &mut own.footprint);
         }
         self.analyst.prepare(&self.shared.batch, number, own);
         self.added.push(context);
+        true
     }
 
     /// Tells how the worker's calls have ended: when their batch is done, or, of those that need no locks, when the
@@ -293,7 +316,7 @@ impl Strife {
             self.pool.push(context);
         } else {
             own.is_planned = false;
-            self.waiting.push(context);
+            self.waiting.push_back(context);
         }
     }
 
