@@ -16,7 +16,7 @@ use std::fmt;
 use std::ptr::{NonNull, null_mut};
 
 use kiln_platform::atomic::{AtomicU64, AtomicUsize, Ordering, prefetch};
-use kiln_platform::memory::Region;
+use kiln_platform::memory::{Region, name_range};
 use kiln_platform::sync::{Mutex, lock};
 
 use crate::epoch::Retired;
@@ -180,6 +180,7 @@ pub struct Slab {
     cell_bytes: usize,
     locals: Box<[Local]>,
     chunks: Chunks,
+    name: Option<&'static str>,
 }
 
 // SAFETY: the raw pointers lead into `chunks`, which moves along.
@@ -222,6 +223,15 @@ impl Slab {
             cell_bytes,
             locals,
             chunks: Chunks::new(),
+            name: None,
+        }
+    }
+
+    /// As [`Slab::new`], with a name for its memory in reports about cache lines.
+    pub fn named(cell_bytes: usize, slots: usize, name: &'static str) -> Slab {
+        Slab {
+            name: Some(name),
+            ..Slab::new(cell_bytes, slots)
         }
     }
 
@@ -300,6 +310,9 @@ impl Slab {
     fn refill(&self, cells: &mut LocalCells) -> Result<(), OutOfMemory> {
         let bytes = cells.next_chunk_bytes;
         let chunk = self.chunks.take(bytes)?;
+        if let Some(name) = self.name {
+            name_range(chunk.addr().get(), bytes, || name.to_owned());
+        }
         cells.next_chunk_bytes = (bytes * 2).min(Self::CHUNK_BYTES_MAX).max(bytes);
         cells.bump = chunk.as_ptr();
         // SAFETY: at most `bytes` from the start of a chunk of that size.

@@ -120,21 +120,18 @@ impl Clock {
             committing: Padded(AtomicU64::new(IDLE)),
             reading: Padded(AtomicU64::new(IDLE)),
         };
-        let clock = Clock {
+        Clock {
             counter: Padded(AtomicU64::new(0)),
             slots: (0..workers).map(slot).collect(),
             used: AtomicUsize::new(0),
-        };
-        name_range(
-            std::ptr::from_ref(&clock.counter).addr(),
-            size_of::<Padded>(),
-            || "mvcc.clock".to_owned(),
-        );
-        clock
+        }
     }
 
     /// Makes room for what `worker` shows.
     pub fn join(&self, worker: usize) {
+        // Here, as the clock has come to stay where it is.
+        let address = std::ptr::from_ref(&self.counter).addr();
+        name_range(address, size_of::<Padded>(), || "mvcc.clock".to_owned());
         // Sequentially consistent, and before the worker shows anything: whoever looks afterwards looks
         // at its slot.
         self.used.fetch_max(worker + 1, Ordering::SeqCst);

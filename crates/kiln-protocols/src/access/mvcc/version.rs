@@ -244,7 +244,7 @@ const _: () = assert!(class_words(CLASSES - 1) >= (64 << 10) / 8 + HEADER_WORDS)
 
 impl Pools {
     pub fn new(workers: usize) -> Pools {
-        let slab = |class| Slab::new(class_words(class) * 8, workers);
+        let slab = |class| Slab::named(class_words(class) * 8, workers, "mvcc.version");
         Pools((0..CLASSES).map(slab).collect())
     }
 
