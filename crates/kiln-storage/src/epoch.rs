@@ -71,6 +71,20 @@ struct Shared {
     owner_count: AtomicUsize,
 }
 
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // Participants have a handle, so there are none, and nobody has an address any more. What belongs to
+        // a context is memory inside of it.
+        let orphans = std::mem::take(&mut *lock(&self.orphans));
+        for (_, retired) in orphans {
+            if retired.context.is_null() {
+                // SAFETY: by the contract of `retire`, as nobody is active.
+                unsafe { (retired.reclaim)(retired.context, retired.pointer, 0) };
+            }
+        }
+    }
+}
+
 /// The global epoch and its participants; a cheap handle, clones share one counter.
 #[derive(Clone)]
 pub struct Epochs {
@@ -263,7 +277,8 @@ pub struct Retired {
     /// Frees the object. The arguments are `context`, `pointer` and the slot of the participant
     /// that collects, whose free lists the function may use.
     pub reclaim: unsafe fn(context: *const (), pointer: NonNull<u8>, slot: usize),
-    /// What `reclaim` needs to know, usually the slab.
+    /// What `reclaim` needs to know, usually the slab. The object is a part of it: what still waits when the
+    /// last handle to the epochs is dropped goes with its context, and is only freed by itself if this is null.
     pub context: *const (),
 }
 

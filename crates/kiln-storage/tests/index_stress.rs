@@ -557,6 +557,17 @@ fn retired_objects_wait_for_two_epochs_and_owners_for_their_objects() {
     assert_eq!(first.collect(10), 1);
     assert_eq!(*lock(&FREED), [1, 2]);
     assert_eq!(epochs.register().expect("the slot is free again").slot(), 1);
+
+    // With the last handle goes what belongs to nothing else.
+    // SAFETY: as above.
+    unsafe {
+        first.retire(retired(3));
+        first.retire(retired(0));
+    }
+    drop(epochs);
+    assert_eq!(*lock(&FREED), [1, 2]);
+    drop(first);
+    assert_eq!(*lock(&FREED), [1, 2, 0]);
 }
 
 #[test]
