@@ -84,7 +84,7 @@ pub enum Canary {
     LeftBeforeUnlocking,
     /// `vll-sca` takes the hashes of a context's former transaction for those of the present one.
     ScaHashReused,
-    /// `orthrus` and `vll-single` pass a demand on before its locks are granted.
+    /// `orthrus`, `orthrus-shared` and `vll-single` pass a demand on before its locks are granted.
     ForwardedEarly,
     /// `vll`: nobody looks at the head of the queue when a transaction leaves.
     HeadNotWoken,

@@ -13,7 +13,7 @@ use crate::factors::Factors;
 use crate::protocol::{Configuration, Protocol, ProtocolOption};
 use crate::schedule::strife;
 use crate::schedule::vll::{CounterArray, ManagerThread, SharedVll};
-use crate::schedule::{orthrus, partitioned, vll_single};
+use crate::schedule::{orthrus, owned, partitioned, vll_single};
 use crate::shared::locks::SharedLocks;
 use crate::shared::locks::counters::BesideRecords;
 use crate::shared::turns::SharedTurns;
@@ -37,7 +37,8 @@ enum Shared {
     Mvcc(Arc<mvcc::Shared>),
     Vll(Arc<SharedVll<BesideRecords>>),
     VllArrayed(Arc<ManagerThread<CounterArray>>),
-    Orthrus(Arc<orthrus::Shared>),
+    Orthrus(Arc<owned::Shared<orthrus::LockTable>>),
+    OrthrusTable(Arc<owned::Shared<orthrus::SharedLockTable>>),
     Strife(Arc<strife::Shared>),
     Partitioned(Arc<partitioned::Shared>),
     VllSingle(Arc<vll_single::Shared>),
@@ -78,6 +79,9 @@ impl Common {
                 Shared::VllArrayed(Arc::new(ManagerThread::start(CounterArray::default())))
             }
             Protocol::Orthrus => Shared::Orthrus(Arc::new(orthrus::shared(
+                factors.concurrency_controllers as usize,
+            ))),
+            Protocol::OrthrusShared => Shared::OrthrusTable(Arc::new(orthrus::shared(
                 factors.concurrency_controllers as usize,
             ))),
             Protocol::Strife => Shared::Strife(strife::Shared::new(factors.batches)),
@@ -147,10 +151,18 @@ impl Common {
     }
 
     /// The partitions of the locks, and the roles of the workers.
-    pub(crate) fn orthrus(&self) -> &Arc<orthrus::Shared> {
+    pub(crate) fn orthrus(&self) -> &Arc<owned::Shared<orthrus::LockTable>> {
         match &self.shared {
             Shared::Orthrus(shared) => shared,
             _ => unreachable!("{} has no partitions of locks", self.configuration),
+        }
+    }
+
+    /// The lock table of the concurrency controllers, and the roles of the workers.
+    pub(crate) fn orthrus_shared(&self) -> &Arc<owned::Shared<orthrus::SharedLockTable>> {
+        match &self.shared {
+            Shared::OrthrusTable(shared) => shared,
+            _ => unreachable!("{} has no concurrency controllers", self.configuration),
         }
     }
 

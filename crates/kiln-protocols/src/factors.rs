@@ -15,7 +15,7 @@ pub struct Factors {
     pub abort_mechanism: AbortMechanism,
     /// What keeps optimistic commits from waiting for each other in a circle.
     pub deadlock_avoidance: DeadlockAvoidance,
-    /// How many workers only control concurrency under [`Protocol::Orthrus`] (ORTHRUS §3.1); with 0 a fifth
+    /// How many workers only control concurrency under [`Protocol::Orthrus`] and [`Protocol::OrthrusShared`] (ORTHRUS §3.1); with 0 a fifth
     /// of the cores.
     pub concurrency_controllers: u16,
     /// Into how many partitions the data are divided; with 0 twice as many as there are cores under

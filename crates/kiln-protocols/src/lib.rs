@@ -18,7 +18,7 @@
 //! | `mvcc` | [`schedule::direct`] | [`access::mvcc`] |
 //! | `lock-sorted`, `lock-atomic`, `pre-no-wait` | [`schedule::direct`], after [`shared::planning`] | [`access::two_phase_locking`] |
 //! | `strife` | [`schedule::strife`] | [`access::two_phase_locking`] |
-//! | `orthrus` | [`schedule::orthrus`], over [`schedule::owned`] | [`access::two_phase_locking`] |
+//! | `orthrus`, `orthrus-shared` | [`schedule::orthrus`], over [`schedule::owned`] | [`access::two_phase_locking`] |
 //! | `vll-single` | [`schedule::vll_single`], over [`schedule::owned`] | [`access::two_phase_locking`] |
 //! | `partitioned` | [`schedule::direct`], after [`shared::planning`], over [`schedule::partitioned`] | [`access::two_phase_locking`] |
 //! | `vll`, `vll-sca`, `vll-arrayed` | [`schedule::vll`] | [`access::two_phase_locking`] |

@@ -52,6 +52,8 @@ pub enum Protocol {
     VllArrayed,
     /// Planned: some workers only control concurrency, the others only run transactions.
     Orthrus,
+    /// Planned: orthrus whose concurrency controllers share one lock table.
+    OrthrusShared,
     /// Planned: batches fall apart into clusters, which run without concurrency control.
     Strife,
     /// Planned: a lock for each partition of the data, taken in one order.
@@ -62,7 +64,7 @@ pub enum Protocol {
 
 impl Protocol {
     /// All protocols.
-    pub const ALL: [Protocol; 25] = [
+    pub const ALL: [Protocol; 26] = [
         Protocol::Serial,
         Protocol::None,
         Protocol::Silo,
@@ -85,6 +87,7 @@ impl Protocol {
         Protocol::VllSca,
         Protocol::VllArrayed,
         Protocol::Orthrus,
+        Protocol::OrthrusShared,
         Protocol::Strife,
         Protocol::Partitioned,
         Protocol::VllSingle,
@@ -115,6 +118,7 @@ impl Protocol {
             Protocol::VllSca => "vll-sca",
             Protocol::VllArrayed => "vll-arrayed",
             Protocol::Orthrus => "orthrus",
+            Protocol::OrthrusShared => "orthrus-shared",
             Protocol::Strife => "strife",
             Protocol::Partitioned => "partitioned",
             Protocol::VllSingle => "vll-single",
@@ -168,6 +172,9 @@ impl Protocol {
             }
             Protocol::Orthrus => {
                 "planned: some workers only control concurrency, the others only run transactions"
+            }
+            Protocol::OrthrusShared => {
+                "planned: orthrus whose concurrency controllers share one lock table"
             }
             Protocol::Strife => {
                 "planned: batches fall apart into clusters, which run without concurrency control"
@@ -231,6 +238,7 @@ impl Protocol {
             | Protocol::VllSca
             | Protocol::VllArrayed
             | Protocol::Orthrus
+            | Protocol::OrthrusShared
             | Protocol::Strife
             | Protocol::Partitioned
             | Protocol::VllSingle => true,
@@ -260,6 +268,7 @@ impl Protocol {
             | Protocol::VllSca
             | Protocol::VllArrayed
             | Protocol::Orthrus
+            | Protocol::OrthrusShared
             | Protocol::Strife
             | Protocol::Partitioned
             | Protocol::VllSingle => true,
@@ -295,6 +304,7 @@ impl Protocol {
             | Protocol::VllSca
             | Protocol::VllArrayed
             | Protocol::Orthrus
+            | Protocol::OrthrusShared
             | Protocol::Partitioned
             | Protocol::VllSingle => false,
         }
@@ -317,6 +327,7 @@ impl Protocol {
             | Protocol::VllSca
             | Protocol::VllArrayed
             | Protocol::Orthrus
+            | Protocol::OrthrusShared
             | Protocol::Strife
             | Protocol::Partitioned
             | Protocol::VllSingle => &[],

@@ -24,7 +24,7 @@ use crate::factors::{AbortMechanism, DeadlockAvoidance};
 use crate::phases::Phased;
 use crate::protocol::{Protocol, ProtocolOption};
 use crate::schedule::direct::Direct;
-use crate::schedule::orthrus::Orthrus;
+use crate::schedule::orthrus::{Orthrus, OrthrusShared};
 use crate::schedule::partitioned::PartitionLocks;
 use crate::schedule::strife::Strife;
 use crate::schedule::vll::{CounterArray, Vll};
@@ -116,6 +116,8 @@ pub enum Worker {
     VllArrayed(Box<Vll<CounterArray>>),
     /// [`Protocol::Orthrus`].
     Orthrus(Box<Orthrus>),
+    /// [`Protocol::OrthrusShared`].
+    OrthrusShared(Box<OrthrusShared>),
     /// [`Protocol::Strife`].
     Strife(Box<Strife>),
     /// [`Protocol::Partitioned`].
@@ -157,6 +159,7 @@ macro_rules! for_any_worker {
             Worker::Vll($worker) => $body,
             Worker::VllArrayed($worker) => $body,
             Worker::Orthrus($worker) => $body,
+            Worker::OrthrusShared($worker) => $body,
             Worker::Strife($worker) => $body,
             Worker::Partitioned($worker) => $body,
             Worker::VllSingle($worker) => $body,
@@ -255,6 +258,11 @@ impl Worker {
             Protocol::Orthrus => {
                 let shared = common.orthrus().clone();
                 Worker::Orthrus(Box::new(Orthrus::new(shared, participant, random)))
+            }
+            Protocol::OrthrusShared => {
+                let shared = common.orthrus_shared().clone();
+                let worker = OrthrusShared::new(shared, participant, random);
+                Worker::OrthrusShared(Box::new(worker))
             }
             Protocol::Strife => {
                 let shared = common.strife().clone();
@@ -429,6 +437,7 @@ impl Worker {
             Worker::Vll(_)
                 | Worker::VllArrayed(_)
                 | Worker::Orthrus(_)
+                | Worker::OrthrusShared(_)
                 | Worker::Strife(_)
                 | Worker::VllSingle(_)
         )
@@ -443,6 +452,7 @@ impl Worker {
             Worker::Vll(worker) => return worker.serve(calls),
             Worker::VllArrayed(worker) => return worker.serve(calls),
             Worker::Orthrus(worker) => return worker.serve(calls),
+            Worker::OrthrusShared(worker) => return worker.serve(calls),
             Worker::Strife(worker) => return worker.serve(calls),
             Worker::VllSingle(worker) => return worker.serve(calls),
             _ => {}

@@ -565,6 +565,7 @@ fn two_phase_locking_with_queues_keeps_the_total() {
         Protocol::VllSca,
         Protocol::VllArrayed,
         Protocol::Orthrus,
+        Protocol::OrthrusShared,
         Protocol::Strife,
         Protocol::Partitioned,
         Protocol::VllSingle,

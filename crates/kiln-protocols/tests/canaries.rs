@@ -71,7 +71,7 @@ fn cases() -> Vec<Case> {
             Canary::GroupWithoutTime => &["tictoc+ts"],
             Canary::ScaHashReused => &["vll-sca"],
             Canary::HeadNotWoken => &["vll"],
-            Canary::ForwardedEarly => &["orthrus", "vll-single"],
+            Canary::ForwardedEarly => &["orthrus", "orthrus-shared", "vll-single"],
             Canary::FootprintMissIgnored => &["lock-sorted", "pre-no-wait", "strife"],
             Canary::FindingOutdated => &["lock-sorted", "vll"],
             Canary::LeftBeforeUnlocking => &["vll"],

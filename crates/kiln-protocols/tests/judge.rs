@@ -43,14 +43,12 @@ fn trials_with(
     protocol: impl Into<Configuration> + Copy,
     workers: impl Fn(u64) -> u64,
     seeds: impl IntoIterator<Item = u64>,
-    healing: fn(&mut HealingFactors),
+    change: fn(&mut Trial),
 ) -> Statistics {
-    let mut factors = HealingFactors::default();
-    healing(&mut factors);
     let (mut transactions, mut edges) = (0, 0);
     let mut statistics = Statistics::default();
     for seed in seeds {
-        let trial = Trial {
+        let mut trial = Trial {
             protocol: protocol.into(),
             workers: workers(seed),
             calls: if cfg!(kiln_sim) { 12 } else { 500 },
@@ -63,9 +61,10 @@ fn trials_with(
                 through_keys: (seed / 4).is_multiple_of(2),
                 chains: protocol.into().protocol == Protocol::Healing,
             },
-            healing: factors,
+            healing: HealingFactors::default(),
             seed,
         };
+        change(&mut trial);
         let (report, counted) = trial
             .judge()
             .unwrap_or_else(|error| panic!("{trial:?}: {error}"));
@@ -173,11 +172,11 @@ fn healing_with_commit_time_updates_is_serializable() {
 /// In the other validation orders, without copies, and with calls that do not heal.
 #[test]
 fn healing_of_other_kinds_is_serializable() {
-    let kinds: [fn(&mut HealingFactors); 4] = [
-        |factors| factors.read_locks = Use::On,
-        |factors| factors.validation_order = ValidationOrder::Reversed,
-        |factors| factors.read_copies = Use::Off,
-        |factors| factors.ad_hoc_percent = 50,
+    let kinds: [fn(&mut Trial); 4] = [
+        |trial| trial.healing.read_locks = Use::On,
+        |trial| trial.healing.validation_order = ValidationOrder::Reversed,
+        |trial| trial.healing.read_copies = Use::Off,
+        |trial| trial.healing.ad_hoc_percent = 50,
     ];
     for (kind, number) in kinds.into_iter().zip(0..) {
         let seeds = seeds().skip(number).step_by(4);
@@ -346,6 +345,42 @@ fn vll_with_contention_analysis_is_serializable() {
 #[test]
 fn orthrus_is_serializable() {
     queued(Protocol::Orthrus);
+}
+
+#[test]
+fn orthrus_with_one_lock_table_is_serializable() {
+    queued(Protocol::OrthrusShared);
+}
+
+/// Calls whose time is over while they wait for partitions let go what they have.
+#[test]
+fn demands_that_are_withdrawn_leave_nothing() {
+    for protocol in [
+        Protocol::Orthrus,
+        Protocol::OrthrusShared,
+        Protocol::VllSingle,
+    ] {
+        let seeds = seeds().filter(|seed| seed % 4 != 3).step_by(2);
+        let counted = trials_with(
+            protocol,
+            |seed| 2 + seed % WORKERS,
+            seeds,
+            |trial| {
+                let is_slow = trial.protocol.protocol == Protocol::VllSingle;
+                let unit = if is_slow { 150_000 } else { 20_000 };
+                trial.limit_ns = Some(unit * (1 + trial.seed % 7));
+            },
+        );
+        let withdrawn = counted.aborts[AbortCause::LockTimeout.number()];
+        println!(
+            "{}: {withdrawn} withdrawn, {} committed",
+            protocol.name(),
+            counted.committed
+        );
+        if cfg!(kiln_sim) {
+            assert!(withdrawn * 100 > counted.committed);
+        }
+    }
 }
 
 #[test]

@@ -94,7 +94,7 @@ fn mistakes_in_arguments_end_with_exit_code_2_and_what_is_possible() {
                 "--cc-threads",
                 "1",
             ],
-            "--cc-threads is an option of orthrus, and the protocols asked for are silo, occ",
+            "--cc-threads is an option of orthrus, orthrus-shared, and the protocols asked for are silo, occ",
         ),
         (
             &[

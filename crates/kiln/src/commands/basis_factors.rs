@@ -28,7 +28,7 @@ pub struct BasisFactorArguments {
     /// What keeps optimistic commits from waiting for each other in a circle
     #[arg(long, value_enum, default_value_t = Deadlock::Spin)]
     deadlock: Deadlock,
-    /// Under orthrus: how many of the threads only control concurrency [default: a fifth of the cores, at least 1]
+    /// Under orthrus and orthrus-shared: how many of the threads only control concurrency [default: a fifth of the cores, at least 1]
     #[arg(long, value_name = "N", help_heading = "Planned execution",
           value_parser = clap::value_parser!(u16).range(1..=32))]
     cc_threads: Option<u16>,
@@ -81,9 +81,13 @@ impl BasisFactorArguments {
     /// # Errors
     /// A sentence that names the option and the protocols that have it.
     pub fn refuse_strangers(&self, asked: &[Configuration]) -> Result<(), String> {
-        use Protocol::{Healing, Orthrus, Partitioned, Strife, VllSingle};
+        use Protocol::{Healing, Orthrus, OrthrusShared, Partitioned, Strife, VllSingle};
         let options: [(&str, bool, &[Protocol]); 11] = [
-            ("cc-threads", self.cc_threads.is_some(), &[Orthrus]),
+            (
+                "cc-threads",
+                self.cc_threads.is_some(),
+                &[Orthrus, OrthrusShared],
+            ),
             (
                 "data-partitions",
                 self.data_partitions.is_some(),

@@ -20,6 +20,9 @@
 //!                              ◄──────────── give back ─────────────────────────┘
 //! ```
 //!
+//! Under `orthrus-shared` all CC workers share one lock table, and one of them takes all locks of a transaction
+//! ([`SharedLockTable`]; §3.4): a message there and one back, and latches that only CC workers take.
+//!
 //! What a demand is, how messages travel, and what is beyond the paper: [`owned`].
 //!
 //! # Which anomalies are excluded, and how
@@ -27,25 +30,28 @@
 //! All: as in strict two-phase locking nobody touches a record on which another has a conflicting lock, and all
 //! locks are held to the end.
 
+mod queues;
+mod shared_table;
 mod table;
 
 use kiln_platform::thread;
 
 use super::owned;
 
+pub use shared_table::SharedLockTable;
 pub use table::LockTable;
 
 /// A worker.
 pub type Orthrus = owned::Owned<LockTable>;
 
-/// What the workers share.
-pub type Shared = owned::Shared<LockTable>;
+/// A worker whose CC workers share one lock table (§3.4): `orthrus-shared`.
+pub type OrthrusShared = owned::Owned<SharedLockTable>;
 
 /// For workers of which at most `controllers` only control concurrency: as many partitions. With 0 a fifth of the
 /// cores, as the paper's best (16 of 80).
-pub fn shared(controllers: usize) -> Shared {
+pub fn shared<T: owned::PartitionTable>(controllers: usize) -> owned::Shared<T> {
     match controllers {
-        0 => Shared::new(thread::available_cores() / 5),
-        wanted => Shared::new(wanted),
+        0 => owned::Shared::new(thread::available_cores() / 5),
+        wanted => owned::Shared::new(wanted),
     }
 }

@@ -42,7 +42,8 @@ pub struct Request {
     pub(crate) last: *mut Request,
     /// In the first request of a lock: the next lock of the bucket.
     pub(crate) next_lock: *mut Request,
-    /// For one that no transaction's demand has: another one that was made with it.
+    /// For one that no transaction's demand has: another one that was made with it. For others: another one
+    /// that was granted with it.
     pub(crate) sibling: *mut Request,
 }
 
@@ -68,17 +69,29 @@ impl Request {
     /// Whether it is for a whole table, and not known by an address.
     #[inline(always)]
     pub(crate) fn is_of_table(&self) -> bool {
-        !self.lock.is_multiple_of(2)
+        is_of_table(self.lock)
     }
 
     /// A hash of the lock, in the highest bits.
     #[inline(always)]
     pub(crate) fn hash(&self) -> u64 {
-        match self.is_of_table() {
-            true => self.lock.wrapping_mul(0x9e37_79b9_7f4a_7c15),
-            false => memory::hash(self.lock),
-        }
+        hash(self.lock)
     }
+}
+
+/// A hash of what a lock is known by, in the highest bits.
+#[inline(always)]
+pub(crate) fn hash(lock: u64) -> u64 {
+    match is_of_table(lock) {
+        true => lock.wrapping_mul(0x9e37_79b9_7f4a_7c15),
+        false => memory::hash(lock),
+    }
+}
+
+/// Whether a lock is for a whole table, and not known by an address.
+#[inline(always)]
+fn is_of_table(lock: u64) -> bool {
+    !lock.is_multiple_of(2)
 }
 
 /// The requests of a transaction that lie in one partition.
@@ -102,8 +115,10 @@ pub struct Demand {
     pub(crate) spans: Vec<Span>,
     /// The span whose locks are being taken.
     pub(crate) stage: usize,
-    /// Locks of that span that are not granted yet.
+    /// Locks of that span that are not granted yet, or not asked for, where they are taken one by one.
     pub(crate) pending: u32,
+    /// Whether it lets go what it had instead of waiting, as it was withdrawn.
+    pub(crate) is_given_up: bool,
     /// Partitions that still have locks of it, while it gives them back, and those that have not answered that they
     /// have heard of its withdrawal.
     pub(crate) holds: Apart,
@@ -120,6 +135,7 @@ impl Demand {
             spans: Vec::new(),
             stage: 0,
             pending: 0,
+            is_given_up: false,
             holds: Apart::default(),
             withdrawn: AtomicU32::new(0),
         });
@@ -135,6 +151,7 @@ impl Demand {
         self.requests.clear();
         self.spans.clear();
         self.stage = 0;
+        self.is_given_up = false;
         *self.withdrawn.get_mut() = 0;
         let demand: *mut Demand = self;
         let mut lowest = usize::MAX;
@@ -171,6 +188,14 @@ impl Demand {
             }
         }
         self.first = self.requests.as_mut_ptr();
+    }
+
+    /// Asks for these claims in one partition, which gives all locks.
+    pub(crate) fn set_in(&mut self, claims: &[Claim], partition: u16) {
+        self.set(claims, 1);
+        for span in &mut self.spans {
+            span.partition = partition;
+        }
     }
 }
 

@@ -12,7 +12,7 @@ pub struct Isolated<T> {
 impl<T: PartitionTable> Default for Isolated<T> {
     fn default() -> Isolated<T> {
         Isolated {
-            table: T::new(0),
+            table: T::several(1).pop().expect("one table"),
             demand: Demand::new(0),
         }
     }
@@ -29,7 +29,7 @@ impl<T: PartitionTable> Isolated<T> {
         let mut nobody = |_| unreachable!("nobody waits here");
         // SAFETY: nobody else has the demand or the table.
         unsafe {
-            let is_free = self.table.acquire_span(demand);
+            let is_free = self.table.acquire_span(demand, &mut nobody);
             let span = (&(*demand).spans)[0];
             self.table.release_span((*demand).first, span, &mut nobody);
             is_free

@@ -124,7 +124,7 @@ impl<T: PartitionTable> Locks for GrantedLocks<T> {
     type Held = Held;
     const NEW_AUX: Option<u64> = Some(fresh::FRESH);
     const PLANNED: bool = true;
-    const DIVIDED: bool = true;
+    const DIVIDED: bool = T::DIVIDED;
 
     fn begin(&mut self) {
         self.has_statements = false;

@@ -61,7 +61,7 @@ pub use demand::{Demand, Request, Span};
 pub use isolated::Isolated;
 pub use worker::Owned;
 
-pub(crate) use demand::RequestState;
+pub(crate) use demand::{RequestState, hash};
 
 /// Calls that a worker has in flight at most, which are still being given back included.
 pub const IN_FLIGHT_MAX: usize = 8;
@@ -78,15 +78,25 @@ pub trait PartitionTable: 'static {
     /// Partitions at most.
     const PARTITIONS_MAX: usize;
 
-    /// Without locks, for the partition with this number.
-    fn new(number: u16) -> Self;
+    /// Whether each partition has the locks of a part of the data. Else every one gives all locks, and a transaction asks
+    /// one of them for all that it wants.
+    const DIVIDED: bool = true;
 
-    /// Asks for all locks of the span that a transaction has come to; whether they are granted at once. Else it
-    /// is handed to `granted` later.
+    /// Tables without locks for so many partitions.
+    fn several(count: usize) -> Vec<Self>
+    where
+        Self: Sized;
+
+    /// Asks for all locks of the span that a transaction has come to; whether it is through at once: they are granted, or
+    /// [given up](Demand::is_given_up). Else it is handed to `granted` later, which gets others that are through now.
     ///
     /// # Safety
     /// The transaction waits, and this thread alone may use its demand; the caller owns the partition.
-    unsafe fn acquire_span(&mut self, demand: *mut Demand) -> bool;
+    unsafe fn acquire_span(
+        &mut self,
+        demand: *mut Demand,
+        granted: &mut impl FnMut(*mut Demand),
+    ) -> bool;
 
     /// Takes back all locks of a transaction's span, whose requests are among `requests`; `granted` gets each
     /// transaction that has all locks of its own span now.
@@ -198,11 +208,12 @@ impl<T: PartitionTable> Shared<T> {
         let rings = |count: usize, capacity: usize| -> Box<[Ring]> {
             (0..count).map(|_| Ring::new(capacity)).collect()
         };
-        let partitions = (0..count).map(|number| Partition {
+        let tables = T::several(count).into_iter().enumerate();
+        let partitions = tables.map(|(number, table)| Partition {
             latch: AtomicBool::new(false),
             core: UnsafeCell::new(Core {
                 number: number as u16,
-                table: T::new(number as u16),
+                table,
             }),
             // Only from lower numbers.
             forwarded: rings(number, WORKERS_MAX * IN_FLIGHT_MAX),
@@ -251,7 +262,10 @@ impl<T: PartitionTable> Shared<T> {
 
     /// The partitions in which a claim is a lock: all, for a table that every partition has and that is written.
     fn partitions_of(&self, claim: Claim) -> std::ops::Range<usize> {
-        let count = self.partitions.len();
+        let count = match T::DIVIDED {
+            true => self.partitions.len(),
+            false => 1,
+        };
         if claim.part.is_replicated() && claim.exclusive {
             return 0..count;
         }
@@ -319,7 +333,7 @@ impl<T: PartitionTable> Shared<T> {
             if message & (RELEASE | WITHDRAW) == 0 {
                 if (*demand).is_withdrawn() {
                     self.send_home(number, demand);
-                } else if core.table.acquire_span(demand) {
+                } else if core.table.acquire_span(demand, &mut granted) {
                     granted(demand);
                 }
                 return;
@@ -338,9 +352,13 @@ impl<T: PartitionTable> Shared<T> {
     }
 
     /// A demand has all its locks of a partition, whose latch the caller has: it goes on to the next one, or
-    /// back to its worker.
+    /// back to its worker, as it does if it was given up.
     fn advance(&self, from: u16, demand: *mut Demand) {
         // SAFETY: the demand is the caller's until the message is sent.
+        if unsafe { (*demand).is_given_up } {
+            return self.send_home(from, demand);
+        }
+        // SAFETY: as above.
         let (next, home) = unsafe {
             let demand = &mut *demand;
             demand.stage += 1;

@@ -207,7 +207,11 @@ impl<T: PartitionTable> Owned<T> {
         point("owned.planned");
         let shared = &self.shared;
         let demand = &mut context.demand;
-        demand.set(context.footprint.claims(), shared.partitions.len());
+        let (claims, partitions) = (context.footprint.claims(), shared.partitions.len());
+        match T::DIVIDED {
+            true => demand.set(claims, partitions),
+            false => demand.set_in(claims, (self.number as usize % partitions) as u16),
+        }
         match demand.spans.first().map(|span| span.partition) {
             Some(first) => {
                 let message = std::ptr::from_mut::<Demand>(demand) as u64;

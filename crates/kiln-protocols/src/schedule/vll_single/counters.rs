@@ -128,15 +128,20 @@ impl PartitionTable for CounterTable {
     const DEDICATED: bool = false;
     const PARTITIONS_MAX: usize = 64;
 
-    fn new(_: u16) -> CounterTable {
-        CounterTable {
+    fn several(count: usize) -> Vec<CounterTable> {
+        let table = |_| CounterTable {
             counters: vec![Counter::default(); 1 << CounterTable::BITS].into(),
             txn_queue: VecDeque::with_capacity(1024),
             first: 0,
-        }
+        };
+        (0..count).map(table).collect()
     }
 
-    unsafe fn acquire_span(&mut self, demand: *mut Demand) -> bool {
+    unsafe fn acquire_span(
+        &mut self,
+        demand: *mut Demand,
+        _: &mut impl FnMut(*mut Demand),
+    ) -> bool {
         // SAFETY: by the contract; the requests are in the demand's memory, which stays where it is.
         let requests = unsafe {
             let span = (&(*demand).spans)[(*demand).stage];
