@@ -3,8 +3,24 @@
 //!
 //! A finding is believed when a look-up of the run asks for the same key of the same index. That its record
 //! still has that key is for the caller to see, who holds the record's lock: it has a row and its index moves no
-//! entries ([`Index::moves`](kiln_storage::table::Index::moves)). A finding names a record by its address. So it
-//! is of use only in the epoch in which it was made, in which no cell is used again.
+//! entries ([`Index::moves`](kiln_storage::table::Index::moves)).
+//!
+//! # Why the record is still that record
+//!
+//! A finding names a record by its address, and cells are used again: for another row, whose tid may have the same version,
+//! so that nothing beside the record tells. What excludes it is that a finding is of use in one epoch alone, that
+//! in which it was made ([`Findings::keep_of`]). Nobody needs to stay inside of it between the plan and the run:
+//!
+//! 1. The reconnaissance was in the epoch `e` when it met the record, so that the record was unlinked later, if ever. All cells
+//!    that indexes have led to are given back through [`Participant::retire`](kiln_storage::epoch::Participant::retire),
+//!    also that of an insert which is undone or has failed. So its tag is at least the global epoch of that moment, at least `e`.
+//! 2. A cell with the tag `t` is not used again before the global epoch is `t + 2`, here `e + 2` at least.
+//! 3. The run has published `e` as well, while the global epoch is at most `e + 1`, and holds it there until it ends. Epochs do not
+//!    go back: so they have never been at `e + 2` between the meeting and the end of the run, whoever was
+//!    inside of one meanwhile and whichever worker runs what another one has planned.
+//!
+//! Records that failed attempts have missed, and footprints, are kept longer, by their addresses. They are
+//! used to lock and to label, which a wrong record suffers without harm; no row is read because of them.
 
 use kiln_procedure::access::Sought;
 use kiln_storage::record::RecordRef;
