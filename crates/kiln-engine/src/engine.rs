@@ -7,7 +7,7 @@ use kiln_platform::thread::{self, JoinHandle};
 use kiln_platform::time;
 use kiln_procedure::Arguments;
 use kiln_protocols::Configuration;
-use kiln_protocols::schedule::strife::Explained as ExplainedBatch;
+use kiln_protocols::schedule::strife::{Chosen as BatchChoices, Explained as ExplainedBatch};
 use kiln_storage::epoch::Epochs;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::table::{Table, WORKERS_MAX};
@@ -209,6 +209,11 @@ impl Engine {
     /// What became of the batch that [`Engine::explain_batch`] asked for, if there was one since.
     pub fn explained_batch(&self) -> Option<ExplainedBatch> {
         self.inner().common().explained_batch()
+    }
+
+    /// What the next batch of calls is analysed with, where the protocol in force batches them.
+    pub fn batches_chosen(&self) -> Option<BatchChoices> {
+        self.inner().common().batches_chosen()
     }
 
     /// A handle to the procedure called `name`, for [`Driver::call`].

@@ -55,6 +55,7 @@ pub use kiln_history::History;
 pub use kiln_procedure::{Arguments, Frame, Program, ProgramBuilder};
 pub use kiln_protocols::factors;
 pub use kiln_protocols::schedule::strife::{
-    Clusters as BatchClusters, Explained as ExplainedBatch, ExplainedTransaction,
+    Chosen as BatchChoices, Clusters as BatchClusters, Explained as ExplainedBatch,
+    ExplainedTransaction,
 };
 pub use kiln_protocols::{Configuration, Outcome, Protocol, ProtocolOption, Statistics};

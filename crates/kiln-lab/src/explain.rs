@@ -22,11 +22,13 @@ pub(crate) fn text(batch: &ExplainedBatch) -> String {
     }
     let part = 100.0 * clusters.residuals as f64 / clusters.transactions.max(1) as f64;
     format!(
-        "A batch of {} transactions under strife\n  \
+        "A batch of {} transactions under strife, k = {}, α = {}\n  \
            spot clusters            {:>6}\n  \
            conflict-free clusters   {:>6}   of {} transactions\n  \
            residuals                {:>6}   {part:.1} %\n",
         clusters.transactions,
+        clusters.samples,
+        clusters.alpha_permille as f64 / 1000.0,
         clusters.spot,
         clusters.conflict_free.len(),
         sizes.join(", "),
@@ -147,6 +149,8 @@ mod tests {
                 spot: 2,
                 conflict_free: vec![count / 3; 2],
                 residuals: count / 3,
+                samples: 16,
+                alpha_permille: 200,
             },
             transactions: (0..count).map(transaction).collect(),
             records: (0..3 + count)
@@ -159,6 +163,7 @@ mod tests {
     fn numbers_are_those_of_the_batch() {
         let text = text(&batch(300));
         assert!(text.starts_with("A batch of 300 transactions"), "{text}");
+        assert!(text.contains("k = 16, α = 0.2\n"), "{text}");
         assert!(text.contains("of 100, 100 transactions"), "{text}");
         assert!(text.contains("33.3 %"), "{text}");
     }

@@ -189,6 +189,14 @@ impl Common {
         }
     }
 
+    /// What the next batch of calls is analysed with, where calls are batched.
+    pub fn batches_chosen(&self) -> Option<strife::Chosen> {
+        match &self.shared {
+            Shared::Strife(shared) => Some(shared.chosen()),
+            _ => None,
+        }
+    }
+
     /// The partitions with a thread each.
     pub(crate) fn vll_single(&self) -> &Arc<vll_single::Shared> {
         match &self.shared {

@@ -28,29 +28,19 @@ pub struct Factors {
 }
 
 /// How calls are batched and clustered under [`Protocol::Strife`] (STRIFE §3.1, §5.6).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Batches {
-    /// Calls of a batch, at most 65,536; with 0 there are 256 for each core.
+    /// Calls of a batch, at most 65,536; with 0 there are 256 for each core at first, and then as many as batches show to be good.
     pub size: u32,
     /// How long the first call of a batch waits for others at most, in microseconds; with 0 it is four for each call of a
     /// batch, and at least 5000.
     pub wait_us: u32,
-    /// Random transactions that special clusters are made of, `k`, at most 1024; with 0 ten for three cores.
+    /// Random transactions that special clusters are made of, `k`, at most 1024; with 0 ten for three cores at first, and then
+    /// as many as batches show to be good.
     pub samples: u16,
     /// `α` in thousandths: two special clusters are merged when at least so many of their transactions
-    /// are connected to both.
-    pub residuals_permille: u16,
-}
-
-impl Default for Batches {
-    fn default() -> Batches {
-        Batches {
-            size: 0,
-            wait_us: 0,
-            samples: 0,
-            residuals_permille: 200,
-        }
-    }
+    /// are connected to both. With none it is 200 at first, and then what batches show to be good.
+    pub residuals_permille: Option<u16>,
 }
 
 /// How [`Protocol::Healing`] does it.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kiln_engine::Configuration;
+use kiln_engine::{BatchChoices, Configuration};
 use kiln_lab::audit::AuditReport;
 use kiln_platform::atomic::{AtomicUsize, Ordering};
 use kiln_platform::sim::{self, Config, MachineStatistics, Report, Schedule};
@@ -28,6 +28,8 @@ pub(crate) struct Point {
     pub(crate) statistics: MachineStatistics,
     /// The lines that were fought over most.
     pub(crate) lines: Vec<HotLine>,
+    /// What the last batch was analysed with, where calls are batched.
+    pub(crate) batches: Option<BatchChoices>,
     /// The audit after the run.
     pub(crate) audit: AuditReport,
     /// What the run counted.
@@ -178,12 +180,13 @@ pub(crate) fn measure_one(
         if plan.check {
             done.judged = session.judge()?;
         }
+        let batches = session.database.engine().batches_chosen();
         let audit = session.audit(&done).map_err(text)?;
-        Ok((done, statistics, lines, audit))
+        Ok((done, statistics, lines, batches, audit))
     };
     let run = sim::run(&config, body).map_err(|failure| failure.to_string())?;
     // What was made in a run lies in its memory, which is used again only when it is gone: so copies.
-    let (done, statistics, lines, audit) = match &run.value {
+    let (done, statistics, lines, batches, audit) = match &run.value {
         Ok(made) => made.clone(),
         Err(what) => return Err(what.clone()),
     };
@@ -194,6 +197,7 @@ pub(crate) fn measure_one(
         done,
         statistics,
         lines,
+        batches,
         audit,
         report: run.report,
     })

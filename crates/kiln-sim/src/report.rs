@@ -203,6 +203,20 @@ pub(crate) fn measured(plan: &Plan, points: &[Point]) -> String {
             lines(points)
         );
     }
+    for point in points {
+        let Some(batches) = point.batches else {
+            continue;
+        };
+        let _ = writeln!(
+            text,
+            "\n{} on {} cores: at the end batches of {}, k = {}, α = {}",
+            point.protocol,
+            point.cores,
+            batches.size,
+            batches.samples,
+            f64::from(batches.alpha_permille) / 1000.0,
+        );
+    }
     for point in points.iter().filter(|point| !point.audit.passed()) {
         let _ = writeln!(
             text,

@@ -156,7 +156,8 @@ impl Trial {
         factors.concurrency_controllers = 1 + (self.seed % 3) as u16;
         factors.batches.size = [2, 5, 16, 0][self.seed as usize / 2 % 4];
         factors.batches.samples = [2, 0, 4][self.seed as usize % 3];
-        factors.batches.residuals_permille = [200, 500, 0, 1000][self.seed as usize / 8 % 4];
+        factors.batches.residuals_permille =
+            [None, Some(500), Some(0), Some(1000)][self.seed as usize / 8 % 4];
         factors.partitions = 1 + (self.seed % 3) as u16;
         let common = Arc::new(Common::with_factors(self.protocol, factors));
         let worker = |stream: u64| {

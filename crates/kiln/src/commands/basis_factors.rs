@@ -37,23 +37,25 @@ pub struct BasisFactorArguments {
     #[arg(long, value_name = "N", help_heading = "Planned execution",
           value_parser = clap::value_parser!(u16).range(1..=4096))]
     data_partitions: Option<u16>,
-    /// Under strife: calls of a batch [default: 256 for each core]
-    #[arg(long, value_name = "N", help_heading = "Planned execution",
-          value_parser = clap::value_parser!(u32).range(1..=65_536))]
-    batch_size: Option<u32>,
+    /// Under strife: calls of a batch; auto begins with 256 for each core, and looks at what batches show
+    #[arg(long, value_name = "auto|N", help_heading = "Planned execution", default_value = "auto",
+          value_parser = auto_or::<1, 65_536>)]
+    batch_size: Auto<u32>,
     /// Under strife: microseconds that the first call of a batch waits for others at most [default: 4 for
     /// each call of a batch, at least 5000]
     #[arg(long, value_name = "US", help_heading = "Planned execution",
           value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     batch_us: Option<u32>,
-    /// Under strife: random transactions that special clusters are made of [default: ten for three cores]
-    #[arg(long, value_name = "N", help_heading = "Planned execution",
-          value_parser = clap::value_parser!(u16).range(1..=1024))]
-    k: Option<u16>,
-    /// Under strife: the part of their transactions that two special clusters must have in common to be merged
-    #[arg(long, value_name = "0..1", help_heading = "Planned execution", default_value = "0.2",
+    /// Under strife: random transactions that special clusters are made of; auto begins with ten for three cores, and looks at
+    /// what batches show
+    #[arg(long, value_name = "auto|N", help_heading = "Planned execution", default_value = "auto",
+          value_parser = auto_or::<1, 1024>)]
+    k: Auto<u32>,
+    /// Under strife: the part of their transactions that two special clusters must have in common to be merged; auto
+    /// begins with 0.2, and looks at what batches show
+    #[arg(long, value_name = "auto|0..1", help_heading = "Planned execution", default_value = "auto",
           value_parser = permille)]
-    alpha: u16,
+    alpha: Auto<u16>,
     /// Under healing: in which order a commit locks and validates
     #[arg(long, value_enum, default_value_t = ValidationOrder::Tree, help_heading = HEALING)]
     validation_order: ValidationOrder,
@@ -72,8 +74,21 @@ pub struct BasisFactorArguments {
     ad_hoc: u8,
 }
 
-/// The default of `--alpha`, in thousandths.
-const ALPHA: u16 = 200;
+/// A value, or what the system makes of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Auto<T> {
+    Auto,
+    Fixed(T),
+}
+
+impl<T> Auto<T> {
+    fn fixed(self) -> Option<T> {
+        match self {
+            Auto::Auto => None,
+            Auto::Fixed(value) => Some(value),
+        }
+    }
+}
 
 impl BasisFactorArguments {
     /// Refuses what only protocols have that are not asked for.
@@ -93,10 +108,10 @@ impl BasisFactorArguments {
                 self.data_partitions.is_some(),
                 &[Partitioned, VllSingle],
             ),
-            ("batch-size", self.batch_size.is_some(), &[Strife]),
+            ("batch-size", self.batch_size != Auto::Auto, &[Strife]),
             ("batch-us", self.batch_us.is_some(), &[Strife]),
-            ("k", self.k.is_some(), &[Strife]),
-            ("alpha", self.alpha != ALPHA, &[Strife]),
+            ("k", self.k != Auto::Auto, &[Strife]),
+            ("alpha", self.alpha != Auto::Auto, &[Strife]),
             (
                 "validation-order",
                 self.validation_order != ValidationOrder::Tree,
@@ -125,10 +140,20 @@ impl BasisFactorArguments {
 }
 
 /// A number from 0 to 1, in thousandths.
-fn permille(text: &str) -> Result<u16, String> {
+fn permille(text: &str) -> Result<Auto<u16>, String> {
     match text.parse::<f64>() {
-        Ok(part) if (0.0..=1.0).contains(&part) => Ok((part * 1000.0).round() as u16),
-        _ => Err("from 0 to 1".to_owned()),
+        Ok(part) if (0.0..=1.0).contains(&part) => Ok(Auto::Fixed((part * 1000.0).round() as u16)),
+        Err(_) if text == "auto" => Ok(Auto::Auto),
+        _ => Err("auto, or from 0 to 1".to_owned()),
+    }
+}
+
+/// A number within bounds.
+fn auto_or<const LEAST: u32, const MOST: u32>(text: &str) -> Result<Auto<u32>, String> {
+    match text.parse::<u32>() {
+        Ok(number) if (LEAST..=MOST).contains(&number) => Ok(Auto::Fixed(number)),
+        Err(_) if text == "auto" => Ok(Auto::Auto),
+        _ => Err(format!("auto, or from {LEAST} to {MOST}")),
     }
 }
 
@@ -205,10 +230,10 @@ impl From<&BasisFactorArguments> for BasisFactors {
         }
         chosen.protocols.concurrency_controllers = arguments.cc_threads.unwrap_or(0);
         chosen.protocols.batches = Batches {
-            size: arguments.batch_size.unwrap_or(0),
+            size: arguments.batch_size.fixed().unwrap_or(0),
             wait_us: arguments.batch_us.unwrap_or(0),
-            samples: arguments.k.unwrap_or(0),
-            residuals_permille: arguments.alpha,
+            samples: arguments.k.fixed().unwrap_or(0) as u16,
+            residuals_permille: arguments.alpha.fixed(),
         };
         chosen.protocols.partitions = arguments.data_partitions.unwrap_or(0);
         let healing = &mut chosen.protocols.healing;

@@ -35,6 +35,8 @@ pub(super) struct Analyst {
     chains: Vec<Chain>,
     /// Residuals that are to be appended to those of the batch.
     residuals: Vec<u32>,
+    /// Transactions of the largest small cluster that it appended to.
+    largest: u32,
 }
 
 /// Transactions of one cluster, linked to each other.
@@ -117,7 +119,7 @@ impl Analyst {
         // SAFETY: the caller has taken the one item that all transactions belong to.
         let length = unsafe { batch.contexts() }.len();
         let mut specials = 0;
-        for _ in 0..batch.settings.samples {
+        for _ in 0..batch.tuned.samples() {
             // SAFETY: as above; there is one reference at a time.
             let context = unsafe { batch.context(random.below(length) as u32) };
             if context.is_residual {
@@ -184,11 +186,10 @@ impl Analyst {
             // Somebody has made two of them parts of special clusters meanwhile.
             self.connect(batch, nodes);
         }
-        let samples = batch.settings.samples;
         for (position, &one) in self.special.iter().enumerate() {
             for &other in &self.special[position + 1..] {
                 let (one, other) = (forest.number(one), forest.number(other));
-                let pair = one.min(other) * samples + one.max(other);
+                let pair = batch.pair(one, other);
                 // Relaxed: as above.
                 if batch.pairs[pair as usize].fetch_add(1, Ordering::Relaxed) == 0 {
                     self.pairs.push(pair);
@@ -211,7 +212,8 @@ impl Analyst {
 
     /// MERGE: makes one cluster of special ones that many transactions have in common. Nobody else is at work.
     pub fn merge(batch: &Batch) {
-        let (forest, settings) = (&batch.forest, &batch.settings);
+        let forest = &batch.forest;
+        let alpha_permille = u64::from(batch.tuned.chosen().alpha_permille);
         let specials = batch.specials.load(Ordering::Relaxed);
         let count = |number: u32| {
             let count = &batch.counts[number as usize].0;
@@ -219,14 +221,14 @@ impl Analyst {
         };
         for at in 0..batch.pairs_met.length() {
             let pair = batch.pairs_met.get(at);
-            let (one, other) = (pair / settings.samples, pair % settings.samples);
+            let (one, other) = batch.pair_of(pair);
             let both = u64::from(batch.pairs[pair as usize].swap(0, Ordering::Relaxed));
             let all = count(one) + count(other) + both;
-            if both * 1000 >= u64::from(settings.residuals_permille) * all {
+            if both * 1000 >= alpha_permille * all {
                 forest.merge(forest.special(one), forest.special(other));
             }
         }
-        if settings.residuals_permille == 0 {
+        if alpha_permille == 0 {
             // The inequality holds for all pairs, also for those that have nothing in common.
             (1..specials).for_each(|one| forest.merge(forest.special(0), forest.special(one)));
         }
@@ -241,6 +243,7 @@ impl Analyst {
         self.chains.clear();
         self.chains.resize(CHAINS, Chain::default());
         self.residuals.clear();
+        self.largest = 0;
         // SAFETY: the caller has taken the item, here and below.
         for at in unsafe { batch.chunk(item) } {
             // SAFETY: as above.
@@ -275,6 +278,11 @@ impl Analyst {
         for position in 0..CHAINS {
             self.append(batch, position);
         }
+        // Relaxed: looked at after the stage.
+        batch
+            .largest_small
+            .0
+            .fetch_max(self.largest, Ordering::Relaxed);
     }
 
     #[inline]
@@ -311,8 +319,11 @@ impl Analyst {
                 Err(now) => seen = now,
             }
         }
-        if seen == 0 && !batch.forest.is_special(chain.root) {
-            batch.small.push(chain.root);
+        if !batch.forest.is_special(chain.root) {
+            self.largest = self.largest.max((seen >> 32) as u32 + chain.length);
+            if seen == 0 {
+                batch.small.push(chain.root);
+            }
         }
     }
 }

@@ -5,16 +5,16 @@ use std::ptr::NonNull;
 
 use kiln_platform::atomic::{AtomicU32, AtomicU64, Ordering, prefetch};
 use kiln_platform::memory::name_range;
-use kiln_platform::thread;
+use kiln_platform::time;
 
 use super::forest::Forest;
 use super::locks::NODE_BITS;
-use crate::factors::Batches;
+use super::tuning::{Bounds, Shown, Tuned};
 use crate::schedule::in_flight::InFlight;
 use crate::shared::planning::Footprint;
 
 /// Samples of SPOT at most, and special clusters.
-const SAMPLES_MAX: u32 = 1024;
+pub(super) const SAMPLES_MAX: u32 = 1024;
 /// Transactions of a batch at most.
 pub(super) const SIZE_MAX: u32 = 1 << 16;
 /// Data nodes at most: special nodes have room besides in a label.
@@ -69,36 +69,6 @@ impl Context {
         for claim in self.footprint.claims().iter().take(FETCHED_MAX) {
             // The header, and the columns beside it.
             prefetch(claim.record.address() as *const u8);
-        }
-    }
-}
-
-/// What can be chosen, with what was left open filled in.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Settings {
-    /// Calls that a batch should have.
-    pub size: u32,
-    /// How long the first of them waits for others at most.
-    pub wait_ns: u64,
-    /// Samples of SPOT: `k` of the paper.
-    pub samples: u32,
-    /// `α` of the paper, in thousandths.
-    pub residuals_permille: u32,
-}
-
-impl Settings {
-    pub fn new(chosen: Batches) -> Settings {
-        let cores = thread::available_cores() as u32;
-        let chosen_or = |chosen: u32, default: u32| if chosen == 0 { default } else { chosen };
-        let size = chosen_or(chosen.size, cores * 256).clamp(1, SIZE_MAX);
-        Settings {
-            size,
-            // About as long as one worker takes to draw and plan so many.
-            wait_ns: 1_000 * u64::from(chosen_or(chosen.wait_us, (size * 4).max(5_000))),
-            // The paper's 100 of 30 cores.
-            samples: chosen_or(u32::from(chosen.samples), (cores * 10).div_ceil(3).max(16))
-                .min(SAMPLES_MAX),
-            residuals_permille: u32::from(chosen.residuals_permille),
         }
     }
 }
@@ -175,6 +145,12 @@ pub(super) struct Plan {
     pub residual_group: u32,
     /// Whether the batch has one transaction, which nobody disturbs.
     pub is_alone: bool,
+    /// What the batch has shown so far.
+    pub shown: Shown,
+    /// When it was closed, or the stage that `shown` is to know the time of began.
+    pub began_ns: u64,
+    /// When the batch before ended.
+    pub ended_ns: u64,
 }
 
 /// What the analysis has made of a batch, as Figure 5 of the paper counts it.
@@ -188,11 +164,20 @@ pub struct Clusters {
     pub conflict_free: Vec<usize>,
     /// Transactions that belong to several clusters.
     pub residuals: usize,
+    /// Samples of SPOT: `k`.
+    pub samples: usize,
+    /// `α`, in thousandths.
+    pub alpha_permille: usize,
 }
 
 /// See the module's documentation.
 pub(super) struct Batch {
-    pub settings: Settings,
+    /// What it is analysed with.
+    pub tuned: Tuned,
+    /// Microseconds that its first call waits for others at most, or 0: by its size.
+    wait_us: u32,
+    /// Samples of SPOT that there is room for.
+    samples_max: u32,
     /// Transactions that it has room for.
     pub capacity: u32,
     /// The number of the batch that is collected, or in work.
@@ -215,6 +200,8 @@ pub(super) struct Batch {
     queues: Box<[AtomicU64]>,
     /// The same by special cluster.
     special_queues: Box<[Apart<AtomicU64>]>,
+    /// Transactions of the largest cluster that is not special.
+    pub largest_small: Apart<AtomicU32>,
     /// Clusters that are not special, by their roots.
     pub small: List,
     /// What runs with locks.
@@ -231,15 +218,18 @@ unsafe impl Sync for Batch {}
 unsafe impl Send for Batch {}
 
 impl Batch {
-    pub fn new(settings: Settings) -> Batch {
+    /// A batch that has room for the most that may be chosen.
+    pub fn new(bounds: &Bounds, wait_us: u32) -> Batch {
         // Workers that come or go change how many calls each may add.
-        let capacity = settings.size * 2;
-        let data_nodes = (settings.size.saturating_mul(DATA_NODES_EACH))
+        let capacity = bounds.size.end() * 2;
+        let data_nodes = (bounds.size.end().saturating_mul(DATA_NODES_EACH))
             .next_power_of_two()
             .clamp(1 << 12, DATA_NODES_MAX);
-        let samples = settings.samples;
+        let samples = *bounds.samples.end();
         Batch {
-            settings,
+            tuned: Tuned::new(bounds.first()),
+            wait_us,
+            samples_max: samples,
             capacity,
             number: Apart(AtomicU64::new(1)),
             contexts: UnsafeCell::new(Vec::with_capacity(capacity as usize)),
@@ -251,6 +241,7 @@ impl Batch {
             pairs_met: List::new(samples * samples / 2),
             queues: (0..data_nodes).map(|_| AtomicU64::new(0)).collect(),
             special_queues: (0..samples).map(|_| Apart::default()).collect(),
+            largest_small: Apart::default(),
             small: List::new(capacity),
             residuals: List::new(capacity),
             lasts: List::new(capacity),
@@ -302,6 +293,27 @@ impl Batch {
             "nodes taken",
         );
         name(std::ptr::from_ref(self).addr(), size_of::<Batch>(), "batch");
+    }
+
+    /// How long its first call waits for others at most.
+    pub fn wait_ns(&self) -> u64 {
+        let wait_us = match self.wait_us {
+            // About as long as one worker takes to draw and plan so many.
+            0 => (self.tuned.size() * 4).max(5_000),
+            wait_us => wait_us,
+        };
+        1_000 * u64::from(wait_us)
+    }
+
+    /// Where transactions are counted that two special clusters have in common.
+    #[inline]
+    pub fn pair(&self, one: u32, other: u32) -> u32 {
+        one.min(other) * self.samples_max + one.max(other)
+    }
+
+    /// The two special clusters of a pair.
+    pub fn pair_of(&self, pair: u32) -> (u32, u32) {
+        (pair / self.samples_max, pair % self.samples_max)
     }
 
     /// The number of the batch that is collected, or in work.
@@ -381,6 +393,9 @@ impl Batch {
         let chunk = length.div_ceil(workers.max(1) * CHUNKS_EACH);
         plan.chunk = chunk.clamp(*CHUNK.start(), *CHUNK.end());
         plan.is_alone = false;
+        plan.began_ns = time::now_ns();
+        plan.shown.workers = u64::from(workers);
+        plan.shown.transactions = u64::from(length);
     }
 
     /// How many items a stage of the analysis has.
@@ -424,6 +439,50 @@ impl Batch {
         let small = self.small.length();
         plan.group = small.div_ceil(GROUPS_MAX).max(1);
         plan.large.len() as u32 + small.div_ceil(plan.group)
+    }
+
+    /// Notes what the analysis has shown, for `auto`: after [`Batch::arrange`].
+    ///
+    /// # Safety
+    /// As for [`Batch::plan_mut`].
+    pub unsafe fn note_clusters(&self) {
+        // SAFETY: by the contract.
+        let plan = unsafe { self.plan_mut() };
+        let shown = &mut plan.shown;
+        shown.batches = 1;
+        shown.full = u64::from(shown.transactions >= u64::from(self.tuned.size()));
+        shown.spot = u64::from(self.specials.load(Ordering::Relaxed));
+        shown.left = plan.large.len() as u64;
+        // What SPOT has not found may have become large all the same.
+        let small = self.largest_small.0.load(Ordering::Relaxed);
+        let large = plan.large.first().map_or(0, |&(_, length)| length);
+        shown.largest = u64::from(large.max(small));
+        shown.residuals = u64::from(self.residuals.length());
+    }
+
+    /// Notes that the time since the last such moment was that of one worker alone.
+    ///
+    /// # Safety
+    /// As for [`Batch::plan_mut`].
+    pub unsafe fn note_serial(&self, since_ns: u64) {
+        // SAFETY: by the contract.
+        let plan = unsafe { self.plan_mut() };
+        plan.shown.serial_ns += time::now_ns().saturating_sub(since_ns);
+    }
+
+    /// What the batch has shown, at its end.
+    ///
+    /// # Safety
+    /// As for [`Batch::plan_mut`], after the last stage.
+    pub unsafe fn take_shown(&self) -> Shown {
+        // SAFETY: by the contract.
+        let plan = unsafe { self.plan_mut() };
+        let now_ns = time::now_ns();
+        let mut shown = std::mem::take(&mut plan.shown);
+        shown.total_ns = now_ns.saturating_sub(plan.began_ns);
+        shown.period_ns = now_ns.saturating_sub(plan.ended_ns);
+        plan.ended_ns = now_ns;
+        shown
     }
 
     /// Decides what the items of the residual stage are; their number.
@@ -486,6 +545,8 @@ impl Batch {
             spot: self.specials.load(Ordering::Relaxed) as usize,
             conflict_free,
             residuals: self.residuals.length() as usize,
+            samples: self.tuned.samples() as usize,
+            alpha_permille: self.tuned.chosen().alpha_permille as usize,
         }
     }
 
@@ -499,6 +560,7 @@ impl Batch {
         // Relaxed: the ticket of the next stage publishes these.
         self.nodes_taken.0.store(0, Ordering::Relaxed);
         self.specials.store(0, Ordering::Relaxed);
+        self.largest_small.0.store(0, Ordering::Relaxed);
         self.pairs_met.clear();
         self.small.clear();
         self.residuals.clear();

@@ -75,7 +75,7 @@ impl Explanation {
             // SAFETY: by the contract.
             *known = Some(unsafe { explain(batch) });
         }
-        if length * 2 >= batch.settings.size as usize {
+        if length * 2 >= batch.tuned.size() as usize {
             self.is_wanted.store(false, Ordering::Relaxed);
         }
     }

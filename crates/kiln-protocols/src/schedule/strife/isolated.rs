@@ -60,7 +60,12 @@ impl Isolated {
         });
     }
 
-    fn analyse_and(&mut self, mut look: impl FnMut(&Shared)) {
+    fn analyse_and(&mut self, look: impl FnMut(&Shared)) {
+        self.analyse_or_run(look, None);
+    }
+
+    /// With `run` transactions are run: it is told how many, and whether with locks.
+    fn analyse_or_run(&mut self, mut look: impl FnMut(&Shared), run: Option<fn(u32, bool)>) {
         let mut spinner = Spinner::default();
         let number = loop {
             match self.shared.enter() {
@@ -87,14 +92,15 @@ impl Isolated {
                 Stage::Spot => self.analyst.spot(batch, &mut self.random),
                 Stage::Fuse => self.analyst.fuse(batch, item),
                 Stage::Allocate => self.analyst.allocate(batch, item),
-                // Nothing is run.
-                _ => {}
+                _ => self.shared.pretend(stage, item, run),
             }
             if !self.shared.stages.complete() {
                 continue;
             }
             if stage == Stage::Allocate {
                 look(&self.shared);
+            }
+            if stage == Stage::Allocate && run.is_none() {
                 for (root, _) in batch.roots() {
                     batch.queue(root).store(0, Ordering::Relaxed);
                 }
@@ -102,6 +108,27 @@ impl Isolated {
             } else {
                 self.shared.advance(stage);
             }
+        }
+    }
+}
+
+impl Shared {
+    /// Takes the transactions of an item away, and tells `run` about them.
+    fn pretend(&self, stage: Stage, item: u32, run: Option<fn(u32, bool)>) {
+        let (batch, run) = (&self.batch, run.unwrap_or(|_, _| {}));
+        // SAFETY: the caller has taken the item.
+        let plan = unsafe { batch.plan() };
+        let run_queue = |root: u32| {
+            let queue = batch.queue(root).swap(0, Ordering::Relaxed);
+            run((queue >> 32) as u32, false);
+        };
+        match (stage, plan.large.get(item as usize)) {
+            (Stage::ConflictFree, Some(&(special, _))) => run_queue(special),
+            (Stage::ConflictFree, None) => {
+                let small = batch.small_of(plan, item);
+                small.for_each(|at| run_queue(batch.small.get(at)));
+            }
+            _ => run(batch.residuals_of(plan, item).len() as u32, true),
         }
     }
 }
@@ -125,7 +152,12 @@ mod tests {
     use kiln_storage::record::RecordRef;
     use kiln_storage::table::Part;
 
+    #[cfg(kiln_sim)]
+    use kiln_platform::sync::{Mutex, lock};
+
     use super::super::batch::Batch;
+    #[cfg(kiln_sim)]
+    use super::super::tuning::Chosen;
     use super::*;
     use crate::factors::Batches;
 
@@ -276,7 +308,7 @@ mod tests {
         let with = |residuals_permille: u16| {
             let batches = Batches {
                 samples: 60,
-                residuals_permille,
+                residuals_permille: Some(residuals_permille),
                 ..Batches::default()
             };
             analysed(batches, &transactions, 3)
@@ -322,7 +354,7 @@ mod tests {
             size: 200,
             wait_us: 0,
             samples: 1 + random.below(6) as u16,
-            residuals_permille: [0, 200, 1000][random.below(3)],
+            residuals_permille: [Some(0), Some(200), Some(1000), None][random.below(4)],
         };
         let shared = Shared::new(batches);
         let count = records.0.len();
@@ -355,6 +387,84 @@ mod tests {
         for seed in 0..if cfg!(miri) { 2 } else { 100 } {
             race(seed, 3);
         }
+    }
+
+    /// A workload gets more hot records, and fewer again: what `auto` chose after each part, and the virtual time of one of its first
+    /// batches and of one of its last.
+    #[cfg(kiln_sim)]
+    fn change_workload() -> Vec<(Chosen, u64, u64)> {
+        use kiln_platform::time;
+        use kiln_platform::work::{Work, charge};
+        const WORKERS: usize = 8;
+        const COLD: usize = 2_000;
+        let run = |transactions: u32, with_locks: bool| {
+            for _ in 0..transactions * if with_locks { 600 } else { 300 } {
+                charge(Work::Commit);
+            }
+        };
+        let records = Records::new(64 + COLD);
+        let batches = Batches {
+            size: 480,
+            ..Batches::default()
+        };
+        let shared = Shared::new(batches);
+        let mut random = Random::from_seed(1);
+        let mut part = |(hot, count): (usize, usize)| {
+            let mut transaction = |_| -> Vec<Claim> {
+                let mut cold = |_| records.claim(64 + random.below(COLD), true);
+                let mut claims: Vec<Claim> = (0..2).map(&mut cold).collect();
+                claims.push(records.claim(random.below(hot), true));
+                claims
+            };
+            let workers: Vec<Vec<Vec<Claim>>> = (0..WORKERS)
+                .map(|_| (0..480 / WORKERS).map(&mut transaction).collect())
+                .collect();
+            let times: Mutex<Vec<u64>> = Mutex::default();
+            let workers: Vec<Isolated> = (workers.iter().enumerate())
+                .map(|(at, own)| Isolated::new(shared.clone(), own, Random::stream(2, at as u64)))
+                .collect();
+            thread::scope(|scope| {
+                for (at, mut worker) in workers.into_iter().enumerate() {
+                    let times = &times;
+                    scope.spawn(move || {
+                        thread::pin_to_core(at);
+                        for _ in 0..count {
+                            let look = |_: &Shared| lock(times).push(time::now_ns());
+                            worker.analyse_or_run(look, Some(run));
+                        }
+                    });
+                }
+            });
+            let times = lock(&times);
+            let of =
+                |first: usize, last: usize| (times[last] - times[first]) / (last - first) as u64;
+            (shared.chosen(), of(0, 5), of(count - 31, count - 1))
+        };
+        [(4, 60), (64, 120), (4, 60)].map(&mut part).to_vec()
+    }
+
+    /// More hot records than samples find make one cluster of most of a batch, and `auto` draws more.
+    #[cfg(kiln_sim)]
+    #[test]
+    fn auto_follows_a_workload_that_changes() {
+        use kiln_platform::sim::{self, Config, Preset, Schedule};
+        let run = || {
+            let mut config = Config::new(Schedule::LeastTime, 7);
+            config.cores = 8;
+            config.machine = Preset::named("strife").expect("the paper's machine");
+            let run = sim::run(&config, change_workload);
+            run.unwrap_or_else(|failure| panic!("{failure}"))
+                .value
+                .clone()
+        };
+        let parts = run();
+        let [few, many, again] = parts.as_slice() else {
+            panic!("{parts:?}")
+        };
+        assert!(many.0.samples > few.0.samples, "{parts:?}");
+        assert!(many.2 * 20 < many.1 * 19, "faster at the end: {parts:?}");
+        assert!(again.2 * 4 < few.2 * 5, "as fast as before: {parts:?}");
+        assert_eq!(parts, run(), "a schedule repeats what is chosen");
     }
 
     #[cfg(kiln_sim)]

@@ -25,7 +25,8 @@
 //!
 //! A batch is closed when it has as many calls as it should have, when all workers that serve have no more calls, or
 //! when its first call has waited long enough. How stages follow each other without waiting for any worker: `stages.rs`.
-//! Data nodes and their clusters: `forest.rs`. Labels, and what an attempt may touch: `locks.rs`.
+//! Data nodes and their clusters: `forest.rs`. Labels, and what an attempt may touch: `locks.rs`. How large batches are, and
+//! `k` and `α`: `tuning.rs`.
 //!
 //! # Invariants
 //!
@@ -42,6 +43,14 @@
 //! transactions of other clusters that meet it are residuals. A deletion is planned as a write. A scan
 //! plans the records that it meets, a failed look-up nothing: that no others come in is checked at the commit by the
 //! versions of index nodes, also in the conflict-free stage, and who finds one changed is a residual.
+//!
+//! # Between plan and run
+//!
+//! Calls are planned by one worker, in an epoch that it leaves again, and run by any worker some batches later at most. What
+//! the reconnaissance found is only used when the run is in the same epoch: why it is the same record then,
+//! whoever plans and runs, is argued in [`findings`](crate::shared::planning::findings). Labels, footprints and prefetches by
+//! addresses that are out of date do no harm: a label on another row's cell is one data node too many, and a new row
+//! whose cell has a label of another cluster is refused to its maker ([`locks`]).
 //!
 //! # Transactions of several statements
 //!
@@ -66,6 +75,7 @@ mod forest;
 mod isolated;
 mod locks;
 mod stages;
+mod tuning;
 mod worker;
 
 use std::ptr::NonNull;
@@ -76,16 +86,18 @@ use kiln_platform::sync::{Arc, Mutex, lock};
 use kiln_platform::time;
 
 use analysis::Analyst;
-use batch::{Apart, Batch, Context, Settings};
+use batch::{Apart, Batch, Context};
 use explain::Explanation;
 use locks::NUMBERS_MAX;
 use stages::{Stage, Stages};
+use tuning::{Bounds, Tuner};
 
 use crate::factors::Batches;
 
 pub use batch::Clusters;
 pub use explain::{Explained, ExplainedTransaction};
 pub use isolated::Isolated;
+pub use tuning::Chosen;
 pub use worker::Strife;
 
 /// What the workers share.
@@ -107,8 +119,9 @@ pub struct Shared {
 const NEVER_NS: u64 = u64::MAX;
 
 /// Who is there, and what is known of the batch that is collected.
-#[derive(Default)]
 struct Collection {
+    /// What batches should be like.
+    tuner: Tuner,
     /// Workers that serve.
     serving: u32,
     /// Those of them that have no more calls for this batch.
@@ -136,10 +149,20 @@ const PLACES_TAKEN: std::ops::RangeInclusive<u32> = 2..=32;
 impl Shared {
     /// For workers that batch their calls so.
     pub fn new(batches: Batches) -> Arc<Shared> {
+        let bounds = Bounds::new(batches);
+        let batch = Batch::new(&bounds, batches.wait_us);
+        let collection = Collection {
+            tuner: Tuner::new(bounds),
+            serving: 0,
+            ready: 0,
+            labelling: 0,
+            open: 0,
+            is_disturbed: false,
+        };
         let shared = Arc::new(Shared {
             stages: Stages::default(),
-            batch: Batch::new(Settings::new(batches)),
-            collection: Mutex::default(),
+            batch,
+            collection: Mutex::new(collection),
             closing: Apart::default(),
             taken: Apart::default(),
             due_ns: Apart(AtomicU64::new(NEVER_NS)),
@@ -171,6 +194,11 @@ impl Shared {
     /// The batch that was explained, if there was one.
     pub fn explained(&self) -> Option<Explained> {
         self.explanation.take()
+    }
+
+    /// What the next batch is analysed with.
+    pub fn chosen(&self) -> Chosen {
+        self.batch.tuned.chosen()
     }
 
     /// A worker begins to serve.
@@ -212,13 +240,13 @@ impl Shared {
         collection.labelling += 1;
         collection.is_disturbed |= collection.open > 0;
         if self.due_ns.0.load(Ordering::Relaxed) == NEVER_NS {
-            let due_ns = time::now_ns() + self.batch.settings.wait_ns;
+            let due_ns = time::now_ns() + self.batch.wait_ns();
             self.due_ns.0.store(due_ns, Ordering::Relaxed);
         }
         Some(Round {
             number: self.batch.number(),
             serving: collection.serving,
-            share: self.batch.settings.size.div_ceil(collection.serving) as usize,
+            share: self.batch.tuned.size().div_ceil(collection.serving) as usize,
         })
     }
 
@@ -226,13 +254,13 @@ impl Shared {
     #[inline]
     fn is_full(&self) -> bool {
         // Relaxed, here and below: places are only counted.
-        self.taken.0.load(Ordering::Relaxed) >= self.batch.settings.size
+        self.taken.0.load(Ordering::Relaxed) >= self.batch.tuned.size()
     }
 
     /// Takes places of the batch, fewer and fewer the fuller it gets: so all workers are done at about the same time,
     /// whatever they have planned beforehand. None when it is full.
     fn take_room(&self, round: &Round) -> u32 {
-        let size = self.batch.settings.size;
+        let size = self.batch.tuned.size();
         let left = size.saturating_sub(self.taken.0.load(Ordering::Relaxed));
         if left == 0 {
             return 0;
@@ -297,7 +325,7 @@ impl Shared {
     fn close_if_due(&self, collection: &Collection, now_ns: u64) {
         // SAFETY: the batch is collected, and the caller has the lock.
         let length = unsafe { self.batch.contexts_mut() }.len();
-        let is_due = length >= self.batch.settings.size as usize
+        let is_due = length >= self.batch.tuned.size() as usize
             || collection.ready >= collection.serving
             || now_ns >= self.due_ns.0.load(Ordering::Relaxed)
             || self.is_closing();
@@ -348,18 +376,27 @@ impl Shared {
             Stage::Collect => unreachable!("it has no items"),
             Stage::Spot => {
                 // SAFETY: the caller has done the last item, here and below.
-                return stages.open(Stage::Fuse, unsafe { batch.chunks() });
+                return stages.open(Stage::Fuse, unsafe {
+                    batch.note_serial(batch.plan().began_ns);
+                    batch.chunks()
+                });
             }
             Stage::Fuse => {
+                let began_ns = time::now_ns();
                 Analyst::merge(batch);
                 // SAFETY: as above.
-                return stages.open(Stage::Allocate, unsafe { batch.chunks() });
+                return stages.open(Stage::Allocate, unsafe {
+                    batch.note_serial(began_ns);
+                    batch.chunks()
+                });
             }
             Stage::Allocate => {
                 // SAFETY: as above.
                 let items = unsafe {
                     self.explanation.look(batch);
-                    batch.arrange()
+                    let items = batch.arrange();
+                    batch.note_clusters();
+                    items
                 };
                 if items > 0 {
                     return stages.open(Stage::ConflictFree, items);
@@ -383,7 +420,13 @@ impl Shared {
     fn finish(&self) {
         let mut collection = lock(&self.collection);
         // SAFETY: all stages are done, and nobody adds to it yet.
-        unsafe { self.batch.clear() };
+        let shown = unsafe {
+            let shown = self.batch.take_shown();
+            self.batch.clear();
+            shown
+        };
+        collection.tuner.learn(&shown);
+        self.batch.tuned.set(collection.tuner.now);
         collection.ready = 0;
         collection.is_disturbed = false;
         // Relaxed: the opening of the stage publishes it.
