@@ -5,6 +5,7 @@ use kiln_procedure::AbortCause;
 use kiln_protocols::phases::Phase;
 use serde_json::{Map, Value, json};
 
+use crate::latency;
 use crate::measure::Point;
 use crate::plan::{Measurement, Plan};
 use crate::report::{shares, show};
@@ -73,6 +74,8 @@ pub(crate) fn tested(plan: &Plan, all: &[Tested]) -> Value {
 
 /// The rows of a measurement.
 pub(crate) fn measured(plan: &Plan, measurement: &Measurement, points: &[Point]) -> Value {
+    let procedures = plan.workload.procedures();
+    let names = || procedures.iter().map(|procedure| procedure.name);
     let row = |point: &Point| {
         let statistics = &point.statistics;
         let cycles = point.done.statistics.phase_cycles;
@@ -95,6 +98,7 @@ pub(crate) fn measured(plan: &Plan, measurement: &Measurement, points: &[Point])
             "warmup_milliseconds": measurement.warmup_ms,
             "committed_per_s": point.committed_per_s(),
             "rejected": point.done.rejected,
+            "latency": latency::to_json(point, names()),
             "aborts_per_commit": point.per_commit(point.done.statistics.aborts_total()),
             "aborts_per_commit_by_cause": named(
                 AbortCause::ALL.map(AbortCause::name),

@@ -27,6 +27,8 @@ pub mod validate;
 #[cfg(kiln_sim)]
 mod json;
 #[cfg(kiln_sim)]
+mod latency;
+#[cfg(kiln_sim)]
 mod measure;
 #[cfg(kiln_sim)]
 mod names;

@@ -8,6 +8,7 @@ use kiln_lab::audit::AuditReport;
 use kiln_procedure::AbortCause;
 use kiln_protocols::phases::Phase;
 
+use crate::latency::{Latencies, PERCENTILES};
 use crate::measure::Point;
 use crate::plan::{Measurement, Plan, Test, TestSchedule};
 use crate::test::{Finding, Tested};
@@ -187,6 +188,10 @@ pub(crate) fn measured(plan: &Plan, points: &[Point]) -> String {
         "\nTime by phase, in percent of transactions\n{}",
         phases(points)
     );
+    text += &format!(
+        "\nLatency of committed calls in microseconds, failed attempts included\n{}",
+        latencies(points)
+    );
     if let Some(aborts) = aborts(points) {
         text += &format!("\nFailed attempts per 1,000 commits, by cause\n{aborts}");
     }
@@ -315,6 +320,22 @@ fn phases(points: &[Point]) -> String {
         let all = cycles.iter().sum::<u64>().max(1) as f64;
         let percent = |cycles: u64| format!("{:.1}", cycles as f64 * 100.0 / all);
         row_of(point, cycles.map(percent).to_vec())
+    };
+    table(&headings, 1, &points.iter().map(row).collect::<Vec<_>>())
+}
+
+fn latencies(points: &[Point]) -> String {
+    let mut headings = vec!["protocol".to_owned(), "cores".to_owned()];
+    headings.extend(PERCENTILES.map(|percentile| format!("{percentile} %")));
+    headings.push("longest".to_owned());
+    let headings: Vec<&str> = headings.iter().map(String::as_str).collect();
+    let row = |point: &Point| {
+        let latencies = Latencies::of_all(point);
+        let mut values: Vec<f64> = PERCENTILES
+            .map(|percentile| latencies.percentile_us(percentile))
+            .into();
+        values.push(latencies.max_us());
+        row_of(point, values.iter().map(|us| format!("{us:.2}")).collect())
     };
     table(&headings, 1, &points.iter().map(row).collect::<Vec<_>>())
 }

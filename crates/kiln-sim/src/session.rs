@@ -35,6 +35,9 @@ pub(crate) struct Done {
     pub(crate) committed: Vec<u64>,
     /// Calls that their procedure rejected.
     pub(crate) rejected: u64,
+    /// How long the calls that committed took, from being made to their end with all failed attempts, by procedure,
+    /// in nanoseconds and in no order.
+    pub(crate) latencies_ns: Vec<Vec<u64>>,
     /// What the workers counted.
     pub(crate) statistics: Statistics,
     /// Transactions judged, and dependencies between them.
@@ -47,6 +50,7 @@ impl Done {
     fn new(procedures: usize) -> Done {
         Done {
             committed: vec![0; procedures],
+            latencies_ns: vec![Vec::new(); procedures],
             totals: Totals::new(procedures),
             ..Done::default()
         }
@@ -55,6 +59,9 @@ impl Done {
     fn add(&mut self, other: &Done) {
         for (sum, value) in self.committed.iter_mut().zip(&other.committed) {
             *sum += value;
+        }
+        for (all, latencies) in self.latencies_ns.iter_mut().zip(&other.latencies_ns) {
+            all.extend(latencies);
         }
         self.rejected += other.rejected;
         self.statistics.add(&other.statistics);
@@ -247,6 +254,13 @@ impl Session<'_> {
     }
 }
 
+/// A call in flight.
+struct Made {
+    call: Call,
+    /// When it was made.
+    at_ns: u64,
+}
+
 /// A core's terminal, and its calls in flight.
 struct Desk<'a> {
     session: &'a Session<'a>,
@@ -255,7 +269,7 @@ struct Desk<'a> {
     failure: &'a Mutex<Option<Error>>,
     done: Done,
     /// By ticket.
-    in_flight: Vec<Option<Call>>,
+    in_flight: Vec<Option<Made>>,
     is_measuring: bool,
     /// Calls made.
     calls: u64,
@@ -322,7 +336,7 @@ impl Caller for Desk<'_> {
         });
         request.ticket = ticket as u64;
         request.deadline_ns = matches!(self.until, Until::Calls(_)).then_some(now + PATIENCE_NS);
-        self.in_flight[ticket] = Some(call);
+        self.in_flight[ticket] = Some(Made { call, at_ns: now });
         Asked::Call(handle)
     }
 
@@ -336,12 +350,15 @@ impl Caller for Desk<'_> {
 
     fn ended(&mut self, ticket: u64, outcome: Outcome, answer: &Answer<'_>) {
         self.now = time::now_ns();
-        let call = self.in_flight[ticket as usize].take();
-        let call = call.expect("a call ends that was made, once");
+        let made = self.in_flight[ticket as usize].take();
+        let Made { call, at_ns } = made.expect("a call ends that was made, once");
         let (number, committed) = (call.procedure.0, matches!(outcome, Outcome::Committed));
         self.settle(call, outcome, answer);
         if self.is_measuring && !self.has_failed {
             self.done.committed[number] += u64::from(committed);
+            if committed {
+                self.done.latencies_ns[number].push(self.now - at_ns);
+            }
             self.done.rejected += u64::from(!committed);
         }
     }
