@@ -445,9 +445,9 @@ impl Access for Healing {
     }
 
     fn confirm_raise(&mut self, error: Error) -> Result<Error, AbortCause> {
-        match self.is_confirmed && !self.sets.defers() {
-            true => Ok(error),
-            // An update left to the commit may raise before.
+        match self.is_confirmed {
+            // An update left to the commit may have raised before.
+            true => Ok(self.sets.take_raised().unwrap_or(error)),
             false => self.sets.confirm_raise(error),
         }
     }

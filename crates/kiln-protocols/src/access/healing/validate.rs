@@ -342,7 +342,9 @@ impl Healing {
     /// restoration finds out.
     pub(super) fn settle_raise(&mut self) -> Option<Result<(), AbortCause>> {
         let is_welcome = self.late.is_empty() || self.are_late_welcome();
-        if is_welcome && self.sets.is_unchanged().is_ok() {
+        // Updates that are left need the locks of their records.
+        let is_done = !self.sets.has_updates_left();
+        if is_welcome && is_done && self.sets.is_unchanged().is_ok() {
             return Some(Ok(()));
         }
         self.sets.phases.enter(Phase::Lock);
@@ -359,7 +361,13 @@ impl Healing {
                 self.late.is_on = false;
                 None
             }
-            locked => Some(locked),
+            Ok(()) => {
+                // One that comes before in the program may raise itself: its error is the first then. The tids
+                // stay as they are, as nothing will be installed.
+                self.sets.raise_of_updates_left();
+                Some(Ok(()))
+            }
+            failed => Some(failed),
         }
     }
 }

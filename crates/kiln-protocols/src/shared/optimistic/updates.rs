@@ -195,6 +195,26 @@ impl<C: Commit> Optimistic<C> {
         Ok(())
     }
 
+    /// Whether updates wait for the commit.
+    pub fn has_updates_left(&self) -> bool {
+        (0..self.updates.len()).any(|at| self.updates.waiting(at).is_some())
+    }
+
+    /// Runs the updaters that are left, in an attempt that has raised an error: all its records are locked, and
+    /// what was read is validated. When one raises, those behind it would not have come to run, and
+    /// [`take_raised`](Optimistic::take_raised) gives its error.
+    #[cold]
+    pub fn raise_of_updates_left(&mut self) {
+        for at in 0..self.updates.len() {
+            if self.updates.waiting(at).is_some()
+                && let Err(Stop::Raise(error)) = self.run_pending(at, false)
+            {
+                self.updates.raise_confirmed(error);
+                return;
+            }
+        }
+    }
+
     /// The error to be reported when the procedure raised `error`: the first in its order.
     pub(super) fn first_error(&mut self, error: Error) -> Result<Error, AbortCause> {
         if self.updates.is_confirmed() {
