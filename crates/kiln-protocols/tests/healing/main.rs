@@ -1,0 +1,226 @@
+//! Healing equals running again: while random programs run, between any two of their operations or before their
+//! commit, somebody else changes rows, and the healed attempt must do what a fresh run on the changed rows does.
+//!
+//! Two tables of each kind have the same rows. In one the program is interrupted and healed, in the other it
+//! runs once, serially, after the changes. The rows, the result and the error must be the same.
+//!
+//! `KILN_HEALING_CASES` says how many cases, `KILN_TEST_SEED` where they begin.
+
+mod changes;
+mod database;
+mod interrupted;
+mod programs;
+
+use kiln_platform::random::Random;
+use kiln_procedure::{Access, Arguments, Executor, Frame, Program, Stop};
+use kiln_protocols::Statistics;
+use kiln_protocols::access::healing::Healing;
+use kiln_protocols::factors::{HealingFactors, Use, ValidationOrder};
+use kiln_protocols::phases::Phased;
+use kiln_storage::types::Value;
+
+use changes::Others;
+use database::*;
+use interrupted::{Interrupted, Pending};
+use programs::{PARAMETERS, program};
+
+/// Attempts of one call in a row, with nobody else about, that may fail.
+const ATTEMPTS_MAX: u32 = 50;
+
+/// What the cases met.
+#[derive(Default)]
+struct Met {
+    healed: u64,
+    rejected: u64,
+    aborts: u64,
+    /// Changes made between operations.
+    between: u64,
+}
+
+struct Pair {
+    others: Others,
+    healing: Healing,
+    frame: Frame,
+    met: Met,
+}
+
+impl Pair {
+    fn new(factors: HealingFactors, defers: bool) -> Pair {
+        let others = Others::new();
+        let participant = others.healed.epochs.register().expect("a slot is free");
+        Pair {
+            healing: Healing::new(participant, factors, defers),
+            frame: Frame::new(),
+            others,
+            met: Met::default(),
+        }
+    }
+
+    fn case(&mut self, seed: u64) {
+        let mut random = Random::from_seed(seed);
+        for _ in 0..2 {
+            self.others.refill(&mut random);
+        }
+        let (making, operations) = (random.between(0, i64::MAX) as u64, 2 + random.below(7));
+        let program_healed = program(&self.others.healed, making, operations);
+        let program_fresh = program(&self.others.fresh, making, operations);
+        let values: Vec<Value> = (0..PARAMETERS)
+            .map(|_| Value::Integer(random.below(KEYS) as i32))
+            .collect();
+        let mut arguments = Arguments::from_values(&values);
+        arguments
+            .bind(&program_healed)
+            .expect("the arguments suit it");
+        let mut pending = Pending {
+            left: 1 + random.below(4),
+            after: None,
+            random: Random::from_seed(random.between(0, i64::MAX) as u64),
+        };
+        // In two cases of three the changes come at any time, in the others at the end of the first run.
+        if random.below(3) > 0 {
+            pending.draw();
+        }
+        let effect = self.heal(&program_healed, &arguments, pending);
+        let outcome = self
+            .others
+            .fresh
+            .worker
+            .call(&program_fresh, &arguments, None);
+        let expected = effect_of(&self.others.fresh.worker, &program_fresh, outcome);
+        assert_eq!(effect, expected, "seed {seed}: {:#?}", program_fresh.body);
+        assert_eq!(
+            self.others.healed.rows(),
+            self.others.fresh.rows(),
+            "seed {seed}: {:#?}",
+            program_fresh.body
+        );
+        self.met.rejected += u64::from(expected.is_err());
+        for database in [&self.others.healed, &self.others.fresh] {
+            database.epochs.advance();
+        }
+    }
+
+    /// Runs the program, has others change rows meanwhile and at the end of the first run, and brings it to its end.
+    fn heal(&mut self, program: &Program, arguments: &Arguments, mut pending: Pending) -> Effect {
+        self.healing.begin_call(None);
+        for attempt in 0..ATTEMPTS_MAX {
+            self.healing.prepare(attempt);
+            self.healing.begin();
+            self.healing
+                .plan(program, arguments)
+                .expect("nothing is planned");
+            let mut has_locks = false;
+            let stop = loop {
+                let left = pending.left;
+                let mut interrupted = Interrupted {
+                    healing: &mut self.healing,
+                    others: &mut self.others,
+                    pending: &mut pending,
+                    has_locks,
+                };
+                let run = Executor::run(program, &mut interrupted, &mut self.frame, arguments);
+                self.met.between += (left - pending.left) as u64;
+                if pending.after.is_none() {
+                    for _ in 0..std::mem::take(&mut pending.left) {
+                        self.others.change(&mut pending.random, has_locks);
+                    }
+                }
+                has_locks = true;
+                match run.and_then(|()| self.healing.commit_or_raise()) {
+                    Ok(()) => return Ok(self.frame.result_values(program)),
+                    Err(stop) if self.healing.goes_on(&stop) => self.met.healed += 1,
+                    Err(stop) => break stop,
+                }
+            };
+            let error = match stop {
+                Stop::Raise(error) => self.healing.confirm_raise(error).ok(),
+                Stop::Abort(_) => None,
+            };
+            self.healing.roll_back();
+            if let Some(error) = error {
+                return Err((error.state(), error.to_string()));
+            }
+            self.met.aborts += 1;
+        }
+        panic!("an attempt with nobody else about fails again and again");
+    }
+}
+
+fn cases() -> u64 {
+    let asked = std::env::var("KILN_HEALING_CASES").ok();
+    asked.map_or(3_000, |asked| asked.parse().expect("a number of cases"))
+}
+
+fn first_seed() -> u64 {
+    let asked = std::env::var("KILN_TEST_SEED").ok();
+    asked.map_or(0, |asked| asked.parse().expect("a seed"))
+}
+
+fn run(factors: HealingFactors, cases: u64) -> (Met, Statistics) {
+    run_with(factors, false, cases)
+}
+
+fn run_with(factors: HealingFactors, defers: bool, cases: u64) -> (Met, Statistics) {
+    let mut pair = Pair::new(factors, defers);
+    for seed in first_seed()..first_seed() + cases {
+        pair.case(seed);
+    }
+    let mut statistics = Statistics::default();
+    pair.healing.add_counts(&mut statistics);
+    let Met {
+        healed,
+        rejected,
+        aborts,
+        between,
+    } = pair.met;
+    let Others { made, given_up, .. } = pair.others;
+    println!(
+        "{cases} cases: healed {healed} times, {rejected} rejected, {aborts} aborts, {made} changes, {between} of \
+         them between operations, {given_up} given up"
+    );
+    assert!(between > cases / 2, "few changes come between operations");
+    (pair.met, statistics)
+}
+
+#[test]
+fn healing_equals_running_again() {
+    let (met, statistics) = run(HealingFactors::default(), cases());
+    assert!(met.healed * 10 > cases(), "most cases have nothing to heal");
+    assert!(met.aborts * 50 < cases(), "attempts are aborted instead");
+    assert_eq!(statistics.healings, met.healed);
+    assert!(statistics.restored_total() > met.healed / 2);
+}
+
+#[test]
+fn healing_in_other_orders_and_without_copies_equals_running_again() {
+    for order in [ValidationOrder::Address, ValidationOrder::Reversed] {
+        let factors = HealingFactors {
+            validation_order: order,
+            read_locks: Use::On,
+            ..HealingFactors::default()
+        };
+        run(factors, cases() / 10);
+    }
+    let factors = HealingFactors {
+        read_copies: Use::Off,
+        ..HealingFactors::default()
+    };
+    let (met, _) = run(factors, cases() / 10);
+    assert!(met.healed > 0);
+}
+
+#[test]
+fn healing_with_commit_time_updates_equals_running_again() {
+    run_with(HealingFactors::default(), true, cases() / 3);
+}
+
+#[test]
+fn without_access_cache_attempts_abort() {
+    let factors = HealingFactors {
+        access_cache: Use::Off,
+        ..HealingFactors::default()
+    };
+    let (met, statistics) = run(factors, cases() / 10);
+    assert_eq!((met.healed, statistics.healings), (0, 0));
+    assert!(met.aborts > 0);
+}
