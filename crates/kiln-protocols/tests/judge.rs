@@ -184,6 +184,18 @@ fn healing_of_other_kinds_is_serializable() {
     }
 }
 
+/// An attempt found that a record had no row yet, and locked it to rely on that. The attempt that had put the record
+/// into the indexes failed and buried it, locked or not, somebody else inserted a row under its key, and the first
+/// attempt committed all the same.
+#[cfg(kiln_sim)]
+#[test]
+fn locked_records_without_a_row_may_be_buried() {
+    let workers = |seed| 2 + seed % WORKERS;
+    trials_with(Protocol::Healing, workers, [14_552], |trial| {
+        trial.healing.read_locks = Use::On;
+    });
+}
+
 #[test]
 fn tictoc_is_serializable() {
     trials(Protocol::TicToc, |seed| 2 + seed % WORKERS);

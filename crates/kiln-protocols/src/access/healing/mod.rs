@@ -48,7 +48,8 @@
 //!
 //! # Invariants
 //!
-//! - The tid of a record changes only while its lock in `aux` is held, but for the burying of a new record.
+//! - The tid of a record changes only while its lock in `aux` is held, but for the burying of a new record: one
+//!   without a row is compared once more at the end, though it be locked.
 //! - An attempt waits only for locks above all that it holds, and for none while others can find its new rows,
 //!   which come locked.
 //! - When all is locked, what was validated is as the present run of the program saw it.
@@ -193,7 +194,7 @@ pub struct Healing {
     copies: Scratch,
     /// The items whose records are locked, in the validation order, with their places in it.
     order: Vec<(u64, u32)>,
-    /// The other items.
+    /// The other items, and those of records that have no row: a lock does not keep these from being buried.
     reads: Vec<u32>,
     /// The greatest place in the validation order that the attempt has locked.
     highest: u64,

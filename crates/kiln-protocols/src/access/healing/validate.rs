@@ -116,7 +116,8 @@ impl Healing {
         Ok(())
     }
 
-    /// Whether all records that are not locked are as they were observed, and nobody is changing them.
+    /// Whether all records that are not locked, or have no row yet, are as they were observed, and nobody is changing
+    /// them.
     fn is_as_read(&self) -> bool {
         // Acquire: what this one reads of a record is not moved behind the comparison.
         let is_as_read = |&position: &u32| {
@@ -205,6 +206,11 @@ impl Healing {
             if !is_held && !is_written && !self.locks_reads {
                 self.reads.push(position);
                 continue;
+            }
+            // Whoever has put a record into the indexes may bury it again, whoever has locked it, and another one
+            // may get its key then.
+            if !is_written && Tid(item.observed).is_absent() {
+                self.reads.push(position);
             }
             let place = place(order, item);
             self.order.push((place, position));
