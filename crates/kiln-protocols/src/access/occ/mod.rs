@@ -14,7 +14,7 @@
 //!    before it has locked much. A lock that is held is waited for; the order excludes deadlock.
 //! 2. The tids of the write set get their lock bits, for those that do not look at `aux`: readers that
 //!    still run, and attempts that only confirm an error. Then the **index nodes** relied on are
-//!    compared.
+//!    compared, and records that have no row once more.
 //! 3. **Write**: the images are copied and new tids stored; all locks are released.
 //!
 //! Silo locks the write set alone, and all of it before it validates anything. So `occ` pays
@@ -31,7 +31,8 @@
 //! # Invariants
 //!
 //! - The tid of a record changes only while its lock in `aux` is held, but for the burying of a new
-//!   record by its own attempt: whoever observed its absence was right.
+//!   record by its own attempt: then somebody else may get its key. So whoever observed its absence looks again when all is
+//!   locked.
 //! - A raised error is reported only after the read set was validated.
 //!
 //! # Anomalies excluded
@@ -168,6 +169,19 @@ impl<const VALIDATES: bool> Optimistic<OccCommit<VALIDATES>> {
         Ok(())
     }
 
+    /// Whether records in which the attempt relies on there being no row are as they were observed.
+    ///
+    /// Whoever has put a record into the indexes may bury it, whoever has locked it, and another one may get its key then,
+    /// read what this attempt has not locked yet, and commit. So these are compared once more when all is locked.
+    fn is_still_absent(&self) -> bool {
+        self.items.iter().all(|item| {
+            !Tid(item.observed).is_absent()
+                || self.written.get(item.record).is_some()
+                // Acquire: as in the validation of other protocols.
+                || item.record.tid().load(Ordering::Acquire) == item.observed
+        })
+    }
+
     /// Phase 2: locks the tids, compares the index nodes, and chooses the tid. On failure the locks are
     /// released.
     fn choose(&mut self) -> Result<Tid, AbortCause> {
@@ -177,10 +191,19 @@ impl<const VALIDATES: bool> Optimistic<OccCommit<VALIDATES>> {
         // on, one sees the other's insertion. It also orders the reading of the epoch after the locks.
         fence(Ordering::SeqCst);
         let epoch = self.participant.epochs().current();
-        if VALIDATES && !self.nodes.is_current() {
+        let failure = if !VALIDATES {
+            None
+        } else if !self.nodes.is_current() {
+            Some(AbortCause::Phantom)
+        } else if !self.is_still_absent() {
+            Some(AbortCause::ReadValidation)
+        } else {
+            None
+        };
+        if let Some(cause) = failure {
             self.unlock_tids();
             self.protocol.unlock();
-            return Err(AbortCause::Phantom);
+            return Err(cause);
         }
         Ok(self.newest().next_in(epoch))
     }
