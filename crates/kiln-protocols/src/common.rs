@@ -78,12 +78,12 @@ impl Common {
             Protocol::VllArrayed => {
                 Shared::VllArrayed(Arc::new(ManagerThread::start(CounterArray::default())))
             }
-            Protocol::Orthrus => Shared::Orthrus(Arc::new(orthrus::shared(
-                factors.concurrency_controllers as usize,
-            ))),
-            Protocol::OrthrusShared => Shared::OrthrusTable(Arc::new(orthrus::shared(
-                factors.concurrency_controllers as usize,
-            ))),
+            Protocol::Orthrus => {
+                Shared::Orthrus(Arc::new(orthrus::shared(factors.concurrency_controllers)))
+            }
+            Protocol::OrthrusShared => {
+                Shared::OrthrusTable(Arc::new(orthrus::shared(factors.concurrency_controllers)))
+            }
             Protocol::Strife => Shared::Strife(strife::Shared::new(factors.batches)),
             Protocol::Partitioned => Shared::Partitioned(Arc::new(partitioned::Shared::new(
                 factors.partitions as usize,

@@ -15,9 +15,8 @@ pub struct Factors {
     pub abort_mechanism: AbortMechanism,
     /// What keeps optimistic commits from waiting for each other in a circle.
     pub deadlock_avoidance: DeadlockAvoidance,
-    /// How many workers only control concurrency under [`Protocol::Orthrus`] and [`Protocol::OrthrusShared`] (ORTHRUS §3.1); with 0 a fifth
-    /// of the cores.
-    pub concurrency_controllers: u16,
+    /// How many workers only control concurrency under [`Protocol::Orthrus`] and [`Protocol::OrthrusShared`].
+    pub concurrency_controllers: Controllers,
     /// Into how many partitions the data are divided; with 0 twice as many as there are cores under
     /// [`Protocol::Partitioned`], and as many under [`Protocol::VllSingle`].
     pub partitions: u16,
@@ -25,6 +24,26 @@ pub struct Factors {
     pub batches: Batches,
     /// What [`Protocol::Healing`] does.
     pub healing: HealingFactors,
+}
+
+/// How many workers only control concurrency (ORTHRUS §3.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Controllers {
+    /// A fifth of the cores, at least one: 16 of 80, the paper's best.
+    #[default]
+    Fifth,
+    /// So many, at most 32.
+    Fixed(u16),
+    /// Found out while they run, up to half of the cores, from how long `count` transactions take under different numbers.
+    Auto {
+        /// See [`Controllers::AUTO`].
+        count: u32,
+    },
+}
+
+impl Controllers {
+    /// Found out from enough transactions for differences of some hundredths to be no chance.
+    pub const AUTO: Controllers = Controllers::Auto { count: 2_000 };
 }
 
 /// How calls are batched and clustered under [`Protocol::Strife`] (STRIFE §3.1, §5.6).

@@ -13,7 +13,7 @@ use kiln_platform::sync::Arc;
 use kiln_platform::{thread, time};
 use kiln_procedure::ir::*;
 use kiln_procedure::{AbortCause, Arguments, Frame, Program, ProgramBuilder};
-use kiln_protocols::factors::HealingFactors;
+use kiln_protocols::factors::{Controllers, HealingFactors};
 use kiln_protocols::{
     Call, Calls, Common, Configuration, Factors, Next, Observation, Outcome, Protocol,
     ProtocolOption, Statistics, Worker,
@@ -153,7 +153,11 @@ impl Trial {
         let epochs = Epochs::new(WORKERS_MAX);
         let mut factors = Factors::default();
         factors.healing = self.healing;
-        factors.concurrency_controllers = 1 + (self.seed % 3) as u16;
+        factors.concurrency_controllers = match self.seed % 4 {
+            // Again and again in the few calls that there are.
+            3 => Controllers::Auto { count: 5 },
+            number => Controllers::Fixed(1 + number as u16),
+        };
         factors.batches.size = [2, 5, 16, 0][self.seed as usize / 2 % 4];
         factors.batches.samples = [2, 0, 4][self.seed as usize % 3];
         factors.batches.residuals_permille =

@@ -2,7 +2,9 @@
 
 use clap::{Args, ValueEnum};
 use kiln_engine::factors;
-use kiln_engine::factors::{AbortMechanism, Batches, DeadlockAvoidance, Regulation, Use};
+use kiln_engine::factors::{
+    AbortMechanism, Batches, Controllers, DeadlockAvoidance, Regulation, Use,
+};
 use kiln_engine::{BasisFactors, Configuration, Protocol};
 
 const HEADING: &str = "Basis factors (the default is the recommended choice)";
@@ -28,10 +30,10 @@ pub struct BasisFactorArguments {
     /// What keeps optimistic commits from waiting for each other in a circle
     #[arg(long, value_enum, default_value_t = Deadlock::Spin)]
     deadlock: Deadlock,
-    /// Under orthrus and orthrus-shared: how many of the threads only control concurrency [default: a fifth of the cores, at least 1]
-    #[arg(long, value_name = "N", help_heading = "Planned execution",
-          value_parser = clap::value_parser!(u16).range(1..=32))]
-    cc_threads: Option<u16>,
+    /// Under orthrus and orthrus-shared: how many of the threads only control concurrency, up to 32; `auto` finds it out while
+    /// they run [default: a fifth of the cores, at least 1]
+    #[arg(long, value_name = "auto|N", help_heading = "Planned execution", value_parser = controllers)]
+    cc_threads: Option<Controllers>,
     /// Under partitioned and vll-single: into how many partitions the data are divided [default: twice as many as there
     /// are cores, or as many]
     #[arg(long, value_name = "N", help_heading = "Planned execution",
@@ -207,6 +209,15 @@ enum ValidationOrder {
     Reversed,
 }
 
+/// Reads `--cc-threads`.
+fn controllers(text: &str) -> Result<Controllers, String> {
+    match text.parse() {
+        Ok(number @ 1..=32) => Ok(Controllers::Fixed(number)),
+        _ if text == "auto" => Ok(Controllers::AUTO),
+        _ => Err("a number from 1 to 32, or auto".to_owned()),
+    }
+}
+
 impl Switch {
     fn to_use(self) -> Use {
         match self {
@@ -228,7 +239,7 @@ impl From<&BasisFactorArguments> for BasisFactors {
         if arguments.deadlock == Deadlock::Sort {
             chosen.protocols.deadlock_avoidance = DeadlockAvoidance::Sort;
         }
-        chosen.protocols.concurrency_controllers = arguments.cc_threads.unwrap_or(0);
+        chosen.protocols.concurrency_controllers = arguments.cc_threads.unwrap_or_default();
         chosen.protocols.batches = Batches {
             size: arguments.batch_size.fixed().unwrap_or(0),
             wait_us: arguments.batch_us.unwrap_or(0),

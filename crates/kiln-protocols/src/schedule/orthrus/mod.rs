@@ -37,6 +37,7 @@ mod table;
 use kiln_platform::thread;
 
 use super::owned;
+use crate::factors::Controllers;
 
 pub use shared_table::SharedLockTable;
 pub use table::LockTable;
@@ -47,11 +48,15 @@ pub type Orthrus = owned::Owned<LockTable>;
 /// A worker whose CC workers share one lock table (§3.4): `orthrus-shared`.
 pub type OrthrusShared = owned::Owned<SharedLockTable>;
 
-/// For workers of which at most `controllers` only control concurrency: as many partitions. With 0 a fifth of the
-/// cores, as the paper's best (16 of 80).
-pub fn shared<T: owned::PartitionTable>(controllers: usize) -> owned::Shared<T> {
+/// For workers of which some only control concurrency, with as many partitions. By default a fifth of the
+/// cores, as the paper's best (16 of 80). If that is found out, there are partitions for half of the cores.
+pub fn shared<T: owned::PartitionTable>(controllers: Controllers) -> owned::Shared<T> {
+    let fifth = thread::available_cores() / 5;
     match controllers {
-        0 => owned::Shared::new(thread::available_cores() / 5),
-        wanted => owned::Shared::new(wanted),
+        Controllers::Fifth => owned::Shared::new(fifth),
+        Controllers::Fixed(number) => owned::Shared::new(number as usize),
+        Controllers::Auto { count } => {
+            owned::Shared::new(thread::available_cores() / 2).balanced(fifth, count)
+        }
     }
 }

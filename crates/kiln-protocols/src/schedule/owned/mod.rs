@@ -38,8 +38,10 @@
 //! - *More workers than cores* have no owners: everybody looks after the partitions when it would wait.
 //! - *Deadlines.* A demand whose call has no time left is withdrawn: its worker tells all its partitions, and the one where
 //!   it waits sends it home. It is used again when all of them have heard of it.
+//! - *How many owners there are* may be found out while they run ([`balance`]).
 //! - *Starvation.* A call that has failed often runs while all others are kept out.
 
+mod balance;
 mod demand;
 mod isolated;
 mod locks;
@@ -56,6 +58,8 @@ use kiln_storage::table::WORKERS_MAX;
 
 use crate::shared::planning::Claim;
 use crate::shared::ring::Ring;
+
+use balance::Balance;
 
 pub use demand::{Demand, Request, Span};
 pub use isolated::Isolated;
@@ -161,6 +165,8 @@ pub struct Shared<T> {
     /// The worker that keeps all others out, and one more; 0 is nobody.
     alone: AtomicU32,
     cores: usize,
+    /// How many workers look after partitions, where that is found out.
+    balance: Option<Balance>,
 }
 
 /// A part of the locks.
@@ -194,6 +200,8 @@ struct Desk {
     role: AtomicU32,
     /// Transactions that may have locks.
     running: Apart,
+    /// Transactions that have ended, where that is counted.
+    ended: Apart,
 }
 
 /// A number that its owner writes again and again, on cache lines of its own.
@@ -224,6 +232,7 @@ impl<T: PartitionTable> Shared<T> {
             granted: rings(count, IN_FLIGHT_MAX),
             role: AtomicU32::new(0),
             running: Apart::default(),
+            ended: Apart::default(),
         });
         let shared = Shared {
             partitions: partitions.collect(),
@@ -233,9 +242,18 @@ impl<T: PartitionTable> Shared<T> {
             controllers: AtomicU32::new(0),
             alone: AtomicU32::new(0),
             cores: thread::available_cores(),
+            balance: None,
         };
         shared.name_memory();
         shared
+    }
+
+    /// Lets the workers find out how many partitions, and workers that look after them, there should be, at first `start`,
+    /// from how many transactions end while so many do; `count` are compared.
+    pub fn balanced(mut self, start: usize, count: u32) -> Shared<T> {
+        let most = self.partitions.len() as u32;
+        self.balance = Some(Balance::new(start as u32, most, count));
+        self
     }
 
     /// Names what stays where it is in reports about cache lines.
@@ -263,7 +281,7 @@ impl<T: PartitionTable> Shared<T> {
     /// The partitions in which a claim is a lock: all, for a table that every partition has and that is written.
     fn partitions_of(&self, claim: Claim) -> std::ops::Range<usize> {
         let count = match T::DIVIDED {
-            true => self.partitions.len(),
+            true => self.partitions(),
             false => 1,
         };
         if claim.part.is_replicated() && claim.exclusive {
@@ -409,6 +427,11 @@ impl<T: PartitionTable> Shared<T> {
                 self.desks[worker as usize].role.store(0, Ordering::Relaxed);
             }
         }
+        self.give_roles(&serving);
+    }
+
+    /// Gives the workers that serve their roles.
+    fn give_roles(&self, serving: &[u32]) {
         let most = match T::DEDICATED {
             true => serving.len().saturating_sub(1),
             false => serving.len(),
@@ -417,7 +440,7 @@ impl<T: PartitionTable> Shared<T> {
         // when it would wait.
         let controllers = match serving.len() > self.cores {
             true => 0,
-            false => self.partitions.len().min(most),
+            false => self.partitions().min(most),
         };
         for (position, worker) in serving.iter().enumerate() {
             let role = match position < controllers {
@@ -433,11 +456,53 @@ impl<T: PartitionTable> Shared<T> {
             .store(controllers as u32, Ordering::Relaxed);
     }
 
+    /// Partitions that are in use: a prefix of them. It does not change while a transaction may have locks.
+    #[inline]
+    fn partitions(&self) -> usize {
+        match &self.balance {
+            Some(balance) => balance.number() as usize,
+            None => self.partitions.len(),
+        }
+    }
+
+    /// How many partitions there should be now, and workers that look after them, if it is another number; for one
+    /// worker that looks often.
+    fn other_partitions(&self) -> Option<u32> {
+        let balance = self.balance.as_ref()?;
+        balance.look(|| {
+            let counts = self.desks.iter();
+            counts
+                .map(|desk| desk.ended.0.load(Ordering::Relaxed))
+                .fold(0, u32::wrapping_add)
+        })
+    }
+
+    /// Changes the number of partitions, while the caller keeps all others out and nobody has a lock.
+    fn divide(&self, partitions: u32) {
+        if let Some(balance) = &self.balance {
+            balance.adopt(partitions);
+            self.give_roles(&lock(&self.serving));
+        }
+    }
+
+    /// Counts a transaction of a worker that has ended, where that is wanted.
+    #[inline]
+    fn count_ended(&self, worker: u32) {
+        if self.balance.is_some() {
+            let ended = &self.desks[worker as usize].ended.0;
+            // Relaxed, and no atomic addition: the worker alone writes it.
+            ended.store(
+                ended.load(Ordering::Relaxed).wrapping_add(1),
+                Ordering::Relaxed,
+            );
+        }
+    }
+
     /// Does what the controller with this number has to do; whether there was anything.
     fn control(&self, controller: usize) -> bool {
         let controllers = (self.controllers.load(Ordering::Relaxed) as usize).max(1);
         let mut has_done = false;
-        for partition in (controller..self.partitions.len()).step_by(controllers) {
+        for partition in (controller..self.partitions()).step_by(controllers) {
             has_done |= self.work_off(partition);
         }
         has_done
@@ -446,7 +511,7 @@ impl<T: PartitionTable> Shared<T> {
     /// Looks after all partitions, for who would wait else.
     fn control_all(&self) -> bool {
         let mut has_done = false;
-        for partition in 0..self.partitions.len() {
+        for partition in 0..self.partitions() {
             has_done |= self.work_off(partition);
         }
         has_done

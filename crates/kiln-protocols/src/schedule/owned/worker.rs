@@ -47,6 +47,8 @@ pub struct Owned<T: PartitionTable> {
     running: u32,
     /// The program of the one call that is served.
     single: *const Program,
+    /// The number of partitions that there should be, while it keeps all others out for that, and until when it does.
+    division: Option<(u32, u64)>,
     /// Whether the last run was a call, and not a statement.
     was_call: bool,
 }
@@ -75,6 +77,7 @@ impl<T: PartitionTable> Owned<T> {
             retries: Vec::with_capacity(IN_FLIGHT_MAX),
             running: 0,
             single: std::ptr::null(),
+            division: None,
             was_call: false,
         }
     }
@@ -102,6 +105,7 @@ impl<T: PartitionTable> Owned<T> {
                 self.direct.leave_turn();
             }
             if is_over && is_free {
+                self.give_up_division();
                 return;
             }
             if is_free && is_crowded {
@@ -119,6 +123,9 @@ impl<T: PartitionTable> Owned<T> {
             }
             if role > 0 {
                 has_done |= self.shared.control(role as usize - 1);
+            }
+            if role == 1 || self.division.is_some() {
+                self.divide(role);
             }
             if (role == 0 || !T::DEDICATED)
                 && !has_done
@@ -143,6 +150,42 @@ impl<T: PartitionTable> Owned<T> {
                     }
                 }
             }
+        }
+    }
+
+    /// Changes the number of partitions, if it is time for that: in several turns, as those who have locks need partitions that are
+    /// looked after.
+    fn divide(&mut self, role: u32) {
+        let shared = &self.shared;
+        let Some((partitions, limit)) = self.division else {
+            let Some(partitions) = shared.other_partitions() else {
+                return;
+            };
+            // Sequentially consistent, as in `enter`.
+            let own = self.number + 1;
+            let exchanged =
+                shared
+                    .alone
+                    .compare_exchange(0, own, Ordering::SeqCst, Ordering::Relaxed);
+            if exchanged.is_ok() {
+                self.division = Some((partitions, time::now_ns() + ALONE_WAIT_NS));
+            }
+            return;
+        };
+        if self.running == 0 && shared.is_alone(self.number) {
+            point("owned.divided");
+            shared.divide(partitions);
+            self.give_up_division();
+        } else if role != 1 || time::now_ns() >= limit {
+            // Somebody thinks; there is another count.
+            self.give_up_division();
+        }
+    }
+
+    /// Lets the others in again.
+    fn give_up_division(&mut self) {
+        if self.division.take().is_some() {
+            self.shared.alone.store(0, Ordering::Release);
         }
     }
 
@@ -207,7 +250,7 @@ impl<T: PartitionTable> Owned<T> {
         point("owned.planned");
         let shared = &self.shared;
         let demand = &mut context.demand;
-        let (claims, partitions) = (context.footprint.claims(), shared.partitions.len());
+        let (claims, partitions) = (context.footprint.claims(), shared.partitions());
         match T::DIVIDED {
             true => demand.set(claims, partitions),
             false => demand.set_in(claims, (self.number as usize % partitions) as u16),
@@ -235,7 +278,7 @@ impl<T: PartitionTable> Owned<T> {
     /// Runs the transactions that have their locks.
     fn run_granted(&mut self, calls: &mut dyn Calls) -> bool {
         let mut has_done = false;
-        for partition in 0..self.shared.partitions.len() {
+        for partition in 0..self.shared.partitions() {
             while let Some(message) =
                 self.shared.desks[self.number as usize].granted[partition].pop()
             {
@@ -269,6 +312,9 @@ impl<T: PartitionTable> Owned<T> {
     /// Tells how a call has ended, if it has, and gives back what was granted.
     fn leave(&mut self, mut context: Context, calls: &mut dyn Calls) {
         context.flight.tell(&mut self.direct, calls);
+        if context.flight.has_ended {
+            self.shared.count_ended(self.number);
+        }
         let demand = &mut context.demand;
         // Those at which a withdrawn one did not wait any more, or never arrived, have nothing of it.
         let count = demand.stage;
