@@ -75,6 +75,9 @@ pub enum Canary {
     GroupNotAdvanced,
     /// TicToc with timestamp splitting: who observes columns kept apart may come before whoever wrote them.
     GroupWithoutTime,
+    /// `mvcc` with timestamp splitting: who observes columns kept apart does not look whether somebody is about to write
+    /// them.
+    GroupWritersIgnored,
     /// Protocols that plan read a record that was not planned, and that somebody else has.
     FootprintMissIgnored,
     /// Protocols that plan take the record that the plan has found for a key, though it went on to another one before it
@@ -108,7 +111,7 @@ pub enum Canary {
 
 impl Canary {
     /// All flaws.
-    pub const ALL: [Canary; 44] = [
+    pub const ALL: [Canary; 45] = [
         Canary::ReadValidationSkipped,
         Canary::NodeValidationSkipped,
         Canary::OwnInsertionHidesOthers,
@@ -140,6 +143,7 @@ impl Canary {
         Canary::ReadStaysUnobserved,
         Canary::GroupNotAdvanced,
         Canary::GroupWithoutTime,
+        Canary::GroupWritersIgnored,
         Canary::FootprintMissIgnored,
         Canary::FindingOutdated,
         Canary::LeftBeforeUnlocking,

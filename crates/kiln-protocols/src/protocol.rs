@@ -313,7 +313,7 @@ impl Protocol {
     /// The options that it takes.
     pub const fn options(self) -> &'static [ProtocolOption] {
         match self {
-            Protocol::Silo | Protocol::TicToc => &[
+            Protocol::Silo | Protocol::TicToc | Protocol::Mvcc => &[
                 ProtocolOption::CommitTimeUpdates,
                 ProtocolOption::TimestampSplitting,
             ],
@@ -331,9 +331,7 @@ impl Protocol {
             | Protocol::Strife
             | Protocol::Partitioned
             | Protocol::VllSingle => &[],
-            Protocol::Occ | Protocol::Healing | Protocol::Mvcc => {
-                &[ProtocolOption::CommitTimeUpdates]
-            }
+            Protocol::Occ | Protocol::Healing => &[ProtocolOption::CommitTimeUpdates],
             Protocol::TwoPhaseLockingNoWait
             | Protocol::TwoPhaseLockingWaitDie
             | Protocol::TwoPhaseLockingWaitForGraph

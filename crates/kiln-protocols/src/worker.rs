@@ -244,6 +244,7 @@ impl Worker {
             Protocol::Mvcc => {
                 let mut access = Mvcc::new(common.mvcc().clone(), participant);
                 access.defers = defers;
+                access.splits = configuration.has(ProtocolOption::TimestampSplitting);
                 Worker::Mvcc(Box::new(Direct::new(access, random)))
             }
             Protocol::Vll | Protocol::VllSca => {

@@ -111,6 +111,8 @@ fn one_worker_sees_no_difference() {
         "tictoc+ts",
         "tictoc+cu+ts",
         "mvcc+cu",
+        "mvcc+ts",
+        "mvcc+cu+ts",
     ] {
         for seed in 0..40 {
             let mut plain = Side::new("serial", seed);

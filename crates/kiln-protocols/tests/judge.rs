@@ -140,6 +140,16 @@ fn mvcc_with_commit_time_updates_is_serializable() {
 }
 
 #[test]
+fn mvcc_with_timestamp_splitting_is_serializable() {
+    configured("mvcc+ts");
+}
+
+#[test]
+fn mvcc_with_both_is_serializable() {
+    configured("mvcc+cu+ts");
+}
+
+#[test]
 fn silo_with_both_is_serializable() {
     configured("silo+cu+ts");
 }

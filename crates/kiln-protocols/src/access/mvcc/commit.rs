@@ -62,7 +62,8 @@ impl Mvcc {
         let (record, kind) = (write.record, write.kind);
         let item = write.item;
         let observed = self.items[item as usize].version;
-        let any_version = kind == WriteKind::Update && self.items[item as usize].is_unobserved;
+        let relies = &self.items[item as usize];
+        let any_version = kind == WriteKind::Update && (relies.is_unobserved || relies.is_apart());
         if observed >= timestamp {
             return Err(self.catch_up(observed));
         }
@@ -86,7 +87,7 @@ impl Mvcc {
             WriteKind::Update => write.columns.union(write.pending),
             _ => Default::default(),
         });
-        node.set_status(status::PENDING | kind.node_kind());
+        node.set_status(status::PENDING | write.marks(self.splits));
         let mut spinner = Spinner::default();
         let mut waited = 0;
         loop {
@@ -158,6 +159,10 @@ impl Mvcc {
             }
             self.writes[position].published = true;
             if any_version {
+                let met = &self.items[item as usize];
+                if met.is_apart() && !self.is_unmarked_down_from(below, met) {
+                    return Err(AbortCause::ReadValidation);
+                }
                 self.rely_on(item, replaced, below);
             }
             if let Some(below) = below {
@@ -191,10 +196,14 @@ impl Mvcc {
                 // Its version replaces the one that the first item met.
                 true => {
                     let first = own.expect("just found").item as usize;
-                    if self.items[first].version != item.version {
+                    if self.items[first].version != item.version
+                        && !(item.is_apart()
+                            && self.is_unmarked_down_from(own.and_then(Write::below), item))
+                    {
                         return Err(AbortCause::ReadValidation);
                     }
                 }
+                false if self.splits && item.is_apart() => self.settle_apart(item, timestamp)?,
                 false => settle_read(item, timestamp)?,
             }
         }
@@ -225,7 +234,10 @@ impl Mvcc {
                 // Release: whoever sees the version sees the row.
                 (_, None) => record.tid().store(timestamp, Ordering::Release),
                 (kind, Some(node)) => {
-                    node.set_status(status::COMMITTED | kind.node_kind());
+                    // It keeps its marks.
+                    let marks = node.status() & !status::STATE;
+                    debug_assert_eq!(marks & !status::APART, kind.node_kind());
+                    node.set_status(status::COMMITTED | marks);
                     let table = write.table;
                     self.note_version(record, table, timestamp);
                 }

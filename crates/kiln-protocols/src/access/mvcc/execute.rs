@@ -13,6 +13,7 @@ use kiln_storage::schema::{ColumnId, ColumnSet};
 use kiln_storage::slot::{Memory, Slot};
 use kiln_storage::table::Table;
 
+use super::apart::WHOLE;
 use super::version::{Head, NodeRef, Visible, head, source, status, visible};
 use super::{Item, Mvcc, NO_WRITE, SPINS_MAX, Write, WriteKind};
 use crate::canary::Canary;
@@ -78,7 +79,8 @@ impl Mvcc {
                 && !Canary::ReadStaysUnobserved.sings()
             {
                 // From now on more than its being there counts.
-                self.items[handle.note as usize].is_unobserved = false;
+                let item = &mut self.items[handle.note as usize];
+                (item.is_unobserved, item.apart) = (false, WHOLE);
             }
             return Ok(visit);
         }
@@ -110,7 +112,7 @@ impl Mvcc {
 
     /// A record that the attempt writes, as it finds it.
     #[inline(always)]
-    fn meet_again(&self, record: RecordRef) -> Option<Visit> {
+    pub(super) fn meet_again(&self, record: RecordRef) -> Option<Visit> {
         let write = &self.writes[self.written.get(record)? as usize];
         Some(match write.kind {
             WriteKind::Update | WriteKind::Insert => Visit::Present(Handle {
@@ -244,6 +246,9 @@ impl Mvcc {
             },
             None => (ColumnSet::EMPTY, &[]),
         };
+        if self.splits && self.items[handle.note as usize].is_apart() {
+            self.widen_apart(table, handle.note, columns, written);
+        }
         let item = &self.items[handle.note as usize];
         let mut spilled = false;
         for &(column, register) in columns {
@@ -258,7 +263,7 @@ impl Mvcc {
         // Acquire pairs with the release fence before the row is changed: if one of the loads above saw
         // a word of a newer version, the load below sees its lock bit or its version.
         fence(Ordering::Acquire);
-        if !item.is_row_old_enough() {
+        if !item.is_row_old_enough() && !self.has_kept_apart(item) {
             return Err(AbortCause::ReadValidation);
         }
         if item.is_unobserved && !Canary::ReadStaysUnobserved.sings() {
@@ -385,10 +390,12 @@ impl Mvcc {
 
     /// Notes that a record is to go.
     pub(super) fn mark_deleted(&mut self, table: &Table, handle: Handle) {
-        self.items[handle.note as usize].is_unobserved = false;
         let write = self.write_for(table, handle, WriteKind::Delete);
         let write = &mut self.writes[write];
-        self.items[write.item as usize].is_unobserved = false;
+        for note in [handle.note, write.item] {
+            let item = &mut self.items[note as usize];
+            (item.is_unobserved, item.apart) = (false, WHOLE);
+        }
         if let Some(node) = write.node {
             let columns = std::mem::take(&mut write.columns);
             for blob in table

@@ -44,7 +44,9 @@
 //! Every write relies here on the version that it replaces, as it keeps the columns that it does not write.
 //! So a version never gets between two others: of two over the same one, only one can commit, and it is
 //! refused at once. Chains are sorted because they grow at the front. With `+cu` (STO §6.1) a record of which
-//! nothing is observed may be replaced in whatever version it has at the commit (`updates.rs`).
+//! nothing is observed may be replaced in whatever version it has at the commit (`updates.rs`). With `+ts` (STO §6.2) so may
+//! one of which only columns kept apart are observed, and nobody who reads these minds versions that write others
+//! (`apart.rs`).
 //!
 //! # Invariants
 //!
@@ -89,10 +91,12 @@
 //! newest at one moment is not enough, as a transaction with a smaller timestamp may still be about to
 //! commit.
 
+mod apart;
 mod clock;
 mod commit;
 mod entries;
 mod execute;
+mod groups;
 mod reclaim;
 mod updates;
 mod version;
@@ -119,6 +123,7 @@ use crate::shared::recorder::{Recorded, Recorder};
 use crate::shared::updates::Updates;
 use clock::{Clock, Horizon};
 use entries::Takeover;
+use groups::{Groups, Mask};
 use reclaim::NotesCell;
 use version::{NodeRef, Pools, status};
 
@@ -135,6 +140,8 @@ const COLLECT_MAX: usize = 32;
 /// What the workers of a database share while the protocol is in force.
 pub struct Shared {
     clock: Clock,
+    /// What is known of columns kept apart, with timestamp splitting.
+    groups: Groups,
     /// Always there, but for the moment in which it goes.
     pools: Box<Pools>,
     /// What each worker has still to do.
@@ -149,6 +156,7 @@ impl Shared {
     pub fn new() -> Shared {
         Shared {
             clock: Clock::new(WORKERS_MAX),
+            groups: Groups::new(),
             pools: Box::new(Pools::new(WORKERS_MAX)),
             notes: (0..WORKERS_MAX).map(|_| NotesCell::default()).collect(),
             epochs: OnceLock::new(),
@@ -194,6 +202,9 @@ struct Item {
     absent: bool,
     /// Whether no column was observed so far: if the attempt writes the record, any version will do.
     is_unobserved: bool,
+    /// The stripe of its table if no columns were observed so far but those that the table keeps apart, or
+    /// [`apart::WHOLE`].
+    apart: u8,
 }
 
 impl Item {
@@ -206,6 +217,7 @@ impl Item {
             write: NO_WRITE,
             absent,
             is_unobserved: false,
+            apart: apart::WHOLE,
         }
     }
 }
@@ -277,6 +289,10 @@ pub struct Mvcc {
     takeovers: Vec<Takeover>,
     /// Whether updates are left to the commit where the program says that they can be.
     pub(crate) defers: bool,
+    /// Whether columns that tables keep apart are relied on by themselves.
+    pub(crate) splits: bool,
+    /// Where the attempt is counted among those who write such columns.
+    counted: Mask,
     /// As `defers`, for the present attempt.
     is_deferring: bool,
     updates: Updates,
@@ -317,6 +333,8 @@ impl Mvcc {
             nodes: NodeSet::default(),
             takeovers: Vec::new(),
             defers: false,
+            splits: false,
+            counted: 0,
             is_deferring: false,
             updates: Updates::default(),
             committing: false,
@@ -341,13 +359,19 @@ impl Mvcc {
         if std::mem::take(&mut self.committing) {
             self.shared.clock.end_commit(self.worker);
         }
+        if self.counted != 0 {
+            self.leave_groups();
+        }
     }
 
     /// The whole commit of an attempt that may write.
     #[inline]
     fn commit_writes(&mut self) -> Result<(), AbortCause> {
         point("mvcc.executed");
-        let timestamp = self.take_timestamp();
+        let timestamp = match self.splits {
+            true => self.take_timestamp_after_readers(),
+            false => self.take_timestamp(),
+        };
         point("mvcc.numbered");
         self.phases.enter(Phase::Lock);
         self.insert_versions(timestamp)?;
@@ -424,12 +448,15 @@ impl Access for Mvcc {
     #[inline]
     fn visit_observing(
         &mut self,
-        _: &Table,
+        table: &Table,
         record: RecordRef,
         _: Intent,
         observed: ColumnSet,
     ) -> Result<Visit, AbortCause> {
         charge(Work::Record);
+        if self.is_covered(table, observed) && self.snapshot.is_none() {
+            return self.meet_apart(table, record);
+        }
         match self.is_deferring && observed.is_empty() {
             true => self.meet_unobserving(record),
             false => self.meet(record),

@@ -424,7 +424,8 @@ impl Tidier<'_> {
                 merged.set_next(node.next());
                 let rts = newer.read_until().load(Ordering::SeqCst);
                 merged.read_until().store(rts, Ordering::Relaxed);
-                merged.set_status(newer.status());
+                // What was between the versions below and the merged one is in it.
+                merged.set_status(newer.status() | node.status() & status::APART);
                 self.chain[position - 1] = merged;
                 if position >= 2 {
                     self.chain[position - 2].set_next(Some(merged));

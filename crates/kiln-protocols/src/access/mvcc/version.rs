@@ -77,6 +77,8 @@ pub(super) mod status {
     pub const ABSENT: u64 = 4;
     /// The node's image is a list of the records that had the record's keys before.
     pub const LINKS: u64 = 8;
+    /// Columns that the table keeps apart are written in this version, or the record is deleted; see `apart.rs`.
+    pub const APART: u64 = 16;
 }
 
 /// Said of [`Node::read_until`] when the node is going: whoever raises it looks again.
