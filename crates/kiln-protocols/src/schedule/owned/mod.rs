@@ -38,7 +38,7 @@
 //! - *More workers than cores* have no owners: everybody looks after the partitions when it would wait.
 //! - *Deadlines.* A demand whose call has no time left is withdrawn: its worker tells all its partitions, and the one where
 //!   it waits sends it home. It is used again when all of them have heard of it.
-//! - *How many owners there are* may be found out while they run ([`balance`]).
+//! - *How many owners there are* may be found out while they run (`balance.rs`).
 //! - *Starvation.* A call that has failed often runs while all others are kept out.
 
 mod balance;
@@ -92,7 +92,7 @@ pub trait PartitionTable: 'static {
         Self: Sized;
 
     /// Asks for all locks of the span that a transaction has come to; whether it is through at once: they are granted, or
-    /// [given up](Demand::is_given_up). Else it is handed to `granted` later, which gets others that are through now.
+    /// given up, as it was withdrawn. Else it is handed to `granted` later, which gets others that are through now.
     ///
     /// # Safety
     /// The transaction waits, and this thread alone may use its demand; the caller owns the partition.

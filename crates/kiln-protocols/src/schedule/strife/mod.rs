@@ -50,7 +50,7 @@
 //! the reconnaissance found is only used when the run is in the same epoch: why it is the same record then,
 //! whoever plans and runs, is argued in [`findings`](crate::shared::planning::findings). Labels, footprints and prefetches by
 //! addresses that are out of date do no harm: a label on another row's cell is one data node too many, and a new row
-//! whose cell has a label of another cluster is refused to its maker ([`locks`]).
+//! whose cell has a label of another cluster is refused to its maker (`locks.rs`).
 //!
 //! # Transactions of several statements
 //!
