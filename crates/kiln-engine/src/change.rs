@@ -89,7 +89,7 @@ impl<'a> CatalogChange<'a> {
         let old = self.catalog.require_table(name)?;
         let partition_columns = match old.indexes()[0].definition().kind {
             IndexKind::Ordered { partition_columns } => partition_columns,
-            IndexKind::Hash => 0,
+            IndexKind::Hash | IndexKind::SplitHash => 0,
         };
         let indexes = old
             .indexes()
@@ -131,7 +131,7 @@ impl<'a> CatalogChange<'a> {
             .iter()
             .position(|known| known.definition().name == index);
         let position = position.ok_or_else(|| errors::undefined_index(index))?;
-        if position == 0 && kind == IndexKind::Hash {
+        if position == 0 && kind.is_hash() {
             return Err(Error::unsupported(
                 "the first index of a table is always ordered",
             ));

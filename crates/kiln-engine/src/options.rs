@@ -99,6 +99,9 @@ pub struct BasisFactors {
     /// Whether ordered indexes are partitioned by the prefixes that all their scans fix: the
     /// contention-aware indexes of STO §4.5.
     pub partitioned_indexes: bool,
+    /// Whether indexes are split as the rows of their tables are divided, so that those who use different partitions
+    /// share no node or bucket of them (the physically partitioned indexes of ORTHRUS §4.3).
+    pub split_indexes: bool,
 }
 
 impl Default for BasisFactors {
@@ -107,6 +110,7 @@ impl Default for BasisFactors {
             protocols: Factors::default(),
             hash_indexes: true,
             partitioned_indexes: true,
+            split_indexes: false,
         }
     }
 }
@@ -128,6 +132,7 @@ impl BasisFactors {
                 "unwind",
             ),
             (!self.hash_indexes, "indexes", "ordered"),
+            (self.split_indexes, "indexes", "split"),
             (!self.partitioned_indexes, "contention-aware", "off"),
             (
                 self.protocols.deadlock_avoidance == DeadlockAvoidance::Sort,

@@ -139,14 +139,12 @@ fn key_index(table: &Table) -> Result<(u16, Vec<ColumnId>)> {
             let definition = index.definition();
             index.supports_lookup()
                 && definition.columns == *key
-                && matches!(definition.kind, IndexKind::Hash) == kind_is_hash
+                && definition.kind.is_hash() == kind_is_hash
         })
     };
     let position = of_key(true).or_else(|| of_key(false)).unwrap_or(0);
     Ok((position as u16, key.clone()))
 }
-
-use kiln_storage::schema::IndexKind;
 
 fn get(table: &Arc<Table>) -> Result<Program> {
     let (index, key) = key_index(table)?;

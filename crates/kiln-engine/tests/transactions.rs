@@ -67,6 +67,10 @@ fn a_closure_gets_through_among_calls() {
         Protocol::Vll,
         Protocol::VllSca,
         Protocol::VllArrayed,
+        Protocol::Vllr,
+        Protocol::VllrSca,
+        Protocol::RangeMap,
+        Protocol::RangeHierarchical,
         Protocol::Strife,
     ] {
         let engine = bank(small(protocol), 1, 0);

@@ -265,7 +265,7 @@ fn run_all(
             engine.explain_batch();
         }
         let drivers = drivers(engine, threads)?;
-        let terminals = plan.workload.terminals(plan.seed, threads);
+        let terminals = (plan.workload).terminals_after(plan.seed, threads, &totals);
         let figures = run.make(drivers, terminals, || progress.tick())?;
         totals.merge(&figures.totals);
         point.runs.push(figures);

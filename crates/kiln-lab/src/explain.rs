@@ -21,11 +21,15 @@ pub(crate) fn text(batch: &ExplainedBatch) -> String {
         sizes.push("…".to_owned());
     }
     let part = 100.0 * clusters.residuals as f64 / clusters.transactions.max(1) as f64;
+    let left = match batch.left {
+        0 => String::new(),
+        left => format!("  records only added to    {left:>6}   tie nothing together\n"),
+    };
     format!(
         "A batch of {} transactions under strife, k = {}, α = {}\n  \
            spot clusters            {:>6}\n  \
            conflict-free clusters   {:>6}   of {} transactions\n  \
-           residuals                {:>6}   {part:.1} %\n",
+           residuals                {:>6}   {part:.1} %\n{left}",
         clusters.transactions,
         clusters.samples,
         clusters.alpha_permille as f64 / 1000.0,
@@ -156,6 +160,7 @@ mod tests {
             records: (0..3 + count)
                 .map(|at| (at % 3 < 2).then_some(at % 3))
                 .collect(),
+            left: 0,
         }
     }
 

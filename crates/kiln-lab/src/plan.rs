@@ -110,7 +110,12 @@ impl Plan {
                 return Err(refusal);
             }
         }
-        if self.explain_batch && !self.protocols.iter().any(|one| *one == Protocol::Strife) {
+        if self.explain_batch
+            && !self
+                .protocols
+                .iter()
+                .any(|one| one.protocol == Protocol::Strife)
+        {
             return Err("batches are those of strife, which is not among the protocols".to_owned());
         }
         if self.protocols.is_empty() || self.threads.is_empty() {

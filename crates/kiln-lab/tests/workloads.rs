@@ -107,7 +107,7 @@ fn calls_leave_data_that_the_audit_accepts() {
 
 /// Ways to break each workload's data; those of TPC-C and of the anomalies need statements that
 /// only PostgreSQL has, and are tried there.
-const TAMPERS: [(&str, &str); 8] = [
+const TAMPERS: [(&str, &str); 9] = [
     (
         "smallbank",
         include_str!("../../kiln-workloads/tests/tampers/smallbank.sql"),
@@ -139,6 +139,10 @@ const TAMPERS: [(&str, &str); 8] = [
     (
         "rubis",
         include_str!("../../kiln-workloads/tests/tampers/rubis.sql"),
+    ),
+    (
+        "ranges",
+        include_str!("../../kiln-workloads/tests/tampers/ranges.sql"),
     ),
 ];
 

@@ -101,14 +101,29 @@ impl Backoff {
         if self.attempts >= 4 {
             thread::yield_now();
         }
-        if self.attempts == Self::DOUBLINGS_MAX {
-            self.resumed_ns = time::now_ns();
+        self.count();
+    }
+
+    /// Waits once, no longer than the first time, however often: for attempts that are in nobody's way.
+    pub fn wait_shortly(&mut self) {
+        thread::pause(self.random.below(Self::FIRST_SPINS as usize) as u64);
+        // With more threads than cores, whoever it waits for may be waiting for this core.
+        if self.attempts >= 4 {
+            thread::yield_now();
         }
-        self.attempts += 1;
+        self.count();
     }
 
     /// Counts a failed attempt without waiting.
     pub fn skip(&mut self) {
+        self.count();
+    }
+
+    /// Counts a failed attempt; the next begins now.
+    fn count(&mut self) {
+        if self.attempts >= Self::DOUBLINGS_MAX {
+            self.resumed_ns = time::now_ns();
+        }
         self.attempts += 1;
     }
 
@@ -124,8 +139,7 @@ impl Backoff {
         let wanted = self.random.below(bound as usize) as u64;
         let left = deadline_ns.map_or(u64::MAX, |deadline| deadline.saturating_sub(now));
         thread::sleep(wanted.min(left));
-        self.attempts += 1;
-        self.resumed_ns = time::now_ns();
+        self.count();
     }
 }
 

@@ -16,8 +16,9 @@ use kiln_storage::index::NodeVersion;
 use kiln_storage::record::{RecordRef, Tid};
 use kiln_storage::schema::{ColumnId, ColumnSet};
 use kiln_storage::slot::Memory;
-use kiln_storage::table::{Entry, Table};
+use kiln_storage::table::{Entry, IndexScan, Table};
 
+use crate::analysis::Observed;
 use crate::arguments::Arguments;
 use crate::ir::{Intent, OpId, Reg};
 use crate::program::Program;
@@ -156,6 +157,8 @@ pub struct Sought<'a> {
     pub intent: Intent,
     /// As in [`Access::visit_observing`].
     pub observed: ColumnSet,
+    /// Whether all that follows are updates that can be left to the commit ([`Observed::is_left`]).
+    pub is_left: bool,
 }
 
 /// What an access knows of a look-up without asking the index.
@@ -171,6 +174,21 @@ pub enum Recalled {
 
 /// How one attempt of a transaction touches records; see the module's documentation.
 pub trait Access {
+    /// Whether the thread that runs an attempt may change between two operations; see [`Access::leaves`].
+    const TRAVELS: bool = false;
+
+    /// Asked after a method has returned an [`AbortCause`], where attempts travel: whether it did so because the
+    /// operation belongs to another thread. Then the attempt is not over: the executor leaves off before the operation,
+    /// which is begun anew by [`Executor::resume`](crate::Executor::resume).
+    #[inline(always)]
+    fn leaves(&mut self) -> bool {
+        false
+    }
+
+    /// Hears that an operation is done, or a record that a scan has come to met, where attempts travel.
+    #[inline(always)]
+    fn has_done(&mut self) {}
+
     /// Hears, before an attempt starts, how many of the same transaction have failed.
     #[inline(always)]
     fn prepare(&mut self, _failures: u32) {}
@@ -246,6 +264,22 @@ pub trait Access {
     /// What is met next is met by the scan `op`.
     #[inline(always)]
     fn scans(&mut self, _op: OpId) {}
+
+    /// Hears of a scan before the index is asked: of the index at a position of the table, with what will be done with the
+    /// records.
+    ///
+    /// # Errors
+    /// An [`AbortCause`] when a conflict is met.
+    #[inline(always)]
+    fn begins_scan(
+        &mut self,
+        _table: &Table,
+        _index: usize,
+        _scan: &IndexScan<'_>,
+        _intent: Intent,
+    ) -> Result<(), AbortCause> {
+        Ok(())
+    }
 
     /// Meets a record found in an index, before anything else is done with it.
     ///
@@ -372,6 +406,22 @@ pub trait Access {
         _observed: ColumnSet,
     ) -> Result<Visit, AbortCause> {
         self.visit(table, record, intent)
+    }
+
+    /// As [`Access::visit_observing`], by who knows all that the procedure does to the record through the handle.
+    ///
+    /// # Errors
+    /// As [`Access::visit`].
+    #[inline(always)]
+    fn visit_for(
+        &mut self,
+        table: &Table,
+        record: RecordRef,
+        intent: Intent,
+        observed: Observed,
+    ) -> Result<Visit, AbortCause> {
+        let observed = observed.columns(self.defers());
+        self.visit_observing(table, record, intent, observed)
     }
 
     /// Whether this attempt leaves updates to its commit (STO §6.1): then [`Access::defer`] is called

@@ -10,6 +10,7 @@ use kiln_storage::types::{DataType, Value};
 use crate::access::Handle;
 use crate::arguments::Arguments;
 use crate::buffer::Buffer;
+use crate::executor::Journey;
 use crate::ir::{Class, Constant, RecordReg};
 use crate::program::Program;
 
@@ -47,6 +48,8 @@ pub struct Frame {
     pub deadline_ns: Option<u64>,
     /// Loop turns left until the heap's size and the deadline are looked at again.
     pub(crate) turns_until_check: u32,
+    /// Where a run that has left off goes on.
+    pub(crate) journey: Journey,
 }
 
 /// Loop turns between two looks at the limits.
@@ -98,6 +101,7 @@ impl Frame {
         self.result_rows = 0;
         self.notices.clear();
         self.turns_until_check = TURNS_PER_CHECK;
+        self.journey.clear();
     }
 
     /// The handle in a record register, and the memory.

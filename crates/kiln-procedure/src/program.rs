@@ -8,6 +8,7 @@ use kiln_storage::types::{DataType, Value};
 use crate::analysis::Analysis;
 use crate::code::Code;
 use crate::ir::*;
+use crate::reconnaissance::Changes;
 
 /// A parameter of a procedure.
 #[derive(Clone, Debug)]
@@ -57,6 +58,8 @@ pub struct Program {
     /// What [`Program::reconnaissance`] gives, made when somebody first asks; `None` inside when the
     /// procedure itself serves.
     pub reconnaissance: OnceLock<Option<Box<Program>>>,
+    /// As `reconnaissance`, for [`Program::reconnaissance_with_keys`].
+    pub reconnaissance_with_keys: OnceLock<Option<Box<Program>>>,
 }
 
 impl Program {
@@ -65,7 +68,16 @@ impl Program {
     pub fn reconnaissance(&self) -> &Program {
         let made = self
             .reconnaissance
-            .get_or_init(|| crate::reconnaissance::of(self).map(Box::new));
+            .get_or_init(|| crate::reconnaissance::of(self, Changes::Unseen).map(Box::new));
+        made.as_deref().unwrap_or(self)
+    }
+
+    /// As [`Program::reconnaissance`], with the inserts, and the updates of indexed columns: what finds out besides which keys
+    /// a call will bring.
+    pub fn reconnaissance_with_keys(&self) -> &Program {
+        let made = self
+            .reconnaissance_with_keys
+            .get_or_init(|| crate::reconnaissance::of(self, Changes::OfKeys).map(Box::new));
         made.as_deref().unwrap_or(self)
     }
 }

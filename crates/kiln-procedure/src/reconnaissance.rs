@@ -20,7 +20,8 @@
 //! A reconnaissance is a guess. It reads what may be changed before the call runs, and it may read what
 //! never was; whoever runs the call guards the footprint.
 
-use kiln_storage::schema::ColumnSet;
+use kiln_storage::schema::{ColumnId, ColumnSet};
+use kiln_storage::types::{DataType, Value};
 
 use crate::analysis::Analysis;
 use crate::analysis::names::{
@@ -31,13 +32,26 @@ use crate::ir::*;
 use crate::optimise;
 use crate::program::Program;
 
+/// Which changes a reconnaissance keeps.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Changes {
+    /// Those that decide what is met.
+    Unseen,
+    /// Those that bring keys as well: inserts, of whose values those outside of all keys are NULL, and updates of indexed
+    /// columns.
+    OfKeys,
+}
+
 /// The reconnaissance of a procedure, `None` when what would be left breaks a rule of the IR: then the
 /// procedure itself serves.
-pub(crate) fn of(program: &Program) -> Option<Program> {
+pub(crate) fn of(program: &Program, changes: Changes) -> Option<Program> {
     [Checks::Found, Checks::All].into_iter().find_map(|checks| {
         let mut kept: Vec<OpId> = Vec::new();
+        if changes == Changes::OfKeys {
+            kept = updates_of_keys(program);
+        }
         loop {
-            let mut left = stripped(program, &kept, checks);
+            let mut left = stripped(program, &kept, checks, changes);
             let missing = unseen_updates(program, &left, &kept);
             if missing.is_empty() {
                 return completed(&mut left, program).then_some(left);
@@ -56,7 +70,7 @@ enum Checks {
 }
 
 /// The program without what a reconnaissance can do without, but with these updates.
-fn stripped(program: &Program, kept: &[OpId], checks: Checks) -> Program {
+fn stripped(program: &Program, kept: &[OpId], checks: Checks, changes: Changes) -> Program {
     let mut left = Program {
         name: program.name.clone(),
         parameters: program.parameters.clone(),
@@ -70,8 +84,12 @@ fn stripped(program: &Program, kept: &[OpId], checks: Checks) -> Program {
         body: program.body.clone(),
         ..Program::default()
     };
-    let needed = Needed::of(&left.body, kept, checks);
+    let mut needed = Needed::of(&left.body, kept, checks);
+    needed.inserts = changes == Changes::OfKeys;
     needed.strip(&mut left.body);
+    if needed.inserts {
+        leave_keys(&mut left);
+    }
     optimise::remove_unused(&mut left);
     left
 }
@@ -85,6 +103,8 @@ struct Needed<'a> {
     /// The flags of look-ups.
     flags: Vec<Reg>,
     checks: Checks,
+    /// Whether all inserts are.
+    inserts: bool,
 }
 
 impl Needed<'_> {
@@ -100,6 +120,7 @@ impl Needed<'_> {
             records,
             flags,
             checks,
+            inserts: false,
         }
     }
 
@@ -118,7 +139,7 @@ impl Needed<'_> {
                     conflict: None,
                     record,
                     ..
-                } => self.records.contains(record),
+                } => self.inserts || self.records.contains(record),
                 Step::Update { op, .. } => self.updates.contains(op),
                 Step::Raise { .. } => {
                     *step = Step::Return;
@@ -128,6 +149,67 @@ impl Needed<'_> {
             }
         });
     }
+}
+
+/// The updates that move records to other keys.
+fn updates_of_keys(program: &Program) -> Vec<OpId> {
+    let mut updates = Vec::new();
+    for_each_step(&program.body, &mut |step| {
+        if let Step::Update {
+            op, table, columns, ..
+        } = step
+        {
+            let indexed = program.tables[table.0 as usize].indexed_columns();
+            if columns.iter().any(|(column, _)| indexed.contains(*column)) {
+                updates.push(*op);
+            }
+        }
+    });
+    updates
+}
+
+/// Leaves of the rows that are inserted what is in keys: nobody reads the rest, and it need not be computed.
+fn leave_keys(program: &mut Program) {
+    let mut nulls: Vec<(DataType, Reg)> = Vec::new();
+    let Program {
+        body,
+        tables,
+        registers,
+        constants,
+        ..
+    } = program;
+    for_each_step_mut(body, &mut |step| {
+        let Step::Insert {
+            table,
+            values,
+            conflict: None,
+            ..
+        } = step
+        else {
+            return;
+        };
+        let indexed = tables[table.0 as usize].indexed_columns();
+        for (column, value) in values.iter_mut().enumerate() {
+            if indexed.contains(ColumnId(column as u16)) {
+                continue;
+            }
+            let data_type = registers[value.0 as usize].clone();
+            let known = nulls.iter().find(|(known, _)| *known == data_type);
+            *value = match known {
+                Some((_, register)) => *register,
+                // There is no number left.
+                None if registers.len() >= usize::from(u16::MAX) => *value,
+                None => {
+                    let register = Reg(registers.len() as u16);
+                    registers.push(data_type.clone());
+                    let value = Value::Null;
+                    constants.push(Constant { register, value });
+                    nulls.push((data_type, register));
+                    register
+                }
+            };
+        }
+    });
 }
 
 /// The updates that were left out although a read that is left could see them.
@@ -205,6 +287,11 @@ fn completed(program: &mut Program, whole: &Program) -> bool {
         return false;
     }
     program.analysis = Analysis::of(program);
+    for (number, of) in operations.iter().enumerate() {
+        let op = OpId(number as u16);
+        let observed = whole.analysis.observed(*of);
+        program.analysis.take_over_left(op, observed);
+    }
     optimise::add_prefetches(program);
     fetch_all(program, whole, &operations);
     program.code = Code::of(program);

@@ -30,6 +30,7 @@ fn claims(records: &[Record], mut draw: impl FnMut() -> usize) -> Vec<Claim> {
         // SAFETY: the record lives until the end of the benchmark.
         record: unsafe { RecordRef::from_cell(NonNull::from(&records[draw()]).cast()) },
         exclusive: true,
+        is_left: false,
         part: Part::default(),
         finding: Findings::NO_FINDING,
     };

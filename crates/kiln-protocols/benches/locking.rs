@@ -77,6 +77,7 @@ fn transactions(records: &[RecordRef], count: usize) -> Vec<Vec<Claim>> {
         let claim = |record| Claim {
             record,
             exclusive: true,
+            is_left: false,
             part: Part::default(),
             finding: Findings::NO_FINDING,
         };

@@ -97,6 +97,8 @@ pub enum Canary {
     ResidualWithoutLocks,
     /// `strife` loses unions of data nodes.
     UnionLost,
+    /// `strife+cu` leaves updates of a record to commits that somebody in the batch reads.
+    LeftThoughRead,
     /// `healing` reads anew what was found to have changed first, and leaves the values of what depends on it,
     /// and has changed too, as they were.
     DependentNotRestored,
@@ -107,11 +109,22 @@ pub enum Canary {
     EarlierElementIgnored,
     /// `partitioned` reads what is in a partition that it does not have.
     PartitionGuardIgnored,
+    /// `dora` lets go of the locks of a partition when a transaction leaves it.
+    LocksLeftBehind,
+    /// Locks on ranges: scans take none.
+    RangeNotLocked,
+    /// Locks on ranges: whoever locks a key exclusively does not say so to the prefixes above it.
+    IntentionForgotten,
+    /// `vllr-sca` does not look at the intentions of the transactions before.
+    ScaIntentionsIgnored,
+    /// Owners of partitions, and concurrency controllers, pass a lock on to the one behind whoever lets it go, and not to the first
+    /// who waits: others that share it may still be before that one.
+    UnlockedOutOfOrder,
 }
 
 impl Canary {
     /// All flaws.
-    pub const ALL: [Canary; 45] = [
+    pub const ALL: [Canary; 51] = [
         Canary::ReadValidationSkipped,
         Canary::NodeValidationSkipped,
         Canary::OwnInsertionHidesOthers,
@@ -153,10 +166,16 @@ impl Canary {
         Canary::SpecialsMergedByName,
         Canary::ResidualWithoutLocks,
         Canary::UnionLost,
+        Canary::LeftThoughRead,
         Canary::DependentNotRestored,
         Canary::StaleHandleKept,
         Canary::EarlierElementIgnored,
         Canary::PartitionGuardIgnored,
+        Canary::LocksLeftBehind,
+        Canary::RangeNotLocked,
+        Canary::IntentionForgotten,
+        Canary::ScaIntentionsIgnored,
+        Canary::UnlockedOutOfOrder,
     ];
 
     /// Whether the flaw is there.

@@ -11,9 +11,10 @@ use crate::access::mvcc;
 use crate::access::tictoc::{Gaps, GroupTimes};
 use crate::factors::Factors;
 use crate::protocol::{Configuration, Protocol, ProtocolOption};
+use crate::schedule::ranges::{HierarchicalLocks, PrefixCounters, RangeMap};
 use crate::schedule::strife;
 use crate::schedule::vll::{CounterArray, ManagerThread, SharedVll};
-use crate::schedule::{orthrus, owned, partitioned, vll_single};
+use crate::schedule::{dora, orthrus, owned, partitioned, vll_single};
 use crate::shared::locks::SharedLocks;
 use crate::shared::locks::counters::BesideRecords;
 use crate::shared::turns::SharedTurns;
@@ -42,6 +43,10 @@ enum Shared {
     Strife(Arc<strife::Shared>),
     Partitioned(Arc<partitioned::Shared>),
     VllSingle(Arc<vll_single::Shared>),
+    Dora(Arc<dora::Shared>),
+    Vllr(Arc<SharedVll<PrefixCounters>>),
+    RangeMap(Arc<SharedVll<RangeMap>>),
+    RangeHierarchical(Arc<SharedVll<HierarchicalLocks>>),
 }
 
 impl Common {
@@ -92,6 +97,15 @@ impl Common {
                 let partitions = factors.partitions as usize;
                 Shared::VllSingle(Arc::new(vll_single::shared(partitions)))
             }
+            Protocol::Dora => Shared::Dora(Arc::new(dora::shared(factors.partitions as usize))),
+            Protocol::Vllr | Protocol::VllrSca => {
+                Shared::Vllr(Arc::new(SharedVll::new(PrefixCounters::default())))
+            }
+            Protocol::RangeMap => Shared::RangeMap(Arc::new(SharedVll::new(RangeMap::default()))),
+            Protocol::RangeHierarchical => {
+                let locks = HierarchicalLocks::default();
+                Shared::RangeHierarchical(Arc::new(SharedVll::new(locks)))
+            }
             Protocol::Mvcc => Shared::Mvcc(Arc::new(mvcc::Shared::new())),
             _ => Shared::Nothing,
         };
@@ -139,6 +153,30 @@ impl Common {
         match &self.shared {
             Shared::Vll(shared) => shared,
             _ => unreachable!("{} has no queue of transactions", self.configuration),
+        }
+    }
+
+    /// The queue of transactions with counters of prefixes.
+    pub(crate) fn vllr(&self) -> &Arc<SharedVll<PrefixCounters>> {
+        match &self.shared {
+            Shared::Vllr(shared) => shared,
+            _ => unreachable!("{} has no counters of prefixes", self.configuration),
+        }
+    }
+
+    /// The queue of transactions with an ordered map of ranges.
+    pub(crate) fn range_map(&self) -> &Arc<SharedVll<RangeMap>> {
+        match &self.shared {
+            Shared::RangeMap(shared) => shared,
+            _ => unreachable!("{} has no map of ranges", self.configuration),
+        }
+    }
+
+    /// The queue of transactions with a hash table of nodes.
+    pub(crate) fn range_hierarchical(&self) -> &Arc<SharedVll<HierarchicalLocks>> {
+        match &self.shared {
+            Shared::RangeHierarchical(shared) => shared,
+            _ => unreachable!("{} has no table of nodes", self.configuration),
         }
     }
 
@@ -202,6 +240,14 @@ impl Common {
         match &self.shared {
             Shared::VllSingle(shared) => shared,
             _ => unreachable!("{} has no thread for each partition", self.configuration),
+        }
+    }
+
+    /// The partitions with an owner each.
+    pub(crate) fn dora(&self) -> &Arc<dora::Shared> {
+        match &self.shared {
+            Shared::Dora(shared) => shared,
+            _ => unreachable!("{} has no owners of partitions", self.configuration),
         }
     }
 

@@ -18,7 +18,7 @@ pub struct Factors {
     /// How many workers only control concurrency under [`Protocol::Orthrus`] and [`Protocol::OrthrusShared`].
     pub concurrency_controllers: Controllers,
     /// Into how many partitions the data are divided; with 0 twice as many as there are cores under
-    /// [`Protocol::Partitioned`], and as many under [`Protocol::VllSingle`].
+    /// [`Protocol::Partitioned`], and as many under [`Protocol::VllSingle`] and [`Protocol::Dora`].
     pub partitions: u16,
     /// How calls are batched and clustered under [`Protocol::Strife`].
     pub batches: Batches,

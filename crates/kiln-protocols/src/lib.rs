@@ -20,6 +20,7 @@
 //! | `strife` | [`schedule::strife`] | [`access::two_phase_locking`] |
 //! | `orthrus`, `orthrus-shared` | [`schedule::orthrus`], over [`schedule::owned`] | [`access::two_phase_locking`] |
 //! | `vll-single` | [`schedule::vll_single`], over [`schedule::owned`] | [`access::two_phase_locking`] |
+//! | `dora` | [`schedule::dora`], over [`schedule::owned`] | [`access::two_phase_locking`] |
 //! | `partitioned` | [`schedule::direct`], after [`shared::planning`], over [`schedule::partitioned`] | [`access::two_phase_locking`] |
 //! | `vll`, `vll-sca`, `vll-arrayed` | [`schedule::vll`] | [`access::two_phase_locking`] |
 //!

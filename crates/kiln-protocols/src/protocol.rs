@@ -60,11 +60,21 @@ pub enum Protocol {
     Partitioned,
     /// Planned: vll with a thread for each partition of the data.
     VllSingle,
+    /// Planned: transactions flow between threads that own partitions of the data.
+    Dora,
+    /// Planned: vll with counters for ranges of keys.
+    Vllr,
+    /// Planned: vllr that looks for transactions without conflicts when it has nothing else to do.
+    VllrSca,
+    /// Planned: locks on ranges in an ordered map.
+    RangeMap,
+    /// Planned: locks on ranges by intentions in a hash table.
+    RangeHierarchical,
 }
 
 impl Protocol {
     /// All protocols.
-    pub const ALL: [Protocol; 26] = [
+    pub const ALL: [Protocol; 31] = [
         Protocol::Serial,
         Protocol::None,
         Protocol::Silo,
@@ -91,6 +101,11 @@ impl Protocol {
         Protocol::Strife,
         Protocol::Partitioned,
         Protocol::VllSingle,
+        Protocol::Dora,
+        Protocol::Vllr,
+        Protocol::VllrSca,
+        Protocol::RangeMap,
+        Protocol::RangeHierarchical,
     ];
 
     /// Its name.
@@ -122,6 +137,11 @@ impl Protocol {
             Protocol::Strife => "strife",
             Protocol::Partitioned => "partitioned",
             Protocol::VllSingle => "vll-single",
+            Protocol::Dora => "dora",
+            Protocol::Vllr => "vllr",
+            Protocol::VllrSca => "vllr-sca",
+            Protocol::RangeMap => "range-map",
+            Protocol::RangeHierarchical => "range-hierarchical",
         }
     }
 
@@ -185,7 +205,18 @@ impl Protocol {
             Protocol::VllSingle => {
                 "planned: vll with a thread, and counters, for each partition of the data"
             }
+            Protocol::Dora => {
+                "planned: transactions flow between threads that own partitions of the data"
+            }
             Protocol::VllArrayed => "planned: vll whose lock manager is a thread, with an array",
+            Protocol::Vllr => "planned: vll that locks ranges of keys, and no records",
+            Protocol::VllrSca => {
+                "planned: vllr that looks for transactions without conflicts when it has time"
+            }
+            Protocol::RangeMap => "planned: ranges of keys are locked in an ordered map",
+            Protocol::RangeHierarchical => {
+                "planned: ranges of keys are locked by intentions in a hash table"
+            }
         }
     }
 
@@ -241,7 +272,12 @@ impl Protocol {
             | Protocol::OrthrusShared
             | Protocol::Strife
             | Protocol::Partitioned
-            | Protocol::VllSingle => true,
+            | Protocol::VllSingle
+            | Protocol::Dora
+            | Protocol::Vllr
+            | Protocol::VllrSca
+            | Protocol::RangeMap
+            | Protocol::RangeHierarchical => true,
             Protocol::None | Protocol::SiloUnchecked | Protocol::OccUnchecked => false,
         }
     }
@@ -271,7 +307,12 @@ impl Protocol {
             | Protocol::OrthrusShared
             | Protocol::Strife
             | Protocol::Partitioned
-            | Protocol::VllSingle => true,
+            | Protocol::VllSingle
+            | Protocol::Dora
+            | Protocol::Vllr
+            | Protocol::VllrSca
+            | Protocol::RangeMap
+            | Protocol::RangeHierarchical => true,
             Protocol::None
             | Protocol::SiloUnchecked
             | Protocol::OccUnchecked
@@ -306,7 +347,12 @@ impl Protocol {
             | Protocol::Orthrus
             | Protocol::OrthrusShared
             | Protocol::Partitioned
-            | Protocol::VllSingle => false,
+            | Protocol::VllSingle
+            | Protocol::Dora
+            | Protocol::Vllr
+            | Protocol::VllrSca
+            | Protocol::RangeMap
+            | Protocol::RangeHierarchical => false,
         }
     }
 
@@ -328,10 +374,16 @@ impl Protocol {
             | Protocol::VllArrayed
             | Protocol::Orthrus
             | Protocol::OrthrusShared
-            | Protocol::Strife
             | Protocol::Partitioned
-            | Protocol::VllSingle => &[],
-            Protocol::Occ | Protocol::Healing => &[ProtocolOption::CommitTimeUpdates],
+            | Protocol::VllSingle
+            | Protocol::Dora
+            | Protocol::Vllr
+            | Protocol::VllrSca
+            | Protocol::RangeMap
+            | Protocol::RangeHierarchical => &[],
+            Protocol::Occ | Protocol::Healing | Protocol::Strife => {
+                &[ProtocolOption::CommitTimeUpdates]
+            }
             Protocol::TwoPhaseLockingNoWait
             | Protocol::TwoPhaseLockingWaitDie
             | Protocol::TwoPhaseLockingWaitForGraph

@@ -24,8 +24,10 @@ use crate::factors::{AbortMechanism, DeadlockAvoidance};
 use crate::phases::Phased;
 use crate::protocol::{Protocol, ProtocolOption};
 use crate::schedule::direct::Direct;
+use crate::schedule::dora::Dora;
 use crate::schedule::orthrus::{Orthrus, OrthrusShared};
 use crate::schedule::partitioned::PartitionLocks;
+use crate::schedule::ranges::{HierarchicalLocks, PrefixCounters, RangeMap};
 use crate::schedule::strife::Strife;
 use crate::schedule::vll::{CounterArray, Vll};
 use crate::schedule::vll_single::VllSingle;
@@ -124,6 +126,14 @@ pub enum Worker {
     Partitioned(Box<Direct<Planned<PartitionLocks>>>),
     /// [`Protocol::VllSingle`].
     VllSingle(Box<VllSingle>),
+    /// [`Protocol::Dora`].
+    Dora(Box<Dora>),
+    /// [`Protocol::Vllr`] and [`Protocol::VllrSca`].
+    Vllr(Box<Vll<PrefixCounters>>),
+    /// [`Protocol::RangeMap`].
+    RangeMap(Box<Vll<RangeMap>>),
+    /// [`Protocol::RangeHierarchical`].
+    RangeHierarchical(Box<Vll<HierarchicalLocks>>),
 }
 
 /// Does the same with whichever worker is there.
@@ -163,6 +173,10 @@ macro_rules! for_any_worker {
             Worker::Strife($worker) => $body,
             Worker::Partitioned($worker) => $body,
             Worker::VllSingle($worker) => $body,
+            Worker::Dora($worker) => $body,
+            Worker::Vllr($worker) => $body,
+            Worker::RangeMap($worker) => $body,
+            Worker::RangeHierarchical($worker) => $body,
         }
     };
 }
@@ -252,6 +266,19 @@ impl Worker {
                 let worker = Vll::new(common.vll().clone(), participant, random, analyses);
                 Worker::Vll(Box::new(worker))
             }
+            Protocol::Vllr | Protocol::VllrSca => {
+                let analyses = configuration.protocol == Protocol::VllrSca;
+                let worker = Vll::new(common.vllr().clone(), participant, random, analyses);
+                Worker::Vllr(Box::new(worker))
+            }
+            Protocol::RangeMap => {
+                let shared = common.range_map().clone();
+                Worker::RangeMap(Box::new(Vll::new(shared, participant, random, false)))
+            }
+            Protocol::RangeHierarchical => {
+                let shared = common.range_hierarchical().clone();
+                Worker::RangeHierarchical(Box::new(Vll::new(shared, participant, random, false)))
+            }
             Protocol::VllArrayed => {
                 let manager = common.vll_arrayed().clone();
                 Worker::VllArrayed(Box::new(Vll::managed(manager, participant, random)))
@@ -267,11 +294,15 @@ impl Worker {
             }
             Protocol::Strife => {
                 let shared = common.strife().clone();
-                Worker::Strife(Box::new(Strife::new(shared, participant, random)))
+                Worker::Strife(Box::new(Strife::new(shared, participant, random, defers)))
             }
             Protocol::VllSingle => {
                 let shared = common.vll_single().clone();
                 Worker::VllSingle(Box::new(VllSingle::new(shared, participant, random)))
+            }
+            Protocol::Dora => {
+                let shared = common.dora().clone();
+                Worker::Dora(Box::new(Dora::new(shared, participant, random)))
             }
             Protocol::Partitioned => {
                 let number = participant.slot() as u32;
@@ -393,12 +424,18 @@ impl Worker {
     /// Records histories for `observation` from now on, or none; no transaction is open. Does
     /// nothing in builds without the feature `history`.
     pub fn observe(&mut self, observation: Option<&Observation>) {
-        for_any_direct!(self, direct => direct.observe(observation));
+        match self {
+            Worker::Dora(worker) => worker.observe(observation),
+            _ => for_any_direct!(self, direct => direct.observe(observation)),
+        }
     }
 
     /// Whether the history has no room for another call: whoever makes the calls stops then.
     pub fn is_history_full(&mut self) -> bool {
-        for_any_direct!(self, direct => direct.is_history_full())
+        match self {
+            Worker::Dora(worker) => worker.is_history_full(),
+            _ => for_any_direct!(self, direct => direct.is_history_full()),
+        }
     }
 
     /// Runs a call to its end, however often it must be repeated; see [`Direct::call`].
@@ -441,6 +478,10 @@ impl Worker {
                 | Worker::OrthrusShared(_)
                 | Worker::Strife(_)
                 | Worker::VllSingle(_)
+                | Worker::Dora(_)
+                | Worker::Vllr(_)
+                | Worker::RangeMap(_)
+                | Worker::RangeHierarchical(_)
         )
     }
 
@@ -456,6 +497,10 @@ impl Worker {
             Worker::OrthrusShared(worker) => return worker.serve(calls),
             Worker::Strife(worker) => return worker.serve(calls),
             Worker::VllSingle(worker) => return worker.serve(calls),
+            Worker::Dora(worker) => return worker.serve(calls),
+            Worker::Vllr(worker) => return worker.serve(calls),
+            Worker::RangeMap(worker) => return worker.serve(calls),
+            Worker::RangeHierarchical(worker) => return worker.serve(calls),
             _ => {}
         }
         let mut call = Call::default();

@@ -552,7 +552,7 @@ fn two_phase_locking_with_queues_keeps_the_total() {
         let configuration = Configuration::from(protocol);
         configuration.with(ProtocolOption::LockTable)
     };
-    let mut configurations = Vec::new();
+    let mut configurations = vec!["strife+cu".parse().expect("a protocol's name")];
     for protocol in [
         Protocol::TwoPhaseLockingNoWait,
         Protocol::TwoPhaseLockingWaitDie,
@@ -569,6 +569,11 @@ fn two_phase_locking_with_queues_keeps_the_total() {
         Protocol::Strife,
         Protocol::Partitioned,
         Protocol::VllSingle,
+        Protocol::Dora,
+        Protocol::Vllr,
+        Protocol::VllrSca,
+        Protocol::RangeMap,
+        Protocol::RangeHierarchical,
     ] {
         configurations.extend(table(protocol).ok());
         if protocol != Protocol::TwoPhaseLockingNoWait {

@@ -17,7 +17,7 @@ use kiln_protocols::{Configuration, Protocol};
 use judged::{Extras, Trial};
 
 /// A canary must be found within so many transactions.
-const TRANSACTIONS_MAX: u64 = 1_000_000;
+const TRANSACTIONS_MAX: u64 = 2_000_000;
 
 /// A flaw, and a protocol that has it.
 struct Case {
@@ -72,17 +72,23 @@ fn cases() -> Vec<Case> {
             Canary::GroupWritersIgnored => &["mvcc+ts"],
             Canary::ScaHashReused => &["vll-sca"],
             Canary::HeadNotWoken => &["vll"],
-            Canary::ForwardedEarly => &["orthrus", "orthrus-shared", "vll-single"],
+            Canary::ForwardedEarly => &["orthrus", "orthrus-shared", "vll-single", "dora"],
             Canary::FootprintMissIgnored => &["lock-sorted", "pre-no-wait", "strife"],
             Canary::FindingOutdated => &["lock-sorted", "vll"],
             Canary::LeftBeforeUnlocking => &["vll"],
             Canary::SpecialsMergedByName | Canary::ResidualWithoutLocks | Canary::UnionLost => {
                 &["strife"]
             }
+            Canary::LeftThoughRead => &["strife+cu"],
             Canary::DependentNotRestored
             | Canary::StaleHandleKept
             | Canary::EarlierElementIgnored => &["healing"],
             Canary::PartitionGuardIgnored => &["partitioned"],
+            Canary::LocksLeftBehind => &["dora"],
+            Canary::RangeNotLocked => &["vllr", "range-map"],
+            Canary::IntentionForgotten => &["vllr", "range-hierarchical"],
+            Canary::ScaIntentionsIgnored => &["vllr-sca"],
+            Canary::UnlockedOutOfOrder => &["orthrus", "orthrus-shared", "dora"],
         };
         cases.extend(protocols.iter().map(|protocol| case(canary, protocol)));
     }
@@ -125,9 +131,13 @@ fn search(case: &Case) -> Result<(&'static str, u64), String> {
                             Canary::InstalledWithoutLocks
                                 | Canary::LockPassedToTwo
                                 | Canary::ForwardedEarly
+                                | Canary::LocksLeftBehind
+                                | Canary::UnlockedOutOfOrder
                                 | Canary::SpecialsMergedByName
                                 | Canary::ResidualWithoutLocks
                                 | Canary::UnionLost
+                                | Canary::IntentionForgotten
+                                | Canary::ScaIntentionsIgnored
                         )
                     ) | (Protocol::Serial, None)
                 ),

@@ -488,7 +488,9 @@ fn run(protocol: Protocol) {
     }
     assert!(!worker.is_history_full());
     // SAFETY: the worker runs no transaction.
-    let logs = unsafe { observation.take_logs() };
+    let mut logs = unsafe { observation.take_logs() };
+    // A worker whose calls in flight are run by others has one for each; one after the other they all use the same.
+    logs.retain(|log| !log.is_empty());
     assert_eq!(logs.len(), 1);
     let names = observation.procedures();
     let mut replay = Replay::default();
@@ -515,9 +517,11 @@ fn run(protocol: Protocol) {
         assert!(count > 20, "{protocol}: {count} times {what}");
     }
     assert!(replay.cells_reused > 100, "{protocol}");
-    // Nobody is in the way. Healing runs the program again when a row that it inserts late is refused.
+    // Nobody is in the way. Healing runs the program again when a row that it inserts late is refused, and under dora
+    // what was not planned cannot be had: a row that an insert meets.
     let aborts = replay.counts.get("abort").copied().unwrap_or(0);
-    assert!(aborts == 0 || protocol == Protocol::Healing, "{protocol}");
+    let repeats = matches!(protocol, Protocol::Healing | Protocol::Dora);
+    assert!(aborts == 0 || repeats, "{protocol}");
 }
 
 #[test]
@@ -576,7 +580,12 @@ fn planned_histories_replay() {
     run(Protocol::Vll);
     run(Protocol::VllSca);
     run(Protocol::VllArrayed);
+    run(Protocol::Vllr);
+    run(Protocol::VllrSca);
+    run(Protocol::RangeMap);
+    run(Protocol::RangeHierarchical);
     run(Protocol::Strife);
+    run(Protocol::Dora);
 }
 
 #[test]

@@ -381,6 +381,7 @@ fn demands_that_are_withdrawn_leave_nothing() {
         Protocol::Orthrus,
         Protocol::OrthrusShared,
         Protocol::VllSingle,
+        Protocol::Dora,
     ] {
         let seeds = seeds().filter(|seed| seed % 4 != 3).step_by(2);
         let counted = trials_with(
@@ -411,6 +412,11 @@ fn strife_is_serializable() {
 }
 
 #[test]
+fn strife_with_commit_time_updates_is_serializable() {
+    configured("strife+cu");
+}
+
+#[test]
 fn partitions_are_serializable() {
     queued(Protocol::Partitioned);
 }
@@ -418,4 +424,29 @@ fn partitions_are_serializable() {
 #[test]
 fn vll_with_a_thread_for_each_partition_is_serializable() {
     queued(Protocol::VllSingle);
+}
+
+#[test]
+fn transactions_that_flow_are_serializable() {
+    queued(Protocol::Dora);
+}
+
+#[test]
+fn counted_ranges_are_serializable() {
+    queued(Protocol::Vllr);
+}
+
+#[test]
+fn counted_ranges_with_contention_analysis_are_serializable() {
+    queued(Protocol::VllrSca);
+}
+
+#[test]
+fn ranges_in_a_map_are_serializable() {
+    queued(Protocol::RangeMap);
+}
+
+#[test]
+fn ranges_with_intentions_in_a_table_are_serializable() {
+    queued(Protocol::RangeHierarchical);
 }

@@ -326,6 +326,70 @@ impl KeyLayout {
         }
     }
 
+    /// Where keys are cut into prefixes by whoever locks ranges of them: numbers of leading bits, in ascending order, the last
+    /// of which names a key by its first 128 bits.
+    ///
+    /// A scan fixes the values of some columns and bounds the next one. So there is a cut behind each column, and within
+    /// the last two, which scans bound, also 4, 8, 12 and 16 bits before the end of a number: most bounds
+    /// are less than some thousands apart, and all bits above are those of the other side. Within texts and bytes, behind
+    /// which no column has a place of its own, there are some at the first bytes.
+    pub fn cuts(&self) -> Vec<u32> {
+        const MAX_BITS: u32 = 128;
+        let is_packed = self.is_packed();
+        let mut cuts = Vec::new();
+        let mut start = 0;
+        let mut end_of_all = Some(0);
+        for (position, field) in self.fields.iter().enumerate() {
+            let flag = match is_packed {
+                true => field.nullable as u32,
+                false => 8 * field.nullable as u32,
+            };
+            let value_bits = match field.encoding {
+                Encoding::Signed(bits) | Encoding::Decimal { bits, .. } => Some(bits),
+                Encoding::Double => Some(64),
+                Encoding::AnyDecimal => Some(160),
+                Encoding::Uuid => Some(128),
+                Encoding::Text | Encoding::Bytea => None,
+            };
+            let is_declared = position < self.declared;
+            let Some(value_bits) = value_bits else {
+                if is_declared {
+                    cuts.extend([8, 16, 24, 32, 48, 64, 96].map(|bits| start + flag + bits));
+                }
+                end_of_all = None;
+                break;
+            };
+            let end = start + flag + value_bits;
+            if is_declared {
+                if position + 2 >= self.declared && matches!(field.encoding, Encoding::Signed(_)) {
+                    let within = [16, 12, 8, 4].iter().filter(|bits| **bits < value_bits);
+                    cuts.extend(within.map(|bits| end - bits));
+                }
+                cuts.push(end);
+            }
+            start = end;
+            end_of_all = Some(end);
+        }
+        let whole = end_of_all.unwrap_or(MAX_BITS).min(MAX_BITS);
+        cuts.retain(|cut| *cut < whole);
+        cuts.push(whole);
+        cuts
+    }
+
+    /// The number of leading key bits at whose end the number in `column` ends, if it is among the key's first 64 bits
+    /// and is not NULL: its lowest bits are in front of that position.
+    pub fn end_of(&self, column: ColumnId) -> Option<u32> {
+        let position = self.fields[..self.declared]
+            .iter()
+            .position(|field| field.column == Some(column))?;
+        let is_number = matches!(self.fields[position].encoding, Encoding::Signed(_));
+        if !is_number || self.fields[position].nullable {
+            return None;
+        }
+        let bits = self.prefix_bits(position + 1);
+        (8..=64).contains(&bits).then_some(bits)
+    }
+
     /// The values in an entry's key, given as bytes, for people; zeroes at its end may be missing.
     pub fn describe(&self, key: &[u8]) -> String {
         let packed = matches!(self.width, KeyWidth::Word | KeyWidth::DoubleWord);

@@ -176,12 +176,22 @@ pub struct IndexDefinition {
 pub enum IndexKind {
     /// Hash: look-ups of whole keys only, unique keys only.
     Hash,
+    /// As `Hash`; keys of different partitions of the table's rows share no memory, up to 64 partitions. Whole where
+    /// the table does not say how its rows are divided, or the key has that column not among its first 64 bits.
+    SplitHash,
     /// Ordered (B+-tree): look-ups and ranges. The first `partition_columns` of the key partition
     /// it: scans that fix them never meet inserts with other values (STO §4.5).
     Ordered {
         /// The number of leading key columns that partition the index; 0 when it is whole.
         partition_columns: usize,
     },
+}
+
+impl IndexKind {
+    /// Whether it is a hash index, split or not.
+    pub fn is_hash(self) -> bool {
+        matches!(self, IndexKind::Hash | IndexKind::SplitHash)
+    }
 }
 
 /// A table as declared.

@@ -179,8 +179,16 @@ fn ordered_index_of_longer_keys_equals_a_map() {
 }
 
 fn hash_against_model<K: FromNumber + std::hash::Hash>(seed: u64, keys: usize, operations: usize) {
+    hash_like_model(HashIndex::<K>::with_capacity(0), seed, keys, operations);
+}
+
+fn hash_like_model<K: FromNumber + std::hash::Hash>(
+    index: HashIndex<K>,
+    seed: u64,
+    keys: usize,
+    operations: usize,
+) {
     let participant = participant();
-    let index = HashIndex::<K>::with_capacity(0);
     let mut model = HashMap::new();
     let mut random = Random::from_seed(seed);
     for step in 1..=operations as u64 {
@@ -230,6 +238,46 @@ fn hash_index_equals_a_map() {
     hash_against_model::<u128>(4, 20_000, 100_000);
     hash_against_model::<ByteKey<8>>(5, 10_000, 50_000);
     hash_against_model::<ByteKey<32>>(6, 3_000, 15_000);
+    // Split by the end of the key, by what is the same in all keys, and by neither.
+    for bits in [64, 20, 52] {
+        hash_like_model(HashIndex::<u64>::split_by(0, bits), 7, 50_000, 100_000);
+        hash_like_model(HashIndex::<u128>::split_by(0, bits), 8, 5_000, 20_000);
+        hash_like_model(HashIndex::<ByteKey<8>>::split_by(0, bits), 9, 5_000, 20_000);
+    }
+}
+
+#[test]
+fn parts_of_a_split_hash_index_share_no_bucket() {
+    let participant = participant();
+    let index = HashIndex::<u64>::split_by(0, 48);
+    let mut random = Random::from_seed(12);
+    let mut part_of = HashMap::new();
+    let mut insert = |part: u64, step: u64, random: &mut Random| {
+        let key = part << 16 | random.below(1 << 16) as u64;
+        if let Insertion::Inserted(effect) = index.insert(&key, step, &participant) {
+            assert_eq!(*part_of.entry(effect.node).or_insert(part), part);
+        }
+    };
+    for step in 1..60_000 {
+        insert(step % 64, step, &mut random);
+    }
+    let absent = |part: u64| {
+        let keys = (0..1_u64 << 16).map(|key| part << 16 | key);
+        let guards = keys.filter_map(|key| match index.get(&key) {
+            Lookup::Missing(guard) => Some(guard),
+            Lookup::Found(_) => None,
+        });
+        guards.collect::<Vec<NodeVersion>>()
+    };
+    let before: Vec<_> = (0..64).map(absent).collect();
+    // Whoever inserts into one part is in nobody's way in another, also where segments are split.
+    for step in 60_000..300_000 {
+        insert(step % 32 * 2, step, &mut random);
+    }
+    for (part, guards) in before.iter().enumerate() {
+        let current = guards.iter().all(NodeVersion::is_current);
+        assert_eq!(current, part % 2 == 1, "part {part}");
+    }
 }
 
 #[test]

@@ -36,6 +36,10 @@ pub struct Totals {
     pub delivered: u64,
     /// Districts that a delivery skipped because they had no new order (TPC-C, clause 2.7.4.2).
     pub skipped: u64,
+    /// The greatest number that a terminal gave an order, committed or not, where terminals do that (TPC-C).
+    pub last_order: u32,
+    /// Rows changed, where terminals count them (ranges).
+    pub rows_changed: u64,
 }
 
 impl Totals {
@@ -58,6 +62,8 @@ impl Totals {
         self.money_cents += other.money_cents;
         self.delivered += other.delivered;
         self.skipped += other.skipped;
+        self.last_order = self.last_order.max(other.last_order);
+        self.rows_changed += other.rows_changed;
     }
 }
 
@@ -130,6 +136,8 @@ mod tests {
             money_cents: -5,
             delivered: 6,
             skipped: 7,
+            last_order: 8,
+            rows_changed: 9,
         };
         totals.merge(&other);
         totals.merge(&other);
@@ -139,7 +147,9 @@ mod tests {
                 committed: vec![6, 8],
                 money_cents: -10,
                 delivered: 12,
-                skipped: 14
+                skipped: 14,
+                last_order: 8,
+                rows_changed: 18,
             }
         );
     }

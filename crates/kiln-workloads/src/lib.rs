@@ -26,6 +26,7 @@
 //! | [`rmw`] | read-modify-writes, or reads, of hot and cold records |
 //! | [`hot`] | increments of one row, or of a few |
 //! | [`strife_hot`] | the HOT benchmark of STRIFE, whose hot records may move |
+//! | [`ranges`] | updates, reads and replacements of ranges of keys |
 //! | [`short_long`] | short and long transactions of a given contention index |
 //! | [`wikipedia`] | Wikipedia, as OLTP-bench has it |
 //! | [`rubis`] | the bidding core of RUBiS |
@@ -36,6 +37,7 @@ pub mod anomalies;
 pub mod export;
 pub mod hot;
 pub mod random;
+pub mod ranges;
 pub mod rmw;
 pub mod rubis;
 pub mod short_long;

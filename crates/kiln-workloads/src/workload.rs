@@ -7,8 +7,8 @@ use kiln_storage::types::Value;
 
 use crate::audit::{Audit, ClosingCheck, Totals};
 use crate::{
-    ArgumentSink, RowSink, anomalies, hot, rmw, rubis, short_long, smallbank, strife_hot, tpcc,
-    wikipedia, ycsb,
+    ArgumentSink, RowSink, anomalies, hot, ranges, rmw, rubis, short_long, smallbank, strife_hot,
+    tpcc, wikipedia, ycsb,
 };
 
 /// A procedure's place in [`Workload::procedures`].
@@ -121,6 +121,8 @@ pub(crate) struct About {
     pub(crate) procedures: &'static [Procedure],
     /// SQLSTATEs of rejections that belong to the workload.
     pub(crate) expected_rejections: &'static [&'static str],
+    /// Names of conditions in `audit_sql` that do not hold under these settings.
+    pub(crate) unaudited: &'static [&'static str],
 }
 
 /// The settings of a workload, and what follows from them. The methods are those of [`Workload`].
@@ -147,6 +149,10 @@ pub(crate) trait Definition {
     fn populate_part(&self, seed: u64, part: u64, sink: &mut dyn RowSink);
 
     fn terminals(&self, seed: u64, workers: usize) -> Vec<Self::Terminal>;
+
+    fn terminals_after(&self, seed: u64, workers: usize, _before: &Totals) -> Vec<Self::Terminal> {
+        self.terminals(seed, workers)
+    }
 
     fn closing_checks(&self, seed: u64, totals: &Totals) -> Vec<ClosingCheck>;
 }
@@ -196,6 +202,7 @@ macro_rules! each {
             $enum::ShortLong($inner) => $result,
             $enum::Wikipedia($inner) => $result,
             $enum::Rubis($inner) => $result,
+            $enum::Ranges($inner) => $result,
         }
     };
 }
@@ -221,6 +228,8 @@ workloads! {
     Wikipedia(wikipedia),
     /// The bidding core of RUBiS.
     Rubis(rubis),
+    /// Ranges of keys.
+    Ranges(ranges),
 }
 
 impl Workload {
@@ -238,6 +247,7 @@ impl Workload {
             Workload::ShortLong(short_long::Config::default()),
             Workload::Wikipedia(wikipedia::Config::default()),
             Workload::Rubis(rubis::Config::default()),
+            Workload::Ranges(ranges::Config::default()),
         ]
     }
 
@@ -341,15 +351,23 @@ impl Workload {
     /// The terminals of `workers` workers, which may share queues: make all those of a run by one
     /// call. The same seed gives the same calls, but for row numbers that must be new in each run.
     pub fn terminals(&self, seed: u64, workers: usize) -> Vec<Terminal> {
+        self.terminals_after(seed, workers, &Totals::default())
+    }
+
+    /// The same for a database that earlier runs have left; `before` covers all that they did.
+    pub fn terminals_after(&self, seed: u64, workers: usize, before: &Totals) -> Vec<Terminal> {
         each!(Workload, self, config => {
-            let terminals = Definition::terminals(config, seed, workers).into_iter();
+            let terminals = Definition::terminals_after(config, seed, workers, before).into_iter();
             terminals.map(Terminal::from).collect()
         })
     }
 
     /// The queries that must return no rows.
     pub fn audits(&self) -> Vec<Audit> {
-        crate::audit::audits(self.about().audit_sql)
+        let about = self.about();
+        let mut audits = crate::audit::audits(about.audit_sql);
+        audits.retain(|audit| !about.unaudited.contains(&audit.name));
+        audits
     }
 
     /// The queries whose results follow from the population of `seed` and from `totals`, which

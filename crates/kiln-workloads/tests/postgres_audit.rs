@@ -115,6 +115,7 @@ fn cases() -> Vec<(&'static str, Workload, &'static str, usize)> {
         small("short-long", include_str!("tampers/short-long.sql")),
         small("wikipedia", include_str!("tampers/wikipedia.sql")),
         small("rubis", include_str!("tampers/rubis.sql")),
+        small("ranges", include_str!("tampers/ranges.sql")),
     ]
 }
 

@@ -79,6 +79,7 @@ fn workloads() -> Vec<Workload> {
         with("short-long", &[]).small(),
         with("wikipedia", &[]).small(),
         with("rubis", &[]).small(),
+        with("ranges", &[]).small(),
     ]
 }
 

@@ -7,7 +7,7 @@ use kiln_procedure::access::{Inserted, Visit};
 use kiln_procedure::ir::{Intent, Reg};
 use kiln_procedure::{AbortCause, Access, Handle, Stop};
 use kiln_storage::error::Error;
-use kiln_storage::schema::{ColumnId, IndexKind};
+use kiln_storage::schema::ColumnId;
 use kiln_storage::slot::{Memory, Slot};
 use kiln_storage::table::{Found, Index, Table};
 use kiln_storage::types::Decimal;
@@ -46,7 +46,7 @@ impl Keyed {
         let columns = table.indexes()[0].definition().columns.clone();
         // A hash index over the same columns answers faster, as it does for compiled procedures.
         let hash = table.indexes().iter().position(|index| {
-            index.definition().kind == IndexKind::Hash && index.definition().columns == columns
+            index.definition().kind.is_hash() && index.definition().columns == columns
         });
         Keyed {
             primary: hash.unwrap_or(0),

@@ -195,6 +195,14 @@ impl Analysis {
             .unwrap_or_default()
     }
 
+    /// Takes over what another program's operation does to the records that it finds, for the operation that is left of it in
+    /// a reconnaissance, whose updates are not.
+    pub(crate) fn take_over_left(&mut self, op: OpId, of: Observed) {
+        if let Some(observed) = self.observed.get_mut(op.0 as usize) {
+            observed.is_left = of.is_left;
+        }
+    }
+
     /// Whether the procedure inserts rows that nothing in it looks for: they need not be in an index before
     /// it commits.
     pub fn inserts_late(&self) -> bool {

@@ -23,6 +23,9 @@ pub struct Observed {
     pub written: ColumnSet,
     /// Whether the records may be deleted.
     pub deletes: bool,
+    /// Whether all that is done to the records are updates that can be left to the commit, and nothing of them is looked
+    /// at: then it does not matter who else leaves such updates of the same records to a commit, and when.
+    pub is_left: bool,
 }
 
 impl Observed {
@@ -71,6 +74,7 @@ fn changeable(table: &Table, index: u16) -> ColumnSet {
 /// What every operation that finds records observes of them.
 pub(super) fn derive(program: &Program, analysis: &Analysis) -> Vec<Observed> {
     let mut all = vec![Observed::default(); program.operations.len()];
+    let mut left = vec![true; program.operations.len()];
     for_each_step(&program.body, &mut |step| {
         let (op, table) = match step {
             Step::Lookup {
@@ -114,7 +118,16 @@ pub(super) fn derive(program: &Program, analysis: &Analysis) -> Vec<Observed> {
             }
             _ => {}
         }
+        let is_left = match facts.kind {
+            OperationKind::Read => deferring.is_empty(),
+            OperationKind::Update => {
+                let deferred = analysis.deferral_of(op);
+                deferring.is_empty() && deferred.is_some_and(|left| left.columns == written)
+            }
+            _ => false,
+        };
         for finder in &facts.found_by {
+            left[finder.0 as usize] &= is_left;
             let observed = &mut all[finder.0 as usize];
             observed.at_once = observed.at_once.union(at_once);
             observed.deferring = observed.deferring.union(deferring);
@@ -122,5 +135,8 @@ pub(super) fn derive(program: &Program, analysis: &Analysis) -> Vec<Observed> {
             observed.deletes |= facts.kind == OperationKind::Delete;
         }
     });
+    for (observed, is_left) in all.iter_mut().zip(left) {
+        observed.is_left = is_left && !observed.written.is_empty() && observed.deferring.is_empty();
+    }
     all
 }

@@ -2,9 +2,10 @@
 
 use kiln_storage::slot::{Memory, Slot};
 
+use super::journey::{Level, Matching};
 use super::{Executor, Leave};
 use crate::access::Access;
-use crate::buffer::combine;
+use crate::buffer::{Matches, combine};
 use crate::code::{Label, Rows, Walk};
 use crate::frame::{self, Frame};
 use crate::ir::*;
@@ -15,8 +16,12 @@ impl<'a, A: Access> Executor<'a, A> {
         if !walk.matching.is_empty() {
             return self.for_matching(walk, body);
         }
+        self.for_rows(walk, body, 0)
+    }
+
+    /// As [`Executor::for_buffer`], from the row at `position` on.
+    pub(super) fn for_rows(&mut self, walk: &Walk, body: Label, mut position: usize) -> Leave {
         let (buffer, width) = (walk.buffer.0 as usize, walk.width);
-        let mut position = 0;
         // The body may append; rows appended meanwhile are visited too.
         while position + width <= self.frame.buffers[buffer].rows.len() {
             for (column, register) in walk.row.iter().enumerate() {
@@ -25,6 +30,9 @@ impl<'a, A: Access> Executor<'a, A> {
             }
             position += width;
             if let Some(leave) = self.turn(body) {
+                if A::TRAVELS && leave == Leave::Away {
+                    self.away_in(Level::Rows { body, position });
+                }
                 return leave;
             }
         }
@@ -46,7 +54,20 @@ impl<'a, A: Access> Executor<'a, A> {
             buffers, memory, ..
         } = &mut *self.frame;
         let buffer = walk.buffer.0 as usize;
-        let mut position = buffers[buffer].matches(width, matching, values, &memory.heap);
+        let position = buffers[buffer].matches(width, matching, values, &memory.heap);
+        self.for_matches(walk, body, position, values)
+    }
+
+    /// Runs `body` for each row that a walk still comes to.
+    pub(super) fn for_matches(
+        &mut self,
+        walk: &Walk,
+        body: Label,
+        mut position: Matches,
+        values: &[Slot],
+    ) -> Leave {
+        let (width, matching) = (walk.width, &*walk.matching);
+        let buffer = walk.buffer.0 as usize;
         loop {
             let Frame {
                 buffers, memory, ..
@@ -60,6 +81,10 @@ impl<'a, A: Access> Executor<'a, A> {
                 memory.slots[register.0 as usize] = rows.rows[at * width + column];
             }
             if let Some(leave) = self.turn(body) {
+                if A::TRAVELS && leave == Leave::Away {
+                    let matching = Matching::new(position, values);
+                    self.away_in(Level::Matching { body, matching });
+                }
                 return leave;
             }
         }

@@ -12,6 +12,7 @@
 mod buffers;
 pub(crate) mod compute;
 pub(crate) mod errors;
+mod journey;
 mod operations;
 mod recording;
 pub(crate) mod scalar;
@@ -27,6 +28,8 @@ use crate::ir::*;
 use crate::program::Program;
 use compute::match_op;
 
+pub(crate) use journey::Journey;
+pub use journey::Ran;
 pub use operations::unique_violation;
 pub use recording::{fingerprint, record_deferred};
 pub use scalar::ARGUMENTS_MAX;
@@ -56,6 +59,8 @@ enum Leave {
     Return,
     /// The attempt is over: [`Executor::stop`] says why.
     Stop,
+    /// The attempt goes on elsewhere: where in the program, the frame knows.
+    Away,
 }
 
 /// The attempt is over: [`Executor::stop`] says why.
@@ -76,22 +81,27 @@ impl<'a, A: Access> Executor<'a, A> {
         arguments: &Arguments,
     ) -> Result<(), Stop> {
         frame.prepare(program, arguments);
+        let mut executor = Executor::new(program, access, frame);
+        match executor.run_from(0) {
+            Leave::Stop => Err(executor.stop.take().expect("a stop has a reason")),
+            _ => Ok(()),
+        }
+    }
+
+    #[inline(always)]
+    fn new(program: &'a Program, access: &'a mut A, frame: &'a mut Frame) -> Executor<'a, A> {
         let code = &program.code;
         let ops = match access.history().is_some() {
             true => &code.observed_ops,
             false => &code.ops,
         };
-        let mut executor = Executor {
+        Executor {
             program,
             code,
             ops,
             access,
             frame,
             stop: None,
-        };
-        match executor.run_from(0) {
-            Leave::Stop => Err(executor.stop.take().expect("a stop has a reason")),
-            _ => Ok(()),
         }
     }
 
@@ -172,12 +182,26 @@ impl<'a, A: Access> Executor<'a, A> {
                 }
             };
         }
+        // Where the body behind the present op begins.
+        macro_rules! body {
+            () => {{
+                // SAFETY: both are in the code.
+                let position = unsafe { next.offset_from(ops) };
+                position as Label
+            }};
+        }
         // Runs a method that may touch the registers.
         macro_rules! operation {
             ($result:expr) => {{
                 let Ok(value) = $result else {
-                    return Leave::Stop;
+                    return match A::TRAVELS {
+                        true => self.leave_before(body!() - 1),
+                        false => Leave::Stop,
+                    };
                 };
+                if A::TRAVELS {
+                    self.access.has_done();
+                }
                 slots = self.frame.memory.slots.as_mut_ptr();
                 value
             }};
@@ -194,14 +218,6 @@ impl<'a, A: Access> Executor<'a, A> {
             () => {
                 slots = self.frame.memory.slots.as_mut_ptr()
             };
-        }
-        // Where the body behind the present op begins.
-        macro_rules! body {
-            () => {{
-                // SAFETY: both are in the code.
-                let position = unsafe { next.offset_from(ops) };
-                position as Label
-            }};
         }
         // Counts a turn of a loop, and now and then looks at the limits.
         macro_rules! tick {
@@ -394,7 +410,14 @@ impl<'a, A: Access> Executor<'a, A> {
     /// Runs one turn of the body at `body`. `None`: on with the next turn.
     #[inline(always)]
     fn turn(&mut self, body: Label) -> Option<Leave> {
-        match self.run_from(body) {
+        let leave = self.run_from(body);
+        self.after_turn(leave)
+    }
+
+    /// What comes of a turn that was left in this way. `None`: on with the next turn.
+    #[inline(always)]
+    fn after_turn(&mut self, leave: Leave) -> Option<Leave> {
+        match leave {
             Leave::Turn => {
                 self.frame.turns_until_check -= 1;
                 if self.frame.turns_until_check > 0 {

@@ -7,6 +7,7 @@ use kiln_storage::record::RecordRef;
 use kiln_storage::slot::{Memory, Slot};
 use kiln_storage::table::{Entry, Found, Index, IndexScan, RangeValues, Table};
 
+use super::journey::ScanLevel;
 use super::{DEAD_RETRIES_MAX, Executor, Leave, Stopped};
 use crate::access::{AbortCause, Access, Handle, Inserted, Recalled, Sought, Stop, Visit};
 use crate::analysis::Observed;
@@ -31,7 +32,7 @@ impl<'a, A: Access> Executor<'a, A> {
 
     /// What was asked for, or the note that the attempt is over.
     #[inline(always)]
-    fn noted<T, S: Into<Stop>>(&mut self, result: Result<T, S>) -> Result<T, Stopped> {
+    pub(super) fn noted<T, S: Into<Stop>>(&mut self, result: Result<T, S>) -> Result<T, Stopped> {
         match result {
             Ok(value) => Ok(value),
             Err(stop) => Err(self.stop(stop.into())),
@@ -40,7 +41,7 @@ impl<'a, A: Access> Executor<'a, A> {
 
     /// Meets the record of an index entry, if the entry is the one that counts.
     #[inline(always)]
-    fn meet(
+    pub(super) fn meet(
         &mut self,
         table: &Table,
         index: usize,
@@ -57,8 +58,7 @@ impl<'a, A: Access> Executor<'a, A> {
         } else {
             entry.record()
         };
-        let observed = observed.columns(self.access.defers());
-        let visit = self.access.visit_observing(table, record, intent, observed);
+        let visit = self.access.visit_for(table, record, intent, observed);
         self.noted(visit)
     }
 
@@ -93,6 +93,7 @@ impl<'a, A: Access> Executor<'a, A> {
             key: &lookup.key,
             intent: lookup.intent,
             observed: lookup.observed.columns(self.access.defers()),
+            is_left: lookup.observed.is_left,
         };
         let recalled = self.access.recall(&sought, &self.frame.memory);
         self.noted(recalled)
@@ -106,10 +107,8 @@ impl<'a, A: Access> Executor<'a, A> {
             && !entry.is_moving()
             && !self.access.moves_entries()
         {
-            let observed = lookup.observed.columns(self.access.defers());
-            let visit =
-                self.access
-                    .visit_observing(&lookup.table, entry.record(), lookup.intent, observed);
+            let (record, observed) = (entry.record(), lookup.observed);
+            let visit = (self.access).visit_for(&lookup.table, record, lookup.intent, observed);
             if let Visit::Present(handle) = self.noted(visit)?
                 && !lookup.table.indexes()[lookup.index].moves()
             {
@@ -248,12 +247,12 @@ impl<'a, A: Access> Executor<'a, A> {
 
     /// Runs `body` for each record in a range. [`Leave::Turn`] says that it went to its end.
     #[inline(never)]
-    pub(super) fn scan(&mut self, scan: &Scan, body: Label) -> Leave {
+    pub(super) fn scan(&mut self, scan: &'a Scan, body: Label) -> Leave {
         self.scan_range(scan, body).unwrap_or(Leave::Stop)
     }
 
-    fn scan_range(&mut self, scan: &Scan, body: Label) -> Result<Leave, Stopped> {
-        let table = &*scan.table;
+    fn scan_range(&mut self, scan: &'a Scan, body: Label) -> Result<Leave, Stopped> {
+        let table: &'a Table = &scan.table;
         let index = &table.indexes()[scan.index];
         let range = &scan.range;
         let mut prefix = [Slot::NULL; kiln_storage::schema::KEY_COLUMNS_MAX];
@@ -272,10 +271,15 @@ impl<'a, A: Access> Executor<'a, A> {
         let Some(mut cursor) = self.noted(cursor)? else {
             return Ok(Leave::Turn);
         };
+        let begun = (self.access).begins_scan(table, scan.index, &cursor, scan.intent);
+        self.noted(begun)?;
         let range = match self.access.history().is_some() {
             true => self.record_range(table, scan.index, &mut cursor),
             false => None,
         };
+        if A::TRAVELS {
+            return self.scan_from(scan, body, ScanLevel::new(body, cursor, range));
+        }
         let mut left_at = None;
         let left = self.visit_range(scan, &mut cursor, body, range, &mut left_at);
         if let Some(range) = range {

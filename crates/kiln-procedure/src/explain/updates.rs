@@ -10,7 +10,8 @@ use crate::ir::*;
 use crate::program::Program;
 
 /// Every column that the procedure updates, one a line: its new value, whether a protocol with
-/// commit-time updates leaves it to the commit, and why or why not. Empty when it updates none.
+/// commit-time updates leaves it to the commit, and why or why not; and which look-ups find records to which it only adds.
+/// Empty when it updates none.
 pub fn updates(program: &Program) -> String {
     let verdicts = program.analysis.verdicts();
     if verdicts.is_empty() {
@@ -38,7 +39,18 @@ pub fn updates(program: &Program) -> String {
             number(line.map_or_else(String::new, |(line, _)| line.to_string())),
         ]);
     }
-    format!("updates\n{}", grid.render("  "))
+    let found: Vec<String> = (0..program.operations.len() as u16)
+        .filter(|op| program.analysis.observed(OpId(*op)).is_left)
+        .map(|op| op.to_string())
+        .collect();
+    let left = match found.is_empty() {
+        true => String::new(),
+        false => format!(
+            "  only added to: what {} finds; under strife+cu it ties no calls together while a batch does no more to it\n",
+            found.join(", ")
+        ),
+    };
+    format!("updates\n{}{left}", grid.render("  "))
 }
 
 /// The table of an update and the register with a column's new value.

@@ -6,6 +6,7 @@ pub mod mocc;
 pub mod mvcc;
 pub mod none;
 pub mod occ;
+pub mod range_locking;
 pub mod serial;
 pub mod silo;
 pub mod tictoc;

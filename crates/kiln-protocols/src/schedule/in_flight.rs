@@ -5,26 +5,25 @@ use kiln_history::Moment;
 use kiln_platform::sync::Arc;
 use kiln_platform::work::{Work, charge};
 use kiln_platform::{spin, thread, time};
+use kiln_procedure::executor::Ran;
 use kiln_procedure::{Access, Arguments, Executor, Frame, Program, Stop};
 
 use crate::Outcome;
-use crate::access::two_phase_locking::TwoPhaseLocking;
 use crate::phases::{Phase, Phased};
 use crate::schedule::direct::{Direct, End};
 use crate::serve::{Call, Calls, Next};
-use crate::shared::locks::Locks;
-use crate::shared::planning::{Claim, Findings, Footprint};
+use crate::shared::planning::{Claim, Demand, Findings, PlannedAhead};
 use crate::shared::recorder::Recorded;
 
 /// A call in flight. A worker has some of them and uses them again and again; in the steady state nothing
-/// is allocated.
-pub(crate) struct InFlight {
+/// is allocated. Its plans consist of such claims.
+pub(crate) struct InFlight<C = Claim> {
     pub call: Call,
     /// The call's program: kept by the call, or by the caller who waits for its end.
     program: *const Program,
     pub frame: Frame,
     /// What failed attempts missed.
-    missed: Vec<Claim>,
+    missed: Vec<C>,
     /// What its plan has found.
     findings: Findings,
     /// Attempts that have failed.
@@ -38,10 +37,10 @@ pub(crate) struct InFlight {
 
 // SAFETY: the program is kept until the call has ended, whoever runs it; records are followed only by an
 // attempt that holds them, inside of an epoch.
-unsafe impl Send for InFlight {}
+unsafe impl<C: Send> Send for InFlight<C> {}
 
-impl Default for InFlight {
-    fn default() -> InFlight {
+impl<C> Default for InFlight<C> {
+    fn default() -> InFlight<C> {
         InFlight {
             call: Call::default(),
             program: std::ptr::null(),
@@ -56,13 +55,13 @@ impl Default for InFlight {
     }
 }
 
-impl InFlight {
+impl<C> InFlight<C> {
     /// Draws a call, if there is one. Its program is `single`, which the caller keeps, or the call's own.
-    pub fn draw<L: Locks>(
+    pub fn draw<A: Access + Phased + Recorded>(
         &mut self,
         calls: &mut dyn Calls,
         single: *const Program,
-        direct: &mut Direct<TwoPhaseLocking<L>>,
+        direct: &mut Direct<A>,
     ) -> Next {
         self.call.is_history_full = direct.is_history_full();
         let next = calls.next(&mut self.call);
@@ -93,11 +92,10 @@ impl InFlight {
     }
 
     /// Finds its footprint.
-    pub fn plan<L: Locks>(
-        &mut self,
-        direct: &mut Direct<TwoPhaseLocking<L>>,
-        footprint: &mut Footprint,
-    ) {
+    pub fn plan<A>(&mut self, direct: &mut Direct<A>, demand: &mut A::Demand)
+    where
+        A: PlannedAhead<Demand: Demand<Claim = C>>,
+    {
         let access = direct.access();
         access.phases().start();
         access.phases().enter(Phase::Plan);
@@ -105,29 +103,83 @@ impl InFlight {
             self.program(),
             &self.call.arguments,
             &self.missed,
-            footprint,
+            demand,
             &mut self.findings,
         );
         access.phases().stop();
     }
 
-    /// One attempt, which has the locks of `footprint`, each held as `held`, and lets them go. Then there is an
+    /// One attempt, which has the locks of `demand`, each held as `held`, and lets them go. Then there is an
     /// outcome, or it is to be planned again. One that waited past its deadline does nothing but let go.
-    pub fn attempt<L: Locks>(
-        &mut self,
-        direct: &mut Direct<TwoPhaseLocking<L>>,
-        footprint: &Footprint,
-        held: L::Held,
-    ) {
+    pub fn attempt<A>(&mut self, direct: &mut Direct<A>, demand: &A::Demand, held: A::Held)
+    where
+        A: PlannedAhead<Demand: Demand<Claim = C>>,
+    {
+        if !self.begin(direct, demand, held) {
+            return;
+        }
+        let program = self.program();
+        let access = direct.access();
+        let ran = Executor::run(program, access, &mut self.frame, &self.call.arguments);
+        self.conclude(direct, ran);
+    }
+
+    /// As [`InFlight::attempt`], as far as it can be done where its first part is; whether it has ended.
+    pub fn set_out<A>(&mut self, direct: &mut Direct<A>, demand: &A::Demand, held: A::Held) -> Ran
+    where
+        A: PlannedAhead<Demand: Demand<Claim = C>>,
+    {
+        if !self.begin(direct, demand, held) {
+            return Ran::Ended;
+        }
+        let program = self.program();
+        let access = direct.access();
+        let ran = Executor::run_part(program, access, &mut self.frame, &self.call.arguments);
+        self.conclude_part(direct, ran)
+    }
+
+    /// Goes on with what [`InFlight::set_out`] has begun; whether it has ended.
+    pub fn go_on<A>(&mut self, direct: &mut Direct<A>) -> Ran
+    where
+        A: PlannedAhead<Demand: Demand<Claim = C>>,
+    {
+        let program = self.program();
+        let access = direct.access();
+        access.phases().start();
+        let ran = Executor::resume(program, access, &mut self.frame);
+        self.conclude_part(direct, ran)
+    }
+
+    fn conclude_part<A>(&mut self, direct: &mut Direct<A>, ran: Result<Ran, Stop>) -> Ran
+    where
+        A: PlannedAhead<Demand: Demand<Claim = C>>,
+    {
+        let ran = match ran {
+            Ok(Ran::Away) => {
+                direct.access().phases().stop();
+                return Ran::Away;
+            }
+            Ok(Ran::Ended) => Ok(()),
+            Err(stop) => Err(stop),
+        };
+        self.conclude(direct, ran);
+        Ran::Ended
+    }
+
+    /// Begins an attempt, which has its locks; false when it did nothing but let go.
+    fn begin<A>(&mut self, direct: &mut Direct<A>, demand: &A::Demand, held: A::Held) -> bool
+    where
+        A: PlannedAhead<Demand: Demand<Claim = C>>,
+    {
         charge(Work::Begin);
         let program = self.program();
         let access = direct.access();
         if self.is_expired() {
             access.begin();
-            access.hold_ahead(footprint.claims(), held);
+            access.hold_ahead(demand, held);
             access.roll_back();
             self.outcome = Some(Outcome::Expired);
-            return;
+            return false;
         }
         let deadline_ns = self.call.deadline_ns;
         self.frame.deadline_ns = deadline_ns;
@@ -142,8 +194,16 @@ impl InFlight {
             access.recorder().begin(&program.name, invoked);
         }
         access.follow(&mut self.findings);
-        access.hold_ahead(footprint.claims(), held);
-        let ran = Executor::run(program, access, &mut self.frame, &self.call.arguments);
+        access.hold_ahead(demand, held);
+        true
+    }
+
+    /// Commits or undoes an attempt that has run.
+    fn conclude<A>(&mut self, direct: &mut Direct<A>, ran: Result<(), Stop>)
+    where
+        A: PlannedAhead<Demand: Demand<Claim = C>>,
+    {
+        let access = direct.access();
         let ran = ran.and_then(|()| {
             charge(Work::Commit);
             access.commit_or_raise()
@@ -187,9 +247,9 @@ impl InFlight {
 
     /// Tells the caller how it has ended, if it has. `direct` is of the worker that drew it: a worker's figures
     /// are those of its own calls.
-    pub fn tell<L: Locks>(
+    pub fn tell<A: Access + Phased + Recorded>(
         &mut self,
-        direct: &mut Direct<TwoPhaseLocking<L>>,
+        direct: &mut Direct<A>,
         calls: &mut dyn Calls,
     ) {
         if let Some(outcome) = self.outcome.take() {

@@ -45,6 +45,20 @@ impl Entry {
     }
 }
 
+/// What an attempt has done, apart from the worker that runs it: where attempts travel from worker to worker.
+#[derive(Default)]
+pub struct Done {
+    /// The part in an observation, which is the attempt's own then.
+    pub recorder: Recorder,
+    log: Vec<Entry>,
+    changes: IndexChanges,
+    scratch: Scratch,
+    heap: Heap,
+}
+
+// SAFETY: as for `InPlace`.
+unsafe impl Send for Done {}
+
 /// Freed objects per transaction at most: garbage leaves as fast as it comes, in small portions.
 const COLLECT_MAX: usize = 8;
 
@@ -77,6 +91,16 @@ impl InPlace {
             heap: Heap::new(),
             last: Tid(0),
         }
+    }
+
+    /// Takes over what an attempt has done elsewhere, and gives out what was here.
+    #[inline]
+    pub fn exchange(&mut self, other: &mut Done) {
+        std::mem::swap(&mut self.recorder, &mut other.recorder);
+        std::mem::swap(&mut self.log, &mut other.log);
+        std::mem::swap(&mut self.changes, &mut other.changes);
+        std::mem::swap(&mut self.scratch, &mut other.scratch);
+        std::mem::swap(&mut self.heap, &mut other.heap);
     }
 
     /// The entries that the attempt has moved.
@@ -320,6 +344,17 @@ impl InPlace {
     /// epoch. The caller still holds its records.
     #[inline]
     pub fn commit(&mut self, newest: Tid) {
+        self.commit_leaving(newest, |_, _, _| false);
+    }
+
+    /// As [`InPlace::commit`]; `leaves` says of a record that was updated whether somebody else stores the tid before the
+    /// record is let go.
+    #[inline(always)]
+    pub fn commit_leaving(
+        &mut self,
+        newest: Tid,
+        mut leaves: impl FnMut(&Table, RecordRef, Tid) -> bool,
+    ) {
         if self.log.is_empty() {
             return;
         }
@@ -355,6 +390,11 @@ impl InPlace {
                 }
                 Change::Delete => removals = true,
                 Change::Insert | Change::Revive => {}
+            }
+            if matches!(entry.change, Change::Update { .. })
+                && leaves(entry.table(), entry.record, tid)
+            {
+                continue;
             }
             let absent = entry.record.tid().load(Ordering::Relaxed) & Tid::ABSENT;
             // Release: whoever reads this tid sees the row that it belongs to.
@@ -438,6 +478,12 @@ impl InPlace {
     #[inline]
     pub fn finish(&mut self) {
         self.clear();
+        self.leave_epoch();
+    }
+
+    /// Leaves the epoch, and frees some of what waits for that.
+    #[inline]
+    pub fn leave_epoch(&mut self) {
         self.participant.leave();
         if self.participant.waiting() > 0 {
             self.participant.collect(COLLECT_MAX);

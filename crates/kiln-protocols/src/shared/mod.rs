@@ -7,6 +7,7 @@ pub mod locks;
 pub mod node_set;
 pub mod optimistic;
 pub mod planning;
+pub mod ranges;
 pub mod record_map;
 pub mod recorder;
 pub mod ring;

@@ -16,8 +16,8 @@
 //! wait takes a turn that is free, and nobody waits past the deadline of its call, or longer than
 //! `WAIT_MAX_NS`; it goes inside without a turn then.
 //!
-//! A slice is twelve times as long as it takes until somebody runs who was handed a turn, so that the hand-overs
-//! cost a thirteenth of the time, and at least `SLICE_NS`. On cores of its own a worker runs within some ten
+//! A slice is twenty-four times as long as it takes until somebody runs who was handed a turn, so that the hand-overs
+//! cost a twenty-fifth of the time, and at least `SLICE_NS`. On cores of its own a worker runs within some ten
 //! microseconds; where other processes want the cores as well it takes milliseconds, and with short slices
 //! nothing else would happen than hand-overs.
 //!
@@ -33,15 +33,22 @@ use kiln_storage::table::WORKERS_MAX;
 
 /// How long a worker has its turn at least while others wait, in nanoseconds: some dozen switches of
 /// threads.
-const SLICE_NS: u64 = 200_000;
+const SLICE_NS: u64 = 400_000;
 /// How long at most.
 const SLICE_MAX_NS: u64 = 10_000_000;
 /// How much longer than a hand-over takes.
-const SLICE_PER_HAND_OVER: u64 = 12;
-/// How long the first of those who wait sleeps before it looks for a turn that was left free.
+const SLICE_PER_HAND_OVER: u64 = 24;
+/// How long it takes at most, as far as slices decide that, until all who wait have had their turn.
+const ROUND_MAX_NS: u64 = 100_000_000;
+/// How long the first of those who wait sleeps before it looks for a turn that was left free. Each look interrupts whoever has
+/// the turn, so it sleeps twice as long each time that it finds none, but never longer than the others.
 const LOOK_NS: u64 = 200_000;
 /// How long the others sleep.
 const SLEEP_NS: u64 = 5_000_000;
+/// How long the first one waits before it looks again at a turn that it has found free, and how often it must be so: most are
+/// free between two calls of a worker that goes on with them.
+const LOOK_AGAIN_NS: u64 = 20_000;
+const LOOKS: u32 = 3;
 /// The longest wait for a turn, in nanoseconds.
 const WAIT_MAX_NS: u64 = 200_000_000;
 
@@ -138,14 +145,27 @@ impl Turn {
         }
     }
 
-    /// Leaves the turn free, or to somebody who waits.
+    /// Leaves the turn free, or to somebody who waits when its time is over.
     #[inline]
     pub fn leave(&mut self) {
+        self.leave_if(|turn| {
+            let slice_ns = &turn.shared.cores[turn.core].slice_ns;
+            time::now_ns() - turn.since_ns >= slice_ns.load(Ordering::Relaxed)
+        });
+    }
+
+    /// Leaves the turn to somebody who waits: the worker does nothing for some time.
+    pub fn give_way(&mut self) {
+        self.leave_if(|_| true);
+    }
+
+    #[inline]
+    fn leave_if(&mut self, is_over: impl FnOnce(&Turn) -> bool) {
         if std::mem::take(&mut self.is_held) {
             let core = &self.shared.cores[self.core];
-            let is_over =
-                || time::now_ns() - self.since_ns >= core.slice_ns.load(Ordering::Relaxed);
-            if core.waiting.load(Ordering::Relaxed) == 0 || !is_over() || !self.shared.hand_on(core)
+            if core.waiting.load(Ordering::Relaxed) == 0
+                || !is_over(self)
+                || !self.shared.hand_on(core)
             {
                 // Nothing is handed on with a turn: relaxed.
                 core.is_free.store(true, Ordering::Relaxed);
@@ -168,9 +188,13 @@ impl Turn {
         let now = time::now_ns();
         let latest = deadline_ns.map_or(u64::MAX, |deadline| deadline.max(now));
         let latest = latest.min(now + WAIT_MAX_NS);
+        let mut look_ns = LOOK_NS;
+        let mut found_free = 0;
         loop {
             let now = time::now_ns();
             let mut is_first = false;
+            let is_free = core.is_free.load(Ordering::Relaxed);
+            found_free = if is_free { found_free + 1 } else { 0 };
             // Under the lock nobody hands anything to this worker.
             let ended = core.change(|queue| {
                 if handed.swap(false, Ordering::Relaxed) {
@@ -178,7 +202,7 @@ impl Turn {
                     return Some(true);
                 }
                 is_first = queue.front() == Some(&self.worker);
-                let takes = is_first && core.take_free();
+                let takes = is_first && found_free >= LOOKS && core.take_free();
                 if takes || now >= latest {
                     queue.retain(|worker| *worker != self.worker);
                     return Some(takes);
@@ -189,7 +213,14 @@ impl Turn {
                 self.since_ns = now;
                 return is_held;
             }
-            let longest = if is_first { LOOK_NS } else { SLEEP_NS };
+            let longest = match (is_first, is_free) {
+                (true, true) => LOOK_AGAIN_NS,
+                (true, false) => look_ns,
+                (false, _) => SLEEP_NS,
+            };
+            if is_first && !is_free {
+                look_ns = SLEEP_NS.min(look_ns * 2);
+            }
             thread::park_for(longest.min(latest - now));
         }
     }
@@ -221,7 +252,9 @@ impl Core {
         let wanted_ns = taken_ns.saturating_mul(SLICE_PER_HAND_OVER);
         let slice_ns = self.slice_ns.load(Ordering::Relaxed);
         let slice_ns = (slice_ns * 7 + wanted_ns.min(SLICE_MAX_NS * 8)) / 8;
-        let slice_ns = slice_ns.clamp(SLICE_NS, SLICE_MAX_NS);
+        let waiting = u64::from(self.waiting.load(Ordering::Relaxed));
+        let most = SLICE_MAX_NS.min(ROUND_MAX_NS / (waiting + 1));
+        let slice_ns = slice_ns.clamp(SLICE_NS, most);
         self.slice_ns.store(slice_ns, Ordering::Relaxed);
     }
 }

@@ -124,7 +124,7 @@ impl Trial {
     fn partitioning(&self) -> Option<Partitioning> {
         let divides = matches!(
             self.protocol.protocol,
-            Protocol::Orthrus | Protocol::Partitioned | Protocol::VllSingle
+            Protocol::Orthrus | Protocol::Partitioned | Protocol::VllSingle | Protocol::Dora
         );
         match self.seed / 5 % 3 {
             1 if divides => Some(Partitioning::Column(ID)),

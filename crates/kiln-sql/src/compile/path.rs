@@ -1,7 +1,7 @@
 //! By which path the rows of a table are read: whole unique keys, ranges of an index, everything.
 
 use kiln_procedure::ir::{Class, Comparison};
-use kiln_storage::schema::{ColumnId, IndexKind};
+use kiln_storage::schema::ColumnId;
 use kiln_storage::table::Table;
 use kiln_storage::types::DataType;
 
@@ -243,7 +243,7 @@ impl Compiler<'_> {
             .enumerate()
             .filter_map(|(place, one)| one.each(place))
             .collect();
-        let is_hash = definition.kind == IndexKind::Hash;
+        let is_hash = definition.kind.is_hash();
         let number = number as u16;
         if index.supports_lookup() && fixed.len() == definition.columns.len() && !key.is_empty() {
             let detail = if is_hash { 0 } else { 1 };

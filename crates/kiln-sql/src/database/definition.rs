@@ -3,7 +3,6 @@
 use kiln_engine::{CatalogChange, Engine};
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result, SqlState};
-use kiln_storage::schema::IndexKind;
 use kiln_storage::table::Table;
 use sqlparser::ast;
 
@@ -216,7 +215,7 @@ fn drop_indexes(change: &mut CatalogChange<'_>, statement: &Drop) -> Result<Vec<
             ));
         }
         for auxiliary in table.indexes().iter().map(|index| index.definition()) {
-            let derived = auxiliary.kind == IndexKind::Hash
+            let derived = auxiliary.kind.is_hash()
                 && design::is_auxiliary(table, auxiliary)
                 && auxiliary.name.strip_suffix("_hash") == Some(&name);
             if derived {

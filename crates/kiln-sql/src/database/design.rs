@@ -32,7 +32,7 @@ const HASH_SUFFIX: &str = "_hash";
 
 /// Whether an index was derived and is not the user's.
 pub fn is_auxiliary(table: &Table, index: &IndexDefinition) -> bool {
-    index.kind == IndexKind::Hash
+    index.kind.is_hash()
         && index.name.strip_suffix(HASH_SUFFIX).is_some_and(|base| {
             table
                 .indexes()
@@ -127,6 +127,7 @@ fn derive_once(change: &mut CatalogChange<'_>) -> Result<bool> {
     let usage = usage(change.catalog());
     let options = change.options().basis_factors;
     let (hashes, partitions) = (options.hash_indexes, options.partitioned_indexes);
+    let splits = options.split_indexes;
     let tables: Vec<Arc<Table>> = change
         .catalog()
         .tables()
@@ -135,6 +136,10 @@ fn derive_once(change: &mut CatalogChange<'_>) -> Result<bool> {
     let mut changed = false;
     for table in tables {
         let name = &table.schema().name;
+        let hash_kind = match splits && table.schema().partition_column().is_some() {
+            true => IndexKind::SplitHash,
+            false => IndexKind::Hash,
+        };
         for (position, index) in table.indexes().iter().enumerate() {
             let definition = index.definition();
             if definition.columns.is_empty() || is_auxiliary(&table, definition) {
@@ -146,7 +151,7 @@ fn derive_once(change: &mut CatalogChange<'_>) -> Result<bool> {
                 .unwrap_or_default();
             let hash_name = format!("{}{HASH_SUFFIX}", definition.name);
             let hash = table.indexes().iter().position(|known| {
-                known.definition().name == hash_name && known.definition().kind == IndexKind::Hash
+                known.definition().name == hash_name && known.definition().kind.is_hash()
             });
             let hashed = hash.and_then(|hash| usage.get(&(table.id(), hash)));
             let points = own.points + hashed.map_or(0, |usage| usage.points);
@@ -161,7 +166,7 @@ fn derive_once(change: &mut CatalogChange<'_>) -> Result<bool> {
                             columns: definition.columns.clone(),
                             unique: true,
                             constraint: false,
-                            kind: IndexKind::Hash,
+                            kind: hash_kind,
                         },
                     )?;
                     changed = true;
@@ -169,11 +174,21 @@ fn derive_once(change: &mut CatalogChange<'_>) -> Result<bool> {
             } else if points == 0 && hash.is_some() {
                 change.drop_index(name, &hash_name)?;
                 changed = true;
+            } else if let Some(hash) = hash
+                && table.indexes()[hash].definition().kind != hash_kind
+            {
+                change.rebuild_index(name, &hash_name, hash_kind)?;
+                changed = true;
             }
-            let wanted = match own.prefix {
+            let fixed = match own.prefix {
                 Some(columns) if partitions => fixed_columns(index, columns),
                 _ => 0,
             };
+            let wanted = fixed.max(if splits {
+                dividing_columns(&table, index)
+            } else {
+                0
+            });
             if let IndexKind::Ordered { partition_columns } = definition.kind
                 && partition_columns != wanted
             {
@@ -186,6 +201,20 @@ fn derive_once(change: &mut CatalogChange<'_>) -> Result<bool> {
         }
     }
     Ok(changed)
+}
+
+/// How many of the leading columns of an index tell the partitions of its table's rows from each other, if any do.
+fn dividing_columns(table: &Table, index: &Index) -> usize {
+    let Some(column) = table.schema().partition_column() else {
+        return 0;
+    };
+    let columns = &index.definition().columns;
+    let position = columns.iter().position(|one| *one == column);
+    // Only where it can be cut there, and cheaply: each prefix in use takes a leaf.
+    match (position, index.key_layout().end_of(column)) {
+        (Some(0), Some(_)) => 1,
+        _ => 0,
+    }
 }
 
 fn usage(catalog: &Catalog) -> BTreeMap<(TableId, usize), Usage> {

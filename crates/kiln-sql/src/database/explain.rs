@@ -46,6 +46,7 @@ fn index(table: &Table, position: usize) -> String {
     let built = match definition.kind {
         IndexKind::Hash if is_auxiliary(table, definition) => "hash (derived)".to_owned(),
         IndexKind::Hash => "hash".to_owned(),
+        IndexKind::SplitHash => "hash, split as the rows are (derived)".to_owned(),
         IndexKind::Ordered {
             partition_columns: 0,
         } => "ordered".to_owned(),

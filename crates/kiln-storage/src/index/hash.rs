@@ -46,6 +46,13 @@ const DEPTH_MAX: u32 = 24;
 /// The low bits of the directory word hold the depth; directories are aligned to more than that.
 const DIRECTORY_DEPTH: u64 = 0x3f;
 
+/// How many of the lowest bits of a number tell the parts of a split index from each other: as many parts have segments of
+/// their own.
+pub const SPLIT_BITS: u32 = 6;
+
+/// Of an index that is not split.
+const NOT_SPLIT: u32 = u32::MAX;
+
 /// A view of a bucket: the words at an address.
 struct Bucket<K>(NonNull<AtomicU64>, PhantomData<K>);
 
@@ -302,6 +309,8 @@ pub struct HashIndex<K: Key> {
     pool: Pool,
     /// Held while the directory is changed or replaced.
     growth: Mutex<()>,
+    /// Where in the key, from its end on, the number is that the index is split by; [`NOT_SPLIT`] if it is not.
+    split_at: u32,
     keys: PhantomData<fn(K)>,
 }
 
@@ -311,9 +320,28 @@ impl<K: Key> HashIndex<K> {
 
     /// An empty index with room for `capacity` entries before it has to grow.
     pub fn with_capacity(capacity: usize) -> HashIndex<K> {
+        Self::with_segments(capacity, NOT_SPLIT)
+    }
+
+    /// An empty index that is split: entries whose keys differ in the lowest six bits of a number are in
+    /// different segments, so that whoever uses one such part shares nothing with others but the directory. The number
+    /// ends so many bits from the first one of the key.
+    ///
+    /// # Panics
+    /// When the number's lowest bits are not among the first 64 of the key.
+    pub fn split_by(capacity: usize, bits: u32) -> HashIndex<K> {
+        assert!((SPLIT_BITS..=64).contains(&bits), "{bits} bits");
+        Self::with_segments(capacity, 64 - bits)
+    }
+
+    fn with_segments(capacity: usize, split_at: u32) -> HashIndex<K> {
+        let least = match split_at {
+            NOT_SPLIT => 1,
+            _ => 1 << SPLIT_BITS,
+        };
         let segments = capacity
             .div_ceil(Segment::<K>::BUCKETS * Self::ENTRIES_PER_BUCKET)
-            .max(1)
+            .max(least)
             .next_power_of_two();
         let depth = segments.ilog2().min(DEPTH_MAX);
         let pool = Pool::new(Bucket::<K>::BYTES);
@@ -332,7 +360,18 @@ impl<K: Key> HashIndex<K> {
             directory: AtomicU64::new(directory.as_ptr() as u64 | u64::from(depth)),
             pool,
             growth: Mutex::new(()),
+            split_at,
             keys: PhantomData,
+        }
+    }
+
+    /// The hash of a key. Its top bits lead to the segment: in a split index they are the number's.
+    #[inline(always)]
+    fn hash_of(&self, key: &K) -> u64 {
+        let hash = key.hash();
+        match self.split_at {
+            NOT_SPLIT => hash,
+            at => key.top() >> at << (64 - SPLIT_BITS) | hash & (u64::MAX >> SPLIT_BITS),
         }
     }
 
@@ -340,7 +379,7 @@ impl<K: Key> HashIndex<K> {
     #[inline]
     pub fn get(&self, key: &K) -> Lookup {
         charge(Work::Lookup);
-        let hash = key.hash();
+        let hash = self.hash_of(key);
         let mut segment = self.segment_of(hash);
         loop {
             let home = segment.bucket_of(hash);
@@ -366,7 +405,7 @@ impl<K: Key> HashIndex<K> {
     /// Finds `key` as [`HashIndex::get`] does, and notes where.
     #[inline]
     pub fn sight(&self, key: &K) -> Option<Sighting> {
-        let hash = key.hash();
+        let hash = self.hash_of(key);
         let home = self.segment_of(hash).bucket_of(hash);
         let seen = version::read(home.version());
         let (bucket, slot) = find(home, seen, key).found?;
@@ -379,7 +418,7 @@ impl<K: Key> HashIndex<K> {
     /// Starts fetching the bucket of `key` into the cache.
     #[inline]
     pub fn prefetch(&self, key: &K) {
-        let hash = key.hash();
+        let hash = self.hash_of(key);
         self.segment_of(hash).bucket_of(hash).prefetch();
     }
 
@@ -395,7 +434,7 @@ impl<K: Key> HashIndex<K> {
     pub fn insert(&self, key: &K, payload: u64, participant: &Participant) -> Insertion {
         assert!(payload != 0, "a payload is the address of a record");
         charge(Work::IndexChange);
-        let hash = key.hash();
+        let hash = self.hash_of(key);
         let mut segment = self.segment_of(hash);
         loop {
             let home = segment.bucket_of(hash);
@@ -445,7 +484,7 @@ impl<K: Key> HashIndex<K> {
     /// record is marked absent, with a new tid, before its key is removed.
     pub fn remove(&self, key: &K, payload: u64, participant: &Participant) -> bool {
         charge(Work::IndexChange);
-        let hash = key.hash();
+        let hash = self.hash_of(key);
         let mut segment = self.segment_of(hash);
         loop {
             let home = segment.bucket_of(hash);
@@ -493,7 +532,7 @@ impl<K: Key> HashIndex<K> {
     /// Gives `key` another payload, if it has `old`. Guards stay valid: no key comes or goes.
     /// Returns whether it did.
     pub fn replace(&self, key: &K, old: u64, new: u64) -> bool {
-        let hash = key.hash();
+        let hash = self.hash_of(key);
         let mut segment = self.segment_of(hash);
         loop {
             let home = segment.bucket_of(hash);
@@ -722,7 +761,7 @@ impl<K: Key> HashIndex<K> {
                 let slot = occupied.trailing_zeros() as usize;
                 occupied &= occupied - 1;
                 let key = bucket.key(slot);
-                if goes.covers(key.hash()) {
+                if goes.covers(self.hash_of(&key)) {
                     let (to, free) = match last.free_slot() {
                         Some(free) => (last, free),
                         None => (self.extend(sibling, last, participant), 0),

@@ -30,11 +30,20 @@ pub trait Key: Copy + Ord + Eq + Debug + Send + Sync + 'static {
     /// A hash of the key; all 64 bits are well mixed.
     fn hash(&self) -> u64;
 
+    /// The first 64 bits of the key.
+    fn top(&self) -> u64;
+
     /// The key with all bits below the top `prefix_bits` cleared: the least key of its prefix.
     fn prefix(&self, prefix_bits: u32) -> Self;
 
     /// The least key of the next prefix, or `None` when this key's prefix is the last.
     fn prefix_successor(&self, prefix_bits: u32) -> Option<Self>;
+
+    /// How much neighbouring keys are apart by their [leads](Key::lead); 0 when they may share one.
+    const LEAD_STEP: u128;
+
+    /// The key's first 128 bits, zeroes after those of a shorter one: leads compare as their keys do, if they differ.
+    fn lead(&self) -> u128;
 
     /// Compares a stored key with this one.
     #[inline]
@@ -68,6 +77,12 @@ impl Key for u64 {
     const WORDS: usize = 1;
     const MIN: Self = u64::MIN;
     const MAX: Self = u64::MAX;
+    const LEAD_STEP: u128 = 1 << 64;
+
+    #[inline(always)]
+    fn lead(&self) -> u128 {
+        u128::from(*self) << 64
+    }
 
     #[inline]
     fn load(words: &[AtomicU64]) -> Self {
@@ -86,6 +101,11 @@ impl Key for u64 {
     #[inline]
     fn hash(&self) -> u64 {
         fold(fold(self ^ MIX[1], MIX[0]) ^ MIX[1], MIX[2])
+    }
+
+    #[inline]
+    fn top(&self) -> u64 {
+        *self
     }
 
     #[inline]
@@ -110,6 +130,12 @@ impl Key for u128 {
     const WORDS: usize = 2;
     const MIN: Self = u128::MIN;
     const MAX: Self = u128::MAX;
+    const LEAD_STEP: u128 = 1;
+
+    #[inline(always)]
+    fn lead(&self) -> u128 {
+        *self
+    }
 
     #[inline]
     fn load(words: &[AtomicU64]) -> Self {
@@ -132,6 +158,11 @@ impl Key for u128 {
     fn hash(&self) -> u64 {
         let (high, low) = ((self >> 64) as u64, *self as u64);
         fold(fold(low ^ MIX[1], MIX[0]) ^ high ^ MIX[1], MIX[2])
+    }
+
+    #[inline]
+    fn top(&self) -> u64 {
+        (self >> 64) as u64
     }
 
     #[inline]
@@ -161,6 +192,11 @@ impl<const W: usize> Key for ByteKey<W> {
     const WORDS: usize = W;
     const MIN: Self = ByteKey([0; W]);
     const MAX: Self = ByteKey([u64::MAX; W]);
+    const LEAD_STEP: u128 = 0;
+
+    fn lead(&self) -> u128 {
+        u128::from(self.0[0]) << 64 | u128::from(self.0[1])
+    }
 
     #[inline]
     fn load(words: &[AtomicU64]) -> Self {
@@ -187,6 +223,11 @@ impl<const W: usize> Key for ByteKey<W> {
             .iter()
             .fold(MIX[1], |hash, word| fold(hash ^ word ^ MIX[2], MIX[0]));
         fold(mixed ^ MIX[1], MIX[2])
+    }
+
+    #[inline]
+    fn top(&self) -> u64 {
+        self.0[0]
     }
 
     fn prefix(&self, prefix_bits: u32) -> Self {

@@ -6,10 +6,10 @@ use kiln_platform::sync::Arc;
 use super::entry::{Entry, EntryKey, Found};
 use crate::epoch::Participant;
 use crate::error::{Error, Result, SqlState};
-use crate::index::{ByteKey, HashIndex, Insertion, Lookup, NodeVersion, OrderedIndex};
+use crate::index::{ByteKey, HashIndex, Insertion, Key, Lookup, NodeVersion, OrderedIndex};
 use crate::key::{KeyField, KeyLayout, KeyWidth};
 use crate::record::RecordRef;
-use crate::schema::{ColumnSet, IndexDefinition, IndexKind};
+use crate::schema::{ColumnId, ColumnSet, IndexDefinition, IndexKind};
 use crate::slot::{Heap, Slot};
 
 /// The map behind an index, by kind and key width.
@@ -58,6 +58,17 @@ macro_rules! with_key {
 }
 pub(super) use with_key;
 
+/// The lead of a key of a map, which says of which type the key is.
+trait LeadOf<K: Key> {
+    #[inline(always)]
+    fn lead_of(&self, key: K) -> Option<u128> {
+        Some(key.lead())
+    }
+}
+
+impl<K: Key> LeadOf<K> for HashIndex<K> {}
+impl<K: Key> LeadOf<K> for OrderedIndex<K> {}
+
 impl Map {
     /// Calls `visit` for each payload.
     pub(super) fn for_each(&self, mut visit: impl FnMut(u64)) {
@@ -78,7 +89,14 @@ pub struct Index {
 }
 
 impl Index {
-    pub(super) fn new(definition: IndexDefinition, layout: KeyLayout, expected: usize) -> Index {
+    /// An empty index, with room for `expected` entries; `split_by` is the column that divides the table's rows, if one does.
+    pub(super) fn new(
+        definition: IndexDefinition,
+        layout: KeyLayout,
+        expected: usize,
+        split_by: Option<ColumnId>,
+    ) -> Index {
+        let split_at = split_by.and_then(|column| layout.end_of(column));
         let map = match (definition.kind, layout.width()) {
             (IndexKind::Hash, KeyWidth::Word) => Map::HashWord(HashIndex::with_capacity(expected)),
             (IndexKind::Hash, KeyWidth::DoubleWord) => {
@@ -90,6 +108,24 @@ impl Index {
             (IndexKind::Hash, KeyWidth::Bytes256) => {
                 Map::HashBytes256(HashIndex::with_capacity(expected))
             }
+            (IndexKind::SplitHash, width) => match (width, split_at) {
+                (KeyWidth::Word, Some(at)) => Map::HashWord(HashIndex::split_by(expected, at)),
+                (KeyWidth::DoubleWord, Some(at)) => {
+                    Map::HashDoubleWord(HashIndex::split_by(expected, at))
+                }
+                (KeyWidth::Bytes64, Some(at)) => {
+                    Map::HashBytes64(HashIndex::split_by(expected, at))
+                }
+                (KeyWidth::Bytes256, Some(at)) => {
+                    Map::HashBytes256(HashIndex::split_by(expected, at))
+                }
+                (KeyWidth::Word, None) => Map::HashWord(HashIndex::with_capacity(expected)),
+                (KeyWidth::DoubleWord, None) => {
+                    Map::HashDoubleWord(HashIndex::with_capacity(expected))
+                }
+                (KeyWidth::Bytes64, None) => Map::HashBytes64(HashIndex::with_capacity(expected)),
+                (KeyWidth::Bytes256, None) => Map::HashBytes256(HashIndex::with_capacity(expected)),
+            },
             (IndexKind::Ordered { partition_columns }, width) => {
                 let bits = layout.prefix_bits(partition_columns);
                 match width {
@@ -223,6 +259,23 @@ impl Index {
                 EntryKey::Bytes256(Box::new(self.layout.point(heap, values).ok()?))
             }
         })
+    }
+
+    /// The first 128 bits of the key that a look-up of `values` looks for; see [`Key::lead`]. `None` when there can be no
+    /// such key.
+    #[inline(always)]
+    pub fn point_lead(&self, heap: &Heap, values: impl Iterator<Item = Slot>) -> Option<u128> {
+        for_any_map!(self.map, map => map.lead_of(self.layout.point(heap, values).ok()?))
+    }
+
+    /// The first 128 bits of the key of the entry with these field values; `None` when it is longer than a key may be.
+    #[inline(always)]
+    pub fn entry_lead(
+        &self,
+        heap: &Heap,
+        value: impl Fn(usize, &KeyField) -> Slot,
+    ) -> Option<u128> {
+        for_any_map!(self.map, map => map.lead_of(self.layout.entry(heap, value).ok()?))
     }
 
     /// Adds an entry by its key.

@@ -2,6 +2,7 @@
 
 mod entry;
 mod index;
+mod key_space;
 mod partition;
 mod scan;
 mod sight;
@@ -23,11 +24,13 @@ use crate::slot::{Heap, Slot};
 
 pub use entry::{Entry, EntryKey, Found};
 pub use index::Index;
+pub use key_space::{CUTS_MAX, Cuts, KeySpace};
 pub use partition::Part;
 pub use scan::{IndexScan, RangeValues};
 pub use sight::SightKey;
 
 use index::Map;
+use key_space::KeySpaces;
 
 /// How many workers may have memory of a table of their own.
 pub const WORKERS_MAX: usize = 128;
@@ -79,6 +82,7 @@ pub struct Table {
     schema: TableSchema,
     layout: RowLayout,
     indexes: Vec<Index>,
+    key_spaces: KeySpaces,
     indexed_columns: ColumnSet,
     rows: Arc<Rows>,
     superseded: AtomicBool,
@@ -139,7 +143,7 @@ impl Table {
                     partition_columns: 0,
                 },
             };
-            Index::new(definition, KeyLayout::of_row_numbers(), 0)
+            Index::new(definition, KeyLayout::of_row_numbers(), 0, None)
         } else {
             let key = &schema.primary_key;
             let key_layout = KeyLayout::new(&schema.columns, key, &[], false, true);
@@ -155,7 +159,7 @@ impl Table {
                     partition_columns: primary_partition_columns,
                 },
             };
-            Index::new(definition, key_layout, 0)
+            Index::new(definition, key_layout, 0, None)
         };
         let rows = Rows {
             slab: Slab::new(cell_bytes, WORKERS_MAX),
@@ -171,6 +175,7 @@ impl Table {
             schema,
             layout,
             indexed_columns: primary.columns(),
+            key_spaces: KeySpaces::default(),
             indexes: vec![primary],
             rows: Arc::new(rows),
             superseded: AtomicBool::new(false),
@@ -180,6 +185,7 @@ impl Table {
             table.indexed_columns = table.indexed_columns.union(index.columns());
             table.indexes.push(index);
         }
+        table.key_spaces = KeySpaces::of(&table.indexes);
         Ok(table)
     }
 
@@ -191,7 +197,7 @@ impl Table {
             self.schema.primary_key.is_empty(),
             definition.unique,
         );
-        Index::new(definition, layout, expected)
+        Index::new(definition, layout, expected, self.schema.partition_column())
     }
 
     /// A table with the same rows and these indexes.
@@ -202,6 +208,7 @@ impl Table {
             schema: self.schema.clone(),
             layout: self.layout.clone(),
             indexed_columns: columns.fold(ColumnSet::EMPTY, ColumnSet::union),
+            key_spaces: KeySpaces::of(&indexes),
             indexes,
             rows: self.rows.clone(),
             superseded: AtomicBool::new(false),
@@ -242,7 +249,7 @@ impl Table {
             ..old.definition.clone()
         };
         let index = if position == 0 && self.schema.primary_key.is_empty() {
-            Index::new(definition, KeyLayout::of_row_numbers(), 0)
+            Index::new(definition, KeyLayout::of_row_numbers(), 0, None)
         } else {
             self.empty_index(definition, old.len())
         };
@@ -372,6 +379,18 @@ impl Table {
     #[inline(always)]
     pub fn indexes(&self) -> &[Index] {
         &self.indexes
+    }
+
+    /// The keys of its indexes, each kind of key once.
+    #[inline(always)]
+    pub fn key_spaces(&self) -> &[KeySpace] {
+        &self.key_spaces.all
+    }
+
+    /// The position of the key space of the index at a position.
+    #[inline(always)]
+    pub fn key_space_of(&self, index: usize) -> usize {
+        self.key_spaces.of_index[index]
     }
 
     /// The columns of all its indexes: an update of one of them moves entries.

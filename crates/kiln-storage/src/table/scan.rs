@@ -158,6 +158,18 @@ impl IndexScan<'_> {
         }
     }
 
+    /// The first and the last key that the rest of the scan looks at, by their [leads](Key::lead); `None` when there can be
+    /// none between them.
+    pub fn leads(&self) -> Option<(u128, u128)> {
+        let (first, last) = match self {
+            IndexScan::Word(cursor) => leads_of(cursor.bounds()),
+            IndexScan::DoubleWord(cursor) => leads_of(cursor.bounds()),
+            IndexScan::Bytes64(cursor) => leads_of(cursor.bounds()),
+            IndexScan::Bytes256(cursor) => leads_of(cursor.bounds()),
+        }?;
+        (first <= last).then_some((first, last))
+    }
+
     /// The first and the last key that the rest of the scan looks at, as bytes.
     pub fn bounds(&self) -> (Vec<u8>, Vec<u8>) {
         match self {
@@ -167,6 +179,21 @@ impl IndexScan<'_> {
             IndexScan::Bytes256(cursor) => bounds_of(cursor.bounds()),
         }
     }
+}
+
+/// Both bounds inclusive, by their leads; where keys may share one the bound itself is inside.
+fn leads_of<K: Key>((low, high): (Bound<K>, Bound<K>)) -> Option<(u128, u128)> {
+    let low = match low {
+        Unbounded => 0,
+        Included(key) => key.lead(),
+        Excluded(key) => key.lead().checked_add(K::LEAD_STEP)?,
+    };
+    let high = match high {
+        Unbounded => u128::MAX,
+        Included(key) => key.lead(),
+        Excluded(key) => key.lead().checked_sub(K::LEAD_STEP)?,
+    };
+    Some((low, high))
 }
 
 /// Both bounds inclusive, as bytes.

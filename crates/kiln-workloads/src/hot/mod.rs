@@ -49,6 +49,7 @@ const ABOUT: About = About {
     tables: &TABLES,
     procedures: &PROCEDURES,
     expected_rejections: &[],
+    unaudited: &[],
 };
 
 /// The settings.

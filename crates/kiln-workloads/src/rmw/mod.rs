@@ -72,6 +72,7 @@ const ABOUT: About = About {
     tables: &TABLES,
     procedures: &PROCEDURES,
     expected_rejections: &[],
+    unaudited: &[],
 };
 
 const ABOUT_READ_ONLY: About = About {

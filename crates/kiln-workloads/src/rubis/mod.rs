@@ -81,6 +81,7 @@ const ABOUT: About = About {
     tables: &TABLES,
     procedures: &PROCEDURES,
     expected_rejections: &[],
+    unaudited: &[],
 };
 
 /// No bid, no purchase and no item is lost.

@@ -72,6 +72,7 @@ const ABOUT: About = About {
     tables: &TABLES,
     procedures: &PROCEDURES,
     expected_rejections: &[INSUFFICIENT_FUNDS],
+    unaudited: &[],
 };
 
 /// Money is conserved: all balances add up to the population's and the changes since.

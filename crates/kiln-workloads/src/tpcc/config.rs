@@ -1,6 +1,6 @@
 //! TPC-C's settings: what the specification fixes, and what the papers vary.
 
-use super::{ABOUT, Terminal, closing_checks, populate_shared, populate_warehouse};
+use super::{ABOUT, ABOUT_NUMBERED, Terminal, closing_checks, populate_shared, populate_warehouse};
 use crate::RowSink;
 use crate::audit::{ClosingCheck, Totals};
 use crate::clock::START;
@@ -26,6 +26,26 @@ pub enum WarehouseChoice {
     Uniform,
 }
 
+/// Who executes the deliveries that wait at a warehouse.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeliveryWorkers {
+    /// Each worker that turns to the warehouse.
+    Any,
+    /// One worker, before anything else: two deliveries at a warehouse always conflict (STO §3.3). The others leave them to
+    /// it, even when it cannot keep up, and fewer than 4 % of the calls are deliveries then.
+    One,
+}
+
+/// Who numbers the orders of a district.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OrderNumbers {
+    /// The district's row, in the transaction.
+    District,
+    /// The terminals, by a counter that they share, before the transaction: fast order ids, which Silo and STO use (STO §3.3).
+    /// An order that rolls back leaves a gap.
+    Terminals,
+}
+
 /// The settings of TPC-C.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
@@ -39,6 +59,10 @@ pub struct Config {
     pub mix: Mix,
     /// Which warehouse the next call goes to.
     pub warehouse_choice: WarehouseChoice,
+    /// Who executes deliveries.
+    pub delivery_workers: DeliveryWorkers,
+    /// Who numbers orders.
+    pub order_numbers: OrderNumbers,
     /// Order lines supplied by another warehouse, in percent. The specification has 1, so that
     /// one order in ten is remote.
     pub remote_item_percent: f64,
@@ -65,6 +89,8 @@ impl Default for Config {
             customers_per_district: 3_000,
             mix: Mix::Full,
             warehouse_choice: WarehouseChoice::Home,
+            delivery_workers: DeliveryWorkers::Any,
+            order_numbers: OrderNumbers::District,
             remote_item_percent: 1.0,
             remote_payment_percent: 15.0,
             by_last_name_percent: 60.0,
@@ -109,11 +135,22 @@ const WAREHOUSE_CHOICES: &[(&str, WarehouseChoice)] = &[
     ("uniform", WarehouseChoice::Uniform),
 ];
 
+const DELIVERY_WORKERS: &[(&str, DeliveryWorkers)] =
+    &[("any", DeliveryWorkers::Any), ("one", DeliveryWorkers::One)];
+
+const ORDER_NUMBERS: &[(&str, OrderNumbers)] = &[
+    ("district", OrderNumbers::District),
+    ("terminals", OrderNumbers::Terminals),
+];
+
 impl Definition for Config {
     type Terminal = Terminal;
 
     fn about(&self) -> &'static About {
-        &ABOUT
+        match self.order_numbers {
+            OrderNumbers::District => &ABOUT,
+            OrderNumbers::Terminals => &ABOUT_NUMBERED,
+        }
     }
 
     fn options(&self) -> Vec<WorkloadOption> {
@@ -134,6 +171,16 @@ impl Definition for Config {
                 "warehouse-choice",
                 chosen(WAREHOUSE_CHOICES, self.warehouse_choice),
                 "Whether a worker keeps to its home warehouses or takes any: home, uniform.",
+            ),
+            option(
+                "delivery-workers",
+                chosen(DELIVERY_WORKERS, self.delivery_workers),
+                "Who executes the deliveries queued at a warehouse: any of its workers, or one alone.",
+            ),
+            option(
+                "order-numbers",
+                chosen(ORDER_NUMBERS, self.order_numbers),
+                "Who numbers orders: the district's row, or the terminals before the transaction (fast order ids).",
             ),
             option(
                 "remote-item-percent",
@@ -171,6 +218,10 @@ impl Definition for Config {
             "warehouse-choice" => {
                 self.warehouse_choice = choice(option, value, WAREHOUSE_CHOICES)?;
             }
+            "delivery-workers" => {
+                self.delivery_workers = choice(option, value, DELIVERY_WORKERS)?;
+            }
+            "order-numbers" => self.order_numbers = choice(option, value, ORDER_NUMBERS)?,
             "remote-item-percent" => self.remote_item_percent = percent(option, value)?,
             "remote-payment-percent" => self.remote_payment_percent = percent(option, value)?,
             "by-last-name-percent" => self.by_last_name_percent = percent(option, value)?,
@@ -223,7 +274,11 @@ impl Definition for Config {
     }
 
     fn terminals(&self, seed: u64, workers: usize) -> Vec<Terminal> {
-        Terminal::for_workers(self, seed, workers)
+        Terminal::for_workers(self, seed, workers, &Totals::default())
+    }
+
+    fn terminals_after(&self, seed: u64, workers: usize, before: &Totals) -> Vec<Terminal> {
+        Terminal::for_workers(self, seed, workers, before)
     }
 
     fn closing_checks(&self, _seed: u64, totals: &Totals) -> Vec<ClosingCheck> {

@@ -2,11 +2,13 @@
 //!
 //! A terminal that draws a Delivery only queues a request at its warehouse and goes on. A worker
 //! that next turns to that warehouse finds the request and executes it; its latency counts from
-//! the queueing. What each delivery did is kept in a log, as the specification's result file is.
+//! the queueing. Where one worker executes all deliveries of a warehouse, it looks for requests there before anything else. What each delivery did is kept in a log, as the specification's result file is.
 
 use kiln_platform::atomic::{AtomicUsize, Ordering};
 use kiln_platform::memory::name_range;
 use kiln_platform::sync::{self, Mutex};
+
+use super::config::DeliveryWorkers;
 
 /// A request in a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,15 +23,20 @@ pub struct DeliveryRequest {
     pub queued_ns: u64,
 }
 
-/// The requests that a queue holds at most. One that finds the queue full is executed by its
-/// terminal at once.
+/// The requests that a queue holds at most where any worker executes them. One that finds the queue full is executed by
+/// its terminal at once.
 const CAPACITY: usize = 64;
+
+/// The requests that a queue holds at most where one worker executes them. What that worker is behind by is left when the run
+/// ends; a request that finds the queue full is not made.
+const CAPACITY_OF_ONE: usize = 1 << 16;
 
 #[derive(Debug)]
 struct Queue {
     /// The number of requests, read without the lock to see that there are none.
     length: AtomicUsize,
     requests: Mutex<std::collections::VecDeque<DeliveryRequest>>,
+    capacity: usize,
 }
 
 /// One bounded first-in-first-out queue per warehouse, shared by all terminals of a run.
@@ -38,10 +45,15 @@ pub struct DeliveryQueues(Box<[Queue]>);
 
 impl DeliveryQueues {
     /// Empty queues for warehouses `1..=warehouses`.
-    pub fn new(warehouses: u16) -> DeliveryQueues {
+    pub fn new(warehouses: u16, workers: DeliveryWorkers) -> DeliveryQueues {
+        let capacity = match workers {
+            DeliveryWorkers::Any => CAPACITY,
+            DeliveryWorkers::One => CAPACITY_OF_ONE,
+        };
         let queue = || Queue {
             length: AtomicUsize::new(0),
             requests: Mutex::new(std::collections::VecDeque::with_capacity(CAPACITY)),
+            capacity,
         };
         let queues: Box<[Queue]> = (0..warehouses).map(|_| queue()).collect();
         for (warehouse, queue) in (1..).zip(&queues) {
@@ -61,7 +73,7 @@ impl DeliveryQueues {
     pub fn push(&self, request: DeliveryRequest) -> bool {
         let queue = self.queue(request.warehouse);
         let mut requests = sync::lock(&queue.requests);
-        if requests.len() == CAPACITY {
+        if requests.len() == queue.capacity {
             return false;
         }
         requests.push_back(request);
@@ -171,7 +183,7 @@ mod tests {
 
     #[test]
     fn queues_are_first_in_first_out_per_warehouse_and_bounded() {
-        let queues = DeliveryQueues::new(2);
+        let queues = DeliveryQueues::new(2, DeliveryWorkers::Any);
         assert_eq!(queues.pop(1), None);
         for queued_ns in 0..CAPACITY as u64 {
             assert!(queues.push(request(1, queued_ns)));

@@ -5,8 +5,9 @@ use kiln_platform::sync::Arc;
 use kiln_platform::time;
 use kiln_storage::types::Value;
 
-use super::config::{Mix, WarehouseChoice};
+use super::config::{DeliveryWorkers, Mix, OrderNumbers, WarehouseChoice};
 use super::delivery::{DeliveryLog, DeliveryQueues, DeliveryRecord, DeliveryRequest};
+use super::numbers::NextNumbers;
 use super::{
     Config, DELIVERY, DISTRICTS, NEW_ORDER, ORDER_STATUS, PAYMENT, PROCEDURES, STOCK_LEVEL,
 };
@@ -23,7 +24,11 @@ pub struct Terminal {
     constants: Constants,
     random: Random,
     homes: Homes,
+    /// The warehouses whose deliveries it executes, where one worker does that.
+    delivers: Option<Homes>,
     queues: Arc<DeliveryQueues>,
+    /// The numbers of the next orders, where terminals give them.
+    numbers: Option<Arc<NextNumbers>>,
     log: DeliveryLog,
     totals: Totals,
     /// The logical clock, in microseconds since 2000-01-01: a millisecond a call.
@@ -53,16 +58,21 @@ impl Homes {
                 step: 1,
                 count: 1,
             },
-            WarehouseChoice::Home => Homes {
-                first: worker + 1,
-                step: workers,
-                count: (warehouses - worker + workers - 1) / workers,
-            },
+            WarehouseChoice::Home => Homes::dealt(warehouses, worker, workers),
             WarehouseChoice::Uniform => Homes {
                 first: 1,
                 step: 1,
                 count: warehouses,
             },
+        }
+    }
+
+    /// The part of a worker when each warehouse belongs to one: none for those beyond the last warehouse.
+    fn dealt(warehouses: i64, worker: i64, workers: i64) -> Homes {
+        Homes {
+            first: worker + 1,
+            step: workers,
+            count: (warehouses - worker + workers - 1) / workers,
         }
     }
 
@@ -76,9 +86,26 @@ impl Homes {
 }
 
 impl Terminal {
-    /// The terminals of all workers of a run, which share the delivery queues.
-    pub fn for_workers(config: &Config, seed: u64, workers: usize) -> Vec<Terminal> {
-        let queues = Arc::new(DeliveryQueues::new(config.warehouses));
+    /// The terminals of all workers of a run, which share the delivery queues; `before` is what earlier runs on the same
+    /// database did.
+    pub fn for_workers(
+        config: &Config,
+        seed: u64,
+        workers: usize,
+        before: &Totals,
+    ) -> Vec<Terminal> {
+        let queues = Arc::new(DeliveryQueues::new(
+            config.warehouses,
+            config.delivery_workers,
+        ));
+        let numbers = match config.order_numbers {
+            OrderNumbers::District => None,
+            OrderNumbers::Terminals => Some(Arc::new(NextNumbers::new(config, before.last_order))),
+        };
+        let dealt = |worker: usize| {
+            let warehouses = i64::from(config.warehouses);
+            Homes::dealt(warehouses, worker as i64, workers as i64)
+        };
         (0..workers)
             .map(|worker| Terminal {
                 config: config.clone(),
@@ -86,7 +113,12 @@ impl Terminal {
                 // Streams of their own: the population has those from 0.
                 random: Random::stream(seed, (1 << 32) + worker as u64),
                 homes: Homes::of_worker(config, worker, workers),
+                delivers: match config.delivery_workers {
+                    DeliveryWorkers::Any => None,
+                    DeliveryWorkers::One => Some(dealt(worker)),
+                },
                 queues: queues.clone(),
+                numbers: numbers.clone(),
                 log: DeliveryLog::new(),
                 totals: Totals::new(PROCEDURES.len()),
                 clock: config.start,
@@ -177,6 +209,11 @@ impl Terminal {
         arguments.push_i64_array(&self.items);
         arguments.push_i64_array(&self.supply_warehouses);
         arguments.push_i64_array(&self.quantities);
+        if let Some(numbers) = &self.numbers {
+            let number = numbers.take(warehouse, district);
+            self.totals.last_order = self.totals.last_order.max(number);
+            arguments.push_i64(number.into());
+        }
     }
 
     /// The two arguments that choose a customer: the number or NULL, the last name or NULL.
@@ -227,6 +264,9 @@ impl Terminal {
         arguments.push_i64(warehouse);
         arguments.push_i64(district);
         arguments.push_i64(self.random.between(10, 20));
+        if let Some(numbers) = &self.numbers {
+            arguments.push_i64(numbers.next(warehouse, district).into());
+        }
     }
 
     fn deliver<A: ArgumentSink>(&mut self, request: DeliveryRequest, arguments: &mut A) -> Call {
@@ -246,7 +286,12 @@ impl DrawCalls for Terminal {
         loop {
             self.clock += 1_000;
             let warehouse = self.homes.draw(&mut self.random);
-            if let Some(request) = self.queues.pop(warehouse as i16) {
+            let delivers_at = match self.delivers {
+                None => Some(warehouse),
+                Some(own) if own.count > 0 => Some(own.draw(&mut self.random)),
+                Some(_) => None,
+            };
+            if let Some(request) = delivers_at.and_then(|at| self.queues.pop(at as i16)) {
                 return self.deliver(request, arguments);
             }
             let procedure = self.draw_procedure();
@@ -262,7 +307,7 @@ impl DrawCalls for Terminal {
                         date: self.clock,
                         queued_ns: time::now_ns(),
                     };
-                    if self.queues.push(request) {
+                    if self.queues.push(request) || self.delivers.is_some() {
                         continue;
                     }
                     return self.deliver(request, arguments);

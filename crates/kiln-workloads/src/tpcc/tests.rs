@@ -125,7 +125,7 @@ fn populations_are_determined_by_the_seed_and_made_in_any_order() {
 
 /// Draws calls from one terminal, and pretends that each commits.
 fn calls(config: &Config, seed: u64, count: usize) -> Vec<(Call, Vec<Value>)> {
-    let mut terminal = Terminal::for_workers(config, seed, 1).remove(0);
+    let mut terminal = Terminal::for_workers(config, seed, 1, &Totals::default()).remove(0);
     let mut arguments = ArgumentValues::default();
     (0..count)
         .map(|_| {
@@ -278,7 +278,7 @@ fn workers_share_out_the_warehouses() {
             ..Config::small(warehouses)
         };
         let mut arguments = ArgumentValues::default();
-        Terminal::for_workers(&config, 1, workers)
+        Terminal::for_workers(&config, 1, workers, &Totals::default())
             .iter_mut()
             .map(|terminal| {
                 let mut seen: Vec<i64> = (0..200)
@@ -299,8 +299,84 @@ fn workers_share_out_the_warehouses() {
 }
 
 #[test]
+fn one_worker_executes_the_deliveries_of_a_warehouse() {
+    for warehouse_choice in [WarehouseChoice::Home, WarehouseChoice::Uniform] {
+        let config = Config {
+            warehouse_choice,
+            delivery_workers: DeliveryWorkers::One,
+            ..Config::small(3)
+        };
+        let mut arguments = ArgumentValues::default();
+        let mut terminals = Terminal::for_workers(&config, 1, 5, &Totals::default());
+        let mut executed = [[0; 3]; 5];
+        for _ in 0..2_000 {
+            for (terminal, executed) in terminals.iter_mut().zip(&mut executed) {
+                if terminal.next(&mut arguments).procedure == DELIVERY {
+                    executed[integer(&arguments.values()[0]) as usize - 1] += 1;
+                }
+            }
+        }
+        for (worker, executed) in executed.iter().enumerate() {
+            for (warehouse, deliveries) in executed.iter().enumerate() {
+                assert_eq!(
+                    *deliveries > 0,
+                    worker == warehouse,
+                    "worker {worker}, warehouse {warehouse}, {warehouse_choice:?}"
+                );
+            }
+        }
+        let all: usize = executed.iter().flatten().sum();
+        share(all, 10_000, 4.0);
+        assert!(terminals[0].delivery_queues().pending() < 10);
+    }
+}
+
+#[test]
+fn terminals_number_the_orders_of_each_district_without_gaps() {
+    let config = Config {
+        order_numbers: OrderNumbers::Terminals,
+        ..Config::small(2)
+    };
+    let mut arguments = ArgumentValues::default();
+    let mut terminals = Terminal::for_workers(&config, 1, 3, &Totals::default());
+    let mut next = [[config.customers_per_district as i64 + 1; 10]; 2];
+    for _ in 0..500 {
+        for terminal in &mut terminals {
+            let call = terminal.next(&mut arguments);
+            let values = arguments.values();
+            let parameters =
+                Workload::Tpcc(config.clone()).procedures()[call.procedure.0].parameters;
+            assert_eq!(values.len(), parameters.len());
+            if ![NEW_ORDER, STOCK_LEVEL].contains(&call.procedure) {
+                continue;
+            }
+            let [warehouse, district] = [0, 1].map(|at| integer(&values[at]) as usize - 1);
+            let number = integer(values.last().expect("the number"));
+            assert_eq!(number, next[warehouse][district]);
+            next[warehouse][district] += i64::from(call.procedure == NEW_ORDER);
+        }
+    }
+    // A later run goes on after all of them.
+    let mut before = Totals::default();
+    for terminal in &terminals {
+        before.merge(terminal.totals());
+    }
+    let last = next.iter().flatten().max().expect("a district") - 1;
+    assert_eq!(i64::from(before.last_order), last);
+    let mut later = Terminal::for_workers(&config, 1, 1, &before).remove(0);
+    while later.next(&mut arguments).procedure != NEW_ORDER {}
+    let first = integer(arguments.values().last().expect("the number"));
+    assert_eq!(first, last + 1);
+    let audits = Workload::Tpcc(config).audits();
+    assert_eq!(
+        audits.len(),
+        Workload::Tpcc(Config::default()).audits().len() - 3
+    );
+}
+
+#[test]
 fn deliveries_are_logged_with_their_skipped_districts() {
-    let mut terminal = Terminal::for_workers(&Config::small(1), 9, 1).remove(0);
+    let mut terminal = Terminal::for_workers(&Config::small(1), 9, 1, &Totals::default()).remove(0);
     let mut arguments = ArgumentValues::default();
     let call = loop {
         let call = terminal.next(&mut arguments);

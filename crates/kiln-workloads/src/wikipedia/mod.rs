@@ -115,6 +115,7 @@ const ABOUT: About = About {
     tables: &TABLES,
     procedures: &PROCEDURES,
     expected_rejections: &[],
+    unaudited: &[],
 };
 
 /// No revision, no change, no log entry and no edit is lost.

@@ -34,8 +34,8 @@ pub struct BasisFactorArguments {
     /// they run [default: a fifth of the cores, at least 1]
     #[arg(long, value_name = "auto|N", help_heading = "Planned execution", value_parser = controllers)]
     cc_threads: Option<Controllers>,
-    /// Under partitioned and vll-single: into how many partitions the data are divided [default: twice as many as there
-    /// are cores, or as many]
+    /// Under partitioned, vll-single and dora: into how many partitions the data are divided [default: twice as many as
+    /// there are cores; under the others as many]
     #[arg(long, value_name = "N", help_heading = "Planned execution",
           value_parser = clap::value_parser!(u16).range(1..=4096))]
     data_partitions: Option<u16>,
@@ -98,7 +98,7 @@ impl BasisFactorArguments {
     /// # Errors
     /// A sentence that names the option and the protocols that have it.
     pub fn refuse_strangers(&self, asked: &[Configuration]) -> Result<(), String> {
-        use Protocol::{Healing, Orthrus, OrthrusShared, Partitioned, Strife, VllSingle};
+        use Protocol::{Dora, Healing, Orthrus, OrthrusShared, Partitioned, Strife, VllSingle};
         let options: [(&str, bool, &[Protocol]); 11] = [
             (
                 "cc-threads",
@@ -108,7 +108,7 @@ impl BasisFactorArguments {
             (
                 "data-partitions",
                 self.data_partitions.is_some(),
-                &[Partitioned, VllSingle],
+                &[Partitioned, VllSingle, Dora],
             ),
             ("batch-size", self.batch_size != Auto::Auto, &[Strife]),
             ("batch-us", self.batch_us.is_some(), &[Strife]),
@@ -181,6 +181,8 @@ enum Indexes {
     Hash,
     /// The ordered index alone
     Ordered,
+    /// As hash, and both are split as the rows of their table are divided (PARTITION BY)
+    Split,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -257,7 +259,8 @@ impl From<&BasisFactorArguments> for BasisFactors {
         healing.read_copies = arguments.read_copies.to_use();
         healing.read_locks = arguments.read_locks.to_use();
         healing.ad_hoc_percent = arguments.ad_hoc;
-        chosen.hash_indexes = arguments.indexes == Indexes::Hash;
+        chosen.hash_indexes = arguments.indexes != Indexes::Ordered;
+        chosen.split_indexes = arguments.indexes == Indexes::Split;
         chosen.partitioned_indexes = arguments.contention_aware == Switch::On;
         chosen
     }

@@ -77,10 +77,16 @@ impl Optimistic<TicTocCommit> {
                 continue;
             }
             let now = item.record.tid().load(Ordering::Relaxed);
-            // What is locked is the attempt's own, or fails below.
             let extends = match item.is_apart() {
                 true => item.note & BY_RECORD != 0 && item.write == NO_WRITE,
-                false => now == item.observed,
+                false if now == item.observed => true,
+                // Its own.
+                false if locked && now == item.observed | Tid::LOCKED && self.is_own(item) => false,
+                // In vain: each further extension would take a cache line from others.
+                false if !Canary::ReadValidationSkipped.sings() => {
+                    return Err(AbortCause::ReadValidation);
+                }
+                false => false,
             };
             if extends && !Canary::NotExtended.sings() {
                 (self.protocol).extend(item.record, Tid(now).version(), timestamp);

@@ -27,6 +27,9 @@
 //! that decides where a lock is; it is compared when the record is met. A lock may cover a whole table
 //! that every partition has, or all that is in a partition ([`Locks::COARSE`]).
 //!
+//! Where attempts *travel* ([`Locks::TRAVELS`]) the worker that runs one changes: each operation is done where its
+//! record is. All that an attempt has is put aside in between ([`Parked`]); its locks were taken before it set out.
+//!
 //! # Phantoms
 //!
 //! Locks on records do not cover gaps. Each leaf or bucket that a scan or a failed look-up relied
@@ -48,28 +51,34 @@
 //! Locks are taken in the order in which the procedure meets its records; that this may end in a
 //! deadlock is the handling's problem (`shared/locks/handling/`). No latch is held while waiting.
 
-use kiln_history::Log;
+mod deferral;
+
+use kiln_history::{Log, Version};
 use kiln_platform::atomic::{Ordering, fence};
 use kiln_platform::schedule::point;
 use kiln_platform::work::{Work, charge};
 use kiln_procedure::access::{Inserted, Recalled, Sought, Visit};
+use kiln_procedure::analysis::Observed;
 use kiln_procedure::ir::{Intent, Reg};
-use kiln_procedure::{AbortCause, Access, Arguments, Handle, Program, Stop};
+use kiln_procedure::{AbortCause, Access, Arguments, Handle, Program, Stop, Updater};
 use kiln_storage::epoch::Participant;
+use kiln_storage::error::Error;
 use kiln_storage::index::NodeVersion;
 use kiln_storage::record::{RecordRef, Tid};
 use kiln_storage::schema::ColumnId;
 use kiln_storage::slot::Memory;
 use kiln_storage::table::{Entry, EntryKey, Part, Table};
 
+use deferral::Deferral;
+
 use crate::access::serial::refused_update;
 use crate::canary::Canary;
 use crate::phases::{Phase, Phased, Phases};
-use crate::shared::in_place::InPlace;
+use crate::shared::in_place::{Done, InPlace};
 use crate::shared::links;
 use crate::shared::locks::{LockWords, Locks, QueuedLocks, Taken};
 use crate::shared::node_set::NodeSet;
-use crate::shared::planning::{Claim, Findings, Footprint, Planner};
+use crate::shared::planning::{Claim, Findings, Footprint, PlannedAhead, Planner};
 use crate::shared::record_map::RecordMap;
 use crate::shared::recorder::{Recorded, Recorder};
 
@@ -102,6 +111,49 @@ struct HeldLocks<H> {
     of_tables: Vec<u32>,
 }
 
+/// An attempt that no worker runs at present, where attempts travel ([`Locks::TRAVELS`]).
+pub struct Parked<L: Locks> {
+    /// What it has done, and its part in an observation.
+    pub done: Done,
+    locks: HeldLocks<L::Held>,
+    nodes: NodeSet,
+    newest: Tid,
+    findings: Findings,
+}
+
+impl<L: Locks> Default for Parked<L> {
+    fn default() -> Parked<L> {
+        Parked {
+            done: Done::default(),
+            locks: HeldLocks::default(),
+            nodes: NodeSet::default(),
+            newest: Tid(0),
+            findings: Findings::default(),
+        }
+    }
+}
+
+// SAFETY: locks, nodes and findings are pointers that only whoever runs the attempt follows.
+unsafe impl<L: Locks> Send for Parked<L> {}
+
+/// Of an attempt that travels: where it is, as far as the access has to know.
+#[derive(Default)]
+struct Journey {
+    /// Whether the attempt is another worker's, which holds its epoch.
+    is_guest: bool,
+    /// Whether it has come for an operation that is not done yet: it does not leave before that.
+    has_arrived: bool,
+    /// The partition to which it wants to go.
+    leaving_for: Option<u16>,
+}
+
+/// The tid of an attempt that travels, for the records whose owners are to store it.
+#[derive(Default)]
+struct Left {
+    tid: u64,
+    records: Vec<(RecordRef, u16)>,
+}
+
 /// The access of one worker; see the module's documentation.
 pub struct TwoPhaseLocking<L: Locks> {
     in_place: InPlace,
@@ -118,6 +170,11 @@ pub struct TwoPhaseLocking<L: Locks> {
     /// Whether the attempt missed something, so that the next one of the same call begins in the same
     /// epoch: what was missed is still there then, to be planned.
     stays: bool,
+    /// Where attempts travel.
+    journey: Journey,
+    left: Left,
+    /// Where updates are left to the commit.
+    deferral: Deferral,
 }
 
 /// Two-phase locking that aborts instead of waiting, with the compact lock beside the record.
@@ -129,21 +186,166 @@ pub type Queued<P, H> = TwoPhaseLocking<QueuedLocks<P, H>>;
 impl<L: Locks> TwoPhaseLocking<L> {
     /// An access for the worker that `participant` stands for, with this side of the locks.
     pub fn new(participant: Participant, manager: L) -> TwoPhaseLocking<L> {
+        let mut planner = Planner::new(L::DIVIDED);
+        planner.marks_left = L::DEFERS && manager.leaves_updates();
         TwoPhaseLocking {
             in_place: InPlace::new(participant),
             manager,
-            locks: HeldLocks {
-                all: Vec::new(),
-                by_record: RecordMap::default(),
-                named: 0,
-                of_tables: Vec::new(),
-            },
+            locks: HeldLocks::default(),
             nodes: NodeSet::default(),
             newest: Tid(0),
             phases: Phases::default(),
-            planner: L::PLANNED.then(|| Box::new(Planner::new(L::DIVIDED))),
+            planner: L::PLANNED.then(|| Box::new(planner)),
             has_statements: false,
             stays: false,
+            journey: Journey::default(),
+            left: Left::default(),
+            deferral: Deferral::default(),
+        }
+    }
+
+    /// Enters the epoch for all attempts of the worker that travel from now on, until
+    /// [`TwoPhaseLocking::leave_epoch`]. It is entered anew only when none does any more.
+    pub fn enter_epoch(&mut self) {
+        self.in_place.participant.enter();
+    }
+
+    /// Whether the epoch that was entered is not the newest any more: nobody should begin in it.
+    pub fn is_epoch_over(&self) -> bool {
+        let participant = &self.in_place.participant;
+        participant.epoch() != participant.epochs().current()
+    }
+
+    /// See [`TwoPhaseLocking::enter_epoch`].
+    pub fn leave_epoch(&mut self) {
+        self.in_place.leave_epoch();
+    }
+
+    /// Takes over an attempt that travels: to do an operation for which it `has_arrived`, or from its beginning.
+    pub fn take_over(&mut self, parked: &mut Parked<L>, has_arrived: bool) {
+        self.exchange(parked);
+        self.journey = Journey {
+            is_guest: true,
+            has_arrived,
+            leaving_for: None,
+        };
+    }
+
+    /// Puts the attempt aside that [`TwoPhaseLocking::take_over`] has brought; the partition to which it goes, if it does.
+    pub fn put_aside(&mut self, parked: &mut Parked<L>) -> Option<u16> {
+        self.exchange(parked);
+        std::mem::take(&mut self.journey).leaving_for
+    }
+
+    /// Hands out the records that the attempt has written in other partitions than that where it committed, with these, and
+    /// the tid that they get.
+    pub fn take_left(&mut self, mut each: impl FnMut(RecordRef, u16, u64)) {
+        let tid = self.left.tid;
+        for (record, partition) in self.left.records.drain(..) {
+            each(record, partition, tid);
+        }
+    }
+
+    #[inline(always)]
+    fn exchange(&mut self, parked: &mut Parked<L>) {
+        self.in_place.exchange(&mut parked.done);
+        std::mem::swap(&mut self.locks, &mut parked.locks);
+        std::mem::swap(&mut self.nodes, &mut parked.nodes);
+        std::mem::swap(&mut self.newest, &mut parked.newest);
+        if let Some(planner) = &mut self.planner {
+            std::mem::swap(&mut planner.findings, &mut parked.findings);
+        }
+    }
+
+    /// Whether records of a part are to be touched where the attempt is.
+    ///
+    /// # Errors
+    /// When they are not: it is on its way then ([`Access::leaves`]).
+    #[inline(always)]
+    fn stay(&mut self, part: Part) -> Result<(), AbortCause> {
+        if L::TRAVELS
+            && !self.journey.has_arrived
+            && let Some(partition) = self.manager.elsewhere(part)
+        {
+            self.journey.leaving_for = Some(partition);
+            return Err(AbortCause::FootprintMiss);
+        }
+        Ok(())
+    }
+
+    /// As [`TwoPhaseLocking::stay`], for a record that was met.
+    #[inline(always)]
+    fn stay_with(&mut self, table: &Table, handle: &Handle) -> Result<(), AbortCause> {
+        if L::TRAVELS && !self.journey.has_arrived {
+            let part = match self.locks.all.get(handle.note as usize) {
+                Some(lock) => lock.part,
+                None => table.part_of(handle.record),
+            };
+            self.stay(part)?;
+        }
+        Ok(())
+    }
+
+    /// As [`TwoPhaseLocking::stay`], for a row that is to be inserted.
+    #[inline(always)]
+    fn stay_to_insert(
+        &mut self,
+        table: &Table,
+        values: &[Reg],
+        memory: &Memory,
+    ) -> Result<(), AbortCause> {
+        if L::TRAVELS
+            && let Some(column) = table.schema().partition_column()
+        {
+            let slot = memory.slots[values[column.index()].0 as usize];
+            if !slot.is_null() {
+                self.stay(Part::of_value(slot.as_i64()))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The finding at which the attempt is, to go back to if it leaves.
+    #[inline(always)]
+    fn finding(&self) -> usize {
+        match &self.planner {
+            Some(planner) if L::TRAVELS => planner.findings.position(),
+            _ => 0,
+        }
+    }
+
+    /// A look-up has failed that began at a finding.
+    #[inline(always)]
+    fn go_back(&mut self, finding: usize) {
+        if L::TRAVELS
+            && let Some(planner) = &mut self.planner
+        {
+            planner.findings.go_back(finding);
+        }
+    }
+
+    /// Commits what was written here, and notes what others have to.
+    fn commit_by_owners(&mut self, newest: Tid) {
+        let (manager, left) = (&self.manager, &mut self.left);
+        self.in_place.commit_leaving(newest, |table, record, tid| {
+            // A record that is gone, or going, is finished here.
+            let is_there = !Tid(record.tid().load(Ordering::Relaxed)).is_absent();
+            let elsewhere = manager.elsewhere(table.part_of(record));
+            if let Some(partition) = elsewhere.filter(|_| is_there) {
+                left.tid = tid.0;
+                left.records.push((record, partition));
+                return true;
+            }
+            false
+        });
+    }
+
+    /// Ends the attempt: its locks are gone.
+    #[inline(always)]
+    fn finish(&mut self) {
+        match L::TRAVELS && self.journey.is_guest {
+            true => self.in_place.clear(),
+            false => self.in_place.finish(),
         }
     }
 
@@ -160,11 +362,16 @@ impl<L: Locks> TwoPhaseLocking<L> {
         let Some(planner) = &mut self.planner else {
             unreachable!("locks that are not planned are not planned ahead")
         };
-        self.in_place.participant.enter();
+        // Where attempts travel the epoch is held until they have ended.
+        if !L::TRAVELS {
+            self.in_place.participant.enter();
+        }
         let epoch = self.in_place.participant.epoch();
         planner.forget();
         planner.plan(program, arguments, epoch);
-        self.in_place.participant.leave();
+        if !L::TRAVELS {
+            self.in_place.participant.leave();
+        }
         planner.swap_plan(footprint, findings);
         planner.findings.clear();
         for &claim in missed {
@@ -179,7 +386,9 @@ impl<L: Locks> TwoPhaseLocking<L> {
     pub fn follow(&mut self, findings: &mut Findings) {
         if let Some(planner) = &mut self.planner {
             std::mem::swap(&mut planner.findings, findings);
-            planner.findings.keep_of(self.in_place.participant.epoch());
+            if !L::TRAVELS {
+                planner.findings.keep_of(self.in_place.participant.epoch());
+            }
         }
     }
 
@@ -190,8 +399,11 @@ impl<L: Locks> TwoPhaseLocking<L> {
             unreachable!("locks that are not planned are not held ahead")
         };
         for &claim in claims {
-            let tid = Tid(claim.record.tid().load(Ordering::Relaxed));
-            self.newest = self.newest.max(Tid(tid.version()));
+            // Else it is met by the owner of its partition.
+            if !L::TRAVELS {
+                let tid = Tid(claim.record.tid().load(Ordering::Relaxed));
+                self.newest = self.newest.max(Tid(tid.version()));
+            }
             let note = self.locks.hold::<L>(claim, held);
             planner.findings.held(claim.finding, note);
         }
@@ -263,6 +475,9 @@ impl<L: Locks> TwoPhaseLocking<L> {
     #[inline(always)]
     fn make_exclusive(&mut self, table: &Table, handle: &Handle) -> Result<(), AbortCause> {
         let Handle { record, note } = *handle;
+        if L::DEFERS && Deferral::is_left(handle) {
+            return self.miss_left(table, handle);
+        }
         if L::GRANTS && note == GRANTED_EXCLUSIVE {
             return Ok(());
         }
@@ -290,6 +505,7 @@ impl<L: Locks> TwoPhaseLocking<L> {
             let claim = Claim {
                 record,
                 exclusive: true,
+                is_left: false,
                 part: lock.part,
                 finding: Findings::NO_FINDING,
             };
@@ -355,6 +571,14 @@ impl<L: Locks> TwoPhaseLocking<L> {
         known: Option<u32>,
     ) -> Result<Visit, AbortCause> {
         let exclusive = intent == Intent::Write;
+        if L::TRAVELS && !self.journey.has_arrived {
+            // Before the row is looked at.
+            let part = match known {
+                Some(note) => self.locks.all[note as usize].part,
+                None => table.part_of(record),
+            };
+            self.stay(part)?;
+        }
         let claim = Claim::new(table, record, exclusive, L::DIVIDED);
         if L::GRANTS && self.manager.has_grant() {
             return self.visit_granted(claim);
@@ -427,6 +651,22 @@ impl<L: Locks> TwoPhaseLocking<L> {
         self.newest = self.newest.max(Tid(tid.version()));
     }
 
+    /// Whether the gaps that were relied on are still there.
+    #[inline(always)]
+    fn confirm_read(&self) -> Result<(), AbortCause> {
+        if self.nodes.is_empty() {
+            return Ok(());
+        }
+        // Sequentially consistent: of two attempts that each insert into a gap that the other
+        // relies on, one sees the other's insertion here.
+        fence(Ordering::SeqCst);
+        if self.nodes.is_current() {
+            Ok(())
+        } else {
+            Err(AbortCause::Phantom)
+        }
+    }
+
     fn release_all(&mut self) {
         if L::COARSE {
             // New records first: who gets their partition finds them finished.
@@ -436,6 +676,9 @@ impl<L: Locks> TwoPhaseLocking<L> {
             self.manager.release(lock.record, lock.held, lock.exclusive);
         }
         self.manager.released_all();
+        if L::DEFERS && !self.deferral.is_unused() {
+            self.release_left();
+        }
         self.locks.by_record.clear();
         self.locks.named = 0;
         if L::PLANNED
@@ -465,6 +708,17 @@ impl<L: Locks> TwoPhaseLocking<L> {
             }
             // It is leaving, or went on to another key before it was met.
             _ => Err(AbortCause::KeyInTransit),
+        }
+    }
+}
+
+impl<H> Default for HeldLocks<H> {
+    fn default() -> HeldLocks<H> {
+        HeldLocks {
+            all: Vec::new(),
+            by_record: RecordMap::default(),
+            named: 0,
+            of_tables: Vec::new(),
         }
     }
 }
@@ -548,6 +802,18 @@ impl<H: Copy> HeldLocks<H> {
 }
 
 impl<L: Locks> Access for TwoPhaseLocking<L> {
+    const TRAVELS: bool = L::TRAVELS;
+
+    #[inline(always)]
+    fn leaves(&mut self) -> bool {
+        self.journey.leaving_for.is_some()
+    }
+
+    #[inline(always)]
+    fn has_done(&mut self) {
+        self.journey.has_arrived = false;
+    }
+
     #[inline(always)]
     fn prepare(&mut self, failures: u32) {
         if let Some(planner) = &mut self.planner
@@ -570,7 +836,7 @@ impl<L: Locks> Access for TwoPhaseLocking<L> {
 
     #[inline]
     fn begin(&mut self) {
-        if !std::mem::take(&mut self.stays) {
+        if !std::mem::take(&mut self.stays) && !self.journey.is_guest {
             self.in_place.participant.enter();
         }
         self.manager.begin();
@@ -601,6 +867,7 @@ impl<L: Locks> Access for TwoPhaseLocking<L> {
         if !L::PLANNED {
             return Ok(None);
         }
+        let finding = self.finding();
         let Some(planner) = &mut self.planner else {
             return Ok(None);
         };
@@ -608,7 +875,17 @@ impl<L: Locks> Access for TwoPhaseLocking<L> {
             return Ok(None);
         };
         charge(Work::Record);
-        let visit = self.lock(sought.table, record, sought.intent, known)?;
+        let left = match L::DEFERS && sought.is_left && self.manager.defers() {
+            true => self.meet_left(sought.table, record),
+            false => None,
+        };
+        let visit = match left {
+            Some(visit) => visit,
+            None => {
+                let visit = self.lock(sought.table, record, sought.intent, known);
+                visit.inspect_err(|_| self.go_back(finding))?
+            }
+        };
         // Looked at when the lock is held: whoever has moved the record before has said so.
         let moves = sought.table.indexes()[sought.index].moves();
         let moves = moves && !Canary::FindingOutdated.sings();
@@ -632,11 +909,75 @@ impl<L: Locks> Access for TwoPhaseLocking<L> {
         intent: Intent,
     ) -> Result<Visit, AbortCause> {
         charge(Work::Record);
+        let finding = self.finding();
         let known = match &mut self.planner {
             Some(planner) if L::PLANNED => planner.findings.lock_of(record),
             _ => None,
         };
-        self.lock(table, record, intent, known)
+        let visit = self.lock(table, record, intent, known);
+        visit.inspect_err(|_| self.go_back(finding))
+    }
+
+    #[inline(always)]
+    fn visit_for(
+        &mut self,
+        table: &Table,
+        record: RecordRef,
+        intent: Intent,
+        observed: Observed,
+    ) -> Result<Visit, AbortCause> {
+        if L::DEFERS
+            && observed.is_left
+            && self.manager.defers()
+            && let Some(visit) = self.meet_left(table, record)
+        {
+            charge(Work::Record);
+            return Ok(visit);
+        }
+        self.visit(table, record, intent)
+    }
+
+    #[inline(always)]
+    fn defers(&self) -> bool {
+        L::DEFERS && self.manager.defers()
+    }
+
+    #[inline]
+    fn defer(
+        &mut self,
+        table: &Table,
+        handle: &mut Handle,
+        updater: &Updater,
+        operands: &[Reg],
+        memory: &mut Memory,
+    ) -> Result<(), Stop> {
+        charge(Work::Record);
+        self.keep_left(table, handle, updater, operands, memory)
+    }
+
+    #[inline(always)]
+    fn commit_or_raise(&mut self) -> Result<(), Stop> {
+        if L::DEFERS && !self.deferral.is_empty() {
+            point("2pl.executed");
+            self.settle_left()?;
+        }
+        Ok(self.commit()?)
+    }
+
+    #[inline]
+    fn confirm_raise(&mut self, error: Error) -> Result<Error, AbortCause> {
+        match L::DEFERS && !self.deferral.is_empty() {
+            true => self.first_error(error),
+            false => self.confirm().map(|()| error),
+        }
+    }
+
+    fn version_of(&self, handle: &Handle) -> Version {
+        let left = match L::DEFERS {
+            true => self.deferral.version_of(handle),
+            false => None,
+        };
+        left.unwrap_or_else(|| Version(Tid(handle.record.tid().load(Ordering::Relaxed)).version()))
     }
 
     #[inline]
@@ -652,6 +993,10 @@ impl<L: Locks> Access for TwoPhaseLocking<L> {
         columns: &[(ColumnId, Reg)],
         memory: &mut Memory,
     ) -> Result<(), AbortCause> {
+        if L::DEFERS && Deferral::is_left(handle) {
+            return self.miss_left(table, handle);
+        }
+        self.stay_with(table, handle)?;
         self.in_place.read(table, handle.record, columns, memory);
         Ok(())
     }
@@ -664,6 +1009,7 @@ impl<L: Locks> Access for TwoPhaseLocking<L> {
         columns: &[(ColumnId, Reg)],
         memory: &mut Memory,
     ) -> Result<(), Stop> {
+        self.stay_with(table, handle)?;
         self.make_exclusive(table, handle)?;
         let nodes = &mut self.nodes;
         let refused = self
@@ -686,6 +1032,7 @@ impl<L: Locks> Access for TwoPhaseLocking<L> {
         values: &[Reg],
         memory: &mut Memory,
     ) -> Result<Inserted, Stop> {
+        self.stay_to_insert(table, values, memory)?;
         charge(Work::Record);
         let (nodes, manager) = (&mut self.nodes, &mut self.manager);
         let mut new = None;
@@ -749,6 +1096,7 @@ impl<L: Locks> Access for TwoPhaseLocking<L> {
 
     #[inline]
     fn delete(&mut self, table: &Table, handle: &mut Handle, _: &mut Memory) -> Result<(), Stop> {
+        self.stay_with(table, handle)?;
         self.make_exclusive(table, handle)?;
         self.in_place.delete(table, handle.record);
         Ok(())
@@ -765,27 +1113,20 @@ impl<L: Locks> Access for TwoPhaseLocking<L> {
         if Canary::ReleasedBeforeInstall.sings() {
             self.release_all();
         }
-        self.in_place.commit(newest);
+        match L::TRAVELS && self.journey.is_guest {
+            true => self.commit_by_owners(newest),
+            false => self.in_place.commit(newest),
+        }
         point("2pl.written");
         self.release_all();
         point("2pl.released");
-        self.in_place.finish();
+        self.finish();
         Ok(())
     }
 
     #[inline]
     fn confirm(&mut self) -> Result<(), AbortCause> {
-        if self.nodes.is_empty() {
-            return Ok(());
-        }
-        // Sequentially consistent: of two attempts that each insert into a gap that the other
-        // relies on, one sees the other's insertion here.
-        fence(Ordering::SeqCst);
-        if self.nodes.is_current() {
-            Ok(())
-        } else {
-            Err(AbortCause::Phantom)
-        }
+        self.confirm_read()
     }
 
     #[inline(always)]
@@ -812,6 +1153,7 @@ impl<L: Locks> Access for TwoPhaseLocking<L> {
                 let claim = Claim {
                     record: lock.record,
                     exclusive: lock.exclusive,
+                    is_left: false,
                     part: lock.part,
                     finding: Findings::NO_FINDING,
                 };
@@ -821,13 +1163,44 @@ impl<L: Locks> Access for TwoPhaseLocking<L> {
         self.release_all();
         match self.stays {
             true => self.in_place.clear(),
-            false => self.in_place.finish(),
+            false => self.finish(),
         }
     }
 
     #[inline(always)]
     fn history(&mut self) -> Option<&mut Log> {
         self.in_place.recorder.log()
+    }
+}
+
+impl<L: Locks> PlannedAhead for TwoPhaseLocking<L> {
+    type Demand = Footprint;
+    type Held = L::Held;
+
+    fn plan_ahead(
+        &mut self,
+        program: &Program,
+        arguments: &Arguments,
+        missed: &[Claim],
+        demand: &mut Footprint,
+        findings: &mut Findings,
+    ) {
+        TwoPhaseLocking::plan_ahead(self, program, arguments, missed, demand, findings);
+    }
+
+    #[inline]
+    fn follow(&mut self, findings: &mut Findings) {
+        TwoPhaseLocking::follow(self, findings);
+    }
+
+    #[inline]
+    fn hold_ahead(&mut self, demand: &Footprint, held: L::Held) {
+        TwoPhaseLocking::hold_ahead(self, demand.claims(), held);
+    }
+
+    #[cold]
+    fn take_missed(&mut self, missed: &mut Vec<Claim>) {
+        TwoPhaseLocking::take_missed(self, missed);
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! The scheduler of all protocols that need to know nothing before they run. A failed attempt
 //! waits for a random time that doubles with each failure (STO §4.1) and starts again with the
-//! same arguments, so that a caller never hears "please retry".
+//! same arguments, so that a caller never hears "please retry". The waits are there so that attempts do not fail each other:
+//! a read-only one that has no locks fails nobody, and goes on almost at once.
 
 use kiln_history::Moment;
 use kiln_platform::random::Random;
@@ -30,6 +31,8 @@ pub struct Direct<A> {
     was_given_up: bool,
     /// Where more workers than cores take turns.
     turn: Option<Turn>,
+    /// How long it has waited for another turn in the midst of calls, in nanoseconds.
+    outside_ns: u64,
 }
 
 /// What a history still has to be told of an open transaction of several statements.
@@ -74,6 +77,7 @@ impl<A: Access + Phased + Recorded> Direct<A> {
             factors: Factors::default(),
             was_given_up: false,
             turn: None,
+            outside_ns: 0,
         }
     }
 
@@ -186,7 +190,8 @@ impl<A: Access + Phased + Recorded> Direct<A> {
             if self.backoff.attempts() >= ATTEMPTS_BEFORE_STARVING
                 && let Some(patience_ns) = patience_ns
             {
-                let now = time::now_ns();
+                // Waiting for turns is not failing.
+                let now = time::now_ns() - self.outside_ns;
                 let since = *failing_since.get_or_insert(now);
                 if now - since >= patience_ns {
                     self.access.end_call();
@@ -211,7 +216,7 @@ impl<A: Access + Phased + Recorded> Direct<A> {
                     self.statistics.committed += 1;
                     break Outcome::Committed;
                 }
-                Err(Stop::Abort(cause)) => self.retreat(cause),
+                Err(Stop::Abort(cause)) => self.retreat(cause, read_only),
                 Err(Stop::Raise(error)) => {
                     charge(Work::Reject);
                     let confirmed = self.access.confirm_raise(error);
@@ -221,7 +226,7 @@ impl<A: Access + Phased + Recorded> Direct<A> {
                         Ok(error) => error,
                         Err(cause) => {
                             self.record_end(End::Aborted(cause));
-                            self.wait(cause);
+                            self.wait(cause, read_only);
                             continue;
                         }
                     };
@@ -274,16 +279,16 @@ impl<A: Access + Phased + Recorded> Direct<A> {
 
     /// Undoes a failed attempt and waits before the next.
     #[cold]
-    fn retreat(&mut self, cause: AbortCause) {
+    fn retreat(&mut self, cause: AbortCause, read_only: bool) {
         charge(Work::Abort);
         self.access.phases().enter(Phase::Abort);
         self.access.roll_back();
         self.record_end(End::Aborted(cause));
-        self.wait(cause);
+        self.wait(cause, read_only);
     }
 
     #[cold]
-    fn wait(&mut self, cause: AbortCause) {
+    fn wait(&mut self, cause: AbortCause, read_only: bool) {
         self.statistics.count_abort(cause);
         if cause == AbortCause::FootprintMiss {
             // The next plan has what this one missed, and waits for it.
@@ -291,15 +296,22 @@ impl<A: Access + Phased + Recorded> Direct<A> {
             return self.access.phases().enter(Phase::Execute);
         }
         self.access.phases().enter(Phase::Wait);
-        // The first waits are shorter than that for another turn, which would count as starving besides: calls
-        // would soon ask to be alone.
-        match self.backoff.attempts() < ATTEMPTS_IN_TURN {
-            true => self.back_off(),
-            false => {
-                self.leave_turn();
-                self.back_off();
-                self.enter_turn();
-            }
+        // What only reads without a lock is in nobody's way: the longer it waited, the fewer attempts it would have.
+        let in_nobodys_way =
+            read_only && matches!(cause, AbortCause::ReadValidation | AbortCause::Phantom);
+        // The first waits are shorter than that for another turn.
+        let leaves_turn = self.backoff.attempts() >= ATTEMPTS_IN_TURN;
+        if leaves_turn && let Some(turn) = &mut self.turn {
+            turn.give_way();
+        }
+        match in_nobodys_way && self.factors.regulation == Regulation::Backoff {
+            true => self.backoff.wait_shortly(),
+            false => self.back_off(),
+        }
+        if leaves_turn {
+            let left = time::now_ns();
+            self.enter_turn();
+            self.outside_ns += time::now_ns() - left;
         }
         self.access.phases().enter(Phase::Execute);
     }

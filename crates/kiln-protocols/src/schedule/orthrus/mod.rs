@@ -30,9 +30,7 @@
 //! All: as in strict two-phase locking nobody touches a record on which another has a conflicting lock, and all
 //! locks are held to the end.
 
-mod queues;
 mod shared_table;
-mod table;
 
 use kiln_platform::thread;
 
@@ -40,7 +38,9 @@ use super::owned;
 use crate::factors::Controllers;
 
 pub use shared_table::SharedLockTable;
-pub use table::LockTable;
+
+/// The locks of a partition, whose owner does nothing else.
+pub type LockTable = owned::LockTable<false>;
 
 /// A worker.
 pub type Orthrus = owned::Owned<LockTable>;

@@ -23,8 +23,8 @@ use kiln_platform::schedule::point;
 use kiln_platform::spin::Spinner;
 use kiln_platform::sync::Arc;
 
-use super::queues::{self, dequeue, enqueue};
 use crate::canary::Canary;
+use crate::schedule::owned::queues::{self, dequeue, enqueue};
 use crate::schedule::owned::{Demand, PartitionTable, Request, RequestState, Span, hash};
 
 /// Locks on a cache line of their own, used under their latch.

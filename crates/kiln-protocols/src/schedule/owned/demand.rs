@@ -4,6 +4,7 @@ use std::ptr::null_mut;
 
 use kiln_platform::atomic::{AtomicU32, Ordering};
 use kiln_platform::memory::{self, name_range};
+use kiln_storage::record::RecordRef;
 
 use super::Apart;
 use crate::shared::planning::Claim;
@@ -31,7 +32,7 @@ pub struct Request {
     /// The partition that has the lock.
     pub(crate) partition: u16,
     /// Where the transaction is in the partition's queue, for tables of locks that have one; the worker, where there
-    /// is no demand.
+    /// is no demand; where owners run transactions, [`Request::WRITTEN`] for a record that gets the transaction's tid.
     pub(crate) place: u32,
     /// The transaction; none for a lock that is taken at once or not at all.
     pub(crate) demand: *mut Demand,
@@ -50,6 +51,9 @@ pub struct Request {
 const _: () = assert!(size_of::<Request>() == 64);
 
 impl Request {
+    /// See [`Request::place`].
+    pub(crate) const WRITTEN: u32 = 1;
+
     pub(crate) fn new(claim: Claim, partition: u16, demand: *mut Demand) -> Request {
         Request {
             lock: claim.lock(),
@@ -124,6 +128,14 @@ pub struct Demand {
     pub(crate) holds: Apart,
     /// 1 when its worker does not want it any more.
     withdrawn: AtomicU32,
+    /// What it demands locks for, where owners of partitions run transactions.
+    pub(crate) passenger: *mut (),
+    /// The partition where its transaction sets out, there.
+    pub(crate) first_stop: u16,
+    /// The tid of what its transaction has written, there.
+    pub(crate) tid: u64,
+    /// Whether its transaction has run, and its locks are being given back, there.
+    pub(crate) has_run: bool,
 }
 
 impl Demand {
@@ -138,6 +150,10 @@ impl Demand {
             is_given_up: false,
             holds: Apart::default(),
             withdrawn: AtomicU32::new(0),
+            passenger: null_mut(),
+            first_stop: 0,
+            tid: 0,
+            has_run: false,
         });
         let address = std::ptr::from_ref::<Demand>(&demand).addr();
         name_range(address, size_of::<Demand>(), || {
@@ -152,6 +168,7 @@ impl Demand {
         self.spans.clear();
         self.stage = 0;
         self.is_given_up = false;
+        self.has_run = false;
         *self.withdrawn.get_mut() = 0;
         let demand: *mut Demand = self;
         let mut lowest = usize::MAX;
@@ -200,6 +217,37 @@ impl Demand {
 }
 
 impl Demand {
+    /// The record gets the transaction's tid when the partition lets it go, unless it is the transaction's own new one,
+    /// which has it.
+    pub(crate) fn set_written(&mut self, record: RecordRef, partition: u16, tid: u64) {
+        self.tid = tid;
+        let Some(span) = self.spans.iter().find(|span| span.partition == partition) else {
+            return;
+        };
+        let own = &mut self.requests[span.start as usize..span.end as usize];
+        if let Ok(at) = own.binary_search_by_key(&record.address(), |request| request.lock) {
+            own[at].place = Request::WRITTEN;
+        }
+    }
+
+    /// Gives the records of a span that were written their tid.
+    ///
+    /// # Safety
+    /// The transaction has committed, and has its locks; the caller owns the partition.
+    pub(crate) unsafe fn install(demand: *const Demand, span: Span) {
+        for at in span.start..span.end {
+            // SAFETY: by the contract; each partition touches its own requests, and a record whose lock is held stays.
+            unsafe {
+                let request = (*demand).first.add(at as usize);
+                if (*request).place == Request::WRITTEN {
+                    let record = RecordRef::from_address((*request).lock);
+                    // Release: whoever reads this tid sees the row that it belongs to.
+                    record.tid().store((*demand).tid, Ordering::Release);
+                }
+            }
+        }
+    }
+
     /// Whether its worker does not want it any more.
     #[inline(always)]
     pub(crate) fn is_withdrawn(&self) -> bool {
@@ -211,9 +259,10 @@ impl Demand {
     /// answer by taking one from `holds`.
     pub(crate) fn withdraw(&self) {
         self.withdrawn.store(1, Ordering::Relaxed);
+        // Added: its locks may be on their way back already, where others run it.
         self.holds
             .0
-            .store(self.spans.len() as u32, Ordering::Relaxed);
+            .fetch_add(self.spans.len() as u32, Ordering::Relaxed);
     }
 }
 

@@ -4,7 +4,9 @@ use kiln_platform::sync::Arc;
 use kiln_procedure::AbortCause;
 use kiln_storage::record::RecordRef;
 
-use super::{PartitionTable, Request, Shared};
+use kiln_storage::table::Part;
+
+use super::{PartitionTable, Request, Shared, nobody};
 use crate::shared::locks::{Locks, Taken, fresh, soon};
 use crate::shared::planning::Claim;
 
@@ -28,6 +30,8 @@ pub struct GrantedLocks<T> {
     worker: u32,
     /// Whether the attempt has several statements, which take what is free from the partitions themselves.
     has_statements: bool,
+    /// The partition whose owner the worker is while it runs an attempt that travels.
+    here: Option<u16>,
     /// Requests that no lock has.
     #[expect(
         clippy::vec_box,
@@ -45,8 +49,14 @@ impl<T: PartitionTable> GrantedLocks<T> {
             shared,
             worker,
             has_statements: false,
+            here: None,
             pool: Vec::new(),
         }
+    }
+
+    /// The attempt that is run now, or none, is where this partition is.
+    pub fn set_here(&mut self, partition: Option<u16>) {
+        self.here = partition;
     }
 
     /// Takes a lock from its partition, or of a table from all that are wanted, if nobody has it or waits for it,
@@ -125,6 +135,15 @@ impl<T: PartitionTable> Locks for GrantedLocks<T> {
     const NEW_AUX: Option<u64> = Some(fresh::FRESH);
     const PLANNED: bool = true;
     const DIVIDED: bool = T::DIVIDED;
+    const TRAVELS: bool = T::OWNERS_RUN;
+
+    /// Tables that every partition has are anywhere.
+    #[inline(always)]
+    fn elsewhere(&self, part: Part) -> Option<u16> {
+        let here = self.here?;
+        let partition = part.partition(self.shared.partitions()) as u16;
+        (partition != here && !part.is_replicated()).then_some(partition)
+    }
 
     fn begin(&mut self) {
         self.has_statements = false;
@@ -142,7 +161,7 @@ impl<T: PartitionTable> Locks for GrantedLocks<T> {
             let taken = self.take_free(claim);
             if taken.is_none() {
                 // What ended calls give back may be on its way, and nobody else here to take it.
-                self.shared.control_all();
+                self.shared.control_all(nobody::<T>());
             }
             taken
         });

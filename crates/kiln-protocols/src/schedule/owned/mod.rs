@@ -1,7 +1,8 @@
 //! Partitions of the locks with owners: nobody else touches the locks of a partition, who wants some sends a message.
 //!
-//! What `orthrus` and `vll-single` have in common. They differ in what a partition does with its requests
-//! ([`PartitionTable`]), and in whether the owner of a partition runs transactions as well.
+//! What `orthrus`, `vll-single` and `dora` have in common. They differ in what a partition does with its requests
+//! ([`PartitionTable`]), in whether the owner of a partition runs transactions as well, and in whether transactions come to
+//! the owners to be run (`travel.rs`) or are run by the worker that has drawn them.
 //!
 //! # Messages
 //!
@@ -26,7 +27,8 @@
 //! - A partition is used under its latch. In the steady state one worker takes it, again and again; it is there
 //!   for changes of roles, for statements, and for times when its owner does not run.
 //! - Rings are never full: a worker has [`IN_FLIGHT_MAX`] demands, and each has one message in a ring at most, or two when it
-//!   is withdrawn.
+//!   is withdrawn. That one may be a transaction on its way, where these travel, or locks that come back: the latter
+//!   follow when it has ended.
 //! - A table that every partition has is locked as a whole: in one partition by who reads it, in all by who writes.
 //!
 //! # What else there is
@@ -45,9 +47,13 @@ mod balance;
 mod demand;
 mod isolated;
 mod locks;
+pub(in crate::schedule) mod queues;
+mod table;
+mod travel;
 mod worker;
 
 use std::cell::UnsafeCell;
+use std::collections::VecDeque;
 
 use kiln_platform::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use kiln_platform::memory::name_range;
@@ -63,6 +69,7 @@ use balance::Balance;
 
 pub use demand::{Demand, Request, Span};
 pub use isolated::Isolated;
+pub use table::LockTable;
 pub use worker::Owned;
 
 pub(crate) use demand::{RequestState, hash};
@@ -74,6 +81,8 @@ pub const IN_FLIGHT_MAX: usize = 8;
 const RELEASE: u64 = 1;
 /// The next bit: let it not wait any more, if it waits here.
 const WITHDRAW: u64 = 2;
+/// The next bit: do what its transaction has to do here.
+const ACT: u64 = 4;
 
 /// The locks of a partition, used by its owner alone.
 pub trait PartitionTable: 'static {
@@ -85,6 +94,10 @@ pub trait PartitionTable: 'static {
     /// Whether each partition has the locks of a part of the data. Else every one gives all locks, and a transaction asks
     /// one of them for all that it wants.
     const DIVIDED: bool = true;
+
+    /// Whether transactions travel: the owner of a partition does all that they do with its records. Else the worker
+    /// that has drawn one runs it.
+    const OWNERS_RUN: bool = false;
 
     /// Tables without locks for so many partitions.
     fn several(count: usize) -> Vec<Self>
@@ -187,6 +200,16 @@ unsafe impl<T> Send for Partition<T> {}
 struct Core<T> {
     number: u16,
     table: T,
+    /// Transactions that have something to do here, where they travel.
+    ready: VecDeque<*mut Demand>,
+}
+
+/// Runs what is ready in a partition, whose latch the caller has.
+type Act<T> = fn(&Shared<T>, &mut Core<T>, *mut Demand);
+
+/// For who cannot run what is ready, and leaves it to others.
+const fn nobody<T>() -> Option<Act<T>> {
+    None
 }
 
 /// Where a worker and the partitions leave messages for each other.
@@ -222,9 +245,13 @@ impl<T: PartitionTable> Shared<T> {
             core: UnsafeCell::new(Core {
                 number: number as u16,
                 table,
+                ready: VecDeque::new(),
             }),
-            // Only from lower numbers.
-            forwarded: rings(number, WORKERS_MAX * IN_FLIGHT_MAX),
+            // Only from lower numbers, or, where transactions travel, from all.
+            forwarded: rings(
+                if T::OWNERS_RUN { count } else { number },
+                WORKERS_MAX * IN_FLIGHT_MAX,
+            ),
         });
         let desks = (0..WORKERS_MAX).map(|_| Desk {
             // Two messages about a demand may be there: one about its withdrawal.
@@ -308,8 +335,13 @@ impl<T: PartitionTable> Shared<T> {
         result
     }
 
-    /// Works off the messages of a partition, unless somebody else does at this time. Whether there were any.
-    fn work_off(&self, number: usize) -> bool {
+    /// Works off the messages of a partition, unless somebody else does at this time, and runs what is ready there, if
+    /// there is who does. Whether there was anything.
+    fn work_off(
+        &self,
+        number: usize,
+        act: &mut Option<impl FnMut(&Shared<T>, &mut Core<T>, *mut Demand)>,
+    ) -> bool {
         let partition = &self.partitions[number];
         if !partition.try_latch() {
             return false;
@@ -335,13 +367,24 @@ impl<T: PartitionTable> Shared<T> {
                 }
             }
         }
+        if T::OWNERS_RUN
+            && let Some(act) = act
+        {
+            while let Some(demand) = core.ready.pop_front() {
+                act(self, core, demand);
+                has_done = true;
+            }
+        }
         partition.unlatch();
         has_done
     }
 
     #[inline]
     fn handle(&self, core: &mut Core<T>, message: u64) {
-        let demand = (message & !(RELEASE | WITHDRAW)) as *mut Demand;
+        let demand = (message & !(RELEASE | WITHDRAW | ACT)) as *mut Demand;
+        if T::OWNERS_RUN && message & ACT != 0 {
+            return core.ready.push_back(demand);
+        }
         let number = core.number;
         let mut granted = |demand| self.advance(number, demand);
         // SAFETY: a message is about a demand that waits for its answer, at an address that stays; the
@@ -360,6 +403,9 @@ impl<T: PartitionTable> Shared<T> {
             let own = spans.iter().find(|span| span.partition == number);
             let span = *own.expect("a demand is known where it goes");
             if message & RELEASE != 0 {
+                if T::OWNERS_RUN {
+                    Demand::install(demand, span);
+                }
                 core.table.release_span(requests, span, &mut granted);
             } else if core.table.withdraw_span(requests, span, &mut granted) {
                 self.send_home(number, demand);
@@ -383,12 +429,24 @@ impl<T: PartitionTable> Shared<T> {
             (demand.spans.get(demand.stage).copied(), demand.home)
         };
         let Some(span) = next else {
+            if T::OWNERS_RUN {
+                // SAFETY: as above.
+                let first_stop = unsafe { (*demand).first_stop };
+                return self.pass_on(from, first_stop, demand, ACT);
+            }
             return self.send(&self.desks[home as usize].granted[from as usize], demand);
         };
         self.send(
             &self.partitions[span.partition as usize].forwarded[from as usize],
             demand,
         );
+    }
+
+    /// Sends a demand from a partition, whose latch the caller has, to any other one, or itself.
+    fn pass_on(&self, from: u16, to: u16, demand: *mut Demand, what: u64) {
+        let ring = &self.partitions[to as usize].forwarded[from as usize];
+        let has_room = ring.push(demand as u64 | what);
+        assert!(has_room, "a ring has room for all demands");
     }
 
     /// Sends a demand back to its worker, from the partition at which it ends.
@@ -499,20 +557,32 @@ impl<T: PartitionTable> Shared<T> {
     }
 
     /// Does what the controller with this number has to do; whether there was anything.
-    fn control(&self, controller: usize) -> bool {
+    fn control(
+        &self,
+        controller: usize,
+        mut act: Option<impl FnMut(&Shared<T>, &mut Core<T>, *mut Demand)>,
+    ) -> bool {
         let controllers = (self.controllers.load(Ordering::Relaxed) as usize).max(1);
         let mut has_done = false;
+        // Numbers that divide data mostly begin with 1: with as many workers as partitions, that one is the first worker's.
+        let controller = match T::OWNERS_RUN {
+            true => (controller + 1) % controllers,
+            false => controller,
+        };
         for partition in (controller..self.partitions()).step_by(controllers) {
-            has_done |= self.work_off(partition);
+            has_done |= self.work_off(partition, &mut act);
         }
         has_done
     }
 
     /// Looks after all partitions, for who would wait else.
-    fn control_all(&self) -> bool {
+    fn control_all(
+        &self,
+        mut act: Option<impl FnMut(&Shared<T>, &mut Core<T>, *mut Demand)>,
+    ) -> bool {
         let mut has_done = false;
         for partition in 0..self.partitions() {
-            has_done |= self.work_off(partition);
+            has_done |= self.work_off(partition, &mut act);
         }
         has_done
     }

@@ -9,24 +9,47 @@ use kiln_procedure::{AbortCause, Arguments, Frame, Program};
 use kiln_storage::epoch::Participant;
 
 use super::locks::{GrantedLocks, Held};
-use super::{Demand, IN_FLIGHT_MAX, PartitionTable, RELEASE, Shared, WITHDRAW};
-use crate::Outcome;
+use super::travel::{Lent, Passenger, act};
+use super::{ACT, Core, Demand, IN_FLIGHT_MAX, PartitionTable, RELEASE, Shared, WITHDRAW};
 use crate::access::two_phase_locking::TwoPhaseLocking;
 use crate::schedule::direct::Direct;
-use crate::schedule::in_flight::{Idle, InFlight, Single};
+use crate::schedule::in_flight::{Idle, Single};
 use crate::serve::{Calls, Next};
-use crate::shared::planning::Footprint;
+use crate::shared::planning::Claim;
+use crate::shared::recorder::Recorded;
+use crate::{Observation, Outcome};
 
 /// A call that has failed so often runs alone.
 const FAILURES_MAX: u32 = 10;
 /// So long the others may take to let a call be alone, in nanoseconds.
 const ALONE_WAIT_NS: u64 = 5_000_000;
 
-/// A call in flight, with what it demands of the partitions. The demand stays at its address.
-struct Context {
-    flight: InFlight,
-    footprint: Footprint,
+/// A call in flight, with what it demands of the partitions. Both stay where they are.
+struct Context<T: PartitionTable> {
+    /// Lent to owners of partitions, where these run it, while it waits.
+    passenger: Lent<Passenger<T>>,
     demand: Box<Demand>,
+    /// The call's.
+    deadline_ns: Option<u64>,
+}
+
+impl<T: PartitionTable> Context<T> {
+    fn new(worker: u32) -> Context<T> {
+        let mut demand = Demand::new(worker);
+        let passenger = Lent::new(Passenger::default());
+        demand.passenger = passenger.as_ptr().cast();
+        Context {
+            passenger,
+            demand,
+            deadline_ns: None,
+        }
+    }
+
+    /// Whether its call's time is over; also while it is lent.
+    fn is_expired(&self) -> bool {
+        self.deadline_ns
+            .is_some_and(|deadline| time::now_ns() >= deadline)
+    }
 }
 
 /// A worker; see the module above.
@@ -36,13 +59,13 @@ pub struct Owned<T: PartitionTable> {
     shared: Arc<Shared<T>>,
     number: u32,
     /// Contexts without a call.
-    pool: Vec<Context>,
+    pool: Vec<Context<T>>,
     /// Those whose locks are on their way.
-    waiting: Vec<Context>,
+    waiting: Vec<Context<T>>,
     /// Those that have run, and whose locks are not all given back.
-    leaving: Vec<Context>,
+    leaving: Vec<Context<T>>,
     /// Those that are planned next.
-    retries: Vec<Context>,
+    retries: Vec<Context<T>>,
     /// Transactions that may have locks.
     running: u32,
     /// The program of the one call that is served.
@@ -62,11 +85,7 @@ impl<T: PartitionTable> Owned<T> {
         let number = participant.slot() as u32;
         let locks = GrantedLocks::new(shared.clone(), number);
         shared.come(number);
-        let contexts = (0..IN_FLIGHT_MAX).map(|_| Context {
-            flight: InFlight::default(),
-            footprint: Footprint::default(),
-            demand: Demand::new(number),
-        });
+        let contexts = (0..IN_FLIGHT_MAX).map(|_| Context::new(number));
         Owned {
             direct: Direct::new(TwoPhaseLocking::new(participant, locks), random),
             shared,
@@ -80,6 +99,24 @@ impl<T: PartitionTable> Owned<T> {
             division: None,
             was_call: false,
         }
+    }
+
+    /// Records histories for `observation` from now on, or none; nothing is in flight.
+    pub fn observe(&mut self, observation: Option<&Observation>) {
+        self.direct.observe(observation);
+        if T::OWNERS_RUN {
+            for context in &mut self.pool {
+                context.passenger.parked.done.recorder.observe(observation);
+            }
+        }
+    }
+
+    /// Whether a history has no room for another call.
+    pub fn is_history_full(&mut self) -> bool {
+        let mut contexts = self.pool.iter_mut();
+        self.direct.is_history_full()
+            || T::OWNERS_RUN
+                && contexts.any(|context| context.passenger.parked.done.recorder.is_full())
     }
 
     /// Serves until there are no more calls and all have ended: in the role that it is given. See [`Calls`].
@@ -122,7 +159,7 @@ impl<T: PartitionTable> Owned<T> {
                 }
             }
             if role > 0 {
-                has_done |= self.shared.control(role as usize - 1);
+                has_done |= self.control(Some(role as usize - 1));
             }
             if role == 1 || self.division.is_some() {
                 self.divide(role);
@@ -131,7 +168,7 @@ impl<T: PartitionTable> Owned<T> {
                 && !has_done
                 && (idle.is_long() || self.shared.controllers.load(Ordering::Relaxed) == 0)
             {
-                has_done |= self.shared.control_all();
+                has_done |= self.control(None);
             }
             match has_done {
                 true => idle = Idle::default(),
@@ -151,6 +188,33 @@ impl<T: PartitionTable> Owned<T> {
                 }
             }
         }
+    }
+
+    /// Does what the controller with this number has to do, or all of them; whether there was anything.
+    fn control(&mut self, controller: Option<usize>) -> bool {
+        let Owned {
+            direct,
+            shared,
+            running,
+            ..
+        } = self;
+        let (is_outside, mut has_entered) = (*running == 0, false);
+        let act = |shared: &Shared<T>, core: &mut Core<T>, demand: *mut Demand| {
+            if is_outside && !std::mem::replace(&mut has_entered, true) {
+                direct.access().enter_epoch();
+            }
+            // SAFETY: what is ready in a partition was sent to be run there; this worker's contexts are of this type, and so are
+            // all that share it.
+            unsafe { act(shared, core, direct, demand) }
+        };
+        let has_done = match controller {
+            Some(controller) => shared.control(controller, Some(act)),
+            None => shared.control_all(Some(act)),
+        };
+        if has_entered {
+            direct.access().leave_epoch();
+        }
+        has_done
     }
 
     /// Changes the number of partitions, if it is time for that: in several turns, as those who have locks need partitions that are
@@ -193,7 +257,7 @@ impl<T: PartitionTable> Owned<T> {
     /// thinks.
     fn expire(&mut self) {
         for context in &self.waiting {
-            if context.demand.is_withdrawn() || !context.flight.is_expired() {
+            if context.demand.is_withdrawn() || !context.is_expired() {
                 continue;
             }
             let demand = &context.demand;
@@ -210,8 +274,22 @@ impl<T: PartitionTable> Owned<T> {
         let Some(mut context) = self.pool.pop() else {
             return false;
         };
-        match context.flight.draw(calls, self.single, &mut self.direct) {
-            Next::Call => self.start(context, calls),
+        let passenger = &mut *context.passenger;
+        if T::OWNERS_RUN {
+            // What it does is recorded in its own history.
+            let recorder = &mut passenger.parked.done.recorder;
+            std::mem::swap(self.direct.access().recorder(), recorder);
+        }
+        let next = (passenger.flight).draw(calls, self.single, &mut self.direct);
+        if T::OWNERS_RUN {
+            let recorder = &mut passenger.parked.done.recorder;
+            std::mem::swap(self.direct.access().recorder(), recorder);
+        }
+        match next {
+            Next::Call => {
+                context.deadline_ns = passenger.flight.call.deadline_ns;
+                self.start(context, calls)
+            }
             none => {
                 *is_over = none == Next::Pause;
                 self.pool.push(context);
@@ -223,7 +301,7 @@ impl<T: PartitionTable> Owned<T> {
     /// Starts the next of those that failed; whether it came anywhere.
     fn retry(&mut self, calls: &mut dyn Calls) -> bool {
         match self.retries.pop() {
-            Some(context) if context.flight.failures >= FAILURES_MAX => {
+            Some(context) if context.passenger.flight.failures >= FAILURES_MAX => {
                 self.run_alone(context, calls)
             }
             Some(context) => self.start(context, calls),
@@ -232,28 +310,41 @@ impl<T: PartitionTable> Owned<T> {
     }
 
     /// Plans a transaction and asks for its locks; false when it may not start now.
-    fn start(&mut self, mut context: Context, calls: &mut dyn Calls) -> bool {
-        if context.flight.is_expired() {
-            context.flight.outcome = Some(Outcome::Expired);
-            context.flight.tell(&mut self.direct, calls);
+    fn start(&mut self, mut context: Context<T>, calls: &mut dyn Calls) -> bool {
+        if context.passenger.flight.is_expired() {
+            context.passenger.flight.outcome = Some(Outcome::Expired);
+            context.passenger.flight.tell(&mut self.direct, calls);
             self.pool.push(context);
             return true;
+        }
+        if T::OWNERS_RUN && self.running > 0 && self.direct.access().is_epoch_over() {
+            self.retries.push(context);
+            return false;
         }
         if !self.shared.enter(self.number, self.running + 1) {
             self.retries.push(context);
             return false;
         }
         self.running += 1;
-        context
+        if T::OWNERS_RUN && self.running == 1 {
+            self.direct.access().enter_epoch();
+        }
+        let passenger = &mut *context.passenger;
+        passenger
             .flight
-            .plan(&mut self.direct, &mut context.footprint);
+            .plan(&mut self.direct, &mut passenger.footprint);
+        passenger.is_under_way = false;
         point("owned.planned");
         let shared = &self.shared;
         let demand = &mut context.demand;
-        let (claims, partitions) = (context.footprint.claims(), shared.partitions());
+        let (claims, partitions) = (context.passenger.footprint.claims(), shared.partitions());
         match T::DIVIDED {
             true => demand.set(claims, partitions),
             false => demand.set_in(claims, (self.number as usize % partitions) as u16),
+        }
+        if T::OWNERS_RUN {
+            demand.first_stop = first_stop(claims, partitions)
+                .unwrap_or((self.number as usize % partitions) as u16);
         }
         match demand.spans.first().map(|span| span.partition) {
             Some(first) => {
@@ -262,6 +353,12 @@ impl<T: PartitionTable> Owned<T> {
                 self.send(first, message);
             }
             // It has nothing to lock: it may read what is not there, and insert.
+            None if T::OWNERS_RUN => {
+                let first_stop = demand.first_stop;
+                let message = std::ptr::from_mut::<Demand>(demand) as u64 | ACT;
+                self.waiting.push(context);
+                self.send(first_stop, message);
+            }
             None => {
                 self.run_one(context, calls);
             }
@@ -285,14 +382,17 @@ impl<T: PartitionTable> Owned<T> {
                 has_done = true;
                 let waiting = self.waiting.iter();
                 let address =
-                    |context: &Context| std::ptr::from_ref::<Demand>(&context.demand) as u64;
+                    |context: &Context<T>| std::ptr::from_ref::<Demand>(&context.demand) as u64;
                 let position = waiting.map(address).position(|one| one == message);
                 let position = position.expect("an answer is about a demand that waits");
                 let mut context = self.waiting.swap_remove(position);
                 point("owned.granted");
-                if context.demand.stage < context.demand.spans.len() {
+                if T::OWNERS_RUN && context.demand.has_run {
+                    self.tell(&mut context, calls);
+                    self.leaving.push(context);
+                } else if context.demand.stage < context.demand.spans.len() {
                     self.direct.counted().count_abort(AbortCause::LockTimeout);
-                    context.flight.outcome = Some(Outcome::Expired);
+                    context.passenger.flight.outcome = Some(Outcome::Expired);
                     self.leave(context, calls);
                 } else {
                     self.run_one(context, calls);
@@ -303,18 +403,26 @@ impl<T: PartitionTable> Owned<T> {
     }
 
     /// Makes an attempt with the locks that were granted.
-    fn run_one(&mut self, mut context: Context, calls: &mut dyn Calls) {
-        let flight = &mut context.flight;
-        flight.attempt(&mut self.direct, &context.footprint, Held::Granted);
+    fn run_one(&mut self, mut context: Context<T>, calls: &mut dyn Calls) {
+        let passenger = &mut *context.passenger;
+        passenger
+            .flight
+            .attempt(&mut self.direct, &passenger.footprint, Held::Granted);
         self.leave(context, calls);
     }
 
-    /// Tells how a call has ended, if it has, and gives back what was granted.
-    fn leave(&mut self, mut context: Context, calls: &mut dyn Calls) {
-        context.flight.tell(&mut self.direct, calls);
-        if context.flight.has_ended {
+    /// Tells how a call has ended, if it has.
+    fn tell(&mut self, context: &mut Context<T>, calls: &mut dyn Calls) {
+        let flight = &mut context.passenger.flight;
+        flight.tell(&mut self.direct, calls);
+        if flight.has_ended {
             self.shared.count_ended(self.number);
         }
+    }
+
+    /// Tells how a call has ended, if it has, and gives back what was granted.
+    fn leave(&mut self, mut context: Context<T>, calls: &mut dyn Calls) {
+        self.tell(&mut context, calls);
         let demand = &mut context.demand;
         // Those at which a withdrawn one did not wait any more, or never arrived, have nothing of it.
         let count = demand.stage;
@@ -343,8 +451,11 @@ impl<T: PartitionTable> Owned<T> {
             has_done = true;
             let context = self.leaving.swap_remove(at);
             self.running -= 1;
+            if T::OWNERS_RUN && self.running == 0 {
+                self.direct.access().leave_epoch();
+            }
             self.shared.leave(self.number, self.running);
-            match context.flight.has_ended {
+            match context.passenger.flight.has_ended {
                 true => self.pool.push(context),
                 false => self.retries.push(context),
             }
@@ -358,7 +469,7 @@ impl<T: PartitionTable> Owned<T> {
         while !is_done(self) {
             let mut has_done = self.run_granted(calls);
             has_done |= self.reap();
-            has_done |= self.shared.control_all();
+            has_done |= self.control(None);
             match has_done {
                 true => idle = Idle::default(),
                 false => {
@@ -371,7 +482,7 @@ impl<T: PartitionTable> Owned<T> {
 
     /// Runs a transaction that keeps failing while all others are kept out. Whether that was to be had.
     #[cold]
-    fn run_alone(&mut self, mut context: Context, calls: &mut dyn Calls) -> bool {
+    fn run_alone(&mut self, mut context: Context<T>, calls: &mut dyn Calls) -> bool {
         let own = self.number + 1;
         let alone = &self.shared.alone;
         if alone
@@ -387,7 +498,7 @@ impl<T: PartitionTable> Owned<T> {
             is_alone = worker.running == 0 && worker.shared.is_alone(worker.number);
             is_alone || time::now_ns() >= limit
         });
-        context.flight.failures /= 2;
+        context.passenger.flight.failures /= 2;
         if !is_alone {
             // Somebody thinks; it goes on among the others.
             self.shared.alone.store(0, Ordering::Release);
@@ -463,10 +574,17 @@ impl<T: PartitionTable> Owned<T> {
     /// The memory of the last run, with the rows that it emitted.
     pub fn frame(&self) -> &Frame {
         match self.pool.last() {
-            Some(context) if self.was_call => &context.flight.frame,
+            Some(context) if self.was_call => &context.passenger.flight.frame,
             _ => self.direct.frame(),
         }
     }
+}
+
+/// The partition of the first record that a transaction will meet, as far as its plan knows.
+fn first_stop(claims: &[Claim], partitions: usize) -> Option<u16> {
+    let divided = claims.iter().filter(|claim| !claim.part.is_replicated());
+    let first = divided.min_by_key(|claim| claim.finding)?;
+    Some(first.part.partition(partitions) as u16)
 }
 
 impl<T: PartitionTable> Drop for Owned<T> {
@@ -474,6 +592,7 @@ impl<T: PartitionTable> Drop for Owned<T> {
         // Only when the worker panicked: partitions may still have pointers to these.
         for context in self.waiting.drain(..).chain(self.leaving.drain(..)) {
             Box::leak(context.demand);
+            std::mem::forget(context.passenger);
         }
         self.shared.go(self.number);
     }

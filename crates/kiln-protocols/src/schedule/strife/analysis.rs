@@ -1,7 +1,8 @@
 //! The analysis of a batch: PREPARE, SPOT, FUSE, MERGE and ALLOCATE (STRIFE §3.1, Algorithm 1).
 //!
 //! In PREPARE a record gets a label, and with it a data node, if somebody in the batch plans to write it; what is without one
-//! when the batch is closed is ignored. The data access graph is not made: its edges are the transactions' footprints.
+//! when the batch is closed is ignored. With `+cu` that also holds of a record to which everybody only adds, by updates that can
+//! be left to the commit: its label says so, until somebody wants more of it. The data access graph is not made: its edges are the transactions' footprints.
 //!
 //! The records that nobody has labelled before a transaction get one data node together, the transaction's own: they would be
 //! made one cluster by it anyway, unless it becomes a residual. Most records of a batch are touched by one transaction, so
@@ -11,7 +12,7 @@ use kiln_platform::atomic::Ordering;
 use kiln_platform::random::Random;
 
 use super::batch::{Batch, Context};
-use super::locks::{node_of, put_label};
+use super::locks::{claim_left, put_label, tie_of};
 use crate::canary::Canary;
 
 /// Data nodes that a worker takes for itself at a time: this part of all, within bounds. All workers label at once, and wait for
@@ -83,13 +84,15 @@ impl Analyst {
     pub fn prepare(&mut self, batch: &Batch, number: u64, context: &mut Context) {
         context.nodes.clear();
         (context.is_resolved, context.is_residual) = (false, false);
-        // The node of what it labels first.
-        let mut own = None;
+        (context.reads, context.leaves) = (false, false);
+        // The node of what it labels first, and whether it ties anything together yet.
+        let (mut own, mut is_own_used) = (None, false);
         for claim in context.footprint.claims() {
             if !claim.exclusive {
+                context.reads = true;
                 continue;
             }
-            let put = put_label(claim.record, number, || {
+            let put = put_label(claim.record, number, claim.is_left, || {
                 if own.is_some() {
                     return own;
                 }
@@ -97,18 +100,44 @@ impl Analyst {
                 batch.forest.reset(node);
                 Some(node)
             });
-            let Some((node, is_new)) = put else {
+            let Some(label) = put else {
                 context.is_residual = true;
                 return;
             };
-            if own == Some(node) {
+            if label.is_new && own.is_none() {
+                self.nodes.start += 1;
+                own = Some(label.node);
+            }
+            if label.is_left {
+                // Somebody may claim it yet, and then it counts.
+                context.leaves = true;
+            } else if own != Some(label.node) {
+                context.nodes.push(label.node);
+            } else if !is_own_used {
+                is_own_used = true;
+                context.nodes.push(label.node);
+            }
+        }
+        if context.leaves {
+            batch.note_left();
+        }
+    }
+
+    /// What somebody reads is not left to commits. Before SPOT, of batches in which something is.
+    pub fn settle(&mut self, batch: &Batch, item: u32) {
+        let number = batch.number();
+        // SAFETY: the caller has taken the item, here and below.
+        for at in unsafe { batch.chunk(item) } {
+            // SAFETY: as above.
+            let context = unsafe { batch.context(at) };
+            if !context.reads || Canary::LeftThoughRead.sings() {
                 continue;
             }
-            if is_new {
-                self.nodes.start += 1;
-                own = Some(node);
+            for claim in context.footprint.claims() {
+                if !claim.exclusive {
+                    claim_left(claim.record, number);
+                }
             }
-            context.nodes.push(node);
         }
     }
 
@@ -118,8 +147,9 @@ impl Analyst {
         let number = batch.number();
         // SAFETY: the caller has taken the one item that all transactions belong to.
         let length = unsafe { batch.contexts() }.len();
-        let mut specials = 0;
-        for _ in 0..batch.tuned.samples() {
+        let (mut specials, mut late) = (0, 0);
+        let samples = batch.tuned.samples();
+        for sample in 0..samples {
             // SAFETY: as above; there is one reference at a time.
             let context = unsafe { batch.context(random.below(length) as u32) };
             if context.is_residual {
@@ -136,9 +166,11 @@ impl Analyst {
                 forest.unite(special, node);
             }
             specials += 1;
+            late += u32::from(sample * 2 >= samples);
         }
         // Relaxed: the ticket of the next stage publishes it.
         batch.specials.store(specials, Ordering::Relaxed);
+        batch.late_specials.store(late, Ordering::Relaxed);
     }
 
     /// FUSE: unites the data nodes of each transaction of an item, unless it is connected to several special clusters.
@@ -329,15 +361,27 @@ impl Analyst {
 }
 
 impl Context {
-    /// Finds the data nodes of what it only reads. The batch is closed, so all labels are there.
+    /// Finds the data nodes of what it only reads, and of what it would have left to its commit. The batch is closed, so all
+    /// labels are there.
     #[inline]
     fn resolve(&mut self, number: u64) {
         if std::mem::replace(&mut self.is_resolved, true) {
             return;
         }
-        let claims = self.footprint.claims().iter();
-        let read = claims.filter(|claim| !claim.exclusive);
-        self.nodes
-            .extend(read.filter_map(|claim| node_of(claim.record, number)));
+        if self.reads {
+            let read = self.footprint.claims().iter();
+            let read = read.filter(|claim| !claim.exclusive);
+            (self.nodes).extend(read.filter_map(|claim| tie_of(claim.record, number)));
+        }
+        if self.leaves {
+            // What was left when it was labelled, and is not any more.
+            for claim in self.footprint.claims().iter().filter(|claim| claim.is_left) {
+                if let Some(node) = tie_of(claim.record, number)
+                    && !self.nodes.contains(&node)
+                {
+                    self.nodes.push(node);
+                }
+            }
+        }
     }
 }

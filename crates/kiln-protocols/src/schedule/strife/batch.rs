@@ -3,7 +3,7 @@
 use std::cell::UnsafeCell;
 use std::ptr::NonNull;
 
-use kiln_platform::atomic::{AtomicU32, AtomicU64, Ordering, prefetch};
+use kiln_platform::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, prefetch};
 use kiln_platform::memory::name_range;
 use kiln_platform::time;
 
@@ -42,6 +42,10 @@ pub(super) struct Context {
     pub is_resolved: bool,
     /// Whether the footprint is that of the call.
     pub is_planned: bool,
+    /// Whether there is anything that it only reads.
+    pub reads: bool,
+    /// Whether it has labelled records that were left then.
+    pub leaves: bool,
     /// Whether it runs with locks.
     pub is_residual: bool,
     /// The next transaction in its queue, by its number plus one; 0 is none.
@@ -58,6 +62,8 @@ impl Context {
             nodes: Vec::new(),
             is_resolved: false,
             is_planned: false,
+            reads: false,
+            leaves: false,
             is_residual: false,
             next: 0,
         }
@@ -145,6 +151,8 @@ pub(super) struct Plan {
     pub residual_group: u32,
     /// Whether the batch has one transaction, which nobody disturbs.
     pub is_alone: bool,
+    /// Whether a transaction of several statements may be open.
+    pub is_among_statements: bool,
     /// What the batch has shown so far.
     pub shown: Shown,
     /// When it was closed, or the stage that `shown` is to know the time of began.
@@ -188,8 +196,12 @@ pub(super) struct Batch {
     pub forest: Forest,
     /// Data nodes that workers have taken for themselves.
     pub nodes_taken: Apart<AtomicU32>,
+    /// Whether anybody has labelled records that are left to commits.
+    has_left: Apart<AtomicBool>,
     /// Special clusters that SPOT has made.
     pub specials: AtomicU32,
+    /// Those of them that the second half of its samples made.
+    pub late_specials: AtomicU32,
     /// By special cluster: transactions that are connected to it and to no other special one.
     pub counts: Box<[Apart<AtomicU32>]>,
     /// By two special clusters, the lesser number first: transactions that are connected to both.
@@ -235,7 +247,9 @@ impl Batch {
             contexts: UnsafeCell::new(Vec::with_capacity(capacity as usize)),
             forest: Forest::new(data_nodes, samples),
             nodes_taken: Apart::default(),
+            has_left: Apart::default(),
             specials: AtomicU32::new(0),
+            late_specials: AtomicU32::new(0),
             counts: (0..samples).map(|_| Apart::default()).collect(),
             pairs: (0..samples * samples).map(|_| AtomicU32::new(0)).collect(),
             pairs_met: List::new(samples * samples / 2),
@@ -383,6 +397,20 @@ impl Batch {
         }
     }
 
+    /// Notes that something is left to commits.
+    #[inline]
+    pub fn note_left(&self) {
+        // Relaxed, in all of these: the ticket of the next stage publishes it. Most find it noted.
+        if !self.has_left.0.load(Ordering::Relaxed) {
+            self.has_left.0.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether something may be left to commits.
+    pub fn has_left(&self) -> bool {
+        self.has_left.0.load(Ordering::Relaxed)
+    }
+
     /// Decides what the items of the analysis are, for so many workers.
     ///
     /// # Safety
@@ -392,7 +420,7 @@ impl Batch {
         let (plan, length) = unsafe { (self.plan_mut(), self.contexts().len() as u32) };
         let chunk = length.div_ceil(workers.max(1) * CHUNKS_EACH);
         plan.chunk = chunk.clamp(*CHUNK.start(), *CHUNK.end());
-        plan.is_alone = false;
+        (plan.is_alone, plan.is_among_statements) = (false, false);
         plan.began_ns = time::now_ns();
         plan.shown.workers = u64::from(workers);
         plan.shown.transactions = u64::from(length);
@@ -452,6 +480,7 @@ impl Batch {
         shown.batches = 1;
         shown.full = u64::from(shown.transactions >= u64::from(self.tuned.size()));
         shown.spot = u64::from(self.specials.load(Ordering::Relaxed));
+        shown.late = u64::from(self.late_specials.load(Ordering::Relaxed));
         shown.left = plan.large.len() as u64;
         // What SPOT has not found may have become large all the same.
         let small = self.largest_small.0.load(Ordering::Relaxed);
@@ -509,7 +538,20 @@ impl Batch {
     /// As for [`Batch::plan_mut`].
     pub unsafe fn arrange_alone(&self) {
         // SAFETY: by the contract.
-        unsafe { self.plan_mut() }.is_alone = true;
+        let plan = unsafe { self.plan_mut() };
+        (plan.is_alone, plan.is_among_statements) = (true, false);
+    }
+
+    /// Decides that all are residuals, as a transaction of several statements is open; how many items they are.
+    ///
+    /// # Safety
+    /// As for [`Batch::plan_mut`].
+    pub unsafe fn arrange_among_statements(&self) -> u32 {
+        // SAFETY: by the contract.
+        unsafe {
+            self.plan_mut().is_among_statements = true;
+            self.arrange_residuals()
+        }
     }
 
     /// The small clusters of an item of the conflict-free stage, by their positions.
@@ -559,6 +601,7 @@ impl Batch {
         unsafe { self.contexts_mut() }.clear();
         // Relaxed: the ticket of the next stage publishes these.
         self.nodes_taken.0.store(0, Ordering::Relaxed);
+        self.has_left.0.store(false, Ordering::Relaxed);
         self.specials.store(0, Ordering::Relaxed);
         self.largest_small.0.store(0, Ordering::Relaxed);
         self.pairs_met.clear();

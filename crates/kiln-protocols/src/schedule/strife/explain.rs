@@ -1,12 +1,12 @@
 //! What became of a batch, for people: its clusters, and its data access graph (STRIFE Fig. 2, 3 and 5).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use kiln_platform::atomic::{AtomicBool, Ordering};
 use kiln_platform::sync::{Mutex, lock};
 
 use super::batch::{Batch, Clusters};
-use super::locks::node_of;
+use super::locks::{node_of, tie_of};
 
 /// A batch as its analysis has left it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub struct Explained {
     /// By record that somebody writes: the cluster that has it, by its position in
     /// [`Clusters::conflict_free`]. One that only residuals want is in none.
     pub records: Vec<Option<usize>>,
+    /// Records besides whose updates all are left to the commit (`+cu`), so that they tie nothing together.
+    pub left: usize,
 }
 
 /// A transaction of a batch.
@@ -91,6 +93,7 @@ unsafe fn explain(batch: &Batch) -> Explained {
         clusters,
         transactions: vec![ExplainedTransaction::default(); contexts.len()],
         records: Vec::new(),
+        left: 0,
     };
     let mut position_of: BTreeMap<u32, usize> = BTreeMap::new();
     for (position, &(root, _)) in roots.iter().enumerate() {
@@ -103,11 +106,15 @@ unsafe fn explain(batch: &Batch) -> Explained {
         }
     }
     let mut numbers: BTreeMap<u64, usize> = BTreeMap::new();
+    let mut left: BTreeSet<u64> = BTreeSet::new();
     for (at, transaction) in explained.transactions.iter_mut().enumerate() {
         // SAFETY: the caller's contract.
         let context = unsafe { batch.context(at as u32) };
         for claim in context.footprint.claims() {
-            let Some(node) = node_of(claim.record, batch.number()) else {
+            let Some(node) = tie_of(claim.record, batch.number()) else {
+                if node_of(claim.record, batch.number()).is_some() {
+                    left.insert(claim.record.address());
+                }
                 continue;
             };
             let number = *numbers.entry(claim.record.address()).or_insert_with(|| {
@@ -118,5 +125,6 @@ unsafe fn explain(batch: &Batch) -> Explained {
             transaction.records.push((number, claim.exclusive));
         }
     }
+    explained.left = left.len();
     explained
 }

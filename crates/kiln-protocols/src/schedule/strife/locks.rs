@@ -1,13 +1,16 @@
 //! A worker's side of the records: a record's `aux` has a label, or a lock.
 //!
 //! ```text
-//!  63  62  61                  22 21             0
-//! ┌───┬───┬──────────────────────┬────────────────┐
-//! │ 0 │ 1 │ number of a batch    │ data node      │   a label: the record's data node in that batch
-//! ├───┼───┼──────────────────────┴────────────────┤
+//!  63  62  61  60              22 21             0
+//! ┌───┬───┬───┬──────────────────┬────────────────┐
+//! │ C │ 1 │ L │ number of a batch│ data node      │   a label: the record's data node in that batch
+//! ├───┼───┼───┴──────────────────┴────────────────┤
 //! │ X │ 0 │ sharers                               │   a lock; with X it is exclusive
 //! └───┴───┴───────────────────────────────────────┘
 //! ```
+//!
+//! With L the record is *left*: everybody in the batch leaves what he does to it to his commit (`+cu`), so it ties nothing
+//! together. Whoever commits such updates, in whatever cluster, sets C meanwhile.
 //!
 //! Labels are not taken away again. One of a former batch says nothing, and where locks are used a label is
 //! the same as no lock: taking one puts it in the label's place. A label is put where no lock is held.
@@ -18,11 +21,13 @@
 //! - *Of a cluster* each record whose label leads to the cluster: nobody else in this stage may touch it. And it may read
 //!   records without a label, planned or not: nobody in the batch has planned to write these, and who has not planned to
 //!   write a record that is without a label may not write it. New records get a label of the cluster, so that
-//!   its later transactions find them, and others do not. All else is a footprint miss, and the transaction a residual.
+//!   its later transactions find them, and others do not. Of records that are left it may leave updates to its commit. All else
+//!   is a footprint miss, and the transaction a residual.
 //! - *Alone* all.
 
 use kiln_platform::atomic::Ordering;
 use kiln_platform::sync::Arc;
+use kiln_platform::thread;
 use kiln_procedure::AbortCause;
 use kiln_storage::record::RecordRef;
 
@@ -33,12 +38,16 @@ use crate::shared::planning::Claim;
 
 const EXCLUSIVE: u64 = 1 << 63;
 const LABEL: u64 = 1 << 62;
+/// The record is left.
+const LEFT: u64 = 1 << 61;
+/// Somebody commits updates of a record that is left.
+const COMMITTING: u64 = 1 << 63;
 
 /// Bits of a data node's number.
 pub(super) const NODE_BITS: u32 = 22;
 /// Numbers of batches are below this. Then there are no clusters any more, in some months at the earliest: a label of a
 /// former batch might be taken for one of the present.
-pub(super) const NUMBERS_MAX: u64 = 1 << 40;
+pub(super) const NUMBERS_MAX: u64 = 1 << 39;
 
 /// The label of a data node of a batch.
 #[inline(always)]
@@ -50,7 +59,8 @@ fn label(number: u64, node: u32) -> u64 {
 #[inline(always)]
 fn node_in(word: u64, number: u64) -> Option<u32> {
     let node = word % (1 << NODE_BITS);
-    (word - node == label(number, 0)).then_some(node as u32)
+    let plain = word & !(LEFT | COMMITTING);
+    (plain - node == label(number, 0)).then_some(node as u32)
 }
 
 /// The data node that a record has in a batch, if somebody labelled it.
@@ -61,30 +71,78 @@ pub(super) fn node_of(record: RecordRef, number: u64) -> Option<u32> {
     node_in(record.aux().load(Ordering::Relaxed), number)
 }
 
-/// Labels a record with the data node that `spare` gives, unless it has a label of the batch: its data node, and whether
-/// that is the spare one. None when the record is locked, or when there are no more nodes.
+/// A label that was put, or was there.
+pub(super) struct Label {
+    /// The record's data node.
+    pub node: u32,
+    /// Whether it is the spare one.
+    pub is_new: bool,
+    /// Whether the record is left so far.
+    pub is_left: bool,
+}
+
+/// Labels a record with the data node that `spare` gives, unless it has a label of the batch. It is left as long as all
+/// who label it say so. None when the record is locked, or when there are no more nodes.
 #[inline]
 pub(super) fn put_label(
     record: RecordRef,
     number: u64,
+    is_left: bool,
     mut spare: impl FnMut() -> Option<u32>,
-) -> Option<(u32, bool)> {
+) -> Option<Label> {
     let word = record.aux();
     let mut seen = word.load(Ordering::Relaxed);
     loop {
-        if let Some(node) = node_in(seen, number) {
-            return Some((node, false));
-        }
-        if seen != 0 && seen & LABEL == 0 {
-            return None;
-        }
-        let node = spare()?;
-        let new = label(number, node);
+        let (new, put) = if let Some(node) = node_in(seen, number) {
+            let (was_left, is_new) = (seen & LEFT != 0, false);
+            let is_left = was_left && is_left;
+            let known = Label {
+                node,
+                is_new,
+                is_left,
+            };
+            if is_left == was_left {
+                return Some(known);
+            }
+            (seen & !LEFT, known)
+        } else {
+            if seen != 0 && seen & LABEL == 0 {
+                return None;
+            }
+            let node = spare()?;
+            let new = Label {
+                node,
+                is_new: true,
+                is_left,
+            };
+            (label(number, node) | if is_left { LEFT } else { 0 }, new)
+        };
         // Relaxed: as in `node_of`.
         match word.compare_exchange_weak(seen, new, Ordering::Relaxed, Ordering::Relaxed) {
-            Ok(_) => return Some((node, true)),
+            Ok(_) => return Some(put),
             Err(now) => seen = now,
         }
+    }
+}
+
+/// Somebody reads a record: if it was left, it is a record like others from now on. No transaction of the batch runs.
+#[inline]
+pub(super) fn claim_left(record: RecordRef, number: u64) {
+    let word = record.aux();
+    // Relaxed: as in `node_of`; the next stage looks at it. Labels are put no more, and this is all that is done to them.
+    let seen = word.load(Ordering::Relaxed);
+    if seen & LEFT != 0 && node_in(seen, number).is_some() {
+        word.fetch_and(!LEFT, Ordering::Relaxed);
+    }
+}
+
+/// The data node of a record that ties together those who touch it: of one that is not left.
+#[inline(always)]
+pub(super) fn tie_of(record: RecordRef, number: u64) -> Option<u32> {
+    let word = record.aux().load(Ordering::Relaxed);
+    match word & LEFT {
+        0 => node_in(word, number),
+        _ => None,
     }
 }
 
@@ -103,17 +161,26 @@ pub(super) enum Mode {
 pub struct ClusterLocks {
     shared: Arc<Shared>,
     pub(super) mode: Mode,
+    /// Whether updates may be left to the commit.
+    leaves_updates: bool,
 }
 
 impl ClusterLocks {
     /// For a worker that shares its batches with others.
-    pub(super) fn new(shared: Arc<Shared>) -> ClusterLocks {
+    pub(super) fn new(shared: Arc<Shared>, leaves_updates: bool) -> ClusterLocks {
         ClusterLocks {
             shared,
             mode: Mode::Locking,
+            leaves_updates,
         }
     }
 }
+
+/// How often the lock of a record that is left is waited for, the longest pause in between in spins, and after how many of them
+/// the core is given away: some milliseconds in all.
+const LEFT_WAITS_MAX: u32 = 1 << 12;
+const LEFT_PAUSE_MAX: u64 = 64;
+const LEFT_WAITS_YIELD: u32 = 16;
 
 /// What the attempt missed: a record of another cluster, or one that nobody has planned to write.
 const MISS: AbortCause = AbortCause::FootprintMiss;
@@ -140,8 +207,11 @@ impl Locks for ClusterLocks {
         let Mode::Cluster { root, number } = self.mode else {
             return Ok(());
         };
-        let may_touch = match node_of(record, number) {
+        // Relaxed: as in `node_of`.
+        let word = record.aux().load(Ordering::Relaxed);
+        let may_touch = match node_in(word, number) {
             Some(_) if !exclusive && Canary::FootprintMissIgnored.sings() => true,
+            Some(_) if word & LEFT != 0 => !exclusive && Canary::LeftThoughRead.sings(),
             Some(node) => node == root || self.shared.batch.forest.find(node) == root,
             None => !exclusive,
         };
@@ -149,6 +219,56 @@ impl Locks for ClusterLocks {
             true => Ok(()),
             false => Err(MISS),
         }
+    }
+
+    const DEFERS: bool = true;
+
+    fn leaves_updates(&self) -> bool {
+        self.leaves_updates
+    }
+
+    #[inline(always)]
+    fn defers(&self) -> bool {
+        self.leaves_updates && matches!(self.mode, Mode::Cluster { .. })
+    }
+
+    #[inline(always)]
+    fn is_left(&self, record: RecordRef) -> bool {
+        let Mode::Cluster { number, .. } = self.mode else {
+            return false;
+        };
+        // Relaxed: as in `node_of`.
+        let word = record.aux().load(Ordering::Relaxed);
+        word & LEFT != 0 && node_in(word, number).is_some()
+    }
+
+    fn take_left(&mut self, record: RecordRef) -> Result<(), AbortCause> {
+        let word = record.aux();
+        let (mut pause, mut waits) = (1, 0);
+        loop {
+            if word.load(Ordering::Relaxed) & COMMITTING == 0
+                // Acquire pairs with the release below: what the one before has written is visible.
+                && word.fetch_or(COMMITTING, Ordering::Acquire) & COMMITTING == 0
+            {
+                return Ok(());
+            }
+            if waits >= LEFT_WAITS_MAX {
+                return Err(AbortCause::WriteLock);
+            }
+            waits += 1;
+            match waits % LEFT_WAITS_YIELD {
+                // Whoever has it may need the core.
+                0 => thread::yield_now(),
+                _ => thread::pause(pause),
+            }
+            pause = (pause * 2).min(LEFT_PAUSE_MAX);
+        }
+    }
+
+    #[inline]
+    fn release_left(&mut self, record: RecordRef) {
+        // Release: see `take_left`.
+        record.aux().fetch_and(!COMMITTING, Ordering::Release);
     }
 
     #[inline(always)]

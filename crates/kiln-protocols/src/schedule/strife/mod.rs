@@ -16,6 +16,7 @@
 //! | stage | what happens | where |
 //! |---|---|---|
 //! | collect | workers draw calls, plan them (a reconnaissance), label what they will write (PREPARE) | `worker.rs`, `gather` |
+//! | settle | with `+cu`: what somebody reads is not left to commits | `analysis.rs` |
 //! | spot | random transactions make special clusters | `analysis.rs` |
 //! | fuse | each transaction's records become one cluster, unless that made one of two special ones; MERGE | `analysis.rs` |
 //! | allocate | transactions of one cluster get into its queue, others among the residuals | `analysis.rs` |
@@ -52,6 +53,13 @@
 //! addresses that are out of date do no harm: a label on another row's cell is one data node too many, and a new row
 //! whose cell has a label of another cluster is refused to its maker (`locks.rs`).
 //!
+//! # Records that are left
+//!
+//! With `+cu` a record is *left* to which a batch only adds, by updates that can be left to the commit: it ties nothing together,
+//! and who commits such updates locks it for the time of the commit (`locks.rs`,
+//! `access/two_phase_locking/deferral.rs`). A label says so from PREPARE on, and does not any more after the stage *settle* if anybody wants
+//! more of the record. In the conflict-free stage no label changes in that.
+//!
 //! # Transactions of several statements
 //!
 //! They are in no batch, and nobody knows what they will touch. They begin when no stage runs that is without locks, and as
@@ -62,7 +70,7 @@
 //!
 //! All. In the conflict-free stage a cluster holds all its records, as if it had locked them before the first transaction
 //! and let them go after the last one; transactions of different clusters have only gaps in common, whose guards are checked
-//! while both hold theirs. With locks: as in strict two-phase locking.
+//! while both hold theirs, and records that are left, which each has locked when its guards are checked. With locks: as in strict two-phase locking.
 //!
 //! # Order of latches
 //!
@@ -356,7 +364,7 @@ impl Shared {
                 self.batch.residuals.push(at);
             }
             // SAFETY: as above.
-            let items = unsafe { self.batch.arrange_residuals() };
+            let items = unsafe { self.batch.arrange_among_statements() };
             self.stages.open(Stage::Residual, items);
         } else if length == 1 {
             // SAFETY: nobody can take an item before the stage is open.
@@ -365,7 +373,13 @@ impl Shared {
         } else {
             // SAFETY: as above.
             unsafe { self.batch.divide(collection.serving) };
-            self.stages.open(Stage::Spot, 1);
+            if self.batch.has_left() {
+                // SAFETY: as above.
+                let items = unsafe { self.batch.chunks() };
+                self.stages.open(Stage::Settle, items);
+            } else {
+                self.stages.open(Stage::Spot, 1);
+            }
         }
     }
 
@@ -374,6 +388,7 @@ impl Shared {
         let (stages, batch) = (&self.stages, &self.batch);
         match stage {
             Stage::Collect => unreachable!("it has no items"),
+            Stage::Settle => return stages.open(Stage::Spot, 1),
             Stage::Spot => {
                 // SAFETY: the caller has done the last item, here and below.
                 return stages.open(Stage::Fuse, unsafe {

@@ -32,6 +32,8 @@ use super::batch::Apart;
 pub(super) enum Stage {
     /// Workers add calls to it, with the labels of their records (PREPARE).
     Collect,
+    /// An item is a chunk of the batch: what it reads is not left to commits. Of batches in which something is.
+    Settle,
     /// One item: special clusters are found by sampling.
     Spot,
     /// An item is a chunk of the batch: its data nodes are united. Ends with MERGE.
@@ -47,8 +49,9 @@ pub(super) enum Stage {
 }
 
 impl Stage {
-    const ALL: [Stage; 7] = [
+    const ALL: [Stage; 8] = [
         Stage::Collect,
+        Stage::Settle,
         Stage::Spot,
         Stage::Fuse,
         Stage::Allocate,
@@ -62,7 +65,7 @@ impl Stage {
     pub fn is_without_locks(self) -> bool {
         matches!(
             self,
-            Stage::Spot | Stage::Fuse | Stage::Allocate | Stage::ConflictFree
+            Stage::Settle | Stage::Spot | Stage::Fuse | Stage::Allocate | Stage::ConflictFree
         )
     }
 }

@@ -4,8 +4,8 @@
 //!
 //! - *Lopsided* is a conflict-free stage in which workers have nothing to do because one cluster is larger than a worker's share.
 //!   Then there should be more clusters, or smaller ones.
-//! - *Samples that hit* are SPOT's draws that made a special cluster. Where many do, there are more hot records than were found. A
-//!   hot record that was not found does not stay alone: FUSE ties the clusters of all of them together, as transactions have
+//! - *Samples that hit* are SPOT's draws that made a special cluster. Where many of the second half do, there are more hot records than
+//!   were found; as many hits in all may be all that there are. A hot record that was not found does not stay alone: FUSE ties the clusters of all of them together, as transactions have
 //!   cold records in common, and at some point most of the batch is one cluster. The larger a batch, the more they have.
 //! - *Residuals* run with locks. With a smaller `α` clusters are merged instead.
 //! - *Serial time* is that of SPOT and MERGE, which one worker does while the others wait. It is the same however many
@@ -118,6 +118,8 @@ pub(super) struct Shown {
     pub transactions: u64,
     /// Special clusters that SPOT made.
     pub spot: u64,
+    /// Those of them that the second half of its samples made.
+    pub late: u64,
     /// Special clusters that have transactions after MERGE.
     pub left: u64,
     /// Transactions of the largest cluster.
@@ -139,6 +141,7 @@ impl Shown {
         self.workers = other.workers;
         self.transactions += other.transactions;
         self.spot += other.spot;
+        self.late += other.late;
         self.left += other.left;
         self.largest += other.largest;
         self.residuals += other.residuals;
@@ -211,7 +214,8 @@ impl Step {
         let drawn = u64::from(now.samples) * shown.batches;
         let is_full = shown.full == shown.batches;
         match self {
-            Step::MoreSamples => is_lopsided && shown.spot * 4 >= drawn,
+            // What the second half finds is about what as many again would.
+            Step::MoreSamples => is_lopsided && shown.late * 16 >= drawn,
             Step::LargerAlpha => is_lopsided && (shown.spot - shown.left) * 4 > shown.spot,
             Step::SmallerBatches => {
                 let is_long = shown.total_ns > 3 * TIME_MAX_NS * shown.batches;
@@ -395,6 +399,7 @@ mod tests {
         workers: 8,
         transactions: 4 * 4096,
         spot: 4 * 40,
+        late: 4 * 12,
         left: 4 * 40,
         largest: 4 * 100,
         residuals: 4 * 100,
@@ -424,13 +429,14 @@ mod tests {
         };
         assert_eq!(proposed(lopsided), Some(Step::MoreSamples));
         let few_hits = Shown {
-            spot: 4 * 20,
-            left: 4 * 20,
+            spot: 4 * 40,
+            late: 4 * 5,
+            left: 4 * 40,
             ..lopsided
         };
         assert_eq!(proposed(few_hits), Some(Step::SmallerBatches));
         let merged = Shown {
-            left: 4 * 10,
+            left: 4 * 20,
             ..few_hits
         };
         assert_eq!(proposed(merged), Some(Step::LargerAlpha));
@@ -481,6 +487,7 @@ mod tests {
         };
         let lopsided = Shown {
             spot: 4 * 300,
+            late: 4 * 120,
             left: 4 * 300,
             largest: 4 * 2000,
             ..EVEN
@@ -503,6 +510,7 @@ mod tests {
             workers: 8,
             transactions: 4096,
             spot: u64::from(now.samples.min(samples_needed)) * 2 / 3,
+            late: if now.samples < samples_needed { 40 } else { 4 },
             left: u64::from(now.samples.min(samples_needed)) * 2 / 3,
             largest,
             residuals: 100,
@@ -544,10 +552,7 @@ mod tests {
     fn a_try_that_makes_things_much_worse_ends_with_its_first_batch() {
         let mut tuner = Tuner::new(bounds());
         tuner.now = NOW;
-        let lopsided = Shown {
-            largest: 2000,
-            ..shown(NOW, 100)
-        };
+        let lopsided = shown(NOW, 200);
         for _ in 0..BATCHES {
             tuner.learn(&lopsided);
         }

@@ -24,8 +24,12 @@ use crate::schedule::in_flight::{Idle, Single};
 use crate::serve::{Calls, Next};
 use crate::shared::planning::Footprint;
 
-/// So often a residual is tried while others run.
-const ATTEMPTS: u32 = 8;
+/// So often a residual is tried while others run; and while a transaction of several statements is open, which may have what it
+/// wants for long.
+const ATTEMPTS: u32 = 64;
+const ATTEMPTS_AMONG_STATEMENTS: u32 = 8;
+/// After so many attempts a residual does not wait longer, but as after the first: what it waits for takes some microseconds.
+const ATTEMPTS_GROWING: u32 = 6;
 /// So often one of those that failed then is tried while no others of its batch run, before it stays for the next one.
 const LAST_ATTEMPTS: u32 = 3;
 
@@ -73,9 +77,15 @@ pub struct Strife {
 unsafe impl Send for Strife {}
 
 impl Strife {
-    /// The worker that `participant` stands for.
-    pub fn new(shared: Arc<Shared>, participant: Participant, mut random: Random) -> Strife {
-        let locks = ClusterLocks::new(shared.clone());
+    /// The worker that `participant` stands for; with `leaves_updates` updates of records that a batch only adds to are left to
+    /// the commit.
+    pub fn new(
+        shared: Arc<Shared>,
+        participant: Participant,
+        mut random: Random,
+        leaves_updates: bool,
+    ) -> Strife {
+        let locks = ClusterLocks::new(shared.clone(), leaves_updates);
         let mut stream = || Random::from_seed(random.next_u64());
         let (own, waits) = (stream(), stream());
         let mut nothing = Footprint::default();
@@ -210,9 +220,10 @@ impl Strife {
         true
     }
 
-    /// Calls that it adds to a batch at most: more than its share, as others may be late.
+    /// Calls that it adds to a batch at most: a bit more than its share, as others may be late. Not much more: where the calls of
+    /// a worker have something in common, such as a warehouse, they are a cluster, and the largest one is waited for.
     fn most(&self) -> usize {
-        self.share * 2
+        self.share + self.share.div_ceil(8)
     }
 
     /// Draws a call, if there is one.
@@ -327,7 +338,9 @@ impl Strife {
         };
         match stage {
             Stage::Collect => unreachable!("it has no items"),
-            Stage::Spot | Stage::Fuse | Stage::Allocate => self.analyse(stage, item),
+            Stage::Settle | Stage::Spot | Stage::Fuse | Stage::Allocate => {
+                self.analyse(stage, item);
+            }
             Stage::ConflictFree => self.run_clusters(item),
             Stage::Residual => self.run_residuals(item),
             Stage::Last => self.run_last(),
@@ -344,6 +357,7 @@ impl Strife {
         phases.enter(Phase::Plan);
         let batch = &self.shared.batch;
         match stage {
+            Stage::Settle => self.analyst.settle(batch, item),
             Stage::Spot => self.analyst.spot(batch, &mut self.random),
             Stage::Fuse => self.analyst.fuse(batch, item),
             _ => self.analyst.allocate(batch, item),
@@ -429,9 +443,13 @@ impl Strife {
         let batch = unsafe { self.batch() };
         // SAFETY: the worker has taken an item.
         let plan = unsafe { batch.plan() };
+        let attempts = match plan.is_among_statements {
+            true => ATTEMPTS_AMONG_STATEMENTS,
+            false => ATTEMPTS,
+        };
         for position in batch.residuals_of(plan, item) {
             let at = batch.residuals.get(position);
-            if !self.try_often(batch, at, ATTEMPTS) {
+            if !self.try_often(batch, at, attempts) {
                 batch.lasts.push(at);
             }
         }
@@ -449,8 +467,10 @@ impl Strife {
     }
 
     fn try_often(&mut self, batch: &Batch, at: u32, attempts: u32) -> bool {
-        self.backoff.reset();
-        for _ in 0..attempts {
+        for attempt in 0..attempts {
+            if attempt % ATTEMPTS_GROWING == 0 {
+                self.backoff.reset();
+            }
             point("strife.residual");
             if self.attempt(batch, at, Mode::Locking) {
                 return true;

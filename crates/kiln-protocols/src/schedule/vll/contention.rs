@@ -14,7 +14,7 @@ pub(super) fn position(claim: Claim) -> u32 {
 }
 
 /// Which records, by hash, the transactions scanned so far write (`D_X`) and read (`D_S`).
-pub(super) struct BitArrays {
+pub struct BitArrays {
     exclusive: Box<[u64]>,
     shared: Box<[u64]>,
     /// The words that are not 0. The paper starts each time with arrays of zeroes; here only what was set is

@@ -2,9 +2,10 @@
 
 use std::cell::UnsafeCell;
 
+use super::ledger::{Analysis, DemandOf, Ledger};
 use crate::canary::Canary;
 use crate::schedule::in_flight::InFlight;
-use crate::shared::planning::{Claim, Footprint};
+use crate::shared::planning::{ClaimOf, Demand};
 
 /// The place of a transaction in the queue, and which of its users it means.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -14,39 +15,42 @@ pub(super) struct Place {
 }
 
 /// What a transaction asks for. Not changed while it is in the queue, where others look at it.
-#[derive(Default)]
-pub(super) struct Plan {
-    pub footprint: Footprint,
-    /// The claims' positions in the bit arrays of the contention analysis, with the lowest bit for
-    /// exclusive ones; made when that first meets the transaction (VLL §2.6). Touched under the queue's
-    /// latch alone, or when the transaction is not in the queue.
-    positions: UnsafeCell<Vec<u32>>,
+pub(super) struct Plan<L: Ledger> {
+    pub demand: DemandOf<L>,
+    /// What the contention analysis keeps of it, made when that first meets the transaction (VLL §2.6). Touched under
+    /// the queue's latch alone, or when the transaction is not in the queue.
+    marks: UnsafeCell<<L::Analysis as Analysis<DemandOf<L>>>::Marks>,
 }
 
 // SAFETY: the cell is used under the queue's latch, or by whoever has the plan to itself.
-unsafe impl Sync for Plan {}
+unsafe impl<L: Ledger> Sync for Plan<L> {}
 
-impl Plan {
+impl<L: Ledger> Default for Plan<L> {
+    fn default() -> Plan<L> {
+        Plan {
+            demand: Default::default(),
+            marks: UnsafeCell::default(),
+        }
+    }
+}
+
+impl<L: Ledger> Plan<L> {
     /// The plan was made anew.
     pub fn changed(&mut self) {
         // The positions of a former transaction would hide what this one asks for.
         if !Canary::ScaHashReused.sings() {
-            self.positions.get_mut().clear();
+            L::Analysis::forget(self.marks.get_mut());
         }
     }
 
-    /// The positions, made by `position` if they are not there.
+    /// Adds the transaction to those that a contention analysis has scanned; whether it has nothing in common with them.
     ///
     /// # Safety
-    /// The caller has the latch of the queue that the plan's transaction is in, and keeps it as long as
-    /// the result.
-    pub unsafe fn positions(&self, position: impl Fn(Claim) -> u32) -> &[u32] {
+    /// The caller has the latch of the queue that the plan's transaction is in.
+    pub unsafe fn add_to(&self, analysis: &mut L::Analysis) -> bool {
         // SAFETY: by the contract nobody else uses the cell.
-        let positions = unsafe { &mut *self.positions.get() };
-        if positions.is_empty() {
-            positions.extend(self.footprint.claims().iter().map(|&claim| position(claim)));
-        }
-        positions
+        let marks = unsafe { &mut *self.marks.get() };
+        analysis.add(&self.demand, marks)
     }
 }
 
@@ -72,10 +76,10 @@ pub(super) enum Stage {
 }
 
 /// A call in flight, with its place in the queue.
-pub(super) struct Context {
-    pub flight: InFlight,
+pub(super) struct Context<L: Ledger> {
+    pub flight: InFlight<ClaimOf<L::Access>>,
     /// Pointed to by the queue while the transaction is in it.
-    pub plan: Box<Plan>,
+    pub plan: Box<Plan<L>>,
     /// The worker that drew it.
     pub home: u32,
     /// Whether the plan is made, and no attempt has failed by it.
@@ -84,10 +88,10 @@ pub(super) struct Context {
     pub stage: Stage,
 }
 
-impl Context {
-    pub fn new(home: u32) -> Box<Context> {
-        let mut plan = Box::<Plan>::default();
-        plan.footprint.clear();
+impl<L: Ledger> Context<L> {
+    pub fn new(home: u32) -> Box<Context<L>> {
+        let mut plan = Box::<Plan<L>>::default();
+        plan.demand.clear();
         Box::new(Context {
             flight: InFlight::default(),
             plan,

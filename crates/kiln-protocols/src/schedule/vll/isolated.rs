@@ -7,20 +7,20 @@ use super::context::Context;
 use super::queue::{Entered, Guest};
 use crate::shared::locks::Locks;
 use crate::shared::locks::counters::{Counted, CounterLocks, Counters};
-use crate::shared::planning::{Claim, Findings};
+use crate::shared::planning::{Claim, Demand};
 
 /// One worker that takes locks and lets them go, as it does before and after each attempt.
-pub struct Isolated<C: Counters> {
+pub struct Isolated<C: Counters + 'static> {
     shared: Arc<SharedVll<C>>,
     locks: CounterLocks<C>,
-    context: Option<Box<Context>>,
+    context: Option<Box<Context<C>>>,
 }
 
-impl<C: Counters> Isolated<C> {
+impl<C: Counters + 'static> Isolated<C> {
     /// A worker of its own, or with others.
     pub fn new(shared: Arc<SharedVll<C>>) -> Isolated<C> {
         Isolated {
-            locks: CounterLocks::new(shared.queue.counters().clone(), true),
+            locks: CounterLocks::new(shared.queue.with_ledger(|ledger| ledger.clone()), true),
             shared,
             context: Some(Context::new(0)),
         }
@@ -31,14 +31,14 @@ impl<C: Counters> Isolated<C> {
         let Some(mut context) = self.context.take() else {
             unreachable!("it comes back each time")
         };
-        context.plan.footprint.clear();
+        context.plan.demand.clear();
         for &claim in claims {
-            context.plan.footprint.add(claim);
+            context.plan.demand.claim(claim);
         }
-        context.plan.footprint.order(&mut Findings::default());
+        context.plan.demand.arrange();
         let (context, is_free) = match self.shared.queue.enter(context, Guest::Any) {
             Entered::Free(context) => {
-                for claim in context.plan.footprint.claims() {
+                for claim in context.plan.demand.claims() {
                     self.locks
                         .release(claim.record, Counted::Planned, claim.exclusive);
                 }

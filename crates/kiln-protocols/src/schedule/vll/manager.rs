@@ -16,6 +16,7 @@ use kiln_storage::record::RecordRef;
 use kiln_storage::table::WORKERS_MAX;
 
 use super::context::{Context, Stage};
+use super::ledger::Ledger;
 use super::queue::{Entered, Guest};
 use super::{IN_FLIGHT_MAX, SharedVll};
 use crate::shared::locks::counters::Counters;
@@ -47,8 +48,8 @@ impl Counters for CounterArray {
 }
 
 /// What workers and the manager share.
-pub(super) struct Manager {
-    inbox: Mutex<Vec<Box<Context>>>,
+pub(super) struct Manager<L: Ledger> {
+    inbox: Mutex<Vec<Box<Context<L>>>>,
     length: AtomicUsize,
     /// Whether it may sleep for long.
     is_asleep: AtomicBool,
@@ -56,8 +57,8 @@ pub(super) struct Manager {
     thread: Mutex<Option<Thread>>,
 }
 
-impl Manager {
-    pub fn new() -> Manager {
+impl<L: Ledger> Manager<L> {
+    pub fn new() -> Manager<L> {
         Manager {
             inbox: Mutex::new(Vec::with_capacity(WORKERS_MAX * IN_FLIGHT_MAX)),
             length: AtomicUsize::new(0),
@@ -68,7 +69,7 @@ impl Manager {
     }
 
     /// Sends the manager a context.
-    pub fn send(&self, context: Box<Context>) {
+    pub fn send(&self, context: Box<Context<L>>) {
         let mut inbox = lock(&self.inbox);
         inbox.push(context);
         // Sequentially consistent, as the load below and both in `manage`: either the manager sees that
@@ -89,14 +90,14 @@ impl Manager {
 }
 
 /// The manager's thread; it ends when this is dropped.
-pub struct ManagerThread<C: Counters + 'static> {
-    shared: Arc<SharedVll<C>>,
+pub struct ManagerThread<L: Ledger> {
+    shared: Arc<SharedVll<L>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl<C: Counters + 'static> ManagerThread<C> {
+impl<L: Ledger + Clone> ManagerThread<L> {
     /// Starts it. Where the system grants no thread the workers are their own managers.
-    pub fn start(counters: C) -> ManagerThread<C> {
+    pub fn start(counters: L) -> ManagerThread<L> {
         let managed = Arc::new(SharedVll::managed(counters.clone()));
         let shared = managed.clone();
         let started = thread::spawn("kiln-locks", move || manage(&shared));
@@ -116,14 +117,16 @@ impl<C: Counters + 'static> ManagerThread<C> {
             },
         }
     }
+}
 
+impl<L: Ledger> ManagerThread<L> {
     /// What the workers share.
-    pub fn shared(&self) -> &Arc<SharedVll<C>> {
+    pub fn shared(&self) -> &Arc<SharedVll<L>> {
         &self.shared
     }
 }
 
-impl<C: Counters> Drop for ManagerThread<C> {
+impl<L: Ledger> Drop for ManagerThread<L> {
     fn drop(&mut self) {
         if let Some(manager) = &self.shared.manager {
             manager.stops.store(true, Ordering::SeqCst);
@@ -144,14 +147,14 @@ const NAP_NS: u64 = 50_000;
 const SLEEP_NS: u64 = 10_000_000;
 
 /// The manager's life.
-fn manage<C: Counters>(shared: &SharedVll<C>) {
+fn manage<L: Ledger>(shared: &SharedVll<L>) {
     let Some(manager) = &shared.manager else {
         return;
     };
     let queue = &shared.queue;
     let mut batch = Vec::with_capacity(WORKERS_MAX * IN_FLIGHT_MAX);
     let mut idle = 0_u32;
-    let give = |mut context: Box<Context>, stage: Stage| {
+    let give = |mut context: Box<Context<L>>, stage: Stage| {
         context.stage = stage;
         shared.send_home(context);
     };

@@ -50,6 +50,11 @@
 //! All: as in strict two-phase locking nobody touches a record on which another has a conflicting lock, and
 //! all locks are held to the end. The order of conflicting transactions is that of the queue.
 //!
+//! # Other locks
+//!
+//! What is locked, and how it is counted, is the business of a [`Ledger`], which the queue keeps under its latch. That of `vll` and
+//! `vll-arrayed` is the counters of records; [`ranges`](super::ranges) has others.
+//!
 //! # Order of latches
 //!
 //! The queue's latch, then none. A mailbox's latch is taken with no other.
@@ -62,11 +67,13 @@
 mod contention;
 mod context;
 mod isolated;
+mod ledger;
 mod limit;
 mod manager;
 mod queue;
 
 pub use isolated::Isolated;
+pub use ledger::{Analysis, DemandOf, Ledger};
 pub use manager::{CounterArray, ManagerThread};
 
 use kiln_platform::atomic::{AtomicUsize, Ordering};
@@ -78,19 +85,16 @@ use kiln_procedure::{AbortCause, Arguments, Frame, Program};
 use kiln_storage::epoch::Participant;
 use kiln_storage::table::WORKERS_MAX;
 
-use contention::BitArrays;
 use context::{Context, Place, Stage};
 use manager::Manager;
 use queue::{Entered, Guest, TxnQueue};
 
 use crate::Outcome;
-use crate::access::two_phase_locking::TwoPhaseLocking;
 use crate::canary::Canary;
 use crate::schedule::direct::Direct;
 use crate::schedule::in_flight::{Idle, Single};
 use crate::serve::{Call, Calls, Next};
-use crate::shared::locks::counters::{Counted, CounterLocks, Counters};
-use crate::shared::planning::{Claim, Findings};
+use crate::shared::planning::{ClaimOf, Demand, PlannedAhead};
 
 /// Calls that a worker has in flight at most.
 pub const IN_FLIGHT_MAX: usize = 16;
@@ -106,36 +110,36 @@ const ALONE_WAIT_NS: u64 = 5_000_000;
 const STATEMENTS_WAIT_NS: u64 = 20_000_000;
 
 /// What the workers of one database share.
-pub struct SharedVll<C> {
-    queue: TxnQueue<C>,
+pub struct SharedVll<L: Ledger> {
+    queue: TxnQueue<L>,
     /// By worker: contexts of its that others have run. A worker has no more than its mailbox has room for.
-    mailboxes: Box<[Mailbox]>,
+    mailboxes: Box<[Mailbox<L>]>,
     /// Where the lock manager is a thread.
-    manager: Option<Manager>,
+    manager: Option<Manager<L>>,
 }
 
 /// On cache lines of its own.
 #[repr(align(128))]
-struct Mailbox {
-    contexts: Mutex<Vec<Box<Context>>>,
+struct Mailbox<L: Ledger> {
+    contexts: Mutex<Vec<Box<Context<L>>>>,
     length: AtomicUsize,
 }
 
-impl<C: Counters> SharedVll<C> {
-    /// For workers with numbers below [`WORKERS_MAX`], with these counters.
-    pub fn new(counters: C) -> SharedVll<C> {
-        SharedVll::with(counters, None)
+impl<L: Ledger> SharedVll<L> {
+    /// For workers with numbers below [`WORKERS_MAX`], with these locks.
+    pub fn new(ledger: L) -> SharedVll<L> {
+        SharedVll::with(ledger, None)
     }
 
     /// As [`SharedVll::new`], for a lock manager that is a thread.
-    fn managed(counters: C) -> SharedVll<C> {
-        SharedVll::with(counters, Some(Manager::new()))
+    fn managed(ledger: L) -> SharedVll<L> {
+        SharedVll::with(ledger, Some(Manager::new()))
     }
 
-    fn with(counters: C, manager: Option<Manager>) -> SharedVll<C> {
+    fn with(ledger: L, manager: Option<Manager<L>>) -> SharedVll<L> {
         let capacity = WORKERS_MAX * IN_FLIGHT_MAX;
         SharedVll {
-            queue: TxnQueue::new(counters, capacity, manager.is_some()),
+            queue: TxnQueue::new(ledger, capacity, L::TAKES_BACK || manager.is_some()),
             manager,
             mailboxes: (0..WORKERS_MAX)
                 .map(|_| Mailbox {
@@ -146,8 +150,18 @@ impl<C: Counters> SharedVll<C> {
         }
     }
 
+    /// Calls `body` with the locks, under the queue's latch.
+    pub(crate) fn with_ledger<R>(&self, body: impl FnOnce(&mut L) -> R) -> R {
+        self.queue.with_ledger(body)
+    }
+
+    /// As [`SharedVll::with_ledger`], where that may let others in.
+    pub(crate) fn release(&self, body: impl FnOnce(&mut L, &mut Vec<u32>)) {
+        self.queue.release(body);
+    }
+
     /// Puts a context into the mailbox of its worker.
-    fn send_home(&self, context: Box<Context>) {
+    fn send_home(&self, context: Box<Context<L>>) {
         let mailbox = &self.mailboxes[context.home as usize];
         let mut contexts = lock(&mailbox.contexts);
         contexts.push(context);
@@ -157,22 +171,22 @@ impl<C: Counters> SharedVll<C> {
 }
 
 /// One worker; see the module's documentation.
-pub struct Vll<C: Counters + 'static> {
+pub struct Vll<L: Ledger> {
     /// The attempts, and the transactions of several statements.
-    direct: Direct<TwoPhaseLocking<CounterLocks<C>>>,
-    shared: Arc<SharedVll<C>>,
+    direct: Direct<L::Access>,
+    shared: Arc<SharedVll<L>>,
     /// The manager stays while it has workers.
-    _manager: Option<Arc<ManagerThread<C>>>,
+    _manager: Option<Arc<ManagerThread<L>>>,
     number: u32,
     /// Contexts without a call.
-    pool: Vec<Box<Context>>,
+    pool: Vec<Box<Context<L>>>,
     /// Contexts that are neither in the queue nor on their way.
-    retries: Vec<Box<Context>>,
+    retries: Vec<Box<Context<L>>>,
     /// Where the worker's own transactions waited last, and until when.
     waiting: Vec<(Place, u64)>,
     in_flight: usize,
     /// For the analysis of contention.
-    arrays: Option<Box<BitArrays>>,
+    analysis: Option<Box<L::Analysis>>,
     /// The queue's departures when the analysis found nothing.
     analysed_at: Option<usize>,
     /// The program of the one call that is served.
@@ -180,24 +194,24 @@ pub struct Vll<C: Counters + 'static> {
     /// Whether the last run was a call, and not a statement.
     was_call: bool,
     /// What the last attempt of a transaction of several statements met.
-    met: Vec<Claim>,
+    met: Vec<ClaimOf<L::Access>>,
     /// The open transaction of several statements, if it is in the queue.
-    open: Option<Box<Context>>,
+    open: Option<Box<Context<L>>>,
 }
 
 // SAFETY: the program is set only while its caller waits inside.
-unsafe impl<C: Counters + 'static> Send for Vll<C> {}
+unsafe impl<L: Ledger> Send for Vll<L> {}
 
 /// The end of calls that have none.
 const NEVER_NS: u64 = u64::MAX;
 
-impl<C: Counters + 'static> Vll<C> {
+impl<L: Ledger> Vll<L> {
     /// The worker that `participant` stands for, of a lock manager that is a thread.
     pub fn managed(
-        manager: Arc<ManagerThread<C>>,
+        manager: Arc<ManagerThread<L>>,
         participant: Participant,
         random: Random,
-    ) -> Vll<C> {
+    ) -> Vll<L> {
         let mut worker = Vll::new(manager.shared().clone(), participant, random, false);
         worker._manager = Some(manager);
         worker
@@ -205,16 +219,14 @@ impl<C: Counters + 'static> Vll<C> {
 
     /// The worker that `participant` stands for.
     pub fn new(
-        shared: Arc<SharedVll<C>>,
+        shared: Arc<SharedVll<L>>,
         participant: Participant,
         random: Random,
         analyses_contention: bool,
-    ) -> Vll<C> {
+    ) -> Vll<L> {
         let number = participant.slot() as u32;
-        let counters = shared.queue.counters().clone();
-        let locks = CounterLocks::new(counters, shared.manager.is_none());
         Vll {
-            direct: Direct::new(TwoPhaseLocking::new(participant, locks), random),
+            direct: Direct::new(L::access(&shared, participant), random),
             shared,
             _manager: None,
             number,
@@ -222,7 +234,7 @@ impl<C: Counters + 'static> Vll<C> {
             retries: Vec::with_capacity(IN_FLIGHT_MAX),
             waiting: Vec::with_capacity(IN_FLIGHT_MAX),
             in_flight: 0,
-            arrays: analyses_contention.then(|| Box::new(BitArrays::new())),
+            analysis: analyses_contention.then(|| Box::new(L::Analysis::new())),
             analysed_at: None,
             single: std::ptr::null(),
             was_call: false,
@@ -266,7 +278,7 @@ impl<C: Counters + 'static> Vll<C> {
     }
 
     /// The first transaction of the queue, if it waits and may run, and no manager looks after it.
-    fn take_head(&self) -> Option<Box<Context>> {
+    fn take_head(&self) -> Option<Box<Context<L>>> {
         match &self.shared.manager {
             None => self.shared.queue.take_head(),
             Some(_) => None,
@@ -304,7 +316,7 @@ impl<C: Counters + 'static> Vll<C> {
     }
 
     /// Plans a transaction and brings it to the queue; whether it came in, or ended.
-    fn start(&mut self, mut context: Box<Context>, calls: &mut dyn Calls) -> bool {
+    fn start(&mut self, mut context: Box<Context<L>>, calls: &mut dyn Calls) -> bool {
         if context.flight.is_expired() {
             context.flight.outcome = Some(Outcome::Expired);
             self.deliver(context, calls);
@@ -333,19 +345,19 @@ impl<C: Counters + 'static> Vll<C> {
         true
     }
 
-    fn plan(&mut self, context: &mut Context) {
+    fn plan(&mut self, context: &mut Context<L>) {
         if context.is_planned {
             return;
         }
         let plan = &mut context.plan;
-        context.flight.plan(&mut self.direct, &mut plan.footprint);
+        context.flight.plan(&mut self.direct, &mut plan.demand);
         plan.changed();
         context.is_planned = true;
         point("vll.planned");
     }
 
     /// Runs a transaction that is in the queue and holds its locks, and then those at the head that may.
-    fn run_all(&mut self, context: Box<Context>, calls: &mut dyn Calls) {
+    fn run_all(&mut self, context: Box<Context<L>>, calls: &mut dyn Calls) {
         let mut next = Some(context);
         while let Some(mut context) = next {
             if context.stage == Stage::Statements {
@@ -365,16 +377,16 @@ impl<C: Counters + 'static> Vll<C> {
     }
 
     /// One attempt, which holds its locks already, and lets them go.
-    fn attempt(&mut self, context: &mut Context) {
+    fn attempt(&mut self, context: &mut Context<L>) {
         point("vll.runs");
-        let footprint = &context.plan.footprint;
+        let demand = &context.plan.demand;
         let flight = &mut context.flight;
-        flight.attempt(&mut self.direct, footprint, Counted::Planned);
+        flight.attempt(&mut self.direct, demand, L::held(context.place.node));
         context.is_planned = flight.outcome.is_some();
     }
 
     /// Brings a context that is not in the queue to its worker.
-    fn deliver(&mut self, context: Box<Context>, calls: &mut dyn Calls) {
+    fn deliver(&mut self, context: Box<Context<L>>, calls: &mut dyn Calls) {
         if context.home == self.number {
             return self.receive(context, calls);
         }
@@ -382,7 +394,7 @@ impl<C: Counters + 'static> Vll<C> {
     }
 
     /// Takes one of the worker's own contexts back.
-    fn receive(&mut self, mut context: Box<Context>, calls: &mut dyn Calls) {
+    fn receive(&mut self, mut context: Box<Context<L>>, calls: &mut dyn Calls) {
         match std::mem::replace(&mut context.stage, Stage::Home) {
             Stage::Granted => return self.run_managed(context, calls),
             Stage::Refused => return self.retries.push(context),
@@ -404,7 +416,7 @@ impl<C: Counters + 'static> Vll<C> {
     }
 
     /// Runs a transaction whose locks the manager has granted.
-    fn run_managed(&mut self, mut context: Box<Context>, calls: &mut dyn Calls) {
+    fn run_managed(&mut self, mut context: Box<Context<L>>, calls: &mut dyn Calls) {
         self.attempt(&mut context);
         context.flight.tell(&mut self.direct, calls);
         context.stage = Stage::Ends;
@@ -426,14 +438,14 @@ impl<C: Counters + 'static> Vll<C> {
 
     /// Looks for a transaction that may run although others before it wait; when nothing else is to be done.
     fn analyse(&mut self, calls: &mut dyn Calls) -> bool {
-        let Some(arrays) = &mut self.arrays else {
+        let Some(analysis) = &mut self.analysis else {
             return false;
         };
         let departures = self.shared.queue.departures();
         if self.analysed_at == Some(departures) {
             return false;
         }
-        match self.shared.queue.take_without_conflict(arrays) {
+        match self.shared.queue.take_without_conflict(analysis) {
             Some(context) => {
                 point("vll.unblocked");
                 self.run_all(context, calls);
@@ -469,7 +481,7 @@ impl<C: Counters + 'static> Vll<C> {
 
     /// Runs a transaction that keeps failing while all others are kept out. Whether that was to be had.
     #[cold]
-    fn run_alone(&mut self, mut context: Box<Context>, calls: &mut dyn Calls) -> bool {
+    fn run_alone(&mut self, mut context: Box<Context<L>>, calls: &mut dyn Calls) -> bool {
         if !self.shared.queue.claim_alone() {
             self.retries.push(context);
             return false;
@@ -549,20 +561,21 @@ impl<C: Counters + 'static> Vll<C> {
         };
         self.direct.begin();
         if let Some(context) = &self.open {
-            let claims = context.plan.footprint.claims();
-            self.direct.access().hold_ahead(claims, Counted::Planned);
+            let demand = &context.plan.demand;
+            let held = L::held(context.place.node);
+            self.direct.access().hold_ahead(demand, held);
         }
     }
 
     /// Waits in the queue for what the last attempt met, not too long.
     #[cold]
-    fn wait_for_met(&mut self) -> Option<Box<Context>> {
+    fn wait_for_met(&mut self) -> Option<Box<Context<L>>> {
         let mut context = self.pool.pop()?;
-        context.plan.footprint.clear();
+        context.plan.demand.clear();
         for claim in self.met.drain(..) {
-            context.plan.footprint.add(claim);
+            context.plan.demand.claim(claim);
         }
-        context.plan.footprint.order(&mut Findings::default());
+        context.plan.demand.arrange();
         context.plan.changed();
         context.stage = Stage::Statements;
         context.flight.call.deadline_ns = None;
@@ -597,7 +610,7 @@ impl<C: Counters + 'static> Vll<C> {
     }
 
     /// A context from the worker's mailbox.
-    fn open_letter(&mut self) -> Option<Box<Context>> {
+    fn open_letter(&mut self) -> Option<Box<Context<L>>> {
         let mailbox = &self.shared.mailboxes[self.number as usize];
         // Relaxed: as in `send_home`.
         if mailbox.length.load(Ordering::Relaxed) == 0 {
@@ -637,7 +650,7 @@ impl<C: Counters + 'static> Vll<C> {
     }
 
     /// What runs the attempts.
-    pub(crate) fn direct(&mut self) -> &mut Direct<TwoPhaseLocking<CounterLocks<C>>> {
+    pub(crate) fn direct(&mut self) -> &mut Direct<L::Access> {
         &mut self.direct
     }
 
@@ -651,11 +664,11 @@ impl<C: Counters + 'static> Vll<C> {
 }
 
 /// Who waits for one call, and keeps its program meanwhile.
-struct Caller<'a, C: Counters + 'static> {
-    worker: &'a mut Vll<C>,
+struct Caller<'a, L: Ledger> {
+    worker: &'a mut Vll<L>,
 }
 
-impl<C: Counters + 'static> Drop for Caller<'_, C> {
+impl<L: Ledger> Drop for Caller<'_, L> {
     fn drop(&mut self) {
         if !self.worker.waiting.is_empty() {
             // A panic in somebody else's transaction takes the caller away, and the program with it,

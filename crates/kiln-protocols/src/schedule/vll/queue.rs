@@ -16,32 +16,33 @@
 //! So the first one may run as soon as nobody outside has any of its records: everybody before it has
 //! ended.
 
+use std::collections::VecDeque;
+
 use kiln_platform::atomic::{AtomicBool, AtomicUsize, Ordering};
 use kiln_platform::schedule::point;
 use kiln_platform::sync::{Mutex, MutexGuard, lock};
 
-use super::contention::{BitArrays, position};
 use super::context::{Context, Place, Plan};
+use super::ledger::{Analysis, Ledger};
 use super::limit::Limit;
 use crate::canary::Canary;
-use crate::shared::locks::counters::{Counters, is_unplanned, request, withdraw};
 
 /// No node.
 const NONE: u32 = u32::MAX;
 
-struct Node {
+struct Node<L: Ledger> {
     previous: u32,
     next: u32,
     /// Counts the node's users.
     sequence: u64,
     /// The transaction while it waits.
-    waiting: Option<Box<Context>>,
+    waiting: Option<Box<Context<L>>>,
     /// Of the transaction while it is in the queue.
-    plan: *const Plan,
+    plan: *const Plan<L>,
 }
 
-struct List {
-    nodes: Box<[Node]>,
+struct List<L: Ledger> {
+    nodes: Box<[Node<L>]>,
     first: u32,
     last: u32,
     free: u32,
@@ -54,15 +55,19 @@ struct List {
     /// Transactions that have left.
     departures: u64,
     limit: Limit,
+    ledger: L,
+    /// Transactions that wait and have all their locks, where those are handed over; each with its node's user.
+    granted: VecDeque<Place>,
+    /// For those who leave, to say whom they let in.
+    let_in: Vec<u32>,
 }
 
 // SAFETY: the plans are looked at under the latch, and their transactions are in the queue then.
-unsafe impl Send for List {}
+unsafe impl<L: Ledger> Send for List<L> {}
 
 /// The queue; see the module's documentation.
-pub(super) struct TxnQueue<C> {
-    list: Mutex<List>,
-    counters: C,
+pub(super) struct TxnQueue<L: Ledger> {
+    list: Mutex<List<L>>,
     /// Whether a transaction's requests are taken back when it leaves; else they were before.
     takes_back: bool,
     /// Whether the first transaction waits. Written under the latch, and looked at before one takes it.
@@ -74,13 +79,13 @@ pub(super) struct TxnQueue<C> {
 }
 
 /// What became of a transaction that came to the queue.
-pub(super) enum Entered {
+pub(super) enum Entered<L: Ledger> {
     /// It has all its locks: run it.
-    Free(Box<Context>),
+    Free(Box<Context<L>>),
     /// It waits in the queue.
     Blocked(Place),
     /// It is not in the queue.
-    Full(Box<Context>),
+    Full(Box<Context<L>>),
 }
 
 /// Who comes to the queue.
@@ -92,9 +97,9 @@ pub(super) enum Guest {
     Alone,
 }
 
-impl<C: Counters> TxnQueue<C> {
+impl<L: Ledger> TxnQueue<L> {
     /// With room for so many transactions.
-    pub fn new(counters: C, capacity: usize, takes_back: bool) -> TxnQueue<C> {
+    pub fn new(ledger: L, capacity: usize, takes_back: bool) -> TxnQueue<L> {
         let node = |number: usize| Node {
             previous: NONE,
             next: if number + 1 < capacity {
@@ -118,8 +123,10 @@ impl<C: Counters> TxnQueue<C> {
                 is_alone: false,
                 departures: 0,
                 limit: Limit::new(),
+                ledger,
+                granted: VecDeque::with_capacity(if L::HANDS_OVER { capacity } else { 0 }),
+                let_in: Vec::new(),
             }),
-            counters,
             takes_back,
             head_waits: AtomicBool::new(false),
             has_room: AtomicBool::new(true),
@@ -127,8 +134,34 @@ impl<C: Counters> TxnQueue<C> {
         }
     }
 
-    pub fn counters(&self) -> &C {
-        &self.counters
+    /// Calls `body` with the locks, under the latch.
+    pub fn with_ledger<R>(&self, body: impl FnOnce(&mut L) -> R) -> R {
+        body(&mut lock(&self.list).ledger)
+    }
+
+    /// As [`TxnQueue::with_ledger`], where that may let others in.
+    pub fn release(&self, body: impl FnOnce(&mut L, &mut Vec<u32>)) {
+        let mut list = lock(&self.list);
+        let List { ledger, let_in, .. } = &mut *list;
+        body(ledger, let_in);
+        self.let_in(&mut list);
+        self.show(&list);
+    }
+
+    /// Whether a transaction's requests are taken back when it leaves.
+    pub fn takes_back(&self) -> bool {
+        self.takes_back
+    }
+
+    /// Notes which transactions have all their locks now.
+    #[inline]
+    fn let_in(&self, list: &mut List<L>) {
+        if L::HANDS_OVER {
+            for node in list.let_in.drain(..) {
+                let sequence = list.nodes[node as usize].sequence;
+                list.granted.push_back(Place { node, sequence });
+            }
+        }
     }
 
     /// Whether new transactions are welcome; retries come in any case.
@@ -139,17 +172,14 @@ impl<C: Counters> TxnQueue<C> {
     }
 
     /// Counts a transaction's requests and gives it its place.
-    pub fn enter(&self, mut context: Box<Context>, guest: Guest) -> Entered {
+    pub fn enter(&self, mut context: Box<Context<L>>, guest: Guest) -> Entered<L> {
         let mut list = lock(&self.list);
         if list.free == NONE || list.is_alone && guest != Guest::Alone {
             return Entered::Full(context);
         }
-        let mut is_free = true;
-        for &claim in context.plan.footprint.claims() {
-            is_free &= request(&self.counters, claim);
-        }
-        point("vll.requested");
         let number = list.free;
+        let is_free = list.ledger.request(number, &context.plan.demand);
+        point("vll.requested");
         let last = std::mem::replace(&mut list.last, number);
         let node = &mut list.nodes[number as usize];
         let next_free = std::mem::replace(&mut node.next, NONE);
@@ -181,7 +211,7 @@ impl<C: Counters> TxnQueue<C> {
 
     /// Takes the first transaction out of its wait, if it waits and may run.
     #[inline]
-    pub fn take_head(&self) -> Option<Box<Context>> {
+    pub fn take_head(&self) -> Option<Box<Context<L>>> {
         // Relaxed: a hint, looked at again and again.
         if !self.head_waits.load(Ordering::Relaxed) {
             return None;
@@ -190,20 +220,21 @@ impl<C: Counters> TxnQueue<C> {
         self.promote(&mut list)
     }
 
-    fn promote(&self, list: &mut MutexGuard<'_, List>) -> Option<Box<Context>> {
-        let first = list.first;
-        if first == NONE {
+    fn promote(&self, list: &mut MutexGuard<'_, List<L>>) -> Option<Box<Context<L>>> {
+        let chosen = match L::HANDS_OVER {
+            true => list.granted.pop_front()?.node,
+            false => list.first,
+        };
+        if chosen == NONE {
             return None;
         }
-        let waiting = &mut list.nodes[first as usize].waiting;
-        let claims = waiting.as_ref()?.plan.footprint.claims();
-        if claims
-            .iter()
-            .any(|claim| is_unplanned(&self.counters, claim.record))
-        {
+        let List { nodes, ledger, .. } = &mut **list;
+        let waiting = &mut nodes[chosen as usize].waiting;
+        if !L::HANDS_OVER && !ledger.is_left_to(&waiting.as_ref()?.plan.demand) {
             return None;
         }
         let context = waiting.take();
+        debug_assert!(context.is_some(), "only who waits is let in");
         list.waiting -= 1;
         self.show(list);
         context
@@ -211,9 +242,9 @@ impl<C: Counters> TxnQueue<C> {
 
     /// Takes a transaction out of the queue that has ended and let its locks go. Returns the first one, if
     /// it waits and may run.
-    pub fn leave(&self, place: Place) -> Option<Box<Context>> {
+    pub fn leave(&self, place: Place) -> Option<Box<Context<L>>> {
         let mut list = lock(&self.list);
-        self.take_back(&list, place);
+        self.take_back(&mut list, place);
         self.unlink(&mut list, place);
         list.limit.ended();
         if Canary::HeadNotWoken.sings() {
@@ -229,31 +260,34 @@ impl<C: Counters> TxnQueue<C> {
     /// As [`TxnQueue::leave`], for whoever runs no others: those who wait look at the head by themselves.
     pub fn leave_alone(&self, place: Place) {
         let mut list = lock(&self.list);
-        self.take_back(&list, place);
+        self.take_back(&mut list, place);
         self.unlink(&mut list, place);
         self.show(&list);
     }
 
-    fn take_back(&self, list: &List, place: Place) {
+    fn take_back(&self, list: &mut List<L>, place: Place) {
         if self.takes_back {
             // SAFETY: the transaction is in the queue, so its plan is there and is not changed.
             let plan = unsafe { &*list.nodes[place.node as usize].plan };
-            for &claim in plan.footprint.claims() {
-                withdraw(&self.counters, claim);
-            }
+            (list.ledger).withdraw(place.node, &plan.demand, &mut list.let_in);
+            self.let_in(list);
         }
     }
 
     /// Takes a transaction back that still waits.
-    pub fn withdraw(&self, place: Place) -> Option<Box<Context>> {
+    pub fn withdraw(&self, place: Place) -> Option<Box<Context<L>>> {
         let mut list = lock(&self.list);
         let node = &mut list.nodes[place.node as usize];
         if node.sequence != place.sequence {
             return None;
         }
         let context = node.waiting.take()?;
-        for &claim in context.plan.footprint.claims() {
-            withdraw(&self.counters, claim);
+        {
+            let list = &mut *list;
+            (list.ledger).withdraw(place.node, &context.plan.demand, &mut list.let_in);
+            // Its locks may be there by now, and nobody has come for it.
+            list.granted.retain(|granted| *granted != place);
+            self.let_in(list);
         }
         list.waiting -= 1;
         self.unlink(&mut list, place);
@@ -262,7 +296,7 @@ impl<C: Counters> TxnQueue<C> {
     }
 
     /// Takes a transaction back that waits although its time was over at `now_ns`.
-    pub fn take_expired(&self, now_ns: u64) -> Option<Box<Context>> {
+    pub fn take_expired(&self, now_ns: u64) -> Option<Box<Context<L>>> {
         let list = lock(&self.list);
         let mut number = list.first;
         while number != NONE {
@@ -288,7 +322,7 @@ impl<C: Counters> TxnQueue<C> {
         lock(&self.list).length == 0
     }
 
-    fn unlink(&self, list: &mut MutexGuard<'_, List>, place: Place) {
+    fn unlink(&self, list: &mut MutexGuard<'_, List<L>>, place: Place) {
         let free = list.free;
         let node = &mut list.nodes[place.node as usize];
         debug_assert!(node.sequence == place.sequence && node.waiting.is_none());
@@ -312,8 +346,11 @@ impl<C: Counters> TxnQueue<C> {
 
     /// Shows the state to those without the latch.
     #[inline]
-    fn show(&self, list: &List) {
-        let head_waits = list.first != NONE && list.nodes[list.first as usize].waiting.is_some();
+    fn show(&self, list: &List<L>) {
+        let head_waits = match L::HANDS_OVER {
+            true => !list.granted.is_empty(),
+            false => list.first != NONE && list.nodes[list.first as usize].waiting.is_some(),
+        };
         let has_room = !list.is_alone && list.waiting < list.limit.value() && list.free != NONE;
         // Relaxed: hints; who acts on them takes the latch.
         self.head_waits.store(head_waits, Ordering::Relaxed);
@@ -329,7 +366,7 @@ impl<C: Counters> TxnQueue<C> {
 
     /// Selective contention analysis (VLL §2.6): takes the first transaction out of its wait that has
     /// nothing in common with those before it, whatever those have in common with each other.
-    pub fn take_without_conflict(&self, arrays: &mut BitArrays) -> Option<Box<Context>> {
+    pub fn take_without_conflict(&self, analysis: &mut L::Analysis) -> Option<Box<Context<L>>> {
         let mut list = lock(&self.list);
         let mut number = list.first;
         let mut found = None;
@@ -338,18 +375,14 @@ impl<C: Counters> TxnQueue<C> {
             // SAFETY: the transaction is in the queue, so its plan is there and is not changed.
             let plan = unsafe { &*node.plan };
             // SAFETY: the latch is held.
-            let positions = unsafe { plan.positions(position) };
-            let is_clear = arrays.add(positions);
-            if is_clear && node.waiting.is_some() {
-                let mut claims = plan.footprint.claims().iter();
-                if !claims.any(|claim| is_unplanned(&self.counters, claim.record)) {
-                    found = Some(number);
-                    break;
-                }
+            let is_clear = unsafe { plan.add_to(analysis) };
+            if is_clear && node.waiting.is_some() && list.ledger.is_left_to(&plan.demand) {
+                found = Some(number);
+                break;
             }
             number = node.next;
         }
-        arrays.clear();
+        analysis.clear();
         let context = list.nodes[found? as usize].waiting.take();
         list.waiting -= 1;
         self.show(&list);

@@ -163,6 +163,15 @@ pub trait Locks {
     /// needs none. Such locks are exclusive.
     const COARSE: bool = false;
 
+    /// Whether attempts travel: what is done with records is done by the owner of their partition.
+    const TRAVELS: bool = false;
+
+    /// The partition of a part of the data, if attempts travel and this one is not there.
+    #[inline(always)]
+    fn elsewhere(&self, _part: Part) -> Option<u16> {
+        None
+    }
+
     /// As [`Locks::take`], for locks that are where the parts of the data are.
     ///
     /// # Errors
@@ -243,6 +252,38 @@ pub trait Locks {
     fn is_granted(&self, _record: RecordRef, _exclusive: bool) -> Result<(), AbortCause> {
         Ok(())
     }
+
+    /// Whether attempts that have a grant may leave updates to their commit (STO §6.1), and several of them may be granted the
+    /// same record for that.
+    const DEFERS: bool = false;
+
+    /// Whether updates are ever left to the commit; asked once.
+    fn leaves_updates(&self) -> bool {
+        false
+    }
+
+    /// Whether the attempt leaves updates to its commit.
+    #[inline(always)]
+    fn defers(&self) -> bool {
+        false
+    }
+
+    /// Whether all who have a grant of the record only leave updates of it to their commits.
+    #[inline(always)]
+    fn is_left(&self, _record: RecordRef) -> bool {
+        false
+    }
+
+    /// Takes the lock of a record that [is left](Locks::is_left): taken in the order of addresses, for the time of a commit.
+    ///
+    /// # Errors
+    /// Why the attempt fails instead.
+    fn take_left(&mut self, _record: RecordRef) -> Result<(), AbortCause> {
+        unreachable!("asked only where updates are left to the commit")
+    }
+
+    /// Lets go of it.
+    fn release_left(&mut self, _record: RecordRef) {}
 
     /// Whether a transaction's locks are taken all together before it runs: by [`Locks::take_all`], once.
     /// What it meets beyond is taken only if nobody has to be waited for.

@@ -162,6 +162,18 @@ impl Findings {
         }
     }
 
+    /// The finding to which the run should come next.
+    #[inline(always)]
+    pub fn position(&self) -> usize {
+        self.next
+    }
+
+    /// Goes back to where [`Findings::position`] was, for a look-up that is made again.
+    #[inline(always)]
+    pub fn go_back(&mut self, position: usize) {
+        self.next = position;
+    }
+
     /// The record that was found for this key, and the position of its lock, if one was taken.
     #[inline(always)]
     pub fn recall(

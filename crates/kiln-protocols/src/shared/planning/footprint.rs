@@ -12,6 +12,9 @@ pub struct Claim {
     pub record: RecordRef,
     /// Whether it will be written.
     pub exclusive: bool,
+    /// Whether all that will be done to it are updates that can be left to the commit: said where the planner
+    /// [looks at that](super::Planner::marks_left).
+    pub is_left: bool,
     /// The part of the data that it belongs to, for protocols that divide the data; else the default.
     pub part: Part,
     /// The number of the finding that it comes from, or [`Findings::NO_FINDING`].
@@ -29,6 +32,7 @@ impl Claim {
         Claim {
             record,
             exclusive,
+            is_left: false,
             part,
             finding: Findings::NO_FINDING,
         }
@@ -117,8 +121,9 @@ impl Footprint {
         others.clear();
         for key in keys {
             let claim = claims[*key as usize & (Footprint::CLAIMS_MAX - 1)];
-            match others.last() {
+            match others.last_mut() {
                 Some(earlier) if earlier.record == claim.record => {
+                    earlier.is_left &= claim.is_left;
                     findings.pair(claim.finding, earlier.finding);
                 }
                 _ => others.push(claim),
@@ -133,6 +138,7 @@ impl Footprint {
         self.claims.dedup_by(|later, earlier| {
             let is_same = (later.lock(), later.part) == (earlier.lock(), earlier.part);
             if is_same {
+                earlier.is_left &= later.is_left;
                 findings.pair(later.finding, earlier.finding);
             }
             is_same

@@ -5,6 +5,7 @@
 //! | [`footprint`] | the records with their modes |
 //! | [`findings`] | which look-ups led to them, so that the run need not search again |
 //! | [`reconnaissance`] | the access that collects them, without isolation and without effects |
+//! | [`ahead`] | what a scheduler asks of an access whose locks it takes |
 //! | [`planner`] | a worker's plans: from a reconnaissance, or from an attempt that failed |
 //!
 //! The procedure's analysis leaves of a procedure what decides which records it meets
@@ -28,11 +29,13 @@
 //! the plan of the next attempt, which takes all of it before it starts: the failed attempt was its
 //! reconnaissance.
 
+pub mod ahead;
 pub mod findings;
 pub mod footprint;
 pub mod planner;
 pub mod reconnaissance;
 
+pub use ahead::{ClaimOf, Demand, PlannedAhead};
 pub use findings::Findings;
 pub use footprint::{Claim, Footprint};
 pub use planner::Planner;

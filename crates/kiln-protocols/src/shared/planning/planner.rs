@@ -24,6 +24,8 @@ pub struct Planner {
     missed_in: u64,
     /// Whether claims say the part of the data that their records belong to.
     is_divided: bool,
+    /// Whether claims say that all that will be done to their records are updates that can be left to the commit.
+    pub marks_left: bool,
 }
 
 impl Planner {
@@ -39,6 +41,7 @@ impl Planner {
             missed: Vec::new(),
             missed_in: 0,
             is_divided,
+            marks_left: false,
         }
     }
 
@@ -79,7 +82,7 @@ impl Planner {
             &mut self.footprint,
             &mut self.findings,
             &mut self.remembered,
-            self.is_divided,
+            (self.is_divided, self.marks_left),
         );
         // However it ends: what it met is the plan, and whoever runs the call guards it.
         let _ = Executor::run(

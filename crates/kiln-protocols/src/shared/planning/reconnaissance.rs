@@ -9,6 +9,7 @@
 use kiln_platform::atomic::Ordering;
 use kiln_platform::work::{Work, charge};
 use kiln_procedure::access::{Inserted, Recalled, Sought, Visit};
+use kiln_procedure::analysis::Observed;
 use kiln_procedure::ir::{Intent, Reg};
 use kiln_procedure::{AbortCause, Access, Handle, Stop};
 use kiln_storage::index::NodeVersion;
@@ -34,6 +35,7 @@ pub struct Reconnaissance<'a> {
     findings: &'a mut Findings,
     memory: &'a mut Remembered,
     is_divided: bool,
+    marks_left: bool,
 }
 
 /// What the procedure has done, to be seen by itself.
@@ -44,13 +46,13 @@ pub struct Remembered {
 }
 
 impl<'a> Reconnaissance<'a> {
-    /// Collects into `footprint`, with the parts of the records where the data are divided, and into `findings`;
-    /// `memory` is there to be used again.
+    /// Collects into `footprint`, with the parts of the records where the data are divided and with marks at those whose
+    /// updates can be left to the commit if they are asked for, and into `findings`; `memory` is there to be used again.
     pub fn new(
         footprint: &'a mut Footprint,
         findings: &'a mut Findings,
         memory: &'a mut Remembered,
-        is_divided: bool,
+        (is_divided, marks_left): (bool, bool),
     ) -> Reconnaissance<'a> {
         memory.written.clear();
         memory.deleted.clear();
@@ -59,12 +61,46 @@ impl<'a> Reconnaissance<'a> {
             findings,
             memory,
             is_divided,
+            marks_left,
         }
+    }
+
+    /// Whether a handle is of a row that the procedure inserted, which is nowhere.
+    pub fn is_new(handle: &Handle) -> bool {
+        handle.note == OWN_INSERT
     }
 
     #[inline(always)]
     fn has_deleted(&self, record: RecordRef) -> bool {
         !self.memory.deleted.is_empty() && self.memory.deleted.contains(&record)
+    }
+
+    /// Notes a record, and whether all that will be done to it can be left to the commit.
+    #[inline]
+    fn meet(
+        &mut self,
+        table: &Table,
+        record: RecordRef,
+        intent: Intent,
+        is_left: bool,
+    ) -> Result<Visit, AbortCause> {
+        charge(Work::Record);
+        let tid = Tid(record.tid().load(Ordering::Relaxed));
+        if tid.is_dead() {
+            return Ok(Visit::Dead);
+        }
+        let exclusive = intent == Intent::Write;
+        let mut claim = Claim::new(table, record, exclusive, self.is_divided);
+        claim.is_left = is_left && exclusive;
+        claim.finding = self.findings.found(record);
+        if !self.footprint.add(claim) {
+            return Err(END);
+        }
+        let is_absent = tid.is_absent() || self.has_deleted(record);
+        Ok(match is_absent {
+            true => Visit::Absent,
+            false => Visit::Present(Handle { record, note: 0 }),
+        })
     }
 
     /// Whether a value may be handed to a procedure although it may be a mixture of two.
@@ -106,22 +142,19 @@ impl Access for Reconnaissance<'_> {
         record: RecordRef,
         intent: Intent,
     ) -> Result<Visit, AbortCause> {
-        charge(Work::Record);
-        let tid = Tid(record.tid().load(Ordering::Relaxed));
-        if tid.is_dead() {
-            return Ok(Visit::Dead);
-        }
-        let exclusive = intent == Intent::Write;
-        let mut claim = Claim::new(table, record, exclusive, self.is_divided);
-        claim.finding = self.findings.found(record);
-        if !self.footprint.add(claim) {
-            return Err(END);
-        }
-        let is_absent = tid.is_absent() || self.has_deleted(record);
-        Ok(match is_absent {
-            true => Visit::Absent,
-            false => Visit::Present(Handle { record, note: 0 }),
-        })
+        self.meet(table, record, intent, false)
+    }
+
+    #[inline]
+    fn visit_for(
+        &mut self,
+        table: &Table,
+        record: RecordRef,
+        intent: Intent,
+        observed: Observed,
+    ) -> Result<Visit, AbortCause> {
+        let is_left = self.marks_left && observed.is_left;
+        self.meet(table, record, intent, is_left)
     }
 
     #[inline(always)]

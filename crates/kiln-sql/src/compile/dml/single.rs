@@ -5,7 +5,7 @@ use kiln_platform::sync::Arc;
 use kiln_procedure::ir::{Instruction, Reg, Step};
 use kiln_procedure::{Program, ProgramBuilder};
 use kiln_storage::error::Result;
-use kiln_storage::schema::{ColumnId, ColumnSet, IndexKind};
+use kiln_storage::schema::{ColumnId, ColumnSet};
 use kiln_storage::table::Table;
 use kiln_storage::types::{DataType, Value};
 
@@ -184,9 +184,7 @@ impl Compiler<'_> {
         // A hash index over the same columns answers in one step.
         let hashed = table.indexes().iter().position(|index| {
             let definition = index.definition();
-            definition.kind == IndexKind::Hash
-                && index.supports_lookup()
-                && definition.columns == *primary
+            definition.kind.is_hash() && index.supports_lookup() && definition.columns == *primary
         });
         let index = hashed.unwrap_or(0) as u16;
         let key: Vec<Reg> = (0..width)

@@ -1,5 +1,6 @@
 //! The derived physical design.
 
+use kiln_engine::{BasisFactors, Options};
 use kiln_storage::schema::IndexKind;
 
 use super::super::{Database, is_auxiliary};
@@ -13,12 +14,9 @@ fn indexes(database: &Database, table: &str) -> Vec<(String, Option<usize>)> {
         .expect("there is such a table");
     let indexes = table.indexes().iter().map(|index| {
         let definition = index.definition();
-        assert_eq!(
-            definition.kind == IndexKind::Hash,
-            is_auxiliary(&table, definition)
-        );
+        assert_eq!(definition.kind.is_hash(), is_auxiliary(&table, definition));
         let partition = match definition.kind {
-            IndexKind::Hash => None,
+            IndexKind::Hash | IndexKind::SplitHash => None,
             IndexKind::Ordered { partition_columns } => Some(partition_columns),
         };
         (definition.name.clone(), partition)
@@ -198,4 +196,53 @@ fn columns_are_kept_apart_while_procedures_ask_for_it() {
         .execute("DROP PROCEDURE audit")
         .expect("it is there");
     assert!(apart().is_empty(), "{:?}", apart());
+}
+
+#[test]
+fn indexes_are_split_as_rows_are_divided() {
+    let mut factors = BasisFactors::default();
+    factors.split_indexes = true;
+    let options = Options::new()
+        .workers(1)
+        .pin_workers(false)
+        .basis_factors(factors);
+    let database = Database::open(options).expect("a database opens");
+    let run = |text: &str| database.execute(text).expect("the script is good");
+    let kinds = || {
+        let table = database.engine().table("orders").expect("it is there");
+        let definitions = table.indexes().iter().map(|index| index.definition());
+        definitions
+            .map(|definition| (definition.name.clone(), definition.kind))
+            .collect::<Vec<_>>()
+    };
+    run(SCHEMA);
+    run("CREATE FUNCTION point(a INTEGER, b INTEGER, z INTEGER) RETURNS INTEGER LANGUAGE plpgsql AS $$
+         BEGIN
+           RETURN (SELECT c FROM orders WHERE w = a AND d = b AND o = z);
+         END $$;");
+    let hash = |kind| ("orders_pkey_hash".to_owned(), kind);
+    assert!(kinds().contains(&hash(IndexKind::Hash)), "{:?}", kinds());
+    run("ALTER TABLE orders PARTITION BY HASH (w)");
+    assert!(
+        kinds().contains(&hash(IndexKind::SplitHash)),
+        "{:?}",
+        kinds()
+    );
+    for (name, kind) in kinds() {
+        let cut = IndexKind::Ordered {
+            partition_columns: 1,
+        };
+        assert!(kind == cut || kind.is_hash(), "{name}: {kind:?}");
+    }
+    for w in 3..100 {
+        run(&format!("INSERT INTO orders VALUES ({w}, 1, 1, {w}, 'x')"));
+    }
+    for w in 3..100 {
+        let rows = database.query("SELECT point($1, 1, 1)", (w,));
+        let row = rows.expect("the query is good").into_one::<(i32,)>();
+        assert_eq!(row.expect("one row").0, w);
+    }
+    // By a column that no key begins with, hash indexes are whole.
+    run("ALTER TABLE orders SET REPLICATED");
+    assert!(kinds().contains(&hash(IndexKind::Hash)), "{:?}", kinds());
 }

@@ -122,6 +122,7 @@ fn constraints(table: &Table, schema: &TableSchema) -> String {
         };
         let kind = match index.kind {
             IndexKind::Hash => "hash".to_owned(),
+            IndexKind::SplitHash => "hash, split as the rows are".to_owned(),
             IndexKind::Ordered {
                 partition_columns: 0,
             } => "ordered".to_owned(),

@@ -6,7 +6,8 @@
 
 use std::ptr::null_mut;
 
-use crate::schedule::owned::{Request, RequestState};
+use super::{Request, RequestState};
+use crate::canary::Canary;
 
 /// The locks of a bucket: the first request of the first one.
 pub type Bucket = *mut Request;
@@ -131,9 +132,13 @@ pub unsafe fn dequeue(
             }
         }
         // Whoever waits, waits for the holders, of whom the first in the queue is one.
-        let mut at = now_first;
+        let first_to_go = match Canary::UnlockedOutOfOrder.sings() && !next.is_null() {
+            true => next,
+            false => now_first,
+        };
+        let mut at = first_to_go;
         while !at.is_null() && (*at).state != RequestState::Granted {
-            if (*at).exclusive && at != now_first {
+            if (*at).exclusive && at != first_to_go {
                 break;
             }
             (*at).state = RequestState::Granted;

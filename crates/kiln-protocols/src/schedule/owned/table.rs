@@ -1,26 +1,27 @@
 //! The lock table of a partition.
 //!
-//! Everything here is plain memory that one thread uses, as it owns the partition; see [`queues`](super::queues).
+//! Everything here is plain memory that one thread uses, as it owns the partition; see `queues.rs`.
 
 use std::ptr::null_mut;
 
 use super::queues::{self, Bucket, dequeue, enqueue};
+use super::{Demand, PartitionTable, Request, RequestState, Span};
 use crate::canary::Canary;
-use crate::schedule::owned::{Demand, PartitionTable, Request, RequestState, Span};
 
-/// The locks of a partition, used by its owner.
-pub struct LockTable {
+/// The locks of a partition, used by its owner, which also does all work on the partition's records or controls
+/// concurrency alone.
+pub struct LockTable<const OWNERS_RUN: bool> {
     buckets: Box<[Bucket]>,
 }
 
-impl LockTable {
+impl<const OWNERS_RUN: bool> LockTable<OWNERS_RUN> {
     /// The number of buckets as a power of two.
     const BITS: u32 = 12;
 
     /// The bucket of a request's lock.
     #[inline]
     fn bucket(&mut self, request: &Request) -> &mut Bucket {
-        &mut self.buckets[(request.hash() >> (64 - LockTable::BITS)) as usize]
+        &mut self.buckets[(request.hash() >> (64 - Self::BITS)) as usize]
     }
 
     /// Puts a request into the queue of its lock; whether it is granted at once.
@@ -54,13 +55,14 @@ impl LockTable {
     }
 }
 
-impl PartitionTable for LockTable {
-    const DEDICATED: bool = true;
-    const PARTITIONS_MAX: usize = 32;
+impl<const OWNERS_RUN: bool> PartitionTable for LockTable<OWNERS_RUN> {
+    const DEDICATED: bool = !OWNERS_RUN;
+    const OWNERS_RUN: bool = OWNERS_RUN;
+    const PARTITIONS_MAX: usize = if OWNERS_RUN { 64 } else { 32 };
 
-    fn several(count: usize) -> Vec<LockTable> {
+    fn several(count: usize) -> Vec<Self> {
         let table = |_| LockTable {
-            buckets: vec![null_mut(); 1 << LockTable::BITS].into(),
+            buckets: vec![null_mut(); 1 << Self::BITS].into(),
         };
         (0..count).map(table).collect()
     }

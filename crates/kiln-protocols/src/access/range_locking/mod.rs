@@ -1,0 +1,518 @@
+//! Strict two-phase locking of ranges of keys, planned: no lock on a record, and no gap to be compared.
+//!
+//! Source: K. Ren, A. Thomson, D. J. Abadi, *VLL: a lock manager redesign for main memory database systems*, VLDB
+//! Journal 24, 2015: §2.7 (VLLR). The locks themselves are the business of a [`RangeManager`].
+//!
+//! # The idea
+//!
+//! A transaction locks the keys that it looks up and the ranges that it scans, shared or exclusively, and of a record that it
+//! changes the keys in all key spaces of the table ([`ranges`](crate::shared::ranges) says which). Whoever has the lock of a
+//! key in one space so relies on the record with all that is in it, or on there being none: nobody can change,
+//! remove or insert a record without the exclusive locks of its keys.
+//!
+//! # Phases
+//!
+//! | phase | where |
+//! |---|---|
+//! | plan: a reconnaissance that collects ranges | `plan_ahead`, and `shared/ranges` |
+//! | the scheduler takes the locks | `schedule/ranges` |
+//! | run in place, with an undo log; each key and range is compared with what is held | `claim` |
+//! | commit: new tids, entries of deleted records go; then the scheduler lets the locks go | `commit` |
+//!
+//! What was not planned is taken if nobody has to be waited for; else the attempt ends (`footprint_miss`), and the next plan
+//! has it.
+//!
+//! # Invariants
+//!
+//! - A record's words and tid, and the entries of its keys, change only under the exclusive locks of all its keys, or before any
+//!   index has it.
+//! - An entry that is met under a lock is of a record whose transaction has ended, or the attempt's own.
+//! - `aux` is 0 for every record.
+//!
+//! # Which anomalies are excluded, and how
+//!
+//! All: nobody reads a key, or finds that it is not there, while another one who writes it has not ended, and all locks are held to
+//! the end. Phantoms as well: a range is locked whether there are records in it or not.
+
+use kiln_history::Log;
+use kiln_platform::atomic::Ordering;
+use kiln_platform::schedule::point;
+use kiln_platform::work::{Work, charge};
+use kiln_procedure::access::{Inserted, Recalled, Sought, Visit};
+use kiln_procedure::ir::{Intent, Reg};
+use kiln_procedure::{AbortCause, Access, Arguments, Handle, Program, Stop};
+use kiln_storage::epoch::Participant;
+use kiln_storage::index::NodeVersion;
+use kiln_storage::record::{RecordRef, Tid};
+use kiln_storage::schema::{ColumnId, ColumnSet};
+use kiln_storage::slot::{Heap, Memory, Slot};
+use kiln_storage::table::{Entry, EntryKey, IndexScan, Table};
+
+use crate::access::serial::refused_update;
+use crate::canary::Canary;
+use crate::phases::{Phase, Phased, Phases};
+use crate::shared::in_place::InPlace;
+use crate::shared::links;
+use crate::shared::locks::soon;
+use crate::shared::planning::{Demand, Findings, PlannedAhead};
+use crate::shared::ranges::{RangeClaim, RangeManager, RangePlan, RangePlanner};
+use crate::shared::recorder::{Recorded, Recorder};
+
+/// The note of a handle whose record is there to be read.
+const SHARED: u32 = 0;
+/// The note of a handle all of whose record's keys are held exclusively.
+const EXCLUSIVE: u32 = 1;
+
+/// The access of one worker; see the module's documentation.
+pub struct RangeLocking<M: RangeManager> {
+    in_place: InPlace,
+    ranges: Ranges<M>,
+    planner: RangePlanner,
+    /// What the plan has found.
+    findings: Findings,
+    /// The newest version met.
+    newest: Tid,
+    phases: Phases,
+}
+
+/// The locks of an attempt.
+struct Ranges<M: RangeManager> {
+    manager: M,
+    held: RangePlan<M::Naming>,
+    /// What was taken besides by a transaction of several statements, or missed by any: the next attempt plans it.
+    missed: Vec<RangeClaim>,
+    /// Whether the attempt has several statements, of which nobody knows the next.
+    has_statements: bool,
+    /// For the keys of records.
+    heap: Heap,
+}
+
+impl<M: RangeManager> Ranges<M> {
+    /// Makes sure that the keys between two points are held.
+    #[inline]
+    fn claim(
+        &mut self,
+        table: &Table,
+        space: usize,
+        points: (u128, u128),
+        exclusive: bool,
+    ) -> Result<(), AbortCause> {
+        let claim = RangeClaim::new(table, space, points, exclusive);
+        match self.held.covers(&claim) {
+            true => Ok(()),
+            false => self.take(claim),
+        }
+    }
+
+    /// Takes what was not planned.
+    #[cold]
+    fn take(&mut self, claim: RangeClaim) -> Result<(), AbortCause> {
+        let manager = &mut self.manager;
+        let is_taken = match self.has_statements {
+            true => soon(|| manager.take(&claim).then_some(())).is_some(),
+            false => manager.take(&claim),
+        };
+        let has_room = self.missed.len() < RangePlan::<M::Naming>::CLAIMS_MAX;
+        if has_room && (self.has_statements || !is_taken) {
+            self.missed.push(claim);
+        }
+        match is_taken {
+            true => Ok(()),
+            false => Err(AbortCause::FootprintMiss),
+        }
+    }
+
+    /// Makes sure that all keys of a record are held exclusively, one of which is held.
+    #[inline]
+    fn claim_keys(&mut self, table: &Table, record: RecordRef) -> Result<(), AbortCause> {
+        for (position, space) in table.key_spaces().iter().enumerate() {
+            let index = &table.indexes()[space.index];
+            self.heap.clear();
+            let mut values = [Slot::NULL; MAX_FIELDS];
+            for (value, field) in values.iter_mut().zip(index.key_layout().fields()) {
+                *value = table.field_value(field, table.row(record), &mut self.heap);
+            }
+            // A key that is too long is in no index.
+            if let Some(point) = index.entry_lead(&self.heap, |at, _| values[at]) {
+                self.claim(table, position, (point, point), true)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The most fields of a key.
+const MAX_FIELDS: usize = kiln_storage::schema::COLUMNS_MAX + 1;
+
+impl<M: RangeManager> RangeLocking<M> {
+    /// An access for the worker that `participant` stands for, with this side of the locks.
+    pub fn new(participant: Participant, manager: M) -> RangeLocking<M> {
+        RangeLocking {
+            in_place: InPlace::new(participant),
+            ranges: Ranges {
+                manager,
+                held: RangePlan::default(),
+                missed: Vec::new(),
+                has_statements: false,
+                heap: Heap::new(),
+            },
+            planner: RangePlanner::default(),
+            findings: Findings::default(),
+            newest: Tid(0),
+            phases: Phases::default(),
+        }
+    }
+
+    /// Meets a record of which a key is held.
+    #[inline]
+    fn meet(&mut self, record: RecordRef, note: u32) -> Visit {
+        let tid = Tid(record.tid().load(Ordering::Relaxed));
+        if tid.is_dead() {
+            return Visit::Dead;
+        }
+        self.newest = self.newest.max(Tid(tid.version()));
+        match tid.is_absent() {
+            true => Visit::Absent,
+            false => Visit::Present(Handle { record, note }),
+        }
+    }
+
+    /// Makes sure that the record of a handle may be changed.
+    #[inline]
+    fn make_exclusive(&mut self, table: &Table, handle: &mut Handle) -> Result<(), AbortCause> {
+        if handle.note != EXCLUSIVE {
+            self.ranges.claim_keys(table, handle.record)?;
+            handle.note = EXCLUSIVE;
+        }
+        Ok(())
+    }
+
+    /// The record that has a unique key already, which is held exclusively.
+    fn taken(
+        &mut self,
+        table: &Table,
+        index: usize,
+        other: RecordRef,
+        key: &EntryKey,
+    ) -> Result<Handle, AbortCause> {
+        match self.meet(other, SHARED) {
+            Visit::Present(handle)
+                if (self.in_place.changes()).is_found(table, index, key, other) =>
+            {
+                Ok(handle)
+            }
+            // The attempt itself is moving it.
+            _ => Err(AbortCause::KeyInTransit),
+        }
+    }
+
+    /// Lets go of what the attempt took besides its plan.
+    fn release_all(&mut self) {
+        let ranges = &mut self.ranges;
+        ranges.manager.release();
+        ranges.held.clear();
+        ranges.has_statements = false;
+        self.findings.clear();
+        self.newest = Tid(0);
+    }
+}
+
+impl<M: RangeManager> Access for RangeLocking<M> {
+    #[inline]
+    fn begin(&mut self) {
+        self.in_place.participant.enter();
+        self.ranges.missed.clear();
+    }
+
+    fn plan_statements(&mut self) {
+        self.ranges.has_statements = true;
+    }
+
+    #[inline(always)]
+    fn recalls(&self) -> bool {
+        !self.findings.is_empty()
+    }
+
+    /// Locks the key, and meets the record that the plan has found for it: nobody has taken it away since, unless it was gone
+    /// before, or the attempt itself has deleted it.
+    #[inline]
+    fn recall(
+        &mut self,
+        sought: &Sought<'_>,
+        memory: &Memory,
+    ) -> Result<Option<Recalled>, AbortCause> {
+        let index = &sought.table.indexes()[sought.index];
+        let values = sought.key.iter();
+        let values = values.map(|register| memory.slots[register.0 as usize]);
+        if let Some(point) = index.point_lead(&memory.heap, values) {
+            let space = sought.table.key_space_of(sought.index);
+            let exclusive = sought.intent == Intent::Write;
+            (self.ranges).claim(sought.table, space, (point, point), exclusive)?;
+        }
+        let Some((record, _)) = self.findings.recall(sought, memory) else {
+            return Ok(None);
+        };
+        let tid = Tid(record.tid().load(Ordering::Relaxed));
+        if tid.is_dead() || tid.is_absent() || index.moves() {
+            return Ok(None);
+        }
+        Ok(match self.visit(sought.table, record, sought.intent)? {
+            Visit::Present(handle) => Some(Recalled::Found(handle)),
+            _ => None,
+        })
+    }
+
+    fn begins_scan(
+        &mut self,
+        table: &Table,
+        index: usize,
+        scan: &IndexScan<'_>,
+        intent: Intent,
+    ) -> Result<(), AbortCause> {
+        let Some(points) = scan.leads() else {
+            return Ok(());
+        };
+        if Canary::RangeNotLocked.sings() && intent == Intent::Read {
+            return Ok(());
+        }
+        let space = table.key_space_of(index);
+        let claimed = (self.ranges).claim(table, space, points, intent == Intent::Write);
+        point("ranges.scan");
+        claimed
+    }
+
+    #[inline]
+    fn visit(
+        &mut self,
+        table: &Table,
+        record: RecordRef,
+        intent: Intent,
+    ) -> Result<Visit, AbortCause> {
+        charge(Work::Record);
+        let note = match intent {
+            Intent::Write => EXCLUSIVE,
+            Intent::Read => SHARED,
+        };
+        let visit = self.meet(record, note);
+        // In the only space of its table it was found by the key that is held.
+        if let Visit::Present(_) = visit
+            && intent == Intent::Write
+            && table.key_spaces().len() > 1
+        {
+            self.ranges.claim_keys(table, record)?;
+        }
+        Ok(visit)
+    }
+
+    #[inline(always)]
+    fn guard(&mut self, _: NodeVersion) -> Result<(), AbortCause> {
+        // Whoever fills the gap needs the lock of the key, or range, that was asked for.
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn read(
+        &mut self,
+        table: &Table,
+        handle: &mut Handle,
+        columns: &[(ColumnId, Reg)],
+        memory: &mut Memory,
+    ) -> Result<(), AbortCause> {
+        self.in_place.read(table, handle.record, columns, memory);
+        Ok(())
+    }
+
+    #[inline]
+    fn update(
+        &mut self,
+        table: &Table,
+        handle: &mut Handle,
+        columns: &[(ColumnId, Reg)],
+        memory: &mut Memory,
+    ) -> Result<(), Stop> {
+        self.make_exclusive(table, handle)?;
+        let changed: ColumnSet = columns.iter().map(|&(column, _)| column).collect();
+        if table.indexed_columns().intersects(changed) {
+            self.claim_new_keys(table, handle.record, (columns, changed), memory)?;
+        }
+        let refused = (self.in_place).update(table, handle.record, columns, memory, |_| Ok(()))?;
+        let Some((index, other)) = refused else {
+            return Ok(());
+        };
+        let key = InPlace::new_key(table, index, handle.record, columns, memory)?;
+        self.taken(table, index, other, &key)?;
+        Err(refused_update(table, index, handle.record, columns, memory))
+    }
+
+    #[inline]
+    fn insert(
+        &mut self,
+        table: &Table,
+        values: &[Reg],
+        memory: &mut Memory,
+    ) -> Result<Inserted, Stop> {
+        charge(Work::Record);
+        let ranges = &mut self.ranges;
+        // Its row is made, with the number that it may have for a key, and nobody else can see it yet.
+        let created = |record| ranges.claim_keys(table, record);
+        let inserted = (self.in_place).insert(table, values, memory, Some(0), created, |_| Ok(()));
+        let (index, other) = match inserted? {
+            Ok(record) => {
+                let note = EXCLUSIVE;
+                return Ok(Inserted::New(Handle { record, note }));
+            }
+            Err(in_the_way) => in_the_way,
+        };
+        let key = links::key_of(table, index, values, memory)?;
+        if index == 0 && self.in_place.has_deleted(other) {
+            let revived = (self.in_place).revive(table, other, values, memory, |_| Ok(()))?;
+            return Ok(match revived {
+                None => Inserted::New(Handle {
+                    record: other,
+                    note: EXCLUSIVE,
+                }),
+                Some((index, other)) => {
+                    let key = links::key_of(table, index, values, memory)?;
+                    let handle = self.taken(table, index, other, &key)?;
+                    Inserted::Exists { index, handle }
+                }
+            });
+        }
+        let handle = self.taken(table, index, other, &key)?;
+        Ok(Inserted::Exists { index, handle })
+    }
+
+    #[inline]
+    fn delete(&mut self, table: &Table, handle: &mut Handle, _: &mut Memory) -> Result<(), Stop> {
+        self.make_exclusive(table, handle)?;
+        self.in_place.delete(table, handle.record);
+        Ok(())
+    }
+
+    #[inline]
+    fn commit(&mut self) -> Result<(), AbortCause> {
+        point("ranges.executed");
+        self.phases.enter(Phase::Install);
+        self.in_place.commit(self.newest);
+        point("ranges.written");
+        self.release_all();
+        self.in_place.finish();
+        Ok(())
+    }
+
+    #[inline]
+    fn confirm(&mut self) -> Result<(), AbortCause> {
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn moves_entries(&self) -> bool {
+        !self.in_place.changes().is_empty()
+    }
+
+    fn resolve(
+        &self,
+        table: &Table,
+        index: usize,
+        entry: Entry,
+    ) -> Result<Option<RecordRef>, AbortCause> {
+        self.in_place.changes().resolve(table, index, entry)
+    }
+
+    fn roll_back(&mut self) {
+        self.in_place.roll_back();
+        let ranges = &mut self.ranges;
+        if ranges.has_statements {
+            ranges.missed.extend_from_slice(ranges.held.claims());
+        }
+        self.release_all();
+        self.in_place.finish();
+    }
+
+    #[inline(always)]
+    fn history(&mut self) -> Option<&mut Log> {
+        self.in_place.recorder.log()
+    }
+}
+
+impl<M: RangeManager> RangeLocking<M> {
+    /// Makes sure that the keys that a record gets are held exclusively.
+    #[cold]
+    fn claim_new_keys(
+        &mut self,
+        table: &Table,
+        record: RecordRef,
+        (columns, changed): (&[(ColumnId, Reg)], ColumnSet),
+        memory: &mut Memory,
+    ) -> Result<(), Stop> {
+        for (position, space) in table.key_spaces().iter().enumerate() {
+            let index = &table.indexes()[space.index];
+            if !index.columns().intersects(changed) {
+                continue;
+            }
+            let heap = &mut memory.heap;
+            let mut values = [Slot::NULL; MAX_FIELDS];
+            for (value, field) in values.iter_mut().zip(index.key_layout().fields()) {
+                let mut updates = columns.iter();
+                let update = updates.find(|(column, _)| Some(*column) == field.column);
+                *value = match update {
+                    Some((_, register)) => memory.slots[register.0 as usize],
+                    None => table.field_value(field, table.row(record), heap),
+                };
+            }
+            if let Some(point) = index.entry_lead(heap, |at, _| values[at]) {
+                (self.ranges).claim(table, position, (point, point), true)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<M: RangeManager> PlannedAhead for RangeLocking<M> {
+    type Demand = RangePlan<M::Naming>;
+    /// The transaction's number.
+    type Held = u32;
+
+    fn plan_ahead(
+        &mut self,
+        program: &Program,
+        arguments: &Arguments,
+        missed: &[RangeClaim],
+        demand: &mut RangePlan<M::Naming>,
+        findings: &mut Findings,
+    ) {
+        self.in_place.participant.enter();
+        let epoch = self.in_place.participant.epoch();
+        (self.planner).plan(program, arguments, missed, demand, (findings, epoch));
+        self.in_place.participant.leave();
+    }
+
+    #[inline]
+    fn follow(&mut self, findings: &mut Findings) {
+        std::mem::swap(&mut self.findings, findings);
+        self.findings.keep_of(self.in_place.participant.epoch());
+    }
+
+    #[inline]
+    fn hold_ahead(&mut self, demand: &RangePlan<M::Naming>, txn: u32) {
+        self.ranges.held.copy_from(demand);
+        self.ranges.manager.hold(demand, txn);
+    }
+
+    #[cold]
+    fn take_missed(&mut self, missed: &mut Vec<RangeClaim>) {
+        missed.append(&mut self.ranges.missed);
+    }
+}
+
+impl<M: RangeManager> Recorded for RangeLocking<M> {
+    fn recorder(&mut self) -> &mut Recorder {
+        &mut self.in_place.recorder
+    }
+}
+
+impl<M: RangeManager> Phased for RangeLocking<M> {
+    fn phases(&mut self) -> &mut Phases {
+        &mut self.phases
+    }
+}

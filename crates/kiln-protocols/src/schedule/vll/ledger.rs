@@ -1,0 +1,144 @@
+//! What the queue keeps of the locks, under its latch: how requests are counted, or queued, and who may run.
+
+use kiln_platform::sync::Arc;
+use kiln_storage::epoch::Participant;
+
+use super::SharedVll;
+use super::contention::{BitArrays, position};
+use crate::access::two_phase_locking::TwoPhaseLocking;
+use crate::shared::locks::counters::{
+    Counted, CounterLocks, Counters, is_unplanned, request, withdraw,
+};
+use crate::shared::planning::{Footprint, PlannedAhead};
+
+/// What a transaction asks of a ledger.
+pub type DemandOf<L> = <<L as Ledger>::Access as PlannedAhead>::Demand;
+
+/// The locks, as the queue of transactions knows them. All methods are called under the queue's latch.
+pub trait Ledger: Send + Sized + 'static {
+    /// What runs the attempts.
+    type Access: PlannedAhead;
+    /// What analyses contention, where locks are not handed over.
+    type Analysis: Analysis<DemandOf<Self>>;
+
+    /// Whether a transaction's requests are taken back when it leaves the queue; else its attempt does.
+    const TAKES_BACK: bool;
+    /// Whether whoever leaves is told which others have all their locks now. Else the first of the queue may run, and no
+    /// other one.
+    const HANDS_OVER: bool = false;
+
+    /// How the locks that were granted to the transaction at a place are held.
+    fn held(txn: u32) -> <Self::Access as PlannedAhead>::Held;
+
+    /// The access of a worker.
+    fn access(shared: &Arc<SharedVll<Self>>, participant: Participant) -> Self::Access;
+
+    /// Makes all requests of the transaction at a place; whether all are granted at once.
+    fn request(&mut self, txn: u32, demand: &DemandOf<Self>) -> bool;
+
+    /// Takes them back; `granted` gets the transactions that have all their locks now, where somebody hands them over.
+    fn withdraw(&mut self, txn: u32, demand: &DemandOf<Self>, granted: &mut Vec<u32>);
+
+    /// Whether nobody who is not in the queue, or did not plan it, is in the way. Not asked where locks are handed over.
+    fn is_left_to(&self, _demand: &DemandOf<Self>) -> bool {
+        true
+    }
+}
+
+/// Selective contention analysis (VLL §2.6): which locks the transactions that were scanned so far want.
+pub trait Analysis<D>: Send {
+    /// What is kept of a demand until that changes.
+    type Marks: Default + Send;
+
+    /// No transactions.
+    fn new() -> Self;
+
+    /// Adds a transaction; whether it has nothing in common with those before it.
+    fn add(&mut self, demand: &D, marks: &mut Self::Marks) -> bool;
+
+    /// Forgets all transactions.
+    fn clear(&mut self);
+
+    /// Forgets a former demand.
+    fn forget(marks: &mut Self::Marks);
+}
+
+/// None: nobody asks.
+impl<D> Analysis<D> for () {
+    type Marks = ();
+
+    fn new() {}
+
+    fn add(&mut self, _: &D, (): &mut ()) -> bool {
+        false
+    }
+
+    fn clear(&mut self) {}
+
+    fn forget((): &mut ()) {}
+}
+
+/// The counters are beside the records, or in an array: whoever lets go does so without the latch.
+impl<C: Counters + 'static> Ledger for C {
+    type Access = TwoPhaseLocking<CounterLocks<C>>;
+    type Analysis = BitArrays;
+
+    const TAKES_BACK: bool = false;
+
+    fn held(_: u32) -> Counted {
+        Counted::Planned
+    }
+
+    fn access(shared: &Arc<SharedVll<C>>, participant: Participant) -> Self::Access {
+        let counters = shared.queue.with_ledger(|ledger| ledger.clone());
+        TwoPhaseLocking::new(
+            participant,
+            CounterLocks::new(counters, !shared.queue.takes_back()),
+        )
+    }
+
+    #[inline]
+    fn request(&mut self, _: u32, demand: &Footprint) -> bool {
+        let mut is_free = true;
+        for &claim in demand.claims() {
+            is_free &= request(self, claim);
+        }
+        is_free
+    }
+
+    fn withdraw(&mut self, _: u32, demand: &Footprint, _: &mut Vec<u32>) {
+        for &claim in demand.claims() {
+            withdraw(self, claim);
+        }
+    }
+
+    #[inline]
+    fn is_left_to(&self, demand: &Footprint) -> bool {
+        let mut claims = demand.claims().iter();
+        !claims.any(|claim| is_unplanned(self, claim.record))
+    }
+}
+
+impl Analysis<Footprint> for BitArrays {
+    type Marks = Vec<u32>;
+
+    fn new() -> BitArrays {
+        BitArrays::new()
+    }
+
+    fn add(&mut self, demand: &Footprint, marks: &mut Vec<u32>) -> bool {
+        // Hashed when the analysis meets the transaction for the first time.
+        if marks.is_empty() {
+            marks.extend(demand.claims().iter().map(|&claim| position(claim)));
+        }
+        BitArrays::add(self, marks)
+    }
+
+    fn clear(&mut self) {
+        BitArrays::clear(self);
+    }
+
+    fn forget(marks: &mut Vec<u32>) {
+        marks.clear();
+    }
+}
