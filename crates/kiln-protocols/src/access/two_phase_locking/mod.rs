@@ -52,6 +52,9 @@
 //! deadlock is the handling's problem (`shared/locks/handling/`). No latch is held while waiting.
 
 mod deferral;
+mod held;
+mod journey;
+mod plan;
 
 use kiln_history::{Log, Version};
 use kiln_platform::atomic::{Ordering, fence};
@@ -67,19 +70,22 @@ use kiln_storage::index::NodeVersion;
 use kiln_storage::record::{RecordRef, Tid};
 use kiln_storage::schema::ColumnId;
 use kiln_storage::slot::Memory;
-use kiln_storage::table::{Entry, EntryKey, Part, Table};
+use kiln_storage::table::{Entry, EntryKey, Table};
 
 use deferral::Deferral;
+use held::HeldLocks;
+use journey::{Journey, Left};
+
+pub use journey::Parked;
 
 use crate::access::serial::refused_update;
 use crate::canary::Canary;
 use crate::phases::{Phase, Phased, Phases};
-use crate::shared::in_place::{Done, InPlace};
+use crate::shared::in_place::InPlace;
 use crate::shared::links;
 use crate::shared::locks::{LockWords, Locks, QueuedLocks, Taken};
 use crate::shared::node_set::NodeSet;
-use crate::shared::planning::{Claim, Findings, Footprint, PlannedAhead, Planner};
-use crate::shared::record_map::RecordMap;
+use crate::shared::planning::{Claim, Findings, Planner};
 use crate::shared::recorder::{Recorded, Recorder};
 
 /// The note of a handle whose record a canary did not lock.
@@ -90,69 +96,6 @@ const GRANTED: u32 = u32::MAX - 1;
 const GRANTED_EXCLUSIVE: u32 = u32::MAX - 2;
 /// The note of a handle whose record is covered by the lock of a partition.
 const COVERED: u32 = u32::MAX - 3;
-
-/// A lock that the attempt holds.
-#[derive(Clone, Copy)]
-struct Held<H> {
-    record: RecordRef,
-    held: H,
-    exclusive: bool,
-    part: Part,
-}
-
-/// The locks that an attempt holds.
-struct HeldLocks<H> {
-    all: Vec<Held<H>>,
-    /// From a record to its lock.
-    by_record: RecordMap,
-    /// Of all locks, those before this one are in the map; the others are put there when it is asked.
-    named: usize,
-    /// The locks of whole tables.
-    of_tables: Vec<u32>,
-}
-
-/// An attempt that no worker runs at present, where attempts travel ([`Locks::TRAVELS`]).
-pub struct Parked<L: Locks> {
-    /// What it has done, and its part in an observation.
-    pub done: Done,
-    locks: HeldLocks<L::Held>,
-    nodes: NodeSet,
-    newest: Tid,
-    findings: Findings,
-}
-
-impl<L: Locks> Default for Parked<L> {
-    fn default() -> Parked<L> {
-        Parked {
-            done: Done::default(),
-            locks: HeldLocks::default(),
-            nodes: NodeSet::default(),
-            newest: Tid(0),
-            findings: Findings::default(),
-        }
-    }
-}
-
-// SAFETY: locks, nodes and findings are pointers that only whoever runs the attempt follows.
-unsafe impl<L: Locks> Send for Parked<L> {}
-
-/// Of an attempt that travels: where it is, as far as the access has to know.
-#[derive(Default)]
-struct Journey {
-    /// Whether the attempt is another worker's, which holds its epoch.
-    is_guest: bool,
-    /// Whether it has come for an operation that is not done yet: it does not leave before that.
-    has_arrived: bool,
-    /// The partition to which it wants to go.
-    leaving_for: Option<u16>,
-}
-
-/// The tid of an attempt that travels, for the records whose owners are to store it.
-#[derive(Default)]
-struct Left {
-    tid: u64,
-    records: Vec<(RecordRef, u16)>,
-}
 
 /// The access of one worker; see the module's documentation.
 pub struct TwoPhaseLocking<L: Locks> {
@@ -204,142 +147,6 @@ impl<L: Locks> TwoPhaseLocking<L> {
         }
     }
 
-    /// Enters the epoch for all attempts of the worker that travel from now on, until
-    /// [`TwoPhaseLocking::leave_epoch`]. It is entered anew only when none does any more.
-    pub fn enter_epoch(&mut self) {
-        self.in_place.participant.enter();
-    }
-
-    /// Whether the epoch that was entered is not the newest any more: nobody should begin in it.
-    pub fn is_epoch_over(&self) -> bool {
-        let participant = &self.in_place.participant;
-        participant.epoch() != participant.epochs().current()
-    }
-
-    /// See [`TwoPhaseLocking::enter_epoch`].
-    pub fn leave_epoch(&mut self) {
-        self.in_place.leave_epoch();
-    }
-
-    /// Takes over an attempt that travels: to do an operation for which it `has_arrived`, or from its beginning.
-    pub fn take_over(&mut self, parked: &mut Parked<L>, has_arrived: bool) {
-        self.exchange(parked);
-        self.journey = Journey {
-            is_guest: true,
-            has_arrived,
-            leaving_for: None,
-        };
-    }
-
-    /// Puts the attempt aside that [`TwoPhaseLocking::take_over`] has brought; the partition to which it goes, if it does.
-    pub fn put_aside(&mut self, parked: &mut Parked<L>) -> Option<u16> {
-        self.exchange(parked);
-        std::mem::take(&mut self.journey).leaving_for
-    }
-
-    /// Hands out the records that the attempt has written in other partitions than that where it committed, with these, and
-    /// the tid that they get.
-    pub fn take_left(&mut self, mut each: impl FnMut(RecordRef, u16, u64)) {
-        let tid = self.left.tid;
-        for (record, partition) in self.left.records.drain(..) {
-            each(record, partition, tid);
-        }
-    }
-
-    #[inline(always)]
-    fn exchange(&mut self, parked: &mut Parked<L>) {
-        self.in_place.exchange(&mut parked.done);
-        std::mem::swap(&mut self.locks, &mut parked.locks);
-        std::mem::swap(&mut self.nodes, &mut parked.nodes);
-        std::mem::swap(&mut self.newest, &mut parked.newest);
-        if let Some(planner) = &mut self.planner {
-            std::mem::swap(&mut planner.findings, &mut parked.findings);
-        }
-    }
-
-    /// Whether records of a part are to be touched where the attempt is.
-    ///
-    /// # Errors
-    /// When they are not: it is on its way then ([`Access::leaves`]).
-    #[inline(always)]
-    fn stay(&mut self, part: Part) -> Result<(), AbortCause> {
-        if L::TRAVELS
-            && !self.journey.has_arrived
-            && let Some(partition) = self.manager.elsewhere(part)
-        {
-            self.journey.leaving_for = Some(partition);
-            return Err(AbortCause::FootprintMiss);
-        }
-        Ok(())
-    }
-
-    /// As [`TwoPhaseLocking::stay`], for a record that was met.
-    #[inline(always)]
-    fn stay_with(&mut self, table: &Table, handle: &Handle) -> Result<(), AbortCause> {
-        if L::TRAVELS && !self.journey.has_arrived {
-            let part = match self.locks.all.get(handle.note as usize) {
-                Some(lock) => lock.part,
-                None => table.part_of(handle.record),
-            };
-            self.stay(part)?;
-        }
-        Ok(())
-    }
-
-    /// As [`TwoPhaseLocking::stay`], for a row that is to be inserted.
-    #[inline(always)]
-    fn stay_to_insert(
-        &mut self,
-        table: &Table,
-        values: &[Reg],
-        memory: &Memory,
-    ) -> Result<(), AbortCause> {
-        if L::TRAVELS
-            && let Some(column) = table.schema().partition_column()
-        {
-            let slot = memory.slots[values[column.index()].0 as usize];
-            if !slot.is_null() {
-                self.stay(Part::of_value(slot.as_i64()))?;
-            }
-        }
-        Ok(())
-    }
-
-    /// The finding at which the attempt is, to go back to if it leaves.
-    #[inline(always)]
-    fn finding(&self) -> usize {
-        match &self.planner {
-            Some(planner) if L::TRAVELS => planner.findings.position(),
-            _ => 0,
-        }
-    }
-
-    /// A look-up has failed that began at a finding.
-    #[inline(always)]
-    fn go_back(&mut self, finding: usize) {
-        if L::TRAVELS
-            && let Some(planner) = &mut self.planner
-        {
-            planner.findings.go_back(finding);
-        }
-    }
-
-    /// Commits what was written here, and notes what others have to.
-    fn commit_by_owners(&mut self, newest: Tid) {
-        let (manager, left) = (&self.manager, &mut self.left);
-        self.in_place.commit_leaving(newest, |table, record, tid| {
-            // A record that is gone, or going, is finished here.
-            let is_there = !Tid(record.tid().load(Ordering::Relaxed)).is_absent();
-            let elsewhere = manager.elsewhere(table.part_of(record));
-            if let Some(partition) = elsewhere.filter(|_| is_there) {
-                left.tid = tid.0;
-                left.records.push((record, partition));
-                return true;
-            }
-            false
-        });
-    }
-
     /// Ends the attempt: its locks are gone.
     #[inline(always)]
     fn finish(&mut self) {
@@ -349,112 +156,10 @@ impl<L: Locks> TwoPhaseLocking<L> {
         }
     }
 
-    /// Plans a call that runs later: what its reconnaissance meets, and what its failed attempts missed.
-    /// The epoch is left again, so that nobody may follow the footprint's references.
-    pub fn plan_ahead(
-        &mut self,
-        program: &Program,
-        arguments: &Arguments,
-        missed: &[Claim],
-        footprint: &mut Footprint,
-        findings: &mut Findings,
-    ) {
-        let Some(planner) = &mut self.planner else {
-            unreachable!("locks that are not planned are not planned ahead")
-        };
-        // Where attempts travel the epoch is held until they have ended.
-        if !L::TRAVELS {
-            self.in_place.participant.enter();
-        }
-        let epoch = self.in_place.participant.epoch();
-        planner.forget();
-        planner.plan(program, arguments, epoch);
-        if !L::TRAVELS {
-            self.in_place.participant.leave();
-        }
-        planner.swap_plan(footprint, findings);
-        planner.findings.clear();
-        for &claim in missed {
-            footprint.add(claim);
-        }
-        footprint.order(findings);
-    }
-
-    /// Takes over what was found when the call was planned that now runs in the epoch that has begun: before
-    /// [`TwoPhaseLocking::hold_ahead`].
-    #[inline]
-    pub fn follow(&mut self, findings: &mut Findings) {
-        if let Some(planner) = &mut self.planner {
-            std::mem::swap(&mut planner.findings, findings);
-            if !L::TRAVELS {
-                planner.findings.keep_of(self.in_place.participant.epoch());
-            }
-        }
-    }
-
-    /// Notes locks that a scheduler has taken for the attempt that has begun.
-    #[inline]
-    pub fn hold_ahead(&mut self, claims: &[Claim], held: L::Held) {
-        let Some(planner) = &mut self.planner else {
-            unreachable!("locks that are not planned are not held ahead")
-        };
-        for &claim in claims {
-            // Else it is met by the owner of its partition.
-            if !L::TRAVELS {
-                let tid = Tid(claim.record.tid().load(Ordering::Relaxed));
-                self.newest = self.newest.max(Tid(tid.version()));
-            }
-            let note = self.locks.hold::<L>(claim, held);
-            planner.findings.held(claim.finding, note);
-        }
-    }
-
     /// The worker's side of the locks, for a scheduler that decides what attempts may touch.
     #[inline(always)]
     pub(crate) fn manager(&mut self) -> &mut L {
         &mut self.manager
-    }
-
-    /// Hands out what the attempt missed; it is about to be rolled back. It leaves its epoch then, as what
-    /// was missed is known by its address alone from now on.
-    #[cold]
-    pub fn take_missed(&mut self, missed: &mut Vec<Claim>) {
-        self.stays = false;
-        if let Some(planner) = &mut self.planner {
-            planner.take_missed(missed);
-        }
-    }
-
-    /// Takes the locks of the plan that `plan` makes of the worker's epoch.
-    fn take_planned(&mut self, plan: impl FnOnce(&mut Planner, u64)) -> Result<(), AbortCause> {
-        let Some(planner) = &mut self.planner else {
-            return Ok(());
-        };
-        self.phases.enter(Phase::Plan);
-        plan(planner, self.in_place.participant.epoch());
-        point("planned.planned");
-        self.phases.enter(Phase::Lock);
-        let (locks, newest) = (&mut self.locks, &mut self.newest);
-        let (footprint, findings) = planner.parts();
-        let taken = self.manager.take_all(footprint.claims(), |claim, held| {
-            let tid = Tid(claim.record.tid().load(Ordering::Relaxed));
-            *newest = (*newest).max(Tid(tid.version()));
-            let note = locks.hold::<L>(claim, held);
-            findings.held(claim.finding, note);
-        });
-        point("planned.locked");
-        self.phases.enter(Phase::Execute);
-        taken
-    }
-
-    /// Notes what the next plan needs besides.
-    #[cold]
-    fn missed<T>(&mut self, claim: Claim, cause: AbortCause) -> Result<T, AbortCause> {
-        if let Some(planner) = &mut self.planner {
-            planner.miss(claim, self.in_place.participant.epoch());
-            self.stays = !self.has_statements;
-        }
-        Err(cause)
     }
 
     /// Waits for a lock unless it is there.
@@ -709,95 +414,6 @@ impl<L: Locks> TwoPhaseLocking<L> {
             // It is leaving, or went on to another key before it was met.
             _ => Err(AbortCause::KeyInTransit),
         }
-    }
-}
-
-impl<H> Default for HeldLocks<H> {
-    fn default() -> HeldLocks<H> {
-        HeldLocks {
-            all: Vec::new(),
-            by_record: RecordMap::default(),
-            named: 0,
-            of_tables: Vec::new(),
-        }
-    }
-}
-
-impl<H: Copy> HeldLocks<H> {
-    /// Notes a lock that is held.
-    #[inline(always)]
-    fn hold<L: Locks>(&mut self, claim: Claim, held: H) -> u32 {
-        let note = self.all.len() as u32;
-        self.push(claim, held);
-        if L::COARSE || !L::DIVIDED {
-            // It is known by what it covers; or named when a record is asked for.
-        } else if claim.part.is_replicated() {
-            self.of_tables.push(note);
-        } else {
-            self.name::<L>(claim.record, note);
-        }
-        note
-    }
-
-    /// Notes the lock of a new record, which nobody else knows.
-    #[inline(always)]
-    fn hold_new<L: Locks>(&mut self, claim: Claim, held: H) -> u32 {
-        let note = self.all.len() as u32;
-        self.push(claim, held);
-        if L::DIVIDED {
-            self.name::<L>(claim.record, note);
-        }
-        note
-    }
-
-    #[inline(always)]
-    fn push(&mut self, claim: Claim, held: H) {
-        self.all.push(Held {
-            record: claim.record,
-            held,
-            exclusive: claim.exclusive,
-            part: claim.part,
-        });
-    }
-
-    #[inline(always)]
-    fn name<L: Locks>(&mut self, record: RecordRef, note: u32) {
-        // A new record may be where one was that is planned: its own lock is the one that counts.
-        if !L::PLANNED || !self.by_record.replace(record, note) {
-            self.by_record.insert(record, note);
-        }
-    }
-
-    /// The lock of a record, or of its whole table.
-    #[inline(always)]
-    fn find<L: Locks>(&mut self, claim: Claim) -> Option<u32> {
-        if !L::DIVIDED {
-            while let Some(lock) = self.all.get(self.named) {
-                self.name::<L>(lock.record, self.named as u32);
-                self.named += 1;
-            }
-            return self.by_record.get(claim.record);
-        }
-        let found = self.by_record.get(claim.record);
-        match found {
-            // Its cell may have had a row of another part when the lock was planned.
-            Some(note) if self.all[note as usize].part == claim.part => Some(note),
-            None if L::COARSE || !claim.part.is_replicated() => None,
-            _ => self.find_among_all(claim),
-        }
-    }
-
-    /// The lock of a record that was planned with several parts, or of its whole table.
-    fn find_among_all(&self, claim: Claim) -> Option<u32> {
-        let is_its = |lock: &Held<H>| {
-            lock.part == claim.part && (lock.part.is_replicated() || lock.record == claim.record)
-        };
-        if claim.part.is_replicated() {
-            let mut tables = self.of_tables.iter().copied();
-            return tables.find(|note| is_its(&self.all[*note as usize]));
-        }
-        let position = self.all.iter().position(is_its)?;
-        Some(position as u32)
     }
 }
 
@@ -1170,37 +786,6 @@ impl<L: Locks> Access for TwoPhaseLocking<L> {
     #[inline(always)]
     fn history(&mut self) -> Option<&mut Log> {
         self.in_place.recorder.log()
-    }
-}
-
-impl<L: Locks> PlannedAhead for TwoPhaseLocking<L> {
-    type Demand = Footprint;
-    type Held = L::Held;
-
-    fn plan_ahead(
-        &mut self,
-        program: &Program,
-        arguments: &Arguments,
-        missed: &[Claim],
-        demand: &mut Footprint,
-        findings: &mut Findings,
-    ) {
-        TwoPhaseLocking::plan_ahead(self, program, arguments, missed, demand, findings);
-    }
-
-    #[inline]
-    fn follow(&mut self, findings: &mut Findings) {
-        TwoPhaseLocking::follow(self, findings);
-    }
-
-    #[inline]
-    fn hold_ahead(&mut self, demand: &Footprint, held: L::Held) {
-        TwoPhaseLocking::hold_ahead(self, demand.claims(), held);
-    }
-
-    #[cold]
-    fn take_missed(&mut self, missed: &mut Vec<Claim>) {
-        TwoPhaseLocking::take_missed(self, missed);
     }
 }
 

@@ -46,7 +46,7 @@ pub trait PlannedAhead: Access + Phased + Recorded {
     type Held: Copy;
 
     /// Plans a call that runs later: what its reconnaissance meets, and what its failed attempts missed.
-    /// The epoch is left again.
+    /// The epoch is left again, so that nobody may follow the demand's references.
     fn plan_ahead(
         &mut self,
         program: &Program,

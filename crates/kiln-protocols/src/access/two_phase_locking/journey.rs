@@ -1,0 +1,196 @@
+//! Attempts that travel from owner to owner ([`Locks::TRAVELS`]): where one is, and what it leaves behind.
+
+use kiln_platform::atomic::Ordering;
+use kiln_procedure::ir::Reg;
+use kiln_procedure::{AbortCause, Handle};
+use kiln_storage::record::{RecordRef, Tid};
+use kiln_storage::slot::Memory;
+use kiln_storage::table::{Part, Table};
+
+use super::TwoPhaseLocking;
+use super::held::HeldLocks;
+use crate::shared::in_place::Done;
+use crate::shared::locks::Locks;
+use crate::shared::node_set::NodeSet;
+use crate::shared::planning::Findings;
+
+/// An attempt that no worker runs at present, where attempts travel ([`Locks::TRAVELS`]).
+pub struct Parked<L: Locks> {
+    /// What it has done, and its part in an observation.
+    pub done: Done,
+    locks: HeldLocks<L::Held>,
+    nodes: NodeSet,
+    newest: Tid,
+    findings: Findings,
+}
+
+impl<L: Locks> Default for Parked<L> {
+    fn default() -> Parked<L> {
+        Parked {
+            done: Done::default(),
+            locks: HeldLocks::default(),
+            nodes: NodeSet::default(),
+            newest: Tid(0),
+            findings: Findings::default(),
+        }
+    }
+}
+
+// SAFETY: locks, nodes and findings are pointers that only whoever runs the attempt follows.
+unsafe impl<L: Locks> Send for Parked<L> {}
+
+/// Of an attempt that travels: where it is, as far as the access has to know.
+#[derive(Default)]
+pub(super) struct Journey {
+    /// Whether the attempt is another worker's, which holds its epoch.
+    pub(super) is_guest: bool,
+    /// Whether it has come for an operation that is not done yet: it does not leave before that.
+    pub(super) has_arrived: bool,
+    /// The partition to which it wants to go.
+    pub(super) leaving_for: Option<u16>,
+}
+
+/// The tid of an attempt that travels, for the records whose owners are to store it.
+#[derive(Default)]
+pub(super) struct Left {
+    tid: u64,
+    records: Vec<(RecordRef, u16)>,
+}
+
+impl<L: Locks> TwoPhaseLocking<L> {
+    /// Enters the epoch for all attempts of the worker that travel from now on, until
+    /// [`TwoPhaseLocking::leave_epoch`]. It is entered anew only when none does any more.
+    pub fn enter_epoch(&mut self) {
+        self.in_place.participant.enter();
+    }
+
+    /// Whether the epoch that was entered is not the newest any more: nobody should begin in it.
+    pub fn is_epoch_over(&self) -> bool {
+        let participant = &self.in_place.participant;
+        participant.epoch() != participant.epochs().current()
+    }
+
+    /// See [`TwoPhaseLocking::enter_epoch`].
+    pub fn leave_epoch(&mut self) {
+        self.in_place.leave_epoch();
+    }
+
+    /// Takes over an attempt that travels: to do an operation for which it `has_arrived`, or from its beginning.
+    pub fn take_over(&mut self, parked: &mut Parked<L>, has_arrived: bool) {
+        self.exchange(parked);
+        self.journey = Journey {
+            is_guest: true,
+            has_arrived,
+            leaving_for: None,
+        };
+    }
+
+    /// Puts the attempt aside that [`TwoPhaseLocking::take_over`] has brought; the partition to which it goes, if it does.
+    pub fn put_aside(&mut self, parked: &mut Parked<L>) -> Option<u16> {
+        self.exchange(parked);
+        std::mem::take(&mut self.journey).leaving_for
+    }
+
+    /// Hands out the records that the attempt has written in other partitions than that where it committed, with these, and
+    /// the tid that they get.
+    pub fn take_left(&mut self, mut each: impl FnMut(RecordRef, u16, u64)) {
+        let tid = self.left.tid;
+        for (record, partition) in self.left.records.drain(..) {
+            each(record, partition, tid);
+        }
+    }
+
+    #[inline(always)]
+    fn exchange(&mut self, parked: &mut Parked<L>) {
+        self.in_place.exchange(&mut parked.done);
+        std::mem::swap(&mut self.locks, &mut parked.locks);
+        std::mem::swap(&mut self.nodes, &mut parked.nodes);
+        std::mem::swap(&mut self.newest, &mut parked.newest);
+        if let Some(planner) = &mut self.planner {
+            std::mem::swap(&mut planner.findings, &mut parked.findings);
+        }
+    }
+
+    /// Whether records of a part are to be touched where the attempt is.
+    ///
+    /// # Errors
+    /// When they are not: it is on its way then ([`Access::leaves`]).
+    #[inline(always)]
+    pub(super) fn stay(&mut self, part: Part) -> Result<(), AbortCause> {
+        if L::TRAVELS
+            && !self.journey.has_arrived
+            && let Some(partition) = self.manager.elsewhere(part)
+        {
+            self.journey.leaving_for = Some(partition);
+            return Err(AbortCause::FootprintMiss);
+        }
+        Ok(())
+    }
+
+    /// As [`TwoPhaseLocking::stay`], for a record that was met.
+    #[inline(always)]
+    pub(super) fn stay_with(&mut self, table: &Table, handle: &Handle) -> Result<(), AbortCause> {
+        if L::TRAVELS && !self.journey.has_arrived {
+            let part = match self.locks.all.get(handle.note as usize) {
+                Some(lock) => lock.part,
+                None => table.part_of(handle.record),
+            };
+            self.stay(part)?;
+        }
+        Ok(())
+    }
+
+    /// As [`TwoPhaseLocking::stay`], for a row that is to be inserted.
+    #[inline(always)]
+    pub(super) fn stay_to_insert(
+        &mut self,
+        table: &Table,
+        values: &[Reg],
+        memory: &Memory,
+    ) -> Result<(), AbortCause> {
+        if L::TRAVELS
+            && let Some(column) = table.schema().partition_column()
+        {
+            let slot = memory.slots[values[column.index()].0 as usize];
+            if !slot.is_null() {
+                self.stay(Part::of_value(slot.as_i64()))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The finding at which the attempt is, to go back to if it leaves.
+    #[inline(always)]
+    pub(super) fn finding(&self) -> usize {
+        match &self.planner {
+            Some(planner) if L::TRAVELS => planner.findings.position(),
+            _ => 0,
+        }
+    }
+
+    /// A look-up has failed that began at a finding.
+    #[inline(always)]
+    pub(super) fn go_back(&mut self, finding: usize) {
+        if L::TRAVELS
+            && let Some(planner) = &mut self.planner
+        {
+            planner.findings.go_back(finding);
+        }
+    }
+
+    /// Commits what was written here, and notes what others have to.
+    pub(super) fn commit_by_owners(&mut self, newest: Tid) {
+        let (manager, left) = (&self.manager, &mut self.left);
+        self.in_place.commit_leaving(newest, |table, record, tid| {
+            // A record that is gone, or going, is finished here.
+            let is_there = !Tid(record.tid().load(Ordering::Relaxed)).is_absent();
+            let elsewhere = manager.elsewhere(table.part_of(record));
+            if let Some(partition) = elsewhere.filter(|_| is_there) {
+                left.tid = tid.0;
+                left.records.push((record, partition));
+                return true;
+            }
+            false
+        });
+    }
+}
