@@ -1,16 +1,57 @@
 //! `kiln check` as people run it.
 
+use std::io::Read;
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
-use kiln_platform::file;
+use kiln_platform::{file, thread, time};
+
+/// No run takes as long: what was checked before one that hangs is told, and so which one it is.
+const PATIENCE_S: u64 = 300;
 
 fn kiln(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_kiln"))
+    let mut child = Command::new(env!("CARGO_BIN_EXE_kiln"))
         .arg("check")
         .args(arguments)
-        .output()
-        .expect("the binary runs")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary runs");
+    let stdout = collect(child.stdout.take().expect("it is a pipe"));
+    let stderr = collect(child.stderr.take().expect("it is a pipe"));
+    let latest = time::now_ns() + PATIENCE_S * 1_000_000_000;
+    let (status, hung) = loop {
+        if let Some(status) = child.try_wait().expect("it can be waited for") {
+            break (status, false);
+        }
+        if time::now_ns() > latest {
+            child.kill().expect("it can be killed");
+            break (child.wait().expect("it has ended"), true);
+        }
+        thread::sleep(10_000_000);
+    };
+    let output = Output {
+        status,
+        stdout: stdout.join().expect("it is read"),
+        stderr: stderr.join().expect("it is read"),
+    };
+    assert!(
+        !hung,
+        "still running after {PATIENCE_S} s; so far:\n{}{}",
+        self::stdout(&output),
+        self::stderr(&output)
+    );
+    output
+}
+
+/// Reads all that a program prints, in a thread.
+fn collect(mut from: impl Read + Send + 'static) -> thread::JoinHandle<Vec<u8>> {
+    let read = move || {
+        let mut bytes = Vec::new();
+        from.read_to_end(&mut bytes).expect("a pipe is read");
+        bytes
+    };
+    thread::spawn("output", read).expect("a thread starts")
 }
 
 fn stdout(output: &Output) -> String {
