@@ -14,7 +14,7 @@
 //! that has no calls keeps nobody out, and takes it again without a switch. When the time is over, it hands
 //! the turn to whoever has waited longest. Nobody waits without looking around: the first of those who
 //! wait takes a turn that is free, and nobody waits past the deadline of its call, or longer than
-//! `WAIT_MAX_NS`; it goes inside without a turn then.
+//! `WAIT_MAX_NS`; it goes inside without a turn then. The others sleep, as each look of theirs would interrupt the one that has the turn.
 //!
 //! A slice is twenty-four times as long as it takes until somebody runs who was handed a turn, so that the hand-overs
 //! cost a twenty-fifth of the time, and at least `SLICE_NS`. On cores of its own a worker runs within some ten
@@ -43,7 +43,8 @@ const ROUND_MAX_NS: u64 = 100_000_000;
 /// How long the first of those who wait sleeps before it looks for a turn that was left free. Each look interrupts whoever has
 /// the turn, so it sleeps twice as long each time that it finds none, but never longer than the others.
 const LOOK_NS: u64 = 200_000;
-/// How long the others sleep.
+/// How long the others sleep at least; they do for a slice for each who is before them, as nothing happens to them until then but that
+/// whoever was the first goes without being handed the turn, and tells the next.
 const SLEEP_NS: u64 = 5_000_000;
 /// How long the first one waits before it looks again at a turn that it has found free, and how often it must be so: most are
 /// free between two calls of a worker that goes on with them.
@@ -192,7 +193,7 @@ impl Turn {
         let mut found_free = 0;
         loop {
             let now = time::now_ns();
-            let mut is_first = false;
+            let (mut ahead, mut next) = (0, None);
             let is_free = core.is_free.load(Ordering::Relaxed);
             found_free = if is_free { found_free + 1 } else { 0 };
             // Under the lock nobody hands anything to this worker.
@@ -201,24 +202,31 @@ impl Turn {
                     core.learn(now);
                     return Some(true);
                 }
-                is_first = queue.front() == Some(&self.worker);
-                let takes = is_first && found_free >= LOOKS && core.take_free();
+                ahead = queue
+                    .iter()
+                    .take_while(|&&worker| worker != self.worker)
+                    .count() as u64;
+                let takes = ahead == 0 && found_free >= LOOKS && core.take_free();
                 if takes || now >= latest {
                     queue.retain(|worker| *worker != self.worker);
+                    next = queue.front().copied().filter(|_| ahead == 0);
                     return Some(takes);
                 }
                 None
             });
+            if let Some(next) = next {
+                shared.wake(next);
+            }
             if let Some(is_held) = ended {
                 self.since_ns = now;
                 return is_held;
             }
-            let longest = match (is_first, is_free) {
-                (true, true) => LOOK_AGAIN_NS,
-                (true, false) => look_ns,
-                (false, _) => SLEEP_NS,
+            let longest = match (ahead, is_free) {
+                (0, true) => LOOK_AGAIN_NS,
+                (0, false) => look_ns,
+                _ => SLEEP_NS.max(ahead * core.slice_ns.load(Ordering::Relaxed)),
             };
-            if is_first && !is_free {
+            if ahead == 0 && !is_free {
                 look_ns = SLEEP_NS.min(look_ns * 2);
             }
             thread::park_for(longest.min(latest - now));
@@ -269,12 +277,16 @@ impl Turns {
             core.handed_on_ns.store(time::now_ns(), Ordering::Relaxed);
             Some(next)
         });
-        if let Some(next) = next
-            && let Some(thread) = &*lock(&self.handed[next as usize].1)
-        {
-            thread.unpark();
+        if let Some(next) = next {
+            self.wake(next);
         }
         next.is_some()
+    }
+
+    fn wake(&self, worker: u32) {
+        if let Some(thread) = &*lock(&self.handed[worker as usize].1) {
+            thread.unpark();
+        }
     }
 }
 
