@@ -43,9 +43,10 @@ const ROUND_MAX_NS: u64 = 100_000_000;
 /// How long the first of those who wait sleeps before it looks for a turn that was left free. Each look interrupts whoever has
 /// the turn, so it sleeps twice as long each time that it finds none, but never longer than the others.
 const LOOK_NS: u64 = 200_000;
-/// How long the others sleep at least; they do for a slice for each who is before them, as nothing happens to them until then but that
-/// whoever was the first goes without being handed the turn, and tells the next.
+/// How long the others sleep at least and at most; they do for a slice for each who is before them. Whoever was the first and goes
+/// without being handed the turn tells the next; but nobody does if the one who was handed it soon leaves it free.
 const SLEEP_NS: u64 = 5_000_000;
+const SLEEP_MAX_NS: u64 = 20_000_000;
 /// How long the first one waits before it looks again at a turn that it has found free, and how often it must be so: most are
 /// free between two calls of a worker that goes on with them.
 const LOOK_AGAIN_NS: u64 = 20_000;
@@ -224,7 +225,7 @@ impl Turn {
             let longest = match (ahead, is_free) {
                 (0, true) => LOOK_AGAIN_NS,
                 (0, false) => look_ns,
-                _ => SLEEP_NS.max(ahead * core.slice_ns.load(Ordering::Relaxed)),
+                _ => (ahead * core.slice_ns.load(Ordering::Relaxed)).clamp(SLEEP_NS, SLEEP_MAX_NS),
             };
             if ahead == 0 && !is_free {
                 look_ns = SLEEP_NS.min(look_ns * 2);
