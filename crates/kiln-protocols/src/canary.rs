@@ -104,6 +104,8 @@ pub enum Canary {
     DependentNotRestored,
     /// `healing` takes the record that a look-up led to before, though it looks for another key now.
     StaleHandleKept,
+    /// `healing` installs what another attempt has locked, which heals.
+    LockOfHealerIgnored,
     /// `healing` neither locks nor compares a record that came in by a restoration and lies before what was
     /// validated already.
     EarlierElementIgnored,
@@ -124,7 +126,7 @@ pub enum Canary {
 
 impl Canary {
     /// All flaws.
-    pub const ALL: [Canary; 51] = [
+    pub const ALL: [Canary; 52] = [
         Canary::ReadValidationSkipped,
         Canary::NodeValidationSkipped,
         Canary::OwnInsertionHidesOthers,
@@ -169,6 +171,7 @@ impl Canary {
         Canary::LeftThoughRead,
         Canary::DependentNotRestored,
         Canary::StaleHandleKept,
+        Canary::LockOfHealerIgnored,
         Canary::EarlierElementIgnored,
         Canary::PartitionGuardIgnored,
         Canary::LocksLeftBehind,

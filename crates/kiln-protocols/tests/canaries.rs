@@ -82,6 +82,7 @@ fn cases() -> Vec<Case> {
             Canary::LeftThoughRead => &["strife+cu"],
             Canary::DependentNotRestored
             | Canary::StaleHandleKept
+            | Canary::LockOfHealerIgnored
             | Canary::EarlierElementIgnored => &["healing"],
             Canary::PartitionGuardIgnored => &["partitioned"],
             Canary::LocksLeftBehind => &["dora"],

@@ -17,6 +17,8 @@
 //!
 //! # Phases
 //!
+//! What nobody has disturbed commits as under Silo (`undisturbed.rs`). For the rest:
+//!
 //! 1. **Read** (`copies.rs`, `cache.rs`), as above. Rows that the procedure inserts and does not look for
 //!    stay out of the indexes (`late.rs`): under a stale key they would stand in the way of others.
 //! 2. **Lock and validate** (`validate.rs`): the records of the write set are locked in the validation order,
@@ -68,9 +70,11 @@ mod cache;
 mod copies;
 mod late;
 mod restore;
+mod undisturbed;
 mod validate;
 
 use kiln_history::{Log, Version};
+use kiln_platform::schedule::point;
 use kiln_platform::thread;
 use kiln_procedure::access::{Inserted, Recalled, Sought, Visit};
 use kiln_procedure::ir::{Intent, OpId, Reg};
@@ -249,6 +253,11 @@ impl Healing {
         }
     }
 
+    /// Whether restorations can have copies.
+    fn keeps_copies(&self) -> bool {
+        self.heals && self.factors.read_copies == Use::On
+    }
+
     /// Forgets the attempt, whose sets are forgotten too.
     fn forget(&mut self) {
         self.cache.clear();
@@ -281,9 +290,10 @@ impl Access for Healing {
 
     fn plan(&mut self, program: &Program, _: &Arguments) -> Result<(), AbortCause> {
         self.heals = self.factors.access_cache == Use::On && !self.is_ad_hoc;
-        self.copies_reads = self.heals && self.factors.read_copies == Use::On;
         self.late.is_on = self.heals && program.analysis.inserts_late();
         self.counters.runs(program);
+        // As long as nothing changes there is nothing to be compared with the copies.
+        self.copies_reads = self.keeps_copies() && !self.counters.calm().is_calm();
         Ok(())
     }
 
@@ -433,7 +443,11 @@ impl Access for Healing {
     }
 
     fn commit(&mut self) -> Result<(), AbortCause> {
-        self.lock_and_write()?;
+        point("healing.executed");
+        self.cache.rest();
+        if !self.commit_undisturbed()? {
+            self.lock_and_write()?;
+        }
         self.forget();
         Ok(())
     }

@@ -13,6 +13,7 @@ use kiln_storage::slot::Memory;
 
 use super::Healing;
 use super::cache::{Cache, Outcome};
+use super::undisturbed::Calm;
 use crate::Statistics;
 use crate::phases::Phase;
 
@@ -44,6 +45,7 @@ impl Healing {
         self.round += 1;
         self.counters.healings += 1;
         self.has_restored = false;
+        self.copies_reads = self.keeps_copies();
         self.has_linked = false;
         self.spare_late();
         for write in &self.sets.writes {
@@ -125,6 +127,8 @@ pub(super) struct Counters {
     procedures: Vec<Restored>,
     /// The position of the one that runs.
     present: usize,
+    /// Of what has no program.
+    calm: Calm,
 }
 
 /// What was restored of one procedure.
@@ -134,6 +138,7 @@ struct Restored {
     operations: Vec<(u32, u64)>,
     /// Of each of them, how often an attempt failed there, by cause.
     aborts: Vec<[u64; AbortCause::ALL.len()]>,
+    calm: Calm,
 }
 
 impl Counters {
@@ -157,9 +162,19 @@ impl Counters {
                 name: program.name.clone(),
                 operations: lines.chain([0]).map(|line| (line, 0)).collect(),
                 aborts: vec![[0; AbortCause::ALL.len()]; program.operations.len() + 1],
+                calm: Calm::default(),
             });
             self.procedures.len() - 1
         });
+    }
+
+    /// Whether the attempts of what runs are left alone.
+    #[inline(always)]
+    pub fn calm(&mut self) -> &mut Calm {
+        match self.procedures.get_mut(self.present) {
+            Some(restored) => &mut restored.calm,
+            None => &mut self.calm,
+        }
     }
 
     /// The operation that is under way gave something else than before.

@@ -2,7 +2,8 @@
 
 use kiln_platform::atomic::{Ordering, fence};
 use kiln_platform::schedule::point;
-use kiln_platform::{spin, thread};
+use kiln_platform::spin::{self, Spinner};
+use kiln_platform::thread;
 use kiln_procedure::AbortCause;
 use kiln_storage::record::{RecordRef, Tid};
 
@@ -13,7 +14,7 @@ use crate::canary::Canary;
 use crate::factors::ValidationOrder;
 use crate::phases::Phase;
 use crate::shared::optimistic::record_lock::Mode;
-use crate::shared::optimistic::{Item, LOCK_SPINS_MAX};
+use crate::shared::optimistic::{Item, LOCK_SPINS_MAX, WriteKind};
 use crate::shared::recorder::Recorded;
 
 /// The bits of an address that can differ.
@@ -56,8 +57,6 @@ impl Healing {
     /// # Errors
     /// An [`AbortCause`]; [`Healing::asks`] says whether a restoration may mend it. No tid is locked then.
     pub(super) fn lock_and_write(&mut self) -> Result<(), AbortCause> {
-        point("healing.executed");
-        self.cache.rest();
         for comparison in 0.. {
             self.sets.phases.enter(Phase::Lock);
             self.locks_reads |= comparison == COMPARISONS_MAX;
@@ -73,7 +72,7 @@ impl Healing {
             }
             // From here on others see that these records are changing: those that only look, to confirm an
             // error, and those that compare what they have not locked.
-            self.sets.lock_held_tids();
+            self.lock_own_tids();
             // Sequentially consistent: of two attempts that each insert into a gap that the other relies
             // on, or write what the other has read without a lock, one sees the other. It also orders the
             // reading of the epoch after the locks.
@@ -93,7 +92,7 @@ impl Healing {
     ///
     /// # Errors
     /// When an update that was left to the commit raises; no tid is locked then.
-    fn install(&mut self, epoch: u64) -> Result<(), AbortCause> {
+    pub(super) fn install(&mut self, epoch: u64) -> Result<(), AbortCause> {
         let tid = self.sets.newest().next_in(epoch);
         point("healing.validated");
         self.sets.phases.enter(Phase::Install);
@@ -141,6 +140,34 @@ impl Healing {
         }
     }
 
+    /// Locks the tids of the write set, whose locks the attempt has: nobody changes them, but for those who have locked one
+    /// before they saw that, and give it back.
+    fn lock_own_tids(&mut self) {
+        for write in &self.sets.writes {
+            let observed = self.sets.items[write.item as usize].observed;
+            let locked = observed | Tid::LOCKED;
+            let word = write.record.tid();
+            match write.kind {
+                WriteKind::Lost => {}
+                WriteKind::Insert | WriteKind::Forget => word.store(locked, Ordering::Relaxed),
+                WriteKind::Update | WriteKind::Delete => {
+                    let mut spinner = Spinner::default();
+                    // Relaxed: the lock has made visible what was installed before, and the fences that follow order the rest.
+                    while (word.compare_exchange(
+                        observed,
+                        locked,
+                        Ordering::Relaxed,
+                        Ordering::Relaxed,
+                    ))
+                    .is_err()
+                    {
+                        spinner.turn();
+                    }
+                }
+            }
+        }
+    }
+
     fn compare_nodes(&mut self) -> Result<(), AbortCause> {
         match self.sets.nodes.is_current() {
             true => Ok(()),
@@ -166,14 +193,14 @@ impl Healing {
             if self.sets.protocol.locks.mode(record).is_none() {
                 self.lock_record(position, place)?;
             }
-            if !self.is_valid(position as usize, true)? {
+            if !self.is_valid(position as usize)? {
                 self.asks = true;
                 return Err(AbortCause::ReadValidation);
             }
         }
         for at in 0..self.reads.len() {
             let position = self.reads[at];
-            if self.is_ignored(position as usize) || self.is_valid(position as usize, false)? {
+            if self.is_ignored(position as usize) || self.is_valid(position as usize)? {
                 continue;
             }
             let item = &self.sets.items[position as usize];
@@ -294,21 +321,17 @@ impl Healing {
     /// # Errors
     /// [`AbortCause::ReadLock`] when somebody is changing it for too long.
     #[inline]
-    fn is_valid(&mut self, position: usize, is_locked: bool) -> Result<bool, AbortCause> {
+    fn is_valid(&mut self, position: usize) -> Result<bool, AbortCause> {
         if Canary::ReadValidationSkipped.sings() {
             return Ok(true);
         }
         let item = &self.sets.items[position];
-        // Acquire, for records that are not locked, as in `stable_tid`. Nobody installs while this attempt
-        // holds the lock, whose acquisition has made visible what was installed before.
-        let now = Tid(item.record.tid().load(Ordering::Acquire));
+        // Sequentially consistent, after a lock was taken: see `undisturbed.rs`. Else an acquire would do, as in `stable_tid`.
+        let now = Tid(item.record.tid().load(Ordering::SeqCst));
         if now.0 == item.observed {
             return Ok(!item.note.is_stale());
         }
-        let now = match is_locked {
-            true => now,
-            false => settled_tid(item.record)?,
-        };
+        let now = settled_tid(item.record)?;
         Ok(self.is_false_alarm(position, now))
     }
 

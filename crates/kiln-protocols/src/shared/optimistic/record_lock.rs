@@ -44,8 +44,9 @@ fn try_take(record: RecordRef, own: u64) -> bool {
     while seen & !CLAIMED == own {
         let taken = seen & CLAIMED | EXCLUSIVE;
         // Acquire pairs with the releases of the last writer and of the last sharers: what this one
-        // does comes after what they did.
-        match word.compare_exchange_weak(seen, taken, Ordering::Acquire, Ordering::Relaxed) {
+        // does comes after what they did. Sequentially consistent for those who lock a record's tid and then look whether
+        // somebody has its lock (`healing/undisturbed.rs`).
+        match word.compare_exchange_weak(seen, taken, Ordering::SeqCst, Ordering::Relaxed) {
             Ok(_) => return true,
             Err(now) => seen = now,
         }

@@ -256,7 +256,7 @@ impl<C: Commit> Optimistic<C> {
     }
 
     /// Releases the first `count` locks without a change.
-    fn unlock(&mut self, count: usize) {
+    pub fn unlock(&mut self, count: usize) {
         for (position, write) in self.writes[..count].iter().enumerate() {
             if write.kind == WriteKind::Lost {
                 continue;

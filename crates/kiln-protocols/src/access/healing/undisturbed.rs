@@ -1,0 +1,197 @@
+//! Committing what nobody has disturbed, as Silo does.
+//!
+//! Most attempts find everything as they read it, and nobody at what they write. For these the locks that healing
+//! needs are for nothing: they lock the tids of what they write, without waiting, compare what they read, and
+//! install. Whatever is in the way of that leads to the phases of `validate.rs`. A procedure whose attempts
+//! are disturbed is not tried in this way for some calls, twice as many each time; and only attempts of such
+//! a procedure keep copies of what they read.
+//!
+//! # Beside those who heal
+//!
+//! Who has a record's lock relies on its tid to stay. So an attempt that commits here locks the tid first, and looks
+//! at the record's lock then: if somebody has that, it gives the tid back as it was. And who takes a lock looks at the tid
+//! after that, and waits while it is locked. These four accesses are sequentially consistent: one of the two
+//! sees the other. Nobody waits here who has locked a tid.
+
+use kiln_platform::atomic::{Ordering, fence};
+use kiln_platform::schedule::point;
+use kiln_procedure::AbortCause;
+use kiln_storage::record::Tid;
+
+use super::Healing;
+use crate::canary::Canary;
+use crate::phases::Phase;
+use crate::shared::optimistic::WriteKind;
+use crate::shared::optimistic::record_lock::EXCLUSIVE;
+
+/// Whether a procedure's attempts are left alone by others.
+#[derive(Clone, Copy)]
+pub(super) struct Calm {
+    /// So many attempts commit with locks before another one is tried without.
+    wait: u32,
+    /// How many that will be when one is disturbed.
+    next: u32,
+}
+
+impl Default for Calm {
+    fn default() -> Calm {
+        Calm { wait: 0, next: 1 }
+    }
+}
+
+impl Calm {
+    /// The most attempts that commit with locks because one was disturbed.
+    const WAIT_MAX: u32 = 64;
+
+    /// Whether the last attempts were not disturbed.
+    #[inline(always)]
+    pub fn is_calm(self) -> bool {
+        self.next == 1
+    }
+
+    /// Whether an attempt is to be tried without locks.
+    #[inline(always)]
+    fn is_tried(&mut self) -> bool {
+        let is_tried = self.wait == 0;
+        self.wait = self.wait.saturating_sub(1);
+        is_tried
+    }
+
+    #[inline(always)]
+    fn is_undisturbed(&mut self) {
+        self.next = 1.max(self.next / 2);
+    }
+
+    fn is_disturbed(&mut self) {
+        self.wait = self.next;
+        self.next = Self::WAIT_MAX.min(2 * self.next);
+    }
+}
+
+impl Healing {
+    /// Commits an attempt unless somebody disturbs it; whether it has committed.
+    ///
+    /// # Errors
+    /// As [`Healing::lock_and_write`].
+    pub(super) fn commit_undisturbed(&mut self) -> Result<bool, AbortCause> {
+        if self.round > 0 || self.locks_reads || !self.counters.calm().is_tried() {
+            return Ok(false);
+        }
+        let committed = self.try_undisturbed();
+        match committed {
+            Ok(true) => self.counters.calm().is_undisturbed(),
+            _ => self.counters.calm().is_disturbed(),
+        }
+        committed
+    }
+
+    fn try_undisturbed(&mut self) -> Result<bool, AbortCause> {
+        self.order.clear();
+        self.sets.phases.enter(Phase::Validate);
+        // Before others can see the new rows.
+        if !self.is_as_first_read(false) || !self.sets.nodes.is_current() {
+            return Ok(false);
+        }
+        if !self.late.is_empty() {
+            self.has_linked = true;
+            self.link_late()?;
+            point("healing.linked");
+        }
+        self.sets.phases.enter(Phase::Lock);
+        if !self.lock_free_tids() {
+            return Ok(false);
+        }
+        point("healing.tids_locked");
+        self.sets.phases.enter(Phase::Validate);
+        // Sequentially consistent: as in `lock_and_write`.
+        fence(Ordering::SeqCst);
+        let epoch = self.sets.participant.epochs().current();
+        if self.is_as_first_read(true) && self.sets.nodes.is_current() {
+            return self.install(epoch).map(|()| true);
+        }
+        self.sets.unlock_tids();
+        Ok(false)
+    }
+
+    /// Whether all that was met has the tid with which it was met, but for the lock bits of the attempt's own writes if
+    /// these are locked.
+    #[inline(always)]
+    fn is_as_first_read(&self, is_locked: bool) -> bool {
+        if Canary::ReadValidationSkipped.sings() {
+            return true;
+        }
+        self.sets.items.iter().all(|item| {
+            // Acquire: what was read of a record is not moved behind the comparison.
+            let now = item.record.tid().load(Ordering::Acquire);
+            let is_own = || {
+                is_locked
+                    && now == item.observed | Tid::LOCKED
+                    && self.sets.written.get(item.record).is_some()
+            };
+            !item.note.is_stale() && (now == item.observed || is_own())
+        })
+    }
+
+    /// Locks the tids of the write set, if nobody has changed the records, or has a lock of them.
+    #[inline(always)]
+    fn lock_free_tids(&mut self) -> bool {
+        for (position, write) in self.sets.writes.iter().enumerate() {
+            let observed = self.sets.items[write.item as usize].observed;
+            let word = write.record.tid();
+            match write.kind {
+                WriteKind::Lost => continue,
+                WriteKind::Insert | WriteKind::Forget => {
+                    // The record's lock is the attempt's. The fence before the comparison orders it.
+                    word.store(observed | Tid::LOCKED, Ordering::Relaxed);
+                    continue;
+                }
+                WriteKind::Update | WriteKind::Delete => {}
+            }
+            // Sequentially consistent, both: see the module's documentation.
+            let locked = word.compare_exchange(
+                observed,
+                observed | Tid::LOCKED,
+                Ordering::SeqCst,
+                Ordering::Relaxed,
+            );
+            let is_free = || {
+                write.record.aux().load(Ordering::SeqCst) & EXCLUSIVE == 0
+                    || Canary::LockOfHealerIgnored.sings()
+            };
+            if locked.is_err() || !is_free() {
+                let end = position + usize::from(locked.is_ok());
+                self.sets.unlock(end);
+                return false;
+            }
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_disturbed_again_and_again_is_seldom_tried() {
+        let mut calm = Calm::default();
+        let tried = |calm: &mut Calm, is_disturbed: bool| {
+            let tries = (0..1_000).filter(|_| {
+                let is_tried = calm.is_tried();
+                match (is_tried, is_disturbed) {
+                    (true, true) => calm.is_disturbed(),
+                    (true, false) => calm.is_undisturbed(),
+                    _ => {}
+                }
+                is_tried
+            });
+            tries.count()
+        };
+        assert_eq!(tried(&mut calm, false), 1_000);
+        assert!(calm.is_calm());
+        assert_eq!(tried(&mut calm, true), 20);
+        assert!(!calm.is_calm());
+        assert!(tried(&mut calm, false) > 900);
+        assert!(calm.is_calm());
+    }
+}
