@@ -12,6 +12,7 @@ use kiln_platform::time;
 use kiln_platform::work::{Work, charge};
 use kiln_procedure::{AbortCause, Access, Arguments, Executor, Frame, Program, Stop};
 
+use crate::batches::BatchStatistics;
 use crate::factors::{AbortMechanism, Factors, Regulation};
 use crate::phases::{Phase, Phased};
 use crate::shared::recorder::{Observation, Recorded, Recorder};
@@ -430,10 +431,19 @@ impl<A: Access + Phased + Recorded> Direct<A> {
         &self.frame
     }
 
+    /// What is counted of batches, for a scheduler that makes some; times are in cycles.
+    #[inline]
+    pub(crate) fn batches(&mut self) -> &mut BatchStatistics {
+        &mut self.statistics.batches
+    }
+
     /// What this worker has counted.
     pub fn statistics(&mut self) -> Statistics {
         self.statistics.phase_cycles = self.access.phases().cycles();
         let mut statistics = self.statistics.clone();
+        if statistics.batches != BatchStatistics::default() {
+            statistics.batches = statistics.batches.in_nanoseconds(time::cycles_per_us());
+        }
         self.access.add_counts(&mut statistics);
         statistics
     }
