@@ -206,7 +206,7 @@ pub(crate) fn measure_one(
 #[cfg(test)]
 mod tests {
     use kiln_machine::Preset;
-    use kiln_protocols::batches::Step;
+    use kiln_protocols::batches::{BatchStatistics, Step};
     use kiln_workloads::Workload;
 
     use kiln_engine::{BasisFactors, Protocol};
@@ -221,23 +221,25 @@ mod tests {
         workload
     }
 
-    /// The steps of batches follow each other without a gap, so they last as long as the run; and what workers did in
-    /// them fits in.
-    #[test]
-    fn batches_and_their_steps_are_counted() {
-        const CORES: usize = 4;
+    /// What `strife` does with batches of so many calls on some virtual cores, and the report.
+    fn batches(
+        cores: usize,
+        size: u32,
+        milliseconds: f64,
+        warmup_ms: f64,
+    ) -> (BatchStatistics, String) {
         let measurement = Measurement {
             machine: Preset::named("strife").expect("a machine"),
-            milliseconds: 3.0,
-            warmup_ms: 1.0,
+            milliseconds,
+            warmup_ms,
             lines: 0,
         };
         let mut basis_factors = BasisFactors::default();
-        basis_factors.protocols.batches.size = 128;
+        basis_factors.protocols.batches.size = size;
         let plan = Plan {
             workload: smallbank("1000"),
             protocols: vec![Protocol::Strife.into()],
-            cores: vec![CORES],
+            cores: vec![cores],
             seed: 3,
             mode: Mode::Measure(measurement.clone()),
             check: false,
@@ -247,7 +249,15 @@ mod tests {
         };
         let points = measure_all(&plan, &measurement).expect("points");
         let text = report::measured(&plan, &points);
-        let batches = &points[0].done.statistics.batches;
+        (points[0].done.statistics.batches, text)
+    }
+
+    /// The steps of batches follow each other without a gap, so they last as long as the run; and what workers did in
+    /// them fits in.
+    #[test]
+    fn batches_and_their_steps_are_counted() {
+        const CORES: usize = 4;
+        let (batches, text) = batches(CORES, 128, 3.0, 1.0);
         assert!(batches.batches > 3, "{text}");
         let each = batches.transactions / batches.batches;
         assert!((96..=144).contains(&each), "{text}");
@@ -266,6 +276,20 @@ mod tests {
         let fused = batches.step(Step::Fuse).transactions;
         assert!(prepared.abs_diff(fused) <= 2 * each, "{text}");
         assert!(text.contains("conflict-free"), "{text}");
+    }
+
+    /// Workers without calls look after their memory every twenty milliseconds. That is a transaction to all protocols, but no
+    /// reason to run a batch with locks which is collected then.
+    #[test]
+    fn idle_workers_do_not_disturb_a_batch() {
+        const SIZE: u32 = 60_000;
+        let (batches, text) = batches(1, SIZE, 1.0, 0.0);
+        assert_eq!(batches.transactions, u64::from(SIZE), "{text}");
+        let collecting = [Step::Plan, Step::Prepare].map(|step| batches.step(step).worked);
+        assert!(collecting.iter().sum::<u64>() > 20_000_000, "{text}");
+        assert!(batches.spot > 0, "{text}");
+        let without_locks = batches.step(Step::ConflictFree).transactions;
+        assert!(without_locks > u64::from(SIZE) / 2, "{text}");
     }
 
     #[test]
