@@ -50,18 +50,20 @@ pub fn batches(statistics: &BatchStatistics, workers: usize) -> Option<String> {
         return None;
     }
     let each = |sum: u64| sum as f64 / statistics.batches as f64;
+    let analysed = |sum: u64| sum as f64 / statistics.analysed.max(1) as f64;
     let mut text = format!(
-        "{} batches ended, each of {:.0} transactions: {:.1} spot clusters, of which {:.1} were left, the largest of {:.0}; {:.1} \
-         clusters besides, {:.1} residuals\n\
+        "{} batches ended, each of {:.0} transactions; {} were analysed: {:.1} spot clusters, of which {:.1} were left, the largest of \
+         {:.0}; {:.1} clusters besides, {:.1} residuals\n\
          The analysis took {:.0} ns for each transaction\n  \
          step            ns of a worker   of transactions   µs that it lasted\n",
         statistics.batches,
         each(statistics.transactions),
-        each(statistics.spot),
-        each(statistics.special),
-        each(statistics.largest),
-        each(statistics.small),
-        each(statistics.residuals),
+        statistics.analysed,
+        analysed(statistics.spot),
+        analysed(statistics.special),
+        analysed(statistics.largest),
+        analysed(statistics.small),
+        analysed(statistics.residuals),
         statistics.analysis_each(workers),
     );
     for step in Step::ALL {
@@ -87,6 +89,7 @@ pub fn batches_json(statistics: &BatchStatistics, workers: usize) -> Value {
         return Value::Null;
     }
     let each = |sum: u64| sum as f64 / statistics.batches as f64;
+    let analysed = |sum: u64| sum as f64 / statistics.analysed.max(1) as f64;
     let steps = Step::ALL.map(|step| {
         let time = statistics.step(step);
         let value = json!({
@@ -99,11 +102,12 @@ pub fn batches_json(statistics: &BatchStatistics, workers: usize) -> Value {
     json!({
         "batches": statistics.batches,
         "transactions_a_batch": each(statistics.transactions),
-        "spot_clusters": each(statistics.spot),
-        "special_clusters": each(statistics.special),
-        "small_clusters": each(statistics.small),
-        "largest_cluster": each(statistics.largest),
-        "residuals": each(statistics.residuals),
+        "analysed": statistics.analysed,
+        "spot_clusters": analysed(statistics.spot),
+        "special_clusters": analysed(statistics.special),
+        "small_clusters": analysed(statistics.small),
+        "largest_cluster": analysed(statistics.largest),
+        "residuals": analysed(statistics.residuals),
         "analysis_ns_each": statistics.analysis_each(workers),
         "steps": Value::Object(steps.into_iter().collect::<Map<_, _>>()),
     })
@@ -247,6 +251,7 @@ mod tests {
         let mut statistics = BatchStatistics {
             batches: 4,
             transactions: 1_000,
+            analysed: 4,
             special: 10,
             ..BatchStatistics::default()
         };

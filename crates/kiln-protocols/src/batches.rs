@@ -89,13 +89,15 @@ impl StepTime {
     }
 }
 
-/// What became of the batches that ended, as far as they were analysed, and what their steps took.
+/// What became of the batches that ended, and what their steps took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BatchStatistics {
     /// Batches that ended.
     pub batches: u64,
     /// Their transactions.
     pub transactions: u64,
+    /// Batches of them that were analysed: a call that is alone is not, nor are any while a transaction of several statements is open.
+    pub analysed: u64,
     /// Special clusters that SPOT made in them.
     pub spot: u64,
     /// Special clusters that had transactions after MERGE.
@@ -126,6 +128,7 @@ impl BatchStatistics {
     pub fn add(&mut self, other: &BatchStatistics) {
         self.batches += other.batches;
         self.transactions += other.transactions;
+        self.analysed += other.analysed;
         self.spot += other.spot;
         self.special += other.special;
         self.small += other.small;

@@ -494,6 +494,7 @@ impl Batch {
         shown.residuals = u64::from(self.residuals.length());
         let counted = &mut plan.counted;
         (counted.spot, counted.special) = (shown.spot, shown.left);
+        counted.analysed = 1;
         counted.small = u64::from(self.small.length());
         (counted.largest, counted.residuals) = (shown.largest, shown.residuals);
     }

@@ -331,6 +331,7 @@ mod tests {
             (counts.batches, counts.transactions),
             (BATCHES, 7 * BATCHES)
         );
+        assert_eq!(counts.analysed, BATCHES);
         assert_eq!(
             (counts.spot, counts.special + counts.small),
             (expected.spot, expected.small)
