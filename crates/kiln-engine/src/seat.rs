@@ -319,10 +319,8 @@ impl Seat {
     /// Frees memory that waited for its epoch to end, a little at a time.
     pub fn tidy(&mut self) {
         if self.enter(None).is_ok() {
-            // Each end of a transaction frees a few objects.
             for _ in 0..16 {
-                self.begin();
-                self.roll_back();
+                self.inside(Worker::tidy);
             }
             self.leave();
         }

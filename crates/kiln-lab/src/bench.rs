@@ -155,8 +155,12 @@ pub fn bench(plan: &Plan) -> std::result::Result<Verdict, Failure> {
         }
     }
     show(&report::report(&plan.workload, &points));
-    for batch in points.iter().filter_map(|point| point.batch.as_ref()) {
+    for point in &points {
+        let Some(batch) = &point.batch else { continue };
         show(&format!("\n{}", explain::text(batch)));
+        if let Some(text) = explain::batches(&point.statistics().batches, point.threads) {
+            show(&format!("\nOf all runs: {text}"));
+        }
         if let Some(path) = &plan.batch_svg {
             let written = file::write(path, explain::svg(batch).as_bytes());
             written.map_err(|error| Failure(format!("cannot write {error}")))?;

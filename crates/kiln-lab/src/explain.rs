@@ -1,8 +1,11 @@
-//! What `strife` made of a batch of calls: in numbers, as STRIFE's Figure 5, and as a picture of the access graph.
+//! What `strife` made of batches of calls: of one in numbers, as STRIFE's Figure 5, and as a picture of the access graph; of all of
+//! a run what they were on average, and what their steps took (Figures 9 to 11).
 
 use std::fmt::Write;
 
 use kiln_engine::ExplainedBatch;
+use kiln_protocols::batches::{BatchStatistics, Step, StepTime};
+use serde_json::{Map, Value, json};
 
 /// The sizes of clusters that are printed.
 const SIZES_MAX: usize = 24;
@@ -38,6 +41,76 @@ pub(crate) fn text(batch: &ExplainedBatch) -> String {
         sizes.join(", "),
         clusters.residuals,
     )
+}
+
+/// What the batches of a run were on average and what their steps took, with so many workers; nothing where there were none.
+#[must_use]
+pub fn batches(statistics: &BatchStatistics, workers: usize) -> Option<String> {
+    if statistics.batches == 0 {
+        return None;
+    }
+    let each = |sum: u64| sum as f64 / statistics.batches as f64;
+    let analysed = |sum: u64| sum as f64 / statistics.analysed.max(1) as f64;
+    let mut text = format!(
+        "{} batches ended, each of {:.0} transactions; {} were analysed: {:.1} spot clusters, of which {:.1} were left, the largest of \
+         {:.0}; {:.1} clusters besides, {:.1} residuals\n\
+         The analysis took {:.0} ns for each transaction\n  \
+         step            ns of a worker   of transactions   µs that it lasted\n",
+        statistics.batches,
+        each(statistics.transactions),
+        statistics.analysed,
+        analysed(statistics.spot),
+        analysed(statistics.special),
+        analysed(statistics.largest),
+        analysed(statistics.small),
+        analysed(statistics.residuals),
+        statistics.analysis_each(workers),
+    );
+    for step in Step::ALL {
+        let time = statistics.step(step);
+        if *time != StepTime::default() {
+            let _ = writeln!(
+                text,
+                "  {:<14}  {:>14.0}  {:>16}  {:>18.1}",
+                step.name(),
+                time.worked_each(),
+                time.transactions,
+                each(time.lasted) / 1e3,
+            );
+        }
+    }
+    Some(text)
+}
+
+/// The same for programs; null where there were none.
+#[must_use]
+pub fn batches_json(statistics: &BatchStatistics, workers: usize) -> Value {
+    if statistics.batches == 0 {
+        return Value::Null;
+    }
+    let each = |sum: u64| sum as f64 / statistics.batches as f64;
+    let analysed = |sum: u64| sum as f64 / statistics.analysed.max(1) as f64;
+    let steps = Step::ALL.map(|step| {
+        let time = statistics.step(step);
+        let value = json!({
+            "worked_ns_each": time.worked_each(),
+            "transactions": time.transactions,
+            "lasted_us_a_batch": each(time.lasted) / 1e3,
+        });
+        (step.name().to_owned(), value)
+    });
+    json!({
+        "batches": statistics.batches,
+        "transactions_a_batch": each(statistics.transactions),
+        "analysed": statistics.analysed,
+        "spot_clusters": analysed(statistics.spot),
+        "special_clusters": analysed(statistics.special),
+        "small_clusters": analysed(statistics.small),
+        "largest_cluster": analysed(statistics.largest),
+        "residuals": analysed(statistics.residuals),
+        "analysis_ns_each": statistics.analysis_each(workers),
+        "steps": Value::Object(steps.into_iter().collect::<Map<_, _>>()),
+    })
 }
 
 /// The colour of a cluster; residuals, and records that only they want, are black.
@@ -171,6 +244,32 @@ mod tests {
         assert!(text.contains("k = 16, α = 0.2\n"), "{text}");
         assert!(text.contains("of 100, 100 transactions"), "{text}");
         assert!(text.contains("33.3 %"), "{text}");
+    }
+
+    #[test]
+    fn batches_are_told_by_their_averages() {
+        let mut statistics = BatchStatistics {
+            batches: 4,
+            transactions: 1_000,
+            analysed: 4,
+            special: 10,
+            ..BatchStatistics::default()
+        };
+        assert_eq!(batches(&BatchStatistics::default(), 2), None);
+        assert!(batches_json(&BatchStatistics::default(), 2).is_null());
+        statistics.steps[Step::Fuse as usize] = StepTime {
+            worked: 70_000,
+            transactions: 1_000,
+            lasted: 36_000,
+        };
+        let text = batches(&statistics, 2).expect("there were some");
+        assert!(text.starts_with("4 batches ended, each of 250 "), "{text}");
+        assert!(text.contains("of which 2.5 were left"), "{text}");
+        assert!(text.contains("took 36 ns"), "{text}");
+        assert_eq!(text.lines().count(), 4, "{text}");
+        let json = batches_json(&statistics, 2);
+        assert_eq!(json["steps"]["fuse"]["worked_ns_each"], 70.0);
+        assert_eq!(json["steps"]["fuse"]["lasted_us_a_batch"], 9.0);
     }
 
     #[test]

@@ -6,10 +6,10 @@ use kiln_protocols::phases::Phase;
 use kiln_workloads::Workload;
 use serde_json::{Map, Value, json};
 
-use crate::Plan;
 use crate::figures::{PERCENTILES, Point, RunFigures};
 use crate::load::LoadFigures;
 use crate::machine::Machine;
+use crate::{Plan, explain};
 
 /// The rows of a result file.
 pub(crate) fn rows(plan: &Plan, machine: &Machine, load: &LoadFigures, points: &[Point]) -> Value {
@@ -50,6 +50,7 @@ fn row(plan: &Plan, machine: &Machine, load: &LoadFigures, point: &Point) -> Val
         "healings_per_commit": point.healings_per_commit(),
         "restored_per_commit": restored(point),
         "phase_shares": named(Phase::ALL.map(Phase::name), point.phase_shares()),
+        "batches": explain::batches_json(&point.statistics().batches, point.threads),
         "latency_us": latencies(&plan.workload, point),
         "audit": point.audit.verdict(),
         "audit_conditions": point.audit.conditions,

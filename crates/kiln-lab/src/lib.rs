@@ -10,7 +10,7 @@
 //! | `load` | fills the tables, by several threads |
 //! | `run` | the measured loop |
 //! | `figures` | what runs measured, and what several add up to |
-//! | [`explain`] | what became of a batch of calls, as a table and as a picture |
+//! | [`explain`] | what became of batches of calls, as tables and as a picture |
 //! | [`audit`](mod@audit) | the audit after each run |
 //! | [`calibrate`] | measures the machine at hand for the machine model |
 //! | [`machine`] | what the figures were measured on |

@@ -28,6 +28,7 @@
 //! [`Worker::new`], what its workers share in [`Common`], and a page in `docs/protocols/`.
 
 pub mod access;
+pub mod batches;
 pub mod canary;
 mod common;
 pub mod factors;

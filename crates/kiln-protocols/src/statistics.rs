@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use kiln_procedure::AbortCause;
 
+use crate::batches::BatchStatistics;
 use crate::phases::Phase;
 
 /// Counters of one worker, or the sum of several.
@@ -30,6 +31,8 @@ pub struct Statistics {
     pub failed: BTreeMap<(String, u32, &'static str), u64>,
     /// Cycles of the measured transactions, by phase, in the order of [`Phase::ALL`].
     pub phase_cycles: [u64; Phase::ALL.len()],
+    /// Batches of calls, where there are any.
+    pub batches: BatchStatistics,
 }
 
 impl Statistics {
@@ -68,5 +71,6 @@ impl Statistics {
         for (sum, value) in self.phase_cycles.iter_mut().zip(other.phase_cycles) {
             *sum += value;
         }
+        self.batches.add(&other.batches);
     }
 }

@@ -528,6 +528,16 @@ impl Worker {
         for_any_worker!(self, worker => worker.begin());
     }
 
+    /// Frees memory that waited for its epoch to end, a little at a time: each end of a transaction frees a few objects.
+    /// Nothing is open.
+    pub fn tidy(&mut self) {
+        if let Worker::Strife(worker) = self {
+            return worker.tidy();
+        }
+        self.begin();
+        self.roll_back();
+    }
+
     /// Runs one statement of a transaction; see [`Direct::run`].
     ///
     /// # Errors

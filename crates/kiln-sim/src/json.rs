@@ -1,5 +1,6 @@
 //! Results as JSON: one row for each protocol and number of cores, each complete in itself.
 
+use kiln_lab::explain;
 use kiln_platform::file;
 use kiln_procedure::AbortCause;
 use kiln_protocols::phases::Phase;
@@ -131,6 +132,7 @@ pub(crate) fn measured(plan: &Plan, measurement: &Measurement, points: &[Point])
                 Phase::ALL.map(Phase::name),
                 cycles.map(|cycles| cycles as f64 / all),
             ),
+            "batches": explain::batches_json(&point.done.statistics.batches, point.cores),
             "accesses_per_commit": point.per_commit(statistics.accesses()),
             "lines_moved_per_commit": point.per_commit(statistics.lines_transferred()),
             "lines_moved_across_sockets_per_commit": point.per_commit(statistics.transfers_across),

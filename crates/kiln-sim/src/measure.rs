@@ -206,6 +206,7 @@ pub(crate) fn measure_one(
 #[cfg(test)]
 mod tests {
     use kiln_machine::Preset;
+    use kiln_protocols::batches::{BatchStatistics, Step};
     use kiln_workloads::Workload;
 
     use kiln_engine::{BasisFactors, Protocol};
@@ -213,10 +214,86 @@ mod tests {
     use super::*;
     use crate::plan::Mode;
 
+    /// SmallBank with so many accounts.
+    fn smallbank(accounts: &str) -> Workload {
+        let mut workload = Workload::by_name("smallbank").expect("a workload");
+        workload.set("accounts", accounts).expect("a setting");
+        workload
+    }
+
+    /// What `strife` does with batches of so many calls on some virtual cores, and the report.
+    fn batches(
+        cores: usize,
+        size: u32,
+        milliseconds: f64,
+        warmup_ms: f64,
+    ) -> (BatchStatistics, String) {
+        let measurement = Measurement {
+            machine: Preset::named("strife").expect("a machine"),
+            milliseconds,
+            warmup_ms,
+            lines: 0,
+        };
+        let mut basis_factors = BasisFactors::default();
+        basis_factors.protocols.batches.size = size;
+        let plan = Plan {
+            workload: smallbank("1000"),
+            protocols: vec![Protocol::Strife.into()],
+            cores: vec![cores],
+            seed: 3,
+            mode: Mode::Measure(measurement.clone()),
+            check: false,
+            basis_factors,
+            jobs: 1,
+            json: None,
+        };
+        let points = measure_all(&plan, &measurement).expect("points");
+        let text = report::measured(&plan, &points);
+        (points[0].done.statistics.batches, text)
+    }
+
+    /// The steps of batches follow each other without a gap, so they last as long as the run; and what workers did in
+    /// them fits in.
+    #[test]
+    fn batches_and_their_steps_are_counted() {
+        const CORES: usize = 4;
+        let (batches, text) = batches(CORES, 128, 3.0, 1.0);
+        assert!(batches.batches > 3, "{text}");
+        let each = batches.transactions / batches.batches;
+        assert!((96..=144).contains(&each), "{text}");
+        let lasted: u64 = batches.steps.iter().map(|step| step.lasted).sum();
+        assert!((2_500_000..4_500_000).contains(&lasted), "{text}");
+        for step in Step::ALL {
+            let time = batches.step(step);
+            assert!(time.worked == 0 || time.transactions > 0, "{text}");
+            if !matches!(step, Step::Plan | Step::Prepare) {
+                // One that has begun before the run's begin or ends after its end is counted once.
+                let most = time.lasted * CORES as u64 * 3 / 2;
+                assert!(time.worked <= most, "{}: {text}", step.name());
+            }
+        }
+        let prepared = batches.step(Step::Prepare).transactions;
+        let fused = batches.step(Step::Fuse).transactions;
+        assert!(prepared.abs_diff(fused) <= 2 * each, "{text}");
+        assert!(text.contains("conflict-free"), "{text}");
+    }
+
+    /// Workers without calls look after their memory every twenty milliseconds. That is a transaction to all protocols, but no
+    /// reason to run a batch with locks which is collected then.
+    #[test]
+    fn idle_workers_do_not_disturb_a_batch() {
+        const SIZE: u32 = 60_000;
+        let (batches, text) = batches(1, SIZE, 1.0, 0.0);
+        assert_eq!(batches.transactions, u64::from(SIZE), "{text}");
+        let collecting = [Step::Plan, Step::Prepare].map(|step| batches.step(step).worked);
+        assert!(collecting.iter().sum::<u64>() > 20_000_000, "{text}");
+        assert!(batches.spot > 0, "{text}");
+        let without_locks = batches.step(Step::ConflictFree).transactions;
+        assert!(without_locks > u64::from(SIZE) / 2, "{text}");
+    }
+
     #[test]
     fn the_same_plan_gives_the_same_report() {
-        let mut workload = Workload::by_name("smallbank").expect("a workload");
-        workload.set("accounts", "20").expect("a setting");
         let measurement = Measurement {
             machine: Preset::named("orthrus").expect("a machine"),
             milliseconds: 0.2,
@@ -224,7 +301,7 @@ mod tests {
             lines: 5,
         };
         let mut plan = Plan {
-            workload,
+            workload: smallbank("20"),
             protocols: vec![
                 Protocol::Silo.into(),
                 Protocol::TwoPhaseLockingNoWait.into(),

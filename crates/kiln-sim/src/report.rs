@@ -5,6 +5,7 @@ use std::io::Write as _;
 
 use kiln_engine::Configuration;
 use kiln_lab::audit::AuditReport;
+use kiln_lab::explain;
 use kiln_procedure::AbortCause;
 use kiln_protocols::phases::Phase;
 
@@ -221,6 +222,9 @@ pub(crate) fn measured(plan: &Plan, points: &[Point]) -> String {
             batches.samples,
             f64::from(batches.alpha_permille) / 1000.0,
         );
+        if let Some(batches) = explain::batches(&point.done.statistics.batches, point.cores) {
+            text += &batches;
+        }
     }
     for point in points.iter().filter(|point| !point.audit.passed()) {
         let _ = writeln!(

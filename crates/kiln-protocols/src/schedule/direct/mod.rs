@@ -12,6 +12,7 @@ use kiln_platform::time;
 use kiln_platform::work::{Work, charge};
 use kiln_procedure::{AbortCause, Access, Arguments, Executor, Frame, Program, Stop};
 
+use crate::batches::BatchStatistics;
 use crate::factors::{AbortMechanism, Factors, Regulation};
 use crate::phases::{Phase, Phased};
 use crate::shared::recorder::{Observation, Recorded, Recorder};
@@ -406,6 +407,12 @@ impl<A: Access + Phased + Recorded> Direct<A> {
         }
     }
 
+    /// Begins an attempt and ends it, for the sake of what an end does besides.
+    pub(crate) fn touch_nothing(&mut self) {
+        self.access.begin();
+        self.access.roll_back();
+    }
+
     /// Whether what the transaction has read is consistent and final, asked before its caller
     /// gives it up for a reason of its own; [`Direct::roll_back`] follows either way.
     ///
@@ -430,10 +437,19 @@ impl<A: Access + Phased + Recorded> Direct<A> {
         &self.frame
     }
 
+    /// What is counted of batches, for a scheduler that makes some; times are in cycles.
+    #[inline]
+    pub(crate) fn batches(&mut self) -> &mut BatchStatistics {
+        &mut self.statistics.batches
+    }
+
     /// What this worker has counted.
     pub fn statistics(&mut self) -> Statistics {
         self.statistics.phase_cycles = self.access.phases().cycles();
         let mut statistics = self.statistics.clone();
+        if statistics.batches != BatchStatistics::default() {
+            statistics.batches = statistics.batches.in_nanoseconds(time::cycles_per_us());
+        }
         self.access.add_counts(&mut statistics);
         statistics
     }

@@ -36,6 +36,8 @@ pub(super) struct Analyst {
     chains: Vec<Chain>,
     /// Residuals that are to be appended to those of the batch.
     residuals: Vec<u32>,
+    /// Clusters that are not special, and whose first transactions it appended.
+    small: Vec<u32>,
     /// Transactions of the largest small cluster that it appended to.
     largest: u32,
 }
@@ -275,6 +277,7 @@ impl Analyst {
         self.chains.clear();
         self.chains.resize(CHAINS, Chain::default());
         self.residuals.clear();
+        self.small.clear();
         self.largest = 0;
         // SAFETY: the caller has taken the item, here and below.
         for at in unsafe { batch.chunk(item) } {
@@ -310,6 +313,7 @@ impl Analyst {
         for position in 0..CHAINS {
             self.append(batch, position);
         }
+        batch.small.append(&self.small);
         // Relaxed: looked at after the stage.
         batch
             .largest_small
@@ -354,7 +358,7 @@ impl Analyst {
         if !batch.forest.is_special(chain.root) {
             self.largest = self.largest.max((seen >> 32) as u32 + chain.length);
             if seen == 0 {
-                batch.small.push(chain.root);
+                self.small.push(chain.root);
             }
         }
     }

@@ -10,6 +10,7 @@ use kiln_platform::time;
 use super::forest::Forest;
 use super::locks::NODE_BITS;
 use super::tuning::{Bounds, Shown, Tuned};
+use crate::batches::{BatchStatistics, Step};
 use crate::schedule::in_flight::InFlight;
 use crate::shared::planning::Footprint;
 
@@ -159,6 +160,10 @@ pub(super) struct Plan {
     pub began_ns: u64,
     /// When the batch before ended.
     pub ended_ns: u64,
+    /// What is counted of the batch so far; times are in cycles.
+    pub counted: BatchStatistics,
+    /// When the present step began, by the counter of cycles.
+    pub step_began: u64,
 }
 
 /// What the analysis has made of a batch, as Figure 5 of the paper counts it.
@@ -487,6 +492,38 @@ impl Batch {
         let large = plan.large.first().map_or(0, |&(_, length)| length);
         shown.largest = u64::from(large.max(small));
         shown.residuals = u64::from(self.residuals.length());
+        let counted = &mut plan.counted;
+        (counted.spot, counted.special) = (shown.spot, shown.left);
+        counted.analysed = 1;
+        counted.small = u64::from(self.small.length());
+        (counted.largest, counted.residuals) = (shown.largest, shown.residuals);
+    }
+
+    /// Notes that a step has come to its end, and the next one begins.
+    ///
+    /// # Safety
+    /// As for [`Batch::plan_mut`].
+    pub unsafe fn note_end(&self, step: Step) {
+        // SAFETY: by the contract.
+        let plan = unsafe { self.plan_mut() };
+        let now = time::cycles();
+        let began = std::mem::replace(&mut plan.step_began, now);
+        // The first batch has no beginning.
+        if began > 0 {
+            plan.counted.step_mut(step).lasted += now.saturating_sub(began);
+        }
+    }
+
+    /// What was counted of the batch, at its end.
+    ///
+    /// # Safety
+    /// As for [`Batch::plan_mut`], after the last stage.
+    pub unsafe fn take_counted(&self) -> BatchStatistics {
+        // SAFETY: by the contract.
+        let (plan, length) = unsafe { (self.plan_mut(), self.contexts().len() as u64) };
+        let mut counted = std::mem::take(&mut plan.counted);
+        (counted.batches, counted.transactions) = (1, length);
+        counted
     }
 
     /// Notes that the time since the last such moment was that of one worker alone.

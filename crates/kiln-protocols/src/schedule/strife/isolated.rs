@@ -11,6 +11,7 @@ use super::Shared;
 use super::analysis::Analyst;
 use super::batch::{Clusters, Context};
 use super::stages::Stage;
+use crate::batches::BatchStatistics;
 use crate::shared::planning::{Claim, Findings};
 
 /// A worker that adds the same transactions to each batch, analyses it with the others, and runs nothing.
@@ -23,6 +24,8 @@ pub struct Isolated {
     added: Vec<NonNull<Context>>,
     submitted: Vec<NonNull<Context>>,
     exhausted: u64,
+    /// What became of the batches that it ended.
+    counts: BatchStatistics,
 }
 
 // SAFETY: contexts are used in turn.
@@ -48,6 +51,7 @@ impl Isolated {
             added: Vec::new(),
             submitted: Vec::new(),
             exhausted: 0,
+            counts: BatchStatistics::default(),
         }
     }
 
@@ -105,9 +109,9 @@ impl Isolated {
                 for (root, _) in batch.roots() {
                     batch.queue(root).store(0, Ordering::Relaxed);
                 }
-                self.shared.finish();
+                self.shared.finish(&mut self.counts);
             } else {
-                self.shared.advance(stage);
+                self.shared.advance(stage, &mut self.counts);
             }
         }
     }
@@ -160,6 +164,7 @@ mod tests {
     #[cfg(kiln_sim)]
     use super::super::tuning::Chosen;
     use super::*;
+    use crate::batches::Step;
     use crate::factors::Batches;
 
     /// The headers of records that have no rows.
@@ -287,6 +292,63 @@ mod tests {
             }
         }
         assert!(usual > seeds / 2, "{usual} of {seeds}");
+    }
+
+    /// What became of batches is counted when they end, and how long each of their steps lasted.
+    #[test]
+    fn batches_are_counted_when_they_end() {
+        const BATCHES: u64 = 5;
+        let records = Records::new(12);
+        let transactions = records.transactions(&[
+            (&[8, 0, 1], &[]),
+            (&[8, 1, 2], &[]),
+            (&[9, 4, 5], &[]),
+            (&[9, 5, 6], &[]),
+            (&[8, 9, 3], &[]),
+            (&[10], &[]),
+            (&[], &[11]),
+        ]);
+        let batches = Batches {
+            samples: 3,
+            ..Batches::default()
+        };
+        let random = Random::from_seed(3);
+        let mut worker = Isolated::new(Shared::new(batches), &transactions, random);
+        let mut expected = BatchStatistics::default();
+        for _ in 0..BATCHES {
+            let look = |shared: &Shared| {
+                // SAFETY: as in `analyse`.
+                let clusters = unsafe { shared.batch.clusters() };
+                expected.spot += clusters.spot as u64;
+                expected.small += clusters.conflict_free.len() as u64;
+                expected.largest += clusters.conflict_free[0] as u64;
+                expected.residuals += clusters.residuals as u64;
+            };
+            worker.analyse_or_run(look, Some(|_, _| {}));
+        }
+        let counts = worker.counts;
+        assert_eq!(
+            (counts.batches, counts.transactions),
+            (BATCHES, 7 * BATCHES)
+        );
+        assert_eq!(counts.analysed, BATCHES);
+        assert_eq!(
+            (counts.spot, counts.special + counts.small),
+            (expected.spot, expected.small)
+        );
+        assert!(counts.special > 0 && counts.small > 0, "{counts:?}");
+        assert_eq!(
+            (counts.largest, counts.residuals),
+            (expected.largest, expected.residuals)
+        );
+        for step in Step::ALL {
+            let lasts = match step {
+                Step::Plan | Step::Prepare | Step::Settle | Step::Last => false,
+                Step::Residual => counts.residuals > 0,
+                _ => true,
+            };
+            assert_eq!(counts.step(step).lasted > 0, lasts, "{}", step.name());
+        }
     }
 
     /// With `α` = 0 all that is connected becomes one cluster (Fig. 10a); with 1 hardly anything is merged.

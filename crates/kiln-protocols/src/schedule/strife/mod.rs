@@ -100,6 +100,7 @@ use locks::NUMBERS_MAX;
 use stages::{Stage, Stages};
 use tuning::{Bounds, Tuner};
 
+use crate::batches::{BatchStatistics, Step};
 use crate::factors::Batches;
 
 pub use batch::Clusters;
@@ -356,6 +357,8 @@ impl Shared {
     }
 
     fn close(&self, collection: &Collection, length: u32) {
+        // SAFETY: nobody can take an item before the stage is open.
+        unsafe { self.batch.note_end(Step::Collect) };
         let is_shared = collection.open > 0 || collection.is_disturbed;
         if is_shared || self.batch.number() >= NUMBERS_MAX {
             for at in 0..length {
@@ -383,9 +386,12 @@ impl Shared {
         }
     }
 
-    /// All items of a stage are done: opens the next one that has any.
-    fn advance(&self, stage: Stage) {
+    /// All items of a stage are done: opens the next one that has any. What becomes of the batch is added to `counts` when it
+    /// ends.
+    fn advance(&self, stage: Stage, counts: &mut BatchStatistics) {
         let (stages, batch) = (&self.stages, &self.batch);
+        // SAFETY: the caller has done the last item.
+        unsafe { batch.note_end(stage.step()) };
         match stage {
             Stage::Collect => unreachable!("it has no items"),
             Stage::Settle => return stages.open(Stage::Spot, 1),
@@ -401,6 +407,7 @@ impl Shared {
                 Analyst::merge(batch);
                 // SAFETY: as above.
                 return stages.open(Stage::Allocate, unsafe {
+                    batch.note_end(Step::Merge);
                     batch.note_serial(began_ns);
                     batch.chunks()
                 });
@@ -427,15 +434,16 @@ impl Shared {
         } else if is_before(Stage::Last) && batch.lasts.length() > 0 {
             stages.open(Stage::Last, 1);
         } else {
-            self.finish();
+            self.finish(counts);
         }
     }
 
     /// The batch is done; the next one is collected.
-    fn finish(&self) {
+    fn finish(&self, counts: &mut BatchStatistics) {
         let mut collection = lock(&self.collection);
         // SAFETY: all stages are done, and nobody adds to it yet.
         let shown = unsafe {
+            counts.add(&self.batch.take_counted());
             let shown = self.batch.take_shown();
             self.batch.clear();
             shown

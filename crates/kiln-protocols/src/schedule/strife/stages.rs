@@ -25,6 +25,7 @@ use kiln_platform::atomic::{AtomicU32, AtomicU64, Ordering};
 use kiln_platform::memory::name_range;
 
 use super::batch::Apart;
+use crate::batches::Step;
 
 /// What is being done with the batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +68,20 @@ impl Stage {
             self,
             Stage::Settle | Stage::Spot | Stage::Fuse | Stage::Allocate | Stage::ConflictFree
         )
+    }
+
+    /// The step that its time is counted as.
+    pub fn step(self) -> Step {
+        match self {
+            Stage::Collect => Step::Collect,
+            Stage::Settle => Step::Settle,
+            Stage::Spot => Step::Spot,
+            Stage::Fuse => Step::Fuse,
+            Stage::Allocate => Step::Allocate,
+            Stage::ConflictFree => Step::ConflictFree,
+            Stage::Residual => Step::Residual,
+            Stage::Last => Step::Last,
+        }
     }
 }
 

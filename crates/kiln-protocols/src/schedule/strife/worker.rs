@@ -8,6 +8,7 @@ use kiln_platform::random::Random;
 use kiln_platform::schedule::point;
 use kiln_platform::spin::Backoff;
 use kiln_platform::sync::Arc;
+use kiln_platform::time;
 use kiln_procedure::{AbortCause, Arguments, Frame, Program};
 use kiln_storage::epoch::Participant;
 
@@ -18,6 +19,7 @@ use super::locks::{ClusterLocks, Mode};
 use super::stages::Stage;
 use crate::Outcome;
 use crate::access::two_phase_locking::TwoPhaseLocking;
+use crate::batches::Step;
 use crate::phases::{Phase, Phased};
 use crate::schedule::direct::Direct;
 use crate::schedule::in_flight::{Idle, Single};
@@ -32,6 +34,8 @@ const ATTEMPTS_AMONG_STATEMENTS: u32 = 8;
 const ATTEMPTS_GROWING: u32 = 6;
 /// So often one of those that failed then is tried while no others of its batch run, before it stays for the next one.
 const LAST_ATTEMPTS: u32 = 3;
+/// The planning and the PREPARE of one of so many calls are measured: all on virtual cores, where reading the counter costs nothing.
+const MEASURED_PERIOD: u32 = if cfg!(kiln_sim) { 1 } else { 32 };
 
 /// A worker; see the module above.
 pub struct Strife {
@@ -63,6 +67,8 @@ pub struct Strife {
     in_flight: usize,
     /// The stage in which it found no item left.
     exhausted: u64,
+    /// Calls until one is measured.
+    until_measured: u32,
     /// Whether it serves.
     is_inside: bool,
     /// The transaction that it runs.
@@ -107,6 +113,7 @@ impl Strife {
             ready_in: 0,
             in_flight: 0,
             exhausted: 0,
+            until_measured: MEASURED_PERIOD,
             is_inside: false,
             running: None,
             single: std::ptr::null(),
@@ -264,10 +271,32 @@ impl Strife {
         if let Some(context) = self.waiting.back_mut() {
             // SAFETY: it is in no batch.
             let own = unsafe { context.as_mut() };
+            let began = Self::clock(&mut self.until_measured);
             own.flight.plan(&mut self.direct, &mut own.footprint);
             own.is_planned = true;
+            self.count(Step::Plan, began);
         }
         true
+    }
+
+    /// The counter of cycles, if the call that comes is one that is measured.
+    #[inline]
+    fn clock(until_measured: &mut u32) -> Option<u64> {
+        *until_measured -= 1;
+        (*until_measured == 0).then(|| {
+            *until_measured = MEASURED_PERIOD;
+            time::cycles()
+        })
+    }
+
+    /// Counts what a call took, if it is measured; the counter as it is now.
+    #[inline]
+    fn count(&mut self, step: Step, began: Option<u64>) -> Option<u64> {
+        let began = began?;
+        let now = time::cycles();
+        let step = self.direct.batches().step_mut(step);
+        step.add_work(now.saturating_sub(began), 1);
+        Some(now)
     }
 
     /// Plans a call and labels what it will write; false if it has expired.
@@ -284,10 +313,13 @@ impl Strife {
             self.end(context, calls);
             return false;
         }
+        let mut began = Self::clock(&mut self.until_measured);
         if !std::mem::replace(&mut own.is_planned, true) {
             own.flight.plan(&mut self.direct, &mut own.footprint);
+            began = self.count(Step::Plan, began);
         }
         self.analyst.prepare(&self.shared.batch, number, own);
+        self.count(Step::Prepare, began);
         self.added.push(context);
         true
     }
@@ -336,22 +368,27 @@ impl Strife {
         let Some((stage, item)) = self.shared.stages.take(&mut self.exhausted) else {
             return false;
         };
-        match stage {
+        let began = time::cycles();
+        let transactions = match stage {
             Stage::Collect => unreachable!("it has no items"),
             Stage::Settle | Stage::Spot | Stage::Fuse | Stage::Allocate => {
-                self.analyse(stage, item);
+                self.analyse(stage, item)
             }
             Stage::ConflictFree => self.run_clusters(item),
             Stage::Residual => self.run_residuals(item),
             Stage::Last => self.run_last(),
-        }
+        };
+        let worked = time::cycles().saturating_sub(began);
+        let counts = self.direct.batches();
+        counts.step_mut(stage.step()).add_work(worked, transactions);
         if self.shared.stages.complete() {
-            self.shared.advance(stage);
+            self.shared.advance(stage, counts);
         }
         true
     }
 
-    fn analyse(&mut self, stage: Stage, item: u32) {
+    /// Does an item of the analysis; how many transactions it is about.
+    fn analyse(&mut self, stage: Stage, item: u32) -> u64 {
         let phases = self.direct.access().phases();
         phases.start();
         phases.enter(Phase::Plan);
@@ -363,6 +400,13 @@ impl Strife {
             _ => self.analyst.allocate(batch, item),
         }
         self.direct.access().phases().stop();
+        // SAFETY: the worker has taken the item; all are of one size, but for the last one, and SPOT has one about all.
+        unsafe {
+            match stage {
+                Stage::Spot => batch.contexts().len() as u64,
+                _ => batch.chunk(item).len() as u64,
+            }
+        }
     }
 
     /// The batch, without another owner: all workers would count those in one place.
@@ -375,31 +419,34 @@ impl Strife {
         unsafe { &(*Arc::as_ptr(&self.shared)).batch }
     }
 
-    /// Runs the clusters of an item without locks.
-    fn run_clusters(&mut self, item: u32) {
+    /// Runs the clusters of an item without locks; how many transactions they have.
+    fn run_clusters(&mut self, item: u32) -> u64 {
         // SAFETY: as long as the worker.
         let batch = unsafe { self.batch() };
         // SAFETY: the worker has taken an item.
         let plan = unsafe { batch.plan() };
         if plan.is_alone {
             self.run_free(batch, 0, Mode::Alone);
+            1
         } else if let Some(&(special, _)) = plan.large.get(item as usize) {
-            self.run_queue(batch, special);
+            self.run_queue(batch, special)
         } else {
-            for at in batch.small_of(plan, item) {
-                self.run_queue(batch, batch.small.get(at));
-            }
+            let small = batch.small_of(plan, item);
+            small
+                .map(|at| self.run_queue(batch, batch.small.get(at)))
+                .sum()
         }
     }
 
-    /// Runs the transactions of a cluster, one after the other.
-    fn run_queue(&mut self, batch: &Batch, cluster: u32) {
+    /// Runs the transactions of a cluster, one after the other; how many they are.
+    fn run_queue(&mut self, batch: &Batch, cluster: u32) -> u64 {
         let mode = Mode::Cluster {
             root: batch.forest.find(cluster),
             number: batch.number(),
         };
         // Relaxed: appended to in an earlier stage; nobody else takes this cluster.
-        let mut next = batch.queue(cluster).swap(0, Ordering::Relaxed) as u32;
+        let queue = batch.queue(cluster).swap(0, Ordering::Relaxed);
+        let mut next = queue as u32;
         while next > 0 {
             let at = next - 1;
             // SAFETY: the worker has taken the cluster.
@@ -410,6 +457,7 @@ impl Strife {
             }
             self.run_free(batch, at, mode);
         }
+        queue >> 32
     }
 
     /// One attempt without locks; if it fails, the transaction is a residual.
@@ -437,8 +485,8 @@ impl Strife {
         flight.outcome.is_some()
     }
 
-    /// Runs the transactions of an item with locks, while others run; what fails often is one of the last.
-    fn run_residuals(&mut self, item: u32) {
+    /// Runs the transactions of an item with locks, while others run; how many they are. What fails often is one of the last.
+    fn run_residuals(&mut self, item: u32) -> u64 {
         // SAFETY: as long as the worker.
         let batch = unsafe { self.batch() };
         // SAFETY: the worker has taken an item.
@@ -447,23 +495,26 @@ impl Strife {
             true => ATTEMPTS_AMONG_STATEMENTS,
             false => ATTEMPTS,
         };
-        for position in batch.residuals_of(plan, item) {
+        let positions = batch.residuals_of(plan, item);
+        for position in positions.clone() {
             let at = batch.residuals.get(position);
             if !self.try_often(batch, at, attempts) {
                 batch.lasts.push(at);
             }
         }
+        positions.len() as u64
     }
 
     /// Runs those that failed often, while no others of the batch run. What fails now because of a transaction of several
-    /// statements stays for the next batch.
+    /// statements stays for the next batch. How many they are.
     #[cold]
-    fn run_last(&mut self) {
+    fn run_last(&mut self) -> u64 {
         // SAFETY: as long as the worker.
         let batch = unsafe { self.batch() };
         for position in 0..batch.lasts.length() {
             self.try_often(batch, batch.lasts.get(position), LAST_ATTEMPTS);
         }
+        u64::from(batch.lasts.length())
     }
 
     fn try_often(&mut self, batch: &Batch, at: u32, attempts: u32) -> bool {
@@ -508,6 +559,12 @@ impl Strife {
         }
         self.direct.access().manager().mode = Mode::Locking;
         self.direct.begin();
+    }
+
+    /// Begins and ends a transaction that touches nothing, for the sake of its end. No batch is to know: all calls of one
+    /// in which a transaction of several statements was open are residuals.
+    pub fn tidy(&mut self) {
+        self.direct.touch_nothing();
     }
 
     /// Ends the transaction.
