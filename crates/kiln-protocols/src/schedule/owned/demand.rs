@@ -121,6 +121,8 @@ pub struct Demand {
     pub(crate) stage: usize,
     /// Locks of that span that are not granted yet, or not asked for, where they are taken one by one.
     pub(crate) pending: u32,
+    /// Whether it had to wait for a lock, as far as its partitions say so.
+    pub(crate) has_waited: bool,
     /// Whether it lets go what it had instead of waiting, as it was withdrawn.
     pub(crate) is_given_up: bool,
     /// Partitions that still have locks of it, while it gives them back, and those that have not answered that they
@@ -147,6 +149,7 @@ impl Demand {
             spans: Vec::new(),
             stage: 0,
             pending: 0,
+            has_waited: false,
             is_given_up: false,
             holds: Apart::default(),
             withdrawn: AtomicU32::new(0),
@@ -167,6 +170,7 @@ impl Demand {
         self.requests.clear();
         self.spans.clear();
         self.stage = 0;
+        self.has_waited = false;
         self.is_given_up = false;
         self.has_run = false;
         *self.withdrawn.get_mut() = 0;

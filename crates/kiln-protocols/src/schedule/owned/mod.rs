@@ -46,6 +46,7 @@
 mod balance;
 mod demand;
 mod isolated;
+mod limit;
 mod locks;
 pub(in crate::schedule) mod queues;
 mod table;
@@ -74,7 +75,7 @@ pub use worker::Owned;
 
 pub(crate) use demand::{RequestState, hash};
 
-/// Calls that a worker has in flight at most, which are still being given back included.
+/// Calls that a worker has in flight at most, those whose locks are still being given back included. See `limit.rs` for how many wait.
 pub const IN_FLIGHT_MAX: usize = 8;
 
 /// The lowest bit of a message: give the locks back.
@@ -171,8 +172,7 @@ pub struct Shared<T> {
     desks: Box<[Desk]>,
     /// The workers that exist, a bit each.
     present: [AtomicU64; WORKERS_MAX / 64],
-    /// The workers that serve, those that came first before the others.
-    serving: Mutex<Vec<u32>>,
+    serving: Serving,
     /// How many of them look after partitions.
     controllers: AtomicU32,
     /// The worker that keeps all others out, and one more; 0 is nobody.
@@ -181,6 +181,12 @@ pub struct Shared<T> {
     /// How many workers look after partitions, where that is found out.
     balance: Option<Balance>,
 }
+
+/// The workers that serve, those that came first before the others, with the roles that they have. On cache lines of its own: what
+/// lies beside it in [`Shared`] is looked at again and again.
+#[derive(Default)]
+#[repr(align(128))]
+struct Serving(Mutex<Vec<(u32, u32)>>);
 
 /// A part of the locks.
 #[repr(align(128))]
@@ -265,7 +271,7 @@ impl<T: PartitionTable> Shared<T> {
             partitions: partitions.collect(),
             desks: desks.collect(),
             present: [const { AtomicU64::new(0) }; WORKERS_MAX / 64],
-            serving: Mutex::new(Vec::new()),
+            serving: Serving::default(),
             controllers: AtomicU32::new(0),
             alone: AtomicU32::new(0),
             cores: thread::available_cores(),
@@ -477,19 +483,19 @@ impl<T: PartitionTable> Shared<T> {
     /// A worker begins to serve, or ends: the roles are given anew. Those that came first look after partitions;
     /// where they do nothing else, at least one is left.
     fn serve(&self, worker: u32, begins: bool) {
-        let mut serving = lock(&self.serving);
+        let mut serving = lock(&self.serving.0);
         match begins {
-            true => serving.push(worker),
+            true => serving.push((worker, 0)),
             false => {
-                serving.retain(|one| *one != worker);
+                serving.retain(|(one, _)| *one != worker);
                 self.desks[worker as usize].role.store(0, Ordering::Relaxed);
             }
         }
-        self.give_roles(&serving);
+        self.give_roles(&mut serving);
     }
 
     /// Gives the workers that serve their roles.
-    fn give_roles(&self, serving: &[u32]) {
+    fn give_roles(&self, serving: &mut [(u32, u32)]) {
         let most = match T::DEDICATED {
             true => serving.len().saturating_sub(1),
             false => serving.len(),
@@ -500,18 +506,24 @@ impl<T: PartitionTable> Shared<T> {
             true => 0,
             false => self.partitions().min(most),
         };
-        for (position, worker) in serving.iter().enumerate() {
+        for (position, (worker, known)) in serving.iter_mut().enumerate() {
             let role = match position < controllers {
                 true => position as u32 + 1,
                 false => 0,
             };
-            // Relaxed: of two that take themselves for the controller of a partition one waits for its latch.
-            self.desks[*worker as usize]
-                .role
-                .store(role, Ordering::Relaxed);
+            // Many workers begin at a time, and looking at all desks would take each of them longer than to begin.
+            if *known != role {
+                *known = role;
+                // Relaxed: of two that take themselves for the controller of a partition one waits for its latch.
+                self.desks[*worker as usize]
+                    .role
+                    .store(role, Ordering::Relaxed);
+            }
         }
-        self.controllers
-            .store(controllers as u32, Ordering::Relaxed);
+        let controllers = controllers as u32;
+        if self.controllers.load(Ordering::Relaxed) != controllers {
+            self.controllers.store(controllers, Ordering::Relaxed);
+        }
     }
 
     /// Partitions that are in use: a prefix of them. It does not change while a transaction may have locks.
@@ -539,7 +551,7 @@ impl<T: PartitionTable> Shared<T> {
     fn divide(&self, partitions: u32) {
         if let Some(balance) = &self.balance {
             balance.adopt(partitions);
-            self.give_roles(&lock(&self.serving));
+            self.give_roles(&mut lock(&self.serving.0));
         }
     }
 

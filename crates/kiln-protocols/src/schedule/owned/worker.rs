@@ -8,6 +8,7 @@ use kiln_platform::time;
 use kiln_procedure::{AbortCause, Arguments, Frame, Program};
 use kiln_storage::epoch::Participant;
 
+use super::limit::Limit;
 use super::locks::{GrantedLocks, Held};
 use super::travel::{Lent, Passenger, act};
 use super::{ACT, Core, Demand, IN_FLIGHT_MAX, PartitionTable, RELEASE, Shared, WITHDRAW};
@@ -66,6 +67,8 @@ pub struct Owned<T: PartitionTable> {
     leaving: Vec<Context<T>>,
     /// Those that are planned next.
     retries: Vec<Context<T>>,
+    /// How many may wait for locks when another call is drawn.
+    limit: Limit,
     /// Transactions that may have locks.
     running: u32,
     /// The program of the one call that is served.
@@ -94,6 +97,7 @@ impl<T: PartitionTable> Owned<T> {
             waiting: Vec::with_capacity(IN_FLIGHT_MAX),
             leaving: Vec::with_capacity(IN_FLIGHT_MAX),
             retries: Vec::with_capacity(IN_FLIGHT_MAX),
+            limit: Limit::default(),
             running: 0,
             single: std::ptr::null(),
             division: None,
@@ -153,8 +157,12 @@ impl<T: PartitionTable> Owned<T> {
             has_done |= self.reap();
             has_done |= self.retry(calls);
             if !is_over && (is_free || !is_crowded) {
+                // Where owners run transactions, some have what these bring to do. Somebody who thinks may have what all of
+                // them wait for, and not what the next one wants.
+                let has_room =
+                    !T::DEDICATED || self.waiting.len() < self.limit.calls() || idle.is_long();
                 match role == 0 || !T::DEDICATED || calls.is_bound() {
-                    true => has_done |= self.draw(calls, &mut is_over),
+                    true => has_done |= has_room && self.draw(calls, &mut is_over),
                     false => is_over = calls.is_over(),
                 }
             }
@@ -386,6 +394,7 @@ impl<T: PartitionTable> Owned<T> {
                 let position = waiting.map(address).position(|one| one == message);
                 let position = position.expect("an answer is about a demand that waits");
                 let mut context = self.waiting.swap_remove(position);
+                self.limit.granted(context.demand.has_waited);
                 point("owned.granted");
                 if T::OWNERS_RUN && context.demand.has_run {
                     self.tell(&mut context, calls);
