@@ -120,11 +120,13 @@ pub enum Canary {
     /// Owners of partitions, and concurrency controllers, pass a lock on to the one behind whoever lets it go, and not to the first
     /// who waits: others that share it may still be before that one.
     UnlockedOutOfOrder,
+    /// Owners of partitions, and concurrency controllers, are given other data while transactions have locks.
+    DividedInUse,
 }
 
 impl Canary {
     /// All flaws.
-    pub const ALL: [Canary; 51] = [
+    pub const ALL: [Canary; 52] = [
         Canary::ReadValidationSkipped,
         Canary::NodeValidationSkipped,
         Canary::OwnInsertionHidesOthers,
@@ -176,6 +178,7 @@ impl Canary {
         Canary::IntentionForgotten,
         Canary::ScaIntentionsIgnored,
         Canary::UnlockedOutOfOrder,
+        Canary::DividedInUse,
     ];
 
     /// Whether the flaw is there.

@@ -5,6 +5,7 @@ use std::ptr::null_mut;
 use kiln_platform::atomic::{AtomicU32, Ordering};
 use kiln_platform::memory::{self, name_range};
 use kiln_storage::record::RecordRef;
+use kiln_storage::table::Part;
 
 use super::Apart;
 use crate::shared::planning::Claim;
@@ -165,8 +166,13 @@ impl Demand {
         demand
     }
 
-    /// Asks for these claims in so many partitions.
-    pub(crate) fn set(&mut self, claims: &[Claim], partitions: usize) {
+    /// Asks for these claims in so many partitions, which have the parts of the data that `partition_of` says.
+    pub(crate) fn set(
+        &mut self,
+        claims: &[Claim],
+        partitions: usize,
+        partition_of: impl Fn(Part) -> usize,
+    ) {
         self.requests.clear();
         self.spans.clear();
         self.stage = 0;
@@ -177,7 +183,7 @@ impl Demand {
         let demand: *mut Demand = self;
         let mut lowest = usize::MAX;
         for &claim in claims.iter().filter(|claim| !claim.part.is_replicated()) {
-            let partition = claim.part.partition(partitions);
+            let partition = partition_of(claim.part);
             lowest = lowest.min(partition);
             self.requests
                 .push(Request::new(claim, partition as u16, demand));
@@ -186,7 +192,7 @@ impl Demand {
             // A partition that it visits in any case.
             let wanted = match (claim.exclusive, lowest) {
                 (true, _) => 0..partitions,
-                (false, usize::MAX) => one(claim.part.partition(partitions)),
+                (false, usize::MAX) => one(partition_of(claim.part)),
                 (false, lowest) => one(lowest),
             };
             let requests = wanted.map(|partition| Request::new(claim, partition as u16, demand));
@@ -213,7 +219,7 @@ impl Demand {
 
     /// Asks for these claims in one partition, which gives all locks.
     pub(crate) fn set_in(&mut self, claims: &[Claim], partition: u16) {
-        self.set(claims, 1);
+        self.set(claims, 1, |_| 0);
         for span in &mut self.spans {
             span.partition = partition;
         }

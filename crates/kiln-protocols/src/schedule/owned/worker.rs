@@ -7,12 +7,16 @@ use kiln_platform::sync::Arc;
 use kiln_platform::time;
 use kiln_procedure::{AbortCause, Arguments, Frame, Program};
 use kiln_storage::epoch::Participant;
+use kiln_storage::table::Part;
 
 use super::limit::Limit;
 use super::locks::{GrantedLocks, Held};
 use super::travel::{Lent, Passenger, act};
-use super::{ACT, Core, Demand, IN_FLIGHT_MAX, PartitionTable, RELEASE, Shared, WITHDRAW};
+use super::{
+    ACT, Core, Demand, Division, IN_FLIGHT_MAX, PartitionTable, RELEASE, Shared, WITHDRAW,
+};
 use crate::access::two_phase_locking::TwoPhaseLocking;
+use crate::canary::Canary;
 use crate::schedule::direct::Direct;
 use crate::schedule::in_flight::{Idle, Single};
 use crate::serve::{Calls, Next};
@@ -73,8 +77,8 @@ pub struct Owned<T: PartitionTable> {
     running: u32,
     /// The program of the one call that is served.
     single: *const Program,
-    /// The number of partitions that there should be, while it keeps all others out for that, and until when it does.
-    division: Option<(u32, u64)>,
+    /// How the locks should be divided, while it keeps all others out for that, and until when it does.
+    division: Option<(Division, u64)>,
     /// Whether the last run was a call, and not a statement.
     was_call: bool,
 }
@@ -225,12 +229,12 @@ impl<T: PartitionTable> Owned<T> {
         has_done
     }
 
-    /// Changes the number of partitions, if it is time for that: in several turns, as those who have locks need partitions that are
+    /// Divides the locks anew, if it is time for that: in several turns, as those who have locks need partitions that are
     /// looked after.
     fn divide(&mut self, role: u32) {
         let shared = &self.shared;
-        let Some((partitions, limit)) = self.division else {
-            let Some(partitions) = shared.other_partitions() else {
+        let Some((division, limit)) = self.division else {
+            let Some(division) = shared.other_division() else {
                 return;
             };
             // Sequentially consistent, as in `enter`.
@@ -240,13 +244,14 @@ impl<T: PartitionTable> Owned<T> {
                     .alone
                     .compare_exchange(0, own, Ordering::SeqCst, Ordering::Relaxed);
             if exchanged.is_ok() {
-                self.division = Some((partitions, time::now_ns() + ALONE_WAIT_NS));
+                self.division = Some((division, time::now_ns() + ALONE_WAIT_NS));
             }
             return;
         };
-        if self.running == 0 && shared.is_alone(self.number) {
+        let is_in_use = self.running > 0 || !shared.is_alone(self.number);
+        if !is_in_use || matches!(division, Division::Slots) && Canary::DividedInUse.sings() {
             point("owned.divided");
-            shared.divide(partitions);
+            shared.divide(division);
             self.give_up_division();
         } else if role != 1 || time::now_ns() >= limit {
             // Somebody thinks; there is another count.
@@ -346,13 +351,16 @@ impl<T: PartitionTable> Owned<T> {
         let shared = &self.shared;
         let demand = &mut context.demand;
         let (claims, partitions) = (context.passenger.footprint.claims(), shared.partitions());
+        if let Some(slots) = &shared.slots {
+            slots.count(self.number, claims);
+        }
         match T::DIVIDED {
-            true => demand.set(claims, partitions),
+            true => demand.set(claims, partitions, |part| shared.partition_of(part)),
             false => demand.set_in(claims, (self.number as usize % partitions) as u16),
         }
         if T::OWNERS_RUN {
-            demand.first_stop = first_stop(claims, partitions)
-                .unwrap_or((self.number as usize % partitions) as u16);
+            let first_stop = first_part(claims).map(|part| shared.partition_of(part));
+            demand.first_stop = first_stop.unwrap_or(self.number as usize % partitions) as u16;
         }
         match demand.spans.first().map(|span| span.partition) {
             Some(first) => {
@@ -589,11 +597,11 @@ impl<T: PartitionTable> Owned<T> {
     }
 }
 
-/// The partition of the first record that a transaction will meet, as far as its plan knows.
-fn first_stop(claims: &[Claim], partitions: usize) -> Option<u16> {
+/// The part of the data that the first record belongs to which a transaction will meet, as far as its plan knows.
+fn first_part(claims: &[Claim]) -> Option<Part> {
     let divided = claims.iter().filter(|claim| !claim.part.is_replicated());
     let first = divided.min_by_key(|claim| claim.finding)?;
-    Some(first.part.partition(partitions) as u16)
+    Some(first.part)
 }
 
 impl<T: PartitionTable> Drop for Owned<T> {
