@@ -122,6 +122,8 @@ pub enum Canary {
     /// Owners of partitions, and concurrency controllers, pass a lock on to the one behind whoever lets it go, and not to the first
     /// who waits: others that share it may still be before that one.
     UnlockedOutOfOrder,
+    /// Owners of partitions, and concurrency controllers, are given other data while transactions have locks.
+    DividedInUse,
 }
 
 impl Canary {
@@ -179,6 +181,7 @@ impl Canary {
         Canary::IntentionForgotten,
         Canary::ScaIntentionsIgnored,
         Canary::UnlockedOutOfOrder,
+        Canary::DividedInUse,
     ];
 
     /// Whether the flaw is there.

@@ -83,9 +83,9 @@ impl Common {
             Protocol::VllArrayed => {
                 Shared::VllArrayed(Arc::new(ManagerThread::start(CounterArray::default())))
             }
-            Protocol::Orthrus => {
-                Shared::Orthrus(Arc::new(orthrus::shared(factors.concurrency_controllers)))
-            }
+            Protocol::Orthrus => Shared::Orthrus(Arc::new(
+                orthrus::shared(factors.concurrency_controllers).divided(factors.partitioning),
+            )),
             Protocol::OrthrusShared => {
                 Shared::OrthrusTable(Arc::new(orthrus::shared(factors.concurrency_controllers)))
             }
@@ -94,10 +94,13 @@ impl Common {
                 factors.partitions as usize,
             ))),
             Protocol::VllSingle => {
-                let partitions = factors.partitions as usize;
-                Shared::VllSingle(Arc::new(vll_single::shared(partitions)))
+                let shared = vll_single::shared(factors.partitions as usize);
+                Shared::VllSingle(Arc::new(shared.divided(factors.partitioning)))
             }
-            Protocol::Dora => Shared::Dora(Arc::new(dora::shared(factors.partitions as usize))),
+            Protocol::Dora => {
+                let shared = dora::shared(factors.partitions as usize);
+                Shared::Dora(Arc::new(shared.divided(factors.partitioning)))
+            }
             Protocol::Vllr | Protocol::VllrSca => {
                 Shared::Vllr(Arc::new(SharedVll::new(PrefixCounters::default())))
             }

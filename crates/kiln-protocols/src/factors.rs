@@ -20,6 +20,8 @@ pub struct Factors {
     /// Into how many partitions the data are divided; with 0 twice as many as there are cores under
     /// [`Protocol::Partitioned`], and as many under [`Protocol::VllSingle`] and [`Protocol::Dora`].
     pub partitions: u16,
+    /// Which partition has which data under [`Protocol::Orthrus`], [`Protocol::VllSingle`] and [`Protocol::Dora`].
+    pub partitioning: Partitioning,
     /// How calls are batched and clustered under [`Protocol::Strife`].
     pub batches: Batches,
     /// What [`Protocol::Healing`] does.
@@ -44,6 +46,24 @@ pub enum Controllers {
 impl Controllers {
     /// Found out from enough transactions for differences of some hundredths to be no chance.
     pub const AUTO: Controllers = Controllers::Auto { count: 2_000 };
+}
+
+/// Which partition has which part of the data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Partitioning {
+    /// As tables are declared to be divided: neighbouring parts are in neighbouring partitions.
+    #[default]
+    Declared,
+    /// The parts are dealt out anew while transactions run when some partitions have more to do than others (ORTHRUS §3.3).
+    Balanced {
+        /// Claims of records for each partition that are compared; see [`Partitioning::BALANCED`].
+        claims: u32,
+    },
+}
+
+impl Partitioning {
+    /// By enough claims for differences of some hundredths to be no chance.
+    pub const BALANCED: Partitioning = Partitioning::Balanced { claims: 2_000 };
 }
 
 /// How calls are batched and clustered under [`Protocol::Strife`] (STRIFE §3.1, §5.6).

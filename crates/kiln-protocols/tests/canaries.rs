@@ -90,6 +90,7 @@ fn cases() -> Vec<Case> {
             Canary::IntentionForgotten => &["vllr", "range-hierarchical"],
             Canary::ScaIntentionsIgnored => &["vllr-sca"],
             Canary::UnlockedOutOfOrder => &["orthrus", "orthrus-shared", "dora"],
+            Canary::DividedInUse => &["orthrus", "dora"],
         };
         cases.extend(protocols.iter().map(|protocol| case(canary, protocol)));
     }

@@ -62,6 +62,9 @@ pub struct RecordChoice {
     pub theta: f64,
     /// Partitions of the table.
     pub partitions: u32,
+    /// The exponent of the Zipf distribution of the partition where a transaction without hot records is at home; 0 is
+    /// uniform.
+    pub partition_theta: f64,
     /// Partitions of a transaction, over which its records go round; 0 is any partition for each
     /// record. (ORTHRUS Appendix A: single, dual, random.)
     pub spread: u32,
@@ -85,6 +88,7 @@ impl Default for RecordChoice {
             hot_position: HotPosition::First,
             theta: 0.0,
             partitions: 1,
+            partition_theta: 0.0,
             spread: 1,
             remote_percent: 0.0,
             remote_accesses: 0,
@@ -119,6 +123,11 @@ impl RecordChoice {
                 "Zipf skew of the cold records of a partition; 0 is uniform.",
             ),
             "partitions" => option(name, self.partitions, "Partitions of the table."),
+            "partition-theta" => option(
+                name,
+                self.partition_theta,
+                "Zipf skew of the partition where a transaction without hot records is at home; 0 is uniform.",
+            ),
             "spread" => option(
                 name,
                 self.spread,
@@ -153,6 +162,7 @@ impl RecordChoice {
             "hot-position" => self.hot_position = choice(option, value, POSITIONS)?,
             "theta" => self.theta = number(option, value, 0.0, 10.0)?,
             "partitions" => self.partitions = number(option, value, 1, 32_767)?,
+            "partition-theta" => self.partition_theta = number(option, value, 0.0, 10.0)?,
             "spread" => self.spread = number(option, value, 0, 32_767)?,
             "remote-percent" => self.remote_percent = percent(option, value)?,
             "remote-accesses" => self.remote_accesses = number(option, value, 0, 1_000)?,
@@ -169,6 +179,13 @@ impl RecordChoice {
                 "hot-operations is {}, but no two records of a transaction are the same, and \
                  hot-records is {}",
                 self.hot_operations, self.hot_records
+            ));
+        }
+        if self.partition_theta > 0.0 && self.hot_operations > 0 {
+            return Err(format!(
+                "partition-theta is {}, but a transaction is at home where its first hot record is, and \
+                 hot-operations is {}",
+                self.partition_theta, self.hot_operations
             ));
         }
         if self.hot_operations > self.operations {
@@ -256,6 +273,8 @@ pub(crate) struct RecordDraw {
     /// Records of each partition before its cold ones.
     set_aside: i64,
     cold: Ranks,
+    /// Where transactions without hot records are at home.
+    homes: Ranks,
     /// The partitions of the current transaction; the first is home.
     spread: Vec<i64>,
     /// The partitions of the current transaction's records.
@@ -276,6 +295,7 @@ impl RecordDraw {
             hot_partitions: (1..=i64::from(choice.partitions)).collect(),
             set_aside: choice.set_aside(choice.partitions),
             cold: cold(choice, choice.partitions),
+            homes: Ranks::new(choice.partitions.into(), choice.partition_theta),
             spread: Vec::with_capacity(choice.partitions as usize),
             partitions: buffer(),
             ids: buffer(),
@@ -339,7 +359,7 @@ impl RecordDraw {
     fn choose_spread(&mut self, random: &mut Random) {
         let partitions = i64::from(self.choice.partitions);
         let home = match self.choice.hot_operations {
-            0 => random.between(1, partitions),
+            0 => self.homes.next(random),
             _ => {
                 let number = random.between(0, i64::from(self.choice.hot_records) - 1);
                 let place = self.hot_place(number);

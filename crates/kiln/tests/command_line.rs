@@ -101,6 +101,17 @@ fn mistakes_in_arguments_end_with_exit_code_2_and_what_is_possible() {
                 "bench",
                 "tpcc",
                 "--protocol",
+                "orthrus-shared,silo",
+                "--partitioning",
+                "balanced",
+            ],
+            "--partitioning is an option of orthrus, vll-single, dora, and the protocols asked for are orthrus-shared, silo",
+        ),
+        (
+            &[
+                "bench",
+                "tpcc",
+                "--protocol",
                 "silo",
                 "--access-cache",
                 "off",

@@ -13,7 +13,7 @@ use kiln_platform::sync::Arc;
 use kiln_platform::{thread, time};
 use kiln_procedure::ir::*;
 use kiln_procedure::{AbortCause, Arguments, Frame, Program, ProgramBuilder};
-use kiln_protocols::factors::{Controllers, HealingFactors};
+use kiln_protocols::factors::{self, Controllers, HealingFactors};
 use kiln_protocols::{
     Call, Calls, Common, Configuration, Factors, Next, Observation, Outcome, Protocol,
     ProtocolOption, Statistics, Worker,
@@ -158,6 +158,10 @@ impl Trial {
             3 => Controllers::Auto { count: 5 },
             number => Controllers::Fixed(1 + number as u16),
         };
+        // They are dealt out anew again and again.
+        if (self.seed / 3).is_multiple_of(3) {
+            factors.partitioning = factors::Partitioning::Balanced { claims: 2 };
+        }
         factors.batches.size = [2, 5, 16, 0][self.seed as usize / 2 % 4];
         factors.batches.samples = [2, 0, 4][self.seed as usize % 3];
         factors.batches.residuals_permille =

@@ -63,6 +63,30 @@ fn hot_records_come_first_last_or_anywhere() {
 }
 
 #[test]
+fn some_partitions_are_home_to_more_transactions_than_others() {
+    let mut choice = RecordChoice {
+        records: 1_000,
+        partitions: 10,
+        partition_theta: 1.0,
+        ..RecordChoice::default()
+    };
+    let mut homes = [0; 11];
+    for records in transactions(&choice, 10_000) {
+        homes[records[0].0 as usize] += 1;
+        assert!(
+            records
+                .iter()
+                .all(|(partition, _)| *partition == records[0].0)
+        );
+    }
+    // A tenth of the sum of 1/1 to 1/10 is 0.293: the first has 3414 of 10000.
+    assert!((3_200..3_600).contains(&homes[1]), "{homes:?}");
+    assert!((1_500..1_900).contains(&homes[2]), "{homes:?}");
+    (choice.hot_records, choice.hot_operations) = (10, 1);
+    assert!(choice.validate().is_err());
+}
+
+#[test]
 fn hot_records_are_spread_over_the_partitions_and_all_are_drawn() {
     let choice = RecordChoice {
         records: 3_000,

@@ -63,6 +63,7 @@ const CHOICES: &[&str] = &[
     "hot-position",
     "theta",
     "partitions",
+    "partition-theta",
     "spread",
     "remote-percent",
 ];

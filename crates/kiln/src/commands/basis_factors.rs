@@ -39,6 +39,10 @@ pub struct BasisFactorArguments {
     #[arg(long, value_name = "N", help_heading = "Planned execution",
           value_parser = clap::value_parser!(u16).range(1..=4096))]
     data_partitions: Option<u16>,
+    /// Under orthrus, vll-single and dora: which partition has which data. What tables do not declare (PARTITION BY) is divided by a
+    /// hash of its records
+    #[arg(long, value_enum, help_heading = "Planned execution", default_value_t = Partitioning::Declared)]
+    partitioning: Partitioning,
     /// Under strife: calls of a batch; auto begins with 256 for each core, and looks at what batches show
     #[arg(long, value_name = "auto|N", help_heading = "Planned execution", default_value = "auto",
           value_parser = auto_or::<1, 65_536>)]
@@ -99,7 +103,7 @@ impl BasisFactorArguments {
     /// A sentence that names the option and the protocols that have it.
     pub fn refuse_strangers(&self, asked: &[Configuration]) -> Result<(), String> {
         use Protocol::{Dora, Healing, Orthrus, OrthrusShared, Partitioned, Strife, VllSingle};
-        let options: [(&str, bool, &[Protocol]); 11] = [
+        let options: [(&str, bool, &[Protocol]); 12] = [
             (
                 "cc-threads",
                 self.cc_threads.is_some(),
@@ -109,6 +113,11 @@ impl BasisFactorArguments {
                 "data-partitions",
                 self.data_partitions.is_some(),
                 &[Partitioned, VllSingle, Dora],
+            ),
+            (
+                "partitioning",
+                self.partitioning != Partitioning::Declared,
+                &[Orthrus, VllSingle, Dora],
             ),
             ("batch-size", self.batch_size != Auto::Auto, &[Strife]),
             ("batch-us", self.batch_us.is_some(), &[Strife]),
@@ -186,6 +195,14 @@ enum Indexes {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Partitioning {
+    /// As declared
+    Declared,
+    /// Dealt out anew while transactions run when some partitions have more to do than others
+    Balanced,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Switch {
     /// They are
     On,
@@ -242,6 +259,9 @@ impl From<&BasisFactorArguments> for BasisFactors {
             chosen.protocols.deadlock_avoidance = DeadlockAvoidance::Sort;
         }
         chosen.protocols.concurrency_controllers = arguments.cc_threads.unwrap_or_default();
+        if arguments.partitioning == Partitioning::Balanced {
+            chosen.protocols.partitioning = factors::Partitioning::BALANCED;
+        }
         chosen.protocols.batches = Batches {
             size: arguments.batch_size.fixed().unwrap_or(0),
             wait_us: arguments.batch_us.unwrap_or(0),

@@ -104,6 +104,7 @@ impl SharedLockTable {
                         return None;
                     }
                     if !(*demand).is_withdrawn() {
+                        (*demand).has_waited = true;
                         return Some(Progress::Waits);
                     }
                     dequeue(bucket, request, &mut |_| unreachable!("it was the last"));

@@ -5,6 +5,7 @@ use std::ptr::null_mut;
 use kiln_platform::atomic::{AtomicU32, Ordering};
 use kiln_platform::memory::{self, name_range};
 use kiln_storage::record::RecordRef;
+use kiln_storage::table::Part;
 
 use super::Apart;
 use crate::shared::planning::Claim;
@@ -121,6 +122,8 @@ pub struct Demand {
     pub(crate) stage: usize,
     /// Locks of that span that are not granted yet, or not asked for, where they are taken one by one.
     pub(crate) pending: u32,
+    /// Whether it had to wait for a lock, as far as its partitions say so.
+    pub(crate) has_waited: bool,
     /// Whether it lets go what it had instead of waiting, as it was withdrawn.
     pub(crate) is_given_up: bool,
     /// Partitions that still have locks of it, while it gives them back, and those that have not answered that they
@@ -147,6 +150,7 @@ impl Demand {
             spans: Vec::new(),
             stage: 0,
             pending: 0,
+            has_waited: false,
             is_given_up: false,
             holds: Apart::default(),
             withdrawn: AtomicU32::new(0),
@@ -162,18 +166,24 @@ impl Demand {
         demand
     }
 
-    /// Asks for these claims in so many partitions.
-    pub(crate) fn set(&mut self, claims: &[Claim], partitions: usize) {
+    /// Asks for these claims in so many partitions, which have the parts of the data that `partition_of` says.
+    pub(crate) fn set(
+        &mut self,
+        claims: &[Claim],
+        partitions: usize,
+        partition_of: impl Fn(Part) -> usize,
+    ) {
         self.requests.clear();
         self.spans.clear();
         self.stage = 0;
+        self.has_waited = false;
         self.is_given_up = false;
         self.has_run = false;
         *self.withdrawn.get_mut() = 0;
         let demand: *mut Demand = self;
         let mut lowest = usize::MAX;
         for &claim in claims.iter().filter(|claim| !claim.part.is_replicated()) {
-            let partition = claim.part.partition(partitions);
+            let partition = partition_of(claim.part);
             lowest = lowest.min(partition);
             self.requests
                 .push(Request::new(claim, partition as u16, demand));
@@ -182,7 +192,7 @@ impl Demand {
             // A partition that it visits in any case.
             let wanted = match (claim.exclusive, lowest) {
                 (true, _) => 0..partitions,
-                (false, usize::MAX) => one(claim.part.partition(partitions)),
+                (false, usize::MAX) => one(partition_of(claim.part)),
                 (false, lowest) => one(lowest),
             };
             let requests = wanted.map(|partition| Request::new(claim, partition as u16, demand));
@@ -209,7 +219,7 @@ impl Demand {
 
     /// Asks for these claims in one partition, which gives all locks.
     pub(crate) fn set_in(&mut self, claims: &[Claim], partition: u16) {
-        self.set(claims, 1);
+        self.set(claims, 1, |_| 0);
         for span in &mut self.spans {
             span.partition = partition;
         }

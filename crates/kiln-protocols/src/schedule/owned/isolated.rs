@@ -24,7 +24,7 @@ impl<T: PartitionTable> Isolated<T> {
         if claims.is_empty() {
             return true;
         }
-        self.demand.set(claims, 1);
+        self.demand.set(claims, 1, |_| 0);
         let demand: *mut Demand = &mut *self.demand;
         let mut nobody = |_| unreachable!("nobody waits here");
         // SAFETY: nobody else has the demand or the table.

@@ -141,7 +141,7 @@ impl<T: PartitionTable> Locks for GrantedLocks<T> {
     #[inline(always)]
     fn elsewhere(&self, part: Part) -> Option<u16> {
         let here = self.here?;
-        let partition = part.partition(self.shared.partitions()) as u16;
+        let partition = self.shared.partition_of(part) as u16;
         (partition != here && !part.is_replicated()).then_some(partition)
     }
 

@@ -40,14 +40,16 @@
 //! - *More workers than cores* have no owners: everybody looks after the partitions when it would wait.
 //! - *Deadlines.* A demand whose call has no time left is withdrawn: its worker tells all its partitions, and the one where
 //!   it waits sends it home. It is used again when all of them have heard of it.
-//! - *How many owners there are* may be found out while they run (`balance.rs`).
+//! - *How many owners there are* may be found out while they run (`balance.rs`), and which of them has which data (`slots.rs`).
 //! - *Starvation.* A call that has failed often runs while all others are kept out.
 
 mod balance;
 mod demand;
 mod isolated;
+mod limit;
 mod locks;
 pub(in crate::schedule) mod queues;
+mod slots;
 mod table;
 mod travel;
 mod worker;
@@ -60,12 +62,14 @@ use kiln_platform::memory::name_range;
 use kiln_platform::spin::Spinner;
 use kiln_platform::sync::{Mutex, lock};
 use kiln_platform::thread;
-use kiln_storage::table::WORKERS_MAX;
+use kiln_storage::table::{Part, WORKERS_MAX};
 
+use crate::factors::Partitioning;
 use crate::shared::planning::Claim;
 use crate::shared::ring::Ring;
 
 use balance::Balance;
+use slots::Slots;
 
 pub use demand::{Demand, Request, Span};
 pub use isolated::Isolated;
@@ -74,7 +78,7 @@ pub use worker::Owned;
 
 pub(crate) use demand::{RequestState, hash};
 
-/// Calls that a worker has in flight at most, which are still being given back included.
+/// Calls that a worker has in flight at most, those whose locks are still being given back included. See `limit.rs` for how many wait.
 pub const IN_FLIGHT_MAX: usize = 8;
 
 /// The lowest bit of a message: give the locks back.
@@ -171,8 +175,7 @@ pub struct Shared<T> {
     desks: Box<[Desk]>,
     /// The workers that exist, a bit each.
     present: [AtomicU64; WORKERS_MAX / 64],
-    /// The workers that serve, those that came first before the others.
-    serving: Mutex<Vec<u32>>,
+    serving: Serving,
     /// How many of them look after partitions.
     controllers: AtomicU32,
     /// The worker that keeps all others out, and one more; 0 is nobody.
@@ -180,6 +183,23 @@ pub struct Shared<T> {
     cores: usize,
     /// How many workers look after partitions, where that is found out.
     balance: Option<Balance>,
+    /// Which partition has which part of the data, where that is found out.
+    slots: Option<Slots>,
+}
+
+/// The workers that serve, those that came first before the others, with the roles that they have. On cache lines of its own: what
+/// lies beside it in [`Shared`] is looked at again and again.
+#[derive(Default)]
+#[repr(align(128))]
+struct Serving(Mutex<Vec<(u32, u32)>>);
+
+/// Another division of the locks.
+#[derive(Clone, Copy)]
+enum Division {
+    /// So many partitions.
+    Number(u32),
+    /// The better assignment of the slots.
+    Slots,
 }
 
 /// A part of the locks.
@@ -265,11 +285,12 @@ impl<T: PartitionTable> Shared<T> {
             partitions: partitions.collect(),
             desks: desks.collect(),
             present: [const { AtomicU64::new(0) }; WORKERS_MAX / 64],
-            serving: Mutex::new(Vec::new()),
+            serving: Serving::default(),
             controllers: AtomicU32::new(0),
             alone: AtomicU32::new(0),
             cores: thread::available_cores(),
             balance: None,
+            slots: None,
         };
         shared.name_memory();
         shared
@@ -280,6 +301,14 @@ impl<T: PartitionTable> Shared<T> {
     pub fn balanced(mut self, start: usize, count: u32) -> Shared<T> {
         let most = self.partitions.len() as u32;
         self.balance = Some(Balance::new(start as u32, most, count));
+        self
+    }
+
+    /// Divides the data over the partitions in this way.
+    pub fn divided(mut self, partitioning: Partitioning) -> Shared<T> {
+        if let Partitioning::Balanced { claims } = partitioning {
+            self.slots = Some(Slots::new(self.partitions(), claims));
+        }
         self
     }
 
@@ -314,8 +343,20 @@ impl<T: PartitionTable> Shared<T> {
         if claim.part.is_replicated() && claim.exclusive {
             return 0..count;
         }
-        let partition = claim.part.partition(count);
+        let partition = match T::DIVIDED {
+            true => self.partition_of(claim.part),
+            false => 0,
+        };
         partition..partition + 1
+    }
+
+    /// The partition of a part of the data. It does not change while a transaction may have locks.
+    #[inline(always)]
+    fn partition_of(&self, part: Part) -> usize {
+        match &self.slots {
+            Some(slots) => slots.partition(part),
+            None => part.partition(self.partitions()),
+        }
     }
 
     /// Uses a partition, when nobody else does.
@@ -466,6 +507,9 @@ impl<T: PartitionTable> Shared<T> {
         let bit = 1 << (worker % 64);
         // Release pairs with the acquire in `work_off`: the rings are as the last owner left them.
         self.present[worker as usize / 64].fetch_or(bit, Ordering::Release);
+        if let Some(slots) = &self.slots {
+            slots.come(worker);
+        }
     }
 
     /// A worker goes; nothing of it is in flight.
@@ -477,19 +521,19 @@ impl<T: PartitionTable> Shared<T> {
     /// A worker begins to serve, or ends: the roles are given anew. Those that came first look after partitions;
     /// where they do nothing else, at least one is left.
     fn serve(&self, worker: u32, begins: bool) {
-        let mut serving = lock(&self.serving);
+        let mut serving = lock(&self.serving.0);
         match begins {
-            true => serving.push(worker),
+            true => serving.push((worker, 0)),
             false => {
-                serving.retain(|one| *one != worker);
+                serving.retain(|(one, _)| *one != worker);
                 self.desks[worker as usize].role.store(0, Ordering::Relaxed);
             }
         }
-        self.give_roles(&serving);
+        self.give_roles(&mut serving);
     }
 
     /// Gives the workers that serve their roles.
-    fn give_roles(&self, serving: &[u32]) {
+    fn give_roles(&self, serving: &mut [(u32, u32)]) {
         let most = match T::DEDICATED {
             true => serving.len().saturating_sub(1),
             false => serving.len(),
@@ -500,18 +544,24 @@ impl<T: PartitionTable> Shared<T> {
             true => 0,
             false => self.partitions().min(most),
         };
-        for (position, worker) in serving.iter().enumerate() {
+        for (position, (worker, known)) in serving.iter_mut().enumerate() {
             let role = match position < controllers {
                 true => position as u32 + 1,
                 false => 0,
             };
-            // Relaxed: of two that take themselves for the controller of a partition one waits for its latch.
-            self.desks[*worker as usize]
-                .role
-                .store(role, Ordering::Relaxed);
+            // Many workers begin at a time, and looking at all desks would take each of them longer than to begin.
+            if *known != role {
+                *known = role;
+                // Relaxed: of two that take themselves for the controller of a partition one waits for its latch.
+                self.desks[*worker as usize]
+                    .role
+                    .store(role, Ordering::Relaxed);
+            }
         }
-        self.controllers
-            .store(controllers as u32, Ordering::Relaxed);
+        let controllers = controllers as u32;
+        if self.controllers.load(Ordering::Relaxed) != controllers {
+            self.controllers.store(controllers, Ordering::Relaxed);
+        }
     }
 
     /// Partitions that are in use: a prefix of them. It does not change while a transaction may have locks.
@@ -523,23 +573,34 @@ impl<T: PartitionTable> Shared<T> {
         }
     }
 
-    /// How many partitions there should be now, and workers that look after them, if it is another number; for one
-    /// worker that looks often.
-    fn other_partitions(&self) -> Option<u32> {
-        let balance = self.balance.as_ref()?;
-        balance.look(|| {
+    /// How the locks should be divided now, if it is otherwise than they are; for one worker that looks often.
+    fn other_division(&self) -> Option<Division> {
+        let count_ended = || {
             let counts = self.desks.iter();
             counts
                 .map(|desk| desk.ended.0.load(Ordering::Relaxed))
                 .fold(0, u32::wrapping_add)
-        })
+        };
+        let balance = self.balance.as_ref();
+        if let Some(number) = balance.and_then(|balance| balance.look(count_ended)) {
+            return Some(Division::Number(number));
+        }
+        let slots = self.slots.as_ref()?;
+        slots.look(self.partitions()).then_some(Division::Slots)
     }
 
-    /// Changes the number of partitions, while the caller keeps all others out and nobody has a lock.
-    fn divide(&self, partitions: u32) {
-        if let Some(balance) = &self.balance {
-            balance.adopt(partitions);
-            self.give_roles(&lock(&self.serving));
+    /// Divides the locks anew, while the caller keeps all others out and nobody has a lock.
+    fn divide(&self, division: Division) {
+        match (division, &self.balance, &self.slots) {
+            (Division::Number(number), Some(balance), slots) => {
+                balance.adopt(number);
+                if let Some(slots) = slots {
+                    slots.divide(number as usize);
+                }
+                self.give_roles(&mut lock(&self.serving.0));
+            }
+            (Division::Slots, _, Some(slots)) => slots.adopt(),
+            _ => {}
         }
     }
 

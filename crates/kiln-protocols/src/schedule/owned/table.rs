@@ -86,6 +86,7 @@ impl<const OWNERS_RUN: bool> PartitionTable for LockTable<OWNERS_RUN> {
                 return true;
             }
             (*demand).pending = pending;
+            (*demand).has_waited |= pending > 0;
             pending == 0
         }
     }

@@ -7,11 +7,16 @@ use kiln_platform::sync::Arc;
 use kiln_platform::time;
 use kiln_procedure::{AbortCause, Arguments, Frame, Program};
 use kiln_storage::epoch::Participant;
+use kiln_storage::table::Part;
 
+use super::limit::Limit;
 use super::locks::{GrantedLocks, Held};
 use super::travel::{Lent, Passenger, act};
-use super::{ACT, Core, Demand, IN_FLIGHT_MAX, PartitionTable, RELEASE, Shared, WITHDRAW};
+use super::{
+    ACT, Core, Demand, Division, IN_FLIGHT_MAX, PartitionTable, RELEASE, Shared, WITHDRAW,
+};
 use crate::access::two_phase_locking::TwoPhaseLocking;
+use crate::canary::Canary;
 use crate::schedule::direct::Direct;
 use crate::schedule::in_flight::{Idle, Single};
 use crate::serve::{Calls, Next};
@@ -66,12 +71,14 @@ pub struct Owned<T: PartitionTable> {
     leaving: Vec<Context<T>>,
     /// Those that are planned next.
     retries: Vec<Context<T>>,
+    /// How many may wait for locks when another call is drawn.
+    limit: Limit,
     /// Transactions that may have locks.
     running: u32,
     /// The program of the one call that is served.
     single: *const Program,
-    /// The number of partitions that there should be, while it keeps all others out for that, and until when it does.
-    division: Option<(u32, u64)>,
+    /// How the locks should be divided, while it keeps all others out for that, and until when it does.
+    division: Option<(Division, u64)>,
     /// Whether the last run was a call, and not a statement.
     was_call: bool,
 }
@@ -94,6 +101,7 @@ impl<T: PartitionTable> Owned<T> {
             waiting: Vec::with_capacity(IN_FLIGHT_MAX),
             leaving: Vec::with_capacity(IN_FLIGHT_MAX),
             retries: Vec::with_capacity(IN_FLIGHT_MAX),
+            limit: Limit::default(),
             running: 0,
             single: std::ptr::null(),
             division: None,
@@ -153,8 +161,12 @@ impl<T: PartitionTable> Owned<T> {
             has_done |= self.reap();
             has_done |= self.retry(calls);
             if !is_over && (is_free || !is_crowded) {
+                // Where owners run transactions, some have what these bring to do. Somebody who thinks may have what all of
+                // them wait for, and not what the next one wants.
+                let has_room =
+                    !T::DEDICATED || self.waiting.len() < self.limit.calls() || idle.is_long();
                 match role == 0 || !T::DEDICATED || calls.is_bound() {
-                    true => has_done |= self.draw(calls, &mut is_over),
+                    true => has_done |= has_room && self.draw(calls, &mut is_over),
                     false => is_over = calls.is_over(),
                 }
             }
@@ -217,12 +229,12 @@ impl<T: PartitionTable> Owned<T> {
         has_done
     }
 
-    /// Changes the number of partitions, if it is time for that: in several turns, as those who have locks need partitions that are
+    /// Divides the locks anew, if it is time for that: in several turns, as those who have locks need partitions that are
     /// looked after.
     fn divide(&mut self, role: u32) {
         let shared = &self.shared;
-        let Some((partitions, limit)) = self.division else {
-            let Some(partitions) = shared.other_partitions() else {
+        let Some((division, limit)) = self.division else {
+            let Some(division) = shared.other_division() else {
                 return;
             };
             // Sequentially consistent, as in `enter`.
@@ -232,13 +244,14 @@ impl<T: PartitionTable> Owned<T> {
                     .alone
                     .compare_exchange(0, own, Ordering::SeqCst, Ordering::Relaxed);
             if exchanged.is_ok() {
-                self.division = Some((partitions, time::now_ns() + ALONE_WAIT_NS));
+                self.division = Some((division, time::now_ns() + ALONE_WAIT_NS));
             }
             return;
         };
-        if self.running == 0 && shared.is_alone(self.number) {
+        let is_in_use = self.running > 0 || !shared.is_alone(self.number);
+        if !is_in_use || matches!(division, Division::Slots) && Canary::DividedInUse.sings() {
             point("owned.divided");
-            shared.divide(partitions);
+            shared.divide(division);
             self.give_up_division();
         } else if role != 1 || time::now_ns() >= limit {
             // Somebody thinks; there is another count.
@@ -338,13 +351,16 @@ impl<T: PartitionTable> Owned<T> {
         let shared = &self.shared;
         let demand = &mut context.demand;
         let (claims, partitions) = (context.passenger.footprint.claims(), shared.partitions());
+        if let Some(slots) = &shared.slots {
+            slots.count(self.number, claims);
+        }
         match T::DIVIDED {
-            true => demand.set(claims, partitions),
+            true => demand.set(claims, partitions, |part| shared.partition_of(part)),
             false => demand.set_in(claims, (self.number as usize % partitions) as u16),
         }
         if T::OWNERS_RUN {
-            demand.first_stop = first_stop(claims, partitions)
-                .unwrap_or((self.number as usize % partitions) as u16);
+            let first_stop = first_part(claims).map(|part| shared.partition_of(part));
+            demand.first_stop = first_stop.unwrap_or(self.number as usize % partitions) as u16;
         }
         match demand.spans.first().map(|span| span.partition) {
             Some(first) => {
@@ -386,6 +402,7 @@ impl<T: PartitionTable> Owned<T> {
                 let position = waiting.map(address).position(|one| one == message);
                 let position = position.expect("an answer is about a demand that waits");
                 let mut context = self.waiting.swap_remove(position);
+                self.limit.granted(context.demand.has_waited);
                 point("owned.granted");
                 if T::OWNERS_RUN && context.demand.has_run {
                     self.tell(&mut context, calls);
@@ -580,11 +597,11 @@ impl<T: PartitionTable> Owned<T> {
     }
 }
 
-/// The partition of the first record that a transaction will meet, as far as its plan knows.
-fn first_stop(claims: &[Claim], partitions: usize) -> Option<u16> {
+/// The part of the data that the first record belongs to which a transaction will meet, as far as its plan knows.
+fn first_part(claims: &[Claim]) -> Option<Part> {
     let divided = claims.iter().filter(|claim| !claim.part.is_replicated());
     let first = divided.min_by_key(|claim| claim.finding)?;
-    Some(first.part.partition(partitions) as u16)
+    Some(first.part)
 }
 
 impl<T: PartitionTable> Drop for Owned<T> {

@@ -160,6 +160,8 @@ impl PartitionTable for CounterTable {
             let exclusive = request.exclusive;
             *self.counter(request).count(exclusive) += 1;
         }
+        // SAFETY: by the contract.
+        unsafe { (*demand).has_waited |= !is_free };
         is_free |= Canary::ForwardedEarly.sings();
         self.txn_queue.push_back(Entry {
             demand,
