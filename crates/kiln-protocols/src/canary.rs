@@ -128,7 +128,7 @@ pub enum Canary {
 
 impl Canary {
     /// All flaws.
-    pub const ALL: [Canary; 52] = [
+    pub const ALL: [Canary; 53] = [
         Canary::ReadValidationSkipped,
         Canary::NodeValidationSkipped,
         Canary::OwnInsertionHidesOthers,
