@@ -122,13 +122,13 @@ fn calls_allocate_nothing_in_the_steady_state() {
             rounds(&mut driver, 100);
             kiln_platform::thread::sleep(5_000_000);
         }
-        // A list may meet what it has to hold at most late, as when a thread has lost its core for a while. It grows once.
-        let mut tries = (0..4).map(|_| rounds(&mut driver, 500));
-        let allocations = tries.find(|sums| *sums == [0; 5]);
-        let allocations = allocations.unwrap_or_else(|| rounds(&mut driver, 500));
-        assert_eq!(
-            allocations, [0; 5],
-            "{protocol}: allocations of transfer, deposit, total, open, shut in 500 rounds"
+        // A list may meet what it has to hold at most late, as when a thread has lost its core for a while. It grows once: of
+        // three times 500 rounds two allocate nothing.
+        let allocations = [(); 3].map(|()| rounds(&mut driver, 500));
+        let none = allocations.iter().filter(|sums| **sums == [0; 5]);
+        assert!(
+            none.count() >= 2,
+            "{protocol}: allocations of transfer, deposit, total, open, shut, three times in 500 rounds: {allocations:?}"
         );
     }
 }
