@@ -326,6 +326,9 @@ fn run_under(common: Common, threads: u64, calls: u64, hashed: bool, seed: u64) 
     let programs = programs(&table);
     let epochs = Epochs::new(WORKERS_MAX);
     let protocol = common.configuration();
+    if protocol.has(ProtocolOption::TimestampSplitting) {
+        table.split_by([ID, CODE, NOTE].into_iter().collect());
+    }
     let common = Arc::new(common);
     let mut first = worker(&common, &epochs, seed);
     let integer = |value: i64| Value::Integer(value as i32);
@@ -525,6 +528,25 @@ fn mocc_keeps_the_total() {
 #[test]
 fn mvcc_keeps_the_total() {
     runs(Protocol::Mvcc);
+}
+
+/// All columns but the balance have a timestamp of their own.
+#[test]
+fn timestamp_splitting_keeps_the_total() {
+    for name in [
+        "silo+ts",
+        "silo+cu+ts",
+        "tictoc+ts",
+        "tictoc+cu+ts",
+        "mvcc+ts",
+        "mvcc+cu+ts",
+    ] {
+        let configuration: Configuration = name.parse().expect("a protocol's name");
+        for &(threads, seed) in RUNS {
+            let calls = CALLS / 8 / threads;
+            run(configuration, threads, calls, seed % 2 == 0, seed);
+        }
+    }
 }
 
 #[test]

@@ -13,7 +13,9 @@ use kiln_platform::random::Random;
 use kiln_platform::sync::Arc;
 use kiln_procedure::ir::*;
 use kiln_procedure::{Arguments, Program, ProgramBuilder};
-use kiln_protocols::{Common, Observation, Outcome, Protocol, Worker};
+use kiln_protocols::{
+    Common, Configuration, Observation, Outcome, Protocol, ProtocolOption, Worker,
+};
 use kiln_storage::epoch::Epochs;
 use kiln_storage::error::SqlState;
 use kiln_storage::schema::*;
@@ -427,8 +429,12 @@ fn call(worker: &mut Worker, program: &Program, values: &[Value]) -> Outcome {
     worker.call(program, &arguments, None)
 }
 
-fn run(protocol: Protocol) {
+fn run(protocol: impl Into<Configuration>) {
+    let protocol = protocol.into();
     let table = table();
+    if protocol.has(ProtocolOption::TimestampSplitting) {
+        table.split_by([ID, CODE, NOTE].into_iter().collect());
+    }
     let programs = programs(&table);
     let epochs = Epochs::new(WORKERS_MAX);
     let participant = epochs.register().expect("a slot is free");
@@ -520,7 +526,7 @@ fn run(protocol: Protocol) {
     // Nobody is in the way. Healing runs the program again when a row that it inserts late is refused, and under dora
     // what was not planned cannot be had: a row that an insert meets.
     let aborts = replay.counts.get("abort").copied().unwrap_or(0);
-    let repeats = matches!(protocol, Protocol::Healing | Protocol::Dora);
+    let repeats = matches!(protocol.protocol, Protocol::Healing | Protocol::Dora);
     assert!(aborts == 0 || repeats, "{protocol}");
 }
 
@@ -591,6 +597,13 @@ fn planned_histories_replay() {
 #[test]
 fn mvcc_histories_replay() {
     run(Protocol::Mvcc);
+}
+
+#[test]
+fn histories_under_timestamp_splitting_replay() {
+    for name in ["silo+ts", "silo+cu+ts", "tictoc+cu+ts", "mvcc+cu+ts"] {
+        run(name.parse::<Configuration>().expect("a protocol's name"));
+    }
 }
 
 #[test]

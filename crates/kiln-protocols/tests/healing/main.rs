@@ -37,27 +37,44 @@ struct Met {
     between: u64,
 }
 
+/// The access that is interrupted and heals.
+fn access(others: &Others, factors: HealingFactors, defers: bool) -> Healing {
+    let participant = others.healed.epochs.register().expect("a slot is free");
+    Healing::new(participant, factors, defers)
+}
+
 struct Pair {
+    factors: HealingFactors,
+    defers: bool,
     others: Others,
     healing: Healing,
     frame: Frame,
     met: Met,
+    /// Of accesses that are gone.
+    statistics: Statistics,
 }
 
 impl Pair {
     fn new(factors: HealingFactors, defers: bool) -> Pair {
         let others = Others::new();
-        let participant = others.healed.epochs.register().expect("a slot is free");
         Pair {
-            healing: Healing::new(participant, factors, defers),
+            healing: access(&others, factors, defers),
+            factors,
+            defers,
             frame: Frame::new(),
             others,
             met: Met::default(),
+            statistics: Statistics::default(),
         }
     }
 
     fn case(&mut self, seed: u64) {
         let mut random = Random::from_seed(seed);
+        // One that has never been disturbed keeps nothing for a restoration.
+        if random.below(3) == 0 {
+            self.healing.add_counts(&mut self.statistics);
+            self.healing = access(&self.others, self.factors, self.defers);
+        }
         for _ in 0..2 {
             self.others.refill(&mut random);
         }
@@ -165,8 +182,7 @@ fn run_with(factors: HealingFactors, defers: bool, cases: u64) -> (Met, Statisti
     for seed in first_seed()..first_seed() + cases {
         pair.case(seed);
     }
-    let mut statistics = Statistics::default();
-    pair.healing.add_counts(&mut statistics);
+    pair.healing.add_counts(&mut pair.statistics);
     let Met {
         healed,
         rejected,
@@ -179,7 +195,7 @@ fn run_with(factors: HealingFactors, defers: bool, cases: u64) -> (Met, Statisti
          them between operations, {given_up} given up"
     );
     assert!(between > cases / 2, "few changes come between operations");
-    (pair.met, statistics)
+    (pair.met, pair.statistics)
 }
 
 #[test]

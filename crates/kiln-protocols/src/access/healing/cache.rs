@@ -75,10 +75,6 @@ pub(super) struct Cache {
     cursor: usize,
     /// Whether the last look-up is under way.
     is_open: bool,
-    /// The scan that is under way otherwise.
-    scan: Option<OpId>,
-    /// The last of both that began.
-    last: Option<OpId>,
 }
 
 impl Cache {
@@ -97,7 +93,6 @@ impl Cache {
             outcome: Outcome::Nothing,
         });
         self.is_open = true;
-        self.last = Some(sought.op);
     }
 
     /// What the look-up that has begun led to in the run before: the same operation with the same key.
@@ -134,38 +129,15 @@ impl Cache {
         }
     }
 
-    /// A scan is under way.
-    #[inline(always)]
-    pub fn scans(&mut self, op: OpId) {
-        self.scan = Some(op);
-        self.last = Some(op);
-    }
-
-    /// The operation that is under way, if one is.
-    pub fn present(&self) -> Option<OpId> {
-        match self.is_open {
-            true => self.now.look_ups.last().map(|look_up| look_up.op),
-            false => self.scan,
-        }
-    }
-
     /// The look-up under way is over.
     #[inline(always)]
     pub fn end(&mut self) {
         self.is_open = false;
-        self.scan = None;
     }
 
-    /// No operation is under way, and none was the last.
-    #[inline(always)]
-    pub fn rest(&mut self) {
-        self.end();
-        self.last = None;
-    }
-
-    /// The look-up or scan under way, or else the last one before.
-    pub fn last(&self) -> Option<OpId> {
-        self.last
+    /// Whether the run before this one made no look-ups that are known.
+    pub fn knows_nothing(&self) -> bool {
+        self.before.look_ups.is_empty()
     }
 
     /// The program runs again.
@@ -173,13 +145,13 @@ impl Cache {
         std::mem::swap(&mut self.now, &mut self.before);
         self.now.clear();
         self.cursor = 0;
-        self.rest();
+        self.end();
     }
 
     /// Forgets everything.
     pub fn clear(&mut self) {
         self.now.clear();
         self.before.clear();
-        self.rest();
+        self.end();
     }
 }

@@ -14,46 +14,44 @@ use super::{Healing, settled_tid};
 use crate::canary::Canary;
 use crate::shared::optimistic::{Item, WriteKind};
 use crate::shared::recorder::Recorded;
-use crate::shared::scratch::RowImage;
+use crate::shared::scratch::{RowImage, Scratch};
 
-/// What is kept of a record besides its tid.
+/// What an item notes of its record besides the tid. Small, as the read set is gone through at each commit.
 #[derive(Clone, Copy)]
 pub struct Copied {
     table: *const Table,
-    /// The columns that were read, which are in the image.
-    columns: ColumnSet,
-    image: Option<RowImage>,
-    /// Whether the image is another item's.
-    is_borrowed: bool,
+    /// The position of what was copied in [`Copies`], or [`NOTHING`].
+    copy: u32,
+    /// The operation that met the record, or [`UNKNOWN`].
+    op: u16,
     /// Whether all of the version is relied on, and not only the columns that were read.
     is_whole: bool,
     /// Whether more than one version was read: nothing but reading anew will do.
     is_stale: bool,
-    /// The operation that met the record, if it is known.
-    op: Option<OpId>,
 }
+
+const NOTHING: u32 = u32::MAX;
+const UNKNOWN: u16 = u16::MAX;
 
 // SAFETY: the table is followed only by whoever runs the access, while it is kept.
 unsafe impl Send for Copied {}
 
 impl Copied {
-    /// Of a record whose whole version is relied on.
+    /// Of a record whose whole version is relied on, met by this operation if it is known.
     #[inline(always)]
-    pub(super) fn whole(table: *const Table) -> Copied {
+    pub(super) fn whole(table: *const Table, op: Option<OpId>) -> Copied {
         Copied {
             table,
-            columns: ColumnSet::EMPTY,
-            image: None,
-            is_borrowed: false,
+            copy: NOTHING,
+            op: op.map_or(UNKNOWN, |op| op.0),
             is_whole: true,
             is_stale: false,
-            op: None,
         }
     }
 
     /// The operation that met the record, if it is known.
     pub(super) fn op(&self) -> Option<OpId> {
-        self.op
+        (self.op != UNKNOWN).then_some(OpId(self.op))
     }
 
     /// From now on all of the version is relied on.
@@ -74,20 +72,82 @@ impl Copied {
         // SAFETY: the engine keeps a table while a transaction that uses it runs.
         unsafe { &*self.table }
     }
+}
+
+/// The columns that were read of a record, as they were.
+#[derive(Clone, Copy)]
+struct Copy {
+    columns: ColumnSet,
+    image: RowImage,
+}
+
+impl Copy {
+    #[inline(always)]
+    fn words<'a>(&self) -> &'a [AtomicU64] {
+        // SAFETY: the copies are cleared only when the attempt has ended.
+        unsafe { self.image.words() }
+    }
+}
+
+/// The copies of an attempt, those of its earlier runs included.
+#[derive(Default)]
+pub(super) struct Copies {
+    copies: Vec<Copy>,
+    images: Scratch,
+    /// How many of them are of earlier runs.
+    former: usize,
+}
+
+impl Copies {
+    /// The program runs again.
+    pub fn turn(&mut self) {
+        self.former = self.copies.len();
+    }
+
+    /// Forgets everything.
+    #[inline(always)]
+    pub fn clear(&mut self) {
+        self.copies.clear();
+        self.images.clear();
+        self.former = 0;
+    }
+
+    #[inline(always)]
+    fn of(&self, copied: &Copied) -> Option<&Copy> {
+        self.copies.get(copied.copy as usize)
+    }
 
     /// Whether a record that is there, in another version, is to the attempt as it was. `row` is stable.
-    pub(super) fn covers(&self, row: &[AtomicU64]) -> bool {
-        !self.is_whole && !self.is_stale && self.is_same(row)
+    pub fn cover(&self, copied: &Copied, row: &[AtomicU64]) -> bool {
+        !copied.is_whole && !copied.is_stale && self.is_same(copied, row)
     }
 
     #[inline]
-    fn is_same(&self, row: &[AtomicU64]) -> bool {
-        let Some(image) = self.image else {
-            return true;
-        };
-        // SAFETY: the copies are cleared only when the attempt has ended.
-        let image = unsafe { image.words() };
-        self.table().layout().is_same(self.columns, image, row)
+    fn is_same(&self, copied: &Copied, row: &[AtomicU64]) -> bool {
+        self.of(copied).is_none_or(|copy| {
+            let layout = copied.table().layout();
+            layout.is_same(copy.columns, copy.words(), row)
+        })
+    }
+
+    /// The item's own copy: other items may have one of an earlier run too, so that this one is copied.
+    #[inline]
+    fn own(&mut self, copied: &mut Copied) -> &mut Copy {
+        let layout = copied.table().layout();
+        let position = copied.copy as usize;
+        let former = self.copies.get(position).copied();
+        if former.is_none() || position < self.former {
+            let copy = Copy {
+                columns: former.map_or(ColumnSet::EMPTY, |former| former.columns),
+                image: self.images.take(layout.words()),
+            };
+            if let Some(former) = former {
+                layout.copy(former.columns, former.words(), copy.words());
+            }
+            copied.copy = self.copies.len() as u32;
+            self.copies.push(copy);
+        }
+        &mut self.copies[copied.copy as usize]
     }
 }
 
@@ -104,10 +164,13 @@ impl Healing {
         self.sets.protocol.table = table;
         let met = self.sets.items.len();
         let visit = self.sets.visit(table, record, intent)?;
+        if !self.copies_reads {
+            return Ok(visit);
+        }
         match visit {
             Visit::Present(handle) if handle.note as usize == met => {
-                self.sets.items[met].note.op = self.cache.present();
-                self.rely_on_columns(handle, observed)?;
+                self.sets.items[met].note.is_whole = false;
+                self.copy_keys(handle, observed)?;
             }
             // It may have been found by another key than before it was written. That one counts now as well.
             Visit::Present(handle) if !observed.is_empty() => {
@@ -121,18 +184,7 @@ impl Healing {
         Ok(visit)
     }
 
-    /// Has a record that was just met count by the columns that are read of it, and by those keys that can
-    /// lead elsewhere.
-    #[inline(always)]
-    fn rely_on_columns(&mut self, handle: Handle, observed: ColumnSet) -> Result<(), AbortCause> {
-        if !self.copies_reads {
-            return Ok(());
-        }
-        let copied = &mut self.sets.items[handle.note as usize].note;
-        copied.is_whole = false;
-        self.copy_keys(handle, observed)
-    }
-
+    /// Has a record count by those keys, too, that can lead elsewhere.
     #[inline(always)]
     fn copy_keys(&mut self, handle: Handle, observed: ColumnSet) -> Result<(), AbortCause> {
         let table = self.sets.items[handle.note as usize].note.table();
@@ -173,22 +225,23 @@ impl Healing {
         let is_as_it_was = match now.0 == seen {
             true => !copied.is_stale,
             false => {
-                let covers =
-                    !Tid(seen).is_absent() && !now.is_absent() && copied.covers(table.row(record));
+                let covers = !Tid(seen).is_absent()
+                    && !now.is_absent()
+                    && self.copies.cover(&copied, table.row(record));
                 // Acquire: as in `copy`, what was compared is of the version seen before and after.
                 fence(Ordering::Acquire);
                 covers && record.tid().load(Ordering::Relaxed) == now.0
             }
         };
         if !is_as_it_was && !now.is_absent() {
-            self.counters.restored(&self.cache);
+            self.counters.restored(self.sets.protocol.under_way);
             if Canary::DependentNotRestored.sings() && self.has_restored {
                 // Its tid is the new one, its values are the old ones.
                 return Ok(self.take_known(record, now, copied));
             }
             self.has_restored = true;
         }
-        if !is_as_it_was || copied.image.is_none() {
+        if !is_as_it_was || copied.copy == NOTHING {
             return self.meet(table, record, intent, observed);
         }
         let visit = self.take_known(record, now, copied);
@@ -202,10 +255,6 @@ impl Healing {
     fn take_known(&mut self, record: RecordRef, now: Tid, copied: Copied) -> Visit {
         let note = self.sets.items.len() as u32;
         let writes = self.sets.writes.len();
-        let copied = Copied {
-            is_borrowed: true,
-            ..copied
-        };
         self.sets
             .items
             .push(Item::new(record, now.0, copied, writes));
@@ -222,27 +271,14 @@ impl Healing {
     #[inline]
     fn copy(&mut self, note: u32, columns: ColumnSet) -> Result<(), AbortCause> {
         let item = &mut self.sets.items[note as usize];
-        let missing = columns.difference(item.note.columns);
+        let copied = self.copies.of(&item.note);
+        let missing = columns.difference(copied.map_or(ColumnSet::EMPTY, |copy| copy.columns));
         if missing.is_empty() {
             return Ok(());
         }
         let table = item.note.table();
         let (layout, row) = (table.layout(), table.row(item.record));
-        let before = item.note.image;
-        let image = match before {
-            Some(image) if !item.note.is_borrowed => image,
-            _ => self.copies.take(layout.words()),
-        };
-        // SAFETY: the copies are cleared only when the attempt has ended.
-        let words = unsafe { image.words() };
-        if let Some(before) = before
-            && item.note.is_borrowed
-        {
-            // SAFETY: as above.
-            layout.copy(item.note.columns, unsafe { before.words() }, words);
-        }
-        item.note.is_borrowed = false;
-        item.note.image = Some(image);
+        let words = self.copies.own(&mut item.note).words();
         let mut version = item.observed;
         loop {
             layout.copy(missing, row, words);
@@ -255,11 +291,13 @@ impl Healing {
             let now = settled_tid(item.record)?;
             let written = self.sets.written.get(item.record);
             let moves = written.is_some_and(|write| self.sets.writes[write as usize].moves());
+            let is_same = self.copies.is_same(&item.note, row);
             let note = &mut item.note;
-            note.is_stale |= note.is_whole || now.is_absent() || moves || !note.is_same(row);
+            note.is_stale |= note.is_whole || now.is_absent() || moves || !is_same;
             version = now.0;
         }
-        item.note.columns = item.note.columns.union(missing);
+        let copy = self.copies.own(&mut item.note);
+        copy.columns = copy.columns.union(missing);
         if version != item.observed && !item.note.is_stale {
             let (record, former) = (item.record, Tid(item.observed));
             item.observed = version;
@@ -280,6 +318,9 @@ impl Healing {
         memory: &mut Memory,
     ) -> Result<(), AbortCause> {
         self.sets.settle_read(handle, columns)?;
+        if !self.copies_reads {
+            return self.read_through(table, handle, columns, memory);
+        }
         let (written, image): (ColumnSet, &[AtomicU64]) = match self.sets.write_of(*handle) {
             Some(write) => {
                 let write = &self.sets.writes[write];
@@ -295,13 +336,9 @@ impl Healing {
         };
         let read: ColumnSet = columns.iter().map(|&(column, _)| column).collect();
         let layout = table.layout();
-        if !self.copies_reads {
-            return self.read_through(table, handle, columns, memory);
-        }
         self.copy(handle.note, read.difference(written))?;
-        let copied = match self.sets.items[handle.note as usize].note.image {
-            // SAFETY: the copies are cleared only when the attempt has ended.
-            Some(copied) => unsafe { copied.words() },
+        let copied = match self.copies.of(&self.sets.items[handle.note as usize].note) {
+            Some(copied) => copied.words(),
             // All of it was written.
             None => image,
         };
@@ -323,6 +360,7 @@ impl Healing {
     }
 
     /// Reads columns without copies: an item whose record has changed is stale.
+    #[inline(always)]
     fn read_through(
         &mut self,
         table: &Table,
@@ -330,18 +368,33 @@ impl Healing {
         columns: &[(ColumnId, Reg)],
         memory: &mut Memory,
     ) -> Result<(), AbortCause> {
-        let first = self.sets.items[handle.note as usize].observed;
+        match self.sets.load(table, handle, columns, memory) {
+            Err(AbortCause::ReadValidation) if self.heals => {
+                self.read_stale(table, handle, columns, memory)
+            }
+            done => done,
+        }
+    }
+
+    /// Reads columns of a record that has changed since it was met.
+    #[cold]
+    fn read_stale(
+        &mut self,
+        table: &Table,
+        handle: &Handle,
+        columns: &[(ColumnId, Reg)],
+        memory: &mut Memory,
+    ) -> Result<(), AbortCause> {
+        let note = handle.note as usize;
+        self.sets.items[note].note.is_stale = true;
+        let first = self.sets.items[note].observed;
         loop {
-            let done = self.sets.load(table, handle, columns, memory);
-            let item = &mut self.sets.items[handle.note as usize];
-            match done {
-                Err(AbortCause::ReadValidation) if self.heals => {
-                    item.note.is_stale = true;
-                    item.observed = settled_tid(handle.record)?.0;
-                }
+            self.sets.items[note].observed = settled_tid(handle.record)?.0;
+            match self.sets.load(table, handle, columns, memory) {
+                Err(AbortCause::ReadValidation) => {}
                 done => {
                     // What was read before was of the first version.
-                    item.observed = first;
+                    self.sets.items[note].observed = first;
                     return done;
                 }
             }

@@ -32,6 +32,8 @@ struct Waiting {
 
 /// The rows of an attempt that wait for its commit.
 pub(super) struct Late {
+    /// Whether the program may insert late.
+    pub is_allowed: bool,
     /// Whether the attempt inserts late.
     pub is_on: bool,
     waiting: Vec<Waiting>,
@@ -46,6 +48,7 @@ pub(super) struct Late {
 impl Default for Late {
     fn default() -> Late {
         Late {
+            is_allowed: false,
             is_on: false,
             waiting: Vec::new(),
             spare: Vec::new(),
@@ -125,6 +128,8 @@ impl Healing {
     /// # Errors
     /// An [`AbortCause`] when one cannot be there; [`Healing::asks`] says whether the program finds out why.
     pub(super) fn link_late(&mut self) -> Result<(), AbortCause> {
+        // In the order in which they were inserted, which indexes like best.
+        self.late.waiting.reverse();
         while let Some(waiting) = self.late.waiting.pop() {
             let Waiting {
                 table,

@@ -17,7 +17,8 @@
 //!
 //! # Phases
 //!
-//! What nobody has disturbed commits as under Silo (`undisturbed.rs`). For the rest:
+//! What nobody has disturbed commits as under Silo, and what hardly anybody disturbs keeps nothing for a restoration
+//! (`undisturbed.rs`). For the rest:
 //!
 //! 1. **Read** (`copies.rs`, `cache.rs`), as above. Rows that the procedure inserts and does not look for
 //!    stay out of the indexes (`late.rs`): under a stale key they would stand in the way of others.
@@ -94,9 +95,8 @@ use crate::shared::optimistic::record_lock::Locks;
 use crate::shared::optimistic::{Commit, Item, Optimistic, stable_tid};
 use crate::shared::record_map::RecordMap;
 use crate::shared::recorder::{Recorded, Recorder};
-use crate::shared::scratch::Scratch;
 use cache::Cache;
-use copies::Copied;
+use copies::{Copied, Copies};
 use late::Late;
 use restore::Counters;
 
@@ -133,6 +133,8 @@ fn await_install(record: RecordRef) -> Result<Tid, AbortCause> {
 pub struct HealingSets {
     /// The table of the record that is met next.
     table: *const Table,
+    /// The look-up or scan under way.
+    under_way: Option<OpId>,
     /// What the attempt has locked.
     locks: Locks,
 }
@@ -142,7 +144,8 @@ impl Commit for HealingSets {
 
     #[inline(always)]
     fn observe(&mut self, record: RecordRef, _: Intent) -> Result<(Tid, Copied), AbortCause> {
-        Ok((settled_tid(record)?, Copied::whole(self.table)))
+        let copied = Copied::whole(self.table, self.under_way);
+        Ok((settled_tid(record)?, copied))
     }
 
     #[inline(always)]
@@ -152,7 +155,7 @@ impl Commit for HealingSets {
 
     #[inline(always)]
     fn adopt(&mut self, _: RecordRef) -> Copied {
-        Copied::whole(self.table)
+        Copied::whole(self.table, None)
     }
 
     fn commit(_: &mut Optimistic<Self>) -> Result<(), AbortCause> {
@@ -175,8 +178,12 @@ pub struct Healing {
     factors: HealingFactors,
     /// Whether the present attempt runs a program that may be run again.
     heals: bool,
+    /// Whether it may be committed as it is, and keeps nothing for a restoration.
+    is_calm: bool,
     /// Whether it keeps copies of the columns that it reads.
     copies_reads: bool,
+    /// The look-up or scan that began last.
+    last: Option<OpId>,
     /// Whether the present call is treated as one that nobody has analysed, and what is left of percents.
     is_ad_hoc: bool,
     ad_hoc_rest: u8,
@@ -194,8 +201,7 @@ pub struct Healing {
     /// The items of the run before this one, and the last one of each record.
     known: Vec<Item<Copied>>,
     known_by_record: RecordMap,
-    /// The copies of this attempt's items, those of earlier runs included.
-    copies: Scratch,
+    copies: Copies,
     /// The items whose records are locked, in the validation order, with their places in it.
     order: Vec<(u64, u32)>,
     /// The other items, and those of records that have no row: a lock does not keep these from being buried.
@@ -222,6 +228,7 @@ impl Healing {
     pub fn new(participant: Participant, factors: HealingFactors, defers: bool) -> Healing {
         let sets = HealingSets {
             table: std::ptr::null(),
+            under_way: None,
             locks: Locks::default(),
         };
         let mut sets = Optimistic::with(participant, sets);
@@ -230,7 +237,9 @@ impl Healing {
             sets,
             factors,
             heals: false,
+            is_calm: false,
             copies_reads: false,
+            last: None,
             is_ad_hoc: false,
             ad_hoc_rest: 0,
             round: 0,
@@ -241,7 +250,7 @@ impl Healing {
             cache: Cache::default(),
             known: Vec::new(),
             known_by_record: RecordMap::default(),
-            copies: Scratch::default(),
+            copies: Copies::default(),
             order: Vec::new(),
             reads: Vec::new(),
             highest: 0,
@@ -258,8 +267,17 @@ impl Healing {
         self.heals && self.factors.read_copies == Use::On
     }
 
+    /// No operation is under way, and none was the last.
+    #[inline(always)]
+    fn rest(&mut self) {
+        self.cache.end();
+        self.sets.protocol.under_way = None;
+        self.last = None;
+    }
+
     /// Forgets the attempt, whose sets are forgotten too.
     fn forget(&mut self) {
+        self.rest();
         self.cache.clear();
         self.known.clear();
         self.known_by_record.clear();
@@ -279,6 +297,7 @@ impl Access for Healing {
     #[inline]
     fn begin(&mut self) {
         self.heals = false;
+        self.is_calm = false;
         self.copies_reads = false;
         self.round = 0;
         self.locks_reads = self.factors.read_locks == Use::On;
@@ -290,10 +309,11 @@ impl Access for Healing {
 
     fn plan(&mut self, program: &Program, _: &Arguments) -> Result<(), AbortCause> {
         self.heals = self.factors.access_cache == Use::On && !self.is_ad_hoc;
-        self.late.is_on = self.heals && program.analysis.inserts_late();
         self.counters.runs(program);
-        // As long as nothing changes there is nothing to be compared with the copies.
-        self.copies_reads = self.keeps_copies() && !self.counters.calm().is_calm();
+        self.is_calm = self.heals && self.counters.calm().is_calm();
+        self.late.is_allowed = self.heals && program.analysis.inserts_late();
+        self.late.is_on = self.late.is_allowed && !self.is_calm;
+        self.copies_reads = self.keeps_copies() && !self.is_calm;
         Ok(())
     }
 
@@ -302,7 +322,7 @@ impl Access for Healing {
         if let Stop::Abort(cause) = stop
             && !goes_on
         {
-            let blamed = self.blames.or(self.cache.last());
+            let blamed = self.blames.or(self.last);
             self.counters.aborted(blamed, *cause);
         }
         self.blames = None;
@@ -319,7 +339,9 @@ impl Access for Healing {
         sought: &Sought<'_>,
         memory: &Memory,
     ) -> Result<Option<Recalled>, AbortCause> {
-        match self.heals {
+        self.sets.protocol.under_way = Some(sought.op);
+        self.last = Some(sought.op);
+        match self.heals && !self.is_calm {
             true => self.look_back(sought, memory),
             false => Ok(None),
         }
@@ -328,11 +350,13 @@ impl Access for Healing {
     #[inline(always)]
     fn looked_up(&mut self) {
         self.cache.end();
+        self.sets.protocol.under_way = None;
     }
 
     #[inline(always)]
     fn scans(&mut self, op: OpId) {
-        self.cache.scans(op);
+        self.sets.protocol.under_way = Some(op);
+        self.last = Some(op);
     }
 
     #[inline]
@@ -412,9 +436,17 @@ impl Access for Healing {
             true => self.insert_late(table, values, memory),
             false => self.sets.insert(table, values, memory),
         };
-        if let Ok(Inserted::Exists { handle, .. }) = &inserted {
+        match &inserted {
             // Also if it was met before: it counts with its key from now on.
-            self.sets.items[handle.note as usize].note.rely_on_version();
+            Ok(Inserted::Exists { handle, .. }) => {
+                self.sets.items[handle.note as usize].note.rely_on_version();
+            }
+            Err(Stop::Abort(AbortCause::KeyInTransit)) if self.is_calm => {
+                // Somebody is about after all: the run that follows inserts late.
+                self.asks = true;
+                self.counters.calm().is_disturbed();
+            }
+            _ => {}
         }
         inserted
     }
@@ -444,7 +476,7 @@ impl Access for Healing {
 
     fn commit(&mut self) -> Result<(), AbortCause> {
         point("healing.executed");
-        self.cache.rest();
+        self.rest();
         if !self.commit_undisturbed()? {
             self.lock_and_write()?;
         }

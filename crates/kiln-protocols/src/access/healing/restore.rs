@@ -12,7 +12,7 @@ use kiln_procedure::{AbortCause, Access, Program, Stop};
 use kiln_storage::slot::Memory;
 
 use super::Healing;
-use super::cache::{Cache, Outcome};
+use super::cache::Outcome;
 use super::undisturbed::Calm;
 use crate::Statistics;
 use crate::phases::Phase;
@@ -45,6 +45,9 @@ impl Healing {
         self.round += 1;
         self.counters.healings += 1;
         self.has_restored = false;
+        if std::mem::take(&mut self.is_calm) {
+            self.late.is_on = self.late.is_allowed;
+        }
         self.copies_reads = self.keeps_copies();
         self.has_linked = false;
         self.spare_late();
@@ -62,7 +65,9 @@ impl Healing {
                 self.known_by_record.insert(item.record, position);
             }
         }
+        self.copies.turn();
         self.cache.turn();
+        self.rest();
         point("healing.restores");
         true
     }
@@ -83,8 +88,13 @@ impl Healing {
             _ => None,
         };
         match recalled {
-            Some(_) => self.cache.end(),
-            None => self.counters.restored(&self.cache),
+            Some(_) => {
+                self.cache.end();
+                self.sets.protocol.under_way = None;
+            }
+            // After a run that kept nothing it is not known what has to be restored.
+            None if self.cache.knows_nothing() => {}
+            None => self.counters.restored(Some(sought.op)),
         }
         Ok(recalled)
     }
@@ -179,12 +189,12 @@ impl Counters {
 
     /// The operation that is under way gave something else than before.
     #[cold]
-    pub fn restored(&mut self, cache: &Cache) {
+    pub fn restored(&mut self, op: Option<OpId>) {
         let Some(restored) = self.procedures.get_mut(self.present) else {
             return;
         };
         let last = restored.operations.len() - 1;
-        let operation = cache.present().map_or(last, |op| op.0 as usize);
+        let operation = op.map_or(last, |op| op.0 as usize);
         restored.operations[operation.min(last)].1 += 1;
     }
 
@@ -217,12 +227,17 @@ impl Counters {
         }
     }
 
-    /// Starts counting anew.
+    /// Starts counting anew. Which procedures are left alone stays known.
     pub fn reset(&mut self) {
         self.healings = 0;
         self.let_go = 0;
-        self.procedures.clear();
-        self.present = 0;
+        for restored in &mut self.procedures {
+            restored
+                .operations
+                .iter_mut()
+                .for_each(|(_, count)| *count = 0);
+            restored.aborts.iter_mut().for_each(|causes| causes.fill(0));
+        }
     }
 }
 

@@ -3,8 +3,10 @@
 //! Most attempts find everything as they read it, and nobody at what they write. For these the locks that healing
 //! needs are for nothing: they lock the tids of what they write, without waiting, compare what they read, and
 //! install. Whatever is in the way of that leads to the phases of `validate.rs`. A procedure whose attempts
-//! are disturbed is not tried in this way for some calls, eight times as many each time; and only attempts of such
-//! a procedure keep copies of what they read.
+//! are disturbed is not tried in this way for some calls, eight times as many each time.
+//!
+//! An attempt of a procedure that is left alone also keeps nothing for a restoration, neither copies nor look-ups, and its new
+//! rows come into the indexes where they are inserted. If it is disturbed after all, the first restoration reads everything anew.
 //!
 //! # Beside those who heal
 //!
@@ -21,8 +23,8 @@ use kiln_storage::record::Tid;
 use super::Healing;
 use crate::canary::Canary;
 use crate::phases::Phase;
-use crate::shared::optimistic::WriteKind;
 use crate::shared::optimistic::record_lock::EXCLUSIVE;
+use crate::shared::optimistic::{NO_WRITE, WriteKind};
 
 /// Whether a procedure's attempts are left alone by others.
 #[derive(Clone, Copy)]
@@ -65,7 +67,7 @@ impl Calm {
         self.next = 1.max(self.next / 2);
     }
 
-    fn is_disturbed(&mut self) {
+    pub fn is_disturbed(&mut self) {
         self.wait = self.next;
         self.next = Self::WAIT_MAX.min(Self::GROWS * self.next);
     }
@@ -91,8 +93,9 @@ impl Healing {
     fn try_undisturbed(&mut self) -> Result<bool, AbortCause> {
         self.order.clear();
         self.sets.phases.enter(Phase::Validate);
-        // A look first, so that others are not disturbed in their turn.
-        if !self.is_as_first_read(false) || !self.sets.nodes.is_current() {
+        // Where others are about, a look first, so that they are not disturbed in their turn.
+        let is_looked_at = !self.counters.calm().is_calm();
+        if is_looked_at && (self.as_first_read(false).is_none() || !self.sets.nodes.is_current()) {
             return Ok(false);
         }
         self.sets.phases.enter(Phase::Lock);
@@ -113,8 +116,10 @@ impl Healing {
         // Sequentially consistent: as in `lock_and_write`.
         fence(Ordering::SeqCst);
         let epoch = self.sets.participant.epochs().current();
-        if self.is_as_first_read(true) && self.sets.nodes.is_current() {
-            return self.install(epoch).map(|()| true);
+        if let Some(newest) = self.as_first_read(true)
+            && self.sets.nodes.is_current()
+        {
+            return self.install(newest.next_in(epoch)).map(|()| true);
         }
         self.sets.unlock_tids();
         if self.has_linked {
@@ -137,23 +142,26 @@ impl Healing {
         }
     }
 
-    /// Whether all that was met has the tid with which it was met, but for the lock bits of the attempt's own writes if
-    /// these are locked.
+    /// The newest version that was met or that the worker has written, if all that was met has the tid with which it was
+    /// met, but for the lock bits of the attempt's own writes if these are locked.
     #[inline(always)]
-    fn is_as_first_read(&self, is_locked: bool) -> bool {
-        if Canary::ReadValidationSkipped.sings() {
-            return true;
-        }
-        self.sets.items.iter().all(|item| {
+    fn as_first_read(&self, is_locked: bool) -> Option<Tid> {
+        let mut newest = self.sets.last.0;
+        for item in &self.sets.items {
+            newest = newest.max(Tid(item.observed).version());
             // Acquire: what was read of a record is not moved behind the comparison.
             let now = item.record.tid().load(Ordering::Acquire);
             let is_own = || {
                 is_locked
                     && now == item.observed | Tid::LOCKED
-                    && self.sets.written.get(item.record).is_some()
+                    && (item.write != NO_WRITE || self.sets.written.get(item.record).is_some())
             };
-            !item.note.is_stale() && (now == item.observed || is_own())
-        })
+            let is_as_read = !item.note.is_stale() && (now == item.observed || is_own());
+            if !is_as_read && !Canary::ReadValidationSkipped.sings() {
+                return None;
+            }
+        }
+        Some(Tid(newest))
     }
 
     /// Locks the tids of the write set, if nobody has changed the records, or has a lock of them.
@@ -165,7 +173,8 @@ impl Healing {
             match write.kind {
                 WriteKind::Lost => continue,
                 WriteKind::Insert | WriteKind::Forget => {
-                    // The record's lock is the attempt's. The fence before the comparison orders it.
+                    // Nobody else changes it: others compare it once more at the end, though they have the
+                    // record's lock. The fence before the comparison orders it.
                     word.store(observed | Tid::LOCKED, Ordering::Relaxed);
                     continue;
                 }

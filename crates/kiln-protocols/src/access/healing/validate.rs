@@ -80,7 +80,7 @@ impl Healing {
             let epoch = self.sets.participant.epochs().current();
             let is_as_read = self.is_as_read();
             if is_as_read && self.sets.nodes.is_current() {
-                return self.install(epoch);
+                return self.install(self.sets.newest().next_in(epoch));
             }
             self.sets.unlock_tids();
             self.compare_nodes()?;
@@ -92,8 +92,7 @@ impl Healing {
     ///
     /// # Errors
     /// When an update that was left to the commit raises; no tid is locked then.
-    pub(super) fn install(&mut self, epoch: u64) -> Result<(), AbortCause> {
-        let tid = self.sets.newest().next_in(epoch);
+    pub(super) fn install(&mut self, tid: Tid) -> Result<(), AbortCause> {
         point("healing.validated");
         self.sets.phases.enter(Phase::Install);
         self.sets.run_updates()?;
@@ -351,7 +350,7 @@ impl Healing {
         if Tid(observed).is_absent()
             || now.is_absent()
             || now.is_locked()
-            || !copied.covers(copied.table().row(record))
+            || !self.copies.cover(&copied, copied.table().row(record))
             || is_moved()
         {
             return false;
