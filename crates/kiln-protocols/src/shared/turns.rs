@@ -16,10 +16,11 @@
 //! wait takes a turn that is free, and nobody waits past the deadline of its call, or longer than
 //! `WAIT_MAX_NS`; it goes inside without a turn then. The others sleep, as each look of theirs would interrupt the one that has the turn.
 //!
-//! A slice is twenty-four times as long as it takes until somebody runs who was handed a turn, so that the hand-overs
-//! cost a twenty-fifth of the time, and at least `SLICE_NS`. On cores of its own a worker runs within some ten
-//! microseconds; where other processes want the cores as well it takes milliseconds, and with short slices
-//! nothing else would happen than hand-overs.
+//! A slice is twenty-four times as long as a hand-over costs, so that these cost a twenty-fifth of the time. The one who is handed a turn
+//! runs within some ten microseconds on a core of its own, but has its own memory in no cache: plans, images, the records of its last
+//! calls. With slices of 0.4 ms 64 workers of `lock-sorted` did 14 % less than with 1.6 ms, from which some seventy
+//! microseconds a slice follow, and `SLICE_NS`. Where other processes want the cores as well, a hand-over takes milliseconds, and
+//! slices are longer.
 //!
 //! Transactions of several statements take no turns: they last as long as their client thinks.
 
@@ -31,9 +32,8 @@ use kiln_platform::thread::{self, Thread};
 use kiln_platform::time;
 use kiln_storage::table::WORKERS_MAX;
 
-/// How long a worker has its turn at least while others wait, in nanoseconds: some dozen switches of
-/// threads.
-const SLICE_NS: u64 = 400_000;
+/// How long a worker has its turn at least while others wait, in nanoseconds, unless [`ROUND_MAX_NS`] allows less.
+const SLICE_NS: u64 = 1_600_000;
 /// How long at most.
 const SLICE_MAX_NS: u64 = 10_000_000;
 /// How much longer than a hand-over takes.
@@ -263,7 +263,7 @@ impl Core {
         let slice_ns = (slice_ns * 7 + wanted_ns.min(SLICE_MAX_NS * 8)) / 8;
         let waiting = u64::from(self.waiting.load(Ordering::Relaxed));
         let most = SLICE_MAX_NS.min(ROUND_MAX_NS / (waiting + 1));
-        let slice_ns = slice_ns.clamp(SLICE_NS, most);
+        let slice_ns = slice_ns.max(SLICE_NS).min(most);
         self.slice_ns.store(slice_ns, Ordering::Relaxed);
     }
 }
