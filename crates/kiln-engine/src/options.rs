@@ -3,7 +3,8 @@
 use kiln_platform::thread;
 use kiln_protocols::Configuration;
 use kiln_protocols::factors::{
-    AbortMechanism, DeadlockAvoidance, Factors, Regulation, Use, ValidationOrder,
+    AbortMechanism, Controllers, DeadlockAvoidance, Factors, Partitioning, Regulation, Use,
+    ValidationOrder,
 };
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::table::WORKERS_MAX;
@@ -118,8 +119,24 @@ impl Default for BasisFactors {
 impl BasisFactors {
     /// Those that are not as recommended: name and value as on the command line.
     pub fn departures(&self) -> Vec<(&'static str, String)> {
-        let healing = self.protocols.healing;
+        let Factors {
+            healing,
+            batches,
+            concurrency_controllers,
+            partitions,
+            ..
+        } = self.protocols;
         let ad_hoc = healing.ad_hoc_percent.to_string();
+        let cc_threads = match concurrency_controllers {
+            Controllers::Fifth => String::new(),
+            Controllers::Fixed(number) => number.to_string(),
+            Controllers::Auto { .. } => "auto".to_owned(),
+        };
+        let partitions = partitions.to_string();
+        let (batch_size, batch_us) = (batches.size.to_string(), batches.wait_us.to_string());
+        let samples = batches.samples.to_string();
+        let alpha = f64::from(batches.residuals_permille.unwrap_or_default()) / 1000.0;
+        let alpha = alpha.to_string();
         let all = [
             (
                 self.protocols.regulation == Regulation::None,
@@ -153,6 +170,17 @@ impl BasisFactors {
             (healing.read_copies == Use::Off, "read-copies", "off"),
             (healing.read_locks == Use::On, "read-locks", "on"),
             (healing.ad_hoc_percent > 0, "ad-hoc", &ad_hoc),
+            (!cc_threads.is_empty(), "cc-threads", &cc_threads),
+            (partitions != "0", "data-partitions", &partitions),
+            (
+                self.protocols.partitioning != Partitioning::Declared,
+                "partitioning",
+                "balanced",
+            ),
+            (batches.size > 0, "batch-size", &batch_size),
+            (batches.wait_us > 0, "batch-us", &batch_us),
+            (batches.samples > 0, "k", &samples),
+            (batches.residuals_permille.is_some(), "alpha", &alpha),
         ];
         let departs = all.into_iter().filter(|(departs, _, _)| *departs);
         departs

@@ -34,6 +34,13 @@ fn options(plan: &Plan) -> Value {
     )
 }
 
+/// The basis factors that have not their defaults.
+fn basis_factors(plan: &Plan) -> Value {
+    let departures = plan.basis_factors.departures().into_iter();
+    let named = departures.map(|(name, value)| (name.to_owned(), Value::from(value)));
+    Value::Object(named.collect::<Map<_, _>>())
+}
+
 fn named<T: Into<Value>>(
     names: impl IntoIterator<Item = &'static str>,
     values: impl IntoIterator<Item = T>,
@@ -55,6 +62,7 @@ pub(crate) fn tested(plan: &Plan, all: &[Tested]) -> Value {
         json!({
             "workload": plan.workload.name(),
             "options": options(plan),
+            "basis_factors": basis_factors(plan),
             "protocol": tested.protocol.name(),
             "cores": tested.cores,
             "first_seed": plan.seed,
@@ -91,6 +99,7 @@ pub(crate) fn measured(plan: &Plan, measurement: &Measurement, points: &[Point])
         json!({
             "workload": plan.workload.name(),
             "options": options(plan),
+            "basis_factors": basis_factors(plan),
             "protocol": point.protocol.name(),
             "cores": point.cores,
             "machine": measurement.machine.name,

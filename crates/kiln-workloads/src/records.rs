@@ -14,9 +14,9 @@
 //!   record 3… │ cold │   │ cold │   │ cold │
 //! ```
 //!
-//! A transaction has a home partition: that of its first hot record, or any. Its cold records are
-//! drawn uniformly or by a Zipf distribution from the home partition, or from a few others as the
-//! settings say.
+//! A transaction has a home partition: that of its first hot record, that of its worker, or any. Its
+//! cold records are drawn uniformly or by a Zipf distribution from the home partition, or from a few
+//! others as the settings say.
 
 use kiln_platform::random::Random;
 use kiln_platform::time;
@@ -45,6 +45,17 @@ const POSITIONS: &[(&str, HotPosition)] = &[
     ("random", HotPosition::Random),
 ];
 
+/// Where a transaction without hot records is at home.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Home {
+    /// In any partition.
+    Any,
+    /// In the partition of its worker: the first one's is the first, and after the last it starts again.
+    Worker,
+}
+
+const HOMES: &[(&str, Home)] = &[("any", Home::Any), ("worker", Home::Worker)];
+
 /// How transactions choose their records.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordChoice {
@@ -65,9 +76,13 @@ pub struct RecordChoice {
     /// The exponent of the Zipf distribution of the partition where a transaction without hot records is at home; 0 is
     /// uniform.
     pub partition_theta: f64,
+    /// Where a transaction without hot records is at home. (ORTHRUS §4.3: a worker has its own partition.)
+    pub home: Home,
     /// Partitions of a transaction, over which its records go round; 0 is any partition for each
     /// record. (ORTHRUS Appendix A: single, dual, random.)
     pub spread: u32,
+    /// Transactions that have so many partitions, in percent; the others stay at home (ORTHRUS §4.3).
+    pub spread_percent: f64,
     /// Cold records that are in another partition than home, in percent.
     pub remote_percent: f64,
     /// The most cold records that are in another partition than home; each transaction draws how
@@ -89,7 +104,9 @@ impl Default for RecordChoice {
             theta: 0.0,
             partitions: 1,
             partition_theta: 0.0,
+            home: Home::Any,
             spread: 1,
+            spread_percent: 100.0,
             remote_percent: 0.0,
             remote_accesses: 0,
             vary_ms: 0,
@@ -128,10 +145,20 @@ impl RecordChoice {
                 self.partition_theta,
                 "Zipf skew of the partition where a transaction without hot records is at home; 0 is uniform.",
             ),
+            "home" => option(
+                name,
+                chosen(HOMES, self.home),
+                "Where a transaction without hot records is at home: any, worker (its worker's partition).",
+            ),
             "spread" => option(
                 name,
                 self.spread,
                 "Partitions of a transaction; 0 is any for each record.",
+            ),
+            "spread-percent" => option(
+                name,
+                self.spread_percent,
+                "Transactions that have so many partitions; the others stay at home.",
             ),
             "remote-percent" => option(
                 name,
@@ -163,7 +190,9 @@ impl RecordChoice {
             "theta" => self.theta = number(option, value, 0.0, 10.0)?,
             "partitions" => self.partitions = number(option, value, 1, 32_767)?,
             "partition-theta" => self.partition_theta = number(option, value, 0.0, 10.0)?,
+            "home" => self.home = choice(option, value, HOMES)?,
             "spread" => self.spread = number(option, value, 0, 32_767)?,
+            "spread-percent" => self.spread_percent = percent(option, value)?,
             "remote-percent" => self.remote_percent = percent(option, value)?,
             "remote-accesses" => self.remote_accesses = number(option, value, 0, 1_000)?,
             "vary-ms" => self.vary_ms = number(option, value, 0, 86_400_000)?,
@@ -186,6 +215,13 @@ impl RecordChoice {
                 "partition-theta is {}, but a transaction is at home where its first hot record is, and \
                  hot-operations is {}",
                 self.partition_theta, self.hot_operations
+            ));
+        }
+        if self.home == Home::Worker && (self.hot_operations > 0 || self.partition_theta > 0.0) {
+            return Err(format!(
+                "home is worker, but a transaction is at home where its first hot record is, or where \
+                 partition-theta says: hot-operations is {}, and partition-theta {}",
+                self.hot_operations, self.partition_theta
             ));
         }
         if self.hot_operations > self.operations {
@@ -264,6 +300,8 @@ impl RecordChoice {
 pub(crate) struct RecordDraw {
     choice: RecordChoice,
     seed: u64,
+    /// Whose transactions they are.
+    worker: usize,
     /// When the run began, for hot records that move.
     begin_ns: u64,
     /// How often they have moved since.
@@ -277,6 +315,8 @@ pub(crate) struct RecordDraw {
     homes: Ranks,
     /// The partitions of the current transaction; the first is home.
     spread: Vec<i64>,
+    /// Whether home is the only partition of the current transaction, whatever its spread.
+    stays_home: bool,
     /// The partitions of the current transaction's records.
     pub(crate) partitions: Vec<i64>,
     /// Their numbers there.
@@ -284,12 +324,18 @@ pub(crate) struct RecordDraw {
 }
 
 impl RecordDraw {
-    /// A drawer of a run that began at `begin_ns`.
-    pub(crate) fn new(choice: &RecordChoice, seed: u64, begin_ns: u64) -> RecordDraw {
+    /// The drawer of a worker, by its number from 0, in a run that began at `begin_ns`.
+    pub(crate) fn new(
+        choice: &RecordChoice,
+        seed: u64,
+        worker: usize,
+        begin_ns: u64,
+    ) -> RecordDraw {
         let buffer = || Vec::with_capacity(choice.operations as usize);
         RecordDraw {
             choice: choice.clone(),
             seed,
+            worker,
             begin_ns,
             phase: 0,
             hot_partitions: (1..=i64::from(choice.partitions)).collect(),
@@ -297,6 +343,7 @@ impl RecordDraw {
             cold: cold(choice, choice.partitions),
             homes: Ranks::new(choice.partitions.into(), choice.partition_theta),
             spread: Vec::with_capacity(choice.partitions as usize),
+            stays_home: false,
             partitions: buffer(),
             ids: buffer(),
         }
@@ -359,6 +406,7 @@ impl RecordDraw {
     fn choose_spread(&mut self, random: &mut Random) {
         let partitions = i64::from(self.choice.partitions);
         let home = match self.choice.hot_operations {
+            0 if self.choice.home == Home::Worker => self.worker as i64 % partitions + 1,
             0 => self.homes.next(random),
             _ => {
                 let number = random.between(0, i64::from(self.choice.hot_records) - 1);
@@ -369,6 +417,11 @@ impl RecordDraw {
         };
         self.spread.clear();
         self.spread.push(home);
+        self.stays_home =
+            self.choice.spread_percent < 100.0 && !random.percent(self.choice.spread_percent);
+        if self.stays_home {
+            return;
+        }
         while self.spread.len() < self.choice.spread as usize {
             let other = random.between(1, partitions);
             match self.spread.contains(&other) {
@@ -387,6 +440,7 @@ impl RecordDraw {
     /// The partition of record `operation` of the transaction when it is not remote.
     fn partition(&self, operation: u32, random: &mut Random) -> i64 {
         match self.choice.spread {
+            _ if self.stays_home => self.spread[0],
             0 => random.between(1, self.choice.partitions.into()),
             count => self.spread[(operation % count) as usize],
         }

@@ -1,6 +1,6 @@
 //! Rings: bounded queues with one producer and one consumer, without latches (ORTHRUS §3.1, after Lamport).
 
-use kiln_platform::atomic::{AtomicU64, AtomicUsize, Ordering};
+use kiln_platform::atomic::{AtomicU64, AtomicUsize, Ordering, prefetch};
 use kiln_platform::memory::name_range;
 
 /// A counter with what its owner remembers of the other one, on cache lines of their own.
@@ -74,6 +74,30 @@ impl Ring {
         // Release pairs with the acquire in `pop`: the word, and what it stands for, is there.
         self.producer.moves.store(put + 1, Ordering::Release);
         true
+    }
+
+    /// Fetches what tells whether there is a word, for a consumer who looks soon.
+    #[inline(always)]
+    pub fn prefetch(&self) {
+        prefetch(&raw const self.producer);
+    }
+
+    /// Whether there is a word, which is fetched then. Called by the consumer.
+    #[inline]
+    pub fn has_word(&self) -> bool {
+        // Relaxed: the consumer's own.
+        let taken = self.consumer.moves.load(Ordering::Relaxed);
+        let mut put = self.consumer.other.load(Ordering::Relaxed);
+        if put == taken {
+            // Acquire: see `push`.
+            put = self.producer.moves.load(Ordering::Acquire);
+            self.consumer.other.store(put, Ordering::Relaxed);
+        }
+        let has_word = put != taken;
+        if has_word {
+            prefetch(std::ptr::from_ref(self.slot(taken)));
+        }
+        has_word
     }
 
     /// Takes the oldest word out, if there is one. Called by the consumer.

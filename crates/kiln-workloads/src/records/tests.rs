@@ -6,7 +6,7 @@ use super::*;
 fn transactions(choice: &RecordChoice, count: usize) -> Vec<Vec<(i64, i64)>> {
     choice.validate().expect("the settings are valid");
     let random = &mut Random::from_seed(7);
-    let mut draw = RecordDraw::new(choice, 7, time::now_ns());
+    let mut draw = RecordDraw::new(choice, 7, 0, time::now_ns());
     let mut all = Vec::new();
     for _ in 0..count {
         draw.draw(random);
@@ -84,6 +84,55 @@ fn some_partitions_are_home_to_more_transactions_than_others() {
     assert!((1_500..1_900).contains(&homes[2]), "{homes:?}");
     (choice.hot_records, choice.hot_operations) = (10, 1);
     assert!(choice.validate().is_err());
+}
+
+#[test]
+fn a_worker_may_be_at_home_in_its_partition() {
+    let choice = RecordChoice {
+        records: 1_000,
+        partitions: 4,
+        home: Home::Worker,
+        spread: 2,
+        ..RecordChoice::default()
+    };
+    choice.validate().unwrap();
+    for (worker, home) in [(0, 1), (3, 4), (4, 1), (6, 3)] {
+        let random = &mut Random::from_seed(7);
+        let mut draw = RecordDraw::new(&choice, 7, worker, time::now_ns());
+        let mut others = BTreeSet::new();
+        for _ in 0..200 {
+            draw.draw(random);
+            assert!(
+                draw.partitions
+                    .iter()
+                    .step_by(2)
+                    .all(|partition| *partition == home)
+            );
+            others.insert(draw.partitions[1]);
+        }
+        assert_eq!(others.len(), 3);
+        assert!(!others.contains(&home));
+    }
+}
+
+#[test]
+fn some_transactions_stay_at_home() {
+    for (spread, most) in [(2, 2), (0, 8)] {
+        let choice = RecordChoice {
+            records: 8_000,
+            partitions: 8,
+            spread,
+            spread_percent: 30.0,
+            ..RecordChoice::default()
+        };
+        let mut single = 0;
+        for records in transactions(&choice, 10_000) {
+            let partitions: BTreeSet<i64> = records.iter().map(|(p, _)| *p).collect();
+            assert!(partitions.len() <= most);
+            single += i32::from(partitions.len() == 1);
+        }
+        assert!((6_800..7_200).contains(&single), "{single}");
+    }
 }
 
 #[test]
@@ -211,8 +260,8 @@ fn hot_records_move_together() {
     };
     choice.validate().unwrap();
     let begin = time::now_ns();
-    let mut left = RecordDraw::new(&choice, 7, begin);
-    let mut right = RecordDraw::new(&choice, 7, begin);
+    let mut left = RecordDraw::new(&choice, 7, 0, begin);
+    let mut right = RecordDraw::new(&choice, 7, 0, begin);
     let mut counts = BTreeSet::new();
     for phase in 0..40 {
         left.move_hot_records(phase);
@@ -233,7 +282,7 @@ fn hot_records_move_together() {
         vary_ms: 1,
         ..choice
     };
-    let mut draw = RecordDraw::new(&restless, 7, begin);
+    let mut draw = RecordDraw::new(&restless, 7, 0, begin);
     kiln_platform::thread::sleep(3_000_000);
     draw.draw(&mut Random::from_seed(1));
     assert!(draw.phase >= 3, "{}", draw.phase);
@@ -267,6 +316,23 @@ fn settings_that_do_not_fit_are_explained() {
                 ..base.clone()
             },
             ["spread is 2", "1 partitions"],
+        ),
+        (
+            RecordChoice {
+                home: Home::Worker,
+                hot_records: 1,
+                hot_operations: 1,
+                ..base.clone()
+            },
+            ["home is worker", "hot-operations is 1"],
+        ),
+        (
+            RecordChoice {
+                home: Home::Worker,
+                partition_theta: 0.5,
+                ..base.clone()
+            },
+            ["home is worker", "partition-theta 0.5"],
         ),
         (
             RecordChoice {

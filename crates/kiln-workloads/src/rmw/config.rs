@@ -64,7 +64,9 @@ const CHOICES: &[&str] = &[
     "theta",
     "partitions",
     "partition-theta",
+    "home",
     "spread",
+    "spread-percent",
     "remote-percent",
 ];
 

@@ -20,7 +20,7 @@
 mod config;
 mod terminal;
 
-pub use crate::records::{HotPosition, RecordChoice};
+pub use crate::records::{Home, HotPosition, RecordChoice};
 pub use config::{Config, Kind};
 pub use terminal::Terminal;
 

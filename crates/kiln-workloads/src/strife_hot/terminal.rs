@@ -22,7 +22,7 @@ impl Terminal {
         Terminal {
             // Streams of their own: the population has those from 0.
             random: Random::stream(seed, (1 << 32) + worker as u64),
-            draw: RecordDraw::new(&config.choice, seed, begin_ns),
+            draw: RecordDraw::new(&config.choice, seed, worker, begin_ns),
             totals: Totals::new(PROCEDURES.len()),
         }
     }

@@ -285,3 +285,44 @@ impl From<&BasisFactorArguments> for BasisFactors {
         chosen
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        arguments: BasisFactorArguments,
+    }
+
+    fn parsed(arguments: &[String]) -> BasisFactors {
+        let name = std::iter::once("kiln".to_owned());
+        let line = Line::try_parse_from(name.chain(arguments.iter().cloned()));
+        BasisFactors::from(&line.expect("the arguments are valid").arguments)
+    }
+
+    #[test]
+    fn what_departs_is_what_was_given() {
+        assert!(parsed(&[]).departures().is_empty());
+        for line in [
+            "--backoff none --aborts unwind --indexes ordered --contention-aware off --deadlock sort",
+            "--indexes split --cc-threads 4 --data-partitions 80 --partitioning balanced",
+            "--cc-threads auto",
+            "--batch-size 960 --batch-us 70 --k 200 --alpha 0.05",
+            "--alpha 0",
+            "--validation-order reversed --access-cache off --read-copies off --read-locks on --ad-hoc 7",
+        ] {
+            let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            let factors = parsed(&words);
+            let departures = factors.departures().into_iter();
+            let again: Vec<String> = departures
+                .flat_map(|(name, value)| [format!("--{name}"), value])
+                .collect();
+            assert_eq!(again.len(), words.len(), "{line}: {again:?}");
+            assert_eq!(parsed(&again), factors, "{line}");
+        }
+    }
+}

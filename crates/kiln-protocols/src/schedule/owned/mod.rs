@@ -45,6 +45,7 @@
 
 mod balance;
 mod demand;
+mod inbox;
 mod isolated;
 mod limit;
 mod locks;
@@ -69,6 +70,7 @@ use crate::shared::planning::Claim;
 use crate::shared::ring::Ring;
 
 use balance::Balance;
+use inbox::Inbox;
 use slots::Slots;
 
 pub use demand::{Demand, Request, Span};
@@ -87,6 +89,8 @@ const RELEASE: u64 = 1;
 const WITHDRAW: u64 = 2;
 /// The next bit: do what its transaction has to do here.
 const ACT: u64 = 4;
+/// What is no part of a demand's address.
+const MARKS: u64 = RELEASE | WITHDRAW | ACT;
 
 /// The locks of a partition, used by its owner alone.
 pub trait PartitionTable: 'static {
@@ -389,12 +393,10 @@ impl<T: PartitionTable> Shared<T> {
         }
         // SAFETY: under the latch.
         let core = unsafe { &mut *partition.core.get() };
-        let mut has_done = false;
+        let mut inbox = Inbox::default();
+        let mut handle = |message| self.handle(core, message);
         for ring in &partition.forwarded {
-            while let Some(message) = ring.pop() {
-                self.handle(core, message);
-                has_done = true;
-            }
+            inbox.look(ring, &mut handle);
         }
         for (word, present) in self.present.iter().enumerate() {
             // Acquire pairs with the release in `come`.
@@ -402,12 +404,10 @@ impl<T: PartitionTable> Shared<T> {
             while left != 0 {
                 let worker = word * 64 + left.trailing_zeros() as usize;
                 left &= left - 1;
-                while let Some(message) = self.desks[worker].requests[number].pop() {
-                    self.handle(core, message);
-                    has_done = true;
-                }
+                inbox.look(&self.desks[worker].requests[number], &mut handle);
             }
         }
+        let mut has_done = inbox.finish(&mut handle);
         if T::OWNERS_RUN
             && let Some(act) = act
         {
@@ -422,7 +422,7 @@ impl<T: PartitionTable> Shared<T> {
 
     #[inline]
     fn handle(&self, core: &mut Core<T>, message: u64) {
-        let demand = (message & !(RELEASE | WITHDRAW | ACT)) as *mut Demand;
+        let demand = (message & !MARKS) as *mut Demand;
         if T::OWNERS_RUN && message & ACT != 0 {
             return core.ready.push_back(demand);
         }
