@@ -517,7 +517,12 @@ impl Batch {
             .sort_unstable_by_key(|&(special, length)| (u32::MAX - length, special));
         let small = self.small.length();
         plan.group = small.div_ceil(GROUPS_MAX).max(1);
-        plan.large.len() as u32 + small.div_ceil(plan.group)
+        self.items_of(plan)
+    }
+
+    /// How many items the conflict-free stage has.
+    pub fn items_of(&self, plan: &Plan) -> u32 {
+        plan.large.len() as u32 + self.small.length().div_ceil(plan.group)
     }
 
     /// Notes what the analysis has shown, for `auto`: after [`Batch::arrange`].

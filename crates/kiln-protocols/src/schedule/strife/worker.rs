@@ -462,6 +462,10 @@ impl Strife {
             self.run_free(batch, 0, Mode::Alone);
             return self.complete(Stage::ConflictFree, began, 1);
         }
+        // The last items are for whoever is free first.
+        let takes_ahead =
+            |item: u32| u64::from(batch.items_of(plan) - item) >= 2 * plan.shown.workers;
+        let mut takes = takes_ahead(item);
         let mut queues = Queues::new(batch);
         queues.enter_item(plan, item);
         let mut began = time::cycles();
@@ -471,10 +475,12 @@ impl Strife {
         let mut items = 1;
         let mut count = 0;
         while items > 0 {
-            if queues.is_empty()
+            if takes
+                && queues.is_empty()
                 && let Some((_, item)) = self.shared.stages.take(&mut self.exhausted)
             {
                 queues.enter_item(plan, item);
+                takes = takes_ahead(item);
                 items += 1;
             }
             let last = queues.next();
