@@ -243,6 +243,13 @@ pub trait Access {
         false
     }
 
+    /// Whether the procedure of which this is a reconnaissance runs right after it: then its prefetches ask for all
+    /// that the procedure will touch.
+    #[inline(always)]
+    fn is_run_soon(&self) -> bool {
+        true
+    }
+
     /// Hears of a look-up before an index is asked, and says what is known of it already. Otherwise the
     /// index is asked, and what follows until [`Access::looked_up`] is what comes of it.
     ///

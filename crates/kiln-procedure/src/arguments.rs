@@ -1,11 +1,17 @@
 //! A call's arguments, in the form that the executor copies into its frame.
 
+use std::ptr::slice_from_raw_parts;
+
+use kiln_platform::atomic::prefetch_plain;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::slot::{Heap, Slot};
 use kiln_storage::types::{DataType, Decimal, Value};
 
 use crate::frame::{push_value, to_value};
 use crate::program::Program;
+
+/// Bytes of the values, and of what lies beside them, that are asked for.
+const FETCHED_BYTES: usize = 512;
 
 /// What kind of value was pushed; decides which parameters take it as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,6 +174,21 @@ impl Arguments {
             self.arrays.push((self.slots.len(), value.clone()));
         }
         self.push_slot(slot, kind);
+    }
+
+    /// Asks for the memory that other values will be kept in.
+    #[inline]
+    pub fn fetch_room(&self) {
+        let slots = slice_from_raw_parts(self.slots.as_ptr(), self.slots.capacity());
+        prefetch_plain(slots, FETCHED_BYTES);
+        self.heap.fetch_room(FETCHED_BYTES);
+    }
+
+    /// Asks for the memory of the values, before it is used.
+    #[inline]
+    pub fn fetch(&self) {
+        prefetch_plain(self.slots.as_slice(), FETCHED_BYTES);
+        self.heap.fetch(FETCHED_BYTES);
     }
 
     pub(crate) fn slots(&self) -> &[Slot] {

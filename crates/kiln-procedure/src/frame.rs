@@ -1,5 +1,7 @@
 //! The memory of a running procedure, reused from call to call.
 
+use std::mem::offset_of;
+
 use kiln_platform::time;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::index::Sighting;
@@ -26,24 +28,25 @@ pub struct Notice {
 /// The memory of a running procedure. A worker has one and runs every call in it, so that calls
 /// allocate nothing once it has grown.
 #[derive(Default)]
+#[repr(C)]
 pub struct Frame {
+    /// The rows emitted, one after the other.
+    pub(crate) result: Vec<Slot>,
+    /// The number of rows emitted.
+    pub(crate) result_rows: usize,
+    /// Notices raised in this attempt.
+    pub notices: Vec<Notice>,
     /// Registers and heap.
     pub memory: Memory,
     /// Record handles, by record register.
     pub(crate) records: Vec<Option<Handle>>,
     /// Row buffers.
     pub(crate) buffers: Vec<Buffer>,
-    /// The rows emitted, one after the other.
-    pub(crate) result: Vec<Slot>,
-    /// The number of rows emitted.
-    pub(crate) result_rows: usize,
     /// The keys of a prefetch: a look-up after the other, and within these a turn after the other.
     pub(crate) prefetch_keys: Vec<SightKey>,
     /// What prefetches found: a look-up after the other, and within these a turn after the other.
     /// A place is read only where the prefetch before the loop has written it.
     pub(crate) sightings: Vec<Option<Sighting>>,
-    /// Notices raised in this attempt.
-    pub notices: Vec<Notice>,
     /// When the call must end, in nanoseconds of [`time::now_ns`].
     pub deadline_ns: Option<u64>,
     /// Loop turns left until the heap's size and the deadline are looked at again.
@@ -56,9 +59,18 @@ pub struct Frame {
 pub(crate) const TURNS_PER_CHECK: u32 = 256;
 
 impl Frame {
+    /// Bytes of a frame in which there is its result; they come first.
+    pub const RESULT_BYTES: usize = offset_of!(Frame, memory);
+
     /// An empty frame.
     pub fn new() -> Frame {
         Frame::default()
+    }
+
+    /// A transaction begins that ends at `deadline_ns` if ever.
+    pub fn begin(&mut self, deadline_ns: Option<u64>) {
+        self.deadline_ns = deadline_ns;
+        self.memory.heap.transaction_began_us = None;
     }
 
     /// Prepares for an attempt of `program`: constants and arguments are in their registers.
@@ -150,13 +162,25 @@ impl Frame {
         self.notices.clear();
     }
 
-    /// Takes what the last call in another frame emitted and raised; that one is silent afterwards.
-    pub fn take_result(&mut self, other: &mut Frame) {
+    /// Takes what the last call of `program` in another frame emitted and raised; that one is silent afterwards.
+    pub fn take_result(&mut self, other: &mut Frame, program: &Program) {
         self.silence();
-        std::mem::swap(&mut self.notices, &mut other.notices);
-        if other.result_rows > 0 {
+        if !other.notices.is_empty() {
+            std::mem::swap(&mut self.notices, &mut other.notices);
+        }
+        if other.result_rows == 0 {
+            return;
+        }
+        self.result_rows = std::mem::take(&mut other.result_rows);
+        if other.result.len() <= COPIED_MAX {
+            // The other frame keeps its memory, which a cache has.
+            self.result.extend_from_slice(&other.result);
+            other.result.clear();
+        } else {
             std::mem::swap(&mut self.result, &mut other.result);
-            std::mem::swap(&mut self.result_rows, &mut other.result_rows);
+        }
+        let mut columns = program.result.columns.iter();
+        if !columns.all(|(_, data_type)| is_within_slot(data_type)) {
             self.memory.heap.clear();
             self.memory.heap.append_image(&other.memory.heap);
         }
@@ -181,6 +205,31 @@ impl Frame {
                 .collect()
         })
         .collect()
+    }
+}
+
+/// Slots of a result that are copied, and not handed over with their memory.
+const COPIED_MAX: usize = 64;
+
+/// Whether all of a value is in its slot, and nothing in the heap.
+fn is_within_slot(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::SmallInt
+        | DataType::Integer
+        | DataType::BigInt
+        | DataType::Numeric { .. }
+        | DataType::Double
+        | DataType::Boolean
+        | DataType::Date
+        | DataType::Timestamp
+        | DataType::TimestampTz => true,
+        DataType::Char(_)
+        | DataType::VarChar(_)
+        | DataType::Text
+        | DataType::Bytea
+        | DataType::Uuid
+        | DataType::Interval
+        | DataType::Array(_) => false,
     }
 }
 

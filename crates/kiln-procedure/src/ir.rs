@@ -18,6 +18,7 @@
 //! written; an operation's handle is only used where the operation found its record.
 
 use kiln_storage::error::SqlState;
+use kiln_storage::record::Words;
 use kiln_storage::schema::{ColumnId, TableId};
 use kiln_storage::slot::{Heap, Slot};
 use kiln_storage::types::{DataType, Value};
@@ -429,8 +430,10 @@ pub struct PrefetchLookup {
     pub index: u16,
     /// How its key follows from the loop's variable.
     pub key: Box<[PrefetchKey]>,
-    /// The cache lines of the record that will be touched, a bit each from its first.
-    pub lines: u64,
+    /// What of the record the program will touch.
+    pub touched: Words,
+    /// The same, and in a reconnaissance what the procedure itself will touch of it besides.
+    pub touched_by_all: Words,
 }
 
 /// A part of a [`PrefetchLookup`]'s key.

@@ -238,13 +238,13 @@ fn unseen_updates(program: &Program, left: &Program, kept: &[OpId]) -> Vec<OpId>
     unseen
 }
 
-/// Lets what is left of `whole` fetch all that `whole` would: the records are met there first. `operations` are the
+/// Lets what is left of `whole` know all that `whole` would fetch: the records are met there first. `operations` are the
 /// numbers in `whole` of the operations that are left.
 fn fetch_all(program: &mut Program, whole: &Program, operations: &[OpId]) {
     let mut fetched = Vec::new();
     for_each_step(&whole.body, &mut |step| {
         if let Step::Prefetch { lookups, .. } = step {
-            fetched.extend(lookups.iter().map(|lookup| (lookup.op, lookup.lines)));
+            fetched.extend(lookups.iter().map(|lookup| (lookup.op, lookup.touched)));
         }
     });
     for_each_step_mut(&mut program.body, &mut |step| {
@@ -254,7 +254,9 @@ fn fetch_all(program: &mut Program, whole: &Program, operations: &[OpId]) {
         for lookup in lookups {
             let op = operations.get(lookup.op.0 as usize);
             let same = fetched.iter().find(|(fetched, _)| Some(fetched) == op);
-            lookup.lines |= same.map_or(0, |(_, lines)| *lines);
+            if let Some((_, touched)) = same {
+                lookup.touched_by_all = lookup.touched.union(*touched);
+            }
         }
     });
 }
@@ -290,7 +292,7 @@ fn completed(program: &mut Program, whole: &Program) -> bool {
     for (number, of) in operations.iter().enumerate() {
         let op = OpId(number as u16);
         let observed = whole.analysis.observed(*of);
-        program.analysis.take_over_left(op, observed);
+        program.analysis.take_over(op, observed);
     }
     optimise::add_prefetches(program);
     fetch_all(program, whole, &operations);

@@ -16,7 +16,7 @@
 
 use std::ptr::NonNull;
 
-use kiln_platform::atomic::AtomicU64;
+use kiln_platform::atomic::{AtomicU64, prefetch};
 
 /// The content of a record's `tid` word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -84,6 +84,50 @@ pub const HEADER_BYTES: usize = 16;
 
 const _: () = assert!(size_of::<Record>() == HEADER_BYTES);
 
+/// Words of eight bytes of a cell, a bit each from its first; those beyond the first kibibyte are left out.
+///
+/// Cells are aligned to words and not to cache lines, so which lines a column is in depends on the record.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Words(u128);
+
+impl Words {
+    /// Those of the header.
+    pub const HEADER: Words = Words((1 << (HEADER_BYTES / 8)) - 1);
+
+    /// With those that have the bytes from `start` to `end`, counted from the beginning of the row.
+    #[must_use]
+    pub fn with_bytes(self, (start, end): (usize, usize)) -> Words {
+        let words = (start + HEADER_BYTES) / 8..(end + HEADER_BYTES).div_ceil(8);
+        let bits = words.map(|word| 1_u128.checked_shl(word as u32).unwrap_or(0));
+        Words(bits.fold(self.0, |all, bit| all | bit))
+    }
+
+    /// Those of both.
+    #[must_use]
+    pub const fn union(self, other: Words) -> Words {
+        Words(self.0 | other.0)
+    }
+
+    /// The cache lines that they are in at this record, a bit each from the line of its first byte.
+    #[inline(always)]
+    pub fn lines_at(self, record: RecordRef) -> u16 {
+        let shifted = self.0 << (record.address() % LINE_BYTES / 8);
+        lines_of(shifted as u64) as u16 | (lines_of((shifted >> 64) as u64) as u16) << 8
+    }
+}
+
+/// Which of its eight bytes have a bit that is set.
+#[inline(always)]
+const fn lines_of(mut words: u64) -> u8 {
+    words |= words >> 4;
+    words |= words >> 2;
+    words |= words >> 1;
+    // The lowest bit of each byte, gathered in the highest byte.
+    ((words & 0x0101_0101_0101_0101).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u8
+}
+
+const LINE_BYTES: u64 = 64;
+
 /// A reference to a record of a table.
 ///
 /// Record memory is never returned to the system while its table lives, so the header and the
@@ -124,6 +168,18 @@ impl RecordRef {
         self.0.as_ptr() as u64
     }
 
+    /// Asks for cache lines of it, a bit each from that of its first byte ([`Words::lines_at`]).
+    #[inline(always)]
+    pub fn fetch(self, mut lines: u16) {
+        let start = self.0.as_ptr() as *const u8;
+        let start = start.map_addr(|address| address & !(LINE_BYTES as usize - 1));
+        while lines != 0 {
+            let line = lines.trailing_zeros() as usize;
+            prefetch(start.wrapping_add(line * LINE_BYTES as usize));
+            lines &= lines - 1;
+        }
+    }
+
     /// The cell in the slab.
     pub fn cell(self) -> NonNull<u8> {
         self.0.cast()
@@ -152,5 +208,36 @@ impl RecordRef {
     pub unsafe fn row<'a>(self, words: usize) -> &'a [AtomicU64] {
         // SAFETY: the words follow the header in the cell, and are only accessed as atomics.
         unsafe { std::slice::from_raw_parts(self.0.as_ptr().add(1).cast(), words) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_those_of_the_bytes_wherever_the_cell_is() {
+        let ranges = [(0, 8), (150, 158), (151, 153), (400, 440), (900, 1000)];
+        for address in (1 << 20..(1 << 20) + 64).step_by(8) {
+            // SAFETY: nobody follows it.
+            let record = unsafe { RecordRef::from_address(address) };
+            let first = address / LINE_BYTES;
+            let line_of =
+                |byte: usize| (address + (HEADER_BYTES + byte) as u64) / LINE_BYTES - first;
+            // The second word of the header may be in the next line.
+            let mut expected = 1_u16 | 1 << ((address + 8) / LINE_BYTES - first);
+            let mut words = Words::HEADER;
+            assert_eq!(words.lines_at(record), expected, "{address}");
+            for (start, end) in ranges {
+                words = words.with_bytes((start, end));
+                for byte in start..end {
+                    let word = (HEADER_BYTES + byte) / 8 + (address % LINE_BYTES / 8) as usize;
+                    if word < 128 {
+                        expected |= 1 << line_of(byte);
+                    }
+                }
+                assert_eq!(words.lines_at(record), expected, "{address} {start}");
+            }
+        }
     }
 }

@@ -13,6 +13,10 @@
 //! | arrays | offset into the heap's elements | length in bits 8–39 |
 //! | any, NULL | 0 | 1 |
 
+use std::ptr::slice_from_raw_parts;
+
+use kiln_platform::atomic::prefetch_plain;
+
 use crate::types::{Decimal, Interval};
 
 /// One register's content; see the module's table.
@@ -178,6 +182,22 @@ impl Heap {
     /// An empty heap.
     pub fn new() -> Heap {
         Heap::default()
+    }
+
+    /// Asks for the memory that other values will be kept in, at most so many bytes of each kind.
+    #[inline]
+    pub fn fetch_room(&self, bytes_max: usize) {
+        let bytes = slice_from_raw_parts(self.bytes.as_ptr(), self.bytes.capacity());
+        prefetch_plain(bytes, bytes_max);
+        let elements = slice_from_raw_parts(self.elements.as_ptr(), self.elements.capacity());
+        prefetch_plain(elements, bytes_max);
+    }
+
+    /// Asks for its memory, at most so many bytes of each kind, before it is used.
+    #[inline]
+    pub fn fetch(&self, bytes_max: usize) {
+        prefetch_plain(self.bytes.as_slice(), bytes_max);
+        prefetch_plain(self.elements.as_slice(), bytes_max);
     }
 
     /// Forgets everything and keeps the memory.

@@ -22,6 +22,10 @@ pub fn prefetch<T>(address: *const T) {
     runtime::access(address as usize, AccessKind::Prefetch);
 }
 
+/// Asks for memory that is no atomics: on virtual cores it is always there.
+#[inline(always)]
+pub fn prefetch_plain<T>(_: *const [T], _: usize) {}
+
 /// What all atomics have: the first argument is the name, the second the value's type.
 macro_rules! atomic {
     ($(#[$doc:meta])* $name:ident $(<$parameter:ident>)?, $value:ty) => {

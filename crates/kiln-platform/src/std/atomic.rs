@@ -15,3 +15,12 @@ pub fn prefetch<T>(address: *const T) {
     #[cfg(any(not(target_arch = "x86_64"), miri))]
     let _ = address;
 }
+
+/// Asks the processor for memory that is no atomics, at most so many bytes of it.
+#[inline(always)]
+pub fn prefetch_plain<T>(memory: *const [T], bytes_max: usize) {
+    let (start, bytes) = (memory.cast::<u8>(), memory.len() * size_of::<T>());
+    for offset in (0..bytes.min(bytes_max)).step_by(64) {
+        prefetch(start.wrapping_add(offset));
+    }
+}

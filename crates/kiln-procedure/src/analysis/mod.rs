@@ -197,9 +197,9 @@ impl Analysis {
 
     /// Takes over what another program's operation does to the records that it finds, for the operation that is left of it in
     /// a reconnaissance, whose updates are not.
-    pub(crate) fn take_over_left(&mut self, op: OpId, of: Observed) {
+    pub(crate) fn take_over(&mut self, op: OpId, of: Observed) {
         if let Some(observed) = self.observed.get_mut(op.0 as usize) {
-            observed.is_left = of.is_left;
+            (observed.is_left, observed.touched) = (of.is_left, of.touched);
         }
     }
 

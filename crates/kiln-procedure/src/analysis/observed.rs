@@ -3,6 +3,7 @@
 //! A protocol that keeps several timestamps per record notes those that cover what is observed here,
 //! and none where nothing is: that the row is there is held by the write, or checked for itself.
 
+use kiln_storage::record::Words;
 use kiln_storage::schema::{ColumnId, ColumnSet};
 use kiln_storage::table::Table;
 
@@ -26,6 +27,8 @@ pub struct Observed {
     /// Whether all that is done to the records are updates that can be left to the commit, and nothing of them is looked
     /// at: then it does not matter who else leaves such updates of the same records to a commit, and when.
     pub is_left: bool,
+    /// What of the records is read or written; the header always.
+    pub touched: Words,
 }
 
 impl Observed {
@@ -35,6 +38,7 @@ impl Observed {
         Observed {
             at_once: all,
             deferring: all,
+            touched: Words::HEADER,
             ..Observed::default()
         }
     }
@@ -71,9 +75,21 @@ fn changeable(table: &Table, index: u16) -> ColumnSet {
         .collect()
 }
 
+/// Where columns are in a record.
+fn touched(table: &Table, columns: ColumnSet) -> Words {
+    let ranges = columns
+        .iter()
+        .map(|column| table.layout().column(column).byte_range());
+    ranges.fold(Words::HEADER, Words::with_bytes)
+}
+
 /// What every operation that finds records observes of them.
 pub(super) fn derive(program: &Program, analysis: &Analysis) -> Vec<Observed> {
-    let mut all = vec![Observed::default(); program.operations.len()];
+    let none = Observed {
+        touched: Words::HEADER,
+        ..Observed::default()
+    };
+    let mut all = vec![none; program.operations.len()];
     let mut left = vec![true; program.operations.len()];
     for_each_step(&program.body, &mut |step| {
         let (op, table) = match step {
@@ -126,12 +142,14 @@ pub(super) fn derive(program: &Program, analysis: &Analysis) -> Vec<Observed> {
             }
             _ => false,
         };
+        let touched = touched(table, facts.columns_read.union(facts.columns_written));
         for finder in &facts.found_by {
             left[finder.0 as usize] &= is_left;
             let observed = &mut all[finder.0 as usize];
             observed.at_once = observed.at_once.union(at_once);
             observed.deferring = observed.deferring.union(deferring);
             observed.written = observed.written.union(written);
+            observed.touched = observed.touched.union(touched);
             observed.deletes |= facts.kind == OperationKind::Delete;
         }
     });

@@ -30,6 +30,7 @@
 mod lower;
 
 use kiln_platform::sync::Arc;
+use kiln_storage::record::Words;
 use kiln_storage::schema::ColumnId;
 use kiln_storage::slot::{Heap, Slot};
 use kiln_storage::table::Table;
@@ -485,7 +486,8 @@ pub(crate) struct PrefetchedLookup {
     pub table: Arc<Table>,
     pub index: usize,
     pub key: Box<[PrefetchKey]>,
-    pub lines: u64,
+    pub touched: Words,
+    pub touched_by_all: Words,
     /// Where in the frame's sightings the first turn is.
     pub place: usize,
 }

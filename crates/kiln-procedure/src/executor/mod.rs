@@ -360,7 +360,10 @@ impl<'a, A: Access> Executor<'a, A> {
                 Op::Prefetch { prefetch } => {
                     let prefetch = entry!(code.prefetches, prefetch);
                     match self.access.recalls() {
-                        false => operations::prefetch(self.frame, prefetch),
+                        false => {
+                            let is_run_soon = self.access.is_run_soon();
+                            operations::prefetch(self.frame, prefetch, is_run_soon);
+                        }
                         true => operations::forget_sightings(self.frame, prefetch),
                     }
                 }

@@ -516,8 +516,9 @@ fn turn_values<'p, 'm>(parts: &'p [Part<'m>], first: i64) -> impl Fn(usize) -> T
     }
 }
 
-/// Asks for the index entries and records of the turns of a loop, and notes what it finds.
-pub(super) fn prefetch(frame: &mut Frame, prefetch: &Prefetch) {
+/// Asks for the index entries and records of the turns of a loop, and notes what it finds. `is_run_soon`: see
+/// [`Access::is_run_soon`].
+pub(super) fn prefetch(frame: &mut Frame, prefetch: &Prefetch, is_run_soon: bool) {
     let Frame {
         memory,
         prefetch_keys: keys,
@@ -555,13 +556,12 @@ pub(super) fn prefetch(frame: &mut Frame, prefetch: &Prefetch) {
                 let Some(sighting) = sighting else { return };
                 // SAFETY: the payload is of an index of a living table.
                 let entry = unsafe { Entry::from_payload(sighting.seen_payload()) };
-                let start = entry.record().cell().as_ptr();
-                let mut lines = lookup.lines;
-                while lines != 0 {
-                    let line = lines.trailing_zeros() as usize;
-                    kiln_platform::atomic::prefetch(start.wrapping_add(line * 64));
-                    lines &= lines - 1;
-                }
+                let record = entry.record();
+                let touched = match is_run_soon {
+                    true => lookup.touched_by_all,
+                    false => lookup.touched,
+                };
+                record.fetch(touched.lines_at(record));
             },
         );
     }

@@ -8,7 +8,7 @@
 //! records that the body reads or writes. It changes nothing and relies on nothing: what it
 //! finds may be outdated when the loop comes there.
 
-use kiln_storage::record::HEADER_BYTES;
+use kiln_storage::record::Words;
 
 use super::effects::Effects;
 use crate::analysis::names::{for_each_step, step_blocks_mut};
@@ -86,14 +86,15 @@ fn of_loop(program: &Program, step: &Step) -> Option<Step> {
                 .iter()
                 .any(|part| !matches!(part, PrefetchKey::Register(_)))
             {
-                let lines = lines(program, *table, *record, body);
+                let touched = touched(program, *table, *record, body);
                 lookups.push(PrefetchLookup {
                     op: *op,
                     is_certain,
                     table: *table,
                     index: *index,
                     key,
-                    lines,
+                    touched,
+                    touched_by_all: touched,
                 });
             }
         }
@@ -157,10 +158,10 @@ fn key_part(
     })
 }
 
-/// The cache lines of the record that the loop touches, a bit each; the header's is always one.
-fn lines(program: &Program, table: TableRef, record: RecordReg, body: &[Step]) -> u64 {
+/// What of the record the loop touches; the header always.
+fn touched(program: &Program, table: TableRef, record: RecordReg, body: &[Step]) -> Words {
     let layout = program.tables[table.0 as usize].layout();
-    let mut lines = 1;
+    let mut touched = Words::HEADER;
     for_each_step(body, &mut |step| match step {
         Step::Read {
             record: used,
@@ -173,13 +174,10 @@ fn lines(program: &Program, table: TableRef, record: RecordReg, body: &[Step]) -
             ..
         } if *used == record => {
             for (column, _) in columns {
-                let (start, end) = layout.column(*column).byte_range();
-                for line in (start + HEADER_BYTES) / 64..=(end + HEADER_BYTES - 1) / 64 {
-                    lines |= 1_u64.checked_shl(line as u32).unwrap_or(0);
-                }
+                touched = touched.with_bytes(layout.column(*column).byte_range());
             }
         }
         _ => {}
     });
-    lines
+    touched
 }

@@ -1,6 +1,8 @@
 //! A call in flight: what a scheduler keeps of a call that is planned now and run later, and the attempt
 //! that runs it with locks that somebody has taken for it.
 
+use std::mem::offset_of;
+
 use kiln_history::Moment;
 use kiln_platform::sync::Arc;
 use kiln_platform::work::{Work, charge};
@@ -17,22 +19,26 @@ use crate::shared::recorder::Recorded;
 
 /// A call in flight. A worker has some of them and uses them again and again; in the steady state nothing
 /// is allocated. Its plans consist of such claims.
+///
+/// What most attempts use comes first, so that little of it is moved between the caches of the core that plans and the one that
+/// runs it.
+#[repr(C)]
 pub(crate) struct InFlight<C = Claim> {
     pub call: Call,
     /// The call's program: kept by the call, or by the caller who waits for its end.
     program: *const Program,
+    /// What its plan has found.
+    findings: Findings,
+    invoked: Option<Moment>,
+    /// Attempts that have failed.
+    pub failures: u32,
+    /// Whether its caller was told how it ended.
+    pub has_ended: bool,
+    /// There when it has ended, until its caller is told.
+    pub outcome: Option<Outcome>,
     pub frame: Frame,
     /// What failed attempts missed.
     missed: Vec<C>,
-    /// What its plan has found.
-    findings: Findings,
-    /// Attempts that have failed.
-    pub failures: u32,
-    invoked: Option<Moment>,
-    /// There when it has ended, until its caller is told.
-    pub outcome: Option<Outcome>,
-    /// Whether its caller was told how it ended.
-    pub has_ended: bool,
 }
 
 // SAFETY: the program is kept until the call has ended, whoever runs it; records are followed only by an
@@ -44,13 +50,13 @@ impl<C> Default for InFlight<C> {
         InFlight {
             call: Call::default(),
             program: std::ptr::null(),
+            findings: Findings::default(),
+            invoked: None,
+            failures: 0,
+            has_ended: false,
+            outcome: None,
             frame: Frame::new(),
             missed: Vec::new(),
-            findings: Findings::default(),
-            failures: 0,
-            invoked: None,
-            outcome: None,
-            has_ended: false,
         }
     }
 }
@@ -118,10 +124,56 @@ impl<C> InFlight<C> {
         if !self.begin(direct, demand, held) {
             return;
         }
+        self.frame.begin(self.call.deadline_ns);
         let program = self.program();
         let access = direct.access();
         let ran = Executor::run(program, access, &mut self.frame, &self.call.arguments);
         self.conclude(direct, ran);
+    }
+
+    /// As [`InFlight::attempt`], in a frame that is used for one call after the other. The call's own has the result.
+    pub fn attempt_in<A>(
+        &mut self,
+        frame: &mut Frame,
+        direct: &mut Direct<A>,
+        demand: &A::Demand,
+        held: A::Held,
+    ) where
+        A: PlannedAhead<Demand: Demand<Claim = C>>,
+    {
+        if !self.begin(direct, demand, held) {
+            self.frame.silence();
+            return;
+        }
+        frame.begin(self.call.deadline_ns);
+        let program = self.program();
+        let access = direct.access();
+        let ran = Executor::run(program, access, frame, &self.call.arguments);
+        self.conclude(direct, ran);
+        self.frame.take_result(frame, program);
+    }
+
+    /// Asks for the memory in which the next call will be kept with its plan.
+    #[inline]
+    pub fn fetch_room(&self) {
+        self.call.arguments.fetch_room();
+        self.findings.fetch_room();
+    }
+
+    /// Bytes of it that most attempts use: all but what the results of larger ones are kept in.
+    pub const USED_BYTES: usize = offset_of!(InFlight<C>, frame) + Frame::RESULT_BYTES;
+
+    /// Asks for the memory that a run needs of it.
+    #[inline]
+    pub fn fetch(&self) {
+        self.call.arguments.fetch();
+        self.findings.fetch();
+    }
+
+    /// Asks for what the run will touch of the records that the plan has found.
+    #[inline]
+    pub fn fetch_records(&self) {
+        self.findings.fetch_records();
     }
 
     /// As [`InFlight::attempt`], as far as it can be done where its first part is; whether it has ended.
@@ -132,6 +184,7 @@ impl<C> InFlight<C> {
         if !self.begin(direct, demand, held) {
             return Ran::Ended;
         }
+        self.frame.begin(self.call.deadline_ns);
         let program = self.program();
         let access = direct.access();
         let ran = Executor::run_part(program, access, &mut self.frame, &self.call.arguments);
@@ -181,11 +234,8 @@ impl<C> InFlight<C> {
             self.outcome = Some(Outcome::Expired);
             return false;
         }
-        let deadline_ns = self.call.deadline_ns;
-        self.frame.deadline_ns = deadline_ns;
-        self.frame.memory.heap.transaction_began_us = None;
         access.phases().start();
-        access.begin_call(deadline_ns);
+        access.begin_call(self.call.deadline_ns);
         match program.analysis.is_read_only() {
             true => access.begin_read_only(),
             false => access.begin(),

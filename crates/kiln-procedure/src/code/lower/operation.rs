@@ -27,7 +27,8 @@ impl Lowering<'_> {
                         table: self.table(lookup.table),
                         index: lookup.index as usize,
                         key: lookup.key.clone(),
-                        lines: lookup.lines,
+                        touched: lookup.touched,
+                        touched_by_all: lookup.touched_by_all,
                         place,
                     }
                 });

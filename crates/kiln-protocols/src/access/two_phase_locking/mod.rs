@@ -85,7 +85,7 @@ use crate::shared::in_place::InPlace;
 use crate::shared::links;
 use crate::shared::locks::{LockWords, Locks, QueuedLocks, Taken};
 use crate::shared::node_set::NodeSet;
-use crate::shared::planning::{Claim, Findings, Planner};
+use crate::shared::planning::{Claim, Findings, Planned, Planner};
 use crate::shared::recorder::{Recorded, Recorder};
 
 /// The note of a handle whose record a canary did not lock.
@@ -129,8 +129,11 @@ pub type Queued<P, H> = TwoPhaseLocking<QueuedLocks<P, H>>;
 impl<L: Locks> TwoPhaseLocking<L> {
     /// An access for the worker that `participant` stands for, with this side of the locks.
     pub fn new(participant: Participant, manager: L) -> TwoPhaseLocking<L> {
-        let mut planner = Planner::new(L::DIVIDED);
-        planner.marks_left = L::DEFERS && manager.leaves_updates();
+        let planner = Planner::new(Planned {
+            is_divided: L::DIVIDED,
+            marks_left: L::DEFERS && manager.leaves_updates(),
+            is_run_soon: !L::GRANTS,
+        });
         TwoPhaseLocking {
             in_place: InPlace::new(participant),
             manager,

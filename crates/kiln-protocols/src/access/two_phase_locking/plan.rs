@@ -72,7 +72,10 @@ impl<L: Locks> PlannedAhead for TwoPhaseLocking<L> {
         if !L::TRAVELS {
             self.in_place.participant.leave();
         }
-        planner.swap_plan(demand, findings);
+        match L::GRANTS {
+            true => planner.copy_plan(demand, findings),
+            false => planner.swap_plan(demand, findings),
+        }
         planner.findings.clear();
         for &claim in missed {
             demand.add(claim);

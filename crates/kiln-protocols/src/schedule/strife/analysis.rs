@@ -11,7 +11,7 @@
 use kiln_platform::atomic::Ordering;
 use kiln_platform::random::Random;
 
-use super::batch::{Batch, Context};
+use super::batch::{ANALYSED_BYTES, Batch, Context};
 use super::locks::{claim_left, put_label, tie_of};
 use crate::canary::Canary;
 
@@ -19,6 +19,9 @@ use crate::canary::Canary;
 /// the counter's cache line.
 const NODES_TAKEN_PART: u32 = 256;
 const NODES_TAKEN: std::ops::RangeInclusive<u32> = 16..=512;
+
+/// Transactions of an item are asked for when those before them, by so many, are looked at.
+const FETCHED_AHEAD: u32 = 6;
 
 /// A worker's memory for the analysis.
 #[derive(Default)]
@@ -131,7 +134,10 @@ impl Analyst {
         // SAFETY: the caller has taken the item, here and below.
         for at in unsafe { batch.chunk(item) } {
             // SAFETY: as above.
-            let context = unsafe { batch.context(at) };
+            let context = unsafe {
+                batch.fetch(at + FETCHED_AHEAD, ANALYSED_BYTES);
+                batch.context(at)
+            };
             if !context.reads || Canary::LeftThoughRead.sings() {
                 continue;
             }
@@ -185,7 +191,10 @@ impl Analyst {
         // SAFETY: the caller has taken the item, here and below.
         for at in unsafe { batch.chunk(item) } {
             // SAFETY: as above.
-            let context = unsafe { batch.context(at) };
+            let context = unsafe {
+                batch.fetch(at + FETCHED_AHEAD, ANALYSED_BYTES);
+                batch.context(at)
+            };
             if !context.is_residual {
                 context.resolve(number);
                 self.fuse_one(batch, context);
@@ -282,7 +291,10 @@ impl Analyst {
         // SAFETY: the caller has taken the item, here and below.
         for at in unsafe { batch.chunk(item) } {
             // SAFETY: as above.
-            let context = unsafe { batch.context(at) };
+            let context = unsafe {
+                batch.fetch(at + FETCHED_AHEAD, ANALYSED_BYTES);
+                batch.context(at)
+            };
             if context.is_residual {
                 self.residuals.push(at);
                 continue;
@@ -303,7 +315,7 @@ impl Analyst {
                     true => forest.find_first_special(first),
                     false => root,
                 };
-                self.enqueue(batch, root, at, context);
+                self.enqueue(batch, root, at);
             } else {
                 context.is_residual = true;
                 self.residuals.push(at);
@@ -322,7 +334,7 @@ impl Analyst {
     }
 
     #[inline]
-    fn enqueue(&mut self, batch: &Batch, root: u32, at: u32, context: &mut Context) {
+    fn enqueue(&mut self, batch: &Batch, root: u32, at: u32) {
         let position = root as usize % CHAINS;
         if self.chains[position].length > 0 && self.chains[position].root != root {
             self.append(batch, position);
@@ -331,7 +343,8 @@ impl Analyst {
         if chain.length == 0 {
             (chain.root, chain.first) = (root, at + 1);
         }
-        context.next = chain.last;
+        // SAFETY: of the item that the caller has taken.
+        unsafe { batch.set_next(at, chain.last) };
         chain.last = at + 1;
         chain.length += 1;
     }
@@ -346,7 +359,7 @@ impl Analyst {
         let mut seen = queue.load(Ordering::Relaxed);
         loop {
             // SAFETY: the first of the chain is of the item that the caller has taken.
-            unsafe { batch.context(chain.first - 1) }.next = seen as u32;
+            unsafe { batch.set_next(chain.first - 1, seen as u32) };
             let length = (seen >> 32) + u64::from(chain.length);
             let new = length << 32 | u64::from(chain.last);
             // Relaxed: the queue is read after the stage.

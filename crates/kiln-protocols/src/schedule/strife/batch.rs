@@ -1,9 +1,10 @@
 //! A batch: its transactions, and what the analysis knows of them.
 
 use std::cell::UnsafeCell;
+use std::mem::offset_of;
 use std::ptr::NonNull;
 
-use kiln_platform::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, prefetch};
+use kiln_platform::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, prefetch_plain};
 use kiln_platform::memory::name_range;
 use kiln_platform::time;
 
@@ -12,7 +13,7 @@ use super::locks::NODE_BITS;
 use super::tuning::{Bounds, Shown, Tuned};
 use crate::batches::{BatchStatistics, Step};
 use crate::schedule::in_flight::InFlight;
-use crate::shared::planning::Footprint;
+use crate::shared::planning::{Claim, Footprint};
 
 /// Samples of SPOT at most, and special clusters.
 pub(super) const SAMPLES_MAX: u32 = 1024;
@@ -27,16 +28,16 @@ const DATA_NODES_EACH: u32 = 4;
 const CHUNK: std::ops::RangeInclusive<u32> = 16..=512;
 /// Items of the analysis for each worker: the last one should not be waited for long.
 const CHUNKS_EACH: u32 = 2;
-/// Records of a transaction that are asked for before it runs.
-const FETCHED_MAX: usize = 32;
 /// Items that small clusters, or residuals, are divided into at most.
 const GROUPS_MAX: u32 = 192;
 
 /// A call in flight, and its place in a batch. Who has it changes from stage to stage: the worker that drew it while it is
 /// in no batch, else whoever has taken the item that it belongs to.
+///
+/// A batch's contexts are more than a core's cache has, and half of them, or more, were last in another core's. So their lines are
+/// asked for some transactions ahead wherever one goes through them.
+#[repr(C, align(64))]
 pub(super) struct Context {
-    pub flight: InFlight,
-    pub footprint: Footprint,
     /// Data nodes of its records, those that it writes first. Once FUSE has made one cluster of them, one is enough.
     pub nodes: Vec<u32>,
     /// Whether the data nodes of what it only reads are among them.
@@ -49,8 +50,8 @@ pub(super) struct Context {
     pub leaves: bool,
     /// Whether it runs with locks.
     pub is_residual: bool,
-    /// The next transaction in its queue, by its number plus one; 0 is none.
-    pub next: u32,
+    pub footprint: Footprint,
+    pub flight: InFlight,
 }
 
 impl Context {
@@ -66,18 +67,27 @@ impl Context {
             reads: false,
             leaves: false,
             is_residual: false,
-            next: 0,
         }
     }
 
-    /// Asks for the records that it will touch, while another transaction runs.
+    /// Asks for the memory in which the next call will be kept with its plan.
     #[inline]
-    pub fn fetch(&self) {
-        for claim in self.footprint.claims().iter().take(FETCHED_MAX) {
-            // The header, and the columns beside it.
-            prefetch(claim.record.address() as *const u8);
-        }
+    pub fn fetch_room(&self) {
+        self.flight.fetch_room();
+        self.footprint.fetch_room();
     }
+}
+
+/// Bytes of a context that the analysis uses, the first ones.
+pub(super) const ANALYSED_BYTES: usize = 64;
+/// Bytes of a context that most calls use.
+pub(super) const USED_BYTES: usize = offset_of!(Context, flight) + InFlight::<Claim>::USED_BYTES;
+
+/// Asks for the first so many bytes of a context.
+#[inline]
+pub(super) fn fetch_context(context: NonNull<Context>, bytes: usize) {
+    let memory = context.as_ptr().cast::<u8>().cast_const();
+    prefetch_plain(std::ptr::slice_from_raw_parts(memory, bytes), bytes);
 }
 
 /// A list that all workers append to. What is in it is read in a later stage.
@@ -225,6 +235,9 @@ pub(super) struct Batch {
     pub residuals: List,
     /// What has failed with locks often.
     pub lasts: List,
+    /// By transaction: the next one in its queue, by its number plus one; 0 is none. Beside each other, as queues are followed
+    /// ahead of what runs.
+    nexts: Box<[UnsafeCell<u32>]>,
     /// Written between stages.
     plan: UnsafeCell<Plan>,
 }
@@ -264,6 +277,7 @@ impl Batch {
             small: List::new(capacity),
             residuals: List::new(capacity),
             lasts: List::new(capacity),
+            nexts: (0..capacity).map(|_| UnsafeCell::new(0)).collect(),
             plan: UnsafeCell::default(),
         }
     }
@@ -373,6 +387,38 @@ impl Batch {
         unsafe { &mut *self.contexts()[number as usize].as_ptr() }
     }
 
+    /// Asks for the first so many bytes of a transaction's memory, if there is one with this number.
+    ///
+    /// # Safety
+    /// As for [`Batch::contexts`].
+    #[inline]
+    pub unsafe fn fetch(&self, number: u32, bytes: usize) {
+        // SAFETY: by the contract.
+        if let Some(context) = unsafe { self.contexts() }.get(number as usize) {
+            fetch_context(*context, bytes);
+        }
+    }
+
+    /// The next transaction in the queue of this one, by its number plus one; 0 is none.
+    ///
+    /// # Safety
+    /// The caller has taken the item that the transaction belongs to.
+    #[inline]
+    pub unsafe fn next_of(&self, number: u32) -> u32 {
+        // SAFETY: by the contract.
+        unsafe { *self.nexts[number as usize].get() }
+    }
+
+    /// Says what follows a transaction in its queue.
+    ///
+    /// # Safety
+    /// As for [`Batch::next_of`].
+    #[inline]
+    pub unsafe fn set_next(&self, number: u32, next: u32) {
+        // SAFETY: by the contract.
+        unsafe { *self.nexts[number as usize].get() = next }
+    }
+
     /// What was decided between two stages.
     ///
     /// # Safety
@@ -471,7 +517,12 @@ impl Batch {
             .sort_unstable_by_key(|&(special, length)| (u32::MAX - length, special));
         let small = self.small.length();
         plan.group = small.div_ceil(GROUPS_MAX).max(1);
-        plan.large.len() as u32 + small.div_ceil(plan.group)
+        self.items_of(plan)
+    }
+
+    /// How many items the conflict-free stage has.
+    pub fn items_of(&self, plan: &Plan) -> u32 {
+        plan.large.len() as u32 + self.small.length().div_ceil(plan.group)
     }
 
     /// Notes what the analysis has shown, for `auto`: after [`Batch::arrange`].

@@ -102,7 +102,7 @@ unsafe fn explain(batch: &Batch) -> Explained {
         while next > 0 {
             explained.transactions[next as usize - 1].cluster = Some(position);
             // SAFETY: the caller's contract.
-            next = unsafe { batch.context(next - 1) }.next;
+            next = unsafe { batch.next_of(next - 1) };
         }
     }
     let mut numbers: BTreeMap<u64, usize> = BTreeMap::new();

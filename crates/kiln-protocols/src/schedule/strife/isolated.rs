@@ -218,7 +218,7 @@ mod tests {
             while next > 0 {
                 places[next as usize - 1].push(Some(root));
                 // SAFETY: as above.
-                next = unsafe { batch.context(next - 1) }.next;
+                next = unsafe { batch.next_of(next - 1) };
                 found += 1;
             }
             assert_eq!(found, length, "a queue is as long as it says");

@@ -14,7 +14,7 @@ use kiln_storage::epoch::Participant;
 
 use super::Shared;
 use super::analysis::Analyst;
-use super::batch::{Batch, Context};
+use super::batch::{Batch, Context, Plan, USED_BYTES, fetch_context};
 use super::locks::{ClusterLocks, Mode};
 use super::stages::Stage;
 use crate::Outcome;
@@ -36,6 +36,9 @@ const ATTEMPTS_GROWING: u32 = 6;
 const LAST_ATTEMPTS: u32 = 3;
 /// The planning and the PREPARE of one of so many calls are measured: all on virtual cores, where reading the counter costs nothing.
 const MEASURED_PERIOD: u32 = if cfg!(kiln_sim) { 1 } else { 32 };
+
+/// Calls are asked for when those before them, by so many, are told how they have ended.
+const TOLD_AHEAD: usize = 4;
 
 /// A worker; see the module above.
 pub struct Strife {
@@ -239,7 +242,10 @@ impl Strife {
             return false;
         }
         let mut context = match self.pool.pop() {
-            Some(context) => context,
+            Some(context) => {
+                self.fetch_pool();
+                context
+            }
             None => NonNull::from(Box::leak(Box::new(Context::new()))),
         };
         // SAFETY: it is in no batch.
@@ -256,6 +262,16 @@ impl Strife {
                 self.pool.push(context);
                 false
             }
+        }
+    }
+
+    /// Asks for the memory of the contexts that come next.
+    #[inline]
+    fn fetch_pool(&self) {
+        if let [.., far, near] = self.pool.as_slice() {
+            fetch_context(*far, USED_BYTES);
+            // SAFETY: contexts of the pool are in no batch.
+            unsafe { near.as_ref() }.fetch_room();
         }
     }
 
@@ -336,17 +352,24 @@ impl Strife {
             return false;
         }
         let mut submitted = std::mem::take(&mut self.submitted);
-        let before = submitted.len();
-        submitted.retain(|&context| {
+        let (before, mut kept) = (submitted.len(), 0);
+        for position in 0..before {
+            if let Some(&later) = submitted.get(position + TOLD_AHEAD) {
+                fetch_context(later, USED_BYTES);
+            }
+            let context = submitted[position];
             // SAFETY: in these stages nobody changes it, or uses a transaction of which it is false.
             let has_ended = is_done || unsafe { !(*context.as_ptr()).is_residual };
             if has_ended {
                 self.end(context, calls);
+            } else {
+                submitted[kept] = context;
+                kept += 1;
             }
-            !has_ended
-        });
+        }
+        submitted.truncate(kept);
         self.submitted = submitted;
-        self.submitted.len() < before
+        kept < before
     }
 
     /// Tells how a call has ended, or keeps it for the next batch.
@@ -374,17 +397,25 @@ impl Strife {
             Stage::Settle | Stage::Spot | Stage::Fuse | Stage::Allocate => {
                 self.analyse(stage, item)
             }
-            Stage::ConflictFree => self.run_clusters(item),
+            Stage::ConflictFree => {
+                self.run_clusters(item);
+                return true;
+            }
             Stage::Residual => self.run_residuals(item),
             Stage::Last => self.run_last(),
         };
+        self.complete(stage, began, transactions);
+        true
+    }
+
+    /// An item is done, which the worker began at this time of the counter, and which was about so many transactions.
+    fn complete(&mut self, stage: Stage, began: u64, transactions: u64) {
         let worked = time::cycles().saturating_sub(began);
         let counts = self.direct.batches();
         counts.step_mut(stage.step()).add_work(worked, transactions);
         if self.shared.stages.complete() {
             self.shared.advance(stage, counts);
         }
-        true
     }
 
     /// Does an item of the analysis; how many transactions it is about.
@@ -419,45 +450,64 @@ impl Strife {
         unsafe { &(*Arc::as_ptr(&self.shared)).batch }
     }
 
-    /// Runs the clusters of an item without locks; how many transactions they have.
-    fn run_clusters(&mut self, item: u32) -> u64 {
+    /// Runs clusters without locks, one transaction after the other: those of the item that the worker has taken, and of others
+    /// that it takes before it is done with the last, so that their memory is asked for in time. Then the stage has no more.
+    fn run_clusters(&mut self, item: u32) {
         // SAFETY: as long as the worker.
         let batch = unsafe { self.batch() };
         // SAFETY: the worker has taken an item.
         let plan = unsafe { batch.plan() };
         if plan.is_alone {
+            let began = time::cycles();
             self.run_free(batch, 0, Mode::Alone);
-            1
-        } else if let Some(&(special, _)) = plan.large.get(item as usize) {
-            self.run_queue(batch, special)
-        } else {
-            let small = batch.small_of(plan, item);
-            small
-                .map(|at| self.run_queue(batch, batch.small.get(at)))
-                .sum()
+            return self.complete(Stage::ConflictFree, began, 1);
         }
-    }
-
-    /// Runs the transactions of a cluster, one after the other; how many they are.
-    fn run_queue(&mut self, batch: &Batch, cluster: u32) -> u64 {
-        let mode = Mode::Cluster {
-            root: batch.forest.find(cluster),
-            number: batch.number(),
-        };
-        // Relaxed: appended to in an earlier stage; nobody else takes this cluster.
-        let queue = batch.queue(cluster).swap(0, Ordering::Relaxed);
-        let mut next = queue as u32;
-        while next > 0 {
-            let at = next - 1;
-            // SAFETY: the worker has taken the cluster.
-            next = unsafe { batch.context(at) }.next;
-            if next > 0 {
-                // SAFETY: as above.
-                unsafe { batch.context(next - 1) }.fetch();
+        // The last items are for whoever is free first.
+        let takes_ahead =
+            |item: u32| u64::from(batch.items_of(plan) - item) >= 2 * plan.shown.workers;
+        let mut takes = takes_ahead(item);
+        let mut queues = Queues::new(batch);
+        queues.enter_item(plan, item);
+        let mut began = time::cycles();
+        // What runs next comes first. Each step of a transaction's approach asks for what the step after it looks at.
+        let mut approaching: [Option<Run>; APPROACH] = [None; APPROACH];
+        // Items that are not done. As long as there is one the stage is open, and what is taken is of it.
+        let mut items = 1;
+        let mut count = 0;
+        while items > 0 {
+            if takes
+                && queues.is_empty()
+                && let Some((_, item)) = self.shared.stages.take(&mut self.exhausted)
+            {
+                queues.enter_item(plan, item);
+                takes = takes_ahead(item);
+                items += 1;
             }
-            self.run_free(batch, at, mode);
+            let last = queues.next();
+            // SAFETY: the worker has taken the clusters, here and below.
+            unsafe {
+                if let Some(run) = last {
+                    batch.fetch(run.at, USED_BYTES);
+                }
+                if let Some(run) = approaching[APPROACH - 1] {
+                    batch.context(run.at).flight.fetch();
+                }
+                if let Some(run) = approaching[APPROACH - 2] {
+                    batch.context(run.at).flight.fetch_records();
+                }
+            }
+            if let Some(Run { at, mode, is_last }) = approaching[0] {
+                self.run_free(batch, at, mode);
+                count += 1;
+                if is_last {
+                    items -= 1;
+                    self.complete(Stage::ConflictFree, began, count);
+                    (began, count) = (time::cycles(), 0);
+                }
+            }
+            approaching.rotate_left(1);
+            approaching[APPROACH - 1] = last;
         }
-        queue >> 32
     }
 
     /// One attempt without locks; if it fails, the transaction is a residual.
@@ -477,10 +527,7 @@ impl Strife {
         let context = unsafe { batch.context(at) };
         self.running = Some(NonNull::from(&mut *context));
         let flight = &mut context.flight;
-        std::mem::swap(&mut flight.frame, &mut self.frame);
-        flight.attempt(&mut self.direct, &self.nothing, ());
-        std::mem::swap(&mut flight.frame, &mut self.frame);
-        flight.frame.take_result(&mut self.frame);
+        flight.attempt_in(&mut self.frame, &mut self.direct, &self.nothing, ());
         self.running = None;
         flight.outcome.is_some()
     }
@@ -595,6 +642,83 @@ impl Strife {
             Some(context) if self.was_call => unsafe { &context.as_ref().flight.frame },
             _ => self.direct.frame(),
         }
+    }
+}
+
+/// Steps between the moment when the memory of a transaction is asked for and its run: its context, what that refers to, the
+/// records, and one for these to come.
+const APPROACH: usize = 4;
+
+/// A transaction that is about to run without locks.
+#[derive(Clone, Copy)]
+struct Run {
+    at: u32,
+    mode: Mode,
+    /// Whether it is the last one of its item.
+    is_last: bool,
+}
+
+/// The transactions of items of the conflict-free stage, in the order in which they run.
+struct Queues<'a> {
+    batch: &'a Batch,
+    /// The small clusters whose turn has not come, by their positions.
+    small: std::ops::Range<u32>,
+    /// The next transaction of the present cluster, by its number plus one; 0 is none.
+    next: u32,
+    mode: Mode,
+}
+
+impl<'a> Queues<'a> {
+    fn new(batch: &'a Batch) -> Queues<'a> {
+        Queues {
+            batch,
+            small: 0..0,
+            next: 0,
+            mode: Mode::Alone,
+        }
+    }
+
+    /// Whether there is no transaction left of the last item.
+    fn is_empty(&self) -> bool {
+        self.next == 0 && self.small.is_empty()
+    }
+
+    /// Goes on to an item, which the worker has taken. All have transactions.
+    fn enter_item(&mut self, plan: &Plan, item: u32) {
+        match plan.large.get(item as usize) {
+            Some(&(special, _)) => self.enter(special),
+            None => self.small = self.batch.small_of(plan, item),
+        }
+    }
+
+    fn enter(&mut self, cluster: u32) {
+        let batch = self.batch;
+        self.mode = Mode::Cluster {
+            root: batch.forest.find(cluster),
+            number: batch.number(),
+        };
+        // Relaxed: appended to in an earlier stage; nobody else takes this cluster.
+        self.next = batch.queue(cluster).swap(0, Ordering::Relaxed) as u32;
+    }
+}
+
+impl Iterator for Queues<'_> {
+    type Item = Run;
+
+    #[inline]
+    fn next(&mut self) -> Option<Run> {
+        while self.next == 0 {
+            let position = self.small.next()?;
+            self.enter(self.batch.small.get(position));
+        }
+        let at = self.next - 1;
+        // SAFETY: whoever made this has taken the cluster.
+        self.next = unsafe { self.batch.next_of(at) };
+        Some(Run {
+            at,
+            mode: self.mode,
+            is_last: self.is_empty(),
+        })
     }
 }
 

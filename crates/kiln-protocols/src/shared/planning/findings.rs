@@ -22,13 +22,21 @@
 //! Records that failed attempts have missed, and footprints, are kept longer, by their addresses. They are
 //! used to lock and to label, which a wrong record suffers without harm; no row is read because of them.
 
+use std::ptr::slice_from_raw_parts;
+
+use kiln_platform::atomic::prefetch_plain;
 use kiln_procedure::access::Sought;
-use kiln_storage::record::RecordRef;
-use kiln_storage::slot::{Memory, Slot};
+use kiln_storage::record::{RecordRef, Words};
+use kiln_storage::slot::Memory;
 use kiln_storage::table::Index;
 
 /// No finding, or no note.
 const NONE: u16 = u16::MAX;
+
+/// Records of a call that are asked for before it runs.
+const FETCHED_MAX: usize = 32;
+/// Bytes of findings, and of keys, that are asked for.
+const FETCHED_BYTES: usize = 512;
 
 /// A record that the reconnaissance met.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +45,9 @@ struct Finding {
     /// The index whose look-up led to it; null where none did, or the key is not kept.
     index: *const Index,
     /// Where its key begins among the keys.
-    key: u32,
+    key: u16,
+    /// The cache lines of the record that the run will touch, a bit each from its first.
+    lines: u16,
     /// The finding that was of the same record before, if one was.
     twin: u16,
     /// The position of its lock among those that the run holds.
@@ -48,10 +58,10 @@ struct Finding {
 #[derive(Debug)]
 pub struct Findings {
     all: Vec<Finding>,
-    /// The values of the keys, one key after the other.
-    keys: Vec<Slot>,
+    /// The values of the keys, one key after the other: their lower words, as none is kept that has more.
+    keys: Vec<u64>,
     /// The look-up that the reconnaissance is at, and where its key begins.
-    sought: (*const Index, u32),
+    sought: (*const Index, u16),
     /// The finding to which the run should come next.
     next: usize,
     /// The epoch in which all was found.
@@ -111,14 +121,31 @@ impl Findings {
         }
     }
 
+    /// Takes over what another one has, before a run.
+    pub fn copy_from(&mut self, other: &Findings) {
+        self.all.clone_from(&other.all);
+        self.keys.clone_from(&other.keys);
+        (self.sought, self.next, self.epoch) = (other.sought, other.next, other.epoch);
+    }
+
     /// The reconnaissance looks a key up.
     #[inline(always)]
     pub fn seek(&mut self, sought: &Sought<'_>, memory: &Memory) {
         let index = &sought.table.indexes()[sought.index];
-        if index.key_layout().is_packed() {
-            self.sought = (index, self.keys.len() as u32);
-            let values = sought.key.iter();
-            (self.keys).extend(values.map(|register| memory.slots[register.0 as usize]));
+        let begin = self.keys.len();
+        if !index.key_layout().is_packed() || begin > u16::MAX as usize {
+            return;
+        }
+        let mut is_lower = true;
+        let values = sought.key.iter().map(|register| {
+            let (lower, upper) = memory.slots[register.0 as usize].words();
+            is_lower &= upper == 0;
+            lower
+        });
+        self.keys.extend(values);
+        match is_lower {
+            true => self.sought = (index, begin as u16),
+            false => self.keys.truncate(begin),
         }
     }
 
@@ -128,9 +155,9 @@ impl Findings {
         self.sought.0 = std::ptr::null();
     }
 
-    /// The reconnaissance has met a record. Returns the finding's number.
+    /// The reconnaissance has met a record, of which the run will touch so much. Returns the finding's number.
     #[inline(always)]
-    pub fn found(&mut self, record: RecordRef) -> u16 {
+    pub fn found(&mut self, record: RecordRef, touched: Words) -> u16 {
         let number = self.all.len();
         if number >= Findings::MAX {
             return NONE;
@@ -140,10 +167,36 @@ impl Findings {
             record,
             index,
             key,
+            lines: touched.lines_at(record),
             twin: NONE,
             lock: NONE,
         });
         number as u16
+    }
+
+    /// Asks for the memory of the findings themselves, before they are used.
+    #[inline]
+    pub fn fetch(&self) {
+        prefetch_plain(self.all.as_slice(), FETCHED_BYTES);
+        prefetch_plain(self.keys.as_slice(), FETCHED_BYTES);
+    }
+
+    /// Asks for the memory that the next findings will be kept in.
+    #[inline]
+    pub fn fetch_room(&self) {
+        let all = slice_from_raw_parts(self.all.as_ptr(), self.all.capacity());
+        prefetch_plain(all, FETCHED_BYTES);
+        let keys = slice_from_raw_parts(self.keys.as_ptr(), self.keys.capacity());
+        prefetch_plain(keys, FETCHED_BYTES);
+    }
+
+    /// Asks for what the run will touch of the records, or of the first of them, as yet before the run. That says nothing of
+    /// the records, so it may be done in any epoch.
+    #[inline]
+    pub fn fetch_records(&self) {
+        for finding in self.all.iter().take(FETCHED_MAX) {
+            finding.record.fetch(finding.lines);
+        }
     }
 
     /// The finding `later` is of the same record as `earlier`, whose lock is that of both.
@@ -206,7 +259,7 @@ impl Findings {
         let known = self.keys[finding.key as usize..].iter();
         let mut values = known.zip(sought.key);
         // Equal words are equal values: keys that are kept are packed, so none is bytes that lie elsewhere.
-        values.all(|(known, register)| known.words() == memory.slots[register.0 as usize].words())
+        values.all(|(known, register)| memory.slots[register.0 as usize].words() == (*known, 0))
     }
 
     /// The position of a record's lock, if the record is what was found next.

@@ -1,5 +1,8 @@
 //! Footprints: records with the modes in which they will be touched.
 
+use std::ptr::slice_from_raw_parts;
+
+use kiln_platform::atomic::prefetch_plain;
 use kiln_storage::record::RecordRef;
 use kiln_storage::table::{Part, Table};
 
@@ -13,7 +16,7 @@ pub struct Claim {
     /// Whether it will be written.
     pub exclusive: bool,
     /// Whether all that will be done to it are updates that can be left to the commit: said where the planner
-    /// [looks at that](super::Planner::marks_left).
+    /// [looks at that](super::Planned::marks_left).
     pub is_left: bool,
     /// The part of the data that it belongs to, for protocols that divide the data; else the default.
     pub part: Part,
@@ -50,6 +53,9 @@ impl Claim {
         self.part.lock_of(self.record)
     }
 }
+
+/// Bytes of claims that are asked for.
+const FETCHED_BYTES: usize = 256;
 
 /// The records that a transaction will touch, each once, in the order of their addresses: one order for
 /// all transactions. Its memory is used again.
@@ -92,6 +98,19 @@ impl Footprint {
         self.claims.push(claim);
         self.is_ordered = false;
         true
+    }
+
+    /// Asks for the memory that its next claims will be kept in.
+    #[inline]
+    pub fn fetch_room(&self) {
+        let claims = slice_from_raw_parts(self.claims.as_ptr(), self.claims.capacity());
+        prefetch_plain(claims, FETCHED_BYTES);
+    }
+
+    /// Takes the claims of another one over.
+    pub fn copy_from(&mut self, other: &Footprint) {
+        self.claims.clone_from(&other.claims);
+        self.is_ordered = other.is_ordered;
     }
 
     /// Puts the claims in order, each record once and in its strongest mode. The `findings` are those that

@@ -39,3 +39,4 @@ pub use ahead::{ClaimOf, Demand, PlannedAhead};
 pub use findings::Findings;
 pub use footprint::{Claim, Footprint};
 pub use planner::Planner;
+pub use reconnaissance::Planned;

@@ -5,7 +5,7 @@ use kiln_procedure::{Arguments, Executor, Frame, Program};
 
 use super::findings::Findings;
 use super::footprint::{Claim, Footprint};
-use super::reconnaissance::{Reconnaissance, Remembered};
+use super::reconnaissance::{Planned, Reconnaissance, Remembered};
 
 /// A reconnaissance that takes longer than this many nanoseconds ends where it is: what it read may keep
 /// it in a loop that the procedure itself would leave.
@@ -22,15 +22,13 @@ pub struct Planner {
     missed: Vec<Claim>,
     /// The epoch in which the records of `missed` were met.
     missed_in: u64,
-    /// Whether claims say the part of the data that their records belong to.
-    is_divided: bool,
-    /// Whether claims say that all that will be done to their records are updates that can be left to the commit.
-    pub marks_left: bool,
+    /// What its plans are to say.
+    planned: Planned,
 }
 
 impl Planner {
-    /// A planner for locks by record, or by part of the data.
-    pub fn new(is_divided: bool) -> Planner {
+    /// A planner whose plans are such.
+    pub fn new(planned: Planned) -> Planner {
         let mut footprint = Footprint::default();
         footprint.clear();
         Planner {
@@ -40,8 +38,7 @@ impl Planner {
             findings: Findings::default(),
             missed: Vec::new(),
             missed_in: 0,
-            is_divided,
-            marks_left: false,
+            planned,
         }
     }
 
@@ -82,7 +79,7 @@ impl Planner {
             &mut self.footprint,
             &mut self.findings,
             &mut self.remembered,
-            (self.is_divided, self.marks_left),
+            self.planned,
         );
         // However it ends: what it met is the plan, and whoever runs the call guards it.
         let _ = Executor::run(
@@ -113,6 +110,12 @@ impl Planner {
     pub fn swap_plan(&mut self, footprint: &mut Footprint, findings: &mut Findings) {
         std::mem::swap(&mut self.footprint, footprint);
         std::mem::swap(&mut self.findings, findings);
+    }
+
+    /// Copies the last plan to where many are kept: what it was made in stays here, where a cache has it.
+    pub fn copy_plan(&self, footprint: &mut Footprint, findings: &mut Findings) {
+        footprint.copy_from(&self.footprint);
+        findings.copy_from(&self.findings);
     }
 
     /// Hands out what was missed.

@@ -14,7 +14,7 @@ use kiln_procedure::ir::{Intent, Reg};
 use kiln_procedure::{AbortCause, Access, Handle, Stop};
 use kiln_storage::index::NodeVersion;
 use kiln_storage::layout::is_spilled;
-use kiln_storage::record::{HEADER_BYTES, RecordRef, Tid};
+use kiln_storage::record::{HEADER_BYTES, RecordRef, Tid, Words};
 use kiln_storage::schema::ColumnId;
 use kiln_storage::slot::{Memory, Slot};
 use kiln_storage::table::{Entry, Found, Table};
@@ -29,13 +29,23 @@ const END: AbortCause = AbortCause::FootprintMiss;
 /// The note of a handle to a row that the procedure inserted: it is nowhere.
 const OWN_INSERT: u32 = u32::MAX;
 
+/// What is planned besides the records.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Planned {
+    /// Whether claims say the part of the data that their records belong to.
+    pub is_divided: bool,
+    /// Whether claims say that all that will be done to their records are updates that can be left to the commit.
+    pub marks_left: bool,
+    /// Whether the call runs right after it.
+    pub is_run_soon: bool,
+}
+
 /// See the module's documentation. Whoever runs it is inside of an epoch.
 pub struct Reconnaissance<'a> {
     footprint: &'a mut Footprint,
     findings: &'a mut Findings,
     memory: &'a mut Remembered,
-    is_divided: bool,
-    marks_left: bool,
+    planned: Planned,
 }
 
 /// What the procedure has done, to be seen by itself.
@@ -46,13 +56,12 @@ pub struct Remembered {
 }
 
 impl<'a> Reconnaissance<'a> {
-    /// Collects into `footprint`, with the parts of the records where the data are divided and with marks at those whose
-    /// updates can be left to the commit if they are asked for, and into `findings`; `memory` is there to be used again.
+    /// Collects into `footprint`, which says what `planned` asks for, and into `findings`; `memory` is there to be used again.
     pub fn new(
         footprint: &'a mut Footprint,
         findings: &'a mut Findings,
         memory: &'a mut Remembered,
-        (is_divided, marks_left): (bool, bool),
+        planned: Planned,
     ) -> Reconnaissance<'a> {
         memory.written.clear();
         memory.deleted.clear();
@@ -60,8 +69,7 @@ impl<'a> Reconnaissance<'a> {
             footprint,
             findings,
             memory,
-            is_divided,
-            marks_left,
+            planned,
         }
     }
 
@@ -82,6 +90,7 @@ impl<'a> Reconnaissance<'a> {
         table: &Table,
         record: RecordRef,
         intent: Intent,
+        touched: Words,
         is_left: bool,
     ) -> Result<Visit, AbortCause> {
         charge(Work::Record);
@@ -90,9 +99,9 @@ impl<'a> Reconnaissance<'a> {
             return Ok(Visit::Dead);
         }
         let exclusive = intent == Intent::Write;
-        let mut claim = Claim::new(table, record, exclusive, self.is_divided);
+        let mut claim = Claim::new(table, record, exclusive, self.planned.is_divided);
         claim.is_left = is_left && exclusive;
-        claim.finding = self.findings.found(record);
+        claim.finding = self.findings.found(record, touched);
         if !self.footprint.add(claim) {
             return Err(END);
         }
@@ -121,6 +130,11 @@ impl Access for Reconnaissance<'_> {
     fn begin(&mut self) {}
 
     #[inline(always)]
+    fn is_run_soon(&self) -> bool {
+        self.planned.is_run_soon
+    }
+
+    #[inline(always)]
     fn recall(
         &mut self,
         sought: &Sought<'_>,
@@ -142,7 +156,7 @@ impl Access for Reconnaissance<'_> {
         record: RecordRef,
         intent: Intent,
     ) -> Result<Visit, AbortCause> {
-        self.meet(table, record, intent, false)
+        self.meet(table, record, intent, Words::HEADER, false)
     }
 
     #[inline]
@@ -153,8 +167,8 @@ impl Access for Reconnaissance<'_> {
         intent: Intent,
         observed: Observed,
     ) -> Result<Visit, AbortCause> {
-        let is_left = self.marks_left && observed.is_left;
-        self.meet(table, record, intent, is_left)
+        let is_left = self.planned.marks_left && observed.is_left;
+        self.meet(table, record, intent, observed.touched, is_left)
     }
 
     #[inline(always)]

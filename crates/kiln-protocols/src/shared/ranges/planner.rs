@@ -8,7 +8,7 @@ use super::claim::RangeClaim;
 use super::plan::{Naming, RangePlan};
 use super::reconnaissance::RangeReconnaissance;
 use crate::shared::planning::reconnaissance::{Reconnaissance, Remembered};
-use crate::shared::planning::{Demand, Findings, Footprint};
+use crate::shared::planning::{Demand, Findings, Footprint, Planned};
 
 /// A reconnaissance that takes longer than this many nanoseconds ends where it is, as for plans of records.
 const RECONNAISSANCE_MAX_NS: u64 = 50_000_000;
@@ -43,7 +43,10 @@ impl RangePlanner {
             &mut self.footprint,
             findings,
             &mut self.remembered,
-            (false, false),
+            Planned {
+                is_run_soon: true,
+                ..Planned::default()
+            },
         );
         let mut access = RangeReconnaissance::new(records, plan, &mut self.heap);
         // However it ends: what it asked for is the plan, and whoever runs the call guards it.
