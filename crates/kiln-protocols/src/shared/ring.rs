@@ -85,24 +85,26 @@ impl Ring {
     /// Whether there is a word, which is fetched then. Called by the consumer.
     #[inline]
     pub fn has_word(&self) -> bool {
-        // Relaxed: the consumer's own.
-        let taken = self.consumer.moves.load(Ordering::Relaxed);
-        let mut put = self.consumer.other.load(Ordering::Relaxed);
-        if put == taken {
-            // Acquire: see `push`.
-            put = self.producer.moves.load(Ordering::Acquire);
-            self.consumer.other.store(put, Ordering::Relaxed);
-        }
-        let has_word = put != taken;
-        if has_word {
+        let oldest = self.oldest();
+        if let Some(taken) = oldest {
             prefetch(std::ptr::from_ref(self.slot(taken)));
         }
-        has_word
+        oldest.is_some()
     }
 
     /// Takes the oldest word out, if there is one. Called by the consumer.
     #[inline]
     pub fn pop(&self) -> Option<u64> {
+        let taken = self.oldest()?;
+        let word = self.slot(taken).load(Ordering::Relaxed);
+        // Release pairs with the acquire in `push`.
+        self.consumer.moves.store(taken + 1, Ordering::Release);
+        Some(word)
+    }
+
+    /// How many words were taken before the oldest, if there is one. Called by the consumer.
+    #[inline(always)]
+    fn oldest(&self) -> Option<usize> {
         // Relaxed: the consumer's own.
         let taken = self.consumer.moves.load(Ordering::Relaxed);
         if taken == self.consumer.other.load(Ordering::Relaxed) {
@@ -113,10 +115,7 @@ impl Ring {
                 return None;
             }
         }
-        let word = self.slot(taken).load(Ordering::Relaxed);
-        // Release pairs with the acquire in `push`.
-        self.consumer.moves.store(taken + 1, Ordering::Release);
-        Some(word)
+        Some(taken)
     }
 }
 

@@ -76,12 +76,12 @@ impl Copied {
 
 /// The columns that were read of a record, as they were.
 #[derive(Clone, Copy)]
-struct Copy {
+struct CopiedRow {
     columns: ColumnSet,
     image: RowImage,
 }
 
-impl Copy {
+impl CopiedRow {
     #[inline(always)]
     fn words<'a>(&self) -> &'a [AtomicU64] {
         // SAFETY: the copies are cleared only when the attempt has ended.
@@ -92,7 +92,7 @@ impl Copy {
 /// The copies of an attempt, those of its earlier runs included.
 #[derive(Default)]
 pub(super) struct Copies {
-    copies: Vec<Copy>,
+    copies: Vec<CopiedRow>,
     images: Scratch,
     /// How many of them are of earlier runs.
     former: usize,
@@ -113,7 +113,7 @@ impl Copies {
     }
 
     #[inline(always)]
-    fn of(&self, copied: &Copied) -> Option<&Copy> {
+    fn of(&self, copied: &Copied) -> Option<&CopiedRow> {
         self.copies.get(copied.copy as usize)
     }
 
@@ -132,12 +132,12 @@ impl Copies {
 
     /// The item's own copy: other items may have one of an earlier run too, so that this one is copied.
     #[inline]
-    fn own(&mut self, copied: &mut Copied) -> &mut Copy {
+    fn own(&mut self, copied: &mut Copied) -> &mut CopiedRow {
         let layout = copied.table().layout();
         let position = copied.copy as usize;
         let former = self.copies.get(position).copied();
         if former.is_none() || position < self.former {
-            let copy = Copy {
+            let copy = CopiedRow {
                 columns: former.map_or(ColumnSet::EMPTY, |former| former.columns),
                 image: self.images.take(layout.words()),
             };
