@@ -147,7 +147,7 @@ pub enum Instruction {
 }
 
 /// `+ - * / %`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Arithmetic {
     /// Addition.
     Add,
@@ -162,7 +162,7 @@ pub enum Arithmetic {
 }
 
 /// The width of an integer type.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Width {
     /// SMALLINT.
     Two,
@@ -173,7 +173,7 @@ pub enum Width {
 }
 
 /// `= <> < <= > >=`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Comparison {
     /// Equal.
     Equal,
@@ -194,7 +194,7 @@ pub enum Comparison {
 }
 
 /// How values of a type compare, and so also sort and group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Class {
     /// Integers, BOOLEAN, DATE, TIMESTAMP: the lower word as a signed integer.
     Integer,

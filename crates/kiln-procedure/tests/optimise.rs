@@ -150,6 +150,55 @@ fn a_copy_of_the_key_is_the_key() {
     assert_eq!(moves.count(), 0, "the copy is not needed any more");
 }
 
+/// Looks two keys up, each `i` plus a number, computed anew for each; between the two `i`'s copy may change.
+fn look_sums_up(numbers: [i32; 2], changes: bool) -> Program {
+    let (tables, mut b, w, i) = start();
+    let base = b.register(DataType::Integer);
+    b.assign(base, i);
+    for number in numbers {
+        let number = b.integer(number);
+        let key = b.arithmetic(Arithmetic::Add, base, number);
+        select(&mut b, &tables, w, key);
+        if changes {
+            let n = b.parameter(2);
+            b.assign(base, n);
+        }
+    }
+    b.finish()
+}
+
+#[test]
+fn a_key_computed_twice_alike_is_one_key() {
+    let program = look_sums_up([1, 1], false);
+    assert_eq!(count(&program, OperationKind::Lookup), 1);
+    let sums = steps(&program.body)
+        .into_iter()
+        .filter(|step| matches!(step, Step::Scalar(Instruction::Integer { .. })));
+    assert_eq!(sums.count(), 1);
+    for other in [look_sums_up([1, 2], false), look_sums_up([1, 1], true)] {
+        assert_eq!(count(&other, OperationKind::Lookup), 2);
+    }
+}
+
+#[test]
+fn a_key_computed_in_one_branch_only_is_computed_again() {
+    let (tables, mut b, w, i) = start();
+    let (one, n) = (b.integer(1), b.parameter(2));
+    let is_less = b.compare(Comparison::Less, Class::Integer, i, n);
+    b.then(is_less, |b| {
+        let key = b.arithmetic(Arithmetic::Add, i, one);
+        select(b, &tables, w, key);
+    });
+    let key = b.arithmetic(Arithmetic::Add, i, one);
+    select(&mut b, &tables, w, key);
+    let program = b.finish();
+    assert_eq!(count(&program, OperationKind::Lookup), 2);
+    let sums = steps(&program.body)
+        .into_iter()
+        .filter(|step| matches!(step, Step::Scalar(Instruction::Integer { .. })));
+    assert_eq!(sums.count(), 2);
+}
+
 #[test]
 fn another_key_is_looked_up() {
     let (tables, mut b, w, i) = start();

@@ -7,7 +7,8 @@
 //!
 //! | module | does |
 //! |---|---|
-//! | `numbering` | value numbering: repeated look-ups, repeated reads, copies |
+//! | `numbering` | value numbering: repeated look-ups, repeated reads, repeated computations, copies |
+//! | `expressions` | what computations compute, so that two of the same are known |
 //! | `effects` | what a block may write |
 //! | `reads` | one read instead of several in a row |
 //! | `nulls` | tests for NULL that are decided |
@@ -26,6 +27,7 @@
 mod coalesce;
 mod dead;
 mod effects;
+mod expressions;
 mod intents;
 mod live;
 mod nulls;
@@ -47,11 +49,12 @@ pub use prefetch::add_prefetches;
 pub use registers::renumber_registers;
 
 /// Gives one record handle to all look-ups of one key, reads no column twice that cannot have
-/// changed, propagates copies, and removes what became useless. Operations are numbered anew, in
+/// changed, computes nothing twice from the same values, propagates copies, and removes what became useless. Operations are numbered anew, in
 /// the order of the program, so that an operation has a lower number than those in its body.
 ///
 /// Two look-ups are of one key when they are on one table and set of unique columns, the values
-/// are the same (same register and not written between, or copies of one another), the first
+/// are the same (same register and not written between, copies of one another, or computed in the same way from the
+/// same values by anything but a builtin), the first
 /// comes before the second on every path within one turn of every loop around both, and between
 /// them the procedure inserts or deletes no record of the table and updates none of the columns.
 /// The record of a scan or of another index is also recognised when its key columns are known:
@@ -59,7 +62,7 @@ pub use registers::renumber_registers;
 ///
 /// Not recognised: a key read in a scan that ended (`SELECT min(k)` and then a look-up of `k`), as
 /// the scan may have found nothing; a record that this procedure inserted; a look-up that only
-/// one branch of a conditional made before; keys that are equal through separate computations.
+/// one branch of a conditional made before; keys that separate calls of a builtin gave.
 pub fn merge_lookups(program: &mut Program) {
     numbering::run(program);
     reads::merge(&mut program.body);

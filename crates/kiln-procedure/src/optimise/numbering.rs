@@ -1,7 +1,8 @@
 //! Value numbering over the step tree.
 //!
 //! Every register has at each point of the program a *number*: two registers with one number hold
-//! the same slot. A write gives a new number, a move the source's. Record registers have
+//! the same slot. A write gives a new number, a move the source's, and a computation the number of the same
+//! computation on the same numbers, where some register still has that. Record registers have
 //! *versions* in the same way. Beside these, a state keeps what operations have found out: which
 //! keys were looked up into which record, which columns of which record hold the value of which
 //! number, and which records are surely there.
@@ -17,6 +18,7 @@ use kiln_storage::schema::{ColumnId, ColumnSet};
 use kiln_storage::types::{DataType, Value};
 
 use super::effects::{Effects, TableEffects, table_effects};
+use super::expressions::{Expression, Expressions};
 use crate::analysis::names::{
     Use, for_each_step, step_blocks, step_record, step_record_read_mut, step_registers,
     step_registers_mut,
@@ -24,7 +26,7 @@ use crate::analysis::names::{
 use crate::ir::*;
 use crate::program::Program;
 
-type Number = u32;
+pub(super) type Number = u32;
 type Version = u32;
 
 /// A key that was looked up.
@@ -97,6 +99,8 @@ struct Numbering<'a> {
     updated: BTreeMap<TableRef, ColumnSet>,
     /// The register that holds TRUE; `None` when there is no room for one.
     always: Option<Reg>,
+    /// What was computed.
+    expressions: Expressions,
 }
 
 /// What is known where a followed loop is left; `None` when it was not left yet.
@@ -140,6 +144,7 @@ pub(super) fn run(program: &mut Program) {
         exits: Vec::new(),
         always,
         updated,
+        expressions: Expressions::default(),
         program,
     };
     let mut body = std::mem::take(&mut numbering.program.body);
@@ -479,11 +484,39 @@ impl Numbering<'_> {
                 }
                 Some(state)
             }
+            Step::Scalar(instruction) => {
+                self.compute(instruction, &mut state, out);
+                Some(state)
+            }
             step => {
                 self.plain(&step, &mut state);
                 out.push(step);
                 Some(state)
             }
+        }
+    }
+
+    /// A computation; one that was made already and did not raise is not made again.
+    fn compute(&mut self, instruction: Instruction, state: &mut State, out: &mut Block) {
+        let expression = Expression::of(&instruction, |register| self.number(state, register));
+        if let Some((expression, target)) = &expression
+            && let Some(number) = self.expressions.number(expression)
+            && let Some(source) = self.holder(state, number)
+            && self.same_type(source, *target)
+        {
+            state.registers[target.0 as usize] = number;
+            if source != *target {
+                let target = *target;
+                out.push(Step::Scalar(Instruction::Move { target, source }));
+            }
+            return;
+        }
+        let step = Step::Scalar(instruction);
+        self.plain(&step, state);
+        out.push(step);
+        if let Some((expression, target)) = expression {
+            let number = self.number(state, target);
+            self.expressions.learn(expression, number);
         }
     }
 
