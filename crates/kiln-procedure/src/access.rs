@@ -425,7 +425,7 @@ pub trait Access {
         table: &Table,
         record: RecordRef,
         intent: Intent,
-        observed: Observed,
+        observed: &Observed,
     ) -> Result<Visit, AbortCause> {
         let observed = observed.columns(self.defers());
         self.visit_observing(table, record, intent, observed)

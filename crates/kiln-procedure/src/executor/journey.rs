@@ -234,7 +234,7 @@ impl<'a, A: Access> Executor<'a, A> {
                         let entry =
                             unsafe { Entry::from_payload(level.batch.payloads[level.position]) };
                         self.access.scans(scan.op);
-                        let met = self.meet(table, scan.index, entry, scan.intent, scan.observed);
+                        let met = self.meet(table, scan.index, entry, scan.intent, &scan.observed);
                         let visit = match met {
                             Ok(visit) => visit,
                             Err(stopped) => {

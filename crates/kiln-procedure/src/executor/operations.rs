@@ -47,7 +47,7 @@ impl<'a, A: Access> Executor<'a, A> {
         index: usize,
         entry: Entry,
         intent: Intent,
-        observed: Observed,
+        observed: &Observed,
     ) -> Result<Visit, Stopped> {
         let record = if entry.is_moving() || self.access.moves_entries() {
             let resolved = self.access.resolve(table, index, entry);
@@ -107,7 +107,7 @@ impl<'a, A: Access> Executor<'a, A> {
             && !entry.is_moving()
             && !self.access.moves_entries()
         {
-            let (record, observed) = (entry.record(), lookup.observed);
+            let (record, observed) = (entry.record(), &lookup.observed);
             let visit = (self.access).visit_for(&lookup.table, record, lookup.intent, observed);
             if let Visit::Present(handle) = self.noted(visit)?
                 && !lookup.table.indexes()[lookup.index].moves()
@@ -129,7 +129,7 @@ impl<'a, A: Access> Executor<'a, A> {
             let is_there = match find(&self.frame.memory, index, &lookup.key) {
                 Found::Entry(entry) => {
                     let visit =
-                        self.meet(table, lookup.index, entry, lookup.intent, lookup.observed)?;
+                        self.meet(table, lookup.index, entry, lookup.intent, &lookup.observed)?;
                     if index.moves() && !is_found(&self.frame.memory, index, &lookup.key, entry) {
                         // The record went on to another key before it was met.
                         kiln_platform::spin::hint();
@@ -318,7 +318,7 @@ impl<'a, A: Access> Executor<'a, A> {
                 let entry = unsafe { Entry::from_payload(batch.payloads[position]) };
                 self.access.scans(scan.op);
                 // A dead record's key is guarded by the leaf's version, as any gap is.
-                let visit = self.meet(table, scan.index, entry, scan.intent, scan.observed)?;
+                let visit = self.meet(table, scan.index, entry, scan.intent, &scan.observed)?;
                 if let Some(range) = range {
                     self.record_met(range, (table, scan.index), entry, visit);
                 }

@@ -543,7 +543,7 @@ impl<L: Locks> Access for TwoPhaseLocking<L> {
         table: &Table,
         record: RecordRef,
         intent: Intent,
-        observed: Observed,
+        observed: &Observed,
     ) -> Result<Visit, AbortCause> {
         if L::DEFERS
             && observed.is_left

@@ -165,7 +165,7 @@ impl Access for Reconnaissance<'_> {
         table: &Table,
         record: RecordRef,
         intent: Intent,
-        observed: Observed,
+        observed: &Observed,
     ) -> Result<Visit, AbortCause> {
         let is_left = self.planned.marks_left && observed.is_left;
         self.meet(table, record, intent, observed.touched, is_left)
