@@ -20,7 +20,9 @@ use kiln_storage::table::{Entry, IndexScan, Table};
 
 use crate::analysis::Observed;
 use crate::arguments::Arguments;
+use crate::code::PREFETCH_TURNS_MAX;
 use crate::ir::{Intent, OpId, Reg};
+use crate::optimise::ORDINALS_MAX;
 use crate::program::Program;
 use crate::updater::Updater;
 
@@ -159,6 +161,32 @@ pub struct Sought<'a> {
     pub observed: ColumnSet,
     /// Whether all that follows are updates that can be left to the commit ([`Observed::is_left`]).
     pub is_left: bool,
+    /// The place among all look-ups that arguments decide, if it is one.
+    pub place: Option<Place>,
+}
+
+/// Which of the look-ups it is that nothing but a call's arguments decides: the same place has the same key in the procedure and in
+/// its reconnaissance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place(u16);
+
+impl Place {
+    /// In a turn, from 0, of the loop around the look-up with this ordinal
+    /// ([`PrefetchLookup::ordinal`](crate::ir::PrefetchLookup)); `None` where what is met is not kept.
+    #[inline(always)]
+    pub(crate) fn of(ordinal: u16, turn: usize) -> Option<Place> {
+        (turn < PREFETCH_TURNS_MAX)
+            .then(|| Place(ordinal * PREFETCH_TURNS_MAX as u16 + turn as u16))
+    }
+
+    /// Its number: below [`Place::MAX`].
+    #[inline(always)]
+    pub fn number(self) -> usize {
+        self.0 as usize
+    }
+
+    /// Places have smaller numbers.
+    pub const MAX: usize = ORDINALS_MAX as usize * PREFETCH_TURNS_MAX;
 }
 
 /// What an access knows of a look-up without asking the index.
@@ -429,6 +457,23 @@ pub trait Access {
     ) -> Result<Visit, AbortCause> {
         let observed = observed.columns(self.defers());
         self.visit_observing(table, record, intent, observed)
+    }
+
+    /// As [`Access::visit_for`], in a reconnaissance that makes the look-ups of a loop ahead: of the record that the procedure's look-up
+    /// at this place will find.
+    ///
+    /// # Errors
+    /// As [`Access::visit`].
+    #[inline(always)]
+    fn visit_ahead(
+        &mut self,
+        _place: Place,
+        table: &Table,
+        record: RecordRef,
+        intent: Intent,
+        observed: &Observed,
+    ) -> Result<Visit, AbortCause> {
+        self.visit_for(table, record, intent, observed)
     }
 
     /// Whether this attempt leaves updates to its commit (STO §6.1): then [`Access::defer`] is called

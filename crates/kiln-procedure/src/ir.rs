@@ -317,11 +317,14 @@ pub enum Step {
 
     // Operations.
     /// Asks for what the loop that follows will touch, for `first` to `last` of its variable. Put
-    /// in by the optimiser after everything else; changes nothing.
+    /// in by the optimiser after everything else; changes nothing. With `meets_all` the loop does nothing
+    /// but these look-ups, and nobody asks what it found: they are made here, and the loop is not run (in a
+    /// reconnaissance).
     Prefetch {
         first: Reg,
         last: Reg,
         lookups: Box<[PrefetchLookup]>,
+        meets_all: bool,
     },
     /// Finds the record whose `index` columns equal `key` (a unique index, all its columns).
     /// Sets `found`, and `record` when there is one. A NULL in the key finds nothing.
@@ -424,6 +427,10 @@ pub struct PrefetchLookup {
     /// Whether nothing can make the look-up of a turn another one than is foreseen here: then what
     /// is found in advance need not be looked up again, as long as it holds.
     pub is_certain: bool,
+    /// Its number among those whose keys nothing but the procedure's arguments and the turn decide, in a loop that is
+    /// run once: whoever has made such a look-up before need not compare keys. That of a reconnaissance has the number of
+    /// the procedure's own.
+    pub ordinal: Option<u16>,
     /// The table.
     pub table: TableRef,
     /// The index, as of [`Step::Lookup`].

@@ -20,16 +20,19 @@
 //! A reconnaissance is a guess. It reads what may be changed before the call runs, and it may read what
 //! never was; whoever runs the call guards the footprint.
 
+use std::collections::BTreeSet;
+
 use kiln_storage::schema::{ColumnId, ColumnSet};
 use kiln_storage::types::{DataType, Value};
 
 use crate::analysis::Analysis;
 use crate::analysis::names::{
-    for_each_step, for_each_step_mut, step_blocks_mut, step_operation, step_record,
+    Use, for_each_step, for_each_step_mut, step_blocks_mut, step_operation, step_record,
+    step_registers,
 };
 use crate::code::Code;
 use crate::ir::*;
-use crate::optimise;
+use crate::optimise::{self, Effects};
 use crate::program::Program;
 
 /// Which changes a reconnaissance keeps.
@@ -54,7 +57,7 @@ pub(crate) fn of(program: &Program, changes: Changes) -> Option<Program> {
             let mut left = stripped(program, &kept, checks, changes);
             let missing = unseen_updates(program, &left, &kept);
             if missing.is_empty() {
-                return completed(&mut left, program).then_some(left);
+                return completed(&mut left, program, changes).then_some(left);
             }
             kept.extend(missing);
         }
@@ -244,7 +247,8 @@ fn fetch_all(program: &mut Program, whole: &Program, operations: &[OpId]) {
     let mut fetched = Vec::new();
     for_each_step(&whole.body, &mut |step| {
         if let Step::Prefetch { lookups, .. } = step {
-            fetched.extend(lookups.iter().map(|lookup| (lookup.op, lookup.touched)));
+            let known = lookups.iter();
+            fetched.extend(known.map(|lookup| (lookup.op, lookup.touched, lookup.ordinal)));
         }
     });
     for_each_step_mut(&mut program.body, &mut |step| {
@@ -253,16 +257,74 @@ fn fetch_all(program: &mut Program, whole: &Program, operations: &[OpId]) {
         };
         for lookup in lookups {
             let op = operations.get(lookup.op.0 as usize);
-            let same = fetched.iter().find(|(fetched, _)| Some(fetched) == op);
-            if let Some((_, touched)) = same {
+            let same = fetched.iter().find(|(fetched, ..)| Some(fetched) == op);
+            let of_whole = same.and_then(|(.., ordinal)| *ordinal);
+            lookup.ordinal = lookup.ordinal.and(of_whole);
+            if let Some((_, touched, _)) = same {
                 lookup.touched_by_all = lookup.touched.union(*touched);
             }
         }
     });
 }
 
+/// Has loops that do nothing but look-ups of known keys made where they are prefetched. `behind` are the registers that are read
+/// behind the block; loops within loops have no ordinals.
+fn meet_at_once(block: &mut Block, behind: &BTreeSet<Reg>) {
+    let mut behind = behind.clone();
+    for position in (0..block.len()).rev() {
+        let (before, rest) = block.split_at_mut(position);
+        let step = &mut rest[0];
+        if let Some(Step::Prefetch {
+            lookups, meets_all, ..
+        }) = before.last_mut()
+        {
+            *meets_all = lookups.iter().all(|lookup| lookup.ordinal.is_some())
+                && looks_up_only(step, lookups)
+                && is_forgotten(step, &behind);
+        }
+        for inner in step_blocks_mut(step).into_iter().flatten() {
+            meet_at_once(inner, &behind);
+        }
+        for_each_step(std::slice::from_ref(step), &mut |step| {
+            step_registers(step, &mut |register, usage| {
+                if usage == Use::Read {
+                    behind.insert(*register);
+                }
+            });
+        });
+    }
+}
+
+/// Whether a loop does nothing else than these look-ups, all of them in every turn; it may end when one finds nothing.
+fn looks_up_only(counting: &Step, lookups: &[PrefetchLookup]) -> bool {
+    let Step::ForRange { body, .. } = counting else {
+        return false;
+    };
+    let made = body.iter();
+    let made = made.filter(|step| matches!(step, Step::Lookup { .. }));
+    made.count() == lookups.len()
+        && body.iter().all(|step| match step {
+            Step::Scalar(_) | Step::Lookup { .. } => true,
+            Step::If {
+                then, otherwise, ..
+            } => {
+                let mut inner = then.iter().chain(otherwise);
+                inner.all(|step| matches!(step, Step::Scalar(_) | Step::Return))
+            }
+            _ => false,
+        })
+}
+
+/// Whether nobody behind a loop reads what it has computed.
+fn is_forgotten(counting: &Step, behind: &BTreeSet<Reg>) -> bool {
+    Effects::of(counting)
+        .registers
+        .iter()
+        .all(|register| !behind.contains(register))
+}
+
 /// Makes what is left of `whole` a program that can be run; whether it keeps the rules.
-fn completed(program: &mut Program, whole: &Program) -> bool {
+fn completed(program: &mut Program, whole: &Program, changes: Changes) -> bool {
     // A delete or an update of a record that nothing finds any more cannot be.
     let mut found = Vec::new();
     for_each_step(&program.body, &mut |step| match step {
@@ -296,6 +358,10 @@ fn completed(program: &mut Program, whole: &Program) -> bool {
     }
     optimise::add_prefetches(program);
     fetch_all(program, whole, &operations);
+    // Whoever wants keys wants them of each look-up by itself.
+    if changes == Changes::Unseen {
+        meet_at_once(&mut program.body, &BTreeSet::new());
+    }
     program.code = Code::of(program);
     true
 }

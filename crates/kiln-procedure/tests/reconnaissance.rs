@@ -5,8 +5,8 @@ mod support;
 use kiln_procedure::analysis::Footprint;
 use kiln_procedure::ir::*;
 use kiln_procedure::{Program, ProgramBuilder};
-use kiln_storage::types::DataType;
-use support::{column, procedure, tables};
+use kiln_storage::types::{DataType, Value};
+use support::{Compile, column, procedure, tables};
 
 fn kinds(program: &Program) -> Vec<OperationKind> {
     let operations = program.operations.iter();
@@ -56,6 +56,110 @@ fn keys_from_arguments_leave_look_ups_alone() {
     assert_eq!(intents(plan), intents(&program));
     // It is made once.
     assert!(std::ptr::eq(plan, program.reconnaissance()));
+}
+
+/// Whether the loops of a reconnaissance that are prefetched are made at once, and the ordinals of their look-ups.
+fn loops(program: &Program) -> Vec<(bool, Vec<Option<u16>>)> {
+    let mut loops = Vec::new();
+    kiln_procedure::analysis::names::for_each_step(&program.body, &mut |step| {
+        if let Step::Prefetch {
+            lookups, meets_all, ..
+        } = step
+        {
+            let ordinals = lookups.iter().map(|lookup| lookup.ordinal);
+            loops.push((*meets_all, ordinals.collect()));
+        }
+    });
+    loops
+}
+
+#[test]
+fn a_loop_of_look_ups_by_arguments_is_made_at_once() {
+    let program = support::new_order(&tables());
+    assert_eq!(loops(&program), [(false, vec![Some(0), Some(1)])]);
+    let plan = program.reconnaissance();
+    assert_eq!(loops(plan), [(true, vec![Some(0), Some(1)])]);
+}
+
+/// A loop over items of a warehouse, which is the second argument or comes from a row; `is_inner` puts it into another loop.
+/// What it found last may be asked for behind it.
+fn loop_over_items(is_read: bool, is_inner: bool, is_asked_for: bool) -> Program {
+    let parameters = [
+        ("w", DataType::SmallInt),
+        ("items", DataType::array(DataType::Integer)),
+        ("last", DataType::BigInt),
+    ];
+    let mut b = procedure("look", &parameters);
+    let tables = tables();
+    let (district, stock) = (b.table(&tables.district), b.table(&tables.stock));
+    let (w, items, last) = (b.parameter(0), b.parameter(1), b.parameter(2));
+    let one = b.constant(DataType::BigInt, Value::BigInt(1));
+    let warehouse = b.register(DataType::SmallInt);
+    b.assign(warehouse, w);
+    if is_read {
+        let (record, found) = b.lookup(district, 0, &[w, w], None);
+        b.then(found, |b| {
+            let read = b.read(district, record, &[column(0)], None);
+            b.assign(warehouse, read[0]);
+        });
+    }
+    let counting = |b: &mut ProgramBuilder, body: &mut dyn FnMut(&mut ProgramBuilder, Reg)| {
+        let variable = b.register(DataType::BigInt);
+        b.open();
+        body(b, variable);
+        let body = b.close();
+        b.push(Step::ForRange {
+            variable,
+            first: one,
+            last,
+            step: one,
+            reverse: false,
+            body,
+        });
+    };
+    let last_found = b.register(DataType::Boolean);
+    b.scalar(Instruction::SetNull { target: last_found });
+    let mut look = |b: &mut ProgramBuilder, turn: Reg| {
+        let item = b.register(DataType::Integer);
+        b.scalar(Instruction::Element {
+            target: item,
+            array: items,
+            index: turn,
+        });
+        let (_, found) = b.lookup(stock, 0, &[warehouse, item], None);
+        b.assign(last_found, found);
+    };
+    match is_inner {
+        true => counting(&mut b, &mut |b, _| counting(b, &mut look)),
+        false => counting(&mut b, &mut look),
+    }
+    if is_asked_for {
+        b.then(last_found, |b| {
+            b.lookup(district, 0, &[w, w], None);
+        });
+    }
+    b.finish()
+}
+
+#[test]
+fn a_loop_that_data_decide_or_that_is_asked_for_is_run() {
+    let met = |program: Program| loops(program.reconnaissance());
+    assert_eq!(
+        met(loop_over_items(false, false, false)),
+        [(true, vec![Some(0)])]
+    );
+    assert_eq!(
+        met(loop_over_items(true, false, false)),
+        [(false, vec![None])]
+    );
+    assert_eq!(
+        met(loop_over_items(false, true, false)),
+        [(false, vec![None])]
+    );
+    assert_eq!(
+        met(loop_over_items(false, false, true)),
+        [(false, vec![Some(0)])]
+    );
 }
 
 #[test]

@@ -420,6 +420,8 @@ pub(crate) struct Foreseen {
     /// The number of the turn, and of the first one.
     pub turn: Reg,
     pub first: Reg,
+    /// See [`PrefetchLookup::ordinal`].
+    pub ordinal: Option<u16>,
 }
 
 /// Turns of a loop that are prefetched at most: more would push each other out of the cache.
@@ -480,6 +482,14 @@ pub(crate) struct Prefetch {
     pub lookups: Box<[PrefetchedLookup]>,
 }
 
+impl Prefetch {
+    /// Whether the look-ups are made where they are prefetched.
+    #[inline(always)]
+    pub(crate) fn meets_all(&self) -> bool {
+        self.lookups[0].met.is_some()
+    }
+}
+
 /// A look-up of a loop: the fields of [`PrefetchLookup`].
 #[derive(Debug)]
 pub(crate) struct PrefetchedLookup {
@@ -490,6 +500,8 @@ pub(crate) struct PrefetchedLookup {
     pub touched_by_all: Words,
     /// Where in the frame's sightings the first turn is.
     pub place: usize,
+    /// The look-up itself with its ordinal, if it is made here for all turns.
+    pub met: Option<(Lookup, u16)>,
 }
 
 /// What is done with a buffer without running a body.

@@ -366,6 +366,9 @@ impl<'a, A: Access> Executor<'a, A> {
                         }
                         true => operations::forget_sightings(self.frame, prefetch),
                     }
+                    if prefetch.meets_all() {
+                        operation!(self.meet_all(prefetch));
+                    }
                 }
                 Op::SaveRecord { target, record } => self.save_record(target, record),
                 Op::RestoreRecord { record, source } => self.restore_record(record, source),

@@ -9,7 +9,7 @@ use kiln_storage::table::{Entry, Found, Index, IndexScan, RangeValues, Table};
 
 use super::journey::ScanLevel;
 use super::{DEAD_RETRIES_MAX, Executor, Leave, Stopped};
-use crate::access::{AbortCause, Access, Handle, Inserted, Recalled, Sought, Stop, Visit};
+use crate::access::{AbortCause, Access, Handle, Inserted, Place, Recalled, Sought, Stop, Visit};
 use crate::analysis::Observed;
 use crate::code::{
     Columns, Defer, Foreseen, Insert, Label, Lookup, PREFETCH_PARTS_MAX, PREFETCH_TURNS_MAX,
@@ -94,6 +94,7 @@ impl<'a, A: Access> Executor<'a, A> {
             intent: lookup.intent,
             observed: lookup.observed.columns(self.access.defers()),
             is_left: lookup.observed.is_left,
+            place: lookup.foreseen.and_then(|foreseen| self.place(foreseen)),
         };
         let recalled = self.access.recall(&sought, &self.frame.memory);
         self.noted(recalled)
@@ -171,6 +172,73 @@ impl<'a, A: Access> Executor<'a, A> {
             return Ok(is_there);
         }
         Err(self.stop(AbortCause::KeyInTransit.into()))
+    }
+
+    #[inline(always)]
+    fn place(&self, foreseen: Foreseen) -> Option<Place> {
+        let (turn, first) = (self.get(foreseen.turn), self.get(foreseen.first));
+        let turn = turn.as_i64().wrapping_sub(first.as_i64()) as usize;
+        Place::of(foreseen.ordinal?, turn)
+    }
+
+    /// Makes the look-ups of a loop that does nothing else, in the order of its turns, where its prefetch has done its work.
+    #[inline(never)]
+    pub(super) fn meet_all(&mut self, prefetch: &Prefetch) -> Result<(), Stopped> {
+        let (first, last) = (self.get(prefetch.first), self.get(prefetch.last));
+        if Slot::either_null(first, last) {
+            return Ok(());
+        }
+        let (first, last) = (first.as_i64(), last.as_i64());
+        for turn in first..=last {
+            for prefetched in &prefetch.lookups {
+                let Some((lookup, ordinal)) = &prefetched.met else {
+                    continue;
+                };
+                let at = turn.wrapping_sub(first) as usize;
+                if let Some(place) = Place::of(*ordinal, at)
+                    && let Some(sighting) = self.frame.sightings[prefetched.place + at]
+                    && let Some(payload) = sighting.payload()
+                {
+                    // SAFETY: the payload is of an index of a living table.
+                    let entry = unsafe { Entry::from_payload(payload) };
+                    if !entry.is_moving() {
+                        let (table, record) = (&*lookup.table, entry.record());
+                        let (intent, observed) = (lookup.intent, &lookup.observed);
+                        let visit = self
+                            .access
+                            .visit_ahead(place, table, record, intent, observed);
+                        if let Visit::Present(_) = self.noted(visit)? {
+                            continue;
+                        }
+                    }
+                }
+                self.meet_turn(lookup, &prefetched.key, turn)?;
+            }
+            self.frame.turns_until_check -= 1;
+            if self.frame.turns_until_check == 0
+                && let Err(error) = self.frame.check_limits()
+            {
+                return Err(self.stop(error.into()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the look-up of one turn of a loop as the loop would.
+    #[inline(never)]
+    fn meet_turn(
+        &mut self,
+        lookup: &Lookup,
+        key: &[PrefetchKey],
+        turn: i64,
+    ) -> Result<(), Stopped> {
+        for (register, part) in lookup.key.iter().zip(key) {
+            let value = Part::of(&self.frame.memory, part).at(turn);
+            if !matches!(part, PrefetchKey::Register(_)) {
+                self.set(*register, value);
+            }
+        }
+        self.lookup(lookup).map(|_| ())
     }
 
     /// The entry that a prefetch found for this turn, if it is certain that a look-up would find it.

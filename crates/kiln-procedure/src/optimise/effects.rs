@@ -9,7 +9,7 @@ use crate::ir::*;
 
 /// The registers, records and tables that a block may write.
 #[derive(Debug, Default)]
-pub(super) struct Effects {
+pub(crate) struct Effects {
     /// Registers written.
     pub registers: Vec<Reg>,
     /// Record registers written.
@@ -20,7 +20,7 @@ pub(super) struct Effects {
 
 /// What happens to a table.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct TableEffects {
+pub(crate) struct TableEffects {
     /// Records are inserted.
     pub inserts: bool,
     /// Records are deleted.

@@ -44,7 +44,9 @@ use crate::ir::OpId;
 use crate::program::Program;
 
 pub(crate) use dead::remove_unused;
+pub(crate) use effects::Effects;
 pub use intents::set_intents;
+pub(crate) use prefetch::ORDINALS_MAX;
 pub use prefetch::add_prefetches;
 pub use registers::renumber_registers;
 

@@ -16,26 +16,76 @@ use crate::code::PREFETCH_PARTS_MAX;
 use crate::ir::*;
 use crate::program::Program;
 
+/// Look-ups of a program that get ordinals at most: what is found for them is kept by these.
+pub(crate) const ORDINALS_MAX: u16 = 64;
+
 /// Puts prefetches before the loops that can use them.
 pub fn add_prefetches(program: &mut Program) {
     let mut body = std::mem::take(&mut program.body);
-    block(program, &mut body);
+    let mut adding = Adding {
+        program,
+        ordinals: 0,
+    };
+    adding.block(&mut body, true);
     program.body = body;
 }
 
-fn block(program: &Program, steps: &mut Block) {
-    for step in steps.iter_mut() {
-        for inner in step_blocks_mut(step).into_iter().flatten() {
-            block(program, inner);
+struct Adding<'a> {
+    program: &'a Program,
+    /// Look-ups that arguments decide, so far.
+    ordinals: u16,
+}
+
+impl Adding<'_> {
+    /// `is_once`: whether the block is run once at most.
+    fn block(&mut self, steps: &mut Block, is_once: bool) {
+        for step in steps.iter_mut() {
+            let is_once = is_once && matches!(step, Step::If { .. });
+            for inner in step_blocks_mut(step).into_iter().flatten() {
+                self.block(inner, is_once);
+            }
         }
-    }
-    let mut position = 0;
-    while position < steps.len() {
-        if let Some(prefetch) = of_loop(program, &steps[position]) {
-            steps.insert(position, prefetch);
+        let mut position = 0;
+        while position < steps.len() {
+            if let Some(mut prefetch) = of_loop(self.program, &steps[position]) {
+                if is_once {
+                    self.number(&mut prefetch);
+                }
+                steps.insert(position, prefetch);
+                position += 1;
+            }
             position += 1;
         }
-        position += 1;
+    }
+
+    /// Numbers the look-ups that arguments decide.
+    fn number(&mut self, prefetch: &mut Step) {
+        let Step::Prefetch { first, lookups, .. } = prefetch else {
+            return;
+        };
+        let Program {
+            parameters,
+            constants,
+            ..
+        } = self.program;
+        let is_given = |register: &Reg| {
+            let mut parameters = parameters.iter();
+            parameters.any(|parameter| parameter.register == *register)
+                || (constants.iter()).any(|constant| constant.register == *register)
+        };
+        for lookup in lookups {
+            let mut key = lookup.key.iter();
+            let is_given = key.all(|part| match part {
+                PrefetchKey::Register(register) | PrefetchKey::Element(register) => {
+                    is_given(register)
+                }
+                PrefetchKey::Variable => true,
+            }) && is_given(first);
+            if lookup.is_certain && is_given && self.ordinals < ORDINALS_MAX {
+                lookup.ordinal = Some(self.ordinals);
+                self.ordinals += 1;
+            }
+        }
     }
 }
 
@@ -90,6 +140,7 @@ fn of_loop(program: &Program, step: &Step) -> Option<Step> {
                 lookups.push(PrefetchLookup {
                     op: *op,
                     is_certain,
+                    ordinal: None,
                     table: *table,
                     index: *index,
                     key,
@@ -106,6 +157,7 @@ fn of_loop(program: &Program, step: &Step) -> Option<Step> {
         first: *first,
         last: *last,
         lookups: lookups.into(),
+        meets_all: false,
     })
 }
 

@@ -319,6 +319,13 @@ impl<'a> Drawn<'a> {
         };
         let letter = char::from(b'a' + random.below(26) as u8);
         arguments.push(&Value::Text(letter.to_string().repeat(length)));
+        // Now and then more than are fetched, and planned, together.
+        let keys = match random.below(20) {
+            0 => 27,
+            _ => random.below(4),
+        };
+        let keys = (0..keys).map(|_| Value::Integer(random.below(trial.keys) as i32));
+        arguments.push(&Value::Array(keys.collect()));
         arguments
             .bind(program)
             .expect("the arguments suit the program");
@@ -492,7 +499,10 @@ pub fn program(table: &Arc<Table>, number: usize, extras: Extras, random: &mut R
             (format!("code{at}"), DataType::Integer),
         ]
     });
-    let parameters = parameters.chain([("note".to_owned(), DataType::Text)]);
+    let parameters = parameters.chain([
+        ("note".to_owned(), DataType::Text),
+        ("keys".to_owned(), DataType::array(DataType::Integer)),
+    ]);
     let mut b = ProgramBuilder::new(&format!("program{number}"), parameters);
     let items = b.table(table);
     // Some only read.
@@ -500,7 +510,12 @@ pub fn program(table: &Arc<Table>, number: usize, extras: Extras, random: &mut R
         0 => Kinds::Reads,
         _ => Kinds::All,
     };
-    for at in 0..1 + random.below(OPERATIONS_MAX) {
+    let operations = 1 + random.below(OPERATIONS_MAX);
+    let loop_at = random.below(4 * OPERATIONS_MAX);
+    for at in 0..operations {
+        if at == loop_at {
+            for_each_key(&mut b, items, kinds, random);
+        }
         let parameters = [3 * at, 3 * at + 1, 3 * at + 2].map(|at| b.parameter(at));
         operation(&mut b, items, parameters, (kinds, extras), random);
     }
@@ -638,6 +653,46 @@ fn operation(
             b.scan(items, index, range, reverse, record, body, None);
         }
     }
+}
+
+/// Looks each of an array's keys up, whose records plans know beforehand, and does something to those that are there.
+fn for_each_key(b: &mut ProgramBuilder, items: TableRef, kinds: Kinds, random: &mut Random) {
+    let keys = b.parameter(3 * OPERATIONS_MAX + 1);
+    let one = b.constant(DataType::BigInt, Value::BigInt(1));
+    let [variable, last] = [(); 2].map(|()| b.register(DataType::BigInt));
+    let key = b.register(DataType::Integer);
+    b.scalar(Instruction::ArrayLength {
+        target: last,
+        array: keys,
+    });
+    let index = [BY_ID, BY_ID_HASHED, BY_CODE_HASHED][random.below(3)];
+    b.open();
+    b.scalar(Instruction::Element {
+        target: key,
+        array: keys,
+        index: variable,
+    });
+    let (item, found) = b.lookup(items, index, &[key], None);
+    b.open();
+    match (kinds, random.below(2)) {
+        (Kinds::All, 0) => modify(b, items, item, RIGHT, variable, false),
+        _ => look(b, items, item, RIGHT),
+    }
+    let then = b.close();
+    b.push(Step::If {
+        condition: found,
+        then,
+        otherwise: Vec::new(),
+    });
+    let body = b.close();
+    b.push(Step::ForRange {
+        variable,
+        first: one,
+        last,
+        step: one,
+        reverse: false,
+        body,
+    });
 }
 
 /// Upwards from `value`, or downwards.

@@ -44,8 +44,8 @@ struct Lowering<'a> {
     rare: RareConstants,
     /// The number of the next hidden register.
     hidden: usize,
-    /// The look-ups that a prefetch before makes too, with the places of what it finds.
-    foreseen: Vec<(OpId, usize)>,
+    /// The look-ups that a prefetch before makes too, with the places of what it finds and their ordinals.
+    foreseen: Vec<(OpId, usize, Option<u16>)>,
     /// The variables and first values of the counting loops around the step.
     counted: Vec<(Reg, Reg)>,
 }
@@ -149,8 +149,22 @@ impl Lowering<'_> {
                 done = position + 1;
             }
         }
-        for step in &steps[done..] {
-            self.step(step);
+        let mut steps = steps[done..].iter();
+        while let Some(step) = steps.next() {
+            match step {
+                Step::Prefetch {
+                    first,
+                    last,
+                    lookups,
+                    meets_all: true,
+                } => {
+                    let Some(Step::ForRange { body, .. }) = steps.next() else {
+                        unreachable!("a loop follows its prefetch");
+                    };
+                    self.prefetch((*first, *last), lookups, body);
+                }
+                step => self.step(step),
+            }
         }
     }
 

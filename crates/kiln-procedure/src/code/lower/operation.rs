@@ -16,52 +16,10 @@ impl Lowering<'_> {
                 first,
                 last,
                 lookups,
-            } => {
-                let lookups = lookups.iter().map(|lookup| {
-                    let place = self.code.sightings;
-                    self.code.sightings += PREFETCH_TURNS_MAX;
-                    if lookup.is_certain {
-                        self.foreseen.push((lookup.op, place));
-                    }
-                    PrefetchedLookup {
-                        table: self.table(lookup.table),
-                        index: lookup.index as usize,
-                        key: lookup.key.clone(),
-                        touched: lookup.touched,
-                        touched_by_all: lookup.touched_by_all,
-                        place,
-                    }
-                });
-                let lookups = lookups.collect();
-                let prefetch = Prefetch {
-                    first: *first,
-                    last: *last,
-                    lookups,
-                };
-                let prefetch = number(&mut self.code.prefetches, prefetch);
-                self.emit(Op::Prefetch { prefetch });
-            }
-            Step::Lookup {
-                op,
-                table,
-                index,
-                key,
-                record,
-                found,
-                intent,
                 ..
-            } => {
-                let lookup = Lookup {
-                    op: *op,
-                    table: self.table(*table),
-                    index: *index as usize,
-                    key: key.clone(),
-                    record: *record,
-                    found: *found,
-                    intent: *intent,
-                    observed: self.program.analysis.observed(*op),
-                    foreseen: self.foreseen(*op),
-                };
+            } => self.prefetch((*first, *last), lookups, &[]),
+            Step::Lookup { .. } => {
+                let lookup = self.lookup(step);
                 let lookup = number(&mut self.code.lookups, lookup);
                 // A conditional on `found` behind it may lead elsewhere.
                 let next = self.label();
@@ -175,13 +133,77 @@ impl Lowering<'_> {
 
     /// Where a prefetch before the loop around notes what it finds for a look-up.
     fn foreseen(&self, op: OpId) -> Option<Foreseen> {
-        let (_, place) = self.foreseen.iter().find(|(known, _)| *known == op)?;
+        let mut foreseen = self.foreseen.iter();
+        let (_, place, ordinal) = foreseen.find(|(known, ..)| *known == op)?;
         let (turn, first) = *self.counted.last()?;
         Some(Foreseen {
             place: *place,
             turn,
             first,
+            ordinal: *ordinal,
         })
+    }
+
+    /// What is fetched for the turns from the one register's value to the other's; and met, if `body` has the look-ups.
+    pub(super) fn prefetch(
+        &mut self,
+        (first, last): (Reg, Reg),
+        lookups: &[PrefetchLookup],
+        body: &[Step],
+    ) {
+        let lookups = lookups.iter().map(|lookup| {
+            let place = self.code.sightings;
+            self.code.sightings += PREFETCH_TURNS_MAX;
+            if lookup.is_certain {
+                self.foreseen.push((lookup.op, place, lookup.ordinal));
+            }
+            let step = body
+                .iter()
+                .find(|step| matches!(step, Step::Lookup { op, .. } if *op == lookup.op));
+            PrefetchedLookup {
+                table: self.table(lookup.table),
+                index: lookup.index as usize,
+                key: lookup.key.clone(),
+                touched: lookup.touched,
+                touched_by_all: lookup.touched_by_all,
+                place,
+                met: step.map(|step| self.lookup(step)).zip(lookup.ordinal),
+            }
+        });
+        let lookups = lookups.collect();
+        let prefetch = Prefetch {
+            first,
+            last,
+            lookups,
+        };
+        let prefetch = number(&mut self.code.prefetches, prefetch);
+        self.emit(Op::Prefetch { prefetch });
+    }
+
+    fn lookup(&self, step: &Step) -> Lookup {
+        let Step::Lookup {
+            op,
+            table,
+            index,
+            key,
+            record,
+            found,
+            intent,
+        } = step
+        else {
+            unreachable!("called with look-ups");
+        };
+        Lookup {
+            op: *op,
+            table: self.table(*table),
+            index: *index as usize,
+            key: key.clone(),
+            record: *record,
+            found: *found,
+            intent: *intent,
+            observed: self.program.analysis.observed(*op),
+            foreseen: self.foreseen(*op),
+        }
     }
 
     fn rows(&mut self, step: &Step) {

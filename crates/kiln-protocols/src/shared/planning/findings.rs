@@ -1,7 +1,8 @@
 //! What a reconnaissance found, in the order in which it did: the run that follows its plan makes the same
 //! look-ups, and need not search for records whose locks it holds.
 //!
-//! A finding is believed when a look-up of the run asks for the same key of the same index. That its record
+//! A finding is believed when a look-up of the run asks for the same key of the same index; or has the same [`Place`], which says that
+//! without a look at keys. That its record
 //! still has that key is for the caller to see, who holds the record's lock: it has a row and its index moves no
 //! entries ([`Index::moves`](kiln_storage::table::Index::moves)).
 //!
@@ -25,7 +26,7 @@
 use std::ptr::slice_from_raw_parts;
 
 use kiln_platform::atomic::prefetch_plain;
-use kiln_procedure::access::Sought;
+use kiln_procedure::access::{Place, Sought};
 use kiln_storage::record::{RecordRef, Words};
 use kiln_storage::slot::Memory;
 use kiln_storage::table::Index;
@@ -38,14 +39,15 @@ const FETCHED_MAX: usize = 32;
 /// Bytes of findings, and of keys, that are asked for.
 const FETCHED_BYTES: usize = 512;
 
+/// The bit of a finding's number that says that it has a place; the others are that place.
+const OF_PLACE: u16 = 1 << 15;
+
+const _: () = assert!(Findings::MAX <= OF_PLACE as usize && Place::MAX < OF_PLACE as usize - 1);
+
 /// A record that the reconnaissance met.
 #[derive(Clone, Copy, Debug)]
-struct Finding {
+struct Met {
     record: RecordRef,
-    /// The index whose look-up led to it; null where none did, or the key is not kept.
-    index: *const Index,
-    /// Where its key begins among the keys.
-    key: u16,
     /// The cache lines of the record that the run will touch, a bit each from its first.
     lines: u16,
     /// The finding that was of the same record before, if one was.
@@ -54,10 +56,35 @@ struct Finding {
     lock: u16,
 }
 
+impl Met {
+    #[inline(always)]
+    fn new(record: RecordRef, touched: Words) -> Met {
+        Met {
+            record,
+            lines: touched.lines_at(record),
+            twin: NONE,
+            lock: NONE,
+        }
+    }
+}
+
+/// One that is known by the key that led to it.
+#[derive(Clone, Copy, Debug)]
+struct Finding {
+    met: Met,
+    /// The index whose look-up led to it; null where none did, or the key is not kept.
+    index: *const Index,
+    /// Where its key begins among the keys.
+    key: u16,
+}
+
 /// The findings of one reconnaissance; see the module's documentation. Its memory is used again.
 #[derive(Debug)]
 pub struct Findings {
+    /// Those that are known by their keys, in the order in which they were made.
     all: Vec<Finding>,
+    /// Those that have a place, by that.
+    placed: Vec<Option<Met>>,
     /// The values of the keys, one key after the other: their lower words, as none is kept that has more.
     keys: Vec<u64>,
     /// The look-up that the reconnaissance is at, and where its key begins.
@@ -75,6 +102,7 @@ impl Default for Findings {
     fn default() -> Findings {
         Findings {
             all: Vec::new(),
+            placed: Vec::new(),
             keys: Vec::new(),
             sought: (std::ptr::null(), 0),
             next: 0,
@@ -102,6 +130,7 @@ impl Findings {
     #[inline(always)]
     pub fn clear(&mut self) {
         self.all.clear();
+        self.placed.clear();
         self.keys.clear();
         self.sought.0 = std::ptr::null();
         self.next = 0;
@@ -110,7 +139,7 @@ impl Findings {
     /// Whether there is nothing.
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
-        self.all.is_empty()
+        self.all.is_empty() && self.placed.is_empty()
     }
 
     /// Forgets what was found in another epoch than this one.
@@ -124,6 +153,7 @@ impl Findings {
     /// Takes over what another one has, before a run.
     pub fn copy_from(&mut self, other: &Findings) {
         self.all.clone_from(&other.all);
+        self.placed.clone_from(&other.placed);
         self.keys.clone_from(&other.keys);
         (self.sought, self.next, self.epoch) = (other.sought, other.next, other.epoch);
     }
@@ -164,20 +194,40 @@ impl Findings {
         }
         let (index, key) = self.sought;
         self.all.push(Finding {
-            record,
+            met: Met::new(record, touched),
             index,
             key,
-            lines: touched.lines_at(record),
-            twin: NONE,
-            lock: NONE,
         });
         number as u16
+    }
+
+    /// As [`Findings::found`], for the run's look-up at a place.
+    #[inline(always)]
+    pub fn found_at(&mut self, place: Place, record: RecordRef, touched: Words) -> u16 {
+        let number = place.number();
+        if number >= self.placed.len() {
+            self.placed.resize(number + 1, None);
+        }
+        self.placed[number] = Some(Met::new(record, touched));
+        number as u16 | OF_PLACE
+    }
+
+    #[inline(always)]
+    fn met(&mut self, finding: u16) -> Option<&mut Met> {
+        match finding & OF_PLACE {
+            0 => Some(&mut self.all.get_mut(finding as usize)?.met),
+            _ => {
+                let place = (finding & !OF_PLACE) as usize;
+                self.placed.get_mut(place)?.as_mut()
+            }
+        }
     }
 
     /// Asks for the memory of the findings themselves, before they are used.
     #[inline]
     pub fn fetch(&self) {
         prefetch_plain(self.all.as_slice(), FETCHED_BYTES);
+        prefetch_plain(self.placed.as_slice(), FETCHED_BYTES);
         prefetch_plain(self.keys.as_slice(), FETCHED_BYTES);
     }
 
@@ -186,6 +236,8 @@ impl Findings {
     pub fn fetch_room(&self) {
         let all = slice_from_raw_parts(self.all.as_ptr(), self.all.capacity());
         prefetch_plain(all, FETCHED_BYTES);
+        let placed = slice_from_raw_parts(self.placed.as_ptr(), self.placed.capacity());
+        prefetch_plain(placed, FETCHED_BYTES);
         let keys = slice_from_raw_parts(self.keys.as_ptr(), self.keys.capacity());
         prefetch_plain(keys, FETCHED_BYTES);
     }
@@ -194,24 +246,25 @@ impl Findings {
     /// the records, so it may be done in any epoch.
     #[inline]
     pub fn fetch_records(&self) {
-        for finding in self.all.iter().take(FETCHED_MAX) {
-            finding.record.fetch(finding.lines);
+        let by_key = self.all.iter().map(|finding| &finding.met);
+        for met in by_key.chain(self.placed.iter().flatten()).take(FETCHED_MAX) {
+            met.record.fetch(met.lines);
         }
     }
 
     /// The finding `later` is of the same record as `earlier`, whose lock is that of both.
     #[inline]
     pub fn pair(&mut self, later: u16, earlier: u16) {
-        if let Some(finding) = self.all.get_mut(later as usize) {
-            finding.twin = earlier;
+        if let Some(met) = self.met(later) {
+            met.twin = earlier;
         }
     }
 
     /// The lock of a finding's record is held, at this position among all that are.
     #[inline(always)]
     pub fn held(&mut self, finding: u16, lock: u32) {
-        if let Some(finding) = self.all.get_mut(finding as usize) {
-            finding.lock = u16::try_from(lock).unwrap_or(NONE);
+        if let Some(met) = self.met(finding) {
+            met.lock = u16::try_from(lock).unwrap_or(NONE);
         }
     }
 
@@ -234,11 +287,17 @@ impl Findings {
         sought: &Sought<'_>,
         memory: &Memory,
     ) -> Option<(RecordRef, Option<u32>)> {
+        if let Some(place) = sought.place
+            && let Some(Some(met)) = self.placed.get(place.number())
+        {
+            let met = *met;
+            return Some((met.record, self.lock(met)));
+        }
         let finding = self.all.get(self.next)?;
         if !self.is_of(finding, sought, memory) {
             self.skip_to(sought, memory)?;
         }
-        let record = self.all[self.next].record;
+        let record = self.all[self.next].met.record;
         Some((record, self.next_lock()))
     }
 
@@ -266,7 +325,7 @@ impl Findings {
     #[inline(always)]
     pub fn lock_of(&mut self, record: RecordRef) -> Option<u32> {
         let finding = self.all.get(self.next)?;
-        match finding.record == record {
+        match finding.met.record == record {
             true => self.next_lock(),
             false => None,
         }
@@ -275,11 +334,17 @@ impl Findings {
     /// The position of the next finding's lock; the run has come to it.
     #[inline(always)]
     fn next_lock(&mut self) -> Option<u32> {
-        let finding = self.all[self.next];
+        let met = self.all[self.next].met;
         self.next += 1;
-        let lock = match finding.twin {
-            NONE => finding.lock,
-            twin => self.all[twin as usize].lock,
+        self.lock(met)
+    }
+
+    /// The position of a finding's lock.
+    #[inline(always)]
+    fn lock(&mut self, met: Met) -> Option<u32> {
+        let lock = match met.twin {
+            NONE => met.lock,
+            twin => self.met(twin)?.lock,
         };
         (lock != NONE).then_some(u32::from(lock))
     }

@@ -8,7 +8,7 @@
 
 use kiln_platform::atomic::Ordering;
 use kiln_platform::work::{Work, charge};
-use kiln_procedure::access::{Inserted, Recalled, Sought, Visit};
+use kiln_procedure::access::{Inserted, Place, Recalled, Sought, Visit};
 use kiln_procedure::analysis::Observed;
 use kiln_procedure::ir::{Intent, Reg};
 use kiln_procedure::{AbortCause, Access, Handle, Stop};
@@ -83,15 +83,15 @@ impl<'a> Reconnaissance<'a> {
         !self.memory.deleted.is_empty() && self.memory.deleted.contains(&record)
     }
 
-    /// Notes a record, and whether all that will be done to it can be left to the commit.
-    #[inline]
+    /// Notes a record, and whether all that will be done to it can be left to the commit; `find` gives the finding's number.
+    #[inline(always)]
     fn meet(
         &mut self,
         table: &Table,
         record: RecordRef,
         intent: Intent,
-        touched: Words,
         is_left: bool,
+        find: impl FnOnce(&mut Findings) -> u16,
     ) -> Result<Visit, AbortCause> {
         charge(Work::Record);
         let tid = Tid(record.tid().load(Ordering::Relaxed));
@@ -100,8 +100,8 @@ impl<'a> Reconnaissance<'a> {
         }
         let exclusive = intent == Intent::Write;
         let mut claim = Claim::new(table, record, exclusive, self.planned.is_divided);
-        claim.is_left = is_left && exclusive;
-        claim.finding = self.findings.found(record, touched);
+        claim.is_left = self.planned.marks_left && is_left && exclusive;
+        claim.finding = find(self.findings);
         if !self.footprint.add(claim) {
             return Err(END);
         }
@@ -156,7 +156,9 @@ impl Access for Reconnaissance<'_> {
         record: RecordRef,
         intent: Intent,
     ) -> Result<Visit, AbortCause> {
-        self.meet(table, record, intent, Words::HEADER, false)
+        self.meet(table, record, intent, false, |findings| {
+            findings.found(record, Words::HEADER)
+        })
     }
 
     #[inline]
@@ -167,8 +169,23 @@ impl Access for Reconnaissance<'_> {
         intent: Intent,
         observed: &Observed,
     ) -> Result<Visit, AbortCause> {
-        let is_left = self.planned.marks_left && observed.is_left;
-        self.meet(table, record, intent, observed.touched, is_left)
+        self.meet(table, record, intent, observed.is_left, |findings| {
+            findings.found(record, observed.touched)
+        })
+    }
+
+    #[inline]
+    fn visit_ahead(
+        &mut self,
+        place: Place,
+        table: &Table,
+        record: RecordRef,
+        intent: Intent,
+        observed: &Observed,
+    ) -> Result<Visit, AbortCause> {
+        self.meet(table, record, intent, observed.is_left, |findings| {
+            findings.found_at(place, record, observed.touched)
+        })
     }
 
     #[inline(always)]
