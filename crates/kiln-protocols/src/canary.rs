@@ -75,6 +75,10 @@ pub enum Canary {
     GroupNotAdvanced,
     /// TicToc with timestamp splitting: who observes columns kept apart may come before whoever wrote them.
     GroupWithoutTime,
+    /// TicToc with timestamp splitting: who repeats an attempt reads copies of what it did not reserve.
+    CopyNotReserved,
+    /// TicToc with timestamp splitting: who repeats an attempt reads copies of records that have moved since.
+    CopyOfMovedRecord,
     /// `mvcc` with timestamp splitting: who observes columns kept apart does not look whether somebody is about to write
     /// them.
     GroupWritersIgnored,
@@ -128,7 +132,7 @@ pub enum Canary {
 
 impl Canary {
     /// All flaws.
-    pub const ALL: [Canary; 53] = [
+    pub const ALL: [Canary; 55] = [
         Canary::ReadValidationSkipped,
         Canary::NodeValidationSkipped,
         Canary::OwnInsertionHidesOthers,
@@ -160,6 +164,8 @@ impl Canary {
         Canary::ReadStaysUnobserved,
         Canary::GroupNotAdvanced,
         Canary::GroupWithoutTime,
+        Canary::CopyNotReserved,
+        Canary::CopyOfMovedRecord,
         Canary::GroupWritersIgnored,
         Canary::FootprintMissIgnored,
         Canary::FindingOutdated,

@@ -68,7 +68,9 @@ fn cases() -> Vec<Case> {
             Canary::UpdaterOnStaleValue => &["silo+cu", "occ+cu", "tictoc+cu", "mvcc+cu"],
             Canary::ReadStaysUnobserved => &["occ+cu", "tictoc+cu", "mvcc+cu"],
             Canary::GroupNotAdvanced => &["silo+ts", "tictoc+ts", "mvcc+ts"],
-            Canary::GroupWithoutTime => &["tictoc+ts"],
+            Canary::GroupWithoutTime | Canary::CopyNotReserved | Canary::CopyOfMovedRecord => {
+                &["tictoc+ts"]
+            }
             Canary::GroupWritersIgnored => &["mvcc+ts"],
             Canary::ScaHashReused => &["vll-sca"],
             Canary::HeadNotWoken => &["vll"],

@@ -49,6 +49,8 @@
 //! timestamps for all records of the table together (`times.rs`). What observes only columns kept apart relies on that
 //! count alone: it may come before or after any write of the others.
 //!
+//! A read-only attempt that repeats one that failed begins with extending and copying what that one had met (`kept.rs`).
+//!
 //! # Anomalies excluded
 //!
 //! Serializable in the order of the timestamps, and not strictly: that order need not be the order
@@ -58,20 +60,23 @@
 
 mod commit;
 mod gaps;
+mod kept;
 mod times;
 
-use kiln_platform::atomic::{Ordering, fence};
+use kiln_platform::atomic::{AtomicU64, Ordering, fence};
 use kiln_platform::schedule::point;
 use kiln_platform::sync::Arc;
 use kiln_procedure::AbortCause;
-use kiln_procedure::ir::Intent;
+use kiln_procedure::ir::{Intent, Reg};
 use kiln_storage::epoch::Participant;
 use kiln_storage::record::{RecordRef, Tid};
+use kiln_storage::schema::{ColumnId, ColumnSet};
 use kiln_storage::table::Table;
 
 pub use gaps::Gaps;
 pub use times::GroupTimes;
 
+use self::kept::Kept;
 use crate::canary::Canary;
 use crate::phases::Phase;
 use crate::shared::optimistic::{Commit, Optimistic, stable_tid};
@@ -92,6 +97,10 @@ pub struct TicTocCommit {
     apart: gaps::Mask,
     /// When any such columns were written, at the latest.
     apart_since: u64,
+    /// What a read-only attempt leaves to the one that repeats it.
+    kept: Kept,
+    /// What the attempt reads is extended up to then at once; 0 if it waits for the commit.
+    reserves_until: u64,
 }
 
 impl Optimistic<TicTocCommit> {
@@ -110,6 +119,8 @@ impl Optimistic<TicTocCommit> {
             filled: 0,
             apart: 0,
             apart_since: 0,
+            kept: Kept::default(),
+            reserves_until: 0,
         };
         let mut access = Optimistic::with(participant, protocol);
         access.splits = splits;
@@ -143,15 +154,55 @@ impl Commit for TicTocCommit {
     type Note = u64;
 
     #[inline(always)]
+    fn prepare(&mut self, failures: u32) {
+        self.kept.turn(failures);
+    }
+
+    #[inline]
+    fn begin_read_only(&mut self) {
+        if let Some(times) = &self.times {
+            self.kept.note();
+            self.reserves_until = self.kept.sweep(times);
+        }
+    }
+
+    #[inline(always)]
+    fn meets(&mut self, table: &Table, record: RecordRef, columns: ColumnSet) {
+        self.kept.meets(table, record, columns);
+    }
+
+    #[inline(always)]
+    fn row_kept(
+        &self,
+        record: RecordRef,
+        observed: u64,
+        columns: &[(ColumnId, Reg)],
+    ) -> Option<&[AtomicU64]> {
+        let columns = columns.iter().map(|&(column, _)| column);
+        self.kept.row(record, observed, columns)
+    }
+
+    #[inline(always)]
     fn observe(&mut self, record: RecordRef, _: Intent) -> Result<(Tid, u64), AbortCause> {
+        if self.reserves_until != 0
+            && let Some(kept) = self.kept.version(record)
+        {
+            return Ok(kept);
+        }
         let mut tid = stable_tid(record)?;
         loop {
             // Nothing is known of the absence of a row beyond the record's stay in the indexes, so it is
             // always validated.
-            let rts = match tid.is_absent() {
+            let mut rts = match tid.is_absent() {
                 true => 0,
                 false => self.read_until(record, tid.version()),
             };
+            if rts < self.reserves_until && !tid.is_absent() {
+                self.extend(record, tid.version(), self.reserves_until);
+                // Sequentially consistent: as in `validate`.
+                fence(Ordering::SeqCst);
+                rts = self.reserves_until;
+            }
             // The version was there when its `rts` was read, as it is there before and after.
             if record.tid().load(Ordering::Acquire) == tid.0 {
                 return Ok((tid, rts));
@@ -260,6 +311,8 @@ impl Commit for TicTocCommit {
     fn end(&mut self) {
         (self.relied, self.filled) = (0, 0);
         (self.apart, self.apart_since) = (0, 0);
+        self.reserves_until = 0;
+        self.kept.end();
     }
 
     #[inline(always)]

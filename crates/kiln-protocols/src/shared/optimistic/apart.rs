@@ -90,6 +90,7 @@ impl<C: Commit> Optimistic<C> {
             return Ok(visit);
         }
         if !self.is_covered(table, observed) {
+            self.protocol.meets(table, record, observed);
             return self.meet(table, record, intent);
         }
         if let Some(write) = self.written.get(record) {

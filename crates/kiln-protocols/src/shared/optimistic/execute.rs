@@ -115,7 +115,16 @@ impl<C: Commit> Optimistic<C> {
                 self.widen(handle.note)?;
             }
         }
-        let (layout, row) = (table.layout(), table.row(handle.record));
+        let (layout, mut row) = (table.layout(), table.row(handle.record));
+        let item = &self.items[handle.note as usize];
+        let kept = match item.is_apart() {
+            true => None,
+            false => (self.protocol).row_kept(handle.record, item.observed, columns),
+        };
+        let is_kept = kept.is_some();
+        if let Some(kept) = kept {
+            row = kept;
+        }
         let mut spilled;
         loop {
             spilled = false;
@@ -135,10 +144,11 @@ impl<C: Commit> Optimistic<C> {
             // loads above saw a word of a newer version, the load below sees its lock bit or tid.
             fence(Ordering::Acquire);
             let item = &self.items[handle.note as usize];
-            let is_unchanged = match item.is_apart() {
-                true => handle.record.aux().load(Ordering::Relaxed) & C::APART == item.apart,
-                false => handle.record.tid().load(Ordering::Relaxed) == item.observed,
-            };
+            let is_unchanged = is_kept
+                || match item.is_apart() {
+                    true => handle.record.aux().load(Ordering::Relaxed) & C::APART == item.apart,
+                    false => handle.record.tid().load(Ordering::Relaxed) == item.observed,
+                };
             if is_unchanged {
                 if item.is_unobserved() && !Canary::ReadStaysUnobserved.sings() {
                     self.items[handle.note as usize].apart = WHOLE;

@@ -46,7 +46,7 @@ mod updates;
 mod validate;
 
 use kiln_history::{Log, Version};
-use kiln_platform::atomic::Ordering;
+use kiln_platform::atomic::{AtomicU64, Ordering};
 use kiln_platform::spin;
 use kiln_platform::work::{Work, charge};
 use kiln_procedure::access::{Inserted, Visit};
@@ -94,6 +94,26 @@ pub trait Commit: Sized {
     /// An attempt starts and has entered the epoch.
     #[inline(always)]
     fn begin(&mut self, _participant: &Participant) {}
+
+    /// Hears, after it has begun, that the attempt will only read.
+    #[inline(always)]
+    fn begin_read_only(&mut self) {}
+
+    /// The attempt meets a record as a whole, and is about to read these columns.
+    #[inline(always)]
+    fn meets(&mut self, _: &Table, _record: RecordRef, _columns: ColumnSet) {}
+
+    /// A row that has columns of a record as they are in the version that the attempt observed of it. Without one the record
+    /// itself is read.
+    #[inline(always)]
+    fn row_kept(
+        &self,
+        _record: RecordRef,
+        _observed: u64,
+        _columns: &[(ColumnId, Reg)],
+    ) -> Option<&[AtomicU64]> {
+        None
+    }
 
     /// Looks at a record that the attempt meets: its tid while nobody installs it, and the note. A
     /// dead record is not kept: nothing that this takes for the sake of the attempt stays with it.
@@ -296,6 +316,12 @@ impl<C: Commit> Access for Optimistic<C> {
         self.participant.enter();
         self.is_deferring = self.defers;
         self.protocol.begin(&self.participant);
+    }
+
+    #[inline]
+    fn begin_read_only(&mut self) {
+        self.begin();
+        self.protocol.begin_read_only();
     }
 
     #[inline]
