@@ -202,7 +202,7 @@ impl Worker {
         }
         let factors = common.factors();
         let configuration = common.configuration();
-        let turn = Turn::new(common.turns(), participant.slot() as u32);
+        let turn = Turn::new(common.turns(), &participant);
         let defers = configuration.has(ProtocolOption::CommitTimeUpdates);
         let mut worker = match configuration.protocol {
             Protocol::Serial => Worker::Serial(direct(Serial::new(participant), random)),
@@ -534,8 +534,11 @@ impl Worker {
         if let Worker::Strife(worker) = self {
             return worker.tidy();
         }
+        // What waits in the memory of its core, too.
+        for_any_direct!(self, direct => direct.enter_turn());
         self.begin();
         self.roll_back();
+        for_any_direct!(self, direct => direct.leave_turn());
     }
 
     /// Runs one statement of a transaction; see [`Direct::run`].

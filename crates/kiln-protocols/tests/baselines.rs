@@ -32,6 +32,7 @@ fn the_judge_sees_that_baselines_are_unsafe_and_they_come_through() {
             let trial = Trial {
                 protocol: protocol.into(),
                 workers: 2 + seed % 4,
+                cores: 2 + seed % 4,
                 calls: if cfg!(kiln_sim) { 12 } else { 500 },
                 keys: 4 + (seed % 5) as usize,
                 limit_ns: None,

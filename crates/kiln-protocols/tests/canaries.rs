@@ -118,6 +118,7 @@ fn search(case: &Case) -> Result<(&'static str, u64), String> {
         let trial = Trial {
             protocol: case.protocol,
             workers,
+            cores: workers,
             calls: 12,
             keys: 3 + (seed % 4) as usize,
             limit_ns: Some(200_000_000),

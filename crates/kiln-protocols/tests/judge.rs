@@ -51,6 +51,10 @@ fn trials_with(
         let mut trial = Trial {
             protocol: protocol.into(),
             workers: workers(seed),
+            cores: match seed % 4 {
+                3 => (workers(seed) / 2).max(2),
+                _ => workers(seed),
+            },
             calls: if cfg!(kiln_sim) { 12 } else { 500 },
             keys: 4 + (seed % 5) as usize,
             limit_ns: None,

@@ -19,7 +19,7 @@
 //! 3. An object with tag `t` is *reclaimable* when `E >= t + 2`: whoever could hold it had
 //!    published at most `t`, and `E` reached `t + 2` only after all of those had left.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, UnsafeCell};
 use std::collections::VecDeque;
 use std::fmt;
 use std::marker::PhantomData;
@@ -41,10 +41,22 @@ const NOTHING_WAITS: u64 = u64::MAX;
 struct Slot {
     /// The published epoch, or [`INACTIVE`].
     published: AtomicU64,
-    /// The tag of the oldest object in the participant's limbo, or [`NOTHING_WAITS`].
-    oldest_tag: AtomicU64,
+    /// The number of the memory that the participant uses; written by its own thread.
+    memory: AtomicUsize,
     /// Whether a [`Participant`] owns this slot.
     taken: AtomicBool,
+}
+
+/// What waits in a memory, on cache lines of its own; see [`Participant::memory`].
+#[repr(align(128))]
+struct Limbo {
+    /// Retired objects with their tags. Tags grow from front to back but for one step back, when a retirement outside an
+    /// epoch follows one inside, or somebody else uses the memory; that only delays.
+    objects: UnsafeCell<VecDeque<(u64, Retired)>>,
+    /// The tag of the oldest one, or [`NOTHING_WAITS`].
+    oldest_tag: AtomicU64,
+    /// Whether the memory, which is nobody's own, is lent to a participant.
+    is_lent: AtomicBool,
 }
 
 /// The global counter on lines of its own: everybody reads it, once in some milliseconds it moves.
@@ -63,6 +75,10 @@ struct Shared {
     slots: Box<[Slot]>,
     /// Slots at and above this position were never taken, so that scans may end here.
     slots_used: AtomicUsize,
+    /// By memory.
+    limbos: Box<[Limbo]>,
+    /// As `slots_used`, of the memories that are lent.
+    lent_used: AtomicUsize,
     /// What participants left behind when they were dropped, each with its tag.
     orphans: Mutex<VecDeque<(u64, Retired)>>,
     /// The length of `orphans`, so that collecting looks at the mutex only when there are any.
@@ -99,12 +115,20 @@ fn name<T>(object: &T, name: &str) {
 
 impl Epochs {
     /// A counter at epoch 1 with room for `participants` participants at a time.
+    /// As many memories can be lent ([`Epochs::lend`]).
     pub fn new(participants: usize) -> Epochs {
         let slots = (0..participants)
-            .map(|_| Slot {
+            .map(|slot| Slot {
                 published: AtomicU64::new(INACTIVE),
-                oldest_tag: AtomicU64::new(NOTHING_WAITS),
+                memory: AtomicUsize::new(slot),
                 taken: AtomicBool::new(false),
+            })
+            .collect();
+        let limbos = (0..2 * participants)
+            .map(|_| Limbo {
+                objects: UnsafeCell::default(),
+                oldest_tag: AtomicU64::new(NOTHING_WAITS),
+                is_lent: AtomicBool::new(false),
             })
             .collect();
         let epochs = Epochs {
@@ -112,6 +136,8 @@ impl Epochs {
                 global: Global(AtomicU64::new(1)),
                 slots,
                 slots_used: AtomicUsize::new(0),
+                limbos,
+                lent_used: AtomicUsize::new(0),
                 orphans: Mutex::new(VecDeque::new()),
                 orphan_count: AtomicUsize::new(0),
                 owners: Mutex::new(Vec::new()),
@@ -135,6 +161,74 @@ impl Epochs {
         self.shared.slots.len()
     }
 
+    /// Lets the participant with this slot use the `number`-th of the memories that are lent in place of its own, unless there
+    /// is none or somebody has it; see [`Participant::memory`]. Whether it does.
+    ///
+    /// # Safety
+    /// Called on the thread that uses the participant, and between its operations.
+    #[inline]
+    pub unsafe fn lend(&self, slot: usize, number: usize) -> bool {
+        let memory = self.shared.slots.len() + number;
+        let Some(limbo) = self.shared.limbos.get(memory) else {
+            return false;
+        };
+        // Acquire pairs with the release in `take_back`: the memory is as who had it before has left it.
+        if limbo.is_lent.load(Ordering::Relaxed) || limbo.is_lent.swap(true, Ordering::Acquire) {
+            return false;
+        }
+        if self.shared.lent_used.load(Ordering::Relaxed) <= number {
+            self.shared
+                .lent_used
+                .fetch_max(number + 1, Ordering::SeqCst);
+        }
+        self.shared.slots[slot]
+            .memory
+            .store(memory, Ordering::Relaxed);
+        true
+    }
+
+    /// Ends what [`Epochs::lend`] began, if it did: the participant uses its own memory again.
+    ///
+    /// # Safety
+    /// As there.
+    #[inline]
+    pub unsafe fn take_back(&self, slot: usize) {
+        let lender = &self.shared.slots[slot].memory;
+        let memory = lender.load(Ordering::Relaxed);
+        if memory != slot {
+            lender.store(slot, Ordering::Relaxed);
+            self.shared.limbos[memory]
+                .is_lent
+                .store(false, Ordering::Release);
+        }
+    }
+
+    /// Gives what waits in the `number`-th of the memories that are lent to whoever collects, unless somebody has it.
+    pub fn clear_lent(&self, number: usize) {
+        let Some(limbo) = self.shared.limbos.get(self.shared.slots.len() + number) else {
+            return;
+        };
+        // Acquire: as in `lend`.
+        if !limbo.is_lent.swap(true, Ordering::Acquire) {
+            self.abandon(limbo);
+            limbo.is_lent.store(false, Ordering::Release);
+        }
+    }
+
+    /// Gives what waits to whoever collects. The caller has the memory.
+    fn abandon(&self, limbo: &Limbo) {
+        // SAFETY: as the caller has the memory.
+        let objects = unsafe { &mut *limbo.objects.get() };
+        if !objects.is_empty() {
+            let mut orphans = lock(&self.shared.orphans);
+            orphans.extend(objects.drain(..));
+            self.shared
+                .orphan_count
+                .store(orphans.len(), Ordering::Relaxed);
+        }
+        limbo.oldest_tag.store(NOTHING_WAITS, Ordering::Release);
+    }
+
     /// Takes a free slot, or `None` when all are taken.
     pub fn register(&self) -> Option<Participant> {
         for (slot, state) in self.shared.slots.iter().enumerate() {
@@ -153,7 +247,6 @@ impl Epochs {
                     epochs: self.clone(),
                     slot,
                     published: Cell::new(INACTIVE),
-                    limbo: RefCell::new(VecDeque::new()),
                     not_sync: PhantomData,
                 });
             }
@@ -229,11 +322,14 @@ impl Epochs {
         let shared = &*self.shared;
         let current = self.current();
         let used = shared.slots_used.load(Ordering::SeqCst);
-        let oldest = shared.slots[..used]
+        let (own, lent) = shared.limbos.split_at(shared.slots.len());
+        let lent = &lent[..shared.lent_used.load(Ordering::SeqCst)];
+        let oldest = own[..used]
             .iter()
+            .chain(lent)
             // Acquire pairs with the release in `collect`: the reclaim functions that ran before
             // have finished with their contexts.
-            .map(|slot| slot.oldest_tag.load(Ordering::Acquire))
+            .map(|limbo| limbo.oldest_tag.load(Ordering::Acquire))
             .min()
             .unwrap_or(NOTHING_WAITS);
         let mut ready = Vec::new();
@@ -274,9 +370,9 @@ impl fmt::Debug for Epochs {
 pub struct Retired {
     /// The object.
     pub pointer: NonNull<u8>,
-    /// Frees the object. The arguments are `context`, `pointer` and the slot of the participant
+    /// Frees the object. The arguments are `context`, `pointer` and the memory of the participant
     /// that collects, whose free lists the function may use.
-    pub reclaim: unsafe fn(context: *const (), pointer: NonNull<u8>, slot: usize),
+    pub reclaim: unsafe fn(context: *const (), pointer: NonNull<u8>, memory: usize),
     /// What `reclaim` needs to know, usually the slab. The object is a part of it: what still waits when the
     /// last handle to the epochs is dropped goes with its context, and is only freed by itself if this is null.
     pub context: *const (),
@@ -289,9 +385,6 @@ pub struct Participant {
     slot: usize,
     /// What the slot shows, kept here to be read without touching shared memory.
     published: Cell<u64>,
-    /// Retired objects with their tags. Tags grow from front to back but for one step back, when
-    /// a retirement outside an epoch follows one inside; that only delays.
-    limbo: RefCell<VecDeque<(u64, Retired)>>,
     not_sync: PhantomData<*const ()>,
 }
 
@@ -305,6 +398,30 @@ impl Participant {
     #[inline]
     pub fn slot(&self) -> usize {
         self.slot
+    }
+
+    /// The number of the memory that this participant uses at present, below twice [`Epochs::participants_max`]: its free lists, the
+    /// part of each slab that new cells come from, and what waits for its epoch. No other participant uses the same at the same
+    /// time. It is that of its slot, unless another one is lent to it ([`Epochs::lend`]): participants that take turns on a core
+    /// use the core's one after the other, which is warm and in which nothing waits for the next turn of one of them.
+    #[inline]
+    pub fn memory(&self) -> usize {
+        // Relaxed: the participant's own thread has written it.
+        self.epochs.shared.slots[self.slot]
+            .memory
+            .load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    fn limbo(&self) -> &Limbo {
+        &self.epochs.shared.limbos[self.memory()]
+    }
+
+    /// Calls `body` with what waits in the memory. It retires nothing.
+    #[inline]
+    fn with_objects<R>(&self, body: impl FnOnce(&mut VecDeque<(u64, Retired)>) -> R) -> R {
+        // SAFETY: no other participant uses the memory, this one is used by one thread, and `body` comes to no other access.
+        body(unsafe { &mut *self.limbo().objects.get() })
     }
 
     /// The epochs this participant belongs to.
@@ -387,20 +504,19 @@ impl Participant {
             fence(Ordering::SeqCst);
             self.epochs.current()
         };
-        let mut limbo = self.limbo.borrow_mut();
-        if limbo.is_empty() {
-            // Relaxed is enough: `drop_owners` looks only after this participant has left the
-            // epoch, and leaving releases.
-            self.epochs.shared.slots[self.slot]
-                .oldest_tag
-                .store(tag, Ordering::Relaxed);
-        }
-        limbo.push_back((tag, retired));
+        self.with_objects(|objects| {
+            if objects.is_empty() {
+                // Relaxed is enough: `drop_owners` looks only after this participant has left the
+                // epoch, and leaving releases.
+                self.limbo().oldest_tag.store(tag, Ordering::Relaxed);
+            }
+            objects.push_back((tag, retired));
+        });
     }
 
-    /// The number of objects that wait in this participant's limbo.
+    /// The number of objects that wait in the memory that this participant uses.
     pub fn waiting(&self) -> usize {
-        self.limbo.borrow().len()
+        self.with_objects(|objects| objects.len())
     }
 
     /// Frees at most `limit` objects that nobody can hold any more: its own first, then those of
@@ -409,31 +525,23 @@ impl Participant {
     pub fn collect(&self, limit: usize) -> usize {
         let reclaimable = self.epochs.reclaimable();
         let mut freed = 0;
-        if !self.limbo.borrow().is_empty() {
+        if self.waiting() > 0 {
             while freed < limit {
-                // The borrow ends before the call, because `reclaim` may retire something itself.
-                let next = {
-                    let mut limbo = self.limbo.borrow_mut();
-                    match limbo.front() {
-                        Some(&(tag, _)) if tag <= reclaimable => limbo.pop_front(),
-                        _ => None,
-                    }
-                };
+                // The access ends before the call, because `reclaim` may retire something itself.
+                let next = self.with_objects(|objects| match objects.front() {
+                    Some(&(tag, _)) if tag <= reclaimable => objects.pop_front(),
+                    _ => None,
+                });
                 let Some((_, retired)) = next else { break };
                 // SAFETY: by the contract of `retire`, for the grace period has passed.
-                unsafe { (retired.reclaim)(retired.context, retired.pointer, self.slot) };
+                unsafe { (retired.reclaim)(retired.context, retired.pointer, self.memory()) };
                 freed += 1;
             }
             if freed > 0 {
                 let oldest = self
-                    .limbo
-                    .borrow()
-                    .front()
-                    .map_or(NOTHING_WAITS, |&(tag, _)| tag);
+                    .with_objects(|objects| objects.front().map_or(NOTHING_WAITS, |&(tag, _)| tag));
                 // Release pairs with the acquire in `drop_owners`: the calls above are over.
-                self.epochs.shared.slots[self.slot]
-                    .oldest_tag
-                    .store(oldest, Ordering::Release);
+                self.limbo().oldest_tag.store(oldest, Ordering::Release);
             }
         }
         if freed < limit && self.epochs.shared.orphan_count.load(Ordering::Relaxed) > 0 {
@@ -461,7 +569,7 @@ impl Participant {
             // SAFETY: by the contract of `retire`, for the grace period has passed. The lock is
             // held, so that `drop_owners` cannot miss an object that is being freed; a reclaim
             // function only touches its own slab and retires with this participant at most.
-            unsafe { (retired.reclaim)(retired.context, retired.pointer, self.slot) };
+            unsafe { (retired.reclaim)(retired.context, retired.pointer, self.memory()) };
             freed += 1;
         }
         shared.orphan_count.store(orphans.len(), Ordering::Relaxed);
@@ -472,14 +580,10 @@ impl Participant {
 impl Drop for Participant {
     fn drop(&mut self) {
         let shared = &*self.epochs.shared;
-        let limbo = self.limbo.get_mut();
-        if !limbo.is_empty() {
-            let mut orphans = lock(&shared.orphans);
-            orphans.extend(limbo.drain(..));
-            shared.orphan_count.store(orphans.len(), Ordering::Relaxed);
-        }
+        // SAFETY: this is the thread that uses it.
+        unsafe { self.epochs.take_back(self.slot) };
+        self.epochs.abandon(&shared.limbos[self.slot]);
         let slot = &shared.slots[self.slot];
-        slot.oldest_tag.store(NOTHING_WAITS, Ordering::Release);
         slot.published.store(INACTIVE, Ordering::Release);
         // Release pairs with the acquire in `register`.
         slot.taken.store(false, Ordering::Release);

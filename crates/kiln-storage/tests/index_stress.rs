@@ -426,12 +426,12 @@ fn shared_queues_keep_their_order_and_their_size() {
 }
 
 /// Records as in the engine: cells that readers find through an index inside an epoch, and that
-/// removers unlink and retire. A reader must never see a cell that was reused under it.
+/// removers unlink and retire. A reader must never see a cell that was reused under it, whoever uses which memory.
 #[test]
 fn cells_are_not_reused_while_a_reader_may_hold_them() {
     const CELLS: u64 = 64;
     let epochs = Epochs::new(THREADS + 1);
-    let slab = Slab::new(32, THREADS + 1);
+    let slab = Slab::new(32, 2 * (THREADS + 1));
     let index = HashIndex::<u64>::with_capacity(0);
     let done: Vec<AtomicBool> = (0..THREADS).map(|_| AtomicBool::new(false)).collect();
     let word = |cell: NonNull<u8>, position: usize| {
@@ -441,12 +441,15 @@ fn cells_are_not_reused_while_a_reader_may_hold_them() {
     thread::scope(|scope| {
         for number in 0..THREADS as u64 {
             let participant = epochs.register().expect("a slot");
-            let (slab, index, done) = (&slab, &index, &done);
+            let (epochs, slab, index, done) = (&epochs, &slab, &index, &done);
             scope.spawn(move || {
                 let _done = SetOnDrop(&done[number as usize], true);
                 let mut random = Random::stream(13, number);
                 for _ in 0..60_000 {
                     let key = random.below(CELLS as usize) as u64;
+                    // SAFETY: this thread has the participant.
+                    let borrows = unsafe { epochs.lend(participant.slot(), random.below(4)) };
+                    assert_eq!(borrows, participant.memory() != participant.slot());
                     participant.enter();
                     match index.get(&key) {
                         Lookup::Found(address) => {
@@ -463,18 +466,20 @@ fn cells_are_not_reused_while_a_reader_may_hold_them() {
                             assert_eq!(word(cell, 2).load(Ordering::Relaxed), key);
                         }
                         Lookup::Missing(_) => {
-                            // SAFETY: the participant's own slot.
-                            let cell = unsafe { slab.alloc(participant.slot()) }.expect("memory");
+                            // SAFETY: the memory that the participant uses.
+                            let cell = unsafe { slab.alloc(participant.memory()) }.expect("memory");
                             word(cell, 2).store(key, Ordering::Relaxed);
                             let address = cell.as_ptr() as u64;
                             if !inserted(index.insert(&key, address, &participant)) {
                                 // SAFETY: nobody else has seen the cell.
-                                unsafe { slab.free(participant.slot(), cell) };
+                                unsafe { slab.free(participant.memory(), cell) };
                             }
                         }
                     }
                     participant.leave();
                     participant.collect(4);
+                    // SAFETY: as above.
+                    unsafe { epochs.take_back(participant.slot()) };
                 }
             });
         }
@@ -483,7 +488,8 @@ fn cells_are_not_reused_while_a_reader_may_hold_them() {
             thread::yield_now();
         }
     });
-    // What the dropped participants left is collected by the next one.
+    // What the dropped participants left is collected by the next one, and what was left in memory that was lent.
+    (0..4).for_each(|lent| epochs.clear_lent(lent));
     let participant = epochs.register().expect("a slot");
     for _ in 0..3 {
         assert!(epochs.advance());
@@ -568,6 +574,80 @@ fn retired_objects_wait_for_two_epochs_and_owners_for_their_objects() {
     assert_eq!(*lock(&FREED), [1, 2]);
     drop(first);
     assert_eq!(*lock(&FREED), [1, 2, 0]);
+}
+
+#[test]
+fn memory_is_lent_to_one_after_the_other_with_what_waits_in_it() {
+    static MEMORIES: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+    unsafe fn reclaim(_: *const (), _: NonNull<u8>, memory: usize) {
+        lock(&MEMORIES).push(memory);
+    }
+    struct Owner(Arc<AtomicBool>);
+    impl Drop for Owner {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+    let epochs = Epochs::new(2);
+    let participants = [0, 1].map(|_| epochs.register().expect("a slot"));
+    // SAFETY: one thread uses all participants.
+    let lend = |slot: usize, number: usize| unsafe { epochs.lend(slot, number) };
+    // SAFETY: as above.
+    let take_back = |slot: usize| unsafe { epochs.take_back(slot) };
+    // SAFETY: nothing is behind the pointer, and `reclaim` only notes the call.
+    let retire = |participant: &Participant| unsafe {
+        participant.retire(Retired {
+            pointer: NonNull::dangling(),
+            reclaim,
+            context: std::ptr::without_provenance(1),
+        });
+    };
+    assert!(lend(0, 1));
+    assert_eq!(participants[0].memory(), 3);
+    assert!(!lend(1, 1), "somebody has it");
+    assert!(!lend(1, 2), "there is none");
+    assert_eq!(participants[1].memory(), 1);
+    let dropped = Arc::new(AtomicBool::new(false));
+    epochs.retire_owner(Box::new(Owner(Arc::clone(&dropped))));
+    retire(&participants[0]);
+    assert_eq!(participants[0].waiting(), 1);
+    epochs.clear_lent(1);
+    assert_eq!(participants[0].waiting(), 1, "somebody has it");
+    take_back(0);
+    assert_eq!(
+        (participants[0].memory(), participants[0].waiting()),
+        (0, 0)
+    );
+    (0..4).for_each(|_| assert!(epochs.advance()));
+    assert_eq!(participants[0].collect(1), 0);
+    assert!(
+        !dropped.load(Ordering::Relaxed),
+        "an object waits in the memory that was lent"
+    );
+
+    assert!(lend(1, 1));
+    assert_eq!(participants[1].collect(2), 1);
+    assert_eq!(*lock(&MEMORIES), [3]);
+    retire(&participants[1]);
+    take_back(1);
+    epochs.advance();
+    assert!(dropped.load(Ordering::Relaxed));
+    epochs.clear_lent(1);
+    assert!(epochs.advance() && epochs.advance());
+    assert_eq!(
+        participants[0].collect(1),
+        1,
+        "who has it no more has left it to all"
+    );
+    assert_eq!(*lock(&MEMORIES), [3, 0]);
+
+    // Whoever goes gives back what it has.
+    assert!(lend(0, 0));
+    let [first, second] = participants;
+    retire(&first);
+    drop(first);
+    assert!(lend(1, 0));
+    assert_eq!(second.waiting(), 1);
 }
 
 #[test]

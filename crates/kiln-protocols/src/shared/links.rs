@@ -41,8 +41,8 @@ pub fn create(
     aux: Option<u64>,
     participant: &Participant,
 ) -> Result<(RecordRef, i64), Error> {
-    // SAFETY: the participant's slot is this worker's alone.
-    let cell = unsafe { table.slab().alloc(participant.slot()) };
+    // SAFETY: the memory that the participant uses is this worker's alone.
+    let cell = unsafe { table.slab().alloc(participant.memory()) };
     let cell = cell.map_err(|_| {
         Error::new(
             SqlState::OUT_OF_MEMORY,
@@ -63,7 +63,7 @@ pub fn create(
     }
     let mut number = 0;
     if let Some(access) = table.layout().row_number() {
-        number = table.next_row_number(participant.slot());
+        number = table.next_row_number(participant.memory());
         access.store(row, Slot::from_i64(number), &memory.heap);
     }
     Ok((record, number))

@@ -14,13 +14,18 @@
 //! that has no calls keeps nobody out, and takes it again without a switch. When the time is over, it hands
 //! the turn to whoever has waited longest. Nobody waits without looking around: the first of those who
 //! wait takes a turn that is free, and nobody waits past the deadline of its call, or longer than
-//! `WAIT_MAX_NS`; it goes inside without a turn then. The others sleep, as each look of theirs would interrupt the one that has the turn.
+//! `WAIT_MAX_NS`; it goes inside without a turn then. The others sleep until they can expect to have been handed the turn, as each look
+//! of theirs interrupts the one that has it in the middle of a call, and whoever waits for its locks on another core with it.
 //!
 //! A slice is twenty-four times as long as a hand-over costs, so that these cost a twenty-fifth of the time. The one who is handed a turn
 //! runs within some ten microseconds on a core of its own, but has its own memory in no cache: plans, images, the records of its last
-//! calls. With slices of 0.4 ms 64 workers of `lock-sorted` did 14 % less than with 1.6 ms, from which some seventy
-//! microseconds a slice follow, and `SLICE_NS`. Where other processes want the cores as well, a hand-over takes milliseconds, and
+//! calls; that costs more than the hand-over, and decides `SLICE_NS`. With as many as 32 workers a core each waits for a tenth of a
+//! second now and then, one call of some hundreds. Where other processes want the cores as well, a hand-over takes milliseconds, and
 //! slices are longer.
+//!
+//! Whoever has a turn uses the core's memory in place of its own ([`Participant::memory`]): cells that the one before it has freed, and
+//! what that one has retired. Else all that a worker retires would wait for its next turn, and the memory of many workers for
+//! theirs, in no cache.
 //!
 //! Transactions of several statements take no turns: they last as long as their client thinks.
 
@@ -30,10 +35,12 @@ use kiln_platform::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use kiln_platform::sync::{Arc, Mutex, lock};
 use kiln_platform::thread::{self, Thread};
 use kiln_platform::time;
+use kiln_storage::epoch::{Epochs, Participant};
 use kiln_storage::table::WORKERS_MAX;
 
-/// How long a worker has its turn at least while others wait, in nanoseconds, unless [`ROUND_MAX_NS`] allows less.
-const SLICE_NS: u64 = 1_600_000;
+/// How long a worker has its turn at least while others wait, in nanoseconds, unless [`ROUND_MAX_NS`] allows less. Trials on
+/// virtual cores take a millisecond, and turns are handed on in the midst of them.
+const SLICE_NS: u64 = if cfg!(kiln_sim) { 20_000 } else { 3_000_000 };
 /// How long at most.
 const SLICE_MAX_NS: u64 = 10_000_000;
 /// How much longer than a hand-over takes.
@@ -43,10 +50,11 @@ const ROUND_MAX_NS: u64 = 100_000_000;
 /// How long the first of those who wait sleeps before it looks for a turn that was left free. Each look interrupts whoever has
 /// the turn, so it sleeps twice as long each time that it finds none, but never longer than the others.
 const LOOK_NS: u64 = 200_000;
-/// How long the others sleep at least and at most; they do for a slice for each who is before them. Whoever was the first and goes
-/// without being handed the turn tells the next; but nobody does if the one who was handed it soon leaves it free.
+/// How long the others sleep at least. They do for a slice for each who is before them, and so many more: then they are handed the turn
+/// before they look. Whoever was the first and goes without being handed the turn tells the next, and so does whoever hands it
+/// on early; but nobody does if the one who was handed it soon leaves it free.
 const SLEEP_NS: u64 = 5_000_000;
-const SLEEP_MAX_NS: u64 = 20_000_000;
+const SLICES_LATER: u64 = 2;
 /// How long the first one waits before it looks again at a turn that it has found free, and how often it must be so: most are
 /// free between two calls of a worker that goes on with them.
 const LOOK_AGAIN_NS: u64 = 20_000;
@@ -102,6 +110,8 @@ impl Default for SharedTurns {
 /// One worker's part in them.
 pub struct Turn {
     shared: Arc<Turns>,
+    /// For the memory of the core.
+    epochs: Epochs,
     worker: u32,
     /// The core whose turn it takes.
     core: usize,
@@ -111,11 +121,13 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// For the worker with this number, which no other worker has that shares the turns.
-    pub fn new(shared: &SharedTurns, worker: u32) -> Turn {
+    /// For the worker that `participant` stands for, which has another number than all that share the turns.
+    pub fn new(shared: &SharedTurns, participant: &Participant) -> Turn {
+        let worker = participant.slot() as u32;
         shared.0.workers.fetch_add(1, Ordering::Relaxed);
         Turn {
             shared: shared.0.clone(),
+            epochs: participant.epochs().clone(),
             worker,
             core: worker as usize % shared.0.cores.len(),
             is_held: false,
@@ -130,30 +142,40 @@ impl Turn {
         self.shared.workers.load(Ordering::Relaxed) as usize > self.shared.cores.len()
     }
 
-    /// Whether others wait for the turn that it has; or whether it has none although turns are taken.
-    #[inline]
-    pub fn is_wanted(&self) -> bool {
-        match self.is_held {
-            true => self.shared.cores[self.core].waiting.load(Ordering::Relaxed) > 0,
-            false => self.is_needed(),
-        }
-    }
-
     /// Waits for a turn, but not past `deadline_ns`.
     #[inline]
     pub fn enter(&mut self, deadline_ns: Option<u64>) {
         if self.is_needed() {
             self.is_held = self.shared.cores[self.core].take_free() || self.wait(deadline_ns);
+            if self.is_held {
+                // SAFETY: the worker does nothing else at this time. Who has the memory still, if anybody, has not left its turn.
+                unsafe { self.epochs.lend(self.worker as usize, self.core) };
+            }
         }
+    }
+
+    /// Whether it is time to leave the turn to somebody who waits, or to wait for one.
+    #[inline]
+    pub fn is_over(&self) -> bool {
+        match self.is_held {
+            true => {
+                let waiting = &self.shared.cores[self.core].waiting;
+                waiting.load(Ordering::Relaxed) > 0 && self.has_lasted()
+            }
+            false => self.is_needed(),
+        }
+    }
+
+    #[inline]
+    fn has_lasted(&self) -> bool {
+        let slice_ns = &self.shared.cores[self.core].slice_ns;
+        time::now_ns() - self.since_ns >= slice_ns.load(Ordering::Relaxed)
     }
 
     /// Leaves the turn free, or to somebody who waits when its time is over.
     #[inline]
     pub fn leave(&mut self) {
-        self.leave_if(|turn| {
-            let slice_ns = &turn.shared.cores[turn.core].slice_ns;
-            time::now_ns() - turn.since_ns >= slice_ns.load(Ordering::Relaxed)
-        });
+        self.leave_if(Turn::has_lasted);
     }
 
     /// Leaves the turn to somebody who waits: the worker does nothing for some time.
@@ -164,10 +186,12 @@ impl Turn {
     #[inline]
     fn leave_if(&mut self, is_over: impl FnOnce(&Turn) -> bool) {
         if std::mem::take(&mut self.is_held) {
+            // SAFETY: as in `enter`.
+            unsafe { self.epochs.take_back(self.worker as usize) };
             let core = &self.shared.cores[self.core];
             if core.waiting.load(Ordering::Relaxed) == 0
                 || !is_over(self)
-                || !self.shared.hand_on(core)
+                || !self.shared.hand_on(core, self.since_ns)
             {
                 // Nothing is handed on with a turn: relaxed.
                 core.is_free.store(true, Ordering::Relaxed);
@@ -225,7 +249,7 @@ impl Turn {
             let longest = match (ahead, is_free) {
                 (0, true) => LOOK_AGAIN_NS,
                 (0, false) => look_ns,
-                _ => (ahead * core.slice_ns.load(Ordering::Relaxed)).clamp(SLEEP_NS, SLEEP_MAX_NS),
+                _ => ((ahead + SLICES_LATER) * core.slice_ns.load(Ordering::Relaxed)).max(SLEEP_NS),
             };
             if ahead == 0 && !is_free {
                 look_ns = SLEEP_NS.min(look_ns * 2);
@@ -238,7 +262,11 @@ impl Turn {
 impl Drop for Turn {
     fn drop(&mut self) {
         self.leave();
-        self.shared.workers.fetch_sub(1, Ordering::Relaxed);
+        let left = self.shared.workers.fetch_sub(1, Ordering::Relaxed) as usize - 1;
+        if left == self.shared.cores.len() {
+            // Nobody takes turns from now on.
+            (0..left).for_each(|core| self.epochs.clear_lent(core));
+        }
     }
 }
 
@@ -269,23 +297,30 @@ impl Core {
 }
 
 impl Turns {
-    /// Hands the turn to whoever has waited longest, if anybody waits.
+    /// Hands the turn that was had since `since_ns` to whoever has waited longest, if anybody waits.
     #[cold]
-    fn hand_on(&self, core: &Core) -> bool {
+    fn hand_on(&self, core: &Core, since_ns: u64) -> bool {
+        let now = time::now_ns();
+        let is_early = now - since_ns < core.slice_ns.load(Ordering::Relaxed);
+        let mut first = None;
         let next = core.change(|queue| {
             let next = queue.pop_front()?;
             self.handed[next as usize].0.store(true, Ordering::Relaxed);
-            core.handed_on_ns.store(time::now_ns(), Ordering::Relaxed);
+            core.handed_on_ns.store(now, Ordering::Relaxed);
+            first = queue.front().copied().filter(|_| is_early);
             Some(next)
         });
-        if let Some(next) = next {
-            self.wake(next);
+        // The first of those who are left has counted on longer turns.
+        for worker in first.into_iter().chain(next) {
+            self.wake(worker);
         }
         next.is_some()
     }
 
     fn wake(&self, worker: u32) {
-        if let Some(thread) = &*lock(&self.handed[worker as usize].1) {
+        // Not under the lock: whoever is woken may get the core at once, and wants the lock when it waits again.
+        let thread = lock(&self.handed[worker as usize].1).clone();
+        if let Some(thread) = thread {
             thread.unpark();
         }
     }
@@ -295,6 +330,17 @@ impl Turns {
 mod tests {
     use super::*;
 
+    /// Of so many workers.
+    fn turns(shared: &SharedTurns, workers: u32) -> Vec<Turn> {
+        let epochs = Epochs::new(workers as usize);
+        let participants: Vec<Participant> = (0..workers)
+            .map(|_| epochs.register().expect("there is room"))
+            .collect();
+        (participants.iter())
+            .map(|participant| Turn::new(shared, participant))
+            .collect()
+    }
+
     #[test]
     fn never_more_are_inside_than_there_are_turns_and_all_get_one() {
         let shared = SharedTurns::default();
@@ -302,9 +348,7 @@ mod tests {
         let workers = cores + 6;
         let (inside, most) = (AtomicU32::new(0), AtomicU32::new(0));
         let calls = if cfg!(miri) { 20 } else { 2_000 };
-        let turns: Vec<Turn> = (0..workers)
-            .map(|worker| Turn::new(&shared, worker))
-            .collect();
+        let turns = turns(&shared, workers);
         thread::scope(|scope| {
             for mut turn in turns {
                 let (inside, most) = (&inside, &most);
@@ -333,9 +377,7 @@ mod tests {
     fn nobody_waits_past_a_deadline() {
         let shared = SharedTurns::default();
         let count = shared.0.cores.len() as u32 + 1;
-        let mut turns: Vec<Turn> = (0..count)
-            .map(|worker| Turn::new(&shared, worker))
-            .collect();
+        let mut turns = turns(&shared, count);
         let (last, others) = turns.split_last_mut().expect("there are some");
         for turn in others {
             turn.enter(None);

@@ -55,6 +55,12 @@ const PROGRAMS: usize = 12;
 pub struct Trial {
     pub protocol: Configuration,
     pub workers: u64,
+    /// Virtual cores; with fewer of them than workers these take turns.
+    #[cfg_attr(
+        not(kiln_sim),
+        expect(dead_code, reason = "real threads have the machine's cores")
+    )]
+    pub cores: u64,
     /// Calls of each worker.
     pub calls: u64,
     /// How many rows there can be.
@@ -112,7 +118,7 @@ impl Trial {
             },
         };
         let mut config = Config::new(schedule, self.seed);
-        config.cores = self.workers as usize;
+        config.cores = self.cores as usize;
         // About as long as an access takes: waits between attempts then are in proportion.
         config.step_ns = 20;
         let run = sim::run(&config, || self.run());

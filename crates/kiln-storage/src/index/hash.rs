@@ -642,7 +642,7 @@ impl<K: Key> HashIndex<K> {
     /// Appends an overflow bucket to the chain that ends with `last`; the chain is latched.
     #[cold]
     fn extend(&self, segment: Segment<K>, last: Bucket<K>, participant: &Participant) -> Bucket<K> {
-        let (address, seen) = self.pool.alloc(participant.slot());
+        let (address, seen) = self.pool.alloc(participant.memory());
         let bucket = Bucket::<K>::at(address);
         bucket.set_meta(0);
         bucket.set_next(None);
@@ -669,7 +669,7 @@ impl<K: Key> HashIndex<K> {
             if occupied == 0 {
                 before.set_next(None);
                 segment.overflow().fetch_sub(1, Ordering::Relaxed);
-                self.pool.free(participant.slot(), last.0);
+                self.pool.free(participant.memory(), last.0);
                 continue;
             }
             let Some((bucket, slot)) = free else { return };

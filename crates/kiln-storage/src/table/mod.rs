@@ -34,6 +34,8 @@ use key_space::KeySpaces;
 
 /// How many workers may have memory of a table of their own.
 pub const WORKERS_MAX: usize = 128;
+/// Numbers of the memories that workers use are smaller ([`Participant::memory`](crate::epoch::Participant::memory)).
+pub const MEMORIES_MAX: usize = 2 * WORKERS_MAX;
 
 /// A counter on a cache line of its own.
 #[repr(align(64))]
@@ -162,8 +164,8 @@ impl Table {
             Index::new(definition, key_layout, 0, None)
         };
         let rows = Rows {
-            slab: Slab::new(cell_bytes, WORKERS_MAX),
-            row_numbers: (0..WORKERS_MAX)
+            slab: Slab::new(cell_bytes, MEMORIES_MAX),
+            row_numbers: (0..MEMORIES_MAX)
                 .map(|_| PaddedCounter(AtomicU64::new(0)))
                 .collect(),
             layout: layout.clone(),

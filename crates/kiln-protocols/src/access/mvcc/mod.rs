@@ -114,7 +114,7 @@ use kiln_storage::index::NodeVersion;
 use kiln_storage::record::{RecordRef, Tid};
 use kiln_storage::schema::{ColumnId, ColumnSet};
 use kiln_storage::slot::{Heap, Memory};
-use kiln_storage::table::{Entry, Table, WORKERS_MAX};
+use kiln_storage::table::{Entry, MEMORIES_MAX, Table, WORKERS_MAX};
 
 use crate::phases::{Phase, Phases};
 use crate::shared::node_set::NodeSet;
@@ -157,7 +157,7 @@ impl Shared {
         Shared {
             clock: Clock::new(WORKERS_MAX),
             groups: Groups::new(),
-            pools: Box::new(Pools::new(WORKERS_MAX)),
+            pools: Box::new(Pools::new(MEMORIES_MAX)),
             notes: (0..WORKERS_MAX).map(|_| NotesCell::default()).collect(),
             epochs: OnceLock::new(),
         }

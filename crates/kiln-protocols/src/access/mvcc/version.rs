@@ -245,8 +245,8 @@ const CLASSES: usize = 20;
 const _: () = assert!(class_words(CLASSES - 1) >= (64 << 10) / 8 + HEADER_WORDS);
 
 impl Pools {
-    pub fn new(workers: usize) -> Pools {
-        let slab = |class| Slab::named(class_words(class) * 8, workers, "mvcc.version");
+    pub fn new(memories: usize) -> Pools {
+        let slab = |class| Slab::named(class_words(class) * 8, memories, "mvcc.version");
         Pools((0..CLASSES).map(slab).collect())
     }
 
@@ -261,8 +261,8 @@ impl Pools {
         if class_words(class) < wanted {
             class += 1;
         }
-        // SAFETY: the participant's slot is this worker's alone.
-        let cell = unsafe { self.0[class].alloc(participant.slot())? };
+        // SAFETY: the memory that the participant uses is this worker's alone.
+        let cell = unsafe { self.0[class].alloc(participant.memory())? };
         let node = NodeRef(cell.cast());
         // SAFETY: the cell is this worker's, large enough, and aligned to eight bytes; whoever knew an
         // earlier node in it has left its epoch.
@@ -283,8 +283,8 @@ impl Pools {
     /// Takes back a node that nobody else has seen.
     pub fn give_back(&self, node: NodeRef, participant: &Participant) {
         let class = node.node().class as usize;
-        // SAFETY: the slot is this worker's; the node was taken and is not in any chain.
-        unsafe { self.0[class].free(participant.slot(), node.0.cast()) };
+        // SAFETY: the memory is this worker's; the node was taken and is not in any chain.
+        unsafe { self.0[class].free(participant.memory(), node.0.cast()) };
     }
 
     /// Takes back a node that no chain leads to any more, once nobody can look at it.

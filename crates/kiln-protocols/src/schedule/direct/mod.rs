@@ -93,17 +93,31 @@ impl<A: Access + Phased + Recorded> Direct<A> {
         self.turn = Some(turn);
     }
 
-    /// Whether others want the turn that it has, or it has none and should.
-    #[inline(always)]
-    pub(crate) fn is_turn_wanted(&self) -> bool {
-        self.turn.as_ref().is_some_and(Turn::is_wanted)
-    }
-
     /// Waits for the worker's turn.
     #[inline(always)]
     pub(crate) fn enter_turn(&mut self) {
         if let Some(turn) = &mut self.turn {
             turn.enter(self.frame.deadline_ns);
+        }
+    }
+
+    /// Whether it is time to leave the turn to somebody who waits, or to wait for one.
+    #[inline(always)]
+    pub(crate) fn is_turn_over(&self) -> bool {
+        self.turn.as_ref().is_some_and(Turn::is_over)
+    }
+
+    /// As [`Direct::enter_turn`], but not past `deadline_ns`.
+    pub(crate) fn enter_turn_until(&mut self, deadline_ns: Option<u64>) {
+        if let Some(turn) = &mut self.turn {
+            turn.enter(deadline_ns);
+        }
+    }
+
+    /// Leaves the turn to somebody who waits: the worker has nothing to do.
+    pub(crate) fn give_way(&mut self) {
+        if let Some(turn) = &mut self.turn {
+            turn.give_way();
         }
     }
 

@@ -177,7 +177,7 @@ pub struct Shared<T> {
     partitions: Box<[Partition<T>]>,
     /// By worker.
     desks: Box<[Desk]>,
-    /// The workers that exist, a bit each.
+    /// The workers that exist and do not wait for their turn, a bit each.
     present: [AtomicU64; WORKERS_MAX / 64],
     serving: Serving,
     /// How many of them look after partitions.
@@ -504,15 +504,20 @@ impl<T: PartitionTable> Shared<T> {
 
     /// A worker comes into being.
     fn come(&self, worker: u32) {
-        let bit = 1 << (worker % 64);
-        // Release pairs with the acquire in `work_off`: the rings are as the last owner left them.
-        self.present[worker as usize / 64].fetch_or(bit, Ordering::Release);
+        self.appear(worker);
         if let Some(slots) = &self.slots {
             slots.come(worker);
         }
     }
 
-    /// A worker goes; nothing of it is in flight.
+    /// A worker may send messages from now on.
+    fn appear(&self, worker: u32) {
+        let bit = 1 << (worker % 64);
+        // Release pairs with the acquire in `work_off`: the rings are as the last owner left them.
+        self.present[worker as usize / 64].fetch_or(bit, Ordering::Release);
+    }
+
+    /// A worker goes, or is away for some time; nothing of it is in flight.
     fn go(&self, worker: u32) {
         let bit = 1 << (worker % 64);
         self.present[worker as usize / 64].fetch_and(!bit, Ordering::Release);

@@ -146,15 +146,15 @@ impl<T: PartitionTable> Owned<T> {
             // call is drawn after the other.
             let is_crowded = self.shared.controllers.load(Ordering::Relaxed) == 0;
             let is_free = self.pool.len() == IN_FLIGHT_MAX;
-            if is_free && std::mem::take(&mut has_turn) {
+            if is_free && (is_over || !is_crowded) && std::mem::take(&mut has_turn) {
                 self.direct.leave_turn();
             }
             if is_over && is_free {
                 self.give_up_division();
                 return;
             }
-            if is_free && is_crowded {
-                self.direct.enter_turn();
+            if is_free && is_crowded && (!has_turn || self.direct.is_turn_over()) {
+                self.pass_turn();
                 has_turn = true;
             }
             let mut has_done = self.run_granted(calls);
@@ -200,6 +200,15 @@ impl<T: PartitionTable> Owned<T> {
                 }
             }
         }
+    }
+
+    /// Waits for its turn, after it has left the one that it had. Nothing of it is in flight, and nobody looks for messages from it.
+    #[cold]
+    fn pass_turn(&mut self) {
+        self.direct.leave_turn();
+        self.shared.go(self.number);
+        self.direct.enter_turn();
+        self.shared.appear(self.number);
     }
 
     /// Does what the controller with this number has to do, or all of them; whether there was anything.

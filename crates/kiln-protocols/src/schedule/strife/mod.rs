@@ -99,6 +99,7 @@ use explain::Explanation;
 use locks::NUMBERS_MAX;
 use stages::{Stage, Stages};
 use tuning::{Bounds, Tuner};
+use worker::Spare;
 
 use crate::batches::{BatchStatistics, Step};
 use crate::factors::Batches;
@@ -123,6 +124,7 @@ pub struct Shared {
     /// Whether a worker has panicked in the middle of something.
     is_broken: AtomicBool,
     explanation: Explanation,
+    spare: Spare,
 }
 
 const NEVER_NS: u64 = u64::MAX;
@@ -177,6 +179,7 @@ impl Shared {
             due_ns: Apart(AtomicU64::new(NEVER_NS)),
             is_broken: AtomicBool::new(false),
             explanation: Explanation::default(),
+            spare: Spare::default(),
         });
         shared.stages.name_memory();
         shared.batch.name_memory();

@@ -7,7 +7,7 @@ use kiln_platform::atomic::Ordering;
 use kiln_platform::random::Random;
 use kiln_platform::schedule::point;
 use kiln_platform::spin::Backoff;
-use kiln_platform::sync::Arc;
+use kiln_platform::sync::{Arc, Mutex, lock};
 use kiln_platform::time;
 use kiln_procedure::{AbortCause, Arguments, Frame, Program};
 use kiln_storage::epoch::Participant;
@@ -167,10 +167,13 @@ impl Strife {
     /// one. So those that are inside fill the batches, with as many calls as without the others.
     #[inline]
     fn pass_turn(&mut self) {
-        if self.direct.is_turn_wanted() {
+        if self.direct.is_turn_over() {
             self.go();
+            // Whoever comes next has use for them while they are in the core's cache.
+            self.shared.spare.leave(&mut self.pool);
             self.direct.leave_turn();
             self.direct.enter_turn();
+            self.shared.spare.take(&mut self.pool);
             self.shared.come();
         }
     }
@@ -279,7 +282,7 @@ impl Strife {
     fn draw_ahead(&mut self, calls: &mut dyn Calls, is_over: &mut bool) -> bool {
         if self.shared.stages.now() == Stage::Collect
             || self.waiting.len() >= self.most()
-            || self.direct.is_turn_wanted()
+            || self.direct.is_turn_over()
             || !self.draw(calls, is_over)
         {
             return false;
@@ -739,6 +742,39 @@ impl Drop for Caller<'_> {
             // A panic in somebody else's transaction takes the caller away, and the program with it, while another
             // worker may run the call.
             std::process::abort();
+        }
+    }
+}
+
+/// Contexts without a call that workers have left while they are outside of their turn.
+#[derive(Default)]
+pub(super) struct Spare(Mutex<Vec<Vec<NonNull<Context>>>>);
+
+// SAFETY: contexts that are here are nobody's, and may be used by any thread.
+unsafe impl Send for Spare {}
+// SAFETY: as above, behind a mutex.
+unsafe impl Sync for Spare {}
+
+impl Spare {
+    fn leave(&self, pool: &mut Vec<NonNull<Context>>) {
+        if !pool.is_empty() {
+            lock(&self.0).push(std::mem::take(pool));
+        }
+    }
+
+    /// Those that were left last, for who has none.
+    fn take(&self, pool: &mut Vec<NonNull<Context>>) {
+        if pool.is_empty() {
+            *pool = lock(&self.0).pop().unwrap_or_default();
+        }
+    }
+}
+
+impl Drop for Spare {
+    fn drop(&mut self) {
+        for context in lock(&self.0).drain(..).flatten() {
+            // SAFETY: as for those of a worker's pool, below.
+            drop(unsafe { Box::from_raw(context.as_ptr()) });
         }
     }
 }

@@ -250,19 +250,24 @@ impl<L: Ledger> Vll<L> {
         let mut is_over = false;
         let mut idle = Idle::default();
         loop {
+            // Whatever the manager has granted waits for this worker alone.
+            if self.direct.is_turn_over() && !self.has_promised() {
+                self.pass_turn();
+            }
             let mut has_done = self.collect(calls);
             if let Some(context) = self.take_head() {
                 self.run_all(context, calls);
                 has_done = true;
             } else if !self.retries.is_empty() {
                 has_done |= self.retry(calls);
-            } else if !is_over && self.shared.queue.has_room() {
+            } else if !is_over && self.shared.queue.has_room() && !self.is_draining() {
                 has_done |= self.draw(calls, &mut is_over);
             }
             if !has_done {
                 has_done = self.analyse(calls);
             }
             if is_over && self.in_flight == 0 {
+                self.direct.leave_turn();
                 return;
             }
             match has_done {
@@ -270,11 +275,40 @@ impl<L: Ledger> Vll<L> {
                 false => {
                     if idle.has_spun() {
                         self.expire(calls);
+                        // Where there is no room for a call nobody asks for one, and hears that there are none.
+                        is_over = is_over || calls.is_over();
+                        // Where there is no room for a call the others have nothing more to do.
+                        if !self.has_promised() && self.shared.queue.has_room() {
+                            self.direct.give_way();
+                        }
                     }
                     idle.turn();
                 }
             }
         }
+    }
+
+    /// Whether others may wait for something that only this worker does: with a manager, a transaction is run where it was drawn.
+    #[inline]
+    fn has_promised(&self) -> bool {
+        self.shared.manager.is_some() && self.in_flight > 0
+    }
+
+    /// Whether it draws no call because it will leave its turn as soon as it has kept its promises.
+    #[inline]
+    fn is_draining(&self) -> bool {
+        self.has_promised() && self.direct.is_turn_over()
+    }
+
+    /// Lets another worker have the core, if there are more of them than cores. What this one has in the queue is run by whoever
+    /// finds that it may.
+    #[cold]
+    fn pass_turn(&mut self) {
+        let waiting = self.waiting.iter().map(|(_, deadline)| *deadline);
+        let retries = (self.retries.iter()).filter_map(|context| context.flight.call.deadline_ns);
+        let earliest = waiting.chain(retries).min();
+        self.direct.leave_turn();
+        self.direct.enter_turn_until(earliest);
     }
 
     /// The first transaction of the queue, if it waits and may run, and no manager looks after it.

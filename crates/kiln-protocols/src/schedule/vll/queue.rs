@@ -178,7 +178,8 @@ impl<L: Ledger> TxnQueue<L> {
             return Entered::Full(context);
         }
         let number = list.free;
-        let is_free = list.ledger.request(number, &context.plan.demand);
+        // Whoever is alone has what it asks for, even where two of its own requests seem to be in each other's way.
+        let is_free = list.ledger.request(number, &context.plan.demand) || guest == Guest::Alone;
         point("vll.requested");
         let last = std::mem::replace(&mut list.last, number);
         let node = &mut list.nodes[number as usize];
@@ -426,8 +427,16 @@ impl<L: Ledger> TxnQueue<L> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+
+    use kiln_platform::random::Random;
+    use kiln_storage::record::RecordRef;
+    use kiln_storage::table::Part;
+
     use super::*;
-    use crate::shared::locks::counters::BesideRecords;
+    use crate::schedule::vll::CounterArray;
+    use crate::shared::locks::counters::{BesideRecords, Counters};
+    use crate::shared::planning::{Claim, Demand, Findings};
 
     fn entered(queue: &TxnQueue<BesideRecords>, guest: Guest) -> Option<Place> {
         match queue.enter(Context::new(0), guest) {
@@ -473,5 +482,44 @@ mod tests {
         queue.leave(place);
         queue.end_alone();
         assert!(entered(&queue, Guest::Any).is_some() && queue.open());
+    }
+
+    #[test]
+    fn whoever_is_alone_is_not_in_its_own_way() {
+        let counters = CounterArray::default();
+        let mut random = Random::from_seed(1);
+        let mut met = HashMap::new();
+        // Of some thousands two share a counter.
+        let sharing = loop {
+            let address = (random.below(1 << 40) as u64 + 1) * 16;
+            // SAFETY: nobody follows it here.
+            let record = unsafe { RecordRef::from_address(address) };
+            let other = met.insert(std::ptr::from_ref(counters.word(record)), record);
+            if let Some(other) = other.filter(|other| *other != record) {
+                break [record, other];
+            }
+        };
+        let queue = TxnQueue::new(counters, 2, true);
+        let mut context: Box<Context<CounterArray>> = Context::new(0);
+        for record in sharing {
+            context.plan.demand.claim(Claim {
+                record,
+                exclusive: true,
+                is_left: false,
+                part: Part::default(),
+                finding: Findings::NO_FINDING,
+            });
+        }
+        context.plan.demand.arrange();
+        assert!(queue.claim_alone());
+        let Entered::Free(context) = queue.enter(context, Guest::Alone) else {
+            panic!("nobody else is there");
+        };
+        assert!(queue.leave(context.place).is_none());
+        queue.end_alone();
+        let Entered::Blocked(_) = queue.enter(context, Guest::Any) else {
+            panic!("two of its requests share a counter");
+        };
+        assert!(queue.take_head().is_some(), "it is the first");
     }
 }

@@ -303,10 +303,10 @@ impl<K: Key> OrderedIndex<K> {
             let step = path.step(level);
             version::unlatch_changed(step.inner.version(), step.version);
         }
-        self.leaves.free(participant.slot(), path.leaf.address());
+        self.leaves.free(participant.memory(), path.leaf.address());
         for level in vanished..path.length {
             let inner = path.step(level).inner;
-            self.inners.free(participant.slot(), inner.address());
+            self.inners.free(participant.memory(), inner.address());
         }
         if ancestor == 0 {
             self.lower_root(participant);
@@ -354,7 +354,7 @@ impl<K: Key> OrderedIndex<K> {
                 .store(inner.child(0).word(), Ordering::Relaxed);
             version::unlatch_changed(inner.version(), seen);
             version::unlatch_changed(&self.root.version, root_version);
-            self.inners.free(participant.slot(), inner.address());
+            self.inners.free(participant.memory(), inner.address());
         }
     }
 }
