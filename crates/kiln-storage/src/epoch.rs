@@ -92,7 +92,9 @@ impl Drop for Shared {
         // Participants have a handle, so there are none, and nobody has an address any more. What belongs to
         // a context is memory inside of it.
         let orphans = std::mem::take(&mut *lock(&self.orphans));
-        for (_, retired) in orphans {
+        let limbos = self.limbos.iter_mut();
+        let waiting = limbos.flat_map(|limbo| std::mem::take(limbo.objects.get_mut()));
+        for (_, retired) in orphans.into_iter().chain(waiting) {
             if retired.context.is_null() {
                 // SAFETY: by the contract of `retire`, as nobody is active.
                 unsafe { (retired.reclaim)(retired.context, retired.pointer, 0) };

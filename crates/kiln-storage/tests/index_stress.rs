@@ -644,10 +644,21 @@ fn memory_is_lent_to_one_after_the_other_with_what_waits_in_it() {
     // Whoever goes gives back what it has.
     assert!(lend(0, 0));
     let [first, second] = participants;
-    retire(&first);
+    // SAFETY: as above; it belongs to nothing else.
+    unsafe {
+        first.retire(Retired {
+            pointer: NonNull::dangling(),
+            reclaim,
+            context: std::ptr::null(),
+        });
+    }
     drop(first);
     assert!(lend(1, 0));
     assert_eq!(second.waiting(), 1);
+    drop(second);
+    assert_eq!(*lock(&MEMORIES), [3, 0]);
+    drop(epochs);
+    assert_eq!(*lock(&MEMORIES), [3, 0, 0], "it goes with the last handle");
 }
 
 #[test]

@@ -188,6 +188,9 @@ impl Turn {
         if std::mem::take(&mut self.is_held) {
             // SAFETY: as in `enter`.
             unsafe { self.epochs.take_back(self.worker as usize) };
+            if !self.is_needed() {
+                self.clear_memory();
+            }
             let core = &self.shared.cores[self.core];
             if core.waiting.load(Ordering::Relaxed) == 0
                 || !is_over(self)
@@ -197,6 +200,12 @@ impl Turn {
                 core.is_free.store(true, Ordering::Relaxed);
             }
         }
+    }
+
+    /// Leaves what waits in the core's memory to all, as nobody takes turns any more.
+    #[cold]
+    fn clear_memory(&self) {
+        self.epochs.clear_lent(self.core);
     }
 
     /// Waits in the queue; whether that brought a turn.
