@@ -132,6 +132,9 @@ fn one_worker_sees_no_difference() {
                 }
                 let letter = char::from(b'a' + random.below(26) as u8);
                 values.push(Value::Text(letter.to_string().repeat(random.below(80))));
+                let keys = 0..random.below(4);
+                let keys = keys.map(|_| Value::Integer(random.below(KEYS) as i32));
+                values.push(Value::Array(keys.collect()));
                 let expected = plain.call(program, &values);
                 let actual = other.call(program, &values);
                 let place = format!("{configuration}, seed {seed}, round {round}");
