@@ -37,6 +37,7 @@ fn the_judge_sees_that_baselines_are_unsafe_and_they_come_through() {
                 keys: 4 + (seed % 5) as usize,
                 limit_ns: None,
                 extras: Extras {
+                    loops: false,
                     texts: true,
                     deletions: true,
                     primary_keys: true,

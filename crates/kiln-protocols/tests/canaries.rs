@@ -123,6 +123,7 @@ fn search(case: &Case) -> Result<(&'static str, u64), String> {
             keys: 3 + (seed % 4) as usize,
             limit_ns: Some(200_000_000),
             extras: Extras {
+                loops: false,
                 texts: false,
                 primary_keys: !case.protocol.looks_at_columns(),
                 chains: case.protocol == Protocol::Healing,

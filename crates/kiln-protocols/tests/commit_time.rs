@@ -38,6 +38,7 @@ impl Side {
         let table = judged::table();
         table.split_by([ID].into_iter().collect());
         let extras = Extras {
+            loops: true,
             texts: true,
             deletions: true,
             primary_keys: true,

@@ -59,6 +59,7 @@ fn trials_with(
             keys: 4 + (seed % 5) as usize,
             limit_ns: None,
             extras: Extras {
+                loops: true,
                 texts: true,
                 deletions: true,
                 primary_keys: !protocol.into().looks_at_columns(),

@@ -90,6 +90,8 @@ pub struct Extras {
     pub through_keys: bool,
     /// Keys are read from other rows, and what is read decides what is done.
     pub chains: bool,
+    /// Programs have an array of keys besides, and some go through it.
+    pub loops: bool,
 }
 
 impl Trial {
@@ -325,13 +327,15 @@ impl<'a> Drawn<'a> {
         };
         let letter = char::from(b'a' + random.below(26) as u8);
         arguments.push(&Value::Text(letter.to_string().repeat(length)));
-        // Now and then more than are fetched, and planned, together.
-        let keys = match random.below(20) {
-            0 => 27,
-            _ => random.below(4),
-        };
-        let keys = (0..keys).map(|_| Value::Integer(random.below(trial.keys) as i32));
-        arguments.push(&Value::Array(keys.collect()));
+        if trial.extras.loops {
+            // Now and then more than are fetched, and planned, together.
+            let keys = match random.below(20) {
+                0 => 27,
+                _ => random.below(4),
+            };
+            let keys = (0..keys).map(|_| Value::Integer(random.below(trial.keys) as i32));
+            arguments.push(&Value::Array(keys.collect()));
+        }
         arguments
             .bind(program)
             .expect("the arguments suit the program");
@@ -505,10 +509,10 @@ pub fn program(table: &Arc<Table>, number: usize, extras: Extras, random: &mut R
             (format!("code{at}"), DataType::Integer),
         ]
     });
-    let parameters = parameters.chain([
-        ("note".to_owned(), DataType::Text),
-        ("keys".to_owned(), DataType::array(DataType::Integer)),
-    ]);
+    let keys = ("keys".to_owned(), DataType::array(DataType::Integer));
+    let parameters = parameters
+        .chain([("note".to_owned(), DataType::Text)])
+        .chain(extras.loops.then_some(keys));
     let mut b = ProgramBuilder::new(&format!("program{number}"), parameters);
     let items = b.table(table);
     // Some only read.
@@ -517,9 +521,9 @@ pub fn program(table: &Arc<Table>, number: usize, extras: Extras, random: &mut R
         _ => Kinds::All,
     };
     let operations = 1 + random.below(OPERATIONS_MAX);
-    let loop_at = random.below(4 * OPERATIONS_MAX);
+    let loop_at = extras.loops.then(|| random.below(4 * OPERATIONS_MAX));
     for at in 0..operations {
-        if at == loop_at {
+        if Some(at) == loop_at {
             for_each_key(&mut b, items, kinds, random);
         }
         let parameters = [3 * at, 3 * at + 1, 3 * at + 2].map(|at| b.parameter(at));
