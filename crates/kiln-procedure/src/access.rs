@@ -12,11 +12,11 @@
 use kiln_history::{Log, Version};
 use kiln_platform::atomic::Ordering;
 use kiln_storage::error::Error;
-use kiln_storage::index::NodeVersion;
+use kiln_storage::index::{LeafBatch, NodeVersion};
 use kiln_storage::record::{RecordRef, Tid};
 use kiln_storage::schema::{ColumnId, ColumnSet};
 use kiln_storage::slot::Memory;
-use kiln_storage::table::{Entry, IndexScan, Table};
+use kiln_storage::table::{Entry, IndexScan, RangeValues, Table};
 
 use crate::analysis::Observed;
 use crate::arguments::Arguments;
@@ -189,6 +189,35 @@ impl Place {
     pub const MAX: usize = ORDINALS_MAX as usize * PREFETCH_TURNS_MAX;
 }
 
+/// A scan, as the access hears of it before the index is asked.
+#[derive(Clone, Copy)]
+pub struct SoughtScan<'a> {
+    /// The table.
+    pub table: &'a Table,
+    /// The position of the index.
+    pub index: usize,
+    /// The range.
+    pub range: RangeValues<'a>,
+    /// Whether it goes from the range's end to its begin.
+    pub reverse: bool,
+}
+
+/// What an access does about a scan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeptScan {
+    /// Nothing.
+    No,
+    /// It keeps the leaves that the scan reads, and gave it this number.
+    Noted(u16),
+    /// It knows the first leaves, or all of them, and has guarded them.
+    Known {
+        /// The scan's number.
+        scan: u16,
+        /// The next leaf's number.
+        leaf: u16,
+    },
+}
+
 /// What an access knows of a look-up without asking the index.
 #[derive(Clone, Copy, Debug)]
 pub enum Recalled {
@@ -295,6 +324,43 @@ pub trait Access {
     /// The look-up that [`Access::recall`] heard of is over.
     #[inline(always)]
     fn looked_up(&mut self) {}
+
+    /// Hears of a scan before the index is asked, and says what it does about it: of one that it knows
+    /// [`Access::recall_leaf`] gives the leaves, and [`Access::rest_of_scan`] says where to go on; of one that it keeps
+    /// [`Access::has_read`] and [`Access::has_scanned`] hear. Not asked where attempts travel.
+    ///
+    /// # Errors
+    /// An [`AbortCause`] when a conflict is met.
+    #[inline(always)]
+    fn seek_scan(
+        &mut self,
+        _sought: &SoughtScan<'_>,
+        _memory: &Memory,
+    ) -> Result<KeptScan, AbortCause> {
+        Ok(KeptScan::No)
+    }
+
+    /// The leaf with this number of a scan that is known, and the next one's number; says no where there is none.
+    #[inline(always)]
+    fn recall_leaf(&mut self, _leaf: &mut u16, _batch: &mut LeafBatch) -> bool {
+        false
+    }
+
+    /// Where a scan goes on behind the leaves that are known; `None` if these were all.
+    #[inline(always)]
+    fn rest_of_scan(&mut self, _scan: u16) -> Option<IndexScan<'static>> {
+        None
+    }
+
+    /// A scan that is kept has read a leaf. Says no when it is not kept any more.
+    #[inline(always)]
+    fn has_read(&mut self, _scan: u16, _batch: &LeafBatch) -> bool {
+        false
+    }
+
+    /// A scan that is kept is over: at the end of its range, or where `rest` goes on.
+    #[inline(always)]
+    fn has_scanned(&mut self, _scan: u16, _rest: Option<IndexScan<'_>>) {}
 
     /// What is met next is met by the scan `op`.
     #[inline(always)]

@@ -87,6 +87,8 @@ pub enum Canary {
     /// Protocols that plan take the record that the plan has found for a key, though it went on to another one before it
     /// was locked.
     FindingOutdated,
+    /// Locks that are planned: what the plan has read of an index is taken for what is there, and not guarded.
+    ScanOutdated,
     /// `vll` leaves its queue before it has run, while it still has its locks.
     LeftBeforeUnlocking,
     /// `vll-sca` takes the hashes of a context's former transaction for those of the present one.
@@ -132,7 +134,7 @@ pub enum Canary {
 
 impl Canary {
     /// All flaws.
-    pub const ALL: [Canary; 55] = [
+    pub const ALL: [Canary; 56] = [
         Canary::ReadValidationSkipped,
         Canary::NodeValidationSkipped,
         Canary::OwnInsertionHidesOthers,
@@ -169,6 +171,7 @@ impl Canary {
         Canary::GroupWritersIgnored,
         Canary::FootprintMissIgnored,
         Canary::FindingOutdated,
+        Canary::ScanOutdated,
         Canary::LeftBeforeUnlocking,
         Canary::ScaHashReused,
         Canary::ForwardedEarly,

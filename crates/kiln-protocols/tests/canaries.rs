@@ -76,7 +76,7 @@ fn cases() -> Vec<Case> {
             Canary::HeadNotWoken => &["vll"],
             Canary::ForwardedEarly => &["orthrus", "orthrus-shared", "vll-single", "dora"],
             Canary::FootprintMissIgnored => &["lock-sorted", "pre-no-wait", "strife"],
-            Canary::FindingOutdated => &["lock-sorted", "vll"],
+            Canary::FindingOutdated | Canary::ScanOutdated => &["lock-sorted", "vll"],
             Canary::LeftBeforeUnlocking => &["vll"],
             Canary::SpecialsMergedByName | Canary::ResidualWithoutLocks | Canary::UnionLost => {
                 &["strife"]

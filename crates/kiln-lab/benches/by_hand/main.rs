@@ -19,7 +19,8 @@
 //! ```
 //!
 //! With the name of a protocol in the place of `compiled` it serves the calls with a whole worker of that protocol,
-//! scheduler included: `--only new_order lock-sorted 4`, to be counted with `--toggle-collect='*by_hand*serve_turn*'`.
+//! scheduler included: `--only new_order lock-sorted 4`, to be counted with `--toggle-collect='*by_hand*serve_turn*'`. That
+//! and `compiled` take any of the five procedures.
 
 mod new_order;
 mod payment;
@@ -54,7 +55,10 @@ fn main() {
     let (turns, calls) = if quick { (6, 500) } else { (41, 4_000) };
     thread::pin_to_core(0);
     let config = tpcc::Config {
-        mix: Mix::NewOrderPayment,
+        mix: match &only {
+            Some(only) if !matches!(only.procedure, tpcc::NEW_ORDER | tpcc::PAYMENT) => Mix::Full,
+            _ => Mix::NewOrderPayment,
+        },
         ..if quick {
             tpcc::Config::small(1)
         } else {
@@ -136,13 +140,13 @@ impl Only {
     fn from_arguments() -> Option<Only> {
         let mut arguments = std::env::args().skip_while(|argument| argument != "--only");
         arguments.next()?;
-        let usage = "--only <new_order|payment> <compiled|by-hand|protocol> <turns> [serial]";
+        let usage = "--only <procedure> <compiled|by-hand|protocol> <turns> [serial]";
         let mut next = || arguments.next().expect(usage);
         Some(Only {
-            procedure: match next().as_str() {
-                "new_order" => tpcc::NEW_ORDER,
-                "payment" => tpcc::PAYMENT,
-                _ => panic!("{usage}"),
+            procedure: {
+                let name = next();
+                let mut names = tpcc::PROCEDURES.iter().map(|procedure| procedure.name);
+                ProcedureIndex(names.position(|one| one == name).expect(usage))
             },
             side: match next().as_str() {
                 "compiled" => Side::Compiled,
@@ -212,7 +216,8 @@ fn turn(
         turn.compiled.push(arguments);
         match procedure {
             tpcc::NEW_ORDER => turn.new_orders.push(new_order::Call::new(values.values())),
-            _ => turn.payments.push(payment::Call::new(values.values())),
+            tpcc::PAYMENT => turn.payments.push(payment::Call::new(values.values())),
+            _ => {}
         }
     }
     turn

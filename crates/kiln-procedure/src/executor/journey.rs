@@ -290,7 +290,8 @@ impl<'a, A: Access> Executor<'a, A> {
 
     fn end_range(&mut self, scan: &Scan, level: &ScanLevel, left_at: Option<usize>) {
         if let Some(range) = level.range {
-            self.record_range_end(range, &level.cursor, left_at, scan.reverse);
+            let key = left_at.map(|position| level.cursor.key(position));
+            self.record_range_end(range, key.as_deref(), scan.reverse);
         }
     }
 }

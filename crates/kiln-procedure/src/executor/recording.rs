@@ -326,20 +326,21 @@ impl<'a, A: Access> Executor<'a, A> {
         }
     }
 
-    /// Records that a scan has ended: at the entry at `left_at` of its last batch, or at the end of
-    /// its range.
+    /// The key of an entry of a leaf that the access knew, and whose record it has met.
     #[cold]
     #[inline(never)]
-    pub(super) fn record_range_end(
-        &mut self,
-        range: u32,
-        scan: &IndexScan<'_>,
-        left_at: Option<usize>,
-        reverse: bool,
-    ) {
-        let key = left_at.map(|position| scan.key(position));
+    pub(super) fn key_of_known(&mut self, table: &Table, index: usize, entry: Entry) -> Vec<u8> {
+        let (index, row) = (&table.indexes()[index], table.row(entry.record()));
+        let key = table.entry_key_of(index, row, &mut self.frame.memory.heap);
+        key.map_or_else(|_| Vec::new(), |key| key.to_bytes())
+    }
+
+    /// Records that a scan has ended: before its entry with the key `left_at`, or at the end of its range.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn record_range_end(&mut self, range: u32, left_at: Option<&[u8]>, reverse: bool) {
         if let Some(log) = self.access.history() {
-            log.range_end(range, key.as_deref().unwrap_or(&[]), reverse);
+            log.range_end(range, left_at.unwrap_or(&[]), reverse);
         }
     }
 }

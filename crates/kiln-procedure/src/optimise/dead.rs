@@ -32,13 +32,18 @@ enum Wanted {
     Records,
 }
 
-/// Removes what is done to buffers that nobody looks at; whether there was any.
+/// Removes what is done to buffers that nobody looks at; whether there was any. Who adds distinct rows looks at the buffer if
+/// somebody asks whether a row was added.
 fn remove_buffers(program: &mut Program) -> bool {
+    let is_asked = read_registers(program);
     let mut is_read = vec![false; program.buffers.len()];
     for_each_step(&program.body, &mut |step| match step {
-        Step::ForBuffer { buffer, .. }
-        | Step::BufferCount { buffer, .. }
-        | Step::BufferPushDistinct { buffer, .. } => is_read[buffer.0 as usize] = true,
+        Step::ForBuffer { buffer, .. } | Step::BufferCount { buffer, .. } => {
+            is_read[buffer.0 as usize] = true;
+        }
+        Step::BufferPushDistinct { buffer, added, .. } => {
+            is_read[buffer.0 as usize] |= is_asked[added.0 as usize];
+        }
         _ => {}
     });
     fn sweep(block: &mut Block, is_read: &[bool]) -> bool {
@@ -54,6 +59,7 @@ fn remove_buffers(program: &mut Program) -> bool {
             match step {
                 Step::BufferClear { buffer }
                 | Step::BufferPush { buffer, .. }
+                | Step::BufferPushDistinct { buffer, .. }
                 | Step::BufferSort { buffer, .. } => is_read[buffer.0 as usize],
                 _ => true,
             }

@@ -60,17 +60,17 @@ use kiln_history::{Log, Version};
 use kiln_platform::atomic::{Ordering, fence};
 use kiln_platform::schedule::point;
 use kiln_platform::work::{Work, charge};
-use kiln_procedure::access::{Inserted, Recalled, Sought, Visit};
+use kiln_procedure::access::{Inserted, KeptScan, Recalled, Sought, SoughtScan, Visit};
 use kiln_procedure::analysis::Observed;
 use kiln_procedure::ir::{Intent, Reg};
 use kiln_procedure::{AbortCause, Access, Arguments, Handle, Program, Stop, Updater};
 use kiln_storage::epoch::Participant;
 use kiln_storage::error::Error;
-use kiln_storage::index::NodeVersion;
+use kiln_storage::index::{LeafBatch, NodeVersion};
 use kiln_storage::record::{RecordRef, Tid};
 use kiln_storage::schema::ColumnId;
 use kiln_storage::slot::Memory;
-use kiln_storage::table::{Entry, EntryKey, Table};
+use kiln_storage::table::{Entry, EntryKey, IndexScan, Table};
 
 use deferral::Deferral;
 use held::HeldLocks;
@@ -85,6 +85,7 @@ use crate::shared::in_place::InPlace;
 use crate::shared::links;
 use crate::shared::locks::{LockWords, Locks, QueuedLocks, Taken};
 use crate::shared::node_set::NodeSet;
+use crate::shared::planning::scans::Scans;
 use crate::shared::planning::{Claim, Findings, Planned, Planner};
 use crate::shared::recorder::{Recorded, Recorder};
 
@@ -133,6 +134,7 @@ impl<L: Locks> TwoPhaseLocking<L> {
             is_divided: L::DIVIDED,
             marks_left: L::DEFERS && manager.leaves_updates(),
             is_run_soon: !L::GRANTS,
+            keeps_scans: !L::TRAVELS,
         });
         TwoPhaseLocking {
             in_place: InPlace::new(participant),
@@ -352,6 +354,29 @@ impl<L: Locks> TwoPhaseLocking<L> {
         })
     }
 
+    /// Guards what the plan has read of a range, if that is what is there still.
+    fn recall_scan(
+        scans: &mut Scans,
+        nodes: &mut NodeSet,
+        sought: &SoughtScan<'_>,
+        memory: &Memory,
+    ) -> Result<KeptScan, AbortCause> {
+        let Some(scan) = scans.recall(sought, memory) else {
+            return Ok(KeptScan::No);
+        };
+        let (leaf, mut versions) = scans.leaves(scan);
+        if Canary::ScanOutdated.sings() {
+            return Ok(KeptScan::Known { scan, leaf });
+        }
+        if sought.table.indexes()[sought.index].moves() || !versions.all(|leaf| leaf.is_current()) {
+            return Ok(KeptScan::No);
+        }
+        for version in scans.leaves(scan).1 {
+            nodes.guard(version)?;
+        }
+        Ok(KeptScan::Known { scan, leaf })
+    }
+
     /// Notes the version of a record that is locked.
     #[inline(always)]
     fn meet(&mut self, record: RecordRef) {
@@ -512,6 +537,33 @@ impl<L: Locks> Access for TwoPhaseLocking<L> {
             Visit::Present(handle) if !moves => Some(Recalled::Found(handle)),
             _ => None,
         })
+    }
+
+    /// As [`TwoPhaseLocking::recall`]: an entry that has moved away since has said so.
+    #[inline(always)]
+    fn seek_scan(
+        &mut self,
+        sought: &SoughtScan<'_>,
+        memory: &Memory,
+    ) -> Result<KeptScan, AbortCause> {
+        match &mut self.planner {
+            Some(planner) if L::PLANNED => {
+                let scans = &mut planner.findings.scans;
+                Self::recall_scan(scans, &mut self.nodes, sought, memory)
+            }
+            _ => Ok(KeptScan::No),
+        }
+    }
+
+    #[inline(always)]
+    fn recall_leaf(&mut self, leaf: &mut u16, batch: &mut LeafBatch) -> bool {
+        let planner = self.planner.as_ref();
+        L::PLANNED && planner.is_some_and(|planner| planner.findings.scans.recall_leaf(leaf, batch))
+    }
+
+    #[inline(always)]
+    fn rest_of_scan(&mut self, scan: u16) -> Option<IndexScan<'static>> {
+        self.planner.as_mut()?.findings.scans.rest(scan)
     }
 
     #[inline(always)]

@@ -27,9 +27,11 @@ use std::ptr::slice_from_raw_parts;
 
 use kiln_platform::atomic::prefetch_plain;
 use kiln_procedure::access::{Place, Sought};
-use kiln_storage::record::{RecordRef, Words};
+use kiln_storage::record::RecordRef;
 use kiln_storage::slot::Memory;
 use kiln_storage::table::Index;
+
+use super::scans::Scans;
 
 /// No finding, or no note.
 const NONE: u16 = u16::MAX;
@@ -58,10 +60,10 @@ struct Met {
 
 impl Met {
     #[inline(always)]
-    fn new(record: RecordRef, touched: Words) -> Met {
+    fn new(record: RecordRef, lines: u16) -> Met {
         Met {
             record,
-            lines: touched.lines_at(record),
+            lines,
             twin: NONE,
             lock: NONE,
         }
@@ -79,7 +81,6 @@ struct Finding {
 }
 
 /// The findings of one reconnaissance; see the module's documentation. Its memory is used again.
-#[derive(Debug)]
 pub struct Findings {
     /// Those that are known by their keys, in the order in which they were made.
     all: Vec<Finding>,
@@ -91,11 +92,13 @@ pub struct Findings {
     sought: (*const Index, u16),
     /// The finding to which the run should come next.
     next: usize,
+    /// What was read of ordered indexes.
+    pub scans: Scans,
     /// The epoch in which all was found.
     epoch: u64,
 }
 
-// SAFETY: the indexes are only compared, and the records followed by whoever is in the epoch.
+// SAFETY: the indexes are only compared, and the records and cursors followed by whoever is in the epoch.
 unsafe impl Send for Findings {}
 
 impl Default for Findings {
@@ -106,6 +109,7 @@ impl Default for Findings {
             keys: Vec::new(),
             sought: (std::ptr::null(), 0),
             next: 0,
+            scans: Scans::default(),
             epoch: 0,
         }
     }
@@ -132,6 +136,7 @@ impl Findings {
         self.all.clear();
         self.placed.clear();
         self.keys.clear();
+        self.scans.clear();
         self.sought.0 = std::ptr::null();
         self.next = 0;
     }
@@ -155,6 +160,7 @@ impl Findings {
         self.all.clone_from(&other.all);
         self.placed.clone_from(&other.placed);
         self.keys.clone_from(&other.keys);
+        self.scans.copy_from(&other.scans);
         (self.sought, self.next, self.epoch) = (other.sought, other.next, other.epoch);
     }
 
@@ -166,16 +172,15 @@ impl Findings {
         if !index.key_layout().is_packed() || begin > u16::MAX as usize {
             return;
         }
-        let mut is_lower = true;
-        let values = sought.key.iter().map(|register| {
+        let mut uppers = 0;
+        for register in sought.key {
             let (lower, upper) = memory.slots[register.0 as usize].words();
-            is_lower &= upper == 0;
-            lower
-        });
-        self.keys.extend(values);
-        match is_lower {
-            true => self.sought = (index, begin as u16),
-            false => self.keys.truncate(begin),
+            uppers |= upper;
+            self.keys.push(lower);
+        }
+        match uppers {
+            0 => self.sought = (index, begin as u16),
+            _ => self.keys.truncate(begin),
         }
     }
 
@@ -185,16 +190,17 @@ impl Findings {
         self.sought.0 = std::ptr::null();
     }
 
-    /// The reconnaissance has met a record, of which the run will touch so much. Returns the finding's number.
+    /// The reconnaissance has met a record, of which the run will touch these cache lines, for whoever asks for them before the run
+    /// ([`Findings::fetch_records`]). Returns the finding's number.
     #[inline(always)]
-    pub fn found(&mut self, record: RecordRef, touched: Words) -> u16 {
+    pub fn found(&mut self, record: RecordRef, lines: u16) -> u16 {
         let number = self.all.len();
         if number >= Findings::MAX {
             return NONE;
         }
         let (index, key) = self.sought;
         self.all.push(Finding {
-            met: Met::new(record, touched),
+            met: Met::new(record, lines),
             index,
             key,
         });
@@ -203,12 +209,12 @@ impl Findings {
 
     /// As [`Findings::found`], for the run's look-up at a place.
     #[inline(always)]
-    pub fn found_at(&mut self, place: Place, record: RecordRef, touched: Words) -> u16 {
+    pub fn found_at(&mut self, place: Place, record: RecordRef, lines: u16) -> u16 {
         let number = place.number();
         if number >= self.placed.len() {
             self.placed.resize(number + 1, None);
         }
-        self.placed[number] = Some(Met::new(record, touched));
+        self.placed[number] = Some(Met::new(record, lines));
         number as u16 | OF_PLACE
     }
 
@@ -315,10 +321,14 @@ impl Findings {
         if !std::ptr::eq(finding.index, &sought.table.indexes()[sought.index]) {
             return false;
         }
-        let known = self.keys[finding.key as usize..].iter();
-        let mut values = known.zip(sought.key);
+        let known = &self.keys[finding.key as usize..][..sought.key.len()];
         // Equal words are equal values: keys that are kept are packed, so none is bytes that lie elsewhere.
-        values.all(|(known, register)| memory.slots[register.0 as usize].words() == (*known, 0))
+        let mut differences = 0;
+        for (known, register) in known.iter().zip(sought.key) {
+            let (lower, upper) = memory.slots[register.0 as usize].words();
+            differences |= (lower ^ known) | upper;
+        }
+        differences == 0
     }
 
     /// The position of a record's lock, if the record is what was found next.

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`footprint`] | the records with their modes |
 //! | [`findings`] | which look-ups led to them, so that the run need not search again |
+//! | [`scans`] | the leaves that scans read, for the same |
 //! | [`reconnaissance`] | the access that collects them, without isolation and without effects |
 //! | [`ahead`] | what a scheduler asks of an access whose locks it takes |
 //! | [`planner`] | a worker's plans: from a reconnaissance, or from an attempt that failed |
@@ -34,6 +35,7 @@ pub mod findings;
 pub mod footprint;
 pub mod planner;
 pub mod reconnaissance;
+pub mod scans;
 
 pub use ahead::{ClaimOf, Demand, PlannedAhead};
 pub use findings::Findings;

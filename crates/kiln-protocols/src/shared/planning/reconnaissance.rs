@@ -8,16 +8,16 @@
 
 use kiln_platform::atomic::Ordering;
 use kiln_platform::work::{Work, charge};
-use kiln_procedure::access::{Inserted, Place, Recalled, Sought, Visit};
+use kiln_procedure::access::{Inserted, KeptScan, Place, Recalled, Sought, SoughtScan, Visit};
 use kiln_procedure::analysis::Observed;
 use kiln_procedure::ir::{Intent, Reg};
 use kiln_procedure::{AbortCause, Access, Handle, Stop};
-use kiln_storage::index::NodeVersion;
+use kiln_storage::index::{LeafBatch, NodeVersion};
 use kiln_storage::layout::is_spilled;
 use kiln_storage::record::{HEADER_BYTES, RecordRef, Tid, Words};
 use kiln_storage::schema::ColumnId;
 use kiln_storage::slot::{Memory, Slot};
-use kiln_storage::table::{Entry, Found, Table};
+use kiln_storage::table::{Entry, Found, IndexScan, Table};
 use kiln_storage::types::DataType;
 
 use super::findings::Findings;
@@ -38,6 +38,8 @@ pub struct Planned {
     pub marks_left: bool,
     /// Whether the call runs right after it.
     pub is_run_soon: bool,
+    /// Whether what is read of ordered indexes is kept for the run.
+    pub keeps_scans: bool,
 }
 
 /// See the module's documentation. Whoever runs it is inside of an epoch.
@@ -53,6 +55,19 @@ pub struct Reconnaissance<'a> {
 pub struct Remembered {
     written: Vec<(RecordRef, ColumnId, Slot)>,
     deleted: Vec<RecordRef>,
+}
+
+impl Remembered {
+    /// What the procedure has written of a record.
+    #[inline(always)]
+    fn value_of(&self, record: RecordRef, column: ColumnId) -> Option<Slot> {
+        if self.written.is_empty() {
+            return None;
+        }
+        let mut written = self.written.iter().rev();
+        let last = written.find(|one| (one.0, one.1) == (record, column))?;
+        Some(last.2)
+    }
 }
 
 impl<'a> Reconnaissance<'a> {
@@ -81,6 +96,15 @@ impl<'a> Reconnaissance<'a> {
     #[inline(always)]
     fn has_deleted(&self, record: RecordRef) -> bool {
         !self.memory.deleted.is_empty() && self.memory.deleted.contains(&record)
+    }
+
+    /// The cache lines of a record that have these words, if somebody asks for them before the run.
+    #[inline(always)]
+    fn lines(&self, touched: Words, record: RecordRef) -> u16 {
+        match self.planned.is_run_soon {
+            true => 0,
+            false => touched.lines_at(record),
+        }
     }
 
     /// Notes a record, and whether all that will be done to it can be left to the commit; `find` gives the finding's number.
@@ -149,6 +173,33 @@ impl Access for Reconnaissance<'_> {
         self.findings.sought();
     }
 
+    #[inline(always)]
+    fn seek_scan(
+        &mut self,
+        sought: &SoughtScan<'_>,
+        memory: &Memory,
+    ) -> Result<KeptScan, AbortCause> {
+        Ok(match self.planned.keeps_scans {
+            true => self.findings.scans.begin(sought, memory),
+            false => KeptScan::No,
+        })
+    }
+
+    #[inline(always)]
+    fn recall_leaf(&mut self, leaf: &mut u16, batch: &mut LeafBatch) -> bool {
+        self.findings.scans.recall_leaf(leaf, batch)
+    }
+
+    #[inline(always)]
+    fn has_read(&mut self, scan: u16, batch: &LeafBatch) -> bool {
+        self.findings.scans.read(scan, batch)
+    }
+
+    #[inline(always)]
+    fn has_scanned(&mut self, scan: u16, rest: Option<IndexScan<'_>>) {
+        self.findings.scans.end(scan, rest);
+    }
+
     #[inline]
     fn visit(
         &mut self,
@@ -156,8 +207,9 @@ impl Access for Reconnaissance<'_> {
         record: RecordRef,
         intent: Intent,
     ) -> Result<Visit, AbortCause> {
+        let lines = self.lines(Words::HEADER, record);
         self.meet(table, record, intent, false, |findings| {
-            findings.found(record, Words::HEADER)
+            findings.found(record, lines)
         })
     }
 
@@ -169,8 +221,9 @@ impl Access for Reconnaissance<'_> {
         intent: Intent,
         observed: &Observed,
     ) -> Result<Visit, AbortCause> {
+        let lines = self.lines(observed.touched, record);
         self.meet(table, record, intent, observed.is_left, |findings| {
-            findings.found(record, observed.touched)
+            findings.found(record, lines)
         })
     }
 
@@ -183,8 +236,9 @@ impl Access for Reconnaissance<'_> {
         intent: Intent,
         observed: &Observed,
     ) -> Result<Visit, AbortCause> {
+        let lines = self.lines(observed.touched, record);
         self.meet(table, record, intent, observed.is_left, |findings| {
-            findings.found_at(place, record, observed.touched)
+            findings.found_at(place, record, lines)
         })
     }
 
@@ -205,10 +259,8 @@ impl Access for Reconnaissance<'_> {
         }
         let (layout, row) = (table.layout(), table.row(handle.record));
         for &(column, register) in columns {
-            let written = self.memory.written.iter().rev();
-            let mut written = written.filter(|one| (one.0, one.1) == (handle.record, column));
-            let slot = match written.next() {
-                Some((_, _, slot)) => *slot,
+            let slot = match self.memory.value_of(handle.record, column) {
+                Some(slot) => slot,
                 None => layout.column(column).load(row, &mut memory.heap),
             };
             if is_spilled(slot) || !Self::is_sound(table, column, slot, memory) {

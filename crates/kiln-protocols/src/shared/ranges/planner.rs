@@ -45,6 +45,7 @@ impl RangePlanner {
             &mut self.remembered,
             Planned {
                 is_run_soon: true,
+                keeps_scans: false,
                 ..Planned::default()
             },
         );
