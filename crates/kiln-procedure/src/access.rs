@@ -157,10 +157,8 @@ pub struct Sought<'a> {
     pub key: &'a [Reg],
     /// What will be done with the record.
     pub intent: Intent,
-    /// As in [`Access::visit_observing`].
-    pub observed: ColumnSet,
-    /// Whether all that follows are updates that can be left to the commit ([`Observed::is_left`]).
-    pub is_left: bool,
+    /// As in [`Access::visit_for`].
+    pub observed: &'a Observed,
     /// The place among all look-ups that arguments decide, if it is one.
     pub place: Option<Place>,
 }
@@ -175,8 +173,13 @@ impl Place {
     /// ([`PrefetchLookup::ordinal`](crate::ir::PrefetchLookup)); `None` where what is met is not kept.
     #[inline(always)]
     pub(crate) fn of(ordinal: u16, turn: usize) -> Option<Place> {
-        (turn < PREFETCH_TURNS_MAX)
-            .then(|| Place(ordinal * PREFETCH_TURNS_MAX as u16 + turn as u16))
+        (turn < Place::TURNS).then_some(Place(ordinal << Place::TURN_BITS | turn as u16))
+    }
+
+    /// The place with this number.
+    #[inline(always)]
+    pub fn of_number(number: u16) -> Place {
+        Place(number)
     }
 
     /// Its number: below [`Place::MAX`].
@@ -185,9 +188,28 @@ impl Place {
         self.0 as usize
     }
 
+    /// The look-up.
+    #[inline(always)]
+    pub fn ordinal(self) -> usize {
+        usize::from(self.0 >> Place::TURN_BITS)
+    }
+
+    /// The turn.
+    #[inline(always)]
+    pub fn turn(self) -> usize {
+        usize::from(self.0) & (Place::STRIDE - 1)
+    }
+
+    /// Of so many turns what is met is kept.
+    pub const TURNS: usize = PREFETCH_TURNS_MAX;
+    const TURN_BITS: u32 = 5;
+    /// So many numbers lie between two ordinals.
+    pub const STRIDE: usize = 1 << Place::TURN_BITS;
     /// Places have smaller numbers.
-    pub const MAX: usize = ORDINALS_MAX as usize * PREFETCH_TURNS_MAX;
+    pub const MAX: usize = ORDINALS_MAX as usize * Place::STRIDE;
 }
+
+const _: () = assert!(Place::TURNS <= Place::STRIDE);
 
 /// A scan, as the access hears of it before the index is asked.
 #[derive(Clone, Copy)]

@@ -101,8 +101,7 @@ impl<'a, A: Access> Executor<'a, A> {
             index: lookup.index,
             key: &lookup.key,
             intent: lookup.intent,
-            observed: lookup.observed.columns(self.access.defers()),
-            is_left: lookup.observed.is_left,
+            observed: &lookup.observed,
             place: lookup.foreseen.and_then(|foreseen| self.place(foreseen)),
         };
         let recalled = self.access.recall(&sought, &self.frame.memory);

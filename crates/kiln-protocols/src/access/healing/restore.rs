@@ -108,7 +108,7 @@ impl Healing {
         match outcome {
             Outcome::Record(record) if !index.moves() => {
                 let (table, intent, observed) = (sought.table, sought.intent, sought.observed);
-                let visit = self.visit_observing(table, record, intent, observed)?;
+                let visit = self.visit_for(table, record, intent, observed)?;
                 // Whoever saw the tid with which a record has moved sees that.
                 Ok(match visit {
                     _ if index.moves() => None,

@@ -519,7 +519,7 @@ impl<L: Locks> Access for TwoPhaseLocking<L> {
             return Ok(None);
         };
         charge(Work::Record);
-        let left = match L::DEFERS && sought.is_left && self.manager.defers() {
+        let left = match L::DEFERS && sought.observed.is_left && self.manager.defers() {
             true => self.meet_left(sought.table, record),
             false => None,
         };

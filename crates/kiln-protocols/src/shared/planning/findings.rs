@@ -80,12 +80,78 @@ struct Finding {
     key: u16,
 }
 
+/// Findings by their places.
+#[derive(Default)]
+struct Placed {
+    /// Those of one ordinal after the other; what is there counts if its turn's bit is set.
+    all: Vec<Met>,
+    /// The turns of each ordinal in which something was found, a bit each.
+    turns: Vec<u32>,
+}
+
+const _: () = assert!(Place::TURNS <= u32::BITS as usize);
+
+impl Placed {
+    #[inline(always)]
+    fn clear(&mut self) {
+        self.turns.clear();
+    }
+
+    #[inline(always)]
+    fn is_empty(&self) -> bool {
+        self.turns.is_empty()
+    }
+
+    #[inline(always)]
+    fn put(&mut self, place: Place, met: Met) {
+        if place.ordinal() >= self.turns.len() {
+            self.turns.resize(place.ordinal() + 1, 0);
+            let needed = self.turns.len() * Place::STRIDE;
+            if needed > self.all.len() {
+                self.all.resize(needed, met);
+            }
+        }
+        self.turns[place.ordinal()] |= 1 << place.turn();
+        self.all[place.number()] = met;
+    }
+
+    #[inline(always)]
+    fn get(&self, place: Place) -> Option<&Met> {
+        let turns = *self.turns.get(place.ordinal())?;
+        match turns >> place.turn() & 1 {
+            0 => None,
+            _ => self.all.get(place.number()),
+        }
+    }
+
+    #[inline(always)]
+    fn get_mut(&mut self, place: Place) -> Option<&mut Met> {
+        let turns = *self.turns.get(place.ordinal())?;
+        match turns >> place.turn() & 1 {
+            0 => None,
+            _ => self.all.get_mut(place.number()),
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &Met> {
+        let used = self.turns.len() * Place::STRIDE;
+        (0..used).filter_map(|number| self.get(Place::of_number(number as u16)))
+    }
+
+    fn copy_from(&mut self, other: &Placed) {
+        self.turns.clone_from(&other.turns);
+        let used = other.turns.len() * Place::STRIDE;
+        self.all.clear();
+        self.all.extend_from_slice(&other.all[..used]);
+    }
+}
+
 /// The findings of one reconnaissance; see the module's documentation. Its memory is used again.
 pub struct Findings {
     /// Those that are known by their keys, in the order in which they were made.
     all: Vec<Finding>,
-    /// Those that have a place, by that.
-    placed: Vec<Option<Met>>,
+    /// Those that have a place.
+    placed: Placed,
     /// The values of the keys, one key after the other: their lower words, as none is kept that has more.
     keys: Vec<u64>,
     /// The look-up that the reconnaissance is at, and where its key begins.
@@ -105,7 +171,7 @@ impl Default for Findings {
     fn default() -> Findings {
         Findings {
             all: Vec::new(),
-            placed: Vec::new(),
+            placed: Placed::default(),
             keys: Vec::new(),
             sought: (std::ptr::null(), 0),
             next: 0,
@@ -158,7 +224,7 @@ impl Findings {
     /// Takes over what another one has, before a run.
     pub fn copy_from(&mut self, other: &Findings) {
         self.all.clone_from(&other.all);
-        self.placed.clone_from(&other.placed);
+        self.placed.copy_from(&other.placed);
         self.keys.clone_from(&other.keys);
         self.scans.copy_from(&other.scans);
         (self.sought, self.next, self.epoch) = (other.sought, other.next, other.epoch);
@@ -210,22 +276,15 @@ impl Findings {
     /// As [`Findings::found`], for the run's look-up at a place.
     #[inline(always)]
     pub fn found_at(&mut self, place: Place, record: RecordRef, lines: u16) -> u16 {
-        let number = place.number();
-        if number >= self.placed.len() {
-            self.placed.resize(number + 1, None);
-        }
-        self.placed[number] = Some(Met::new(record, lines));
-        number as u16 | OF_PLACE
+        self.placed.put(place, Met::new(record, lines));
+        place.number() as u16 | OF_PLACE
     }
 
     #[inline(always)]
     fn met(&mut self, finding: u16) -> Option<&mut Met> {
         match finding & OF_PLACE {
             0 => Some(&mut self.all.get_mut(finding as usize)?.met),
-            _ => {
-                let place = (finding & !OF_PLACE) as usize;
-                self.placed.get_mut(place)?.as_mut()
-            }
+            _ => self.placed.get_mut(Place::of_number(finding & !OF_PLACE)),
         }
     }
 
@@ -233,7 +292,7 @@ impl Findings {
     #[inline]
     pub fn fetch(&self) {
         prefetch_plain(self.all.as_slice(), FETCHED_BYTES);
-        prefetch_plain(self.placed.as_slice(), FETCHED_BYTES);
+        prefetch_plain(self.placed.all.as_slice(), FETCHED_BYTES);
         prefetch_plain(self.keys.as_slice(), FETCHED_BYTES);
     }
 
@@ -242,7 +301,7 @@ impl Findings {
     pub fn fetch_room(&self) {
         let all = slice_from_raw_parts(self.all.as_ptr(), self.all.capacity());
         prefetch_plain(all, FETCHED_BYTES);
-        let placed = slice_from_raw_parts(self.placed.as_ptr(), self.placed.capacity());
+        let placed = slice_from_raw_parts(self.placed.all.as_ptr(), self.placed.all.capacity());
         prefetch_plain(placed, FETCHED_BYTES);
         let keys = slice_from_raw_parts(self.keys.as_ptr(), self.keys.capacity());
         prefetch_plain(keys, FETCHED_BYTES);
@@ -253,7 +312,7 @@ impl Findings {
     #[inline]
     pub fn fetch_records(&self) {
         let by_key = self.all.iter().map(|finding| &finding.met);
-        for met in by_key.chain(self.placed.iter().flatten()).take(FETCHED_MAX) {
+        for met in by_key.chain(self.placed.iter()).take(FETCHED_MAX) {
             met.record.fetch(met.lines);
         }
     }
@@ -294,9 +353,8 @@ impl Findings {
         memory: &Memory,
     ) -> Option<(RecordRef, Option<u32>)> {
         if let Some(place) = sought.place
-            && let Some(Some(met)) = self.placed.get(place.number())
+            && let Some(&met) = self.placed.get(place)
         {
-            let met = *met;
             return Some((met.record, self.lock(met)));
         }
         let finding = self.all.get(self.next)?;

@@ -138,7 +138,8 @@ impl<'a> Reconnaissance<'a> {
 
     /// Whether a value may be handed to a procedure although it may be a mixture of two.
     fn is_sound(table: &Table, column: ColumnId, slot: Slot, memory: &Memory) -> bool {
-        if slot.is_null() {
+        // Nothing of it is in the heap.
+        if slot.words().1 == 0 || slot.is_null() {
             return true;
         }
         match table.schema().columns[column.index()].data_type {
