@@ -52,6 +52,8 @@ fn trials_with(
             protocol: protocol.into(),
             workers: workers(seed),
             cores: match seed % 4 {
+                // One is left over, for a thread besides the workers.
+                1 => workers(seed) + 1,
                 3 => (workers(seed) / 2).max(2),
                 _ => workers(seed),
             },
