@@ -8,7 +8,7 @@ use kiln_procedure::AbortCause;
 use kiln_protocols::factors::{HealingFactors, Use, ValidationOrder};
 use kiln_protocols::{Configuration, Protocol, ProtocolOption, Statistics};
 
-use judged::{Extras, Trial};
+use judged::{Extras, Mix, Trial};
 
 /// Seeds of a protocol's trials, each with other programs. `KILN_SEEDS=FIRST..END` asks for others.
 fn seeds() -> std::ops::Range<u64> {
@@ -67,6 +67,7 @@ fn trials_with(
                 primary_keys: !protocol.into().looks_at_columns(),
                 through_keys: (seed / 4).is_multiple_of(2),
                 chains: protocol.into().protocol == Protocol::Healing,
+                mix: Mix::Everything,
             },
             healing: HealingFactors::default(),
             seed,
