@@ -308,7 +308,7 @@ impl Common {
     /// Takes what the protocol has left in the records of a table back out of them, so that any other
     /// one can take over. It has settled; no transaction runs, and no worker of this protocol will run
     /// another.
-    pub fn sweep(&self, table: &Table) {
+    pub fn clear_aux(&self, table: &Table) {
         if self.configuration.leaves_aux() {
             table.indexes()[0].for_each(|record| {
                 // Nobody else is there; whoever comes later comes through the gate's barrier.

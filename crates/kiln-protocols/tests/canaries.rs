@@ -11,7 +11,7 @@ mod judged;
 
 use kiln_procedure::AbortCause;
 use kiln_protocols::canary::{self, Canary};
-use kiln_protocols::factors::HealingFactors;
+use kiln_protocols::factors::{HealingFactors, Use};
 use kiln_protocols::{Configuration, Protocol};
 
 use judged::{Extras, Mix, Trial};
@@ -164,6 +164,7 @@ fn search(case: &Case) -> Result<(&'static str, u64), String> {
                 ),
             },
             healing: HealingFactors::default(),
+            sweeps: Use::On,
             seed,
         };
         // A broken protocol may break itself before the judge can look.

@@ -70,6 +70,7 @@ fn trials_with(
                 mix: Mix::Everything,
             },
             healing: HealingFactors::default(),
+            sweeps: Use::On,
             seed,
         };
         change(&mut trial);
@@ -135,6 +136,20 @@ fn silo_with_timestamp_splitting_is_serializable() {
 #[test]
 fn tictoc_with_timestamp_splitting_is_serializable() {
     configured("tictoc+ts");
+}
+
+#[test]
+fn tictoc_without_sweeps_is_serializable() {
+    let configuration: Configuration = "tictoc+cu+ts".parse().expect("a protocol's name");
+    let seeds = seeds().step_by(4);
+    trials_with(
+        configuration,
+        |seed| 2 + seed % WORKERS,
+        seeds,
+        |trial| {
+            trial.sweeps = Use::Off;
+        },
+    );
 }
 
 #[test]

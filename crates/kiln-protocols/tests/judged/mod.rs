@@ -13,7 +13,7 @@ use kiln_platform::sync::Arc;
 use kiln_platform::{thread, time};
 use kiln_procedure::ir::*;
 use kiln_procedure::{AbortCause, Arguments, Frame, Program, ProgramBuilder};
-use kiln_protocols::factors::{self, Controllers, HealingFactors};
+use kiln_protocols::factors::{self, Controllers, HealingFactors, Use};
 use kiln_protocols::{
     Call, Calls, Common, Configuration, Factors, Next, Observation, Outcome, Protocol,
     ProtocolOption, Statistics, Worker,
@@ -72,6 +72,8 @@ pub struct Trial {
     pub extras: Extras,
     /// How healing does it.
     pub healing: HealingFactors,
+    /// Whether repeated readers sweep.
+    pub sweeps: Use,
     /// Determines programs, calls, and on virtual cores the schedule.
     pub seed: u64,
 }
@@ -177,6 +179,7 @@ impl Trial {
         let epochs = Epochs::new(WORKERS_MAX);
         let mut factors = Factors::default();
         factors.healing = self.healing;
+        factors.sweeps = self.sweeps;
         factors.concurrency_controllers = match self.seed / 4 % 4 {
             // Again and again in the few calls that there are.
             3 => Controllers::Auto { count: 5 },
