@@ -170,6 +170,7 @@ impl BasisFactors {
             (healing.read_copies == Use::Off, "read-copies", "off"),
             (healing.read_locks == Use::On, "read-locks", "on"),
             (healing.ad_hoc_percent > 0, "ad-hoc", &ad_hoc),
+            (self.protocols.sweeps == Use::Off, "sweeps", "off"),
             (!cc_threads.is_empty(), "cc-threads", &cc_threads),
             (partitions != "0", "data-partitions", &partitions),
             (

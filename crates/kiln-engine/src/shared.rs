@@ -162,7 +162,7 @@ impl Shared {
         );
         let next = self.common();
         for (_, entry) in self.catalog().tables() {
-            former.sweep(&entry.table);
+            former.clear_aux(&entry.table);
             next.prepare(&entry.table);
         }
     }

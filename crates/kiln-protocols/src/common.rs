@@ -59,6 +59,7 @@ impl Common {
     /// does not have ([`Factors::refusal`]) change nothing.
     pub fn with_factors(configuration: impl Into<Configuration>, factors: Factors) -> Common {
         let configuration = configuration.into();
+        let turns = SharedTurns::default();
         let shared = match configuration.protocol {
             Protocol::TicToc => {
                 let splits = configuration.has(ProtocolOption::TimestampSplitting);
@@ -81,7 +82,8 @@ impl Common {
                 Shared::Vll(Arc::new(SharedVll::new(BesideRecords)))
             }
             Protocol::VllArrayed => {
-                Shared::VllArrayed(Arc::new(ManagerThread::start(CounterArray::default())))
+                let manager = ManagerThread::start(CounterArray::default(), turns.clone());
+                Shared::VllArrayed(Arc::new(manager))
             }
             Protocol::Orthrus => Shared::Orthrus(Arc::new(
                 orthrus::shared(factors.concurrency_controllers).divided(factors.partitioning),
@@ -115,7 +117,7 @@ impl Common {
         Common {
             configuration,
             factors,
-            turns: SharedTurns::default(),
+            turns,
             shared,
         }
     }
@@ -306,7 +308,7 @@ impl Common {
     /// Takes what the protocol has left in the records of a table back out of them, so that any other
     /// one can take over. It has settled; no transaction runs, and no worker of this protocol will run
     /// another.
-    pub fn sweep(&self, table: &Table) {
+    pub fn clear_aux(&self, table: &Table) {
         if self.configuration.leaves_aux() {
             table.indexes()[0].for_each(|record| {
                 // Nobody else is there; whoever comes later comes through the gate's barrier.

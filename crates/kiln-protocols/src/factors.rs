@@ -26,6 +26,9 @@ pub struct Factors {
     pub batches: Batches,
     /// What [`Protocol::Healing`] does.
     pub healing: HealingFactors,
+    /// Whether read-only attempts that are repeated begin with a sweep over what the one before had met, under [`Protocol::TicToc`]
+    /// with timestamp splitting. In the papers they do not.
+    pub sweeps: Use,
 }
 
 /// How many workers only control concurrency (ORTHRUS §3.1).

@@ -239,7 +239,7 @@ impl Worker {
             }
             Protocol::TicToc => {
                 let (gaps, times) = common.tictoc();
-                let mut access = TicToc::sharing(participant, gaps, times);
+                let mut access = TicToc::sharing(participant, gaps, times, factors.sweeps);
                 access.defers = defers;
                 Worker::TicToc(direct(access, random))
             }

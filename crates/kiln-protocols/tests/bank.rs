@@ -457,14 +457,14 @@ fn run_under(common: Common, threads: u64, calls: u64, hashed: bool, seed: u64) 
     assert_eq!(rows[0][0], Value::BigInt(ACCOUNTS * OPENING));
     let maintenance = epochs.register().expect("a slot is free");
     common.settle(&maintenance);
-    common.sweep(&table);
+    common.clear_aux(&table);
     // Every index has the same records, and each is under its row's present key.
     let lengths: Vec<usize> = table.indexes().iter().map(|index| index.len()).collect();
     assert!(
         lengths.iter().all(|length| *length == lengths[0]),
         "{protocol}: {lengths:?}"
     );
-    common.sweep(&table);
+    common.clear_aux(&table);
     let mut present = 0;
     table.indexes()[0].for_each(|record| {
         let tid = record.tid().load(kiln_platform::atomic::Ordering::Acquire);

@@ -43,8 +43,10 @@ fn the_judge_sees_that_baselines_are_unsafe_and_they_come_through() {
                     primary_keys: true,
                     through_keys: false,
                     chains: false,
+                    mix: Default::default(),
                 },
                 healing: Default::default(),
+                sweeps: Default::default(),
                 seed,
             };
             match trial.judge() {

@@ -44,6 +44,7 @@ impl Side {
             primary_keys: true,
             through_keys: seed.is_multiple_of(2),
             chains: false,
+            mix: judged::Mix::Everything,
         };
         let mut random = Random::from_seed(seed);
         let programs = (0..PROGRAMS)
@@ -53,7 +54,7 @@ impl Side {
         let participant = epochs.register().expect("a slot is free");
         let common = Arc::new(Common::new(configuration));
         let mut worker = Worker::new(&common, participant, Random::from_seed(seed));
-        judged::populate(&table, &mut worker, KEYS);
+        judged::populate(&table, &mut worker, KEYS, 2);
         Side {
             table,
             programs,

@@ -8,7 +8,7 @@ use kiln_procedure::AbortCause;
 use kiln_protocols::factors::{HealingFactors, Use, ValidationOrder};
 use kiln_protocols::{Configuration, Protocol, ProtocolOption, Statistics};
 
-use judged::{Extras, Trial};
+use judged::{Extras, Mix, Trial};
 
 /// Seeds of a protocol's trials, each with other programs. `KILN_SEEDS=FIRST..END` asks for others.
 fn seeds() -> std::ops::Range<u64> {
@@ -52,6 +52,8 @@ fn trials_with(
             protocol: protocol.into(),
             workers: workers(seed),
             cores: match seed % 4 {
+                // One is left over, for a thread besides the workers.
+                1 => workers(seed) + 1,
                 3 => (workers(seed) / 2).max(2),
                 _ => workers(seed),
             },
@@ -65,8 +67,10 @@ fn trials_with(
                 primary_keys: !protocol.into().looks_at_columns(),
                 through_keys: (seed / 4).is_multiple_of(2),
                 chains: protocol.into().protocol == Protocol::Healing,
+                mix: Mix::Everything,
             },
             healing: HealingFactors::default(),
+            sweeps: Use::On,
             seed,
         };
         change(&mut trial);
@@ -132,6 +136,20 @@ fn silo_with_timestamp_splitting_is_serializable() {
 #[test]
 fn tictoc_with_timestamp_splitting_is_serializable() {
     configured("tictoc+ts");
+}
+
+#[test]
+fn tictoc_without_sweeps_is_serializable() {
+    let configuration: Configuration = "tictoc+cu+ts".parse().expect("a protocol's name");
+    let seeds = seeds().step_by(4);
+    trials_with(
+        configuration,
+        |seed| 2 + seed % WORKERS,
+        seeds,
+        |trial| {
+            trial.sweeps = Use::Off;
+        },
+    );
 }
 
 #[test]

@@ -118,6 +118,17 @@ fn mistakes_in_arguments_end_with_exit_code_2_and_what_is_possible() {
             ],
             "--access-cache is an option of healing",
         ),
+        (
+            &[
+                "bench",
+                "tpcc",
+                "--protocol",
+                "tictoc,tictoc+cu,silo+cu+ts",
+                "--sweeps",
+                "off",
+            ],
+            "--sweeps is an option of tictoc+ts and tictoc+cu+ts, and the protocols asked for are tictoc, tictoc+cu, silo+cu+ts",
+        ),
         (&["explain", "--workload", "tpcd"], "tpcd"),
         (&["serve"], "serve"),
     ] {

@@ -13,8 +13,9 @@
 //! A worker has its turn for a slice of time and call by call: in between it leaves the turn free, so that one
 //! that has no calls keeps nobody out, and takes it again without a switch. When the time is over, it hands
 //! the turn to whoever has waited longest. Nobody waits without looking around: the first of those who
-//! wait takes a turn that is free, and nobody waits past the deadline of its call, or longer than
-//! `WAIT_MAX_NS`; it goes inside without a turn then. The others sleep until they can expect to have been handed the turn, as each look
+//! wait takes a turn that is free, and nobody waits past the deadline of its call, or when the turn was not handed on for
+//! `WAIT_MAX_NS`; it goes inside without a turn then. While the turn goes round whoever waits will have it, and to go inside would only make
+//! the round longer, for all. The others sleep until they can expect to have been handed the turn, as each look
 //! of theirs interrupts the one that has it in the middle of a call, and whoever waits for its locks on another core with it.
 //!
 //! A slice is twenty-four times as long as a hand-over costs, so that these cost a twenty-fifth of the time. The one who is handed a turn
@@ -59,7 +60,7 @@ const SLICES_LATER: u64 = 2;
 /// free between two calls of a worker that goes on with them.
 const LOOK_AGAIN_NS: u64 = 20_000;
 const LOOKS: u32 = 3;
-/// The longest wait for a turn, in nanoseconds.
+/// The longest wait for a turn that nobody hands on, in nanoseconds.
 const WAIT_MAX_NS: u64 = 200_000_000;
 
 /// The turn of a core, on cache lines of its own.
@@ -104,6 +105,15 @@ impl Default for SharedTurns {
                 .map(|_| (AtomicBool::new(false), Mutex::new(None)))
                 .collect(),
         }))
+    }
+}
+
+impl SharedTurns {
+    /// Whether there are fewer workers than cores.
+    #[inline]
+    pub fn has_core_to_spare(&self) -> bool {
+        // Relaxed: whoever comes later or goes is seen some time later.
+        (self.0.workers.load(Ordering::Relaxed) as usize) < self.0.cores.len()
     }
 }
 
@@ -221,13 +231,15 @@ impl Turn {
         *lock(thread) = Some(thread::current());
         core.change(|queue| queue.push_back(self.worker));
         let now = time::now_ns();
-        let latest = deadline_ns.map_or(u64::MAX, |deadline| deadline.max(now));
-        let latest = latest.min(now + WAIT_MAX_NS);
+        let deadline = deadline_ns.map_or(u64::MAX, |deadline| deadline.max(now));
+        let since = now;
         let mut look_ns = LOOK_NS;
         let mut found_free = 0;
         loop {
             let now = time::now_ns();
             let (mut ahead, mut next) = (0, None);
+            let moved = core.handed_on_ns.load(Ordering::Relaxed).max(since);
+            let latest = deadline.min(moved + WAIT_MAX_NS);
             let is_free = core.is_free.load(Ordering::Relaxed);
             found_free = if is_free { found_free + 1 } else { 0 };
             // Under the lock nobody hands anything to this worker.
@@ -263,7 +275,7 @@ impl Turn {
             if ahead == 0 && !is_free {
                 look_ns = SLEEP_NS.min(look_ns * 2);
             }
-            thread::park_for(longest.min(latest - now));
+            thread::park_for(longest.min(latest.saturating_sub(now)));
         }
     }
 }

@@ -13,7 +13,7 @@ use kiln_platform::sync::Arc;
 use kiln_platform::{thread, time};
 use kiln_procedure::ir::*;
 use kiln_procedure::{AbortCause, Arguments, Frame, Program, ProgramBuilder};
-use kiln_protocols::factors::{self, Controllers, HealingFactors};
+use kiln_protocols::factors::{self, Controllers, HealingFactors, Use};
 use kiln_protocols::{
     Call, Calls, Common, Configuration, Factors, Next, Observation, Outcome, Protocol,
     ProtocolOption, Statistics, Worker,
@@ -72,6 +72,8 @@ pub struct Trial {
     pub extras: Extras,
     /// How healing does it.
     pub healing: HealingFactors,
+    /// Whether repeated readers sweep.
+    pub sweeps: Use,
     /// Determines programs, calls, and on virtual cores the schedule.
     pub seed: u64,
 }
@@ -92,6 +94,22 @@ pub struct Extras {
     pub chains: bool,
     /// Programs have an array of keys besides, and some go through it.
     pub loops: bool,
+    /// What most operations are.
+    pub mix: Mix,
+}
+
+/// What programs do mostly: the rarer something is that a flaw needs, the more transactions it takes to find it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mix {
+    /// All there is.
+    #[default]
+    Everything,
+    /// Rows move to other codes, and are looked for by them.
+    #[allow(dead_code, reason = "the search for flaws alone has it")]
+    Moves,
+    /// Rows that are all there are read and written, and stay where they are.
+    #[allow(dead_code, reason = "the search for flaws alone has it")]
+    Values,
 }
 
 impl Trial {
@@ -161,6 +179,7 @@ impl Trial {
         let epochs = Epochs::new(WORKERS_MAX);
         let mut factors = Factors::default();
         factors.healing = self.healing;
+        factors.sweeps = self.sweeps;
         factors.concurrency_controllers = match self.seed / 4 % 4 {
             // Again and again in the few calls that there are.
             3 => Controllers::Auto { count: 5 },
@@ -187,7 +206,11 @@ impl Trial {
         let mut workers: Vec<Worker> = (0..self.workers).map(worker).collect();
         let observation = Observation::new(256 << 20);
         quietly(|| {
-            populate(&table, &mut workers[0], self.keys);
+            let every = match self.extras.mix {
+                Mix::Everything => 2,
+                Mix::Moves | Mix::Values => 1,
+            };
+            populate(&table, &mut workers[0], self.keys, every);
             for worker in &mut workers {
                 worker.observe(Some(&observation));
             }
@@ -483,8 +506,8 @@ pub fn table() -> Arc<Table> {
     Arc::new(Table::new(TableId(1), schema, 0, indexes).expect("a table like others"))
 }
 
-/// Every second row.
-pub fn populate(table: &Arc<Table>, worker: &mut Worker, keys: usize) {
+/// Each row of so many.
+pub fn populate(table: &Arc<Table>, worker: &mut Worker, keys: usize, every: usize) {
     let mut b = ProgramBuilder::new("populate", [("id".to_owned(), DataType::Integer)]);
     let items = b.table(table);
     let zero = b.constant(DataType::BigInt, Value::BigInt(0));
@@ -492,7 +515,7 @@ pub fn populate(table: &Arc<Table>, worker: &mut Worker, keys: usize) {
     let id = b.parameter(0);
     b.insert(items, &[id, id, zero, zero, note], None, None);
     let program = b.finish();
-    for id in (0..keys as i32).step_by(2) {
+    for id in (0..keys as i32).step_by(every) {
         let mut arguments = Arguments::from_values(&[Value::Integer(id)]);
         arguments.bind(&program).expect("one number");
         let outcome = worker.call(&program, &arguments, None);
@@ -516,11 +539,15 @@ pub fn program(table: &Arc<Table>, number: usize, extras: Extras, random: &mut R
     let mut b = ProgramBuilder::new(&format!("program{number}"), parameters);
     let items = b.table(table);
     // Some only read.
-    let kinds = match number % 4 {
-        0 => Kinds::Reads,
+    let kinds = match (extras.mix, number % 4) {
+        (_, 0) | (Mix::Moves, 2) => Kinds::Reads,
         _ => Kinds::All,
     };
-    let operations = 1 + random.below(OPERATIONS_MAX);
+    let operations = match (extras.mix, kinds) {
+        // Whatever moves is met.
+        (Mix::Moves, Kinds::Reads) => OPERATIONS_MAX,
+        _ => 1 + random.below(OPERATIONS_MAX),
+    };
     let loop_at = extras.loops.then(|| random.below(4 * OPERATIONS_MAX));
     for at in 0..operations {
         if Some(at) == loop_at {
@@ -571,11 +598,15 @@ fn operation(
     let reverse = random.below(2) == 0;
     let by_id = [BY_ID, BY_ID_HASHED][random.below(2)];
     let by_code = [BY_CODE, BY_CODE_HASHED][random.below(2)];
-    let kind = match kinds {
-        Kinds::All if extras.chains => random.below(20),
-        Kinds::All => random.below(14),
+    let kind = match (kinds, extras.mix) {
+        (Kinds::All, Mix::Everything) if extras.chains => random.below(20),
+        (Kinds::All, Mix::Everything) => random.below(14),
         // Look-ups by either key, and scans.
-        Kinds::Reads => [0, 1, 2, 12][random.below(4)],
+        (Kinds::Reads, Mix::Everything) => [0, 1, 2, 12][random.below(4)],
+        (Kinds::All, Mix::Moves) => [3, 5, 7, 7][random.below(4)],
+        (Kinds::Reads, Mix::Moves) => 0,
+        (Kinds::All, Mix::Values) => [1, 1, 3, 5][random.below(4)],
+        (Kinds::Reads, Mix::Values) => 1,
     };
     match kind {
         kind @ 0..10 => {

@@ -5,7 +5,7 @@ use kiln_engine::factors;
 use kiln_engine::factors::{
     AbortMechanism, Batches, Controllers, DeadlockAvoidance, Regulation, Use,
 };
-use kiln_engine::{BasisFactors, Configuration, Protocol};
+use kiln_engine::{BasisFactors, Configuration, Protocol, ProtocolOption};
 
 const HEADING: &str = "Basis factors (the default is the recommended choice)";
 
@@ -78,6 +78,9 @@ pub struct BasisFactorArguments {
     #[arg(long, value_name = "PERCENT", default_value_t = 0, help_heading = HEALING,
           value_parser = clap::value_parser!(u8).range(0..=100))]
     ad_hoc: u8,
+    /// Under tictoc+ts: whether a read-only attempt that is repeated begins with a sweep over what the one before had met
+    #[arg(long, value_enum, default_value_t = Switch::On, help_heading = "TicToc")]
+    sweeps: Switch,
 }
 
 /// A value, or what the system makes of it.
@@ -145,6 +148,16 @@ impl BasisFactorArguments {
                     names(&mut asked.iter().map(Configuration::to_string)),
                 ));
             }
+        }
+        let sweeps = |one: &Configuration| {
+            one.protocol == Protocol::TicToc && one.has(ProtocolOption::TimestampSplitting)
+        };
+        if self.sweeps != Switch::On && !asked.iter().any(sweeps) {
+            let asked: Vec<String> = asked.iter().map(Configuration::to_string).collect();
+            return Err(format!(
+                "--sweeps is an option of tictoc+ts and tictoc+cu+ts, and the protocols asked for are {}",
+                asked.join(", ")
+            ));
         }
         Ok(())
     }
@@ -279,6 +292,7 @@ impl From<&BasisFactorArguments> for BasisFactors {
         healing.read_copies = arguments.read_copies.to_use();
         healing.read_locks = arguments.read_locks.to_use();
         healing.ad_hoc_percent = arguments.ad_hoc;
+        chosen.protocols.sweeps = arguments.sweeps.to_use();
         chosen.hash_indexes = arguments.indexes != Indexes::Ordered;
         chosen.split_indexes = arguments.indexes == Indexes::Split;
         chosen.partitioned_indexes = arguments.contention_aware == Switch::On;
@@ -313,6 +327,7 @@ mod tests {
             "--cc-threads auto",
             "--batch-size 960 --batch-us 70 --k 200 --alpha 0.05",
             "--alpha 0",
+            "--sweeps off",
             "--validation-order reversed --access-cache off --read-copies off --read-locks on --ad-hoc 7",
         ] {
             let words: Vec<String> = line.split(' ').map(str::to_owned).collect();

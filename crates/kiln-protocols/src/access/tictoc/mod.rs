@@ -78,6 +78,7 @@ pub use times::GroupTimes;
 
 use self::kept::Kept;
 use crate::canary::Canary;
+use crate::factors::Use;
 use crate::phases::Phase;
 use crate::shared::optimistic::{Commit, Optimistic, stable_tid};
 
@@ -99,17 +100,19 @@ pub struct TicTocCommit {
     apart_since: u64,
     /// What a read-only attempt leaves to the one that repeats it.
     kept: Kept,
+    sweeps: Use,
     /// What the attempt reads is extended up to then at once; 0 if it waits for the commit.
     reserves_until: u64,
 }
 
 impl Optimistic<TicTocCommit> {
     /// An access for the worker that `participant` stands for; all workers have the same `gaps` and, with
-    /// timestamp splitting, `times`.
+    /// timestamp splitting, `times`. Without these nobody sweeps.
     pub fn sharing(
         participant: Participant,
         gaps: Arc<Gaps>,
         times: Option<Arc<GroupTimes>>,
+        sweeps: Use,
     ) -> TicToc {
         let splits = times.is_some();
         let protocol = TicTocCommit {
@@ -120,6 +123,7 @@ impl Optimistic<TicTocCommit> {
             apart: 0,
             apart_since: 0,
             kept: Kept::default(),
+            sweeps,
             reserves_until: 0,
         };
         let mut access = Optimistic::with(participant, protocol);
@@ -160,7 +164,7 @@ impl Commit for TicTocCommit {
 
     #[inline]
     fn begin_read_only(&mut self) {
-        if let Some(times) = &self.times {
+        if let (Some(times), Use::On) = (&self.times, self.sweeps) {
             self.kept.note();
             self.reserves_until = self.kept.sweep(times);
         }

@@ -1,41 +1,93 @@
 //! How many blocked transactions there may be before no new ones are drawn.
 //!
 //! VLL §2.1 tunes this limit by hand: with few, workers run out of transactions that could run; with many,
-//! each new one meets more requests and is blocked itself. Here it looks for its place: after so many
-//! transactions it compares how long they took with how long those before took, and goes on in the same
-//! direction or turns round.
+//! each new one meets more requests and is blocked itself. Here it looks for its place among the powers of two. It stays
+//! at one of them for so many transactions, then tries the next, comes back, and tries the one before. How long each trial took is compared
+//! with how long those just before it took, which had the same machine and the same calls; a single comparison says little, as a
+//! worker may have lost its core meanwhile, so a mean of several decides.
 
 use kiln_platform::time;
 
 /// The limit, in its place under the queue's latch.
 pub(super) struct Limit {
-    value: usize,
-    grows: bool,
+    /// The logarithm of what seems best.
+    level: u32,
+    step: Step,
     /// Transactions that have ended since `since_ns`.
     ended: u32,
     since_ns: u64,
-    /// How long the last `WINDOW` of them took.
+    /// How long the last `WINDOW` of them took at `level`.
     took_ns: u64,
+    /// What is known of twice as many, and of half.
+    more: Comparison,
+    fewer: Comparison,
+}
+
+/// What is done with the present transactions.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Step {
+    BeforeMore,
+    More,
+    BeforeFewer,
+    Fewer,
+}
+
+/// How long transactions took with another limit.
+#[derive(Clone, Copy, Default)]
+struct Comparison {
+    /// The mean of the last ones, `ONE` for as long.
+    ratio: u64,
+    trials: u32,
+}
+
+impl Comparison {
+    const ONE: u64 = 1 << 10;
+    /// A mean is of about so many trials.
+    const TRIALS: u32 = 8;
+
+    fn add(&mut self, took_ns: u64, other_ns: u64) {
+        // Whoever has lost its core in one of them has not found out anything.
+        let ratio = (took_ns.saturating_mul(Comparison::ONE) / other_ns.max(1))
+            .clamp(Comparison::ONE / 2, Comparison::ONE * 2);
+        let weight = u64::from(self.trials.min(Comparison::TRIALS - 1));
+        self.ratio = (self.ratio * weight + ratio) / (weight + 1);
+        self.trials += 1;
+    }
+
+    /// A difference of one in thirty-two says nothing.
+    fn is_better(self) -> bool {
+        self.trials >= Comparison::TRIALS && self.ratio < Comparison::ONE - Comparison::ONE / 32
+    }
 }
 
 /// Transactions between two looks.
 const WINDOW: u32 = 256;
-const MIN: usize = 1;
-const MAX: usize = 256;
+const FIRST: u32 = 4;
+const LEVEL_MAX: u32 = 8;
 
 impl Limit {
     pub fn new() -> Limit {
         Limit {
-            value: 16,
-            grows: true,
+            level: FIRST,
+            step: Step::BeforeMore,
             ended: 0,
             since_ns: 0,
-            took_ns: u64::MAX,
+            took_ns: 0,
+            more: Comparison::default(),
+            fewer: Comparison::default(),
         }
     }
 
     pub fn value(&self) -> usize {
-        self.value
+        1 << self.present()
+    }
+
+    fn present(&self) -> u32 {
+        match self.step {
+            Step::BeforeMore | Step::BeforeFewer => self.level,
+            Step::More => LEVEL_MAX.min(self.level + 1),
+            Step::Fewer => self.level.saturating_sub(1),
+        }
     }
 
     /// A transaction has ended.
@@ -49,20 +101,27 @@ impl Limit {
 
     #[cold]
     fn look(&mut self, now_ns: u64) {
-        let took = now_ns.saturating_sub(self.since_ns);
-        // A difference of one in sixty-four says nothing.
-        if took > self.took_ns.saturating_add(self.took_ns / 64) {
-            self.grows = !self.grows;
-        }
-        self.value = match self.grows {
-            true => (self.value * 2).min(MAX),
-            false => (self.value / 2).max(MIN),
+        let took_ns = now_ns.saturating_sub(self.since_ns);
+        let present = self.present();
+        let (comparison, next) = match self.step {
+            Step::BeforeMore => (None, Step::More),
+            Step::More => (Some(&mut self.more), Step::BeforeFewer),
+            Step::BeforeFewer => (None, Step::Fewer),
+            Step::Fewer => (Some(&mut self.fewer), Step::BeforeMore),
         };
-        // At an end the only way is back.
-        if self.value == MIN || self.value == MAX {
-            self.grows = self.value == MIN;
+        match comparison {
+            // At an end there is nothing to try.
+            Some(comparison) if present != self.level => {
+                comparison.add(took_ns, self.took_ns);
+                if comparison.is_better() {
+                    self.level = present;
+                    (self.more, self.fewer) = Default::default();
+                }
+            }
+            _ => self.took_ns = took_ns,
         }
-        (self.ended, self.since_ns, self.took_ns) = (0, now_ns, took);
+        self.step = next;
+        (self.ended, self.since_ns) = (0, now_ns);
     }
 }
 
@@ -75,14 +134,14 @@ mod tests {
         let mut limit = Limit::new();
         let mut now = 1_000_000;
         let mut values = Vec::new();
-        for _ in 0..200 {
+        for _ in 0..400 {
             let distance = limit.value().ilog2().abs_diff(best.ilog2());
             now += 100_000 + 30_000 * u64::from(distance);
             limit.ended = WINDOW;
             limit.look(now);
             values.push(limit.value());
         }
-        values.split_off(100)
+        values.split_off(200)
     }
 
     #[test]
@@ -92,7 +151,7 @@ mod tests {
             assert!(
                 values
                     .iter()
-                    .all(|value| value.ilog2().abs_diff(best.ilog2()) <= 2),
+                    .all(|value| value.ilog2().abs_diff(best.ilog2()) <= 1),
                 "{best}: {values:?}"
             );
         }

@@ -5,6 +5,11 @@
 //! granted; it runs the transaction, says to its caller how it ended, and sends the context again, for the
 //! locks to be taken back. No transaction has more than one message on its way, so a mailbox with room for
 //! each worker's contexts is never full.
+//!
+//! Where the workers take all cores the thread would take one from them whenever somebody sends it something, and its answer would come
+//! after two switches. There it sleeps, and the manager is a *role*, which one has at a time: a worker takes it to let its
+//! transaction leave, and when it waits for the answer to what it has asked, and does then what the thread does elsewhere, for all who have
+//! sent something. Whoever only waits for others to leave does not take it: each of them lets the next one in on its own core.
 
 use kiln_platform::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use kiln_platform::memory;
@@ -20,6 +25,7 @@ use super::ledger::Ledger;
 use super::queue::{Entered, Guest};
 use super::{IN_FLIGHT_MAX, SharedVll};
 use crate::shared::locks::counters::Counters;
+use crate::shared::turns::SharedTurns;
 
 /// Counters in an array, for records by the hash of their address. The paper has one element for each
 /// record; here two records may share one, and then one of their transactions waits for the other in vain.
@@ -51,6 +57,9 @@ impl Counters for CounterArray {
 pub(super) struct Manager<L: Ledger> {
     inbox: Mutex<Vec<Box<Context<L>>>>,
     length: AtomicUsize,
+    /// Held by whoever is the manager, with what it has taken from the inbox.
+    role: Mutex<Vec<Box<Context<L>>>>,
+    turns: SharedTurns,
     /// Whether it may sleep for long.
     is_asleep: AtomicBool,
     stops: AtomicBool,
@@ -58,10 +67,14 @@ pub(super) struct Manager<L: Ledger> {
 }
 
 impl<L: Ledger> Manager<L> {
-    pub fn new() -> Manager<L> {
+    /// Of workers that share `turns`.
+    pub fn new(turns: SharedTurns) -> Manager<L> {
+        let contexts = || Mutex::new(Vec::with_capacity(WORKERS_MAX * IN_FLIGHT_MAX));
         Manager {
-            inbox: Mutex::new(Vec::with_capacity(WORKERS_MAX * IN_FLIGHT_MAX)),
+            inbox: contexts(),
             length: AtomicUsize::new(0),
+            role: contexts(),
+            turns,
             is_asleep: AtomicBool::new(false),
             stops: AtomicBool::new(false),
             thread: Mutex::new(None),
@@ -76,8 +89,88 @@ impl<L: Ledger> Manager<L> {
         // something has come before it sleeps, or this sees that it sleeps.
         self.length.store(inbox.len(), Ordering::SeqCst);
         drop(inbox);
-        if self.is_asleep.load(Ordering::SeqCst) {
+        // Workers that come or go meanwhile leave it to a thread that sleeps for `SLEEP_NS` at most.
+        if self.has_core() && self.is_asleep.load(Ordering::SeqCst) {
             self.wake();
+        }
+    }
+
+    /// Whether its thread has a core that no worker wants.
+    #[inline]
+    pub fn has_core(&self) -> bool {
+        self.turns.has_core_to_spare()
+    }
+
+    /// Does what there is to do, unless somebody else does; whether all that was sent before is taken.
+    pub fn work(&self, shared: &SharedVll<L>) -> bool {
+        // Relaxed: the caller sees what it has sent itself.
+        if self.length.load(Ordering::Relaxed) == 0 && !shared.queue.head_waits() {
+            return true;
+        }
+        match self.role.try_lock() {
+            Ok(mut batch) => {
+                self.work_off(shared, &mut batch);
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    /// As [`Manager::work`], for a transaction that has run first of all; where somebody else is the manager, that one is sent it.
+    pub fn end(&self, context: Box<Context<L>>, shared: &SharedVll<L>) -> bool {
+        match self.role.try_lock() {
+            Ok(mut batch) => {
+                Manager::leave(context, shared);
+                self.work_off(shared, &mut batch);
+                true
+            }
+            Err(_) => {
+                self.send(context);
+                false
+            }
+        }
+    }
+
+    /// Takes all that wait past their deadline out of the queue.
+    pub fn expire(&self, shared: &SharedVll<L>) {
+        while let Some(context) = shared.queue.take_expired(time::now_ns()) {
+            shared.give(context, Stage::Expired);
+        }
+    }
+
+    /// As the manager, with an empty `batch`: answers all messages, and grants what there is to grant; whether there was anything.
+    fn work_off(&self, shared: &SharedVll<L>, batch: &mut Vec<Box<Context<L>>>) -> bool {
+        let mut has_done = false;
+        if self.length.load(Ordering::SeqCst) > 0 {
+            let mut inbox = lock(&self.inbox);
+            std::mem::swap(&mut *inbox, batch);
+            self.length.store(0, Ordering::SeqCst);
+            has_done = true;
+        }
+        for context in batch.drain(..) {
+            match context.stage {
+                Stage::Asks => match shared.queue.enter(context, Guest::Any) {
+                    Entered::Free(context) => shared.give(context, Stage::Granted),
+                    Entered::Blocked(_) => {}
+                    Entered::Full(context) => shared.give(context, Stage::Refused),
+                },
+                _ => Manager::leave(context, shared),
+            }
+        }
+        while let Some(context) = shared.queue.take_head() {
+            shared.give(context, Stage::Granted);
+            has_done = true;
+        }
+        has_done
+    }
+
+    /// A transaction has run.
+    fn leave(context: Box<Context<L>>, shared: &SharedVll<L>) {
+        let next = shared.queue.leave(context.place);
+        point("vll.left");
+        shared.give(context, Stage::Left);
+        if let Some(next) = next {
+            shared.give(next, Stage::Granted);
         }
     }
 
@@ -96,9 +189,9 @@ pub struct ManagerThread<L: Ledger> {
 }
 
 impl<L: Ledger + Clone> ManagerThread<L> {
-    /// Starts it. Where the system grants no thread the workers are their own managers.
-    pub fn start(counters: L) -> ManagerThread<L> {
-        let managed = Arc::new(SharedVll::managed(counters.clone()));
+    /// Starts it, for workers that share `turns`. Where the system grants no thread the workers are their own managers.
+    pub fn start(counters: L, turns: SharedTurns) -> ManagerThread<L> {
+        let managed = Arc::new(SharedVll::managed(counters.clone(), turns));
         let shared = managed.clone();
         let started = thread::spawn("kiln-locks", move || manage(&shared));
         match started {
@@ -151,49 +244,20 @@ fn manage<L: Ledger>(shared: &SharedVll<L>) {
     let Some(manager) = &shared.manager else {
         return;
     };
-    let queue = &shared.queue;
-    let mut batch = Vec::with_capacity(WORKERS_MAX * IN_FLIGHT_MAX);
     let mut idle = 0_u32;
-    let give = |mut context: Box<Context<L>>, stage: Stage| {
-        context.stage = stage;
-        shared.send_home(context);
-    };
     while !manager.stops.load(Ordering::Relaxed) {
-        if manager.length.load(Ordering::SeqCst) > 0 {
-            let mut inbox = lock(&manager.inbox);
-            std::mem::swap(&mut *inbox, &mut batch);
-            manager.length.store(0, Ordering::SeqCst);
+        let has_core = manager.has_core();
+        if has_core && manager.work_off(shared, &mut lock(&manager.role)) {
             idle = 0;
         }
-        for context in batch.drain(..) {
-            match context.stage {
-                Stage::Asks => match queue.enter(context, Guest::Any) {
-                    Entered::Free(context) => give(context, Stage::Granted),
-                    Entered::Blocked(_) => {}
-                    Entered::Full(context) => give(context, Stage::Refused),
-                },
-                _ => {
-                    let next = queue.leave(context.place);
-                    point("vll.left");
-                    give(context, Stage::Left);
-                    if let Some(next) = next {
-                        give(next, Stage::Granted);
-                    }
-                }
-            }
-        }
-        while let Some(context) = queue.take_head() {
-            give(context, Stage::Granted);
-        }
         match idle {
+            _ if !has_core => thread::park_for(SLEEP_NS),
             0..SPINS => spin::hint(),
             SPINS..YIELDS => thread::yield_now(),
             _ => {
-                while let Some(context) = queue.take_expired(time::now_ns()) {
-                    give(context, Stage::Expired);
-                }
+                manager.expire(shared);
                 // Whoever waits for somebody outside of the queue is looked at now and then.
-                let is_long = idle > NAPS && queue.is_idle();
+                let is_long = idle > NAPS && shared.queue.is_idle();
                 manager.is_asleep.store(true, Ordering::SeqCst);
                 if manager.length.load(Ordering::SeqCst) == 0
                     && !manager.stops.load(Ordering::SeqCst)

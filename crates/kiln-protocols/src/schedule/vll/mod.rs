@@ -95,6 +95,7 @@ use crate::schedule::direct::Direct;
 use crate::schedule::in_flight::{Idle, Single};
 use crate::serve::{Call, Calls, Next};
 use crate::shared::planning::{ClaimOf, Demand, PlannedAhead};
+use crate::shared::turns::SharedTurns;
 
 /// Calls that a worker has in flight at most.
 pub const IN_FLIGHT_MAX: usize = 16;
@@ -131,9 +132,9 @@ impl<L: Ledger> SharedVll<L> {
         SharedVll::with(ledger, None)
     }
 
-    /// As [`SharedVll::new`], for a lock manager that is a thread.
-    fn managed(ledger: L) -> SharedVll<L> {
-        SharedVll::with(ledger, Some(Manager::new()))
+    /// As [`SharedVll::new`], for a lock manager that is a thread, and workers that share `turns`.
+    fn managed(ledger: L, turns: SharedTurns) -> SharedVll<L> {
+        SharedVll::with(ledger, Some(Manager::new(turns)))
     }
 
     fn with(ledger: L, manager: Option<Manager<L>>) -> SharedVll<L> {
@@ -160,6 +161,12 @@ impl<L: Ledger> SharedVll<L> {
         self.queue.release(body);
     }
 
+    /// As the manager, answers the worker of a transaction.
+    fn give(&self, mut context: Box<Context<L>>, stage: Stage) {
+        context.stage = stage;
+        self.send_home(context);
+    }
+
     /// Puts a context into the mailbox of its worker.
     fn send_home(&self, context: Box<Context<L>>) {
         let mailbox = &self.mailboxes[context.home as usize];
@@ -184,6 +191,8 @@ pub struct Vll<L: Ledger> {
     retries: Vec<Box<Context<L>>>,
     /// Where the worker's own transactions waited last, and until when.
     waiting: Vec<(Place, u64)>,
+    /// Whether it has sent the manager something that may still be there.
+    has_asked: bool,
     in_flight: usize,
     /// For the analysis of contention.
     analysis: Option<Box<L::Analysis>>,
@@ -233,6 +242,7 @@ impl<L: Ledger> Vll<L> {
             pool: (0..IN_FLIGHT_MAX).map(|_| Context::new(number)).collect(),
             retries: Vec::with_capacity(IN_FLIGHT_MAX),
             waiting: Vec::with_capacity(IN_FLIGHT_MAX),
+            has_asked: false,
             in_flight: 0,
             analysis: analyses_contention.then(|| Box::new(L::Analysis::new())),
             analysed_at: None,
@@ -250,11 +260,12 @@ impl<L: Ledger> Vll<L> {
         let mut is_over = false;
         let mut idle = Idle::default();
         loop {
-            // Whatever the manager has granted waits for this worker alone.
+            let mut has_done = self.collect(calls);
+            // Whatever the manager has granted waits for this worker alone. Looked at before the next call is drawn: the last one
+            // may just have ended.
             if self.direct.is_turn_over() && !self.has_promised() {
                 self.pass_turn();
             }
-            let mut has_done = self.collect(calls);
             if let Some(context) = self.take_head() {
                 self.run_all(context, calls);
                 has_done = true;
@@ -264,6 +275,7 @@ impl<L: Ledger> Vll<L> {
                 has_done |= self.draw(calls, &mut is_over);
             }
             if !has_done {
+                self.manage();
                 has_done = self.analyse(calls);
             }
             if is_over && self.in_flight == 0 {
@@ -275,12 +287,18 @@ impl<L: Ledger> Vll<L> {
                 false => {
                     if idle.has_spun() {
                         self.expire(calls);
+                        self.manage_for_others();
                         // Where there is no room for a call nobody asks for one, and hears that there are none.
                         is_over = is_over || calls.is_over();
                         // Where there is no room for a call the others have nothing more to do.
                         if !self.has_promised() && self.shared.queue.has_room() {
                             self.direct.give_way();
                         }
+                    }
+                    if idle.is_long()
+                        && let Some(manager) = self.homeless_manager()
+                    {
+                        manager.expire(&self.shared);
                     }
                     idle.turn();
                 }
@@ -316,6 +334,28 @@ impl<L: Ledger> Vll<L> {
         match &self.shared.manager {
             None => self.shared.queue.take_head(),
             Some(_) => None,
+        }
+    }
+
+    /// The manager, where that is a thread without a core of its own.
+    #[inline]
+    fn homeless_manager(&self) -> Option<&Manager<L>> {
+        let manager = self.shared.manager.as_ref();
+        manager.filter(|manager| !manager.has_core())
+    }
+
+    /// Does such a manager's work, if this worker has asked for something.
+    #[inline]
+    fn manage(&mut self) {
+        if self.has_asked {
+            self.manage_for_others();
+        }
+    }
+
+    /// As [`Vll::manage`], in any case.
+    fn manage_for_others(&mut self) {
+        if let Some(manager) = self.homeless_manager() {
+            self.has_asked = !manager.work(&self.shared);
         }
     }
 
@@ -365,6 +405,7 @@ impl<L: Ledger> Vll<L> {
             }
             context.stage = Stage::Asks;
             manager.send(context);
+            self.has_asked = true;
             return true;
         }
         let deadline = context.flight.call.deadline_ns.unwrap_or(NEVER_NS);
@@ -454,9 +495,10 @@ impl<L: Ledger> Vll<L> {
         self.attempt(&mut context);
         context.flight.tell(&mut self.direct, calls);
         context.stage = Stage::Ends;
-        match &self.shared.manager {
-            Some(manager) => manager.send(context),
-            None => unreachable!("a manager has granted its locks"),
+        match (self.homeless_manager(), &self.shared.manager) {
+            (Some(manager), _) => self.has_asked = !manager.end(context, &self.shared),
+            (None, Some(manager)) => manager.send(context),
+            (None, None) => unreachable!("a manager has granted its locks"),
         }
     }
 
@@ -534,6 +576,7 @@ impl<L: Ledger> Vll<L> {
                 self.retries.push(context);
                 return false;
             } else {
+                self.manage_for_others();
                 idle.turn();
             }
         }
@@ -628,7 +671,10 @@ impl<L: Ledger> Vll<L> {
                 Some(head) if head.place == place => return Some(head),
                 // Nothing of this worker's is drawn, so nobody hears of its end here.
                 Some(head) => self.run_all(head, &mut NoCalls),
-                None => idle.turn(),
+                None => {
+                    self.manage_for_others();
+                    idle.turn();
+                }
             }
             if let Some(context) = self.open_letter() {
                 return Some(context);

@@ -210,11 +210,17 @@ impl<L: Ledger> TxnQueue<L> {
         entered
     }
 
+    /// Whether the first transaction seems to wait.
+    #[inline]
+    pub fn head_waits(&self) -> bool {
+        // Relaxed: a hint, looked at again and again.
+        self.head_waits.load(Ordering::Relaxed)
+    }
+
     /// Takes the first transaction out of its wait, if it waits and may run.
     #[inline]
     pub fn take_head(&self) -> Option<Box<Context<L>>> {
-        // Relaxed: a hint, looked at again and again.
-        if !self.head_waits.load(Ordering::Relaxed) {
+        if !self.head_waits() {
             return None;
         }
         let mut list = lock(&self.list);
