@@ -31,6 +31,7 @@
 //! Transactions of several statements take no turns: they last as long as their client thinks.
 
 use std::collections::VecDeque;
+use std::mem;
 
 use kiln_platform::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use kiln_platform::sync::{Arc, Mutex, lock};
@@ -60,6 +61,9 @@ const SLICES_LATER: u64 = 2;
 /// free between two calls of a worker that goes on with them.
 const LOOK_AGAIN_NS: u64 = 20_000;
 const LOOKS: u32 = 3;
+/// So many looks at the clock in a slice are enough, but between two of them there are no more calls than this.
+const LOOKS_IN_SLICE: u32 = 64;
+const STRIDE_MAX: u32 = 16;
 /// The longest wait for a turn that nobody hands on, in nanoseconds.
 const WAIT_MAX_NS: u64 = 200_000_000;
 
@@ -128,6 +132,11 @@ pub struct Turn {
     is_held: bool,
     /// When it was got last from somebody else, or after a wait.
     since_ns: u64,
+    /// How often it was asked whether the turn is over, in all of it and since the last look at the clock.
+    asked: u32,
+    unlooked: u32,
+    /// So often it is asked for each look.
+    stride: u32,
 }
 
 impl Turn {
@@ -142,6 +151,9 @@ impl Turn {
             core: worker as usize % shared.0.cores.len(),
             is_held: false,
             since_ns: 0,
+            asked: 0,
+            unlooked: 0,
+            stride: 1,
         }
     }
 
@@ -166,7 +178,7 @@ impl Turn {
 
     /// Whether it is time to leave the turn to somebody who waits, or to wait for one.
     #[inline]
-    pub fn is_over(&self) -> bool {
+    pub fn is_over(&mut self) -> bool {
         match self.is_held {
             true => {
                 let waiting = &self.shared.cores[self.core].waiting;
@@ -177,9 +189,21 @@ impl Turn {
     }
 
     #[inline]
-    fn has_lasted(&self) -> bool {
+    fn has_lasted(&mut self) -> bool {
+        self.asked += 1;
+        self.unlooked += 1;
+        self.unlooked >= self.stride && self.look()
+    }
+
+    /// Looks whether the slice is over. Where calls are short that costs as much as a tenth of one, and is not done after each.
+    fn look(&mut self) -> bool {
+        self.unlooked = 0;
         let slice_ns = &self.shared.cores[self.core].slice_ns;
-        time::now_ns() - self.since_ns >= slice_ns.load(Ordering::Relaxed)
+        let is_over = time::now_ns() - self.since_ns >= slice_ns.load(Ordering::Relaxed);
+        if is_over {
+            self.stride = (mem::take(&mut self.asked) / LOOKS_IN_SLICE).clamp(1, STRIDE_MAX);
+        }
+        is_over
     }
 
     /// Leaves the turn free, or to somebody who waits when its time is over.
@@ -194,18 +218,17 @@ impl Turn {
     }
 
     #[inline]
-    fn leave_if(&mut self, is_over: impl FnOnce(&Turn) -> bool) {
-        if std::mem::take(&mut self.is_held) {
+    fn leave_if(&mut self, is_over: impl FnOnce(&mut Turn) -> bool) {
+        if mem::take(&mut self.is_held) {
             // SAFETY: as in `enter`.
             unsafe { self.epochs.take_back(self.worker as usize) };
             if !self.is_needed() {
                 self.clear_memory();
             }
+            let is_awaited = self.shared.cores[self.core].waiting.load(Ordering::Relaxed) > 0;
+            let hands_on = is_awaited && is_over(self);
             let core = &self.shared.cores[self.core];
-            if core.waiting.load(Ordering::Relaxed) == 0
-                || !is_over(self)
-                || !self.shared.hand_on(core, self.since_ns)
-            {
+            if !hands_on || !self.shared.hand_on(core, self.since_ns) {
                 // Nothing is handed on with a turn: relaxed.
                 core.is_free.store(true, Ordering::Relaxed);
             }

@@ -103,8 +103,8 @@ impl<A: Access + Phased + Recorded> Direct<A> {
 
     /// Whether it is time to leave the turn to somebody who waits, or to wait for one.
     #[inline(always)]
-    pub(crate) fn is_turn_over(&self) -> bool {
-        self.turn.as_ref().is_some_and(Turn::is_over)
+    pub(crate) fn is_turn_over(&mut self) -> bool {
+        self.turn.as_mut().is_some_and(Turn::is_over)
     }
 
     /// As [`Direct::enter_turn`], but not past `deadline_ns`.

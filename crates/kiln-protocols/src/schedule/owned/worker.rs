@@ -143,7 +143,7 @@ impl<T: PartitionTable> Owned<T> {
                 .role
                 .load(Ordering::Relaxed);
             // Then workers take turns, and whoever has none has nothing in flight that others could wait for: one
-            // call is drawn after the other.
+            // call is drawn after the other. While its turn lasts the locks of one are given back with the request for those of the next.
             let is_crowded = self.shared.controllers.load(Ordering::Relaxed) == 0;
             let is_free = self.pool.len() == IN_FLIGHT_MAX;
             if is_free && (is_over || !is_crowded) && std::mem::take(&mut has_turn) {
@@ -160,7 +160,7 @@ impl<T: PartitionTable> Owned<T> {
             let mut has_done = self.run_granted(calls);
             has_done |= self.reap();
             has_done |= self.retry(calls);
-            if !is_over && (is_free || !is_crowded) {
+            if !is_over && (is_free || !is_crowded || has_turn && self.may_follow()) {
                 // Where owners run transactions, some have what these bring to do. Somebody who thinks may have what all of
                 // them wait for, and not what the next one wants.
                 let has_room =
@@ -200,6 +200,12 @@ impl<T: PartitionTable> Owned<T> {
                 }
             }
         }
+    }
+
+    /// Whether all that it has in flight are locks that are being given back, and its turn lasts.
+    #[inline]
+    fn may_follow(&mut self) -> bool {
+        self.waiting.is_empty() && self.retries.is_empty() && !self.direct.is_turn_over()
     }
 
     /// Waits for its turn, after it has left the one that it had. Nothing of it is in flight, and nobody looks for messages from it.

@@ -314,7 +314,7 @@ impl<L: Ledger> Vll<L> {
 
     /// Whether it draws no call because it will leave its turn as soon as it has kept its promises.
     #[inline]
-    fn is_draining(&self) -> bool {
+    fn is_draining(&mut self) -> bool {
         self.has_promised() && self.direct.is_turn_over()
     }
 
