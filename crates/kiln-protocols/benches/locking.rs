@@ -81,6 +81,8 @@ fn transactions(records: &[RecordRef], count: usize) -> Vec<Vec<Claim>> {
             part: Part::default(),
             finding: Findings::NO_FINDING,
         };
+        // As plans are.
+        drawn.sort_unstable_by_key(|record| record.address());
         drawn.into_iter().map(claim).collect()
     };
     (0..count).map(|_| one()).collect()

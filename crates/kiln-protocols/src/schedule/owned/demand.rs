@@ -114,6 +114,8 @@ pub struct Demand {
     /// The worker that waits for it.
     pub(crate) home: u32,
     requests: Vec<Request>,
+    /// For sorting: a partition and the position of a claim each.
+    order: Vec<u64>,
     /// Where they are: threads reach them through this alone.
     pub(crate) first: *mut Request,
     /// In the order of the partitions.
@@ -146,6 +148,7 @@ impl Demand {
         let demand = Box::new(Demand {
             home,
             requests: Vec::new(),
+            order: Vec::new(),
             first: null_mut(),
             spans: Vec::new(),
             stage: 0,
@@ -166,7 +169,7 @@ impl Demand {
         demand
     }
 
-    /// Asks for these claims in so many partitions, which have the parts of the data that `partition_of` says.
+    /// Asks for these claims, in the order of their locks, in so many partitions, which have the parts of the data that `partition_of` says.
     pub(crate) fn set(
         &mut self,
         claims: &[Claim],
@@ -181,28 +184,29 @@ impl Demand {
         self.has_run = false;
         *self.withdrawn.get_mut() = 0;
         let demand: *mut Demand = self;
-        let mut lowest = usize::MAX;
-        for &claim in claims.iter().filter(|claim| !claim.part.is_replicated()) {
-            let partition = partition_of(claim.part);
-            lowest = lowest.min(partition);
-            self.requests
-                .push(Request::new(claim, partition as u16, demand));
-        }
-        for &claim in claims.iter().filter(|claim| claim.part.is_replicated()) {
-            // A partition that it visits in any case.
-            let wanted = match (claim.exclusive, lowest) {
-                (true, _) => 0..partitions,
-                (false, usize::MAX) => one(partition_of(claim.part)),
-                (false, lowest) => one(lowest),
-            };
-            let requests = wanted.map(|partition| Request::new(claim, partition as u16, demand));
-            self.requests.extend(requests);
+        debug_assert!(claims.is_sorted_by_key(Claim::lock));
+        match partitions {
+            1 => {
+                let requests = claims.iter().map(|&claim| Request::new(claim, 0, demand));
+                self.requests.extend(requests);
+            }
+            _ => {
+                self.divide(claims, partitions, partition_of);
+                let requests = self.order.iter().map(|key| {
+                    let claim = claims[*key as u32 as usize];
+                    Request::new(claim, (key >> 32) as u16, demand)
+                });
+                self.requests.extend(requests);
+            }
         }
         // A lock that is named twice, as its record was of another part before, is asked for once.
-        self.requests
-            .sort_unstable_by_key(|request| (request.partition, request.lock, !request.exclusive));
-        self.requests
-            .dedup_by_key(|request| (request.partition, request.lock));
+        self.requests.dedup_by(|later, earlier| {
+            let is_same = (later.partition, later.lock) == (earlier.partition, earlier.lock);
+            if is_same {
+                earlier.exclusive |= later.exclusive;
+            }
+            is_same
+        });
         for (at, request) in self.requests.iter().enumerate() {
             let (partition, at) = (request.partition, at as u32);
             match self.spans.last_mut() {
@@ -215,6 +219,35 @@ impl Demand {
             }
         }
         self.first = self.requests.as_mut_ptr();
+    }
+
+    /// Finds the order of the requests, by their partitions and the positions of their claims: they are cache lines, which
+    /// are not moved about.
+    fn divide(
+        &mut self,
+        claims: &[Claim],
+        partitions: usize,
+        partition_of: impl Fn(Part) -> usize,
+    ) {
+        self.order.clear();
+        let key = |partition: usize, at: usize| (partition as u64) << 32 | at as u64;
+        let claims = || claims.iter().enumerate();
+        let mut lowest = usize::MAX;
+        for (at, claim) in claims().filter(|(_, claim)| !claim.part.is_replicated()) {
+            let partition = partition_of(claim.part);
+            lowest = lowest.min(partition);
+            self.order.push(key(partition, at));
+        }
+        for (at, claim) in claims().filter(|(_, claim)| claim.part.is_replicated()) {
+            // A partition that it visits in any case.
+            let wanted = match (claim.exclusive, lowest) {
+                (true, _) => 0..partitions,
+                (false, usize::MAX) => one(partition_of(claim.part)),
+                (false, lowest) => one(lowest),
+            };
+            (self.order).extend(wanted.map(|partition| key(partition, at)));
+        }
+        self.order.sort_unstable();
     }
 
     /// Asks for these claims in one partition, which gives all locks.
