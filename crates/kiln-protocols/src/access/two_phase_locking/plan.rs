@@ -68,19 +68,14 @@ impl<L: Locks> PlannedAhead for TwoPhaseLocking<L> {
         }
         let epoch = self.in_place.participant.epoch();
         planner.forget();
-        planner.plan(program, arguments, epoch);
+        let call = (program, arguments);
+        match L::GRANTS {
+            true => planner.plan_ahead_here(call, epoch, missed, demand, findings),
+            false => planner.plan_ahead(call, epoch, missed, demand, findings),
+        }
         if !L::TRAVELS {
             self.in_place.participant.leave();
         }
-        match L::GRANTS {
-            true => planner.copy_plan(demand, findings),
-            false => planner.swap_plan(demand, findings),
-        }
-        planner.findings.clear();
-        for &claim in missed {
-            demand.add(claim);
-        }
-        demand.order(findings);
     }
 
     #[inline]
