@@ -93,6 +93,7 @@ impl<L: Locks> PlannedAhead for TwoPhaseLocking<L> {
         let Some(planner) = &mut self.planner else {
             unreachable!("locks that are not planned are not held ahead")
         };
+        self.locks.all.reserve(demand.claims().len());
         for &claim in demand.claims() {
             // Else it is met by the owner of its partition.
             if !L::TRAVELS {

@@ -21,8 +21,9 @@
 
 use std::collections::VecDeque;
 use std::mem::offset_of;
+use std::ptr::{slice_from_raw_parts, without_provenance};
 
-use kiln_platform::atomic::{AtomicBool, AtomicUsize, Ordering};
+use kiln_platform::atomic::{AtomicBool, AtomicUsize, Ordering, prefetch_plain};
 use kiln_platform::schedule::point;
 use kiln_platform::sync::{Mutex, lock};
 
@@ -134,6 +135,8 @@ fn show(hint: &AtomicBool, value: bool) {
 pub(super) struct TxnQueue<L: Ledger> {
     list: Latched<L>,
     hints: Hints,
+    /// The address of the nodes, for whoever asks for one of them before it has the latch.
+    nodes: usize,
     /// Whether a transaction's requests are taken back when it leaves; else they were before.
     takes_back: bool,
 }
@@ -171,9 +174,11 @@ impl<L: Ledger> TxnQueue<L> {
             waiting: None,
             plan: std::ptr::null(),
         };
+        let nodes: Box<[Node<L>]> = (0..capacity).map(node).collect();
         TxnQueue {
+            nodes: nodes.as_ptr().addr(),
             list: Latched(Mutex::new(List {
-                nodes: (0..capacity).map(node).collect(),
+                nodes,
                 first: NONE,
                 last: NONE,
                 free: if capacity > 0 { 0 } else { NONE },
@@ -249,6 +254,12 @@ impl<L: Ledger> TxnQueue<L> {
         lingers: Option<Place>,
         guest: Guest,
     ) -> Entered<L> {
+        if let Some(place) = lingers {
+            // Its cache line, which those of the other workers' transactions share, and that of the latch come together.
+            let nodes = without_provenance::<Node<L>>(self.nodes);
+            let node = nodes.wrapping_add(place.node as usize);
+            prefetch_plain(slice_from_raw_parts(node, 1), size_of::<Node<L>>());
+        }
         let mut guard = lock(&self.list.0);
         let list = &mut *guard;
         if let Some(place) = lingers {

@@ -57,16 +57,17 @@ impl Claim {
 /// Bytes of claims that are asked for.
 const FETCHED_BYTES: usize = 256;
 
-/// Whether a number is there twice, and none of them is 0: all are compared with all, which takes less time than sorting them.
+/// Whether the first `length` numbers are all different, and none is 0, as those behind are. All are compared with all, which takes
+/// less time than sorting them.
 #[inline(always)]
-fn has_twins<const N: usize>(numbers: &[u32; N], length: usize) -> bool {
+fn are_distinct<const N: usize>(numbers: &[u32; N], length: usize) -> bool {
     let mut equal = 0;
-    for number in &numbers[..length] {
+    for number in numbers {
         for other in numbers {
             equal += u32::from(number == other);
         }
     }
-    equal as usize != length
+    equal as usize == length + (N - length) * (N - length)
 }
 
 /// The records that a transaction will touch, each once, in the order of their addresses: one order for
@@ -163,12 +164,10 @@ impl Footprint {
 
     fn is_distinct_of<const N: usize>(&self) -> bool {
         let mut numbers = [0; N];
-        let mut is_zero = false;
         for (number, claim) in numbers.iter_mut().zip(&self.claims) {
             *number = (claim.record.address() >> 3) as u32;
-            is_zero |= *number == 0;
         }
-        !is_zero && !has_twins(&numbers, self.claims.len())
+        are_distinct(&numbers, self.claims.len())
     }
 
     /// Where each claim has its record's own lock and no part: by sorting one word a claim, which takes a third of
