@@ -49,6 +49,8 @@ pub struct Frame {
     pub(crate) sightings: Vec<Option<Sighting>>,
     /// When the call must end, in nanoseconds of [`time::now_ns`].
     pub deadline_ns: Option<u64>,
+    /// How long it may go on from the next look at the limits.
+    within_ns: Option<u64>,
     /// Loop turns left until the heap's size and the deadline are looked at again.
     pub(crate) turns_until_check: u32,
     /// Where a run that has left off goes on.
@@ -69,8 +71,13 @@ impl Frame {
 
     /// A transaction begins that ends at `deadline_ns` if ever.
     pub fn begin(&mut self, deadline_ns: Option<u64>) {
-        self.deadline_ns = deadline_ns;
+        (self.deadline_ns, self.within_ns) = (deadline_ns, None);
         self.memory.heap.transaction_began_us = None;
+    }
+
+    /// A run begins that ends after so many nanoseconds; a short one looks at no clock.
+    pub fn begin_within(&mut self, nanoseconds: u64) {
+        (self.deadline_ns, self.within_ns) = (None, Some(nanoseconds));
     }
 
     /// Prepares for an attempt of `program`: constants and arguments are in their registers.
@@ -138,7 +145,9 @@ impl Frame {
             )
             .with_hint("Select fewer rows, or shorter values."));
         }
-        if self
+        if let Some(nanoseconds) = self.within_ns.take() {
+            self.deadline_ns = Some(time::now_ns() + nanoseconds);
+        } else if self
             .deadline_ns
             .is_some_and(|deadline| time::now_ns() >= deadline)
         {

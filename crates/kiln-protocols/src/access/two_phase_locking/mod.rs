@@ -133,6 +133,7 @@ impl<L: Locks> TwoPhaseLocking<L> {
         let planner = Planner::new(Planned {
             is_divided: L::DIVIDED,
             marks_left: L::DEFERS && manager.leaves_updates(),
+            is_in_any_order: !L::ORDERED,
             is_run_soon: !L::GRANTS,
             keeps_scans: !L::TRAVELS,
         });

@@ -68,19 +68,14 @@ impl<L: Locks> PlannedAhead for TwoPhaseLocking<L> {
         }
         let epoch = self.in_place.participant.epoch();
         planner.forget();
-        planner.plan(program, arguments, epoch);
+        let call = (program, arguments);
+        match L::GRANTS {
+            true => planner.plan_ahead_here(call, epoch, missed, demand, findings),
+            false => planner.plan_ahead(call, epoch, missed, demand, findings),
+        }
         if !L::TRAVELS {
             self.in_place.participant.leave();
         }
-        match L::GRANTS {
-            true => planner.copy_plan(demand, findings),
-            false => planner.swap_plan(demand, findings),
-        }
-        planner.findings.clear();
-        for &claim in missed {
-            demand.add(claim);
-        }
-        demand.order(findings);
     }
 
     #[inline]
@@ -98,6 +93,7 @@ impl<L: Locks> PlannedAhead for TwoPhaseLocking<L> {
         let Some(planner) = &mut self.planner else {
             unreachable!("locks that are not planned are not held ahead")
         };
+        self.locks.all.reserve(demand.claims().len());
         for &claim in demand.claims() {
             // Else it is met by the owner of its partition.
             if !L::TRAVELS {

@@ -36,7 +36,7 @@ impl<C: Counters + 'static> Isolated<C> {
             context.plan.demand.claim(claim);
         }
         context.plan.demand.arrange();
-        let (context, is_free) = match self.shared.queue.enter(context, Guest::Any) {
+        let (context, is_free) = match self.shared.queue.enter(context, None, Guest::Any) {
             Entered::Free(context) => {
                 for claim in context.plan.demand.claims() {
                     self.locks

@@ -6,15 +6,20 @@
 //! with how long those just before it took, which had the same machine and the same calls; a single comparison says little, as a
 //! worker may have lost its core meanwhile, so a mean of several decides.
 
+use std::mem::offset_of;
+
 use kiln_platform::time;
 
 /// The limit, in its place under the queue's latch.
+#[repr(C)]
 pub(super) struct Limit {
+    /// The present limit.
+    value: u32,
+    /// Transactions that have ended since `since_ns`.
+    ended: u32,
     /// The logarithm of what seems best.
     level: u32,
     step: Step,
-    /// Transactions that have ended since `since_ns`.
-    ended: u32,
     since_ns: u64,
     /// How long the last `WINDOW` of them took at `level`.
     took_ns: u64,
@@ -66,11 +71,15 @@ const FIRST: u32 = 4;
 const LEVEL_MAX: u32 = 8;
 
 impl Limit {
+    /// So much of it is used for each transaction; it comes first.
+    pub const HOT_BYTES: usize = offset_of!(Limit, level);
+
     pub fn new() -> Limit {
         Limit {
+            value: 1 << FIRST,
+            ended: 0,
             level: FIRST,
             step: Step::BeforeMore,
-            ended: 0,
             since_ns: 0,
             took_ns: 0,
             more: Comparison::default(),
@@ -78,8 +87,9 @@ impl Limit {
         }
     }
 
-    pub fn value(&self) -> usize {
-        1 << self.present()
+    #[inline]
+    pub fn value(&self) -> u32 {
+        self.value
     }
 
     fn present(&self) -> u32 {
@@ -121,6 +131,7 @@ impl Limit {
             _ => self.took_ns = took_ns,
         }
         self.step = next;
+        self.value = 1 << self.present();
         (self.ended, self.since_ns) = (0, now_ns);
     }
 }
@@ -130,7 +141,7 @@ mod tests {
     use super::*;
 
     /// Transactions that take longer the further the limit is from `best`.
-    fn settles_at(best: usize) -> Vec<usize> {
+    fn settles_at(best: u32) -> Vec<u32> {
         let mut limit = Limit::new();
         let mut now = 1_000_000;
         let mut values = Vec::new();

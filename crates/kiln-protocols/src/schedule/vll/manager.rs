@@ -149,7 +149,7 @@ impl<L: Ledger> Manager<L> {
         }
         for context in batch.drain(..) {
             match context.stage {
-                Stage::Asks => match shared.queue.enter(context, Guest::Any) {
+                Stage::Asks => match shared.queue.enter(context, None, Guest::Any) {
                     Entered::Free(context) => shared.give(context, Stage::Granted),
                     Entered::Blocked(_) => {}
                     Entered::Full(context) => shared.give(context, Stage::Refused),

@@ -20,7 +20,11 @@
 //! | draw a call, plan it (a reconnaissance without isolation) | [`Vll::serve`] |
 //! | count its requests and give it its place, in one critical section | `queue.rs`, `enter` |
 //! | run: in place, with an undo log, as two-phase locking that holds its locks already | `attempt` |
-//! | commit, take the counts back, leave the queue; the first one, if it waits, runs next | `leave` |
+//! | commit, take the counts back | `attempt` |
+//! | leave the queue; the first one, if it waits, runs next | `leave` |
+//!
+//! Where nobody waits the last step is taken together with the next transaction's requests, in one critical section: see the
+//! queue about transactions that *linger*.
 //!
 //! A context with everything a transaction needs travels: whoever finds it runnable runs it, and sends it
 //! back to its worker, which tells its caller.
@@ -187,6 +191,8 @@ pub struct Vll<L: Ledger> {
     number: u32,
     /// Contexts without a call.
     pool: Vec<Box<Context<L>>>,
+    /// The last transaction that it has run, if that has ended and lingers in the queue. None outside of [`Vll::serve`].
+    lingers: Option<Box<Context<L>>>,
     /// Contexts that are neither in the queue nor on their way.
     retries: Vec<Box<Context<L>>>,
     /// Where the worker's own transactions waited last, and until when.
@@ -240,6 +246,7 @@ impl<L: Ledger> Vll<L> {
             _manager: None,
             number,
             pool: (0..IN_FLIGHT_MAX).map(|_| Context::new(number)).collect(),
+            lingers: None,
             retries: Vec::with_capacity(IN_FLIGHT_MAX),
             waiting: Vec::with_capacity(IN_FLIGHT_MAX),
             has_asked: false,
@@ -261,9 +268,14 @@ impl<L: Ledger> Vll<L> {
         let mut idle = Idle::default();
         loop {
             let mut has_done = self.collect(calls);
+            if !self.shared.queue.may_linger() {
+                has_done |= self.leave_at_last(calls);
+            }
             // Whatever the manager has granted waits for this worker alone. Looked at before the next call is drawn: the last one
             // may just have ended.
             if self.direct.is_turn_over() && !self.has_promised() {
+                // More than once where the one that it lets in lingers itself.
+                while self.leave_at_last(calls) {}
                 self.pass_turn();
             }
             if let Some(context) = self.take_head() {
@@ -276,9 +288,10 @@ impl<L: Ledger> Vll<L> {
             }
             if !has_done {
                 self.manage();
-                has_done = self.analyse(calls);
+                has_done = self.leave_at_last(calls) || self.analyse(calls);
             }
             if is_over && self.in_flight == 0 {
+                self.leave_at_last(calls);
                 self.direct.leave_turn();
                 return;
             }
@@ -409,7 +422,11 @@ impl<L: Ledger> Vll<L> {
             return true;
         }
         let deadline = context.flight.call.deadline_ns.unwrap_or(NEVER_NS);
-        match self.shared.queue.enter(context, Guest::Any) {
+        let lingers = self.lingers.take();
+        let place = lingers.as_ref().map(|context| context.place);
+        let entered = self.shared.queue.enter(context, place, Guest::Any);
+        self.pool.extend(lingers);
+        match entered {
             Entered::Free(context) => self.run_all(context, calls),
             Entered::Blocked(place) => self.waiting.push((place, deadline)),
             Entered::Full(context) => {
@@ -444,11 +461,39 @@ impl<L: Ledger> Vll<L> {
                 self.attempt(&mut context);
             } else {
                 self.attempt(&mut context);
+                if self.may_linger(&context) {
+                    point("vll.lingers");
+                    return self.receive(context, calls, true);
+                }
                 next = self.shared.queue.leave(context.place);
             }
             point("vll.left");
             self.deliver(context, calls);
         }
+    }
+
+    /// Whether a transaction that has run may stay in the queue until this worker's next step there.
+    #[inline]
+    fn may_linger(&self, context: &Context<L>) -> bool {
+        let has_ended = context.flight.outcome.is_some();
+        has_ended
+            && context.home == self.number
+            && self.lingers.is_none()
+            && self.shared.queue.may_linger()
+    }
+
+    /// Takes the transaction that lingers out of the queue; whether one did.
+    fn leave_at_last(&mut self, calls: &mut dyn Calls) -> bool {
+        let Some(context) = self.lingers.take() else {
+            return false;
+        };
+        let next = self.shared.queue.leave(context.place);
+        point("vll.left");
+        self.pool.push(context);
+        if let Some(next) = next {
+            self.run_all(next, calls);
+        }
+        true
     }
 
     /// One attempt, which holds its locks already, and lets them go.
@@ -463,13 +508,13 @@ impl<L: Ledger> Vll<L> {
     /// Brings a context that is not in the queue to its worker.
     fn deliver(&mut self, context: Box<Context<L>>, calls: &mut dyn Calls) {
         if context.home == self.number {
-            return self.receive(context, calls);
+            return self.receive(context, calls, false);
         }
         self.shared.send_home(context);
     }
 
-    /// Takes one of the worker's own contexts back.
-    fn receive(&mut self, mut context: Box<Context<L>>, calls: &mut dyn Calls) {
+    /// Takes one of the worker's own contexts back, which may linger in the queue.
+    fn receive(&mut self, mut context: Box<Context<L>>, calls: &mut dyn Calls, lingers: bool) {
         match std::mem::replace(&mut context.stage, Stage::Home) {
             Stage::Granted => return self.run_managed(context, calls),
             Stage::Refused => return self.retries.push(context),
@@ -484,7 +529,10 @@ impl<L: Ledger> Vll<L> {
         context.flight.tell(&mut self.direct, calls);
         if context.flight.has_ended {
             self.in_flight -= 1;
-            self.pool.push(context);
+            match lingers {
+                true => self.lingers = Some(context),
+                false => self.pool.push(context),
+            }
         } else {
             self.retries.push(context);
         }
@@ -506,7 +554,7 @@ impl<L: Ledger> Vll<L> {
     fn collect(&mut self, calls: &mut dyn Calls) -> bool {
         let mut has_done = false;
         while let Some(context) = self.open_letter() {
-            self.receive(context, calls);
+            self.receive(context, calls, false);
             has_done = true;
         }
         has_done
@@ -550,7 +598,7 @@ impl<L: Ledger> Vll<L> {
             if let Some(mut context) = self.shared.queue.withdraw(place) {
                 self.direct.counted().count_abort(AbortCause::LockTimeout);
                 context.flight.outcome = Some(Outcome::Expired);
-                self.receive(context, calls);
+                self.receive(context, calls, false);
             }
         }
     }
@@ -564,6 +612,8 @@ impl<L: Ledger> Vll<L> {
         }
         let limit = time::now_ns() + ALONE_WAIT_NS;
         let mut idle = Idle::default();
+        // Nobody lingers from now on.
+        self.leave_at_last(calls);
         while !self.shared.queue.is_empty() {
             if self.collect(calls) {
                 idle = Idle::default();
@@ -586,7 +636,7 @@ impl<L: Ledger> Vll<L> {
                 break;
             }
             self.plan(&mut context);
-            context = match self.shared.queue.enter(context, Guest::Alone) {
+            context = match self.shared.queue.enter(context, None, Guest::Alone) {
                 Entered::Free(mut context) => {
                     self.attempt(&mut context);
                     let next = self.shared.queue.leave(context.place);
@@ -599,7 +649,7 @@ impl<L: Ledger> Vll<L> {
             };
         }
         self.shared.queue.end_alone();
-        self.receive(context, calls);
+        self.receive(context, calls, false);
         true
     }
 
@@ -656,7 +706,7 @@ impl<L: Ledger> Vll<L> {
         context.plan.changed();
         context.stage = Stage::Statements;
         context.flight.call.deadline_ns = None;
-        let place = match self.shared.queue.enter(context, Guest::Any) {
+        let place = match self.shared.queue.enter(context, None, Guest::Any) {
             Entered::Free(context) => return Some(context),
             Entered::Full(context) => {
                 self.pool.push(context);
@@ -739,6 +789,15 @@ impl<L: Ledger> Vll<L> {
         match self.pool.last() {
             Some(context) if self.was_call => &context.flight.frame,
             _ => self.direct.frame(),
+        }
+    }
+}
+
+impl<L: Ledger> Drop for Vll<L> {
+    fn drop(&mut self) {
+        // Only after a panic: others may look at its plan.
+        if let Some(context) = self.lingers.take() {
+            self.shared.queue.leave_alone(context.place);
         }
     }
 }

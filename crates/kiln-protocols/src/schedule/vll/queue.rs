@@ -9,6 +9,9 @@
 //! - A transaction in the queue has counted all requests of its plan, and does not take one back before it
 //!   has ended or was withdrawn.
 //! - A *waiting* transaction is in the queue with its context; one that runs is there without.
+//! - So is one that *lingers*: it has ended, and let its locks go, but its worker takes it out of the queue only with its next
+//!   step there. That happens where nobody waited when it ended, and spares a critical section for each transaction. Its
+//!   plan stays as it is for so long, as an analysis may look at it.
 //! - A transaction that waits conflicts with one before it, or did when it came, or with one outside of
 //!   the queue that had met a record before it came.
 //! - Nobody who is behind it, or comes from outside, gets what it asks for.
@@ -17,19 +20,25 @@
 //! ended.
 
 use std::collections::VecDeque;
+use std::mem::offset_of;
+use std::ptr::{slice_from_raw_parts, without_provenance};
 
-use kiln_platform::atomic::{AtomicBool, AtomicUsize, Ordering};
+use kiln_platform::atomic::{AtomicBool, AtomicUsize, Ordering, prefetch_plain};
 use kiln_platform::schedule::point;
-use kiln_platform::sync::{Mutex, MutexGuard, lock};
+use kiln_platform::sync::{Mutex, lock};
 
 use super::context::{Context, Place, Plan};
 use super::ledger::{Analysis, Ledger};
 use super::limit::Limit;
 use crate::canary::Canary;
+use crate::shared::locks::counters::BesideRecords;
 
 /// No node.
 const NONE: u32 = u32::MAX;
 
+/// Nodes are touched under the latch alone, so they do not have cache lines of their own: those of the transactions that
+/// run are few, and side by side mostly.
+#[repr(align(32))]
 struct Node<L: Ledger> {
     previous: u32,
     next: u32,
@@ -41,41 +50,95 @@ struct Node<L: Ledger> {
     plan: *const Plan<L>,
 }
 
+/// What each critical section uses comes first, in the cache line that the latch itself is in.
+#[repr(C)]
 struct List<L: Ledger> {
     nodes: Box<[Node<L>]>,
     first: u32,
     last: u32,
     free: u32,
-    length: usize,
-    waiting: usize,
-    /// Transactions of several statements that are open outside of the queue.
-    open: usize,
+    length: u32,
+    waiting: u32,
     /// Whether somebody wants to be alone: nobody comes in.
     is_alone: bool,
     /// Transactions that have left.
     departures: u64,
     limit: Limit,
     ledger: L,
+    /// Transactions of several statements that are open outside of the queue.
+    open: usize,
     /// Transactions that wait and have all their locks, where those are handed over; each with its node's user.
     granted: VecDeque<Place>,
     /// For those who leave, to say whom they let in.
     let_in: Vec<u32>,
 }
 
+const _: () = assert!(
+    offset_of!(List<BesideRecords>, limit) + Limit::HOT_BYTES <= 56,
+    "with the latch it is a cache line"
+);
+
 // SAFETY: the plans are looked at under the latch, and their transactions are in the queue then.
 unsafe impl<L: Ledger> Send for List<L> {}
 
+impl<L: Ledger> List<L> {
+    #[inline]
+    fn unlink(&mut self, place: Place) {
+        let node = &mut self.nodes[place.node as usize];
+        debug_assert!(node.sequence == place.sequence && node.waiting.is_none());
+        let (previous, next) = (node.previous, node.next);
+        node.plan = std::ptr::null();
+        // Whoever names its place later means nobody.
+        node.sequence += 1;
+        node.next = std::mem::replace(&mut self.free, place.node);
+        match previous {
+            NONE => self.first = next,
+            previous => self.nodes[previous as usize].next = next,
+        }
+        match next {
+            NONE => self.last = previous,
+            next => self.nodes[next as usize].previous = previous,
+        }
+        self.length -= 1;
+        self.departures += 1;
+    }
+}
+
+/// The list with its latch, on cache lines of its own.
+#[repr(align(128))]
+struct Latched<L: Ledger>(Mutex<List<L>>);
+
+/// What those without the latch look at, again and again: on a cache line of its own, which all of them keep as long as nothing changes.
+/// Written under the latch.
+#[repr(align(128))]
+struct Hints {
+    /// Whether the first transaction waits.
+    head_waits: AtomicBool,
+    /// Whether new transactions are welcome.
+    has_room: AtomicBool,
+    /// Whether nobody waits, nor wants to be alone.
+    is_calm: AtomicBool,
+    /// How many transactions have left; while nobody waits it is behind.
+    departures: AtomicUsize,
+}
+
+/// Shows `value` to those without the latch, if it is another one.
+#[inline]
+fn show(hint: &AtomicBool, value: bool) {
+    // Relaxed: hints; who acts on them takes the latch.
+    if hint.load(Ordering::Relaxed) != value {
+        hint.store(value, Ordering::Relaxed);
+    }
+}
+
 /// The queue; see the module's documentation.
 pub(super) struct TxnQueue<L: Ledger> {
-    list: Mutex<List<L>>,
+    list: Latched<L>,
+    hints: Hints,
+    /// The address of the nodes, for whoever asks for one of them before it has the latch.
+    nodes: usize,
     /// Whether a transaction's requests are taken back when it leaves; else they were before.
     takes_back: bool,
-    /// Whether the first transaction waits. Written under the latch, and looked at before one takes it.
-    head_waits: AtomicBool,
-    /// Whether new transactions are welcome; as above.
-    has_room: AtomicBool,
-    /// As above, for whoever looks for contention only when something has changed.
-    departures: AtomicUsize,
 }
 
 /// What became of a transaction that came to the queue.
@@ -111,37 +174,42 @@ impl<L: Ledger> TxnQueue<L> {
             waiting: None,
             plan: std::ptr::null(),
         };
+        let nodes: Box<[Node<L>]> = (0..capacity).map(node).collect();
         TxnQueue {
-            list: Mutex::new(List {
-                nodes: (0..capacity).map(node).collect(),
+            nodes: nodes.as_ptr().addr(),
+            list: Latched(Mutex::new(List {
+                nodes,
                 first: NONE,
                 last: NONE,
                 free: if capacity > 0 { 0 } else { NONE },
                 length: 0,
                 waiting: 0,
-                open: 0,
                 is_alone: false,
                 departures: 0,
                 limit: Limit::new(),
                 ledger,
+                open: 0,
                 granted: VecDeque::with_capacity(if L::HANDS_OVER { capacity } else { 0 }),
                 let_in: Vec::new(),
-            }),
+            })),
+            hints: Hints {
+                head_waits: AtomicBool::new(false),
+                has_room: AtomicBool::new(true),
+                is_calm: AtomicBool::new(true),
+                departures: AtomicUsize::new(0),
+            },
             takes_back,
-            head_waits: AtomicBool::new(false),
-            has_room: AtomicBool::new(true),
-            departures: AtomicUsize::new(0),
         }
     }
 
     /// Calls `body` with the locks, under the latch.
     pub fn with_ledger<R>(&self, body: impl FnOnce(&mut L) -> R) -> R {
-        body(&mut lock(&self.list).ledger)
+        body(&mut lock(&self.list.0).ledger)
     }
 
     /// As [`TxnQueue::with_ledger`], where that may let others in.
     pub fn release(&self, body: impl FnOnce(&mut L, &mut Vec<u32>)) {
-        let mut list = lock(&self.list);
+        let mut list = lock(&self.list.0);
         let List { ledger, let_in, .. } = &mut *list;
         body(ledger, let_in);
         self.let_in(&mut list);
@@ -168,13 +236,38 @@ impl<L: Ledger> TxnQueue<L> {
     #[inline]
     pub fn has_room(&self) -> bool {
         // Relaxed: a hint; whoever comes too many waits a little longer.
-        self.has_room.load(Ordering::Relaxed)
+        self.hints.has_room.load(Ordering::Relaxed)
     }
 
-    /// Counts a transaction's requests and gives it its place.
-    pub fn enter(&self, mut context: Box<Context<L>>, guest: Guest) -> Entered<L> {
-        let mut list = lock(&self.list);
+    /// Whether a transaction that ends now may linger: nobody waits behind it. Whoever comes later waits for no longer than
+    /// its worker needs to come here again.
+    #[inline]
+    pub fn may_linger(&self) -> bool {
+        // Relaxed: a hint.
+        !self.takes_back && self.hints.is_calm.load(Ordering::Relaxed)
+    }
+
+    /// Counts a transaction's requests and gives it its place; before that the one at `lingers` leaves.
+    pub fn enter(
+        &self,
+        mut context: Box<Context<L>>,
+        lingers: Option<Place>,
+        guest: Guest,
+    ) -> Entered<L> {
+        if let Some(place) = lingers {
+            // Its cache line, which those of the other workers' transactions share, and that of the latch come together.
+            let nodes = without_provenance::<Node<L>>(self.nodes);
+            let node = nodes.wrapping_add(place.node as usize);
+            prefetch_plain(slice_from_raw_parts(node, 1), size_of::<Node<L>>());
+        }
+        let mut guard = lock(&self.list.0);
+        let list = &mut *guard;
+        if let Some(place) = lingers {
+            list.unlink(place);
+            list.limit.ended();
+        }
         if list.free == NONE || list.is_alone && guest != Guest::Alone {
+            self.show(list);
             return Entered::Full(context);
         }
         let number = list.free;
@@ -205,8 +298,8 @@ impl<L: Ledger> TxnQueue<L> {
             last => list.nodes[last as usize].next = number,
         }
         list.length += 1;
-        list.waiting += usize::from(!is_free);
-        self.show(&list);
+        list.waiting += u32::from(!is_free);
+        self.show(list);
         entered
     }
 
@@ -214,7 +307,7 @@ impl<L: Ledger> TxnQueue<L> {
     #[inline]
     pub fn head_waits(&self) -> bool {
         // Relaxed: a hint, looked at again and again.
-        self.head_waits.load(Ordering::Relaxed)
+        self.hints.head_waits.load(Ordering::Relaxed)
     }
 
     /// Takes the first transaction out of its wait, if it waits and may run.
@@ -223,11 +316,10 @@ impl<L: Ledger> TxnQueue<L> {
         if !self.head_waits() {
             return None;
         }
-        let mut list = lock(&self.list);
-        self.promote(&mut list)
+        self.promote(&mut lock(&self.list.0))
     }
 
-    fn promote(&self, list: &mut MutexGuard<'_, List<L>>) -> Option<Box<Context<L>>> {
+    fn promote(&self, list: &mut List<L>) -> Option<Box<Context<L>>> {
         let chosen = match L::HANDS_OVER {
             true => list.granted.pop_front()?.node,
             false => list.first,
@@ -235,7 +327,7 @@ impl<L: Ledger> TxnQueue<L> {
         if chosen == NONE {
             return None;
         }
-        let List { nodes, ledger, .. } = &mut **list;
+        let List { nodes, ledger, .. } = list;
         let waiting = &mut nodes[chosen as usize].waiting;
         if !L::HANDS_OVER && !ledger.is_left_to(&waiting.as_ref()?.plan.demand) {
             return None;
@@ -250,15 +342,15 @@ impl<L: Ledger> TxnQueue<L> {
     /// Takes a transaction out of the queue that has ended and let its locks go. Returns the first one, if
     /// it waits and may run.
     pub fn leave(&self, place: Place) -> Option<Box<Context<L>>> {
-        let mut list = lock(&self.list);
+        let mut list = lock(&self.list.0);
         self.take_back(&mut list, place);
-        self.unlink(&mut list, place);
+        list.unlink(place);
         list.limit.ended();
         if Canary::HeadNotWoken.sings() {
             return None;
         }
         self.show(&list);
-        match self.head_waits.load(Ordering::Relaxed) {
+        match self.head_waits() {
             true => self.promote(&mut list),
             false => None,
         }
@@ -266,9 +358,9 @@ impl<L: Ledger> TxnQueue<L> {
 
     /// As [`TxnQueue::leave`], for whoever runs no others: those who wait look at the head by themselves.
     pub fn leave_alone(&self, place: Place) {
-        let mut list = lock(&self.list);
+        let mut list = lock(&self.list.0);
         self.take_back(&mut list, place);
-        self.unlink(&mut list, place);
+        list.unlink(place);
         self.show(&list);
     }
 
@@ -283,7 +375,7 @@ impl<L: Ledger> TxnQueue<L> {
 
     /// Takes a transaction back that still waits.
     pub fn withdraw(&self, place: Place) -> Option<Box<Context<L>>> {
-        let mut list = lock(&self.list);
+        let mut list = lock(&self.list.0);
         let node = &mut list.nodes[place.node as usize];
         if node.sequence != place.sequence {
             return None;
@@ -297,14 +389,14 @@ impl<L: Ledger> TxnQueue<L> {
             self.let_in(list);
         }
         list.waiting -= 1;
-        self.unlink(&mut list, place);
+        list.unlink(place);
         self.show(&list);
         Some(context)
     }
 
     /// Takes a transaction back that waits although its time was over at `now_ns`.
     pub fn take_expired(&self, now_ns: u64) -> Option<Box<Context<L>>> {
-        let list = lock(&self.list);
+        let list = lock(&self.list.0);
         let mut number = list.first;
         while number != NONE {
             let node = &list.nodes[number as usize];
@@ -326,29 +418,7 @@ impl<L: Ledger> TxnQueue<L> {
 
     /// Whether nobody is in the queue.
     pub fn is_idle(&self) -> bool {
-        lock(&self.list).length == 0
-    }
-
-    fn unlink(&self, list: &mut MutexGuard<'_, List<L>>, place: Place) {
-        let free = list.free;
-        let node = &mut list.nodes[place.node as usize];
-        debug_assert!(node.sequence == place.sequence && node.waiting.is_none());
-        let (previous, next) = (node.previous, node.next);
-        node.plan = std::ptr::null();
-        // Whoever names its place later means nobody.
-        node.sequence += 1;
-        node.next = free;
-        list.free = place.node;
-        match previous {
-            NONE => list.first = next,
-            previous => list.nodes[previous as usize].next = next,
-        }
-        match next {
-            NONE => list.last = previous,
-            next => list.nodes[next as usize].previous = previous,
-        }
-        list.length -= 1;
-        list.departures += 1;
+        lock(&self.list.0).length == 0
     }
 
     /// Shows the state to those without the latch.
@@ -359,22 +429,26 @@ impl<L: Ledger> TxnQueue<L> {
             false => list.first != NONE && list.nodes[list.first as usize].waiting.is_some(),
         };
         let has_room = !list.is_alone && list.waiting < list.limit.value() && list.free != NONE;
-        // Relaxed: hints; who acts on them takes the latch.
-        self.head_waits.store(head_waits, Ordering::Relaxed);
-        self.has_room.store(has_room, Ordering::Relaxed);
-        (self.departures).store(list.departures as usize, Ordering::Relaxed);
+        show(&self.hints.head_waits, head_waits);
+        show(&self.hints.has_room, has_room);
+        show(&self.hints.is_calm, list.waiting == 0 && !list.is_alone);
+        // While nobody waits an analysis would find nobody. Whoever comes to wait shows how many had left before.
+        let (departures, shown) = (list.departures as usize, &self.hints.departures);
+        if list.waiting > 0 && shown.load(Ordering::Relaxed) != departures {
+            shown.store(departures, Ordering::Relaxed);
+        }
     }
 
     /// How many transactions have left; when that stays, a contention analysis finds what it found.
     #[inline]
     pub fn departures(&self) -> usize {
-        self.departures.load(Ordering::Relaxed)
+        self.hints.departures.load(Ordering::Relaxed)
     }
 
     /// Selective contention analysis (VLL §2.6): takes the first transaction out of its wait that has
     /// nothing in common with those before it, whatever those have in common with each other.
     pub fn take_without_conflict(&self, analysis: &mut L::Analysis) -> Option<Box<Context<L>>> {
-        let mut list = lock(&self.list);
+        let mut list = lock(&self.list.0);
         let mut number = list.first;
         let mut found = None;
         while number != NONE {
@@ -398,7 +472,7 @@ impl<L: Ledger> TxnQueue<L> {
 
     /// A transaction of several statements opens outside of the queue; no while somebody wants to be alone.
     pub fn open(&self) -> bool {
-        let mut list = lock(&self.list);
+        let mut list = lock(&self.list.0);
         let may = !list.is_alone;
         list.open += usize::from(may);
         may
@@ -406,12 +480,12 @@ impl<L: Ledger> TxnQueue<L> {
 
     /// It has ended.
     pub fn close(&self) {
-        lock(&self.list).open -= 1;
+        lock(&self.list.0).open -= 1;
     }
 
     /// Keeps everybody out but the caller; no when somebody else does.
     pub fn claim_alone(&self) -> bool {
-        let mut list = lock(&self.list);
+        let mut list = lock(&self.list.0);
         let claimed = !std::mem::replace(&mut list.is_alone, true);
         self.show(&list);
         claimed
@@ -419,13 +493,13 @@ impl<L: Ledger> TxnQueue<L> {
 
     /// Whether nobody is in flight.
     pub fn is_empty(&self) -> bool {
-        let list = lock(&self.list);
+        let list = lock(&self.list.0);
         list.length == 0 && list.open == 0
     }
 
     /// Lets others in again.
     pub fn end_alone(&self) {
-        let mut list = lock(&self.list);
+        let mut list = lock(&self.list.0);
         list.is_alone = false;
         self.show(&list);
     }
@@ -441,11 +515,11 @@ mod tests {
 
     use super::*;
     use crate::schedule::vll::CounterArray;
-    use crate::shared::locks::counters::{BesideRecords, Counters};
+    use crate::shared::locks::counters::Counters;
     use crate::shared::planning::{Claim, Demand, Findings};
 
     fn entered(queue: &TxnQueue<BesideRecords>, guest: Guest) -> Option<Place> {
-        match queue.enter(Context::new(0), guest) {
+        match queue.enter(Context::new(0), None, guest) {
             Entered::Free(context) => Some(context.place),
             Entered::Blocked(_) => unreachable!("it asks for nothing"),
             Entered::Full(_) => None,
@@ -469,6 +543,44 @@ mod tests {
             queue.leave(place.expect("there was room"));
         }
         assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn one_that_lingers_leaves_when_the_next_one_comes() {
+        let queue = TxnQueue::new(CounterArray::default(), 4, false);
+        let asks = |address: Option<u64>| {
+            let mut context: Box<Context<CounterArray>> = Context::new(0);
+            if let Some(address) = address {
+                context.plan.demand.claim(Claim {
+                    // SAFETY: nobody follows it here.
+                    record: unsafe { RecordRef::from_address(address) },
+                    exclusive: true,
+                    is_left: false,
+                    part: Part::default(),
+                    finding: Findings::NO_FINDING,
+                });
+            }
+            context.plan.demand.arrange();
+            context
+        };
+        let free = |context, lingers| match queue.enter(context, lingers, Guest::Any) {
+            Entered::Free(context) => context,
+            _ => panic!("nobody is in its way"),
+        };
+        let lingers = free(asks(None), None);
+        assert!(queue.may_linger());
+        let runs = free(asks(Some(64)), None);
+        let Entered::Blocked(waits) = queue.enter(asks(Some(64)), None, Guest::Any) else {
+            panic!("another one has its record");
+        };
+        assert!(!queue.may_linger());
+        queue.with_ledger(|ledger| ledger.withdraw(0, &runs.plan.demand, &mut Vec::new()));
+        assert!(queue.leave(runs.place).is_none(), "it is not the first yet");
+        let before = queue.departures();
+        free(asks(None), Some(lingers.place));
+        assert!(queue.departures() > before && queue.head_waits());
+        let head = queue.take_head().expect("all before it have left");
+        assert!(head.place == waits && queue.may_linger());
     }
 
     #[test]
@@ -518,12 +630,12 @@ mod tests {
         }
         context.plan.demand.arrange();
         assert!(queue.claim_alone());
-        let Entered::Free(context) = queue.enter(context, Guest::Alone) else {
+        let Entered::Free(context) = queue.enter(context, None, Guest::Alone) else {
             panic!("nobody else is there");
         };
         assert!(queue.leave(context.place).is_none());
         queue.end_alone();
-        let Entered::Blocked(_) = queue.enter(context, Guest::Any) else {
+        let Entered::Blocked(_) = queue.enter(context, None, Guest::Any) else {
             panic!("two of its requests share a counter");
         };
         assert!(queue.take_head().is_some(), "it is the first");

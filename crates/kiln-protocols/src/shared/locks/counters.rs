@@ -143,6 +143,7 @@ impl<C: Counters> Locks for CounterLocks<C> {
     type Held = Counted;
     const NEW_AUX: Option<u64> = C::NEW_AUX;
     const PLANNED: bool = true;
+    const ORDERED: bool = false;
 
     fn begin(&mut self) {
         self.has_statements = false;

@@ -289,7 +289,10 @@ pub trait Locks {
     /// What it meets beyond is taken only if nobody has to be waited for.
     const PLANNED: bool = false;
 
-    /// Takes the locks of records, each named once and in the order of their addresses; `hold` gets each
+    /// Whether planned records are named in the order of their addresses, and not in any.
+    const ORDERED: bool = true;
+
+    /// Takes the locks of records, each named once, and in order where that is [asked for](Locks::ORDERED); `hold` gets each
     /// that is held.
     ///
     /// # Errors

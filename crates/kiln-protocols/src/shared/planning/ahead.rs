@@ -34,7 +34,7 @@ impl Demand for Footprint {
     }
 
     fn arrange(&mut self) {
-        self.order(&mut Findings::default());
+        self.unite(&mut Findings::default());
     }
 }
 

@@ -57,14 +57,28 @@ impl Claim {
 /// Bytes of claims that are asked for.
 const FETCHED_BYTES: usize = 256;
 
+/// Whether the first `length` numbers are all different, and none is 0, as those behind are. All are compared with all, which takes
+/// less time than sorting them.
+#[inline(always)]
+fn are_distinct<const N: usize>(numbers: &[u32; N], length: usize) -> bool {
+    let mut equal = 0;
+    for number in numbers {
+        for other in numbers {
+            equal += u32::from(number == other);
+        }
+    }
+    equal as usize == length + (N - length) * (N - length)
+}
+
 /// The records that a transaction will touch, each once, in the order of their addresses: one order for
-/// all transactions. Its memory is used again.
+/// all transactions, where somebody needs one. Its memory is used again.
 ///
 /// A record may be there twice, with different parts: one of them is that of a row that was in its cell before.
 #[derive(Debug, Default)]
 pub struct Footprint {
     claims: Vec<Claim>,
-    is_ordered: bool,
+    /// Whether each record is there once, in order if that was asked for.
+    is_arranged: bool,
     /// For sorting: an address, a mode and a position each.
     keys: Vec<u64>,
     /// For sorting: the claims to be.
@@ -86,7 +100,7 @@ impl Footprint {
             self.keys = Vec::new();
         }
         self.claims.clear();
-        self.is_ordered = true;
+        self.is_arranged = true;
     }
 
     /// Adds a claim; says no when there is no room.
@@ -96,7 +110,7 @@ impl Footprint {
             return false;
         }
         self.claims.push(claim);
-        self.is_ordered = false;
+        self.is_arranged = false;
         true
     }
 
@@ -110,20 +124,50 @@ impl Footprint {
     /// Takes the claims of another one over.
     pub fn copy_from(&mut self, other: &Footprint) {
         self.claims.clone_from(&other.claims);
-        self.is_ordered = other.is_ordered;
+        self.is_arranged = other.is_arranged;
     }
 
     /// Puts the claims in order, each record once and in its strongest mode. The `findings` are those that
     /// the claims come from, if any do.
     pub fn order(&mut self, findings: &mut Findings) {
-        if self.is_ordered {
+        if self.is_arranged {
             return;
         }
         match self.claims.iter().all(Claim::is_of_record) {
             true => self.order_by_record(findings),
             false => self.order_by_lock(findings),
         }
-        self.is_ordered = true;
+        self.is_arranged = true;
+    }
+
+    /// As [`Footprint::order`], but the claims may stay as they were added: for whoever makes all requests of a transaction
+    /// in one critical section, where each claim has its record's own lock.
+    #[inline]
+    pub fn unite(&mut self, findings: &mut Findings) {
+        debug_assert!(self.claims.iter().all(Claim::is_of_record));
+        if !self.is_arranged && self.is_distinct() {
+            self.is_arranged = true;
+        }
+        self.order(findings);
+    }
+
+    /// Whether there are few claims, and of different records for sure.
+    fn is_distinct(&self) -> bool {
+        match self.claims.len() {
+            0..=1 => true,
+            2..=12 => self.is_distinct_of::<12>(),
+            13..=24 => self.is_distinct_of::<24>(),
+            25..=40 => self.is_distinct_of::<40>(),
+            _ => false,
+        }
+    }
+
+    fn is_distinct_of<const N: usize>(&self) -> bool {
+        let mut numbers = [0; N];
+        for (number, claim) in numbers.iter_mut().zip(&self.claims) {
+            *number = (claim.record.address() >> 3) as u32;
+        }
+        are_distinct(&numbers, self.claims.len())
     }
 
     /// Where each claim has its record's own lock and no part: by sorting one word a claim, which takes a third of
@@ -164,10 +208,66 @@ impl Footprint {
         });
     }
 
-    /// The claims, in order.
+    /// The claims, in order if that was asked for.
     #[inline]
     pub fn claims(&self) -> &[Claim] {
-        debug_assert!(self.is_ordered);
+        debug_assert!(self.is_arranged);
         &self.claims
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn claim(address: u64, exclusive: bool) -> Claim {
+        Claim {
+            // SAFETY: nobody follows it here.
+            record: unsafe { RecordRef::from_address(address) },
+            exclusive,
+            is_left: false,
+            part: Part::default(),
+            finding: Findings::NO_FINDING,
+        }
+    }
+
+    #[test]
+    fn claims_of_different_records_stay_as_they_are() {
+        for length in [0, 1, 2, 11, 12, 13, 24, 25, 40, 41, 100] {
+            let claims: Vec<_> = (0..length)
+                .rev()
+                .map(|at| claim(64 + at * 16, at % 2 == 0))
+                .collect();
+            let mut footprint = Footprint::default();
+            footprint.clear();
+            assert!(claims.iter().all(|&claim| footprint.add(claim)));
+            footprint.unite(&mut Findings::default());
+            if length <= 40 {
+                assert_eq!(footprint.claims(), claims);
+            }
+            assert_eq!(footprint.claims().len() as u64, length);
+        }
+    }
+
+    #[test]
+    fn claims_of_one_record_become_the_strongest() {
+        for length in [2, 12, 13, 24, 39, 100] {
+            for (first, second) in [(0, length - 1), (length / 2 - 1, length - 1), (0, 1)] {
+                let mut footprint = Footprint::default();
+                footprint.clear();
+                for at in 0..length {
+                    let twin = if at == second { first } else { at };
+                    // The lower half of this address is 0.
+                    let address = (1 << 35) + twin * 16;
+                    assert!(footprint.add(claim(address, at == second)));
+                }
+                footprint.unite(&mut Findings::default());
+                let claims = footprint.claims();
+                assert_eq!(claims.len() as u64, length - 1);
+                let exclusive = claims.iter().filter(|claim| claim.exclusive);
+                let records: Vec<_> = exclusive.map(|claim| claim.record.address()).collect();
+                assert_eq!(records, [(1 << 35) + first * 16]);
+            }
+        }
     }
 }

@@ -1,6 +1,5 @@
 //! A worker's plans.
 
-use kiln_platform::time;
 use kiln_procedure::{Arguments, Executor, Frame, Program};
 
 use super::findings::Findings;
@@ -11,10 +10,49 @@ use super::reconnaissance::{Planned, Reconnaissance, Remembered};
 /// it in a loop that the procedure itself would leave.
 const RECONNAISSANCE_MAX_NS: u64 = 50_000_000;
 
-/// Makes plans, in memory that is used again.
-pub struct Planner {
+/// What makes reconnaissances, in memory that is used again.
+struct Scout {
     frame: Frame,
     remembered: Remembered,
+    /// What its plans are to say.
+    planned: Planned,
+}
+
+impl Scout {
+    /// Collects what a reconnaissance meets.
+    #[inline]
+    fn meet(
+        &mut self,
+        program: &Program,
+        arguments: &Arguments,
+        footprint: &mut Footprint,
+        findings: &mut Findings,
+    ) {
+        self.frame.begin_within(RECONNAISSANCE_MAX_NS);
+        let mut access =
+            Reconnaissance::new(footprint, findings, &mut self.remembered, self.planned);
+        // However it ends: what it met is the plan, and whoever runs the call guards it.
+        let _ = Executor::run(
+            program.reconnaissance(),
+            &mut access,
+            &mut self.frame,
+            arguments,
+        );
+    }
+
+    /// Makes claims that were added what locks are taken by.
+    #[inline]
+    fn arrange(&self, footprint: &mut Footprint, findings: &mut Findings) {
+        match self.planned.is_in_any_order {
+            true => footprint.unite(findings),
+            false => footprint.order(findings),
+        }
+    }
+}
+
+/// Makes plans, in memory that is used again.
+pub struct Planner {
+    scout: Scout,
     footprint: Footprint,
     /// What the run that follows the plan need not search for.
     pub findings: Findings,
@@ -22,8 +60,6 @@ pub struct Planner {
     missed: Vec<Claim>,
     /// The epoch in which the records of `missed` were met.
     missed_in: u64,
-    /// What its plans are to say.
-    planned: Planned,
 }
 
 impl Planner {
@@ -32,13 +68,15 @@ impl Planner {
         let mut footprint = Footprint::default();
         footprint.clear();
         Planner {
-            frame: Frame::new(),
-            remembered: Remembered::default(),
+            scout: Scout {
+                frame: Frame::new(),
+                remembered: Remembered::default(),
+                planned,
+            },
             footprint,
             findings: Findings::default(),
             missed: Vec::new(),
             missed_in: 0,
-            planned,
         }
     }
 
@@ -73,22 +111,48 @@ impl Planner {
     pub fn plan(&mut self, program: &Program, arguments: &Arguments, epoch: u64) {
         self.footprint.clear();
         self.findings.start(epoch);
-        let limit = time::now_ns() + RECONNAISSANCE_MAX_NS;
-        self.frame.deadline_ns = Some(limit);
-        let mut access = Reconnaissance::new(
-            &mut self.footprint,
-            &mut self.findings,
-            &mut self.remembered,
-            self.planned,
-        );
-        // However it ends: what it met is the plan, and whoever runs the call guards it.
-        let _ = Executor::run(
-            program.reconnaissance(),
-            &mut access,
-            &mut self.frame,
-            arguments,
-        );
+        (self.scout).meet(program, arguments, &mut self.footprint, &mut self.findings);
         self.plan_missed(epoch);
+    }
+
+    /// Plans a call that runs later, where its plan is kept: what its reconnaissance meets in the epoch `epoch`, and `missed`.
+    pub fn plan_ahead(
+        &mut self,
+        (program, arguments): (&Program, &Arguments),
+        epoch: u64,
+        missed: &[Claim],
+        footprint: &mut Footprint,
+        findings: &mut Findings,
+    ) {
+        footprint.clear();
+        findings.start(epoch);
+        (self.scout).meet(program, arguments, footprint, findings);
+        for &claim in missed {
+            footprint.add(claim);
+        }
+        self.scout.arrange(footprint, findings);
+    }
+
+    /// As [`Planner::plan_ahead`], where many plans are kept: it is copied there, and what it was made in stays here, where a
+    /// cache has it.
+    pub fn plan_ahead_here(
+        &mut self,
+        (program, arguments): (&Program, &Arguments),
+        epoch: u64,
+        missed: &[Claim],
+        footprint: &mut Footprint,
+        findings: &mut Findings,
+    ) {
+        self.footprint.clear();
+        self.findings.start(epoch);
+        (self.scout).meet(program, arguments, &mut self.footprint, &mut self.findings);
+        for &claim in missed {
+            self.footprint.add(claim);
+        }
+        (self.scout).arrange(&mut self.footprint, &mut self.findings);
+        footprint.copy_from(&self.footprint);
+        findings.copy_from(&self.findings);
+        self.findings.clear();
     }
 
     /// Plans a transaction of several statements that failed: what the last attempt met.
@@ -103,19 +167,7 @@ impl Planner {
         for &claim in &self.missed {
             self.footprint.add(claim);
         }
-        self.footprint.order(&mut self.findings);
-    }
-
-    /// Hands the last plan out, for other memory.
-    pub fn swap_plan(&mut self, footprint: &mut Footprint, findings: &mut Findings) {
-        std::mem::swap(&mut self.footprint, footprint);
-        std::mem::swap(&mut self.findings, findings);
-    }
-
-    /// Copies the last plan to where many are kept: what it was made in stays here, where a cache has it.
-    pub fn copy_plan(&self, footprint: &mut Footprint, findings: &mut Findings) {
-        footprint.copy_from(&self.footprint);
-        findings.copy_from(&self.findings);
+        (self.scout).arrange(&mut self.footprint, &mut self.findings);
     }
 
     /// Hands out what was missed.

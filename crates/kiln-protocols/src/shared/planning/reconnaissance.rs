@@ -36,6 +36,8 @@ pub struct Planned {
     pub is_divided: bool,
     /// Whether claims say that all that will be done to their records are updates that can be left to the commit.
     pub marks_left: bool,
+    /// Whether claims need not be in order.
+    pub is_in_any_order: bool,
     /// Whether the call runs right after it.
     pub is_run_soon: bool,
     /// Whether what is read of ordered indexes is kept for the run.

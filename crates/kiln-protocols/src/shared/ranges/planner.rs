@@ -1,6 +1,5 @@
 //! A worker's plans of ranges.
 
-use kiln_platform::time;
 use kiln_procedure::{Arguments, Executor, Frame, Program};
 use kiln_storage::slot::Heap;
 
@@ -38,7 +37,7 @@ impl RangePlanner {
         plan.clear();
         findings.start(epoch);
         self.footprint.clear();
-        self.frame.deadline_ns = Some(time::now_ns() + RECONNAISSANCE_MAX_NS);
+        self.frame.begin_within(RECONNAISSANCE_MAX_NS);
         let records = Reconnaissance::new(
             &mut self.footprint,
             findings,
