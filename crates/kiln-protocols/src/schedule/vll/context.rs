@@ -2,6 +2,8 @@
 
 use std::cell::UnsafeCell;
 
+use kiln_platform::atomic::{AtomicBool, Ordering};
+
 use super::ledger::{Analysis, DemandOf, Ledger};
 use crate::canary::Canary;
 use crate::schedule::in_flight::InFlight;
@@ -20,6 +22,8 @@ pub(super) struct Plan<L: Ledger> {
     /// What the contention analysis keeps of it, made when that first meets the transaction (VLL §2.6). Touched under
     /// the queue's latch alone, or when the transaction is not in the queue.
     marks: UnsafeCell<<L::Analysis as Analysis<DemandOf<L>>>::Marks>,
+    /// Whether its transaction lingers in the queue.
+    lingers: AtomicBool,
 }
 
 // SAFETY: the cell is used under the queue's latch, or by whoever has the plan to itself.
@@ -30,6 +34,7 @@ impl<L: Ledger> Default for Plan<L> {
         Plan {
             demand: Default::default(),
             marks: UnsafeCell::default(),
+            lingers: AtomicBool::new(false),
         }
     }
 }
@@ -41,6 +46,24 @@ impl<L: Ledger> Plan<L> {
         if !Canary::ScaHashReused.sings() {
             L::Analysis::forget(self.marks.get_mut());
         }
+    }
+
+    /// Its transaction comes to the queue.
+    pub fn enters(&mut self) {
+        *self.lingers.get_mut() = false;
+    }
+
+    /// Its transaction has ended, and stays in the queue for a while.
+    #[inline]
+    pub fn linger(&self) {
+        // Release pairs with the acquire below: who goes past it sees what it has done.
+        self.lingers.store(true, Ordering::Release);
+    }
+
+    /// Whether its transaction lingers.
+    #[inline]
+    pub fn lingers(&self) -> bool {
+        self.lingers.load(Ordering::Acquire)
     }
 
     /// Adds the transaction to those that a contention analysis has scanned; whether it has nothing in common with them.

@@ -308,10 +308,12 @@ impl<L: Ledger> Vll<L> {
                             self.direct.give_way();
                         }
                     }
-                    if idle.is_long()
-                        && let Some(manager) = self.homeless_manager()
-                    {
-                        manager.expire(&self.shared);
+                    if idle.is_long() {
+                        // Its worker may have much to plan, or a caller that thinks.
+                        self.shared.queue.pass_lingering();
+                        if let Some(manager) = self.homeless_manager() {
+                            manager.expire(&self.shared);
+                        }
                     }
                     idle.turn();
                 }
@@ -462,6 +464,7 @@ impl<L: Ledger> Vll<L> {
             } else {
                 self.attempt(&mut context);
                 if self.may_linger(&context) {
+                    context.plan.linger();
                     point("vll.lingers");
                     return self.receive(context, calls, true);
                 }
@@ -487,7 +490,7 @@ impl<L: Ledger> Vll<L> {
         let Some(context) = self.lingers.take() else {
             return false;
         };
-        let next = self.shared.queue.leave(context.place);
+        let next = self.shared.queue.leave_at_last(context.place);
         point("vll.left");
         self.pool.push(context);
         if let Some(next) = next {
@@ -627,6 +630,7 @@ impl<L: Ledger> Vll<L> {
                 return false;
             } else {
                 self.manage_for_others();
+                self.shared.queue.pass_lingering();
                 idle.turn();
             }
         }
@@ -723,6 +727,9 @@ impl<L: Ledger> Vll<L> {
                 Some(head) => self.run_all(head, &mut NoCalls),
                 None => {
                     self.manage_for_others();
+                    if idle.is_long() {
+                        self.shared.queue.pass_lingering();
+                    }
                     idle.turn();
                 }
             }
@@ -795,9 +802,9 @@ impl<L: Ledger> Vll<L> {
 
 impl<L: Ledger> Drop for Vll<L> {
     fn drop(&mut self) {
-        // Only after a panic: others may look at its plan.
+        // Only after a panic: others may look at its plan. Those who wait look at the head by themselves.
         if let Some(context) = self.lingers.take() {
-            self.shared.queue.leave_alone(context.place);
+            self.shared.queue.forget(context.place);
         }
     }
 }

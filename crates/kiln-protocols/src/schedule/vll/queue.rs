@@ -10,8 +10,8 @@
 //!   has ended or was withdrawn.
 //! - A *waiting* transaction is in the queue with its context; one that runs is there without.
 //! - So is one that *lingers*: it has ended, and let its locks go, but its worker takes it out of the queue only with its next
-//!   step there. That happens where nobody waited when it ended, and spares a critical section for each transaction. Its
-//!   plan stays as it is for so long, as an analysis may look at it.
+//!   step there. That happens where nobody waited when it ended, and spares a critical section for each transaction. Whoever
+//!   finds it at the head while others wait takes it out. Its plan stays as it is until its worker knows that it is out.
 //! - A transaction that waits conflicts with one before it, or did when it came, or with one outside of
 //!   the queue that had met a record before it came.
 //! - Nobody who is behind it, or comes from outside, gets what it asks for.
@@ -82,6 +82,31 @@ const _: () = assert!(
 unsafe impl<L: Ledger> Send for List<L> {}
 
 impl<L: Ledger> List<L> {
+    /// Takes one out that lingers, unless somebody has done so already.
+    #[inline]
+    fn unlink_lingering(&mut self, place: Place) {
+        if self.nodes[place.node as usize].sequence == place.sequence {
+            self.unlink(place);
+            self.limit.ended();
+        }
+    }
+
+    /// Where somebody waits, or wants to be alone, takes those out that linger at the head; whether there were any.
+    #[inline]
+    fn pass_lingering(&mut self) -> bool {
+        let before = self.departures;
+        while (self.waiting > 0 || self.is_alone) && self.first != NONE {
+            let node = &self.nodes[self.first as usize];
+            // SAFETY: the transaction is in the queue, so its plan is there and is not changed.
+            if node.waiting.is_some() || !unsafe { &*node.plan }.lingers() {
+                break;
+            }
+            let (node, sequence) = (self.first, node.sequence);
+            self.unlink_lingering(Place { node, sequence });
+        }
+        self.departures > before
+    }
+
     #[inline]
     fn unlink(&mut self, place: Place) {
         let node = &mut self.nodes[place.node as usize];
@@ -263,9 +288,9 @@ impl<L: Ledger> TxnQueue<L> {
         let mut guard = lock(&self.list.0);
         let list = &mut *guard;
         if let Some(place) = lingers {
-            list.unlink(place);
-            list.limit.ended();
+            list.unlink_lingering(place);
         }
+        list.pass_lingering();
         if list.free == NONE || list.is_alone && guest != Guest::Alone {
             self.show(list);
             return Entered::Full(context);
@@ -279,6 +304,7 @@ impl<L: Ledger> TxnQueue<L> {
         let next_free = std::mem::replace(&mut node.next, NONE);
         node.previous = last;
         node.sequence += 1;
+        context.plan.enters();
         node.plan = &raw const *context.plan;
         let place = Place {
             node: number,
@@ -349,11 +375,42 @@ impl<L: Ledger> TxnQueue<L> {
         if Canary::HeadNotWoken.sings() {
             return None;
         }
+        list.pass_lingering();
         self.show(&list);
         match self.head_waits() {
             true => self.promote(&mut list),
             false => None,
         }
+    }
+
+    /// As [`TxnQueue::leave`], of one that lingers.
+    pub fn leave_at_last(&self, place: Place) -> Option<Box<Context<L>>> {
+        let mut list = lock(&self.list.0);
+        list.unlink_lingering(place);
+        list.pass_lingering();
+        self.show(&list);
+        match self.head_waits() {
+            true => self.promote(&mut list),
+            false => None,
+        }
+    }
+
+    /// Takes out one that lingers, for whoever serves no more.
+    pub fn forget(&self, place: Place) {
+        let mut list = lock(&self.list.0);
+        list.unlink_lingering(place);
+        self.show(&list);
+    }
+
+    /// Takes out what lingers before somebody who waits, whoever's that is; whether there was anything.
+    pub fn pass_lingering(&self) -> bool {
+        if self.may_linger() || self.takes_back {
+            return false;
+        }
+        let mut list = lock(&self.list.0);
+        let has_passed = list.pass_lingering();
+        self.show(&list);
+        has_passed
     }
 
     /// As [`TxnQueue::leave`], for whoever runs no others: those who wait look at the head by themselves.
@@ -455,8 +512,9 @@ impl<L: Ledger> TxnQueue<L> {
             let node = &list.nodes[number as usize];
             // SAFETY: the transaction is in the queue, so its plan is there and is not changed.
             let plan = unsafe { &*node.plan };
+            // One that lingers has no locks.
             // SAFETY: the latch is held.
-            let is_clear = unsafe { plan.add_to(analysis) };
+            let is_clear = !plan.lingers() && unsafe { plan.add_to(analysis) };
             if is_clear && node.waiting.is_some() && list.ledger.is_left_to(&plan.demand) {
                 found = Some(number);
                 break;
@@ -581,6 +639,30 @@ mod tests {
         assert!(queue.departures() > before && queue.head_waits());
         let head = queue.take_head().expect("all before it have left");
         assert!(head.place == waits && queue.may_linger());
+    }
+
+    #[test]
+    fn one_that_lingers_keeps_nobody_waiting() {
+        let queue = TxnQueue::new(BesideRecords, 4, false);
+        let free = |lingers| match queue.enter(Context::new(0), lingers, Guest::Any) {
+            Entered::Free(context) => context,
+            _ => panic!("it asks for nothing"),
+        };
+        let lingers = free(None);
+        let other = free(None);
+        lingers.plan.linger();
+        assert!(!queue.pass_lingering(), "nobody waits");
+        assert!(queue.claim_alone());
+        assert!(queue.pass_lingering());
+        queue.end_alone();
+        assert!(queue.leave(other.place).is_none() && queue.is_empty());
+        // Its worker comes later, and takes nobody else out.
+        let last = free(Some(lingers.place));
+        assert!(!queue.is_empty());
+        queue.forget(lingers.place);
+        assert!(!queue.is_empty());
+        queue.leave(last.place);
+        assert!(queue.is_empty());
     }
 
     #[test]
