@@ -95,7 +95,7 @@ pub enum Canary {
     ScaHashReused,
     /// `orthrus`, `orthrus-shared` and `vll-single` pass a demand on before its locks are granted.
     ForwardedEarly,
-    /// `vll`: nobody looks at the head of the queue when a transaction leaves.
+    /// `vll`: nobody hears that the first of the queue may run.
     HeadNotWoken,
     /// `strife` merges special clusters, and leaves each its queue.
     SpecialsMergedByName,

@@ -124,6 +124,8 @@ fn search(case: &Case) -> Result<(&'static str, u64), String> {
     for seed in 0.. {
         let workers = match (case.protocol.protocol, case.canary, mix) {
             (Protocol::Serial, Some(_), _) => 1,
+            // Several that control concurrency, and several that execute.
+            (Protocol::Orthrus, Some(Canary::DividedInUse), _) => 5 + seed % 4,
             (_, _, Mix::Everything) => 2 + seed % 2,
             (_, _, Mix::Values) => 3 + seed % 2,
             (_, _, Mix::Moves) => 4 + seed % 4,

@@ -372,9 +372,6 @@ impl<L: Ledger> TxnQueue<L> {
         self.take_back(&mut list, place);
         list.unlink(place);
         list.limit.ended();
-        if Canary::HeadNotWoken.sings() {
-            return None;
-        }
         list.pass_lingering();
         self.show(&list);
         match self.head_waits() {
@@ -486,6 +483,7 @@ impl<L: Ledger> TxnQueue<L> {
             false => list.first != NONE && list.nodes[list.first as usize].waiting.is_some(),
         };
         let has_room = !list.is_alone && list.waiting < list.limit.value() && list.free != NONE;
+        let head_waits = head_waits && !Canary::HeadNotWoken.sings();
         show(&self.hints.head_waits, head_waits);
         show(&self.hints.has_room, has_room);
         show(&self.hints.is_calm, list.waiting == 0 && !list.is_alone);
