@@ -287,7 +287,7 @@ impl Turn {
                 shared.wake(next);
             }
             if let Some(is_held) = ended {
-                self.since_ns = now;
+                (self.since_ns, self.asked) = (now, 0);
                 return is_held;
             }
             let longest = match (ahead, is_free) {

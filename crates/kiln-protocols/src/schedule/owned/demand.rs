@@ -169,7 +169,8 @@ impl Demand {
         demand
     }
 
-    /// Asks for these claims, in the order of their locks, in so many partitions, which have the parts of the data that `partition_of` says.
+    /// Asks for these claims, in the order of their locks, in so many partitions, which have the parts of the data that
+    /// `partition_of` says.
     pub(crate) fn set(
         &mut self,
         claims: &[Claim],

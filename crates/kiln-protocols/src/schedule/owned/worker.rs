@@ -143,7 +143,8 @@ impl<T: PartitionTable> Owned<T> {
                 .role
                 .load(Ordering::Relaxed);
             // Then workers take turns, and whoever has none has nothing in flight that others could wait for: one
-            // call is drawn after the other. While its turn lasts the locks of one are given back with the request for those of the next.
+            // call is drawn after the other. While its turn lasts the locks of one are given back with the request for those of
+            // the next.
             let is_crowded = self.shared.controllers.load(Ordering::Relaxed) == 0;
             let is_free = self.pool.len() == IN_FLIGHT_MAX;
             if is_free && (is_over || !is_crowded) && std::mem::take(&mut has_turn) {

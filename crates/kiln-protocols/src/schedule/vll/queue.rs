@@ -133,8 +133,8 @@ impl<L: Ledger> List<L> {
 #[repr(align(128))]
 struct Latched<L: Ledger>(Mutex<List<L>>);
 
-/// What those without the latch look at, again and again: on a cache line of its own, which all of them keep as long as nothing changes.
-/// Written under the latch.
+/// What those without the latch look at, again and again: on a cache line of its own, which all of them keep as long as
+/// nothing changes. Written under the latch.
 #[repr(align(128))]
 struct Hints {
     /// Whether the first transaction waits.
@@ -264,8 +264,7 @@ impl<L: Ledger> TxnQueue<L> {
         self.hints.has_room.load(Ordering::Relaxed)
     }
 
-    /// Whether a transaction that ends now may linger: nobody waits behind it. Whoever comes later waits for no longer than
-    /// its worker needs to come here again.
+    /// Whether a transaction that ends now may linger: nobody waits behind it.
     #[inline]
     pub fn may_linger(&self) -> bool {
         // Relaxed: a hint.
@@ -372,22 +371,23 @@ impl<L: Ledger> TxnQueue<L> {
         self.take_back(&mut list, place);
         list.unlink(place);
         list.limit.ended();
-        list.pass_lingering();
-        self.show(&list);
-        match self.head_waits() {
-            true => self.promote(&mut list),
-            false => None,
-        }
+        self.let_first_run(&mut list)
     }
 
     /// As [`TxnQueue::leave`], of one that lingers.
     pub fn leave_at_last(&self, place: Place) -> Option<Box<Context<L>>> {
         let mut list = lock(&self.list.0);
         list.unlink_lingering(place);
+        self.let_first_run(&mut list)
+    }
+
+    /// Somebody has left: takes the first one out of its wait, if it waits and may run.
+    #[inline]
+    fn let_first_run(&self, list: &mut List<L>) -> Option<Box<Context<L>>> {
         list.pass_lingering();
-        self.show(&list);
+        self.show(list);
         match self.head_waits() {
-            true => self.promote(&mut list),
+            true => self.promote(list),
             false => None,
         }
     }

@@ -40,9 +40,28 @@ impl Scout {
         );
     }
 
-    /// Makes claims that were added what locks are taken by.
+    /// Plans a call: what its reconnaissance meets in the epoch `epoch`, and `missed`.
     #[inline]
-    fn arrange(&self, footprint: &mut Footprint, findings: &mut Findings) {
+    fn plan(
+        &mut self,
+        (program, arguments): (&Program, &Arguments),
+        epoch: u64,
+        missed: &[Claim],
+        footprint: &mut Footprint,
+        findings: &mut Findings,
+    ) {
+        footprint.clear();
+        findings.start(epoch);
+        self.meet(program, arguments, footprint, findings);
+        self.add(missed, footprint, findings);
+    }
+
+    /// Adds claims, and makes of all what locks are taken by.
+    #[inline]
+    fn add(&self, missed: &[Claim], footprint: &mut Footprint, findings: &mut Findings) {
+        for &claim in missed {
+            footprint.add(claim);
+        }
         match self.planned.is_in_any_order {
             true => footprint.unite(findings),
             false => footprint.order(findings),
@@ -109,47 +128,36 @@ impl Planner {
     /// Plans a call: what its reconnaissance meets, and what its failed attempts missed. The worker is in
     /// the epoch `epoch`, and stays in it as long as it uses the plan.
     pub fn plan(&mut self, program: &Program, arguments: &Arguments, epoch: u64) {
-        self.footprint.clear();
-        self.findings.start(epoch);
-        (self.scout).meet(program, arguments, &mut self.footprint, &mut self.findings);
-        self.plan_missed(epoch);
+        self.forget_old(epoch);
+        let call = (program, arguments);
+        let (footprint, findings) = (&mut self.footprint, &mut self.findings);
+        (self.scout).plan(call, epoch, &self.missed, footprint, findings);
     }
 
     /// Plans a call that runs later, where its plan is kept: what its reconnaissance meets in the epoch `epoch`, and `missed`.
     pub fn plan_ahead(
         &mut self,
-        (program, arguments): (&Program, &Arguments),
+        call: (&Program, &Arguments),
         epoch: u64,
         missed: &[Claim],
         footprint: &mut Footprint,
         findings: &mut Findings,
     ) {
-        footprint.clear();
-        findings.start(epoch);
-        (self.scout).meet(program, arguments, footprint, findings);
-        for &claim in missed {
-            footprint.add(claim);
-        }
-        self.scout.arrange(footprint, findings);
+        (self.scout).plan(call, epoch, missed, footprint, findings);
     }
 
     /// As [`Planner::plan_ahead`], where many plans are kept: it is copied there, and what it was made in stays here, where a
     /// cache has it.
     pub fn plan_ahead_here(
         &mut self,
-        (program, arguments): (&Program, &Arguments),
+        call: (&Program, &Arguments),
         epoch: u64,
         missed: &[Claim],
         footprint: &mut Footprint,
         findings: &mut Findings,
     ) {
-        self.footprint.clear();
-        self.findings.start(epoch);
-        (self.scout).meet(program, arguments, &mut self.footprint, &mut self.findings);
-        for &claim in missed {
-            self.footprint.add(claim);
-        }
-        (self.scout).arrange(&mut self.footprint, &mut self.findings);
+        let here = (&mut self.footprint, &mut self.findings);
+        (self.scout).plan(call, epoch, missed, here.0, here.1);
         footprint.copy_from(&self.footprint);
         findings.copy_from(&self.findings);
         self.findings.clear();
@@ -158,16 +166,9 @@ impl Planner {
     /// Plans a transaction of several statements that failed: what the last attempt met.
     pub fn plan_again(&mut self, epoch: u64) {
         self.footprint.clear();
-        self.plan_missed(epoch);
-        self.missed.clear();
-    }
-
-    fn plan_missed(&mut self, epoch: u64) {
         self.forget_old(epoch);
-        for &claim in &self.missed {
-            self.footprint.add(claim);
-        }
-        (self.scout).arrange(&mut self.footprint, &mut self.findings);
+        (self.scout).add(&self.missed, &mut self.footprint, &mut self.findings);
+        self.missed.clear();
     }
 
     /// Hands out what was missed.
