@@ -319,9 +319,7 @@ impl Seat {
     /// Frees memory that waited for its epoch to end, a little at a time.
     pub fn tidy(&mut self) {
         if self.enter(None).is_ok() {
-            for _ in 0..16 {
-                self.inside(Worker::tidy);
-            }
+            self.inside(Worker::tidy);
             self.leave();
         }
     }

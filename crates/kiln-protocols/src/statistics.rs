@@ -36,6 +36,12 @@ pub struct Statistics {
 }
 
 impl Statistics {
+    /// Transactions that have come to an end.
+    #[inline]
+    pub fn ended(&self) -> u64 {
+        self.committed + self.rejected + self.expired
+    }
+
     /// Failed attempts of all causes.
     pub fn aborts_total(&self) -> u64 {
         self.aborts.iter().sum()

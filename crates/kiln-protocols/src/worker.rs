@@ -55,6 +55,9 @@ pub enum Outcome {
     Expired,
 }
 
+/// So many transactions that do nothing end in a row where memory is freed.
+const TIDYING: u32 = 16;
+
 /// Locks in a table that nobody waits for.
 type NoWaitTable = QueuedLocks<LockTable, handling::NoWait>;
 
@@ -509,11 +512,14 @@ impl Worker {
             call.is_history_full = self.is_history_full();
             match calls.next(&mut call) {
                 Next::Call => {}
-                Next::Nothing => {
+                nothing => {
+                    for_any_direct!(self, direct => direct.give_way());
+                    if nothing == Next::Pause {
+                        return;
+                    }
                     spinner.turn();
                     continue;
                 }
-                Next::Pause => return,
             }
             let Some(program) = &call.program else {
                 unreachable!("a call that was drawn has a program")
@@ -532,13 +538,15 @@ impl Worker {
     /// Nothing is open.
     pub fn tidy(&mut self) {
         if let Worker::Strife(worker) = self {
-            return worker.tidy();
+            return (0..TIDYING).for_each(|_| worker.tidy());
         }
         // What waits in the memory of its core, too.
         for_any_direct!(self, direct => direct.enter_turn());
-        self.begin();
-        self.roll_back();
-        for_any_direct!(self, direct => direct.leave_turn());
+        for _ in 0..TIDYING {
+            self.begin();
+            self.roll_back();
+        }
+        for_any_direct!(self, direct => direct.give_way());
     }
 
     /// Runs one statement of a transaction; see [`Direct::run`].

@@ -154,6 +154,13 @@ pub fn pin_to_core(position: usize) -> bool {
     real::pin_to_core(position)
 }
 
+/// Lets the calling thread, if it was pinned, run on this core for some time, or on its own again: coroutines stay where they are.
+pub fn move_to_core(position: Option<usize>) {
+    if !runtime::is_running() {
+        real::move_to_core(position);
+    }
+}
+
 /// The position that the calling thread was pinned to, if that is known: coroutines stay where they are.
 pub fn pinned_core() -> Option<usize> {
     match runtime::is_running() {

@@ -12,6 +12,7 @@ pub mod record_map;
 pub mod recorder;
 pub mod ring;
 pub mod scratch;
+pub mod trials;
 pub mod turns;
 pub mod unwinding;
 pub mod updates;

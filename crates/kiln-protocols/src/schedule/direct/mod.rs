@@ -104,7 +104,8 @@ impl<A: Access + Phased + Recorded> Direct<A> {
     /// Whether it is time to leave the turn to somebody who waits, or to wait for one.
     #[inline(always)]
     pub(crate) fn is_turn_over(&mut self) -> bool {
-        self.turn.as_mut().is_some_and(Turn::is_over)
+        let ended = self.statistics.ended();
+        (self.turn.as_mut()).is_some_and(|turn| turn.is_over(ended))
     }
 
     /// As [`Direct::enter_turn`], but not past `deadline_ns`.
@@ -125,7 +126,7 @@ impl<A: Access + Phased + Recorded> Direct<A> {
     #[inline(always)]
     pub(crate) fn leave_turn(&mut self) {
         if let Some(turn) = &mut self.turn {
-            turn.leave();
+            turn.leave(self.statistics.ended());
         }
     }
 

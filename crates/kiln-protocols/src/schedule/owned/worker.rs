@@ -148,7 +148,7 @@ impl<T: PartitionTable> Owned<T> {
             let is_crowded = self.shared.controllers.load(Ordering::Relaxed) == 0;
             let is_free = self.pool.len() == IN_FLIGHT_MAX;
             if is_free && (is_over || !is_crowded) && std::mem::take(&mut has_turn) {
-                self.direct.leave_turn();
+                self.direct.give_way();
             }
             if is_over && is_free {
                 self.give_up_division();
@@ -190,7 +190,7 @@ impl<T: PartitionTable> Owned<T> {
                         self.expire();
                     }
                     if self.pool.len() == IN_FLIGHT_MAX && std::mem::take(&mut has_turn) {
-                        self.direct.leave_turn();
+                        self.direct.give_way();
                     }
                     // A lock that was granted to who sleeps is nobody's, and so is a message to an owner.
                     let is_awaited = role > 0 || !self.waiting.is_empty();

@@ -155,7 +155,7 @@ impl Strife {
         }
         self.go();
         self.is_inside = false;
-        self.direct.leave_turn();
+        self.direct.give_way();
     }
 
     /// Nobody counts on it from now on.

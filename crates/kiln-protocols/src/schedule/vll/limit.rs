@@ -1,14 +1,14 @@
 //! How many blocked transactions there may be before no new ones are drawn.
 //!
 //! VLL §2.1 tunes this limit by hand: with few, workers run out of transactions that could run; with many,
-//! each new one meets more requests and is blocked itself. Here it looks for its place among the powers of two. It stays
-//! at one of them for so many transactions, then tries the next, comes back, and tries the one before. How long each trial took is compared
-//! with how long those just before it took, which had the same machine and the same calls; a single comparison says little, as a
-//! worker may have lost its core meanwhile, so a mean of several decides.
+//! each new one meets more requests and is blocked itself. Here it looks for its place among the powers of two, by
+//! [trials](crate::shared::trials) of so many transactions each.
 
 use std::mem::offset_of;
 
 use kiln_platform::time;
+
+use crate::shared::trials::Trials;
 
 /// The limit, in its place under the queue's latch.
 #[repr(C)]
@@ -17,52 +17,8 @@ pub(super) struct Limit {
     value: u32,
     /// Transactions that have ended since `since_ns`.
     ended: u32,
-    /// The logarithm of what seems best.
-    level: u32,
-    step: Step,
     since_ns: u64,
-    /// How long the last `WINDOW` of them took at `level`.
-    took_ns: u64,
-    /// What is known of twice as many, and of half.
-    more: Comparison,
-    fewer: Comparison,
-}
-
-/// What is done with the present transactions.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Step {
-    BeforeMore,
-    More,
-    BeforeFewer,
-    Fewer,
-}
-
-/// How long transactions took with another limit.
-#[derive(Clone, Copy, Default)]
-struct Comparison {
-    /// The mean of the last ones, `ONE` for as long.
-    ratio: u64,
-    trials: u32,
-}
-
-impl Comparison {
-    const ONE: u64 = 1 << 10;
-    /// A mean is of about so many trials.
-    const TRIALS: u32 = 8;
-
-    fn add(&mut self, took_ns: u64, other_ns: u64) {
-        // Whoever has lost its core in one of them has not found out anything.
-        let ratio = (took_ns.saturating_mul(Comparison::ONE) / other_ns.max(1))
-            .clamp(Comparison::ONE / 2, Comparison::ONE * 2);
-        let weight = u64::from(self.trials.min(Comparison::TRIALS - 1));
-        self.ratio = (self.ratio * weight + ratio) / (weight + 1);
-        self.trials += 1;
-    }
-
-    /// A difference of one in thirty-two says nothing.
-    fn is_better(self) -> bool {
-        self.trials >= Comparison::TRIALS && self.ratio < Comparison::ONE - Comparison::ONE / 32
-    }
+    trials: Trials,
 }
 
 /// Transactions between two looks.
@@ -72,32 +28,20 @@ const LEVEL_MAX: u32 = 8;
 
 impl Limit {
     /// So much of it is used for each transaction; it comes first.
-    pub const HOT_BYTES: usize = offset_of!(Limit, level);
+    pub const HOT_BYTES: usize = offset_of!(Limit, since_ns);
 
     pub fn new() -> Limit {
         Limit {
             value: 1 << FIRST,
             ended: 0,
-            level: FIRST,
-            step: Step::BeforeMore,
             since_ns: 0,
-            took_ns: 0,
-            more: Comparison::default(),
-            fewer: Comparison::default(),
+            trials: Trials::new(FIRST, LEVEL_MAX, 0),
         }
     }
 
     #[inline]
     pub fn value(&self) -> u32 {
         self.value
-    }
-
-    fn present(&self) -> u32 {
-        match self.step {
-            Step::BeforeMore | Step::BeforeFewer => self.level,
-            Step::More => LEVEL_MAX.min(self.level + 1),
-            Step::Fewer => self.level.saturating_sub(1),
-        }
     }
 
     /// A transaction has ended.
@@ -111,27 +55,8 @@ impl Limit {
 
     #[cold]
     fn look(&mut self, now_ns: u64) {
-        let took_ns = now_ns.saturating_sub(self.since_ns);
-        let present = self.present();
-        let (comparison, next) = match self.step {
-            Step::BeforeMore => (None, Step::More),
-            Step::More => (Some(&mut self.more), Step::BeforeFewer),
-            Step::BeforeFewer => (None, Step::Fewer),
-            Step::Fewer => (Some(&mut self.fewer), Step::BeforeMore),
-        };
-        match comparison {
-            // At an end there is nothing to try.
-            Some(comparison) if present != self.level => {
-                comparison.add(took_ns, self.took_ns);
-                if comparison.is_better() {
-                    self.level = present;
-                    (self.more, self.fewer) = Default::default();
-                }
-            }
-            _ => self.took_ns = took_ns,
-        }
-        self.step = next;
-        self.value = 1 << self.present();
+        self.trials.end_window(now_ns.saturating_sub(self.since_ns));
+        self.value = 1 << self.trials.present();
         (self.ended, self.since_ns) = (0, now_ns);
     }
 }

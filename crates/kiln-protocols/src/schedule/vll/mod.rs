@@ -292,7 +292,7 @@ impl<L: Ledger> Vll<L> {
             }
             if is_over && self.in_flight == 0 {
                 self.leave_at_last(calls);
-                self.direct.leave_turn();
+                self.direct.give_way();
                 return;
             }
             match has_done {

@@ -10,8 +10,11 @@
 //! Each core has one turn, and the workers that are pinned to it hand it to each other: two that had turns on one
 //! core would share it while another core has nothing to do. Workers that are not pinned are dealt out to the cores.
 //!
+//! Where fewer cores do more ([`working`]) the others rest: whoever has its turns there waits for that of a core that works, and
+//! moves to it. Pinned threads go home as soon as their core works again; threads that nobody has pinned are put where the system likes.
+//!
 //! A worker has its turn for a slice of time and call by call: in between it leaves the turn free, so that one
-//! that has no calls keeps nobody out, and takes it again without a switch. When the time is over, it hands
+//! that has no calls keeps nobody out, and takes it again without a switch. When the time is over, or when it has nothing to do, it hands
 //! the turn to whoever has waited longest. Nobody waits without looking around: the first of those who
 //! wait takes a turn that is free, and nobody waits past the deadline of its call, or when the turn was not handed on for
 //! `WAIT_MAX_NS`; it goes inside without a turn then. While the turn goes round whoever waits will have it, and to go inside would only make
@@ -21,7 +24,7 @@
 //! A slice is twenty-four times as long as a hand-over costs, so that these cost a twenty-fifth of the time. The one who is handed a turn
 //! runs within some ten microseconds on a core of its own, but has its own memory in no cache: plans, images, the records of its last
 //! calls; that costs more than the hand-over, and decides `SLICE_NS`. With as many as 32 workers a core each waits for a tenth of a
-//! second now and then, one call of some hundreds. Where other processes want the cores as well, a hand-over takes milliseconds, and
+//! second now and then, one call of some hundreds; with more of them, or on a core that works for others too, slices are shorter. Where other processes want the cores as well, a hand-over takes milliseconds, and
 //! slices are longer.
 //!
 //! Whoever has a turn uses the core's memory in place of its own ([`Participant::memory`]): cells that the one before it has freed, and
@@ -29,6 +32,8 @@
 //! theirs, in no cache.
 //!
 //! Transactions of several statements take no turns: they last as long as their client thinks.
+
+mod working;
 
 use std::collections::VecDeque;
 use std::mem;
@@ -39,6 +44,8 @@ use kiln_platform::thread::{self, Thread};
 use kiln_platform::time;
 use kiln_storage::epoch::{Epochs, Participant};
 use kiln_storage::table::WORKERS_MAX;
+
+use working::Working;
 
 /// How long a worker has its turn at least while others wait, in nanoseconds, unless [`ROUND_MAX_NS`] allows less. Trials on
 /// virtual cores take a millisecond, and turns are handed on in the midst of them.
@@ -72,21 +79,34 @@ const WAIT_MAX_NS: u64 = 200_000_000;
 struct Core {
     /// Whether nobody has it.
     is_free: AtomicBool,
-    /// The length of `queue`.
+    /// How many wait for it. Where the core rests, one: it is to be left.
     waiting: AtomicU32,
     /// When it was handed on last, of [`time::now_ns`].
     handed_on_ns: AtomicU64,
     /// How long a slice is.
     slice_ns: AtomicU64,
-    queue: Mutex<VecDeque<u32>>,
 }
 
+/// A worker, as those see it who hand turns on.
+struct Waiter {
+    /// The core whose turn it was handed, or `NO_CORE`.
+    handed: AtomicU32,
+    /// The core where it has turns when all work.
+    home: AtomicU32,
+    thread: Mutex<Option<Thread>>,
+}
+
+const NO_CORE: u32 = u32::MAX;
+
 struct Turns {
-    cores: Box<[Core]>,
+    working: Working,
     /// Workers that may want turns.
     workers: AtomicU32,
-    /// By worker: whether it was handed a turn, and its thread.
-    handed: Box<[(AtomicBool, Mutex<Option<Thread>>)]>,
+    cores: Box<[Core]>,
+    /// Who waits for the turn of each core, those who have waited longest first. Under one lock, as workers wait elsewhere when fewer or
+    /// more cores work; it is taken some times in a slice.
+    queues: Mutex<Box<[VecDeque<u32>]>>,
+    waiters: Box<[Waiter]>,
 }
 
 /// The turns of all workers that share something; clones are the same.
@@ -95,24 +115,32 @@ pub struct SharedTurns(Arc<Turns>);
 
 impl Default for SharedTurns {
     fn default() -> SharedTurns {
+        SharedTurns::of(thread::available_cores())
+    }
+}
+
+impl SharedTurns {
+    fn of(cores: usize) -> SharedTurns {
         let core = |_| Core {
             is_free: AtomicBool::new(true),
             waiting: AtomicU32::new(0),
             handed_on_ns: AtomicU64::new(0),
             slice_ns: AtomicU64::new(SLICE_NS),
-            queue: Mutex::new(VecDeque::with_capacity(WORKERS_MAX)),
+        };
+        let waiter = |_| Waiter {
+            handed: AtomicU32::new(NO_CORE),
+            home: AtomicU32::new(0),
+            thread: Mutex::new(None),
         };
         SharedTurns(Arc::new(Turns {
-            cores: (0..thread::available_cores()).map(core).collect(),
+            working: Working::new(cores),
             workers: AtomicU32::new(0),
-            handed: (0..WORKERS_MAX)
-                .map(|_| (AtomicBool::new(false), Mutex::new(None)))
-                .collect(),
+            cores: (0..cores).map(core).collect(),
+            queues: Mutex::new((0..cores).map(|_| VecDeque::new()).collect()),
+            waiters: (0..WORKERS_MAX).map(waiter).collect(),
         }))
     }
-}
 
-impl SharedTurns {
     /// Whether there are fewer workers than cores.
     #[inline]
     pub fn has_core_to_spare(&self) -> bool {
@@ -127,11 +155,18 @@ pub struct Turn {
     /// For the memory of the core.
     epochs: Epochs,
     worker: u32,
-    /// The core whose turn it takes.
+    /// The core where it has turns when all work, and that where it has them now.
+    home: usize,
     core: usize,
+    /// The number of cores at work for which that is so; 0 if it is for none that it knows.
+    seen: u32,
     is_held: bool,
     /// When it was got last from somebody else, or after a wait.
     since_ns: u64,
+    /// Whether its time was over when it was looked last.
+    has_lasted: bool,
+    /// The calls of the worker that had ended when others were told last.
+    told: u64,
     /// How often it was asked whether the turn is over, in all of it and since the last look at the clock.
     asked: u32,
     unlooked: u32,
@@ -144,13 +179,18 @@ impl Turn {
     pub fn new(shared: &SharedTurns, participant: &Participant) -> Turn {
         let worker = participant.slot() as u32;
         shared.0.workers.fetch_add(1, Ordering::Relaxed);
+        let home = worker as usize % shared.0.cores.len();
         Turn {
             shared: shared.0.clone(),
             epochs: participant.epochs().clone(),
             worker,
-            core: worker as usize % shared.0.cores.len(),
+            home,
+            core: home,
+            seen: 0,
             is_held: false,
             since_ns: 0,
+            has_lasted: false,
+            told: 0,
             asked: 0,
             unlooked: 0,
             stride: 1,
@@ -168,53 +208,99 @@ impl Turn {
     #[inline]
     pub fn enter(&mut self, deadline_ns: Option<u64>) {
         if self.is_needed() {
-            self.is_held = self.shared.cores[self.core].take_free() || self.wait(deadline_ns);
+            self.is_held = self.is_there() && self.shared.cores[self.core].take_free()
+                || self.wait(deadline_ns);
             if self.is_held {
                 // SAFETY: the worker does nothing else at this time. Who has the memory still, if anybody, has not left its turn.
                 unsafe { self.epochs.lend(self.worker as usize, self.core) };
             }
+        } else if self.core != self.home {
+            self.move_to(self.home);
         }
     }
 
-    /// Whether it is time to leave the turn to somebody who waits, or to wait for one.
+    /// Whether it has its turns where it had them last.
     #[inline]
-    pub fn is_over(&mut self) -> bool {
+    fn is_there(&mut self) -> bool {
+        self.shared.working.number() == self.seen || self.look_around()
+    }
+
+    /// The same, where another number of cores works than it has seen.
+    #[cold]
+    fn look_around(&mut self) -> bool {
+        let number = self.shared.working.number();
+        let is_there = working::place(self.home, number) == self.core;
+        self.seen = if is_there { number } else { 0 };
+        is_there
+    }
+
+    /// Whether it is time to leave the turn to somebody who waits, or to wait for one. So many calls of the worker have ended.
+    #[inline]
+    pub fn is_over(&mut self, ended: u64) -> bool {
         match self.is_held {
-            true => {
-                let waiting = &self.shared.cores[self.core].waiting;
-                waiting.load(Ordering::Relaxed) > 0 && self.has_lasted()
-            }
+            true => self.is_awaited() && (self.has_lasted(ended) || !self.is_there()),
             false => self.is_needed(),
         }
     }
 
     #[inline]
-    fn has_lasted(&mut self) -> bool {
-        self.asked += 1;
-        self.unlooked += 1;
-        self.unlooked >= self.stride && self.look()
+    fn is_awaited(&self) -> bool {
+        self.shared.cores[self.core].waiting.load(Ordering::Relaxed) > 0
     }
 
     /// Looks whether the slice is over. Where calls are short that costs as much as a tenth of one, and is not done after each.
-    fn look(&mut self) -> bool {
+    #[inline]
+    fn has_lasted(&mut self, ended: u64) -> bool {
+        self.asked += 1;
+        self.unlooked += 1;
+        if !self.has_lasted && self.unlooked >= self.stride {
+            self.look(ended);
+        }
+        self.has_lasted
+    }
+
+    fn look(&mut self, ended: u64) {
         self.unlooked = 0;
+        let now = time::now_ns();
+        self.tell(ended, now);
         let slice_ns = &self.shared.cores[self.core].slice_ns;
-        let is_over = time::now_ns() - self.since_ns >= slice_ns.load(Ordering::Relaxed);
-        if is_over {
+        self.has_lasted = now - self.since_ns >= slice_ns.load(Ordering::Relaxed);
+        if self.has_lasted {
             self.stride = (mem::take(&mut self.asked) / LOOKS_IN_SLICE).clamp(1, STRIDE_MAX);
         }
-        is_over
     }
 
-    /// Leaves the turn free, or to somebody who waits when its time is over.
+    /// Tells how many calls have ended.
+    fn tell(&mut self, ended: u64, now_ns: u64) {
+        // Whoever counts them may have begun anew.
+        let calls = ended.saturating_sub(mem::replace(&mut self.told, ended));
+        let shared = &self.shared;
+        (shared.working).tell(calls, now_ns, |number| shared.put_to_work(number, now_ns));
+    }
+
+    /// Leaves the turn free, or to somebody who waits when its time is over. So many calls of the worker have ended.
     #[inline]
-    pub fn leave(&mut self) {
-        self.leave_if(Turn::has_lasted);
+    pub fn leave(&mut self, ended: u64) {
+        self.leave_if(|turn| turn.has_lasted(ended));
     }
 
-    /// Leaves the turn to somebody who waits: the worker does nothing for some time.
+    /// Leaves the turn to somebody who waits: the worker does nothing for some time. It may have left it free already, and nobody
+    /// been told.
+    #[inline]
     pub fn give_way(&mut self) {
-        self.leave_if(|_| true);
+        if self.is_held {
+            self.leave_if(|_| true);
+        } else if self.is_awaited() && self.is_there() {
+            self.offer_free();
+        }
+    }
+
+    #[cold]
+    fn offer_free(&self) {
+        let core = &self.shared.cores[self.core];
+        if core.take_free() && !self.shared.hand_on(self.core, self.since_ns) {
+            core.is_free.store(true, Ordering::Relaxed);
+        }
     }
 
     #[inline]
@@ -225,11 +311,11 @@ impl Turn {
             if !self.is_needed() {
                 self.clear_memory();
             }
-            let is_awaited = self.shared.cores[self.core].waiting.load(Ordering::Relaxed) > 0;
-            let hands_on = is_awaited && is_over(self);
-            let core = &self.shared.cores[self.core];
-            if !hands_on || !self.shared.hand_on(core, self.since_ns) {
+            // In this order: it may be this worker that lets another number of cores work.
+            let hands_on = self.is_awaited() && (is_over(self) || !self.is_there());
+            if !hands_on || !self.shared.hand_on(self.core, self.since_ns) {
                 // Nothing is handed on with a turn: relaxed.
+                let core = &self.shared.cores[self.core];
                 core.is_free.store(true, Ordering::Relaxed);
             }
         }
@@ -241,71 +327,97 @@ impl Turn {
         self.epochs.clear_lent(self.core);
     }
 
+    /// Has its turns there from now on. A thread that nobody has pinned is where the system likes.
+    #[cold]
+    fn move_to(&mut self, core: usize) {
+        (self.core, self.seen) = (core, 0);
+        thread::move_to_core((core != self.home).then_some(core));
+    }
+
     /// Waits in the queue; whether that brought a turn.
     #[cold]
     fn wait(&mut self, deadline_ns: Option<u64>) -> bool {
-        let shared = &*self.shared;
+        let shared = self.shared.clone();
         // Its thread may have been pinned, or be another one, since it was here last.
         if let Some(core) = thread::pinned_core() {
-            self.core = core % shared.cores.len();
+            self.home = core % shared.cores.len();
         }
-        let core = &shared.cores[self.core];
-        let (handed, thread) = &shared.handed[self.worker as usize];
-        *lock(thread) = Some(thread::current());
-        core.change(|queue| queue.push_back(self.worker));
-        let now = time::now_ns();
-        let deadline = deadline_ns.map_or(u64::MAX, |deadline| deadline.max(now));
-        let since = now;
+        let waiter = &shared.waiters[self.worker as usize];
+        *lock(&waiter.thread) = Some(thread::current());
+        waiter.home.store(self.home as u32, Ordering::Relaxed);
+        shared.change(self.home, |_, queue| queue.push_back(self.worker));
+        let since = time::now_ns();
+        let deadline = deadline_ns.map_or(u64::MAX, |deadline| deadline.max(since));
         let mut look_ns = LOOK_NS;
         let mut found_free = 0;
         loop {
             let now = time::now_ns();
-            let (mut ahead, mut next) = (0, None);
-            let moved = core.handed_on_ns.load(Ordering::Relaxed).max(since);
-            let latest = deadline.min(moved + WAIT_MAX_NS);
-            let is_free = core.is_free.load(Ordering::Relaxed);
-            found_free = if is_free { found_free + 1 } else { 0 };
-            // Under the lock nobody hands anything to this worker.
-            let ended = core.change(|queue| {
-                if handed.swap(false, Ordering::Relaxed) {
-                    core.learn(now);
-                    return Some(true);
+            // Under the lock nobody hands anything to this worker, and it waits where it is looked for.
+            let (state, next) = shared.change(self.home, |at, queue| {
+                let core = &shared.cores[at];
+                let handed = waiter.handed.swap(NO_CORE, Ordering::Relaxed);
+                if handed != NO_CORE {
+                    shared.cores[handed as usize].learn(now);
+                    return (Wait::Turn(handed as usize), None);
                 }
-                ahead = queue
-                    .iter()
-                    .take_while(|&&worker| worker != self.worker)
-                    .count() as u64;
+                let first = queue.iter().position(|&worker| worker == self.worker);
+                let ahead = first.expect("whoever waits is in the queue") as u64;
+                let is_free = core.is_free.load(Ordering::Relaxed);
+                found_free = if is_free { found_free + 1 } else { 0 };
+                let moved = core.handed_on_ns.load(Ordering::Relaxed).max(since);
+                let latest = deadline.min(moved + WAIT_MAX_NS);
                 let takes = ahead == 0 && found_free >= LOOKS && core.take_free();
                 if takes || now >= latest {
                     queue.retain(|worker| *worker != self.worker);
-                    next = queue.front().copied().filter(|_| ahead == 0);
-                    return Some(takes);
+                    let next = queue.front().copied().filter(|_| ahead == 0);
+                    let state = if takes { Wait::Turn(at) } else { Wait::Over };
+                    return (state, next);
                 }
-                None
+                let longest = match (ahead, is_free) {
+                    (0, true) => LOOK_AGAIN_NS,
+                    (0, false) => {
+                        let twice_ns = SLEEP_NS.min(look_ns * 2);
+                        mem::replace(&mut look_ns, twice_ns)
+                    }
+                    _ => {
+                        let slice_ns = core.slice_ns.load(Ordering::Relaxed);
+                        ((ahead + SLICES_LATER) * slice_ns).max(SLEEP_NS)
+                    }
+                };
+                (Wait::Sleep(longest.min(latest - now)), None)
             });
             if let Some(next) = next {
                 shared.wake(next);
             }
-            if let Some(is_held) = ended {
-                (self.since_ns, self.asked) = (now, 0);
-                return is_held;
+            if let Wait::Sleep(longest) = state {
+                thread::park_for(longest);
+                continue;
             }
-            let longest = match (ahead, is_free) {
-                (0, true) => LOOK_AGAIN_NS,
-                (0, false) => look_ns,
-                _ => ((ahead + SLICES_LATER) * core.slice_ns.load(Ordering::Relaxed)).max(SLEEP_NS),
-            };
-            if ahead == 0 && !is_free {
-                look_ns = SLEEP_NS.min(look_ns * 2);
+            (self.since_ns, self.has_lasted, self.asked) = (now, false, 0);
+            if let Wait::Turn(core) = state {
+                self.move_to(core);
             }
-            thread::park_for(longest.min(latest.saturating_sub(now)));
+            return matches!(state, Wait::Turn(_));
         }
     }
 }
 
+/// What becomes of somebody who waits.
+enum Wait {
+    /// It has the turn of this core.
+    Turn(usize),
+    /// It has waited for too long, and has none.
+    Over,
+    /// It sleeps so long, in nanoseconds, and looks again.
+    Sleep(u64),
+}
+
 impl Drop for Turn {
     fn drop(&mut self) {
-        self.leave();
+        self.give_way();
+        if self.core != self.home {
+            self.move_to(self.home);
+        }
         let left = self.shared.workers.fetch_sub(1, Ordering::Relaxed) as usize - 1;
         if left == self.shared.cores.len() {
             // Nobody takes turns from now on.
@@ -318,13 +430,6 @@ impl Core {
     #[inline]
     fn take_free(&self) -> bool {
         self.is_free.load(Ordering::Relaxed) && self.is_free.swap(false, Ordering::Relaxed)
-    }
-
-    fn change<T>(&self, body: impl FnOnce(&mut VecDeque<u32>) -> T) -> T {
-        let mut queue = lock(&self.queue);
-        let result = body(&mut queue);
-        self.waiting.store(queue.len() as u32, Ordering::Relaxed);
-        result
     }
 
     /// Somebody runs now who was handed the turn: adjusts the slice.
@@ -341,29 +446,80 @@ impl Core {
 }
 
 impl Turns {
-    /// Hands the turn that was had since `since_ns` to whoever has waited longest, if anybody waits.
+    /// Changes the queue in which whoever is at home on this core waits; `body` is told where that is.
+    fn change<T>(&self, home: usize, body: impl FnOnce(usize, &mut VecDeque<u32>) -> T) -> T {
+        let mut queues = lock(&self.queues);
+        let at = self.working.place_of(home);
+        let result = body(at, &mut queues[at]);
+        let waiting = queues[at].len() as u32;
+        self.cores[at].waiting.store(waiting, Ordering::Relaxed);
+        result
+    }
+
+    /// Hands the core's turn to whoever has waited longest in its queue.
+    fn hand(&self, core: usize, queue: &mut VecDeque<u32>, now_ns: u64) -> Option<u32> {
+        let next = queue.pop_front()?;
+        let waiter = &self.waiters[next as usize];
+        waiter.handed.store(core as u32, Ordering::Relaxed);
+        let core = &self.cores[core];
+        core.handed_on_ns.store(now_ns, Ordering::Relaxed);
+        Some(next)
+    }
+
+    /// Hands the turn that was had since `since_ns` to whoever has waited longest, if anybody waits and the core works.
     #[cold]
-    fn hand_on(&self, core: &Core, since_ns: u64) -> bool {
+    fn hand_on(&self, core: usize, since_ns: u64) -> bool {
         let now = time::now_ns();
-        let is_early = now - since_ns < core.slice_ns.load(Ordering::Relaxed);
-        let mut first = None;
-        let next = core.change(|queue| {
-            let next = queue.pop_front()?;
-            self.handed[next as usize].0.store(true, Ordering::Relaxed);
-            core.handed_on_ns.store(now, Ordering::Relaxed);
-            first = queue.front().copied().filter(|_| is_early);
-            Some(next)
+        let is_early = now - since_ns < self.cores[core].slice_ns.load(Ordering::Relaxed);
+        let (next, first) = self.change(core, |at, queue| {
+            if at != core {
+                return (None, None);
+            }
+            let next = self.hand(core, queue, now);
+            // The first of those who are left has counted on longer turns.
+            (next, queue.front().copied().filter(|_| is_early))
         });
-        // The first of those who are left has counted on longer turns.
         for worker in first.into_iter().chain(next) {
             self.wake(worker);
         }
         next.is_some()
     }
 
+    /// Lets so many cores work. Those who wait are dealt out to them, and have those turns that are free.
+    #[cold]
+    fn put_to_work(&self, number: u32, now_ns: u64) {
+        let mut queues = lock(&self.queues);
+        self.working.set_number(number);
+        let mut waiting: Vec<(usize, u32)> = Vec::new();
+        for queue in queues.iter_mut() {
+            waiting.extend(queue.drain(..).enumerate());
+        }
+        // Stable: from one queue in its order, and from each in turn.
+        waiting.sort_by_key(|&(at, _)| at);
+        for (_, worker) in waiting {
+            let home = self.waiters[worker as usize].home.load(Ordering::Relaxed);
+            queues[self.working.place_of(home as usize)].push_back(worker);
+        }
+        let mut handed = Vec::new();
+        for (at, (core, queue)) in self.cores.iter().zip(queues.iter_mut()).enumerate() {
+            if !queue.is_empty() && core.take_free() {
+                handed.extend(self.hand(at, queue, now_ns));
+            }
+            let waiting = match self.working.rests(at) {
+                true => 1,
+                false => queue.len() as u32,
+            };
+            core.waiting.store(waiting, Ordering::Relaxed);
+        }
+        drop(queues);
+        for worker in handed {
+            self.wake(worker);
+        }
+    }
+
     fn wake(&self, worker: u32) {
         // Not under the lock: whoever is woken may get the core at once, and wants the lock when it waits again.
-        let thread = lock(&self.handed[worker as usize].1).clone();
+        let thread = lock(&self.waiters[worker as usize].thread).clone();
         if let Some(thread) = thread {
             thread.unpark();
         }
@@ -387,17 +543,30 @@ mod tests {
 
     #[test]
     fn never_more_are_inside_than_there_are_turns_and_all_get_one() {
-        let shared = SharedTurns::default();
+        all_have_turns(SharedTurns::default(), None);
+    }
+
+    #[test]
+    fn all_get_one_while_fewer_and_more_cores_work() {
+        all_have_turns(SharedTurns::of(4), Some([1, 4, 2, 3]));
+    }
+
+    /// Many workers have turns, while one of them lets these numbers of cores work, one after the other.
+    fn all_have_turns(shared: SharedTurns, numbers: Option<[u32; 4]>) {
         let cores = shared.0.cores.len() as u32;
         let workers = cores + 6;
         let (inside, most) = (AtomicU32::new(0), AtomicU32::new(0));
         let calls = if cfg!(miri) { 20 } else { 2_000 };
         let turns = turns(&shared, workers);
         thread::scope(|scope| {
-            for mut turn in turns {
+            for (worker, mut turn) in turns.into_iter().enumerate() {
                 let (inside, most) = (&inside, &most);
                 scope.spawn(move || {
-                    for _ in 0..calls {
+                    for call in 0..calls {
+                        if let (0, Some(numbers)) = (worker, numbers) {
+                            let number = numbers[call % numbers.len()];
+                            turn.shared.put_to_work(number, time::now_ns());
+                        }
                         turn.enter(None);
                         if turn.is_held {
                             let now = inside.fetch_add(1, Ordering::SeqCst) + 1;
@@ -405,7 +574,7 @@ mod tests {
                             thread::pause(100);
                             inside.fetch_sub(1, Ordering::SeqCst);
                         }
-                        turn.leave();
+                        turn.leave(0);
                     }
                 });
             }
@@ -413,8 +582,10 @@ mod tests {
         assert!(most.load(Ordering::SeqCst) <= cores);
         for core in &shared.0.cores {
             assert!(core.is_free.load(Ordering::SeqCst));
-            assert!(lock(&core.queue).is_empty());
         }
+        let handed = |waiter: &Waiter| waiter.handed.load(Ordering::SeqCst) != NO_CORE;
+        assert!(!shared.0.waiters.iter().any(handed));
+        assert!(lock(&shared.0.queues).iter().all(VecDeque::is_empty));
     }
 
     #[test]
@@ -429,6 +600,6 @@ mod tests {
         }
         last.enter(Some(time::now_ns() + 1_000_000));
         assert!(!last.is_held);
-        assert!(lock(&shared.0.cores[0].queue).is_empty());
+        assert!(lock(&shared.0.queues)[0].is_empty());
     }
 }

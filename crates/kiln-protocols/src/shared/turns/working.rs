@@ -1,0 +1,182 @@
+//! How many cores work at once, while workers take turns.
+//!
+//! Where all calls want one row, a second core brings little: the row's cache line travels for each call, and each core waits
+//! for the other. Under some protocols both together do less than one of them alone. So the number of cores that work is
+//! found by [trials](crate::shared::trials) of what a call costs with half as many, and with twice as many, a window each, and less and
+//! less often once that has settled. To let fewer in than there is room for is *concurrency restriction* (Dice and Kogan, Euro-Par 2019) or
+//! *load control* (Heiss and Wagner, VLDB 1991); the first is about one lock, the second about a whole system's conflicts, as here.
+
+use std::mem;
+
+use kiln_platform::atomic::{AtomicU32, AtomicU64, Ordering};
+use kiln_platform::sync::{Mutex, lock};
+
+use crate::shared::trials::Trials;
+
+/// How long a window is at least. Trials on virtual cores take a millisecond.
+const WINDOW_NS: u64 = if cfg!(kiln_sim) { 40_000 } else { 6_000_000 };
+/// How long whoever has a turn may need to see that its core rests, and the others to move: that is in no window.
+const CHANGE_NS: u64 = if cfg!(kiln_sim) { 10_000 } else { 2_000_000 };
+/// How many calls a window has at least.
+const CALLS_MIN: u64 = if cfg!(kiln_sim) { 8 } else { 512 };
+/// One that takes so many times as long has found out nothing.
+const WINDOWS_MAX: u64 = 64;
+/// Twice as many cores have to bring more than one call for so many; else they may as well rest.
+const DOUBLING: u64 = 32;
+/// At most so many windows pass without a trial.
+const PAUSE_MAX: u32 = 63;
+
+/// The first so many cores work, the others rest.
+#[repr(align(128))]
+pub(super) struct Working {
+    number: AtomicU32,
+    cores: u32,
+    /// When the present window is over, if it has had enough calls.
+    ends_ns: AtomicU64,
+    told: Told,
+    window: Mutex<Window>,
+}
+
+/// Calls that have ended, as far as somebody has told; on cache lines of its own.
+#[repr(align(128))]
+struct Told(AtomicU64);
+
+struct Window {
+    trials: Trials,
+    since_ns: u64,
+    /// What had been told when it began.
+    calls: u64,
+    /// Whether it has not begun, as fewer or more cores work than before.
+    is_change: bool,
+}
+
+impl Working {
+    /// Of so many cores, at first all.
+    pub fn new(cores: usize) -> Working {
+        let cores = cores as u32;
+        // The first power of two that is no smaller.
+        let all = cores.next_power_of_two().trailing_zeros();
+        Working {
+            number: AtomicU32::new(cores),
+            cores,
+            ends_ns: AtomicU64::new(0),
+            told: Told(AtomicU64::new(0)),
+            window: Mutex::new(Window {
+                trials: Trials::new(all, all, PAUSE_MAX),
+                since_ns: 0,
+                calls: 0,
+                is_change: true,
+            }),
+        }
+    }
+
+    /// How many work.
+    #[inline]
+    pub fn number(&self) -> u32 {
+        // Relaxed here and below: who sees it late works a little longer.
+        self.number.load(Ordering::Relaxed)
+    }
+
+    /// Under the lock under which somebody waits for them.
+    pub fn set_number(&self, number: u32) {
+        self.number.store(number, Ordering::Relaxed);
+    }
+
+    /// Where whoever is at home on this core has its turns.
+    pub fn place_of(&self, home: usize) -> usize {
+        place(home, self.number())
+    }
+
+    pub fn rests(&self, core: usize) -> bool {
+        core >= self.number() as usize
+    }
+
+    /// So many calls have ended, of which nobody was told; `change` is done where another number of cores is to work.
+    pub fn tell(&self, calls: u64, now_ns: u64, change: impl FnOnce(u32)) {
+        self.told.0.fetch_add(calls, Ordering::Relaxed);
+        if now_ns >= self.ends_ns.load(Ordering::Relaxed) {
+            self.end_window(now_ns, change);
+        }
+    }
+
+    #[cold]
+    fn end_window(&self, now_ns: u64, change: impl FnOnce(u32)) {
+        let mut window = lock(&self.window);
+        if now_ns < self.ends_ns.load(Ordering::Relaxed) {
+            // Somebody else was faster.
+            return;
+        }
+        let told = self.told.0.load(Ordering::Relaxed);
+        let (calls, took_ns) = (told - window.calls, now_ns - window.since_ns);
+        // Nobody took turns for some time, or hardly a call came to an end.
+        let is_stale = took_ns > WINDOW_NS * WINDOWS_MAX;
+        let mut next_ns = WINDOW_NS;
+        if !mem::take(&mut window.is_change) && !is_stale {
+            if calls < CALLS_MIN {
+                self.ends_ns.store(now_ns + WINDOW_NS, Ordering::Relaxed);
+                return;
+            }
+            // Picoseconds a call, and for each doubling so much more.
+            let level = u64::from(window.trials.present());
+            let cost = took_ns * 1_000 / calls * (DOUBLING + level) / DOUBLING;
+            window.trials.end_window(cost);
+            let number = self.cores.min(1 << window.trials.present());
+            if number != self.number() {
+                change(number);
+                window.is_change = true;
+                next_ns = CHANGE_NS;
+            }
+        }
+        (window.since_ns, window.calls) = (now_ns, told);
+        self.ends_ns.store(now_ns + next_ns, Ordering::Relaxed);
+    }
+}
+
+/// Where whoever is at home on this core has its turns while so many cores work.
+pub(super) fn place(home: usize, number: u32) -> usize {
+    home % number as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many of the last hundred windows had this number of cores at work, of calls that take the longer the more that differs from `best`.
+    fn windows_at(working: &Working, now: &mut u64, best: u32) -> usize {
+        let windows = 1_500;
+        let mut at_best = 0;
+        for window in 0..windows {
+            let number = working.number();
+            at_best += usize::from(number == best && window >= windows - 100);
+            *now += WINDOW_NS;
+            let share = u64::from(number.min(best) * 32 / number.max(best));
+            working.tell(CALLS_MIN * share, *now, |number| working.set_number(number));
+        }
+        at_best
+    }
+
+    #[test]
+    fn as_many_cores_work_as_is_best() {
+        for (cores, best) in [(1, 1), (2, 2), (2, 1), (16, 1), (16, 4), (12, 4), (12, 12)] {
+            let working = Working::new(cores);
+            let mut now = WINDOW_NS * WINDOWS_MAX * 2;
+            assert!(
+                windows_at(&working, &mut now, best) > 85,
+                "{best} of {cores}"
+            );
+            // And when that changes.
+            assert!(
+                windows_at(&working, &mut now, 1) > 85,
+                "1 of {cores} after {best}"
+            );
+        }
+    }
+
+    #[test]
+    fn nothing_is_tried_while_hardly_a_call_ends() {
+        let working = Working::new(2);
+        for window in 1..1_000 {
+            working.tell(1, WINDOW_NS * window, |_| panic!("no window has enough"));
+        }
+    }
+}
