@@ -51,7 +51,7 @@ struct Open {
 const ATTEMPTS_BEFORE_STARVING: u32 = 8;
 
 /// So many attempts may fail in one turn; the waits after these are long.
-const ATTEMPTS_IN_TURN: u32 = 11;
+const ATTEMPTS_IN_TURN: u32 = 14;
 
 /// How an attempt ended.
 pub(crate) enum End {
