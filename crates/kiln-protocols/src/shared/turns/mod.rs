@@ -10,7 +10,7 @@
 //! Each core has one turn, and the workers that are pinned to it hand it to each other: two that had turns on one
 //! core would share it while another core has nothing to do. Workers that are not pinned are dealt out to the cores.
 //!
-//! Where fewer cores do more ([`working`]) the others rest: whoever has its turns there waits for that of a core that works, and
+//! Where fewer cores do more (`working.rs`) the others rest: whoever has its turns there waits for that of a core that works, and
 //! moves to it. Pinned threads go home as soon as their core works again; threads that nobody has pinned are put where the system likes.
 //!
 //! A worker has its turn for a slice of time and call by call: in between it leaves the turn free, so that one
