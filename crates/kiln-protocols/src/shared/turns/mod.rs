@@ -98,14 +98,21 @@ struct Waiter {
 
 const NO_CORE: u32 = u32::MAX;
 
+/// Who waits for the turn of each core. All of it has room for all workers.
+struct Queues {
+    /// By core; those who have waited longest first.
+    of: Box<[VecDeque<u32>]>,
+    /// Workers that are dealt out, with their places before, and those that are to be woken.
+    dealt: Vec<(usize, u32)>,
+}
+
 struct Turns {
     working: Working,
     /// Workers that may want turns.
     workers: AtomicU32,
     cores: Box<[Core]>,
-    /// Who waits for the turn of each core, those who have waited longest first. Under one lock, as workers wait elsewhere when fewer or
-    /// more cores work; it is taken some times in a slice.
-    queues: Mutex<Box<[VecDeque<u32>]>>,
+    /// Under one lock, as workers wait elsewhere when fewer or more cores work; it is taken some times in a slice.
+    queues: Mutex<Queues>,
     waiters: Box<[Waiter]>,
 }
 
@@ -136,7 +143,12 @@ impl SharedTurns {
             working: Working::new(cores),
             workers: AtomicU32::new(0),
             cores: (0..cores).map(core).collect(),
-            queues: Mutex::new((0..cores).map(|_| VecDeque::new()).collect()),
+            queues: Mutex::new(Queues {
+                of: (0..cores)
+                    .map(|_| VecDeque::with_capacity(WORKERS_MAX))
+                    .collect(),
+                dealt: Vec::with_capacity(WORKERS_MAX),
+            }),
             waiters: (0..WORKERS_MAX).map(waiter).collect(),
         }))
     }
@@ -450,8 +462,9 @@ impl Turns {
     fn change<T>(&self, home: usize, body: impl FnOnce(usize, &mut VecDeque<u32>) -> T) -> T {
         let mut queues = lock(&self.queues);
         let at = self.working.place_of(home);
-        let result = body(at, &mut queues[at]);
-        let waiting = queues[at].len() as u32;
+        let queue = &mut queues.of[at];
+        let result = body(at, queue);
+        let waiting = queue.len() as u32;
         self.cores[at].waiting.store(waiting, Ordering::Relaxed);
         result
     }
@@ -488,22 +501,23 @@ impl Turns {
     /// Lets so many cores work. Those who wait are dealt out to them, and have those turns that are free.
     #[cold]
     fn put_to_work(&self, number: u32, now_ns: u64) {
-        let mut queues = lock(&self.queues);
+        let mut locked = lock(&self.queues);
         self.working.set_number(number);
-        let mut waiting: Vec<(usize, u32)> = Vec::new();
+        let mut dealt = mem::take(&mut locked.dealt);
+        let queues = &mut locked.of;
         for queue in queues.iter_mut() {
-            waiting.extend(queue.drain(..).enumerate());
+            dealt.extend(queue.drain(..).enumerate());
         }
-        // Stable: from one queue in its order, and from each in turn.
-        waiting.sort_by_key(|&(at, _)| at);
-        for (_, worker) in waiting {
+        // From each queue in its order, and from all of them in turn; places differ within one.
+        dealt.sort_unstable();
+        for (_, worker) in dealt.drain(..) {
             let home = self.waiters[worker as usize].home.load(Ordering::Relaxed);
             queues[self.working.place_of(home as usize)].push_back(worker);
         }
-        let mut handed = Vec::new();
         for (at, (core, queue)) in self.cores.iter().zip(queues.iter_mut()).enumerate() {
             if !queue.is_empty() && core.take_free() {
-                handed.extend(self.hand(at, queue, now_ns));
+                let handed = self.hand(at, queue, now_ns);
+                dealt.extend(handed.map(|worker| (at, worker)));
             }
             let waiting = match self.working.rests(at) {
                 true => 1,
@@ -511,10 +525,11 @@ impl Turns {
             };
             core.waiting.store(waiting, Ordering::Relaxed);
         }
-        drop(queues);
-        for worker in handed {
+        drop(locked);
+        for (_, worker) in dealt.drain(..) {
             self.wake(worker);
         }
+        lock(&self.queues).dealt = dealt;
     }
 
     fn wake(&self, worker: u32) {
@@ -585,7 +600,7 @@ mod tests {
         }
         let handed = |waiter: &Waiter| waiter.handed.load(Ordering::SeqCst) != NO_CORE;
         assert!(!shared.0.waiters.iter().any(handed));
-        assert!(lock(&shared.0.queues).iter().all(VecDeque::is_empty));
+        assert!(lock(&shared.0.queues).of.iter().all(VecDeque::is_empty));
     }
 
     #[test]
@@ -600,6 +615,6 @@ mod tests {
         }
         last.enter(Some(time::now_ns() + 1_000_000));
         assert!(!last.is_held);
-        assert!(lock(&shared.0.queues)[0].is_empty());
+        assert!(lock(&shared.0.queues).of[0].is_empty());
     }
 }
