@@ -71,6 +71,9 @@ const LOOKS: u32 = 3;
 /// So many looks at the clock in a slice are enough, but between two of them there are no more calls than this.
 const LOOKS_IN_SLICE: u32 = 64;
 const STRIDE_MAX: u32 = 16;
+/// Where cores rest, whoever has waited so long for a turn that nobody hands on, and for so many slices, lets all of them work.
+const STUCK_NS: u64 = if cfg!(kiln_sim) { 100_000 } else { 20_000_000 };
+const STUCK_SLICES: u64 = 4;
 /// The longest wait for a turn that nobody hands on, in nanoseconds.
 const WAIT_MAX_NS: u64 = 200_000_000;
 
@@ -365,12 +368,12 @@ impl Turn {
         loop {
             let now = time::now_ns();
             // Under the lock nobody hands anything to this worker, and it waits where it is looked for.
-            let (state, next) = shared.change(self.home, |at, queue| {
+            let (state, next, is_stuck) = shared.change(self.home, |at, queue| {
                 let core = &shared.cores[at];
                 let handed = waiter.handed.swap(NO_CORE, Ordering::Relaxed);
                 if handed != NO_CORE {
                     shared.cores[handed as usize].learn(now);
-                    return (Wait::Turn(handed as usize), None);
+                    return (Wait::Turn(handed as usize), None, false);
                 }
                 let first = queue.iter().position(|&worker| worker == self.worker);
                 let ahead = first.expect("whoever waits is in the queue") as u64;
@@ -383,21 +386,23 @@ impl Turn {
                     queue.retain(|worker| *worker != self.worker);
                     let next = queue.front().copied().filter(|_| ahead == 0);
                     let state = if takes { Wait::Turn(at) } else { Wait::Over };
-                    return (state, next);
+                    return (state, next, false);
                 }
+                let slice_ns = core.slice_ns.load(Ordering::Relaxed);
+                let is_stuck = now.saturating_sub(moved) >= STUCK_NS.max(slice_ns * STUCK_SLICES);
                 let longest = match (ahead, is_free) {
                     (0, true) => LOOK_AGAIN_NS,
                     (0, false) => {
                         let twice_ns = SLEEP_NS.min(look_ns * 2);
                         mem::replace(&mut look_ns, twice_ns)
                     }
-                    _ => {
-                        let slice_ns = core.slice_ns.load(Ordering::Relaxed);
-                        ((ahead + SLICES_LATER) * slice_ns).max(SLEEP_NS)
-                    }
+                    _ => ((ahead + SLICES_LATER) * slice_ns).max(SLEEP_NS),
                 };
-                (Wait::Sleep(longest.min(latest - now)), None)
+                (Wait::Sleep(longest.min(latest - now)), None, is_stuck)
             });
+            if is_stuck {
+                (shared.working).let_all_work(now, |number| shared.put_to_work(number, now));
+            }
             if let Some(next) = next {
                 shared.wake(next);
             }
@@ -601,6 +606,19 @@ mod tests {
         let handed = |waiter: &Waiter| waiter.handed.load(Ordering::SeqCst) != NO_CORE;
         assert!(!shared.0.waiters.iter().any(handed));
         assert!(lock(&shared.0.queues).of.iter().all(VecDeque::is_empty));
+    }
+
+    #[test]
+    fn a_call_that_takes_long_keeps_nobody_out_where_cores_rest() {
+        let shared = SharedTurns::of(2);
+        let mut turns = turns(&shared, 3);
+        shared.0.put_to_work(1, time::now_ns());
+        turns[0].enter(None);
+        assert!(turns[0].is_held);
+        // Its own core is the one that rests.
+        turns[1].enter(None);
+        assert!(turns[1].is_held);
+        assert_eq!((shared.0.working.number(), turns[1].core), (2, 1));
     }
 
     #[test]

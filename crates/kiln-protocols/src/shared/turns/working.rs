@@ -5,6 +5,9 @@
 //! found by [trials](crate::shared::trials) of what a call costs with half as many, and with twice as many, a window each, and less and
 //! less often once that has settled. To let fewer in than there is room for is *concurrency restriction* (Dice and Kogan, Euro-Par 2019) or
 //! *load control* (Heiss and Wagner, VLDB 1991); the first is about one lock, the second about a whole system's conflicts, as here.
+//!
+//! A call that takes long would keep all others out that have their turns on the same core. Whoever waits for longer than for some slices
+//! lets all cores work, and nothing is tried for a while.
 
 use std::mem;
 
@@ -23,6 +26,12 @@ const CALLS_MIN: u64 = if cfg!(kiln_sim) { 8 } else { 512 };
 const WINDOWS_MAX: u64 = 64;
 /// Twice as many cores have to bring more than one call for so many; else they may as well rest.
 const DOUBLING: u64 = 32;
+/// For so long nothing is tried after somebody had to wait for a call that takes long.
+const CALM_NS: u64 = if cfg!(kiln_sim) {
+    1_000_000
+} else {
+    1_000_000_000
+};
 /// At most so many windows pass without a trial.
 const PAUSE_MAX: u32 = 63;
 
@@ -54,15 +63,13 @@ impl Working {
     /// Of so many cores, at first all.
     pub fn new(cores: usize) -> Working {
         let cores = cores as u32;
-        // The first power of two that is no smaller.
-        let all = cores.next_power_of_two().trailing_zeros();
         Working {
             number: AtomicU32::new(cores),
             cores,
             ends_ns: AtomicU64::new(0),
             told: Told(AtomicU64::new(0)),
             window: Mutex::new(Window {
-                trials: Trials::new(all, all, PAUSE_MAX),
+                trials: trials(cores),
                 since_ns: 0,
                 calls: 0,
                 is_change: true,
@@ -80,6 +87,18 @@ impl Working {
     /// Under the lock under which somebody waits for them.
     pub fn set_number(&self, number: u32) {
         self.number.store(number, Ordering::Relaxed);
+    }
+
+    /// Somebody waits for a call that takes long: `change` is done, so that all cores work, unless they do.
+    #[cold]
+    pub fn let_all_work(&self, now_ns: u64, change: impl FnOnce(u32)) {
+        let mut window = lock(&self.window);
+        if self.number() < self.cores {
+            change(self.cores);
+            window.trials = trials(self.cores);
+            window.is_change = true;
+            self.ends_ns.store(now_ns + CALM_NS, Ordering::Relaxed);
+        }
     }
 
     /// Where whoever is at home on this core has its turns.
@@ -135,6 +154,12 @@ impl Working {
 /// Where whoever is at home on this core has its turns while so many cores work.
 pub(super) fn place(home: usize, number: u32) -> usize {
     home % number as usize
+}
+
+/// A search that begins with all of so many cores: with the first power of two that is no smaller.
+fn trials(cores: u32) -> Trials {
+    let all = cores.next_power_of_two().trailing_zeros();
+    Trials::new(all, all, PAUSE_MAX)
 }
 
 #[cfg(test)]
