@@ -59,7 +59,7 @@ options! {
     /// Threads that run calls; by default one for each core.
     workers: usize = thread::available_cores().min(WORKERS_MAX - RESERVED - SESSIONS_MAX);
     /// Whether each worker stays on a core of its own. An operating system that refuses is no
-    /// error.
+    /// error. With more workers than cores it may have to go to another one, while fewer of them do more.
     pin_workers: bool = true;
     /// Milliseconds from epoch to epoch (10): how long removed rows stay in memory at least.
     epoch_ms: u64 = 10;

@@ -375,8 +375,8 @@ impl Turn {
                     shared.cores[handed as usize].learn(now);
                     return (Wait::Turn(handed as usize), None, false);
                 }
-                let first = queue.iter().position(|&worker| worker == self.worker);
-                let ahead = first.expect("whoever waits is in the queue") as u64;
+                let place = queue.iter().position(|&worker| worker == self.worker);
+                let ahead = place.expect("whoever waits is in the queue") as u64;
                 let is_free = core.is_free.load(Ordering::Relaxed);
                 found_free = if is_free { found_free + 1 } else { 0 };
                 let moved = core.handed_on_ns.load(Ordering::Relaxed).max(since);

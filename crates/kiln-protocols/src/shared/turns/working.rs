@@ -24,7 +24,7 @@ const CHANGE_NS: u64 = if cfg!(kiln_sim) { 10_000 } else { 2_000_000 };
 const CALLS_MIN: u64 = if cfg!(kiln_sim) { 8 } else { 512 };
 /// One that takes so many times as long has found out nothing.
 const WINDOWS_MAX: u64 = 64;
-/// Twice as many cores have to bring more than one call for so many; else they may as well rest.
+/// Twice as many cores have to bring more than one call for so many, and for what a comparison wants besides; else they may as well rest.
 const DOUBLING: u64 = 32;
 /// For so long nothing is tried after somebody had to wait for a call that takes long.
 const CALM_NS: u64 = if cfg!(kiln_sim) {
