@@ -127,6 +127,7 @@ impl Strife {
     /// Serves until there are no more calls and all have ended; see [`Calls`].
     pub fn serve(&mut self, calls: &mut dyn Calls) {
         self.direct.enter_turn();
+        self.shared.spare.take(&mut self.pool);
         self.shared.come();
         (self.is_inside, self.was_call) = (true, true);
         let mut is_over = false;
