@@ -5,7 +5,9 @@ mod common;
 use std::time::Duration;
 
 use common::*;
-use kiln_engine::{Arguments, Call, Ended, Engine, Program, Protocol, Reply, Session};
+use kiln_engine::{
+    Arguments, BasisFactors, Call, Ended, Engine, Program, Protocol, Reply, Session,
+};
 use kiln_platform::sync::Arc;
 use kiln_platform::{thread, time};
 use kiln_storage::error::{Result, SqlState};
@@ -319,4 +321,32 @@ fn closing_interrupts_a_block() {
         SqlState::ADMIN_SHUTDOWN
     );
     assert_eq!(state(session.begin()), SqlState::ADMIN_SHUTDOWN);
+}
+
+#[test]
+fn rows_are_those_of_the_call_where_batches_are_full_and_turns_end() {
+    let sessions = 12;
+    let mut options = small(Protocol::Strife);
+    let mut factors = BasisFactors::default();
+    factors.protocols.batches.size = 1;
+    options = options.basis_factors(factors);
+    let engine = bank(options, sessions, 100);
+    let (deposit, _) = programs_of(&engine);
+    thread::scope(|scope| {
+        for number in 0..sessions {
+            let (engine, deposit) = (&engine, &deposit);
+            scope.spawn(move || {
+                let mut session = engine.session().expect("there is a seat");
+                let first = number * 1_000_000;
+                let mut balance = 100 + first;
+                let outcome = run(&mut session, deposit, &[number, first]);
+                assert_eq!(outcome, Ok(Some(balance)));
+                for _ in 0..2_000 {
+                    balance += 1;
+                    let outcome = run(&mut session, deposit, &[number, 1]);
+                    assert_eq!(outcome, Ok(Some(balance)), "session {number}");
+                }
+            });
+        }
+    });
 }

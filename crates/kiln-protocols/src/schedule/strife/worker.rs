@@ -135,7 +135,8 @@ impl Strife {
         loop {
             let mut has_done = self.help() || self.tell(calls);
             if !has_done {
-                if self.in_flight == 0 && !is_over {
+                // Whoever waits for a single call reads its rows where the pool has its context.
+                if self.in_flight == 0 && !is_over && self.single.is_null() {
                     self.pass_turn();
                 }
                 has_done = self.gather(calls, &mut is_over) || self.draw_ahead(calls, &mut is_over);
