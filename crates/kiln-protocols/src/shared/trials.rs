@@ -3,7 +3,11 @@
 //! The number is a power of two, its logarithm a *level*. A search stays at one of them for a window, then tries the next one,
 //! comes back, and tries the one before. What each trial cost is compared with what the window just before it cost, which had the same
 //! machine and the same calls; a single comparison says little, as a worker may have lost its core meanwhile, so a mean of
-//! several decides. Once a search has settled it tries less and less often, if it is told to.
+//! several decides, or some in a row that are all plain. Once a search has settled it tries less and less often, if it is told to.
+//!
+//! What was best may be so no longer from one moment to the next: on a virtual machine whose host puts two virtual cores now on one
+//! physical core and now on two, a cache line travels between them in 35 ns and then in 160. So where a window in a pause costs
+//! plainly more or less than those before it, or one trial is plainly better, the pause is over.
 
 /// A level, and what is known of those beside it.
 #[repr(C)]
@@ -14,8 +18,11 @@ pub struct Trials {
     /// The highest level.
     most: u32,
     step: Step,
-    /// What the last window at `level` cost.
+    /// What the last window at `level` cost, and what those of the pause cost on average.
     cost: u64,
+    usual: u64,
+    /// How many of the last windows of the pause were far from that.
+    unusual: u32,
     /// What is known of the next level, and of the one before.
     more: Comparison,
     fewer: Comparison,
@@ -41,18 +48,31 @@ struct Comparison {
     /// The mean of the last trials, `ONE` for as much.
     ratio: u64,
     trials: u32,
+    /// So many of the last ones, one after the other, were plainly better.
+    plain: u32,
+}
+
+/// A cost in parts of another one, `ONE` for as much.
+fn ratio(cost: u64, other: u64) -> u64 {
+    cost.saturating_mul(Comparison::ONE) / other.max(1)
 }
 
 impl Comparison {
     const ONE: u64 = 1 << 10;
     /// A mean is of about so many trials.
     const TRIALS: u32 = 8;
+    /// What costs less than this is plainly better, and so many in a row need no mean.
+    const PLAIN: u64 = Comparison::ONE * 3 / 4;
+    const PLAIN_TRIALS: u32 = 3;
 
     /// Adds a trial; its ratio.
     fn add(&mut self, cost: u64, other: u64) -> u64 {
         // Whoever has lost its core in one of them has not found out anything.
-        let ratio = (cost.saturating_mul(Comparison::ONE) / other.max(1))
-            .clamp(Comparison::ONE / 2, Comparison::ONE * 2);
+        let ratio = ratio(cost, other).clamp(Comparison::ONE / 2, Comparison::ONE * 2);
+        self.plain = match ratio < Comparison::PLAIN {
+            true => self.plain + 1,
+            false => 0,
+        };
         let weight = u64::from(self.trials.min(Comparison::TRIALS - 1));
         self.ratio = (self.ratio * weight + ratio) / (weight + 1);
         self.trials += 1;
@@ -65,7 +85,8 @@ impl Comparison {
 
     /// A difference of one in thirty-two says nothing.
     fn is_better(self) -> bool {
-        self.is_known() && self.ratio < Comparison::ONE - Comparison::ONE / 32
+        self.plain >= Comparison::PLAIN_TRIALS
+            || self.is_known() && self.ratio < Comparison::ONE - Comparison::ONE / 32
     }
 }
 
@@ -77,6 +98,8 @@ impl Trials {
             most,
             step: Step::BeforeMore,
             cost: 0,
+            usual: 0,
+            unusual: 0,
             more: Comparison::default(),
             fewer: Comparison::default(),
             pause: 0,
@@ -110,6 +133,7 @@ impl Trials {
                 match comparison.is_better() {
                     true => {
                         (self.level, self.pause) = (present, 0);
+                        (self.usual, self.unusual) = (0, 0);
                         (self.more, self.fewer) = Default::default();
                     }
                     false => self.adjust_pause(ratio),
@@ -120,11 +144,28 @@ impl Trials {
         // Pauses are at the present level.
         if self.left > 0 && present == self.level {
             self.left -= 1;
+            self.watch(cost);
             return;
         }
         self.step = self.possible(next);
         if matches!(self.step, Step::BeforeMore | Step::BeforeFewer) {
             self.left = self.pause;
+        }
+    }
+
+    /// Ends the pause where two windows in it cost plainly more, or plainly less, than those before.
+    fn watch(&mut self, cost: u64) {
+        if self.usual == 0 {
+            self.usual = cost;
+        }
+        if ratio(cost.min(self.usual), cost.max(self.usual)) >= Comparison::PLAIN {
+            self.usual = (self.usual * 7 + cost) / 8;
+            self.unusual = 0;
+        } else if self.unusual == 0 {
+            self.unusual = 1;
+        } else {
+            (self.usual, self.unusual) = (cost, 0);
+            (self.pause, self.left) = (0, 0);
         }
     }
 
@@ -137,12 +178,14 @@ impl Trials {
         }
     }
 
-    /// Tries less and less often while it is known that the others are no better, and more often when one seems to be.
+    /// Tries less and less often while it is known that the others are no better, and more often when one seems to be; at once when
+    /// one plainly is.
     fn adjust_pause(&mut self, ratio: u64) {
         let is_settled = (self.level == self.most || self.more.is_known())
             && (self.level == 0 || self.fewer.is_known());
         self.pause = match ratio >= Comparison::ONE {
             true if is_settled => (self.pause * 4 + 3).min(self.pause_max),
+            _ if ratio < Comparison::PLAIN => 0,
             _ => self.pause / 2,
         };
     }
@@ -183,6 +226,42 @@ mod tests {
             let levels = settles_at(&mut trials, best);
             let tried = levels.iter().filter(|level| **level != best).count();
             assert!((10..100).contains(&tried), "{best}: {tried} of 1,000");
+        }
+    }
+
+    /// Of two levels, in windows that cost so much at the second one and 1,000 at the first: how many it takes until
+    /// `level` is the better one for it.
+    fn windows_until(trials: &mut Trials, level: u32, cost: u64) -> usize {
+        let mut windows = 0;
+        while trials.level != level {
+            let costs = [1_000, cost];
+            trials.end_window(costs[trials.present() as usize]);
+            windows += 1;
+        }
+        windows
+    }
+
+    #[test]
+    fn what_has_changed_plainly_is_found_out_in_a_pause() {
+        let mut trials = Trials::new(1, 1, 63);
+        settles_at(&mut trials, 1);
+        // It is seen at the present level.
+        let windows = windows_until(&mut trials, 0, 2_000);
+        assert!(windows <= 10, "{windows}");
+        settles_at(&mut trials, 0);
+        // It is not: the next trial is waited for.
+        let windows = windows_until(&mut trials, 1, 600);
+        assert!((8..=63 + 8).contains(&windows), "{windows}");
+    }
+
+    #[test]
+    fn a_lost_core_changes_nothing() {
+        let mut trials = Trials::new(1, 1, 63);
+        settles_at(&mut trials, 1);
+        for window in 0..2_000 {
+            let lost = if window % 17 == 0 { 3_000 } else { 0 };
+            trials.end_window([1_200, 1_000][trials.present() as usize] + lost);
+            assert_eq!(trials.level, 1, "{window}");
         }
     }
 
