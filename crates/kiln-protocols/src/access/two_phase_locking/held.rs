@@ -39,6 +39,12 @@ impl<H> Default for HeldLocks<H> {
 }
 
 impl<H: Copy> HeldLocks<H> {
+    /// All of them: their records, and whether exclusively.
+    pub(super) fn own(&self) -> impl Iterator<Item = (RecordRef, H, bool)> {
+        let locks = self.all.iter();
+        locks.map(|lock| (lock.record, lock.held, lock.exclusive))
+    }
+
     /// Notes a lock that is held.
     #[inline(always)]
     pub(super) fn hold<L: Locks>(&mut self, claim: Claim, held: H) -> u32 {

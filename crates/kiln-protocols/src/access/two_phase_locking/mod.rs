@@ -706,10 +706,12 @@ impl<L: Locks> Access for TwoPhaseLocking<L> {
     ) -> Result<Inserted, Stop> {
         self.stay_to_insert(table, values, memory)?;
         charge(Work::Record);
-        let (nodes, manager) = (&mut self.nodes, &mut self.manager);
+        let (nodes, manager, locks) = (&mut self.nodes, &mut self.manager, &self.locks);
         let mut new = None;
         let created = |record| {
-            new = Some((record, manager.take_new(record)?));
+            let taken = manager.take_new(record);
+            let taken = taken.or_else(|cause| manager.take_new_beside(record, locks.own(), cause));
+            new = Some((record, taken?));
             Ok(())
         };
         let inserted =

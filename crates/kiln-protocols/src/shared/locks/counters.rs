@@ -4,7 +4,7 @@
 //!
 //! A counter belongs to an address, whatever record lives there. Requests are made and taken back without
 //! looking at the record, so a transaction that waits need not keep it from being freed; a record that is
-//! made where somebody has a request cannot be locked, and its maker starts again with another one.
+//! made where somebody else has a request cannot be locked, and its maker starts again with another one.
 //!
 //! ```text
 //!  63        42 41          21 20          0
@@ -16,6 +16,8 @@
 //! The third counter is ours. A transaction that runs may meet a record that it did not plan, and makes
 //! new ones; it takes those only where nobody has any request, and is counted twice. Whoever decides from
 //! plans alone that two transactions have nothing in common looks whether it is 0.
+
+use std::ptr;
 
 use kiln_platform::atomic::{AtomicU64, Ordering};
 use kiln_procedure::AbortCause;
@@ -98,6 +100,17 @@ pub enum Counted {
     Unplanned,
 }
 
+/// What a lock that somebody holds is counted as; its planned request among that, or not.
+#[inline(always)]
+fn counts(held: Counted, exclusive: bool, with_planned: bool) -> u64 {
+    let planned = u64::from(with_planned);
+    match held {
+        Counted::Planned => planned * weight(exclusive),
+        Counted::Upgraded => planned * SHARED + EXCLUSIVE + UNPLANNED,
+        Counted::Unplanned => weight(exclusive) + UNPLANNED,
+    }
+}
+
 /// One worker's side of locks that count; see the module's documentation.
 pub struct CounterLocks<C> {
     counters: C,
@@ -137,6 +150,17 @@ impl<C: Counters> CounterLocks<C> {
             }
         }
     }
+
+    /// Takes the lock of a new record, if this is all that is counted there.
+    #[inline]
+    fn count_new(&self, record: RecordRef, own: u64) -> bool {
+        let taken = own + EXCLUSIVE + UNPLANNED;
+        // Relaxed: nobody has done anything to the record that this one's maker has to see; and if another
+        // request is there, the maker gives up.
+        let word = self.counters.word(record);
+        word.compare_exchange(own, taken, Ordering::Relaxed, Ordering::Relaxed)
+            .is_ok()
+    }
 }
 
 impl<C: Counters> Locks for CounterLocks<C> {
@@ -162,16 +186,28 @@ impl<C: Counters> Locks for CounterLocks<C> {
 
     #[inline]
     fn take_new(&mut self, record: RecordRef) -> Result<Counted, AbortCause> {
-        // Relaxed: nobody has done anything to the record that this one's maker has to see; and if a
-        // request is there, the maker gives up.
+        match self.count_new(record, 0) {
+            true => Ok(Counted::Unplanned),
+            false => Err(MISS),
+        }
+    }
+
+    /// A plan names addresses. One in it may be that of a record that is gone by now, and its maker get that very cell: again and
+    /// again, if it gave up each time.
+    #[cold]
+    fn take_new_beside(
+        &mut self,
+        record: RecordRef,
+        own: impl Iterator<Item = (RecordRef, Counted, bool)>,
+        cause: AbortCause,
+    ) -> Result<Counted, AbortCause> {
         let word = self.counters.word(record);
-        let taken = word.compare_exchange(
-            0,
-            EXCLUSIVE + UNPLANNED,
-            Ordering::Relaxed,
-            Ordering::Relaxed,
-        );
-        taken.map(|_| Counted::Unplanned).map_err(|_| MISS)
+        let same = own.filter(|(other, ..)| ptr::eq(self.counters.word(*other), word));
+        let counts = same.map(|(_, held, exclusive)| counts(held, exclusive, true));
+        match self.count_new(record, counts.sum()) {
+            true => Ok(Counted::Unplanned),
+            false => Err(cause),
+        }
     }
 
     fn upgrade(&mut self, record: RecordRef, held: Counted) -> Result<Taken<Counted>, AbortCause> {
@@ -200,12 +236,7 @@ impl<C: Counters> Locks for CounterLocks<C> {
 
     #[inline(always)]
     fn release(&mut self, record: RecordRef, held: Counted, exclusive: bool) {
-        let planned = u64::from(self.takes_back);
-        let own = match held {
-            Counted::Planned => planned * weight(exclusive),
-            Counted::Upgraded => planned * SHARED + EXCLUSIVE + UNPLANNED,
-            Counted::Unplanned => weight(exclusive) + UNPLANNED,
-        };
+        let own = counts(held, exclusive, self.takes_back);
         if own > 0 {
             // Release pairs with the acquisitions above, and in `request` and `is_unplanned`.
             self.counters.word(record).fetch_sub(own, Ordering::Release);
@@ -225,5 +256,43 @@ impl<C: Counters> Locks for CounterLocks<C> {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schedule::vll::CounterArray;
+    use crate::shared::planning::Findings;
+    use kiln_storage::table::Part;
+
+    #[test]
+    fn a_cell_that_was_planned_when_it_was_another_record_is_locked_for_a_new_one() {
+        let counters = CounterArray::default();
+        // SAFETY: nobody follows it here.
+        let record = unsafe { RecordRef::from_address(64) };
+        let claim = |exclusive| Claim {
+            record,
+            exclusive,
+            is_left: false,
+            part: Part::default(),
+            finding: Findings::NO_FINDING,
+        };
+        for exclusive in [false, true] {
+            let mut locks = CounterLocks::new(counters.clone(), true);
+            let own = [(record, Counted::Planned, exclusive)];
+            assert!(request(&counters, claim(exclusive)));
+            let refused = locks.take_new(record).expect_err("a request is there");
+            let taken = locks.take_new_beside(record, own.into_iter(), refused);
+            let held = taken.expect("the request is its own");
+            assert!(!request(&counters, claim(false)) && is_unplanned(&counters, record));
+            locks.release(record, held, true);
+            let again = locks.take_new_beside(record, own.into_iter(), refused);
+            assert_eq!(again, Err(refused), "another one asks for it");
+            withdraw(&counters, claim(false));
+            locks.release(record, Counted::Planned, exclusive);
+            assert!(locks.take_new(record).is_ok(), "nothing is left there");
+            locks.release(record, Counted::Unplanned, true);
+        }
     }
 }

@@ -202,6 +202,22 @@ pub trait Locks {
     /// Why the attempt fails instead: somebody locks addresses, whatever lives there, and has this one.
     fn take_new(&mut self, record: RecordRef) -> Result<Self::Held, AbortCause>;
 
+    /// As [`Locks::take_new`], which has failed with `cause`, for an attempt that has these locks: records, and whether
+    /// exclusively. What is in the way may be one of them, of a record that is gone.
+    ///
+    /// # Errors
+    /// As there.
+    #[cold]
+    fn take_new_beside(
+        &mut self,
+        record: RecordRef,
+        own: impl Iterator<Item = (RecordRef, Self::Held, bool)>,
+        cause: AbortCause,
+    ) -> Result<Self::Held, AbortCause> {
+        let _ = (record, own);
+        Err(cause)
+    }
+
     /// Makes a shared lock exclusive.
     ///
     /// # Errors
