@@ -91,6 +91,9 @@ impl Comparison {
 }
 
 impl Trials {
+    /// So many windows in a row are not unusual by chance.
+    const UNUSUAL: u32 = 3;
+
     /// A search that begins at `level`, goes no higher than `most`, and leaves up to `pause_max` windows between two trials.
     pub fn new(level: u32, most: u32, pause_max: u32) -> Trials {
         Trials {
@@ -153,7 +156,7 @@ impl Trials {
         }
     }
 
-    /// Ends the pause where two windows in it cost plainly more, or plainly less, than those before.
+    /// Ends the pause where some windows in a row cost plainly more, or plainly less, than those before.
     fn watch(&mut self, cost: u64) {
         if self.usual == 0 {
             self.usual = cost;
@@ -161,11 +164,11 @@ impl Trials {
         if ratio(cost.min(self.usual), cost.max(self.usual)) >= Comparison::PLAIN {
             self.usual = (self.usual * 7 + cost) / 8;
             self.unusual = 0;
-        } else if self.unusual == 0 {
-            self.unusual = 1;
-        } else {
-            (self.usual, self.unusual) = (cost, 0);
-            (self.pause, self.left) = (0, 0);
+            return;
+        }
+        self.unusual += 1;
+        if self.unusual >= Trials::UNUSUAL {
+            (self.usual, self.unusual, self.left) = (cost, 0, 0);
         }
     }
 

@@ -33,7 +33,7 @@ const CALM_NS: u64 = if cfg!(kiln_sim) {
     1_000_000_000
 };
 /// At most so many windows pass without a trial.
-const PAUSE_MAX: u32 = 31;
+const PAUSE_MAX: u32 = 63;
 
 /// The first so many cores work, the others rest.
 #[repr(align(128))]
