@@ -82,6 +82,13 @@ impl Ring {
         prefetch(&raw const self.producer);
     }
 
+    /// Whether there seems to be a word. Called by anybody: what has just come may not be seen yet.
+    #[inline]
+    pub fn seems_filled(&self) -> bool {
+        // Relaxed: a hint.
+        self.consumer.moves.load(Ordering::Relaxed) != self.producer.moves.load(Ordering::Relaxed)
+    }
+
     /// Whether there is a word, which is fetched then. Called by the consumer.
     #[inline]
     pub fn has_word(&self) -> bool {

@@ -210,6 +210,8 @@ enum Division {
 #[repr(align(128))]
 struct Partition<T> {
     latch: AtomicBool,
+    /// Whether something is ready that nobody has run.
+    has_ready: AtomicBool,
     core: UnsafeCell<Core<T>>,
     /// By partition: demands that come from there.
     forwarded: Box<[Ring]>,
@@ -266,6 +268,7 @@ impl<T: PartitionTable> Shared<T> {
         let tables = T::several(count).into_iter().enumerate();
         let partitions = tables.map(|(number, table)| Partition {
             latch: AtomicBool::new(false),
+            has_ready: AtomicBool::new(false),
             core: UnsafeCell::new(Core {
                 number: number as u16,
                 table,
@@ -398,14 +401,8 @@ impl<T: PartitionTable> Shared<T> {
         for ring in &partition.forwarded {
             inbox.look(ring, &mut handle);
         }
-        for (word, present) in self.present.iter().enumerate() {
-            // Acquire pairs with the release in `come`.
-            let mut left = present.load(Ordering::Acquire);
-            while left != 0 {
-                let worker = word * 64 + left.trailing_zeros() as usize;
-                left &= left - 1;
-                inbox.look(&self.desks[worker].requests[number], &mut handle);
-            }
+        for worker in self.present() {
+            inbox.look(&self.desks[worker].requests[number], &mut handle);
         }
         let mut has_done = inbox.finish(&mut handle);
         if T::OWNERS_RUN
@@ -416,8 +413,37 @@ impl<T: PartitionTable> Shared<T> {
                 has_done = true;
             }
         }
+        // Relaxed, written under the latch: who sees it late comes again.
+        let has_ready = !core.ready.is_empty();
+        if partition.has_ready.load(Ordering::Relaxed) != has_ready {
+            partition.has_ready.store(has_ready, Ordering::Relaxed);
+        }
         partition.unlatch();
         has_done
+    }
+
+    /// The workers that may have sent something.
+    #[inline]
+    fn present(&self) -> impl Iterator<Item = usize> {
+        self.present.iter().enumerate().flat_map(|(word, present)| {
+            // Acquire pairs with the release in `appear`.
+            let mut left = present.load(Ordering::Acquire);
+            std::iter::from_fn(move || {
+                let next = (left != 0).then(|| word * 64 + left.trailing_zeros() as usize);
+                left &= left.wrapping_sub(1);
+                next
+            })
+        })
+    }
+
+    /// Whether there seems to be something to do in a partition. Where there is not, its latch stays in the caches that have it.
+    #[inline]
+    fn seems_wanted(&self, number: usize) -> bool {
+        let partition = &self.partitions[number];
+        // Relaxed: a hint.
+        partition.has_ready.load(Ordering::Relaxed)
+            || partition.forwarded.iter().any(Ring::seems_filled)
+            || (self.present()).any(|worker| self.desks[worker].requests[number].seems_filled())
     }
 
     #[inline]
@@ -648,7 +674,7 @@ impl<T: PartitionTable> Shared<T> {
     ) -> bool {
         let mut has_done = false;
         for partition in 0..self.partitions() {
-            has_done |= self.work_off(partition, &mut act);
+            has_done |= self.seems_wanted(partition) && self.work_off(partition, &mut act);
         }
         has_done
     }
