@@ -5,9 +5,9 @@
 //! machine and the same calls; a single comparison says little, as a worker may have lost its core meanwhile, so a mean of
 //! several decides, or some in a row that are all plain. Once a search has settled it tries less and less often, if it is told to.
 //!
-//! What was best may be so no longer from one moment to the next: on a virtual machine whose host puts two virtual cores now on one
-//! physical core and now on two, a cache line travels between them in 35 ns and then in 160. So where a window in a pause costs
-//! plainly more or less than those before it, or one trial is plainly better, the pause is over.
+//! What was best may be so no longer from one moment to the next: a host that moves the cores of a virtual machine puts them now near each
+//! other and now far apart, and a cache line travels between them in 35 ns and then in 160 (docs/performance.md). So a pause ends where some windows in
+//! a row cost plainly more or less than those before, and where one trial is plainly better the next follows at once.
 
 /// A level, and what is known of those beside it.
 #[repr(C)]
