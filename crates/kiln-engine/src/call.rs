@@ -4,15 +4,44 @@ use std::fmt;
 use std::time::Duration;
 
 use kiln_platform::sync::Arc;
-use kiln_procedure::Frame;
-use kiln_procedure::Program;
 use kiln_procedure::frame::Notice;
+use kiln_procedure::{Arguments, Frame, Program};
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::{DataType, FromRow, Value};
 
+use crate::catalog::Catalog;
+use crate::driver::ProcedureHandle;
 use crate::values::IntoValues;
 
-/// A call of a stored procedure, to be submitted.
+/// A statement of a layer above that a call may run in place of a stored procedure.
+///
+/// The engine asks for its program when the call is submitted, and again on a worker's thread when
+/// the catalog has changed since.
+pub trait Statement: Send + Sync {
+    /// The program that runs the statement in this catalog.
+    ///
+    /// # Errors
+    /// Why there is none, for instance because a table was dropped.
+    fn program(&self, catalog: &Arc<Catalog>) -> Result<Arc<Program>>;
+}
+
+/// What a call runs.
+#[derive(Clone)]
+pub(crate) enum Target {
+    Named(Arc<str>),
+    Statement(Arc<dyn Statement>),
+}
+
+impl fmt::Debug for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Target::Named(name) => f.write_str(name),
+            Target::Statement(_) => f.write_str("a statement"),
+        }
+    }
+}
+
+/// A call of a stored procedure, or of a statement, to be submitted.
 ///
 /// ```
 /// use std::time::Duration;
@@ -26,18 +55,33 @@ use crate::values::IntoValues;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Call {
-    pub(crate) procedure: String,
-    pub(crate) arguments: Vec<Value>,
+    pub(crate) target: Target,
+    pub(crate) arguments: Arguments,
     pub(crate) deadline: Option<Duration>,
     pub(crate) key: Option<IdempotencyKey>,
 }
 
 impl Call {
     /// A call of the procedure called `procedure`.
-    pub fn new(procedure: impl Into<String>, arguments: impl IntoValues) -> Call {
+    pub fn new(procedure: impl AsRef<str>, arguments: impl IntoValues) -> Call {
+        let arguments = Arguments::from_values(&arguments.into_values());
+        Call::to(Target::Named(procedure.as_ref().into()), arguments)
+    }
+
+    /// A call of the procedure that `procedure` names, for callers that make many.
+    pub fn of(procedure: &ProcedureHandle, arguments: Arguments) -> Call {
+        Call::to(Target::Named(procedure.name.clone()), arguments)
+    }
+
+    /// A call that runs `statement` as a transaction of its own.
+    pub fn statement(statement: Arc<dyn Statement>, arguments: Arguments) -> Call {
+        Call::to(Target::Statement(statement), arguments)
+    }
+
+    fn to(target: Target, arguments: Arguments) -> Call {
         Call {
-            procedure: procedure.into(),
-            arguments: arguments.into_values(),
+            target,
+            arguments,
             deadline: None,
             key: None,
         }
@@ -132,13 +176,9 @@ pub struct Rows {
 
 impl Rows {
     /// What `program` left in `frame`.
-    pub(crate) fn take(
-        frame: &Frame,
-        program: &Program,
-        columns: Arc<[(String, DataType)]>,
-    ) -> Rows {
+    pub(crate) fn take(frame: &Frame, program: &Program) -> Rows {
         Rows {
-            columns,
+            columns: program.result.columns.clone(),
             values: frame.result_values(program),
             notices: frame.notices.clone(),
         }
@@ -191,11 +231,21 @@ impl PartialEq for Rows {
     }
 }
 
+/// A call that was not accepted, and why.
+#[derive(Debug)]
+pub struct Refused {
+    /// The call, to be submitted again.
+    pub call: Call,
+    /// Why.
+    pub error: SubmitError,
+}
+
 /// Why a call was not accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SubmitError {
-    /// All inboxes are full; the same call may be accepted later. Nothing was done.
+    /// All inboxes are full, or the queue of completions is; the same call may be accepted later.
+    /// Nothing was done.
     Overloaded,
     /// There is no such procedure, it does not take these arguments, the key belongs to another
     /// call, or the database is closed. Nothing was done.

@@ -31,18 +31,15 @@ pub struct Procedure {
     program: Arc<Program>,
     source: String,
     extra: Option<Extra>,
-    columns: Arc<[(String, DataType)]>,
 }
 
 impl Procedure {
     /// A procedure called as its program is; `source` is the text that created it.
     pub fn new(program: Arc<Program>, source: impl Into<String>) -> Procedure {
-        let columns = program.result.columns.clone().into();
         Procedure {
             program,
             source: source.into(),
             extra: None,
-            columns,
         }
     }
 
@@ -76,7 +73,7 @@ impl Procedure {
 
     /// Names and types of the columns of its result.
     pub fn columns(&self) -> &Arc<[(String, DataType)]> {
-        &self.columns
+        &self.program.result.columns
     }
 }
 

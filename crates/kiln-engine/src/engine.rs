@@ -4,8 +4,6 @@ use std::time::Duration;
 
 use kiln_platform::sync::{Arc, Mutex, lock};
 use kiln_platform::thread::{self, JoinHandle};
-use kiln_platform::time;
-use kiln_procedure::Arguments;
 use kiln_protocols::Configuration;
 use kiln_protocols::schedule::strife::{Chosen as BatchChoices, Explained as ExplainedBatch};
 use kiln_storage::epoch::Epochs;
@@ -13,23 +11,20 @@ use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::table::{Table, WORKERS_MAX};
 use kiln_storage::types::Value;
 
-use crate::call::{Call, Reply, SubmitError};
 use crate::catalog::Catalog;
 use crate::change::CatalogChange;
+use crate::completion::deadline_after;
+use crate::delivery;
 use crate::driver::{Driver, ProcedureHandle};
 use crate::errors;
 use crate::gate::CLOSING;
-use crate::idempotency::Admission;
-use crate::inbox::{self, Job, Offer, Promise};
 use crate::loader::{LoadReport, Loader};
 use crate::memory::TableMemory;
 use crate::options::{Options, RESERVED};
 use crate::seat::Seat;
 use crate::session::Session;
 use crate::shared::Shared;
-use crate::ticket::{Desk, Ticket};
 use crate::transaction::Transaction;
-use crate::values::IntoValues;
 
 /// The threads; closes the database when the last handle goes.
 struct Owner {
@@ -106,7 +101,7 @@ impl Engine {
                 if shared.options.pin_workers {
                     thread::pin_to_core(position);
                 }
-                inbox::work(&shared.inboxes[position], seat);
+                delivery::work(&shared.inboxes, position, seat);
             };
             let thread = thread::spawn(&format!("kiln-{position}"), body).map_err(no_thread)?;
             lock(&owner.threads).push(thread);
@@ -276,101 +271,17 @@ impl Engine {
         }))
     }
 
-    /// Calls a stored procedure and waits for its end. Waits too when all inboxes are full.
-    ///
-    /// # Errors
-    /// 42883 when there is no such procedure or it takes other arguments, 42804 and its like for
-    /// arguments that do not convert, 57P01 when the database is closed. What the procedure
-    /// raises is no error but [`Reply::Rejected`].
-    pub fn call(&self, procedure: &str, arguments: impl IntoValues) -> Result<Reply> {
-        self.execute(Call::new(procedure, arguments))
-    }
-
-    /// [`Engine::call`] for a call with a deadline or an idempotency key.
-    ///
-    /// # Errors
-    /// As there; and 22023 when the key belongs to another call.
-    pub fn execute(&self, call: Call) -> Result<Reply> {
-        self.enqueue(call, true).map_err(Error::from)?.wait()
-    }
-
-    /// Submits a call; the ticket says how it ended.
-    ///
-    /// # Errors
-    /// [`SubmitError::Overloaded`] when all inboxes are full; else those of [`Engine::execute`].
-    pub fn submit(&self, call: Call) -> std::result::Result<Ticket, SubmitError> {
-        self.enqueue(call, false)
-    }
-
-    fn enqueue(&self, call: Call, wait: bool) -> std::result::Result<Ticket, SubmitError> {
-        let inner = self.inner();
-        let deadline_ns = call.deadline.map(deadline_after);
-        let mut arguments = Arguments::from_values(&call.arguments);
-        arguments.bind(
-            inner
-                .catalog()
-                .require_procedure(&call.procedure)?
-                .program(),
-        )?;
-        let desk = Arc::new(Desk::default());
-        if let Some(key) = &call.key {
-            let admission =
-                inner
-                    .idempotency
-                    .admit(key, &call.procedure, &call.arguments, &desk)?;
-            if let Admission::Repeated(ticket) = admission {
-                return Ok(ticket);
-            }
-        }
-        let promise = Promise {
-            desk: desk.clone(),
-            key: call.key,
-            idempotency: inner.idempotency.clone(),
-            kept: false,
-        };
-        let mut job = Job {
-            procedure: call.procedure,
-            arguments,
-            deadline_ns,
-            promise,
-        };
-        loop {
-            let first = inner.next_inbox();
-            let mut closed = 0;
-            for step in 0..inner.inboxes.len() {
-                let inbox = &inner.inboxes[(first + step) % inner.inboxes.len()];
-                job = match inbox.offer(job) {
-                    Offer::Taken => return Ok(Ticket::new(desk)),
-                    Offer::Full(job) => job,
-                    Offer::Closed(job) => {
-                        closed += 1;
-                        job
-                    }
-                };
-            }
-            if closed == inner.inboxes.len() {
-                job.promise.keep(Err(errors::closing()));
-                return Err(errors::closing().into());
-            }
-            if !wait {
-                job.promise.keep(Err(SubmitError::Overloaded.into()));
-                return Err(SubmitError::Overloaded);
-            }
-            if !inner.inboxes[first].wait_for_room(deadline_ns) {
-                job.promise.keep(Ok(Reply::Expired));
-                return Ok(Ticket::ready(Ok(Reply::Expired)));
-            }
-        }
-    }
-
     /// A session for the calling thread.
     ///
     /// # Errors
-    /// 53300 when [`Options::sessions_max`] sessions are in use, 57P01 when the database is
-    /// closed.
+    /// 53300 when [`Options::sessions_max`] sessions are open, 57P01 when the database is closed.
     pub fn session(&self) -> Result<Session> {
-        let seat = self.inner().take_seat()?;
-        Ok(Session::new(self.clone(), seat))
+        Session::open(self.clone())
+    }
+
+    /// The number of open sessions.
+    pub fn sessions_open(&self) -> usize {
+        self.inner().sessions_open()
     }
 
     /// Runs a Rust closure as a transaction: it commits when the closure returns `Ok`, and has
@@ -403,7 +314,7 @@ impl Engine {
         deadline_ns: Option<u64>,
         body: impl FnMut(&mut Transaction<'_>) -> Result<T>,
     ) -> Result<T> {
-        let mut seat = self.inner().take_seat()?;
+        let mut seat = self.inner().slots.take(self.inner(), deadline_ns)?;
         Transaction::run_to_end(&mut seat, deadline_ns, body)
     }
 
@@ -413,7 +324,7 @@ impl Engine {
     /// 42P01, 42703, 42701; 53300 and 57P01 as for [`Engine::session`].
     pub fn loader(&self, table: &str, columns: &[&str]) -> Result<Loader> {
         let table = self.table(table)?;
-        let seat = self.inner().take_seat()?;
+        let seat = self.inner().slots.take(self.inner(), None)?;
         Loader::new(self.clone(), seat, table, columns)
     }
 
@@ -456,10 +367,4 @@ impl std::fmt::Debug for Engine {
             .field("catalog_version", &self.catalog().version())
             .finish()
     }
-}
-
-/// The moment when `duration` from now has passed, in nanoseconds of the monotonic clock.
-pub(crate) fn deadline_after(duration: Duration) -> u64 {
-    let nanoseconds = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
-    time::now_ns().saturating_add(nanoseconds)
 }

@@ -45,13 +45,44 @@ pub(crate) fn expired() -> Error {
     Error::new(SqlState::QUERY_CANCELED, "the deadline passed")
 }
 
+/// No seat for a driver.
 #[cold]
 pub(crate) fn no_seat(limit: usize) -> Error {
     Error::new(
         SqlState::TOO_MANY_CONNECTIONS,
-        format!("all {limit} sessions are in use"),
+        format!("all {limit} workers that a database may have are in use"),
     )
-    .with_hint("End a session, or open the database with a larger sessions_max.")
+    .with_hint("Drive it with fewer threads, or open it with fewer workers and session_slots.")
+}
+
+/// No slot came free in time. `longest` is the session whose open block has idled longest, and for
+/// how many nanoseconds.
+#[cold]
+pub(crate) fn no_slot(limit: usize, longest: Option<(u64, u64)>) -> Error {
+    let error = Error::new(
+        SqlState::TOO_MANY_CONNECTIONS,
+        format!("all {limit} worker slots of sessions are in use"),
+    )
+    .with_hint(
+        "End open transaction blocks, lower idle_in_transaction_ms, or open the database with \
+         more session_slots or a larger slot_wait_ms.",
+    );
+    match longest {
+        Some((session, idle_ns)) => error.with_detail(format!(
+            "Session {session} has idled longest in an open transaction block, for {:.1} s.",
+            idle_ns as f64 / 1e9
+        )),
+        None => error,
+    }
+}
+
+#[cold]
+pub(crate) fn no_session(limit: usize) -> Error {
+    Error::new(
+        SqlState::TOO_MANY_CONNECTIONS,
+        format!("all {limit} sessions are open"),
+    )
+    .with_hint("Close a session, or open the database with a larger sessions_max.")
 }
 
 #[cold]

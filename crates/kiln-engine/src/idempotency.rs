@@ -5,18 +5,19 @@ use std::collections::{BTreeMap, VecDeque};
 
 use kiln_platform::sync::{Arc, Mutex, lock};
 use kiln_platform::time;
+use kiln_procedure::Arguments;
 use kiln_storage::error::{Error, Result, SqlState};
-use kiln_storage::types::Value;
 
 use crate::call::{IdempotencyKey, Reply};
-use crate::ticket::{Desk, Ticket};
+use crate::completion::Pending;
 
 /// What a key was first used for.
 struct Entry {
-    procedure: String,
-    arguments: Vec<Value>,
-    /// The desk of the first call; its outcome is there once it has ended.
-    desk: Arc<Desk>,
+    procedure: Arc<str>,
+    /// As they were given, before they were bound to the procedure.
+    arguments: Arguments,
+    /// The outcome of the first call, once it has ended.
+    pending: Arc<Pending>,
 }
 
 #[derive(Default)]
@@ -38,8 +39,8 @@ pub(crate) struct Idempotency {
 pub(crate) enum Admission {
     /// It is the first one: run it.
     First,
-    /// It was made before: this is the claim to the outcome of that one.
-    Repeated(Ticket),
+    /// It was made before: this is the outcome of that one.
+    Repeated(Arc<Pending>),
 }
 
 impl Idempotency {
@@ -52,13 +53,14 @@ impl Idempotency {
         }
     }
 
-    /// Notes a call, whose outcome will be put down on `desk`, unless its key is known.
+    /// Notes a call whose outcome will be in `pending`, unless its key is known. The arguments are
+    /// not bound yet.
     pub fn admit(
         &self,
         key: &IdempotencyKey,
-        procedure: &str,
-        arguments: &[Value],
-        desk: &Arc<Desk>,
+        procedure: &Arc<str>,
+        arguments: &Arguments,
+        pending: &Arc<Pending>,
     ) -> Result<Admission> {
         if self.capacity == 0 {
             return Err(Error::new(
@@ -70,14 +72,7 @@ impl Idempotency {
         let mut table = lock(&self.table);
         self.forget_old(&mut table);
         if let Some(known) = table.entries.get(key) {
-            let same = known.procedure == procedure
-                && known.arguments.len() == arguments.len()
-                && known
-                    .arguments
-                    .iter()
-                    .zip(arguments)
-                    .all(|(a, b)| is_same(a, b));
-            if !same {
+            if known.procedure != *procedure || !known.arguments.is_same(arguments) {
                 return Err(Error::new(
                     SqlState::INVALID_PARAMETER_VALUE,
                     format!(
@@ -88,25 +83,25 @@ impl Idempotency {
                 .with_detail(format!(
                     "It was first used for a call of {} with {}.",
                     known.procedure,
-                    if known.procedure == procedure {
+                    if known.procedure == *procedure {
                         "other arguments"
                     } else {
                         "its arguments"
                     },
                 )));
             }
-            return Ok(Admission::Repeated(Ticket::new(known.desk.clone())));
+            return Ok(Admission::Repeated(known.pending.clone()));
         }
         let entry = Entry {
-            procedure: procedure.to_owned(),
-            arguments: arguments.to_vec(),
-            desk: desk.clone(),
+            procedure: procedure.clone(),
+            arguments: arguments.clone(),
+            pending: pending.clone(),
         };
         table.entries.insert(key.clone(), entry);
         Ok(Admission::First)
     }
 
-    /// Notes how the call with `key` ended; call it before the outcome is put down.
+    /// Notes how the call with `key` ended; called before the outcome is told.
     pub fn ended(&self, key: &IdempotencyKey, result: &Result<Reply>) {
         let mut table = lock(&self.table);
         match result {
@@ -132,16 +127,5 @@ impl Idempotency {
                 table.entries.remove(&key);
             }
         }
-    }
-}
-
-/// Whether two arguments are the same, a NaN being the same as itself.
-fn is_same(a: &Value, b: &Value) -> bool {
-    match (a, b) {
-        (Value::Double(a), Value::Double(b)) => a.to_bits() == b.to_bits(),
-        (Value::Array(a), Value::Array(b)) => {
-            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_same(a, b))
-        }
-        _ => a == b,
     }
 }

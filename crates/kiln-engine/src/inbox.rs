@@ -1,57 +1,90 @@
-//! Inboxes: bounded queues of calls, one for each worker, and the workers' loop.
+//! Inboxes: bounded queues of calls, one for each worker.
+//!
+//! A call goes to a worker that sleeps, if there is one, or to the shorter of two queues. A worker
+//! whose own inbox is empty takes calls from the others before it sleeps, so that no call waits
+//! behind a long one while a worker has nothing to do.
 
 use std::collections::VecDeque;
 
-use kiln_platform::atomic::{AtomicUsize, Ordering};
+use kiln_platform::atomic::{AtomicBool, AtomicUsize, Ordering};
 use kiln_platform::sync::{Arc, Condvar, Mutex, lock};
 use kiln_platform::time;
-use kiln_procedure::{Arguments, Frame};
-use kiln_protocols::{Call, Calls, Next, Outcome};
-use kiln_storage::error::{Error, Result};
+use kiln_procedure::{Arguments, Program};
+use kiln_storage::error::Result;
 
-use crate::call::{IdempotencyKey, Reply, Rows};
+use crate::call::Statement;
 use crate::catalog::{Catalog, Procedure};
-use crate::errors::Refusal;
+use crate::completion::Promise;
 use crate::gate::wait;
-use crate::idempotency::Idempotency;
-use crate::seat::Seat;
-use crate::shared::Shared;
-use crate::ticket::Desk;
+use crate::seat::check_current;
 
-/// A call on its way.
+/// What a job runs, resolved in the catalog of some version.
+pub(crate) enum Work {
+    Procedure(Arc<Procedure>),
+    Statement {
+        statement: Arc<dyn Statement>,
+        program: Arc<Program>,
+    },
+}
+
+impl Work {
+    /// The program.
+    #[inline]
+    pub fn program(&self) -> &Arc<Program> {
+        match self {
+            Work::Procedure(procedure) => procedure.program(),
+            Work::Statement { program, .. } => program,
+        }
+    }
+
+    /// Resolves the work again in `catalog`, after a change. Returns whether it has another program
+    /// now, to which the arguments must be bound.
+    ///
+    /// # Errors
+    /// 42883 when the procedure was dropped; those of the statement's compilation.
+    fn renew(&mut self, catalog: &Arc<Catalog>) -> Result<bool> {
+        match self {
+            Work::Procedure(procedure) => {
+                let found = catalog.require_procedure(procedure.name())?;
+                let is_other = !Arc::ptr_eq(found, procedure);
+                *procedure = found.clone();
+                Ok(is_other)
+            }
+            Work::Statement { statement, program } => {
+                if check_current(program).is_ok() {
+                    return Ok(false);
+                }
+                *program = statement.program(catalog)?;
+                Ok(true)
+            }
+        }
+    }
+}
+
+/// A call on its way. Its arguments are bound to the program of its work.
 pub(crate) struct Job {
-    pub procedure: String,
+    pub work: Work,
+    /// The version of the catalog that the work was resolved in.
+    pub resolved_in: u64,
     pub arguments: Arguments,
     pub deadline_ns: Option<u64>,
     pub promise: Promise,
 }
 
-/// The duty to put an outcome down. Dropped without one, it puts down an error.
-pub(crate) struct Promise {
-    pub desk: Arc<Desk>,
-    pub key: Option<IdempotencyKey>,
-    pub idempotency: Arc<Idempotency>,
-    pub kept: bool,
-}
-
-impl Promise {
-    pub fn keep(mut self, result: Result<Reply>) {
-        self.put_down(result);
-    }
-
-    fn put_down(&mut self, result: Result<Reply>) {
-        self.kept = true;
-        if let Some(key) = &self.key {
-            self.idempotency.ended(key, &result);
+impl Job {
+    /// Makes sure that the work is of `catalog`, which does not change while the job runs.
+    ///
+    /// # Errors
+    /// Why the job cannot run in this catalog.
+    #[inline]
+    pub fn settle_in(&mut self, catalog: &Arc<Catalog>) -> Result<()> {
+        if self.resolved_in == catalog.version() {
+            return Ok(());
         }
-        self.desk.complete(result);
-    }
-}
-
-impl Drop for Promise {
-    fn drop(&mut self) {
-        if !self.kept {
-            self.put_down(Err(Error::internal("the worker of this call broke down")));
+        self.resolved_in = catalog.version();
+        match self.work.renew(catalog)? {
+            true => self.arguments.bind(self.work.program()),
+            false => Ok(()),
         }
     }
 }
@@ -60,67 +93,163 @@ struct Queue {
     jobs: VecDeque<Job>,
     /// No more calls: the worker ends when it has done those that are there.
     closed: bool,
-    sleeping: bool,
+    /// The worker waits, or is about to.
+    is_sleeping: bool,
 }
 
 /// One worker's queue.
-pub(crate) struct Inbox {
+struct Inbox {
     queue: Mutex<Queue>,
     arrived: Condvar,
     room: Condvar,
-    capacity: usize,
-    /// Calls waiting, for choosing the shorter queue.
+    /// Calls that wait here, for looking without the mutex.
     length: AtomicUsize,
-}
-
-/// What became of a call that was offered to an inbox.
-pub(crate) enum Offer {
-    Taken,
-    Full(Job),
-    Closed(Job),
+    /// Calls that the worker has taken and not ended.
+    in_hand: AtomicUsize,
+    /// [`Queue::is_sleeping`], for looking without the mutex.
+    is_sleeping: AtomicBool,
 }
 
 impl Inbox {
-    pub fn new(capacity: usize) -> Inbox {
+    fn new() -> Inbox {
         Inbox {
             queue: Mutex::new(Queue {
                 jobs: VecDeque::new(),
                 closed: false,
-                sleeping: false,
+                is_sleeping: false,
             }),
             arrived: Condvar::new(),
             room: Condvar::new(),
-            capacity,
             length: AtomicUsize::new(0),
+            in_hand: AtomicUsize::new(0),
+            is_sleeping: AtomicBool::new(false),
         }
     }
 
-    pub fn length(&self) -> usize {
-        self.length.load(Ordering::Relaxed)
+    /// Calls that a new one would wait for.
+    fn load(&self) -> usize {
+        self.length.load(Ordering::Relaxed) + self.in_hand.load(Ordering::Relaxed)
     }
 
-    /// Puts a call into the queue if there is room.
-    pub fn offer(&self, job: Job) -> Offer {
-        let mut queue = lock(&self.queue);
-        if queue.closed {
-            return Offer::Closed(job);
+    fn set_sleeping(&self, queue: &mut Queue, is_sleeping: bool) {
+        queue.is_sleeping = is_sleeping;
+        self.is_sleeping.store(is_sleeping, Ordering::SeqCst);
+    }
+}
+
+/// The inboxes of all workers.
+pub(crate) struct Inboxes {
+    inboxes: Box<[Inbox]>,
+    capacity: usize,
+    /// The inbox to look at first.
+    next: AtomicUsize,
+    /// Workers that sleep. A worker counts itself before it looks for work for the last time, and
+    /// a submitter looks at the count after it has put a call down; both are sequentially
+    /// consistent, so one of the two sees the other.
+    sleeping: AtomicUsize,
+}
+
+/// Why no inbox took a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unplaced {
+    /// All are full; this one was tried first.
+    Full(usize),
+    /// All are closed.
+    Closed,
+}
+
+/// How long a worker waits for a call before it looks after its memory.
+const IDLE_NS: u64 = 20_000_000;
+/// How often it does so before it sleeps until a call comes.
+const IDLE_ROUNDS: u32 = 64;
+
+impl Inboxes {
+    /// Inboxes for `workers` workers, in each of which `capacity` calls may wait.
+    pub fn new(workers: usize, capacity: usize) -> Inboxes {
+        Inboxes {
+            inboxes: (0..workers).map(|_| Inbox::new()).collect(),
+            capacity,
+            next: AtomicUsize::new(0),
+            sleeping: AtomicUsize::new(0),
         }
-        if queue.jobs.len() >= self.capacity {
-            return Offer::Full(job);
-        }
-        queue.jobs.push_back(job);
-        self.length.store(queue.jobs.len(), Ordering::Relaxed);
-        if queue.sleeping {
-            self.arrived.notify_one();
-        }
-        Offer::Taken
     }
 
-    /// Waits until there is room or `deadline_ns` has passed (`false`).
-    pub fn wait_for_room(&self, deadline_ns: Option<u64>) -> bool {
-        let mut queue = lock(&self.queue);
+    /// The inbox to try first: a sleeping worker's, or the shorter of two that come next.
+    fn choose(&self) -> usize {
+        let count = self.inboxes.len();
+        if self.sleeping.load(Ordering::Relaxed) > 0 {
+            let mut inboxes = self.inboxes.iter();
+            let asleep = inboxes.position(|inbox| inbox.is_sleeping.load(Ordering::Relaxed));
+            if let Some(position) = asleep {
+                return position;
+            }
+        }
+        let turn = self.next.fetch_add(1, Ordering::Relaxed);
+        let (a, b) = (turn % count, (turn + 1) % count);
+        match self.inboxes[b].load() < self.inboxes[a].load() {
+            true => b,
+            false => a,
+        }
+    }
+
+    /// Puts a call into an inbox that has room.
+    ///
+    /// # Errors
+    /// The call, and why no inbox took it.
+    // The call comes back to be offered again; boxing it would cost every call an allocation.
+    #[allow(clippy::result_large_err)]
+    pub fn offer(&self, job: Job) -> std::result::Result<(), (Job, Unplaced)> {
+        let first = self.choose();
+        let mut closed = 0;
+        for step in 0..self.inboxes.len() {
+            let inbox = &self.inboxes[(first + step) % self.inboxes.len()];
+            let mut queue = lock(&inbox.queue);
+            if queue.closed {
+                closed += 1;
+                continue;
+            }
+            if queue.jobs.len() >= self.capacity {
+                continue;
+            }
+            queue.jobs.push_back(job);
+            inbox.length.store(queue.jobs.len(), Ordering::SeqCst);
+            let wakes_its_worker = queue.is_sleeping;
+            drop(queue);
+            match wakes_its_worker {
+                true => inbox.arrived.notify_one(),
+                false if self.sleeping.load(Ordering::SeqCst) > 0 => self.wake_one(),
+                false => {}
+            }
+            return Ok(());
+        }
+        let why = match closed == self.inboxes.len() {
+            true => Unplaced::Closed,
+            false => Unplaced::Full(first),
+        };
+        Err((job, why))
+    }
+
+    /// Wakes a worker that sleeps, to take a call from another worker's inbox.
+    #[cold]
+    fn wake_one(&self) {
+        for inbox in &self.inboxes {
+            if inbox.is_sleeping.load(Ordering::SeqCst) {
+                // Under the mutex, so that the worker is not between its last look and its wait.
+                let queue = lock(&inbox.queue);
+                if queue.is_sleeping {
+                    inbox.arrived.notify_one();
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Waits until there is room in the inbox at `position`, or `deadline_ns` has passed (`false`).
+    pub fn wait_for_room(&self, position: usize, deadline_ns: Option<u64>) -> bool {
+        let inbox = &self.inboxes[position];
+        let mut queue = lock(&inbox.queue);
         while queue.jobs.len() >= self.capacity && !queue.closed {
-            queue = match wait(&self.room, queue, deadline_ns) {
+            queue = match wait(&inbox.room, queue, deadline_ns) {
                 Some(queue) => queue,
                 None => return false,
             };
@@ -130,233 +259,115 @@ impl Inbox {
 
     /// Takes no further calls.
     pub fn close(&self) {
-        lock(&self.queue).closed = true;
-        self.arrived.notify_all();
-        self.room.notify_all();
+        for inbox in &self.inboxes {
+            lock(&inbox.queue).closed = true;
+            inbox.arrived.notify_all();
+            inbox.room.notify_all();
+        }
     }
 
-    /// The next call, if there is one.
-    fn try_next(&self) -> Option<Job> {
-        if self.length() == 0 {
-            return None;
+    /// Takes the next call of the inbox at `position`.
+    fn pop(&self, position: usize) -> Option<Job> {
+        let inbox = &self.inboxes[position];
+        let mut queue = lock(&inbox.queue);
+        let job = queue.jobs.pop_front()?;
+        inbox.length.store(queue.jobs.len(), Ordering::Relaxed);
+        if queue.jobs.len() + 1 == self.capacity {
+            inbox.room.notify_all();
         }
-        let mut queue = lock(&self.queue);
-        let job = queue.jobs.pop_front();
-        self.length.store(queue.jobs.len(), Ordering::Relaxed);
-        if job.is_some() && queue.jobs.len() + 1 == self.capacity {
-            self.room.notify_all();
-        }
-        job
+        Some(job)
     }
 
-    /// The next call; `None` when the inbox is closed and empty. Calls `idle` when nothing came
-    /// for a while.
-    fn next(&self, mut idle: impl FnMut()) -> Option<Job> {
-        let mut idle_rounds = 0;
-        let mut queue = lock(&self.queue);
-        loop {
-            if let Some(job) = queue.jobs.pop_front() {
-                self.length.store(queue.jobs.len(), Ordering::Relaxed);
-                if queue.jobs.len() + 1 == self.capacity {
-                    self.room.notify_all();
-                }
+    /// Takes the next call for the worker at `position`: of its own inbox, or of another.
+    pub fn take(&self, position: usize) -> Option<Job> {
+        let count = self.inboxes.len();
+        for step in 0..count {
+            let from = (position + step) % count;
+            // Sequentially consistent: see `sleeping`.
+            if self.inboxes[from].length.load(Ordering::SeqCst) > 0
+                && let Some(job) = self.pop(from)
+            {
+                self.inboxes[position]
+                    .in_hand
+                    .fetch_add(1, Ordering::Relaxed);
                 return Some(job);
             }
-            if queue.closed {
-                return None;
-            }
-            queue.sleeping = true;
-            let until = (idle_rounds < IDLE_ROUNDS).then(|| time::now_ns() + IDLE_NS);
-            let waited = wait(&self.arrived, queue, until);
-            queue = waited.unwrap_or_else(|| lock(&self.queue));
-            queue.sleeping = false;
-            if queue.jobs.is_empty() && idle_rounds < IDLE_ROUNDS && !queue.closed {
-                idle_rounds += 1;
-                drop(queue);
-                idle();
-                queue = lock(&self.queue);
-            }
         }
+        None
     }
-}
 
-/// How long a worker waits for a call before it looks after its memory.
-const IDLE_NS: u64 = 20_000_000;
-/// How often it does so before it sleeps until a call comes.
-const IDLE_ROUNDS: u32 = 64;
-
-/// Closes the inbox and drops what is in it when its worker ends, for whatever reason.
-struct Watch<'a>(&'a Inbox);
-
-impl Drop for Watch<'_> {
-    fn drop(&mut self) {
-        self.0.close();
-        let left = std::mem::take(&mut lock(&self.0.queue).jobs);
-        // Outside the lock: each dropped promise wakes somebody.
-        drop(left);
+    /// Whether [`Inboxes::take`] may find a call.
+    pub fn has_calls(&self) -> bool {
+        let mut inboxes = self.inboxes.iter();
+        inboxes.any(|inbox| inbox.length.load(Ordering::Relaxed) > 0)
     }
-}
 
-/// A worker's life.
-pub(crate) fn work(inbox: &Inbox, mut seat: Seat) {
-    seat.drain();
-    let _watch = Watch(inbox);
-    let mut delivery = Delivery {
-        inbox,
-        next: None,
-        delivered: Vec::new(),
-        in_flight: 0,
-        catalog: seat.catalog().clone(),
-    };
-    while let Some(job) = inbox.next(|| seat.tidy()) {
-        if seat.is_pipelined() {
-            delivery.next = Some(job);
-            delivery.serve(&mut seat);
-            continue;
-        }
-        let Job {
-            procedure,
-            mut arguments,
-            deadline_ns,
-            promise,
-        } = job;
-        let result = run(&mut seat, &procedure, &mut arguments, deadline_ns);
-        promise.keep(result);
+    /// The worker at `position` has ended a call that it had taken.
+    pub fn ended(&self, position: usize) {
+        self.inboxes[position]
+            .in_hand
+            .fetch_sub(1, Ordering::Relaxed);
     }
-}
 
-/// Runs a call by the procedure's name on a seat.
-pub(crate) fn run(
-    seat: &mut Seat,
-    procedure: &str,
-    arguments: &mut Arguments,
-    deadline_ns: Option<u64>,
-) -> Result<Reply> {
-    match seat.enter(deadline_ns) {
-        Ok(()) => {}
-        Err(Refusal::Expired) => return Ok(Reply::Expired),
-        Err(refusal) => return Err(refusal.error()),
-    }
-    let ready = seat.catalog().require_procedure(procedure).cloned();
-    let ready = ready.and_then(|found| arguments.bind(found.program()).map(|()| found));
-    let result = ready.map(|found| {
-        let outcome = seat.call(found.program(), arguments, deadline_ns);
-        reply(outcome, &found, seat.frame())
-    });
-    seat.leave();
-    result
-}
-
-/// The reply to a call of `procedure` whose rows are in `frame`.
-fn reply(outcome: Outcome, procedure: &Procedure, frame: &Frame) -> Reply {
-    match outcome {
-        Outcome::Committed => {
-            let columns = procedure.columns().clone();
-            Reply::Committed(Rows::take(frame, procedure.program(), columns))
-        }
-        Outcome::Rejected(error) => Reply::Rejected(error),
-        Outcome::Expired => Reply::Expired,
-    }
-}
-
-/// An inbox as a worker sees it that has several calls in flight.
-struct Delivery<'a> {
-    inbox: &'a Inbox,
-    /// The call that the worker was woken for.
-    next: Option<Job>,
-    /// The calls in flight by their tickets.
-    delivered: Vec<Option<(Promise, Arc<Procedure>)>>,
-    in_flight: usize,
-    /// Current while the worker serves.
-    catalog: Arc<Catalog>,
-}
-
-impl Delivery<'_> {
-    /// Serves until the inbox is empty and all calls have ended.
-    fn serve(&mut self, seat: &mut Seat) {
-        while let Some(job) = &self.next {
-            if let Err(refusal) = seat.enter(job.deadline_ns) {
-                let result = match refusal {
-                    Refusal::Expired => Ok(Reply::Expired),
-                    refusal => Err(refusal.error()),
-                };
-                if let Some(job) = self.next.take() {
-                    job.promise.keep(result);
-                }
-                return;
+    /// Waits for the next call; `None` when the inboxes are closed and empty. Calls `idle` when no
+    /// call came for a while.
+    pub fn next(&self, position: usize, mut idle: impl FnMut()) -> Option<Job> {
+        let mut idle_rounds = 0;
+        loop {
+            if let Some(job) = self.take(position) {
+                return Some(job);
             }
-            self.catalog = seat.catalog().clone();
-            seat.serve(self);
-            seat.leave();
-            if self.next.is_none() {
-                self.next = self.inbox.try_next();
-            }
-        }
-    }
-}
-
-impl Calls for Delivery<'_> {
-    fn next(&mut self, call: &mut Call) -> Next {
-        while let Some(job) = self.next.take().or_else(|| self.inbox.try_next()) {
-            let found = self.catalog.require_procedure(&job.procedure).cloned();
-            call.arguments = job.arguments;
-            let ready = found.and_then(|found| {
-                call.arguments.bind(found.program())?;
-                Ok(found)
-            });
-            let found = match ready {
-                Ok(found) => found,
-                Err(error) => {
-                    job.promise.keep(Err(error));
-                    continue;
-                }
+            let is_idle = match self.sleep(position, idle_rounds < IDLE_ROUNDS) {
+                Woken::ByCall => false,
+                Woken::ByTime => true,
+                Woken::ByEnd => return self.take(position),
             };
-            let free = self.delivered.iter().position(Option::is_none);
-            let ticket = free.unwrap_or_else(|| {
-                self.delivered.push(None);
-                self.delivered.len() - 1
+            if is_idle {
+                idle_rounds += 1;
+                idle();
+            }
+        }
+    }
+
+    /// Sleeps until a call comes, or for [`IDLE_NS`] if `is_bounded`.
+    fn sleep(&self, position: usize, is_bounded: bool) -> Woken {
+        let inbox = &self.inboxes[position];
+        let mut queue = lock(&inbox.queue);
+        if queue.closed {
+            return Woken::ByEnd;
+        }
+        inbox.set_sleeping(&mut queue, true);
+        self.sleeping.fetch_add(1, Ordering::SeqCst);
+        let mut woken = Woken::ByCall;
+        // The last look comes after the count above.
+        let others = self.inboxes.iter();
+        let mut lengths = others.map(|inbox| inbox.length.load(Ordering::SeqCst));
+        if lengths.all(|length| length == 0) {
+            let until = is_bounded.then(|| time::now_ns() + IDLE_NS);
+            queue = wait(&inbox.arrived, queue, until).unwrap_or_else(|| {
+                woken = Woken::ByTime;
+                lock(&inbox.queue)
             });
-            call.set_program(found.program());
-            (call.deadline_ns, call.ticket) = (job.deadline_ns, ticket as u64);
-            self.delivered[ticket] = Some((job.promise, found));
-            self.in_flight += 1;
-            return Next::Call;
         }
-        match self.is_over() {
-            true => Next::Pause,
-            false => Next::Nothing,
-        }
+        inbox.set_sleeping(&mut queue, false);
+        self.sleeping.fetch_sub(1, Ordering::SeqCst);
+        woken
     }
 
-    /// The worker sleeps outside of the gate, and not when it has nothing to do.
-    fn is_over(&mut self) -> bool {
-        self.next.is_none() && self.in_flight == 0 && self.inbox.length() == 0
-    }
-
-    /// Nobody else looks into this inbox.
-    fn is_bound(&self) -> bool {
-        true
-    }
-
-    fn ended(&mut self, ticket: u64, outcome: Outcome, frame: &Frame) {
-        let delivered = self.delivered.get_mut(ticket as usize);
-        let (promise, procedure) = delivered
-            .and_then(Option::take)
-            .expect("a call ends that was drawn, once");
-        self.in_flight -= 1;
-        promise.keep(Ok(reply(outcome, &procedure, frame)));
+    /// Closes the inbox of a worker that ends, and gives out the calls that are left there.
+    pub fn abandon(&self, position: usize) -> VecDeque<Job> {
+        let inbox = &self.inboxes[position];
+        let mut queue = lock(&inbox.queue);
+        queue.closed = true;
+        inbox.room.notify_all();
+        inbox.length.store(0, Ordering::Relaxed);
+        std::mem::take(&mut queue.jobs)
     }
 }
 
-impl Shared {
-    /// The inbox to try first: the shorter of two that come next in turn.
-    pub(crate) fn next_inbox(&self) -> usize {
-        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
-        let (a, b) = (turn % self.inboxes.len(), (turn + 1) % self.inboxes.len());
-        if self.inboxes[b].length() < self.inboxes[a].length() {
-            b
-        } else {
-            a
-        }
-    }
+/// What ended a worker's sleep.
+enum Woken {
+    ByCall,
+    ByTime,
+    ByEnd,
 }

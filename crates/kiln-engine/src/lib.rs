@@ -6,6 +6,7 @@
 //! | who | uses |
 //! |---|---|
 //! | applications that call procedures | [`Engine::call`], [`Engine::submit`], [`Ticket`] |
+//! | one thread that serves many clients | [`Engine::submit_to`], [`Completions`] |
 //! | Rust code with its own logic | [`Engine::transaction`], [`Transaction`] |
 //! | interactive statements | [`Engine::session`], [`Session`] |
 //! | benchmarks | [`Engine::drive`], [`Driver`] |
@@ -13,13 +14,17 @@
 //! | histories for a judge | [`Engine::record_history`], [`Engine::take_history`] |
 //! | data definition | [`Engine::change_catalog`], [`CatalogChange`] |
 //!
-//! Whoever runs transactions owns a *seat*: a worker of the present protocol and a flag that says
-//! whether a transaction runs on it. Changes of the catalog and of the protocol shut the *gate*:
-//! they wait until no seat is busy, and then have the database for themselves for a moment.
+//! A thread that runs transactions owns a *seat*: a worker of the present protocol and a flag that
+//! says whether a transaction runs on it. A session is no worker: it takes a seat from a pool
+//! (a *worker slot*) for the time of a statement or of an open block. Changes of the catalog and of
+//! the protocol shut the *gate*: they wait until no seat is busy, and then have the database for
+//! themselves for a moment.
 
 mod call;
 mod catalog;
 mod change;
+mod completion;
+mod delivery;
 mod driver;
 mod engine;
 mod errors;
@@ -34,20 +39,21 @@ mod records;
 mod seat;
 mod session;
 mod shared;
-mod ticket;
+mod slots;
+mod submit;
 mod transaction;
 mod values;
 
-pub use call::{Call, IdempotencyKey, Reply, Rows, SubmitError};
+pub use call::{Call, IdempotencyKey, Refused, Reply, Rows, Statement, SubmitError};
 pub use catalog::{Catalog, Extra, Procedure, RowPrograms, TableEntry};
 pub use change::CatalogChange;
+pub use completion::{Completion, Completions, Ticket};
 pub use driver::{Answer, Asked, Caller, Driver, ProcedureHandle, Request};
 pub use engine::Engine;
 pub use loader::{LoadReport, Loader};
 pub use memory::{IndexMemory, TableMemory};
 pub use options::{BasisFactors, Options};
 pub use session::{Ended, Session};
-pub use ticket::Ticket;
 pub use transaction::{Row, ScanRange, Transaction};
 pub use values::IntoValues;
 

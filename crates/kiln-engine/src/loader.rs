@@ -10,7 +10,7 @@ use crate::engine::Engine;
 use crate::errors;
 use crate::records::RecordProgram;
 use crate::seat::Seat;
-use crate::shared::PooledSeat;
+use crate::slots::PooledSeat;
 use crate::values::{fit, fits};
 
 /// Rows in one transaction.

@@ -52,12 +52,12 @@ macro_rules! options {
     };
 }
 
-/// The default of [`Options::sessions_max`].
-const SESSIONS_MAX: usize = 64;
+/// The default of [`Options::session_slots`].
+const SESSION_SLOTS: usize = 64;
 
 options! {
     /// Threads that run calls; by default one for each core.
-    workers: usize = thread::available_cores().min(WORKERS_MAX - RESERVED - SESSIONS_MAX);
+    workers: usize = thread::available_cores().min(WORKERS_MAX - RESERVED - SESSION_SLOTS);
     /// Whether each worker stays on a core of its own. An operating system that refuses is no
     /// error. With more workers than cores it may have to go to another one, while fewer of them do more.
     pin_workers: bool = true;
@@ -65,8 +65,13 @@ options! {
     epoch_ms: u64 = 10;
     /// Calls that may wait for each worker (1,024); further ones are refused or wait outside.
     inbox_capacity: usize = 1_024;
-    /// Sessions at one time, Rust transactions and loaders included (64).
-    sessions_max: usize = SESSIONS_MAX;
+    /// Sessions that may be open at one time (65,536). One that runs nothing costs some hundred bytes.
+    sessions_max: usize = 65_536;
+    /// Worker slots that sessions share (64): so many of their statements and open blocks, Rust
+    /// transactions and loaders run at a time. Further ones wait for a slot.
+    session_slots: usize = SESSION_SLOTS;
+    /// Milliseconds that a statement waits for a worker slot at most (10,000).
+    slot_wait_ms: u64 = 10_000;
     /// Milliseconds that a change of the catalog waits for running transactions to end (10,000).
     ddl_wait_ms: u64 = 10_000;
     /// Milliseconds that a session's open transaction may idle before it is rolled back (60,000);
@@ -225,11 +230,11 @@ impl Options {
                 format!("Set workers to a number from 1 to {seats}."),
             );
         }
-        if self.workers.saturating_add(self.sessions_max) > seats {
-            let (workers, sessions) = (self.workers, self.sessions_max);
+        if self.workers.saturating_add(self.session_slots) > seats {
+            let (workers, slots) = (self.workers, self.session_slots);
             return refuse(
-                format!("{workers} workers and {sessions} sessions are more than {seats}"),
-                format!("Lower workers or sessions_max so that their sum is at most {seats}."),
+                format!("{workers} workers and {slots} session slots are more than {seats}"),
+                format!("Lower workers or session_slots so that their sum is at most {seats}."),
             );
         }
         if self.record_history.is_some() && !kiln_protocols::RECORDS_HISTORIES {
@@ -243,6 +248,9 @@ impl Options {
             ("epoch_ms", self.epoch_ms),
             ("inbox_capacity", self.inbox_capacity as u64),
             ("ddl_wait_ms", self.ddl_wait_ms),
+            ("sessions_max", self.sessions_max as u64),
+            ("session_slots", self.session_slots as u64),
+            ("slot_wait_ms", self.slot_wait_ms),
         ] {
             if value == 0 {
                 return refuse(

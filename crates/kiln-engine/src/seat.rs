@@ -280,6 +280,13 @@ impl Seat {
         self.inside(Worker::begin);
     }
 
+    /// Starts a transaction of several statements that its client began earlier, in microseconds
+    /// since 1970.
+    pub fn begin_since(&mut self, began_us: i64) {
+        self.begin();
+        self.inside(|worker| worker.set_transaction_began(began_us));
+    }
+
     /// Runs one of its statements.
     pub fn run(
         &mut self,

@@ -10,10 +10,12 @@ use kiln_storage::error::{Error, Result, SqlState};
 
 use crate::call::Rows;
 use crate::catalog::Catalog;
+use crate::completion::deadline_after;
 use crate::engine::Engine;
 use crate::errors;
 use crate::seat::{Seat, check_current};
-use crate::shared::PooledSeat;
+use crate::shared::Shared;
+use crate::slots::PooledSeat;
 
 /// How a transaction block ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +30,9 @@ pub enum Ended {
 enum Block {
     /// Each program is a transaction of its own.
     None,
-    /// A transaction is open; the seat is entered.
+    /// A block that has run nothing: it has no slot yet.
+    Begun,
+    /// A transaction is open; the session has a slot, whose seat is entered.
     Open,
     /// The transaction failed and was rolled back; the block waits for its end.
     Failed,
@@ -36,11 +40,16 @@ enum Block {
     TimedOut,
 }
 
-/// What a session is; shared with the reaper of idle transactions.
+/// What a session is; shared with the reaper of idle transactions while a block is open.
 pub(crate) struct State {
-    /// There until the session ends.
+    number: u64,
+    /// There while a transaction is open.
     seat: Option<PooledSeat>,
     block: Block,
+    /// Whether the reaper knows the session.
+    is_watched: bool,
+    /// When the block began, in microseconds since 1970.
+    began_us: i64,
     /// When the last statement of the open transaction ended.
     idle_since_ns: u64,
     /// What the open transaction has run: its tables must stay until it ends.
@@ -49,18 +58,37 @@ pub(crate) struct State {
 
 impl State {
     fn seat(&mut self) -> &mut Seat {
-        self.seat.as_mut().expect("a live session has a seat")
+        self.seat.as_mut().expect("an open block has a seat")
     }
 
-    /// Rolls the open transaction back; the block goes on as `block`.
+    /// Takes a slot and starts the transaction of a block at its first program.
+    fn open(&mut self, inner: &Arc<Shared>, deadline_ns: Option<u64>) -> Result<()> {
+        let mut seat = inner.slots.take(inner, deadline_ns)?;
+        seat.enter(deadline_ns).map_err(errors::Refusal::error)?;
+        seat.begin_since(self.began_us);
+        self.seat = Some(seat);
+        self.block = Block::Open;
+        Ok(())
+    }
+
+    /// Whether a block is open or about to be: what the reaper ends when it idles.
+    fn is_in_block(&self) -> bool {
+        matches!(self.block, Block::Begun | Block::Open)
+    }
+
+    /// Rolls the open transaction back, if there is one; the block goes on as `block`.
     fn abandon(&mut self, block: Block) {
-        self.seat().roll_back();
+        if let Some(seat) = &mut self.seat {
+            seat.roll_back();
+        }
         self.close(block);
     }
 
     /// After the worker's transaction has ended.
     fn close(&mut self, block: Block) {
-        self.seat().leave();
+        if let Some(mut seat) = self.seat.take() {
+            seat.leave();
+        }
         self.programs.clear();
         self.block = block;
     }
@@ -73,8 +101,13 @@ impl State {
 /// has seen results already, so a conflict is reported as 40001, and the caller may start again.
 /// After an error in a block everything but its end is refused with 25P02.
 ///
+/// A session is no worker. It takes a worker slot for the time of a program or, from the first
+/// program of a block on, until the block ends; where all slots are used it waits for one, for
+/// [`Options::slot_wait_ms`](crate::Options) at most (53300). A session without a block costs some
+/// hundred bytes.
+///
 /// An open block holds up changes of the catalog and the reuse of memory, and under protocols
-/// that run one transaction at a time everybody else. One that idles longer than
+/// that run one transaction at a time all other transactions. One that idles longer than
 /// [`Options::idle_in_transaction_ms`](crate::Options) is therefore rolled back; the next
 /// statement reports that as 25P03.
 pub struct Session {
@@ -84,20 +117,26 @@ pub struct Session {
 }
 
 impl Session {
-    pub(crate) fn new(engine: Engine, seat: PooledSeat) -> Session {
+    pub(crate) fn open(engine: Engine) -> Result<Session> {
         let state = State {
-            seat: Some(seat),
+            number: engine.inner().begin_session()?,
+            seat: None,
             block: Block::None,
+            is_watched: false,
+            began_us: 0,
             idle_since_ns: 0,
             programs: Vec::new(),
         };
-        let state = Arc::new(Mutex::new(state));
-        engine.inner().watch(Arc::downgrade(&state));
-        Session {
+        Ok(Session {
             engine,
-            state,
+            state: Arc::new(Mutex::new(state)),
             statement_timeout: None,
-        }
+        })
+    }
+
+    /// Its number, by which messages name it; no other session of the database has the same.
+    pub fn number(&self) -> u64 {
+        self.state().number
     }
 
     /// The database.
@@ -138,16 +177,21 @@ impl Session {
         let timeout = self.statement_timeout;
         let mut guard = self.state();
         let state = &mut *guard;
+        let inner = self.engine.inner();
         match state.block {
             Block::None => {
-                let deadline = timeout.map(crate::engine::deadline_after);
-                let seat = state.seat();
+                let deadline = timeout.map(deadline_after);
+                let mut seat = inner.slots.take(inner, deadline)?;
                 seat.enter(deadline).map_err(errors::Refusal::error)?;
-                let result = run_alone(seat, compile, arguments, deadline);
+                let result = run_alone(&mut seat, compile, arguments, deadline);
                 seat.leave();
                 result
             }
-            Block::Open => {
+            Block::Begun | Block::Open => {
+                if state.block == Block::Begun {
+                    let opened = state.open(inner, timeout.map(deadline_after));
+                    opened.inspect_err(|_| state.block = Block::Failed)?;
+                }
                 let result = state.run_in_block(compile, arguments);
                 if result.is_err() && state.block == Block::Open {
                     state.abandon(Block::Failed);
@@ -185,11 +229,14 @@ impl Session {
                 "there is already a transaction in progress",
             ));
         }
-        let seat = state.seat();
-        seat.enter(None).map_err(errors::Refusal::error)?;
-        seat.begin();
-        state.block = Block::Open;
+        let inner = self.engine.inner();
+        inner.check_open()?;
+        state.block = Block::Begun;
+        state.began_us = time::wall_clock_us();
         state.idle_since_ns = time::now_ns();
+        if !std::mem::replace(&mut state.is_watched, true) {
+            inner.watch(Arc::downgrade(&self.state));
+        }
         Ok(())
     }
 
@@ -204,6 +251,10 @@ impl Session {
         let state = &mut *guard;
         match state.block {
             Block::None => Err(no_block()),
+            Block::Begun => {
+                state.block = Block::None;
+                Ok(Ended::Committed)
+            }
             Block::Open => {
                 let committed = state.seat().commit();
                 state.close(Block::None);
@@ -230,7 +281,7 @@ impl Session {
         let mut guard = self.state();
         match guard.block {
             Block::None => return Err(no_block()),
-            Block::Open => guard.abandon(Block::None),
+            Block::Begun | Block::Open => guard.abandon(Block::None),
             Block::Failed | Block::TimedOut => guard.block = Block::None,
         }
         Ok(())
@@ -240,7 +291,7 @@ impl Session {
     /// nothing outside of one.
     pub fn fail(&mut self) {
         let mut guard = self.state();
-        if guard.block == Block::Open {
+        if guard.is_in_block() {
             guard.abandon(Block::Failed);
         }
     }
@@ -305,23 +356,31 @@ fn run_alone(
 
 /// What a program left in the seat's frame.
 pub(crate) fn rows(seat: &Seat, program: &Program) -> Rows {
-    Rows::take(seat.frame(), program, program.result.columns.clone().into())
+    Rows::take(seat.frame(), program)
 }
 
 /// Rolls the open transaction of a session back if it has idled since before `deadline_ns`.
-/// Returns whether the session is still there.
+/// Returns whether the session still has a block to look after.
 pub(crate) fn reap(session: &Weak<Mutex<State>>, idle_since_before_ns: u64) -> bool {
     let Some(session) = session.upgrade() else {
         return false;
     };
     // A session whose mutex is taken runs something, so it does not idle.
-    if let Ok(mut state) = session.try_lock()
-        && state.block == Block::Open
-        && state.idle_since_ns < idle_since_before_ns
-    {
+    let Ok(mut state) = session.try_lock() else {
+        return true;
+    };
+    if state.is_in_block() && state.idle_since_ns < idle_since_before_ns {
         state.abandon(Block::TimedOut);
     }
-    true
+    state.is_watched = state.is_in_block();
+    state.is_watched
+}
+
+/// The session's number, and since when its open block idles, if it does.
+pub(crate) fn idle_block(session: &Weak<Mutex<State>>) -> Option<(u64, u64)> {
+    let session = session.upgrade()?;
+    let state = session.try_lock().ok()?;
+    (state.block == Block::Open).then_some((state.number, state.idle_since_ns))
 }
 
 #[cold]
@@ -344,11 +403,12 @@ fn timed_out() -> Error {
 
 impl Drop for Session {
     fn drop(&mut self) {
+        // Now, and not when the reaper lets go of the state.
         let mut state = self.state();
-        if state.block == Block::Open {
+        if state.is_in_block() {
             state.abandon(Block::None);
         }
-        // Now, and not when the reaper lets go of the state.
-        state.seat = None;
+        drop(state);
+        self.engine.inner().end_session();
     }
 }

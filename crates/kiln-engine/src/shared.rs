@@ -1,5 +1,5 @@
-//! What everybody in a database shares: the gate, the catalog, the pool of seats, and the ticker
-//! that looks after them.
+//! What all parts of a database share: the gate, the catalog, the worker slots, and the ticker that
+//! looks after them.
 
 use kiln_platform::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use kiln_platform::sync::{Arc, Mutex, RwLock, Weak, lock};
@@ -13,10 +13,10 @@ use crate::catalog::Catalog;
 use crate::errors;
 use crate::gate::{Alone, CLOSING, Gate};
 use crate::idempotency::Idempotency;
-use crate::inbox::Inbox;
+use crate::inbox::Inboxes;
 use crate::options::{Options, RESERVED};
-use crate::seat::Seat;
 use crate::session::{self, State};
+use crate::slots::Slots;
 
 /// What the engine's threads and everybody with a seat share.
 pub(crate) struct Shared {
@@ -26,9 +26,9 @@ pub(crate) struct Shared {
     /// The engine's own part in the epochs: for changes of the catalog, and for freeing what
     /// former workers left behind.
     pub maintenance: Mutex<Participant>,
-    pub inboxes: Vec<Inbox>,
-    /// Whose turn it is to get a call.
-    pub turn: AtomicUsize,
+    pub inboxes: Inboxes,
+    /// The seats of sessions, transactions and loaders.
+    pub slots: Slots,
     catalog: RwLock<Arc<Catalog>>,
     /// What the workers of the protocol in force share.
     common: Mutex<Arc<Common>>,
@@ -39,58 +39,12 @@ pub(crate) struct Shared {
     /// Names that procedure handles were made for.
     handles: Mutex<Vec<Arc<str>>>,
     pub idempotency: Arc<Idempotency>,
-    pool: Mutex<Pool>,
-    sessions: Mutex<Vec<Weak<Mutex<State>>>>,
+    /// Sessions that are open.
+    sessions_open: AtomicUsize,
+    next_session: AtomicU64,
+    /// Sessions with an open block.
+    blocks: Mutex<Vec<Weak<Mutex<State>>>>,
     stopping: AtomicBool,
-}
-
-/// Seats of sessions, transactions and loaders.
-#[derive(Default)]
-struct Pool {
-    /// Seats in use.
-    used: usize,
-    /// Seats that wait for the next use, and since when in nanoseconds.
-    idle: Vec<(Seat, u64)>,
-    closed: bool,
-}
-
-/// A seat of the pool; goes back when this is dropped.
-pub(crate) struct PooledSeat {
-    inner: Arc<Shared>,
-    /// There until this is dropped.
-    seat: Option<Seat>,
-}
-
-impl std::ops::Deref for PooledSeat {
-    type Target = Seat;
-
-    fn deref(&self) -> &Seat {
-        self.seat.as_ref().expect("there until the drop")
-    }
-}
-
-impl std::ops::DerefMut for PooledSeat {
-    fn deref_mut(&mut self) -> &mut Seat {
-        self.seat.as_mut().expect("there until the drop")
-    }
-}
-
-impl Drop for PooledSeat {
-    fn drop(&mut self) {
-        let seat = self.seat.take();
-        let mut pool = lock(&self.inner.pool);
-        pool.used -= 1;
-        match seat {
-            Some(seat) if !pool.closed && seat.is_at_rest() => {
-                pool.idle.push((seat, time::now_ns()));
-            }
-            seat => {
-                // Outside the lock: ending a worker takes a moment.
-                drop(pool);
-                drop(seat);
-            }
-        }
-    }
 }
 
 /// An unused seat is kept for so long.
@@ -103,9 +57,8 @@ impl Shared {
         let maintenance = epochs
             .register()
             .expect("the first participant finds a place");
-        let inboxes = (0..options.workers)
-            .map(|_| Inbox::new(options.inbox_capacity))
-            .collect();
+        let inboxes = Inboxes::new(options.workers, options.inbox_capacity);
+        let slot_wait_ns = options.slot_wait_ms.saturating_mul(1_000_000);
         let idempotency = Idempotency::new(options.idempotency_capacity, options.idempotency_age_s);
         Shared {
             common: Mutex::new(Arc::new(Common::with_factors(
@@ -116,14 +69,15 @@ impl Shared {
             gate: Gate::new(WORKERS_MAX - RESERVED),
             maintenance: Mutex::new(maintenance),
             inboxes,
-            turn: AtomicUsize::new(0),
+            slots: Slots::new(options.session_slots, slot_wait_ns),
             catalog: RwLock::default(),
             next_table_id: AtomicU32::new(1),
             next_stream: AtomicU64::new(0),
             handles: Mutex::default(),
             idempotency: Arc::new(idempotency),
-            pool: Mutex::default(),
-            sessions: Mutex::default(),
+            sessions_open: AtomicUsize::new(0),
+            next_session: AtomicU64::new(1),
+            blocks: Mutex::default(),
             stopping: AtomicBool::new(false),
             epochs,
             options,
@@ -195,29 +149,57 @@ impl Shared {
         self.next_stream.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Lets the reaper look after a session.
-    pub fn watch(&self, session: Weak<Mutex<State>>) {
-        lock(&self.sessions).push(session);
+    /// Refuses new work when the database is being closed.
+    ///
+    /// # Errors
+    /// 57P01.
+    pub fn check_open(&self) -> Result<()> {
+        match self.gate.state() & CLOSING {
+            0 => Ok(()),
+            _ => Err(errors::closing()),
+        }
     }
 
-    /// A seat for a session or its like.
-    pub fn take_seat(self: &Arc<Shared>) -> Result<PooledSeat> {
-        let mut pool = lock(&self.pool);
-        if pool.closed {
-            return Err(errors::closing());
+    /// Counts a session that opens, and gives it its number.
+    ///
+    /// # Errors
+    /// 53300 when too many are open, 57P01 when the database is closed.
+    pub fn begin_session(&self) -> Result<u64> {
+        self.check_open()?;
+        let limit = self.options.sessions_max;
+        // Relaxed: the count orders nothing.
+        let counted =
+            self.sessions_open
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |open| {
+                    (open < limit).then_some(open + 1)
+                });
+        match counted {
+            Ok(_) => Ok(self.next_session.fetch_add(1, Ordering::Relaxed)),
+            Err(_) => Err(errors::no_session(limit)),
         }
-        if pool.used >= self.options.sessions_max {
-            return Err(errors::no_seat(self.options.sessions_max));
-        }
-        let seat = match pool.idle.pop() {
-            Some((seat, _)) => seat,
-            None => Seat::new(self).ok_or_else(|| errors::no_seat(WORKERS_MAX - RESERVED))?,
-        };
-        pool.used += 1;
-        Ok(PooledSeat {
-            inner: self.clone(),
-            seat: Some(seat),
-        })
+    }
+
+    /// A session that was counted has closed.
+    pub fn end_session(&self) {
+        self.sessions_open.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Sessions that are open.
+    pub fn sessions_open(&self) -> usize {
+        self.sessions_open.load(Ordering::Relaxed)
+    }
+
+    /// Lets the reaper look after a session until its block has ended.
+    pub fn watch(&self, session: Weak<Mutex<State>>) {
+        lock(&self.blocks).push(session);
+    }
+
+    /// The session whose open block has idled longest, and for how many nanoseconds.
+    pub fn longest_open_block(&self) -> Option<(u64, u64)> {
+        let blocks = lock(&self.blocks).clone();
+        let idle = blocks.iter().filter_map(session::idle_block);
+        let (number, since_ns) = idle.min_by_key(|&(_, since_ns)| since_ns)?;
+        Some((number, time::now_ns().saturating_sub(since_ns)))
     }
 
     /// Keeps transactions out, once those that run have ended. The rows are up to date then.
@@ -245,8 +227,8 @@ impl Shared {
             let now = time::now_ns();
             if now >= next_look {
                 next_look = now + LOOK_NS;
-                self.drop_idle_seats(now.saturating_sub(IDLE_SEAT_NS));
-                self.reap_sessions(now);
+                self.slots.drop_idle(now.saturating_sub(IDLE_SEAT_NS));
+                self.reap_blocks(now);
             }
         }
     }
@@ -254,19 +236,13 @@ impl Shared {
     /// Accepts nothing new, and lets the threads end when they have done what was accepted.
     pub fn begin_end(&self) {
         self.gate.set(CLOSING);
-        self.inboxes.iter().for_each(Inbox::close);
+        self.inboxes.close();
         self.stopping.store(true, Ordering::Release);
     }
 
     /// Gives back what is left when the threads have ended.
     pub fn finish_end(&self) {
-        // Idle seats refer to the shared state, so they would keep it alive.
-        let idle = {
-            let mut pool = lock(&self.pool);
-            pool.closed = true;
-            std::mem::take(&mut pool.idle)
-        };
-        drop(idle);
+        self.slots.close();
         // A session may still have a transaction open; then what it has read stays as it is.
         if let Some(_alone) = self.gate.shut(0) {
             self.common().settle(&lock(&self.maintenance));
@@ -278,23 +254,7 @@ impl Shared {
         lock(&self.maintenance).collect(usize::MAX);
     }
 
-    fn drop_idle_seats(&self, unused_since_ns: u64) {
-        let mut old = Vec::new();
-        {
-            let mut pool = lock(&self.pool);
-            let mut at = 0;
-            while at < pool.idle.len() {
-                if pool.idle[at].1 < unused_since_ns {
-                    old.push(pool.idle.swap_remove(at));
-                } else {
-                    at += 1;
-                }
-            }
-        }
-        drop(old);
-    }
-
-    fn reap_sessions(&self, now_ns: u64) {
+    fn reap_blocks(&self, now_ns: u64) {
         let limit_ns = self
             .options
             .idle_in_transaction_ms
@@ -304,7 +264,10 @@ impl Shared {
         } else {
             now_ns.saturating_sub(limit_ns)
         };
-        lock(&self.sessions).retain(|session| session::reap(session, before));
+        // Outside the mutex: rolling back takes a moment.
+        let mut blocks = std::mem::take(&mut *lock(&self.blocks));
+        blocks.retain(|session| session::reap(session, before));
+        lock(&self.blocks).append(&mut blocks);
     }
 }
 

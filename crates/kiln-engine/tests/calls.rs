@@ -94,7 +94,7 @@ fn a_deadline_ends_a_long_loop_and_a_long_wait() {
     let call =
         |milliseconds| Call::new("spin", (FOREVER,)).deadline(Duration::from_millis(milliseconds));
     let start = time::now_ns();
-    let long = engine.submit(call(200)).expect("there is room");
+    let mut long = engine.submit(call(200)).expect("there is room");
     // This one waits behind the loop until its own deadline has passed, and does not run.
     let behind = Call::new("deposit", (0_i64, 1_i64)).deadline(Duration::from_millis(20));
     let behind = engine.submit(behind).expect("there is room");
@@ -286,7 +286,7 @@ fn closing_finishes_what_was_accepted() {
             })
             .collect();
         engine.close();
-        for ticket in tickets {
+        for mut ticket in tickets {
             let result = ticket.try_wait().expect("closing waits for the calls");
             assert!(result.expect("it ran").is_committed());
         }
@@ -355,7 +355,10 @@ fn callers_that_wait_for_room_hear_of_the_end() {
 fn options_without_sense_are_refused() {
     for options in [
         Options::new().workers(0),
-        Options::new().workers(100).sessions_max(100),
+        Options::new().workers(100).session_slots(100),
+        Options::new().session_slots(0),
+        Options::new().sessions_max(0),
+        Options::new().slot_wait_ms(0),
         Options::new().workers(usize::MAX),
         Options::new().inbox_capacity(0),
         Options::new().epoch_ms(0),

@@ -185,21 +185,117 @@ fn sessions_on_many_threads_lose_nothing() {
 fn sessions_are_bounded() {
     let engine = bank(small(Protocol::Silo).sessions_max(3), 1, 0);
     let mut sessions: Vec<Session> = (0..3)
-        .map(|_| engine.session().expect("there is a seat"))
+        .map(|_| engine.session().expect("there is room"))
         .collect();
+    assert_eq!(engine.sessions_open(), 3);
     assert_eq!(
-        engine.session().err().expect("all are used").state(),
+        engine.session().err().expect("all are open").state(),
         SqlState::TOO_MANY_CONNECTIONS
     );
-    let error = engine
-        .transaction(|_| Ok(()))
-        .expect_err("transactions count too");
-    assert_eq!(error.state(), SqlState::TOO_MANY_CONNECTIONS);
     sessions.pop();
     assert!(engine.session().is_ok());
-    engine
-        .transaction(|_| Ok(()))
-        .expect("the seat is free again");
+    assert_eq!(engine.sessions_open(), 2);
+}
+
+#[test]
+fn many_sessions_share_few_slots() {
+    for protocol in Protocol::serializable() {
+        let engine = bank(small(protocol).session_slots(2), 1, 0);
+        let (deposit, total) = programs_of(&engine);
+        let mut sessions: Vec<Session> = (0..300)
+            .map(|_| engine.session().expect("sessions are no workers"))
+            .collect();
+        for session in &mut sessions {
+            run(session, &deposit, &[0, 1]).expect("a slot is free");
+        }
+        // A block without a statement has no slot either.
+        for session in &mut sessions {
+            session.begin().expect("no block is open");
+        }
+        assert_eq!(run(&mut sessions[7], &total, &[]), Ok(Some(300)));
+        for session in &mut sessions {
+            assert_eq!(session.commit(), Ok(Ended::Committed), "{protocol}");
+        }
+    }
+}
+
+#[test]
+fn a_statement_waits_for_a_slot_and_is_told_who_has_it() {
+    let options = small(Protocol::Silo).session_slots(2).slot_wait_ms(60);
+    let engine = bank(options, 1, 0);
+    let (_, total) = programs_of(&engine);
+    let mut holders = [(); 2].map(|()| engine.session().expect("there is room"));
+    for holder in &mut holders {
+        holder.begin().expect("no block is open");
+        assert_eq!(run(holder, &total, &[]), Ok(Some(0)));
+        thread::sleep(5_000_000);
+    }
+    let mut third = engine.session().expect("there is room");
+    let start = time::now_ns();
+    let error = run(&mut third, &total, &[]).expect_err("both slots are used");
+    assert!(time::now_ns() - start >= 60_000_000);
+    assert_eq!(error.state(), SqlState::TOO_MANY_CONNECTIONS);
+    let owner = format!("Session {} has idled longest", holders[0].number());
+    assert!(
+        error
+            .detail()
+            .is_some_and(|detail| detail.starts_with(&owner)),
+        "{error:?}"
+    );
+    let error = engine.transaction(|_| Ok(())).expect_err("it needs a slot");
+    assert_eq!(error.state(), SqlState::TOO_MANY_CONNECTIONS);
+    // In a block it is an error like any other.
+    third.begin().expect("no block is open");
+    assert_eq!(
+        state(run(&mut third, &total, &[])),
+        SqlState::TOO_MANY_CONNECTIONS
+    );
+    assert!(third.has_failed());
+    third.roll_back().expect("a block is open");
+    // A statement timeout that ends earlier ends the wait.
+    third.set_statement_timeout(Some(Duration::from_millis(10)));
+    assert_eq!(
+        state(run(&mut third, &total, &[])),
+        SqlState::QUERY_CANCELED
+    );
+    third.set_statement_timeout(None);
+    // Those that wait get the slot in their order.
+    let [first, second] = holders;
+    let order = kiln_platform::sync::Mutex::new(Vec::new());
+    thread::scope(|scope| {
+        for number in 0..3 {
+            let (engine, total, order) = (&engine, &total, &order);
+            scope.spawn(move || {
+                let mut session = engine.session().expect("there is room");
+                assert_eq!(run(&mut session, total, &[]), Ok(Some(0)));
+                kiln_platform::sync::lock(order).push(number);
+            });
+            thread::sleep(10_000_000);
+        }
+        drop(first);
+    });
+    assert_eq!(*kiln_platform::sync::lock(&order), [0, 1, 2]);
+    drop(second);
+    assert_eq!(run(&mut third, &total, &[]), Ok(Some(0)));
+}
+
+#[test]
+fn closing_ends_the_wait_for_a_slot() {
+    let engine = bank(small(Protocol::Silo).session_slots(1), 1, 0);
+    let (_, total) = programs_of(&engine);
+    let mut holder = engine.session().expect("there is room");
+    holder.begin().expect("no block is open");
+    assert_eq!(run(&mut holder, &total, &[]), Ok(Some(0)));
+    thread::scope(|scope| {
+        let waits = scope.spawn(|| {
+            let mut session = engine.session().expect("there is room");
+            run(&mut session, &total, &[])
+        });
+        thread::sleep(30_000_000);
+        engine.close();
+        let waited = waits.join().expect("no panic");
+        assert_eq!(state(waited), SqlState::ADMIN_SHUTDOWN);
+    });
 }
 
 #[test]

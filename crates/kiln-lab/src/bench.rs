@@ -50,7 +50,7 @@ pub fn open(
     // Calls are made by the benchmark's own threads; the engine's worker has nothing to do.
     let options = Options::new()
         .workers(1)
-        .sessions_max(SESSIONS_MAX)
+        .session_slots(SESSION_SLOTS)
         .reserve_bytes(reserve_mib << 20)
         .basis_factors(basis_factors)
         // The one that has all basis factors; each run puts its own protocol in force.
@@ -86,7 +86,7 @@ fn load_anew(
 }
 
 /// Sessions of the loader's threads and of the audit; the drivers have the other seats.
-const SESSIONS_MAX: usize = 28;
+const SESSION_SLOTS: usize = 28;
 
 /// How many threads load or audit when there is so much that one of them can do: one for each core,
 /// as far as sessions go. Each has one session, and some are left for queries between.

@@ -63,7 +63,7 @@ impl Kind {
 ///
 /// Integers of all widths are pushed as `i64`; whether they fit the parameter is checked when the
 /// call is bound to a procedure.
-#[derive(Default, Debug)]
+#[derive(Clone, Default, Debug)]
 pub struct Arguments {
     slots: Vec<Slot>,
     kinds: Vec<Kind>,
@@ -92,6 +92,20 @@ impl Arguments {
         self.kinds.clear();
         self.heap.clear();
         self.arrays.clear();
+    }
+
+    /// Whether these are the arguments that `other` has, a NaN being the same as itself. Both were
+    /// pushed in the same way and not bound since.
+    pub fn is_same(&self, other: &Arguments) -> bool {
+        self.kinds == other.kinds
+            && self.slots == other.slots
+            && self.heap.is_same(&other.heap)
+            && self.arrays.len() == other.arrays.len()
+            && self
+                .arrays
+                .iter()
+                .zip(&other.arrays)
+                .all(|(a, b)| a.0 == b.0 && is_same_value(&a.1, &b.1))
     }
 
     /// Becomes what `other` is.
@@ -392,4 +406,14 @@ pub fn convert(value: Value, data_type: &DataType) -> Result<Value> {
             ));
         }
     })
+}
+/// Whether two values are the same, a NaN being the same as itself.
+fn is_same_value(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Double(a), Value::Double(b)) => a.to_bits() == b.to_bits(),
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_same_value(a, b))
+        }
+        _ => a == b,
+    }
 }

@@ -208,7 +208,7 @@ impl Frame {
         }
         let rows = self.result.chunks_exact(columns.len());
         rows.map(|row| {
-            let values = row.iter().zip(columns);
+            let values = row.iter().zip(&**columns);
             values
                 .map(|(slot, (_, data_type))| to_value(&self.memory.heap, *slot, data_type))
                 .collect()

@@ -24,8 +24,9 @@ pub struct Parameter {
 /// What comes back from a procedure: the rows of its [`Step::Emit`]s.
 #[derive(Clone, Debug, Default)]
 pub struct ResultShape {
-    /// Names and types of the columns; empty when nothing comes back.
-    pub columns: Vec<(String, DataType)>,
+    /// Names and types of the columns; empty when nothing comes back. Every result set of the
+    /// procedure shares them.
+    pub columns: Arc<[(String, DataType)]>,
 }
 
 /// A compiled procedure: immutable, shared by all workers.
@@ -375,7 +376,9 @@ impl ProgramBuilder {
 
     /// Says what comes back.
     pub fn returns(&mut self, columns: Vec<(String, DataType)>) {
-        self.result = ResultShape { columns };
+        self.result = ResultShape {
+            columns: columns.into(),
+        };
     }
 
     /// Ends the program: merges repeated look-ups of one key, sets each operation's intent,

@@ -639,7 +639,10 @@ fn operands_have_their_types() {
         "column 1 is not Bytes",
     );
     refuses(
-        |program| program.result.columns[0].1 = DataType::Text,
+        |program| {
+            let (name, _) = program.result.columns[0].clone();
+            program.result.columns = [(name, DataType::Text)].into();
+        },
         "expected what fits text",
     );
 }

@@ -534,6 +534,11 @@ impl Worker {
         for_any_worker!(self, worker => worker.begin());
     }
 
+    /// Says when the open transaction began; see [`Direct::set_transaction_began`].
+    pub fn set_transaction_began(&mut self, began_us: i64) {
+        for_any_direct!(self, direct => direct.set_transaction_began(began_us));
+    }
+
     /// Frees memory that waited for its epoch to end, a little at a time: each end of a transaction frees a few objects.
     /// Nothing is open.
     pub fn tidy(&mut self) {

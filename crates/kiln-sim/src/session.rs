@@ -91,7 +91,7 @@ impl Session<'_> {
             // Calls are made by the session's own threads; the engine's worker has nothing to do.
             let options = Options::new()
                 .workers(1)
-                .sessions_max(SESSIONS_MAX)
+                .session_slots(SESSION_SLOTS)
                 .pin_workers(false)
                 .epoch_ms(epoch_ms)
                 .basis_factors(basis_factors)
@@ -385,7 +385,7 @@ fn starved(procedure: &str, statistics: &Statistics) -> Error {
 const HISTORY_BYTES: usize = 256 << 20;
 
 /// Sessions of the loader and of the audit; the drivers have the other seats.
-const SESSIONS_MAX: usize = 28;
+const SESSION_SLOTS: usize = 28;
 
 /// Gives the rows of a population to a loader for each table in turn.
 struct Sink<'a> {

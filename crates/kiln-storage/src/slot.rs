@@ -159,7 +159,7 @@ impl Slot {
 
 /// The variable-length values of one running procedure: bytes (text, BYTEA, UUID, INTERVAL) and
 /// array elements. Values are appended and never change; the whole heap is cleared at once.
-#[derive(Default, Debug)]
+#[derive(Clone, Default, Debug)]
 pub struct Heap {
     bytes: Vec<u8>,
     elements: Vec<Slot>,
@@ -178,6 +178,11 @@ pub struct HeapMark {
 impl Heap {
     /// What one procedure may hold at a time; the executor checks it in every loop.
     pub const LIMIT_BYTES: usize = 1 << 30;
+
+    /// Whether both heaps hold the same values at the same positions.
+    pub fn is_same(&self, other: &Heap) -> bool {
+        self.bytes == other.bytes && self.elements == other.elements
+    }
 
     /// An empty heap.
     pub fn new() -> Heap {

@@ -297,7 +297,7 @@ impl Types<'_> {
                 Ok(())
             }
             Step::Emit { row } => {
-                for (register, (_, data_type)) in row.iter().zip(&self.program.result.columns) {
+                for (register, (_, data_type)) in row.iter().zip(&*self.program.result.columns) {
                     self.moves(*register, data_type)?;
                 }
                 Ok(())

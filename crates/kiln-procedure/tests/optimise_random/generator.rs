@@ -47,7 +47,7 @@ impl Generator {
                 .collect(),
             parameters,
             result: ResultShape {
-                columns: vec![("value".to_owned(), DataType::Integer)],
+                columns: [("value".to_owned(), DataType::Integer)].into(),
             },
             tables: vec![table.clone()],
             ..Program::default()

@@ -332,6 +332,12 @@ impl<A: Access + Phased + Recorded> Direct<A> {
         self.access.phases().enter(Phase::Execute);
     }
 
+    /// Says when the open transaction began, in microseconds since 1970, where that was earlier
+    /// than [`Direct::begin`].
+    pub fn set_transaction_began(&mut self, began_us: i64) {
+        self.frame.memory.heap.transaction_began_us = Some(began_us);
+    }
+
     /// Starts a transaction of several statements.
     pub fn begin(&mut self) {
         self.frame.deadline_ns = None;

@@ -1,0 +1,355 @@
+//! Completion: how a submitted call's outcome reaches the thread that wants it, through a
+//! [`Ticket`] of its own or through a queue of [`Completions`] that many calls share.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use kiln_platform::atomic::{AtomicUsize, Ordering};
+use kiln_platform::sync::{Arc, Condvar, Mutex, lock};
+use kiln_platform::time;
+use kiln_storage::error::{Error, Result};
+
+use crate::call::{IdempotencyKey, Reply};
+use crate::gate::wait;
+use crate::idempotency::Idempotency;
+
+/// The outcome of one call, or the place where it will be.
+#[derive(Default)]
+pub(crate) struct Pending {
+    state: Mutex<State>,
+    done: Condvar,
+    /// Whether the outcome stays here for calls that repeat an idempotency key.
+    is_kept: bool,
+}
+
+#[derive(Default)]
+struct State {
+    outcome: Option<Result<Reply>>,
+    wakers: Vec<Waker>,
+    /// Queues that get a copy of the outcome.
+    followers: Vec<Delivery>,
+}
+
+impl Pending {
+    /// For a call without an idempotency key: one ticket takes the outcome.
+    pub fn new() -> Pending {
+        Pending::default()
+    }
+
+    /// For a call with an idempotency key: each ticket gets a copy of the outcome.
+    pub fn kept() -> Pending {
+        Pending {
+            is_kept: true,
+            ..Pending::default()
+        }
+    }
+
+    /// Sets the outcome, unless it is set, and wakes the threads and tasks that wait for it.
+    pub fn complete(&self, result: Result<Reply>) {
+        let (wakers, followers, copy);
+        {
+            let mut state = lock(&self.state);
+            if state.outcome.is_some() {
+                return;
+            }
+            wakers = std::mem::take(&mut state.wakers);
+            followers = std::mem::take(&mut state.followers);
+            copy = (!followers.is_empty()).then(|| result.clone());
+            state.outcome = Some(result);
+        }
+        self.done.notify_all();
+        wakers.into_iter().for_each(Waker::wake);
+        if let Some(copy) = copy {
+            for follower in followers {
+                follower.deliver(copy.clone());
+            }
+        }
+    }
+
+    /// Sends a copy of the outcome to `delivery`, now or when the call has ended.
+    pub fn follow(&self, delivery: Delivery) {
+        let copy = {
+            let mut state = lock(&self.state);
+            match &state.outcome {
+                Some(outcome) => outcome.clone(),
+                None => return state.followers.push(delivery),
+            }
+        };
+        delivery.deliver(copy);
+    }
+
+    /// The outcome for one ticket, if the call has ended.
+    fn take(&self, state: &mut State) -> Option<Result<Reply>> {
+        match self.is_kept {
+            true => state.outcome.clone(),
+            false => state.outcome.take(),
+        }
+    }
+}
+
+/// The claim to the outcome of a submitted call: wait for it, ask whether it is there, or await
+/// it. Dropping a ticket does not stop the call.
+///
+/// The outcome is a [`Reply`], or an error when the call could not be run: the procedure was
+/// dropped meanwhile, or the database broke down. A ticket hands it out once.
+pub struct Ticket {
+    pending: Arc<Pending>,
+}
+
+impl Ticket {
+    pub(crate) fn new(pending: Arc<Pending>) -> Ticket {
+        Ticket { pending }
+    }
+
+    /// Blocks until the call has ended.
+    ///
+    /// # Errors
+    /// Why it could not be run.
+    pub fn wait(self) -> Result<Reply> {
+        self.wait_until(None)
+            .unwrap_or_else(|| Err(Error::internal("a wait without deadline ended")))
+    }
+
+    /// Blocks until the call has ended or `timeout` has passed; then `None`, and the call goes on.
+    pub fn wait_for(&mut self, timeout: Duration) -> Option<Result<Reply>> {
+        self.wait_until(Some(deadline_after(timeout)))
+    }
+
+    fn wait_until(&self, deadline_ns: Option<u64>) -> Option<Result<Reply>> {
+        let mut state = lock(&self.pending.state);
+        loop {
+            if let Some(outcome) = self.pending.take(&mut state) {
+                return Some(outcome);
+            }
+            state = wait(&self.pending.done, state, deadline_ns)?;
+        }
+    }
+
+    /// The outcome if the call has ended, and was not handed out before.
+    pub fn try_wait(&mut self) -> Option<Result<Reply>> {
+        self.pending.take(&mut lock(&self.pending.state))
+    }
+}
+
+impl Future for Ticket {
+    type Output = Result<Reply>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<Reply>> {
+        let mut state = lock(&self.pending.state);
+        if let Some(outcome) = self.pending.take(&mut state) {
+            return Poll::Ready(outcome);
+        }
+        let waker = context.waker();
+        if !state.wakers.iter().any(|known| known.will_wake(waker)) {
+            state.wakers.push(waker.clone());
+        }
+        Poll::Pending
+    }
+}
+
+/// A call's end, as a queue of [`Completions`] tells it.
+#[derive(Debug)]
+pub struct Completion {
+    /// What the submitter called the call.
+    pub token: u64,
+    /// The outcome, or why the call could not be run.
+    pub result: Result<Reply>,
+}
+
+/// Where the outcomes of many calls arrive, for one thread that serves many clients: it submits
+/// calls with [`Engine::submit_to`](crate::Engine::submit_to) and takes what has ended, in the
+/// order of the ends, without a thread or an allocation for each call.
+///
+/// The queue is bounded: it accepts calls while fewer than its capacity are on their way or wait
+/// here to be taken.
+pub struct Completions {
+    queue: Mutex<Queue>,
+    arrived: Condvar,
+    /// Calls accepted whose completions were not taken yet.
+    outstanding: AtomicUsize,
+    capacity: usize,
+    /// Called when the queue is no longer empty.
+    wake: Option<Box<dyn Fn() + Send + Sync>>,
+}
+
+#[derive(Default)]
+struct Queue {
+    completions: Vec<Completion>,
+    /// Whether a thread sleeps in [`Completions::wait`].
+    is_awaited: bool,
+}
+
+impl Completions {
+    /// A queue for at most `capacity` calls at a time, whose owner calls [`Completions::wait`].
+    pub fn new(capacity: usize) -> Arc<Completions> {
+        Completions::with(capacity, None)
+    }
+
+    /// A queue whose owner sleeps elsewhere, for instance in a poll of sockets: `wake` is called on
+    /// a worker's thread whenever the queue stops being empty. It must not block.
+    pub fn with_wake(capacity: usize, wake: impl Fn() + Send + Sync + 'static) -> Arc<Completions> {
+        Completions::with(capacity, Some(Box::new(wake)))
+    }
+
+    fn with(capacity: usize, wake: Option<Box<dyn Fn() + Send + Sync>>) -> Arc<Completions> {
+        Arc::new(Completions {
+            queue: Mutex::default(),
+            arrived: Condvar::new(),
+            outstanding: AtomicUsize::new(0),
+            capacity,
+            wake,
+        })
+    }
+
+    /// Takes what has ended, without waiting. `into` is cleared first.
+    pub fn take(&self, into: &mut Vec<Completion>) {
+        into.clear();
+        std::mem::swap(&mut lock(&self.queue).completions, into);
+        self.outstanding.fetch_sub(into.len(), Ordering::Relaxed);
+    }
+
+    /// Takes what has ended; waits for at most `timeout` when nothing has. `into` is cleared first
+    /// and stays empty when the time has passed.
+    pub fn wait(&self, into: &mut Vec<Completion>, timeout: Duration) {
+        let deadline_ns = deadline_after(timeout);
+        into.clear();
+        let mut queue = lock(&self.queue);
+        while queue.completions.is_empty() {
+            queue.is_awaited = true;
+            match wait(&self.arrived, queue, Some(deadline_ns)) {
+                Some(waited) => queue = waited,
+                None => {
+                    lock(&self.queue).is_awaited = false;
+                    return;
+                }
+            }
+        }
+        queue.is_awaited = false;
+        std::mem::swap(&mut queue.completions, into);
+        drop(queue);
+        self.outstanding.fetch_sub(into.len(), Ordering::Relaxed);
+    }
+
+    /// Calls that were accepted, and whose completions were not taken yet.
+    pub fn outstanding(&self) -> usize {
+        self.outstanding.load(Ordering::Relaxed)
+    }
+
+    /// Makes room for one call's completion; false when the queue is at its capacity.
+    pub(crate) fn reserve(&self) -> bool {
+        // Relaxed: the count orders nothing; the queue's mutex hands the completions over.
+        let reserved =
+            self.outstanding
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| {
+                    (count < self.capacity).then_some(count + 1)
+                });
+        reserved.is_ok()
+    }
+
+    /// Gives back what [`Completions::reserve`] made: the call was not accepted.
+    pub(crate) fn release(&self) {
+        self.outstanding.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    fn push(&self, completion: Completion) {
+        let mut queue = lock(&self.queue);
+        let was_empty = queue.completions.is_empty();
+        queue.completions.push(completion);
+        let is_awaited = std::mem::take(&mut queue.is_awaited);
+        drop(queue);
+        if is_awaited {
+            self.arrived.notify_one();
+        }
+        if let (true, Some(wake)) = (was_empty, &self.wake) {
+            wake();
+        }
+    }
+}
+
+impl std::fmt::Debug for Completions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Completions")
+            .field("outstanding", &self.outstanding())
+            .field("capacity", &self.capacity)
+            .finish()
+    }
+}
+
+/// One call's way into a queue of completions, in which room is reserved.
+pub(crate) struct Delivery {
+    pub queue: Arc<Completions>,
+    pub token: u64,
+}
+
+impl Delivery {
+    pub fn deliver(self, result: Result<Reply>) {
+        self.queue.push(Completion {
+            token: self.token,
+            result,
+        });
+    }
+}
+
+/// Where a call's outcome goes.
+pub(crate) enum Recipient {
+    Ticket(Arc<Pending>),
+    Queue(Delivery),
+}
+
+/// The duty to complete a call. A promise that is dropped completes it with an error.
+pub(crate) struct Promise {
+    /// There until the call is completed.
+    recipient: Option<Recipient>,
+    key: Option<(IdempotencyKey, Arc<Idempotency>)>,
+}
+
+impl Promise {
+    pub fn new(recipient: Recipient, key: Option<(IdempotencyKey, Arc<Idempotency>)>) -> Promise {
+        Promise {
+            recipient: Some(recipient),
+            key,
+        }
+    }
+
+    /// Completes the call.
+    pub fn keep(mut self, result: Result<Reply>) {
+        self.complete(result);
+    }
+
+    /// Gives the call up before any worker had it: its queue is told nothing, calls that repeat
+    /// its key are.
+    pub fn withdraw(mut self, error: Error) {
+        if matches!(self.recipient, Some(Recipient::Queue(_))) {
+            self.recipient = None;
+        } else {
+            self.complete(Err(error));
+        }
+    }
+
+    fn complete(&mut self, result: Result<Reply>) {
+        if let Some((key, idempotency)) = &self.key {
+            idempotency.ended(key, &result);
+        }
+        match self.recipient.take() {
+            Some(Recipient::Ticket(pending)) => pending.complete(result),
+            Some(Recipient::Queue(delivery)) => delivery.deliver(result),
+            None => {}
+        }
+    }
+}
+
+impl Drop for Promise {
+    fn drop(&mut self) {
+        if self.recipient.is_some() {
+            self.complete(Err(Error::internal("the worker of this call broke down")));
+        }
+    }
+}
+
+/// The moment when `duration` from now has passed, in nanoseconds of the monotonic clock.
+pub(crate) fn deadline_after(duration: Duration) -> u64 {
+    let nanoseconds = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+    time::now_ns().saturating_add(nanoseconds)
+}

@@ -1,0 +1,178 @@
+//! Delivery: a worker's life. It takes calls from the inboxes, runs them and completes them.
+
+use std::collections::VecDeque;
+
+use kiln_procedure::Frame;
+use kiln_protocols::{Call, Calls, Next, Outcome};
+use kiln_storage::error::Result;
+
+use kiln_platform::sync::Arc;
+
+use crate::call::{Reply, Rows};
+use crate::catalog::Catalog;
+use crate::completion::Promise;
+use crate::errors::Refusal;
+use crate::inbox::{Inboxes, Job, Work};
+use crate::seat::Seat;
+
+/// Closes the worker's inbox when the worker ends, for whatever reason.
+struct Watch<'a> {
+    inboxes: &'a Inboxes,
+    position: usize,
+}
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        // Outside the inbox's mutex: each dropped promise wakes a thread.
+        drop::<VecDeque<Job>>(self.inboxes.abandon(self.position));
+    }
+}
+
+/// The life of the worker at `position`.
+pub(crate) fn work(inboxes: &Inboxes, position: usize, mut seat: Seat) {
+    seat.drain();
+    let _watch = Watch { inboxes, position };
+    let mut delivery = Delivery {
+        inboxes,
+        position,
+        next: None,
+        delivered: Vec::new(),
+        in_flight: 0,
+        catalog: seat.catalog().clone(),
+    };
+    while let Some(job) = inboxes.next(position, || seat.tidy()) {
+        if seat.is_pipelined() {
+            delivery.next = Some(job);
+            delivery.serve(&mut seat);
+        } else {
+            run(&mut seat, job);
+            inboxes.ended(position);
+        }
+    }
+}
+
+/// Runs one call on a seat and completes it.
+fn run(seat: &mut Seat, mut job: Job) {
+    let result = match seat.enter(job.deadline_ns) {
+        Ok(()) => {
+            let result = job.settle_in(seat.catalog()).map(|()| {
+                let program = job.work.program();
+                let outcome = seat.call(program, &job.arguments, job.deadline_ns);
+                reply(outcome, &job.work, seat.frame())
+            });
+            seat.leave();
+            result
+        }
+        Err(refusal) => refused(refusal),
+    };
+    job.promise.keep(result);
+}
+
+/// The outcome of a call that could not begin.
+fn refused(refusal: Refusal) -> Result<Reply> {
+    match refusal {
+        Refusal::Expired => Ok(Reply::Expired),
+        refusal => Err(refusal.error()),
+    }
+}
+
+/// The reply to a call whose rows are in `frame`.
+fn reply(outcome: Outcome, work: &Work, frame: &Frame) -> Reply {
+    match outcome {
+        Outcome::Committed => Reply::Committed(Rows::take(frame, work.program())),
+        Outcome::Rejected(error) => Reply::Rejected(error),
+        Outcome::Expired => Reply::Expired,
+    }
+}
+
+/// The inboxes as a worker sees them that has several calls in flight.
+struct Delivery<'a> {
+    inboxes: &'a Inboxes,
+    position: usize,
+    /// The call that the worker was woken for.
+    next: Option<Job>,
+    /// The calls in flight by their tickets.
+    delivered: Vec<Option<(Promise, Work)>>,
+    in_flight: usize,
+    /// Current while the worker serves.
+    catalog: Arc<Catalog>,
+}
+
+impl Delivery<'_> {
+    /// Serves until the inboxes are empty and all calls have ended.
+    fn serve(&mut self, seat: &mut Seat) {
+        while let Some(job) = &self.next {
+            if let Err(refusal) = seat.enter(job.deadline_ns) {
+                if let Some(job) = self.next.take() {
+                    self.end(job.promise, refused(refusal));
+                }
+                return;
+            }
+            self.catalog = seat.catalog().clone();
+            seat.serve(self);
+            seat.leave();
+            if self.next.is_none() {
+                self.next = self.inboxes.take(self.position);
+            }
+        }
+    }
+
+    /// Completes a call that was taken.
+    fn end(&self, promise: Promise, result: Result<Reply>) {
+        self.inboxes.ended(self.position);
+        promise.keep(result);
+    }
+
+    /// Takes the next call that can run in the present catalog.
+    fn draw(&mut self) -> Option<Job> {
+        loop {
+            let job = self.next.take();
+            let mut job = job.or_else(|| self.inboxes.take(self.position))?;
+            match job.settle_in(&self.catalog) {
+                Ok(()) => return Some(job),
+                Err(error) => self.end(job.promise, Err(error)),
+            }
+        }
+    }
+}
+
+impl Calls for Delivery<'_> {
+    fn next(&mut self, call: &mut Call) -> Next {
+        let Some(job) = self.draw() else {
+            return match self.is_over() {
+                true => Next::Pause,
+                false => Next::Nothing,
+            };
+        };
+        let free = self.delivered.iter().position(Option::is_none);
+        let ticket = free.unwrap_or_else(|| {
+            self.delivered.push(None);
+            self.delivered.len() - 1
+        });
+        call.set_program(job.work.program());
+        call.arguments = job.arguments;
+        (call.deadline_ns, call.ticket) = (job.deadline_ns, ticket as u64);
+        self.delivered[ticket] = Some((job.promise, job.work));
+        self.in_flight += 1;
+        Next::Call
+    }
+
+    /// The worker sleeps outside of the gate, and not when it has nothing to do.
+    fn is_over(&mut self) -> bool {
+        self.next.is_none() && self.in_flight == 0 && !self.inboxes.has_calls()
+    }
+
+    /// A worker that sleeps is woken for the calls of its inbox.
+    fn is_bound(&self) -> bool {
+        true
+    }
+
+    fn ended(&mut self, ticket: u64, outcome: Outcome, frame: &Frame) {
+        let delivered = self.delivered.get_mut(ticket as usize);
+        let (promise, work) = delivered
+            .and_then(Option::take)
+            .expect("a call ends that was drawn, once");
+        self.in_flight -= 1;
+        self.end(promise, Ok(reply(outcome, &work, frame)));
+    }
+}

@@ -1,0 +1,217 @@
+//! Submitting: the way of a call from its caller into an inbox.
+
+use kiln_platform::sync::Arc;
+use kiln_storage::error::{Error, Result};
+
+use crate::call::{Call, Refused, Reply, SubmitError, Target};
+use crate::catalog::Catalog;
+use crate::completion::{
+    Completions, Delivery, Pending, Promise, Recipient, Ticket, deadline_after,
+};
+use crate::engine::Engine;
+use crate::errors;
+use crate::idempotency::Admission;
+use crate::inbox::{Job, Unplaced, Work};
+use crate::values::IntoValues;
+
+/// Where the outcome shall go.
+#[derive(Clone, Copy)]
+enum Wanted<'a> {
+    Ticket,
+    Queue(&'a Arc<Completions>, u64),
+}
+
+/// What became of a call that was offered.
+enum Offered {
+    /// A worker will run it, or a queue will be told.
+    Accepted(Option<Ticket>),
+    /// All inboxes are full; this one was tried first.
+    Full(Call, usize),
+    Refused(Call, Error),
+}
+
+impl Target {
+    fn resolve(&self, catalog: &Arc<Catalog>) -> Result<Work> {
+        match self {
+            Target::Named(name) => {
+                let procedure = catalog.require_procedure(name)?;
+                Ok(Work::Procedure(procedure.clone()))
+            }
+            Target::Statement(statement) => Ok(Work::Statement {
+                statement: statement.clone(),
+                program: statement.program(catalog)?,
+            }),
+        }
+    }
+
+    /// What an idempotency key is kept for.
+    fn name(&self) -> Result<&Arc<str>> {
+        match self {
+            Target::Named(name) => Ok(name),
+            Target::Statement(_) => Err(Error::unsupported(
+                "an idempotency key goes with the call of a procedure, not with a statement",
+            )),
+        }
+    }
+}
+
+impl Engine {
+    /// Calls a stored procedure and waits for its end. Waits too when all inboxes are full.
+    ///
+    /// # Errors
+    /// 42883 when there is no such procedure or it takes other arguments, 42804 and its like for
+    /// arguments that do not convert, 57P01 when the database is closed. What the procedure
+    /// raises is no error but [`Reply::Rejected`].
+    pub fn call(&self, procedure: &str, arguments: impl IntoValues) -> Result<Reply> {
+        self.execute(Call::new(procedure, arguments))
+    }
+
+    /// [`Engine::call`] for a call with a deadline or an idempotency key.
+    ///
+    /// # Errors
+    /// As there; and 22023 when the key belongs to another call.
+    pub fn execute(&self, mut call: Call) -> Result<Reply> {
+        let deadline_ns = call.deadline.map(deadline_after);
+        loop {
+            let inbox;
+            (call, inbox) = match self.offer(call, deadline_ns, Wanted::Ticket) {
+                Offered::Accepted(Some(ticket)) => return ticket.wait(),
+                Offered::Accepted(None) => return Err(Error::internal("no ticket was given")),
+                Offered::Refused(_, error) => return Err(error),
+                Offered::Full(call, inbox) => (call, inbox),
+            };
+            if !self.inner().inboxes.wait_for_room(inbox, deadline_ns) {
+                return Ok(Reply::Expired);
+            }
+        }
+    }
+
+    /// Submits a call; the ticket says how it ended.
+    ///
+    /// # Errors
+    /// [`SubmitError::Overloaded`] when all inboxes are full; else those of [`Engine::execute`].
+    pub fn submit(&self, call: Call) -> std::result::Result<Ticket, SubmitError> {
+        let deadline_ns = call.deadline.map(deadline_after);
+        match self.offer(call, deadline_ns, Wanted::Ticket) {
+            Offered::Accepted(Some(ticket)) => Ok(ticket),
+            Offered::Accepted(None) => Err(Error::internal("no ticket was given").into()),
+            Offered::Full(..) => Err(SubmitError::Overloaded),
+            Offered::Refused(_, error) => Err(error.into()),
+        }
+    }
+
+    /// Submits a call whose outcome arrives in `completions` under `token`.
+    ///
+    /// # Errors
+    /// The call, with [`SubmitError::Overloaded`] when all inboxes or `completions` are full; else
+    /// with the errors of [`Engine::execute`]. Nothing arrives in `completions` then.
+    // The call comes back to be submitted again; boxing it would cost an allocation.
+    #[allow(clippy::result_large_err)]
+    pub fn submit_to(
+        &self,
+        call: Call,
+        completions: &Arc<Completions>,
+        token: u64,
+    ) -> std::result::Result<(), Refused> {
+        if !completions.reserve() {
+            let error = SubmitError::Overloaded;
+            return Err(Refused { call, error });
+        }
+        let deadline_ns = call.deadline.map(deadline_after);
+        let (call, error) = match self.offer(call, deadline_ns, Wanted::Queue(completions, token)) {
+            Offered::Accepted(_) => return Ok(()),
+            Offered::Full(call, _) => (call, SubmitError::Overloaded),
+            Offered::Refused(call, error) => (call, error.into()),
+        };
+        completions.release();
+        Err(Refused { call, error })
+    }
+
+    fn offer(&self, mut call: Call, deadline_ns: Option<u64>, wanted: Wanted<'_>) -> Offered {
+        let inner = self.inner();
+        let catalog = inner.catalog();
+        let work = match call.target.resolve(&catalog) {
+            Ok(work) => work,
+            Err(error) => return Offered::Refused(call, error),
+        };
+        // Keys are compared with the arguments as they were given.
+        let given = call.key.is_some().then(|| call.arguments.clone());
+        if let Err(error) = call.arguments.bind(work.program()) {
+            return Offered::Refused(call, error);
+        }
+        let delivery = |queue: &Arc<Completions>, token| Delivery {
+            queue: queue.clone(),
+            token,
+        };
+        let mut follows = None;
+        let (recipient, ticket) = match (wanted, &call.key, &given) {
+            (Wanted::Queue(queue, token), None, _) => {
+                (Recipient::Queue(delivery(queue, token)), None)
+            }
+            (Wanted::Ticket, None, _) => {
+                let pending = Arc::new(Pending::new());
+                let ticket = Ticket::new(pending.clone());
+                (Recipient::Ticket(pending), Some(ticket))
+            }
+            (_, Some(key), given) => {
+                let pending = Arc::new(Pending::kept());
+                let admitted = call.target.name().and_then(|name| {
+                    let given = given.as_ref().unwrap_or(&call.arguments);
+                    inner.idempotency.admit(key, name, given, &pending)
+                });
+                let known = match admitted {
+                    Ok(Admission::First) => None,
+                    Ok(Admission::Repeated(known)) => Some(known),
+                    Err(error) => return Offered::Refused(call, error),
+                };
+                let is_first = known.is_none();
+                let pending = known.unwrap_or(pending);
+                let ticket = match wanted {
+                    Wanted::Ticket => Some(Ticket::new(pending.clone())),
+                    Wanted::Queue(queue, token) => {
+                        follows = Some((pending.clone(), delivery(queue, token)));
+                        None
+                    }
+                };
+                if !is_first {
+                    follow(follows);
+                    return Offered::Accepted(ticket);
+                }
+                (Recipient::Ticket(pending), ticket)
+            }
+        };
+        let key = call.key.clone();
+        let job = Job {
+            work,
+            resolved_in: catalog.version(),
+            arguments: std::mem::take(&mut call.arguments),
+            deadline_ns,
+            promise: Promise::new(recipient, key.map(|key| (key, inner.idempotency.clone()))),
+        };
+        let (job, unplaced) = match inner.inboxes.offer(job) {
+            Ok(()) => {
+                follow(follows);
+                return Offered::Accepted(ticket);
+            }
+            Err(returned) => returned,
+        };
+        call.arguments = given.unwrap_or(job.arguments);
+        match unplaced {
+            Unplaced::Full(inbox) => {
+                job.promise.withdraw(SubmitError::Overloaded.into());
+                Offered::Full(call, inbox)
+            }
+            Unplaced::Closed => {
+                job.promise.withdraw(errors::closing());
+                Offered::Refused(call, errors::closing())
+            }
+        }
+    }
+}
+
+/// Lets a queue have a copy of an outcome that an idempotency key keeps.
+fn follow(follows: Option<(Arc<Pending>, Delivery)>) {
+    if let Some((pending, delivery)) = follows {
+        pending.follow(delivery);
+    }
+}
