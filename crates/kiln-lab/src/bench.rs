@@ -47,15 +47,25 @@ pub fn open(
     reserve_mib: usize,
     basis_factors: BasisFactors,
 ) -> Result<Database> {
-    // Calls are made by the benchmark's own threads; the engine's worker has nothing to do.
+    open_with(workload, reserve_mib, basis_factors, None)
+}
+
+/// [`open`] with `workers` workers that run the calls of sessions; `None` where the benchmark's own
+/// threads make the calls, and the one worker has nothing to do.
+fn open_with(
+    workload: &Workload,
+    reserve_mib: usize,
+    basis_factors: BasisFactors,
+    workers: Option<usize>,
+) -> Result<Database> {
     let options = Options::new()
-        .workers(1)
+        .workers(workers.unwrap_or(1))
         .session_slots(SESSION_SLOTS)
         .reserve_bytes(reserve_mib << 20)
         .basis_factors(basis_factors)
         // The one that has all basis factors; each run puts its own protocol in force.
         .protocol(Protocol::Silo)
-        .pin_workers(false);
+        .pin_workers(workers.is_some());
     let database = Database::open(options)?;
     database.execute(workload.schema_sql())?;
     database.execute(workload.partitions_sql())?;
@@ -69,20 +79,25 @@ pub fn open(
 /// # Errors
 /// Those of the workload's scripts and of loading.
 pub fn loaded(workload: &Workload, seed: u64, reserve_mib: usize) -> Result<Database> {
-    load_anew(workload, seed, reserve_mib, BasisFactors::default()).map(|(database, _)| database)
+    let database = open(workload, reserve_mib, BasisFactors::default())?;
+    populate(&database, workload, seed)?;
+    Ok(database)
 }
 
-fn load_anew(
-    workload: &Workload,
-    seed: u64,
-    reserve_mib: usize,
-    basis_factors: BasisFactors,
-) -> Result<(Database, LoadFigures)> {
-    let database = open(workload, reserve_mib, basis_factors)?;
+/// A database with the plan's population, and with as many workers as its runs want.
+fn load_anew(plan: &Plan) -> Result<(Database, LoadFigures)> {
+    let workers = (!plan.sessions.is_empty()).then(|| plan.threads[0]);
+    let (workload, factors) = (&plan.workload, plan.basis_factors);
+    let database = open_with(workload, plan.reserve_mib, factors, workers)?;
+    let figures = populate(&database, workload, plan.seed)?;
+    Ok((database, figures))
+}
+
+fn populate(database: &Database, workload: &Workload, seed: u64) -> Result<LoadFigures> {
     let progress = Progress::counting(&format!("Loading {}", workload.name()), "rows");
     let figures = load::load(database.engine(), workload, seed, &progress)?;
     progress.clear();
-    Ok((database, figures))
+    Ok(figures)
 }
 
 /// Sessions of the loader's threads and of the audit; the drivers have the other seats.
@@ -92,7 +107,7 @@ const SESSION_SLOTS: usize = 28;
 /// as far as sessions go. Each has one session, and some are left for queries between.
 pub(crate) fn helpers(pieces: usize) -> usize {
     thread::available_cores()
-        .min(SESSIONS_MAX - 4)
+        .min(SESSION_SLOTS - 4)
         .min(pieces)
         .max(1)
 }
@@ -124,16 +139,11 @@ pub fn bench(plan: &Plan) -> std::result::Result<Verdict, Failure> {
     let mut points: Vec<Point> = plan
         .points()
         .into_iter()
-        .map(|(protocol, threads)| Point::new(protocol, threads, cores))
+        .map(|(protocol, threads, sessions)| Point::new(protocol, threads, sessions, cores))
         .collect();
     let mut load = LoadFigures::default();
     for round in 0..plan.repeat {
-        let (database, loaded) = load_anew(
-            &plan.workload,
-            plan.seed,
-            plan.reserve_mib,
-            plan.basis_factors,
-        )?;
+        let (database, loaded) = load_anew(plan)?;
         if round == 0 {
             show(&format!("{}\n", loaded.line(&plan.workload)));
             load = loaded;
@@ -145,12 +155,7 @@ pub fn bench(plan: &Plan) -> std::result::Result<Verdict, Failure> {
             .iter_mut()
             .filter(|point| !point.protocol.protocol.is_serializable());
         for point in baselines {
-            let (database, _) = load_anew(
-                &plan.workload,
-                plan.seed,
-                plan.reserve_mib,
-                plan.basis_factors,
-            )?;
+            let (database, _) = load_anew(plan)?;
             run_all(plan, round, &database, std::slice::from_mut(point), false)?;
         }
     }
@@ -259,8 +264,12 @@ fn run_all(
             false => "",
         };
         let plural = if threads == 1 { "" } else { "s" };
+        let sessions = match point.sessions {
+            Some(sessions) => format!(", {sessions} sessions"),
+            None => String::new(),
+        };
         progress.say(&format!(
-            "Run {} of {}: {protocol}, {threads} thread{plural}{oversubscribed}",
+            "Run {} of {}: {protocol}, {threads} thread{plural}{sessions}{oversubscribed}",
             round + 1,
             plan.repeat
         ));
@@ -268,9 +277,12 @@ fn run_all(
         if plan.explain_batch {
             engine.explain_batch();
         }
-        let drivers = drivers(engine, threads)?;
-        let terminals = (plan.workload).terminals_after(plan.seed, threads, &totals);
-        let figures = run.make(drivers, terminals, || progress.tick())?;
+        let count = point.sessions.unwrap_or(threads);
+        let terminals = (plan.workload).terminals_after(plan.seed, count, &totals);
+        let figures = match point.sessions {
+            Some(_) => run.make_with_sessions(engine, terminals, || progress.tick())?,
+            None => run.make(drivers(engine, threads)?, terminals, || progress.tick())?,
+        };
         totals.merge(&figures.totals);
         point.runs.push(figures);
         if let Some(batch) = engine.explained_batch() {

@@ -157,13 +157,16 @@ impl RunFigures {
     }
 }
 
-/// All runs of one protocol with one number of threads.
+/// All runs of one protocol with one number of threads and of sessions.
 #[derive(Clone, Debug)]
 pub struct Point {
     /// The protocol.
     pub protocol: Configuration,
     /// The workers.
     pub threads: usize,
+    /// The sessions whose calls went through the workers' inboxes; `None` where the workers made
+    /// their calls themselves.
+    pub sessions: Option<usize>,
     /// Whether there were more workers than cores.
     pub oversubscribed: bool,
     /// The runs, in the order in which they were made.
@@ -176,15 +179,27 @@ pub struct Point {
 
 impl Point {
     /// No run yet, on a machine with `cores` cores.
-    pub fn new(protocol: Configuration, threads: usize, cores: usize) -> Point {
+    pub fn new(
+        protocol: Configuration,
+        threads: usize,
+        sessions: Option<usize>,
+        cores: usize,
+    ) -> Point {
         Point {
             protocol,
             threads,
+            sessions,
             oversubscribed: threads > cores,
             runs: Vec::new(),
             audit: AuditReport::default(),
             batch: None,
         }
+    }
+
+    /// Whether the protocol's own counts are known: failed attempts, phases. Those of the
+    /// database's own workers are not.
+    pub fn has_counts(&self) -> bool {
+        self.sessions.is_none()
     }
 
     fn median_of(&self, figure: impl Fn(&RunFigures) -> f64) -> f64 {
@@ -296,7 +311,7 @@ pub(crate) mod tests {
 
     #[test]
     fn medians_and_ranges_are_over_runs_and_percentiles_over_calls() {
-        let mut point = Point::new(Configuration::default(), 1, 2);
+        let mut point = Point::new(Configuration::default(), 1, None, 2);
         point.runs = vec![run(&[1_000; 10]), run(&[1_000; 30]), run(&[9_000; 20])];
         assert_eq!(point.committed_per_s(), 20.0);
         assert_eq!(point.committed_per_s_range(), (10.0, 30.0));
@@ -314,7 +329,7 @@ pub(crate) mod tests {
 
     #[test]
     fn aborts_are_per_commit() {
-        let mut point = Point::new(Configuration::default(), 1, 2);
+        let mut point = Point::new(Configuration::default(), 1, None, 2);
         let mut one = run(&[5; 40]);
         one.statistics.count_abort(AbortCause::Phantom);
         point.runs = vec![one];

@@ -27,6 +27,7 @@ fn row(plan: &Plan, machine: &Machine, load: &LoadFigures, point: &Point) -> Val
         "basis_factors": plan.basis_factors.departures().into_iter().collect::<std::collections::BTreeMap<_, _>>(),
         "allocator": plan.allocator,
         "threads": point.threads,
+        "sessions": point.sessions,
         "oversubscribed": point.oversubscribed,
         "pinned": point.runs.iter().all(|run| run.pinned),
         "warehouses": match &plan.workload {
@@ -44,7 +45,7 @@ fn row(plan: &Plan, machine: &Machine, load: &LoadFigures, point: &Point) -> Val
         "committed_per_s_runs": runs,
         "rejected_per_s": point.rejected_per_s(),
         "expired": point.expired(),
-        "aborts_per_commit": point.aborts_per_commit(),
+        "aborts_per_commit": point.has_counts().then(|| point.aborts_per_commit()),
         "aborts_per_commit_by_cause":
             named(AbortCause::ALL.map(AbortCause::name), point.aborts_by_cause()),
         "healings_per_commit": point.healings_per_commit(),

@@ -8,7 +8,8 @@
 //! | module | holds |
 //! |---|---|
 //! | `load` | fills the tables, by several threads |
-//! | `run` | the measured loop |
+//! | `run` | the measured loop, on the workers themselves |
+//! | `sessions` | the measured loop of many sessions, through the workers' inboxes |
 //! | `figures` | what runs measured, and what several add up to |
 //! | [`explain`] | what became of batches of calls, as tables and as a picture |
 //! | [`audit`](mod@audit) | the audit after each run |
@@ -30,6 +31,7 @@ mod plan;
 mod progress;
 mod report;
 mod run;
+mod sessions;
 
 pub use bench::{Failure, Verdict, bench, loaded, open};
 pub use load::LoadFigures;

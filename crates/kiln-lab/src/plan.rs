@@ -15,6 +15,9 @@ pub struct Plan {
     pub protocols: Vec<Configuration>,
     /// Numbers of threads; each protocol runs with each. Protocols of a single worker run with one.
     pub threads: Vec<usize>,
+    /// Numbers of sessions whose calls go through the workers' inboxes; none: the workers make
+    /// their calls themselves.
+    pub sessions: Vec<usize>,
     /// Seconds measured in each run.
     pub seconds: f64,
     /// Seconds of each run before that, which are in no figure.
@@ -40,6 +43,8 @@ pub struct Plan {
 impl Plan {
     /// The most threads of a run; the database keeps memory apart for each.
     pub const THREADS_MAX: usize = 96;
+    /// The most sessions of a run.
+    pub const SESSIONS_MAX: usize = 100_000;
     /// The default of [`Plan::seconds`].
     pub const SECONDS: f64 = 2.0;
     /// The default of [`Plan::warmup`].
@@ -63,6 +68,7 @@ impl Plan {
             workload,
             protocols: Plan::PROTOCOLS.to_vec(),
             threads: vec![Plan::threads_default()],
+            sessions: Vec::new(),
             seconds: Plan::SECONDS,
             warmup: Plan::WARMUP,
             repeat: Plan::REPEAT,
@@ -81,18 +87,25 @@ impl Plan {
         thread::available_cores().min(Plan::THREADS_MAX)
     }
 
-    /// The pairs of protocol and number of threads, each once.
-    pub fn points(&self) -> Vec<(Configuration, usize)> {
+    /// The combinations of protocol, number of threads and number of sessions, each once.
+    pub fn points(&self) -> Vec<(Configuration, usize, Option<usize>)> {
+        let sessions: Vec<Option<usize>> = match self.sessions.is_empty() {
+            true => vec![None],
+            false => self.sessions.iter().copied().map(Some).collect(),
+        };
         let mut points = Vec::new();
         for protocol in &self.protocols {
             for threads in &self.threads {
-                let threads = if protocol.is_single_worker() {
-                    1
-                } else {
-                    *threads
+                // The workers of a run with sessions are the database's, and as many as it has.
+                let threads = match protocol.is_single_worker() && self.sessions.is_empty() {
+                    true => 1,
+                    false => *threads,
                 };
-                if !points.contains(&(*protocol, threads)) {
-                    points.push((*protocol, threads));
+                for sessions in &sessions {
+                    let point = (*protocol, threads, *sessions);
+                    if !points.contains(&point) {
+                        points.push(point);
+                    }
                 }
             }
         }
@@ -131,6 +144,22 @@ impl Plan {
                 Plan::THREADS_MAX
             ));
         }
+        if let Some(sessions) = self
+            .sessions
+            .iter()
+            .find(|n| !(1..=Plan::SESSIONS_MAX).contains(n))
+        {
+            return Err(format!(
+                "sessions is {sessions}, but must be a number from 1 to {}",
+                Plan::SESSIONS_MAX
+            ));
+        }
+        if !self.sessions.is_empty() && self.threads.len() > 1 {
+            return Err(
+                "with sessions there is one number of threads: the workers of the database"
+                    .to_owned(),
+            );
+        }
         if !(self.seconds > 0.0 && self.seconds <= 86_400.0) {
             return Err(format!(
                 "seconds is {}, but must be more than 0 and at most 86400",
@@ -166,9 +195,19 @@ mod tests {
         assert_eq!(
             plan.points(),
             [
-                (Protocol::Serial.into(), 1),
-                (Protocol::Silo.into(), 1),
-                (Protocol::Silo.into(), 4)
+                (Protocol::Serial.into(), 1, None),
+                (Protocol::Silo.into(), 1, None),
+                (Protocol::Silo.into(), 4, None)
+            ]
+        );
+        plan.protocols = vec![Protocol::Silo.into()];
+        plan.threads = vec![2];
+        plan.sessions = vec![1, 100];
+        assert_eq!(
+            plan.points(),
+            [
+                (Protocol::Silo.into(), 2, Some(1)),
+                (Protocol::Silo.into(), 2, Some(100))
             ]
         );
     }
@@ -183,6 +222,14 @@ mod tests {
         };
         assert!(refused(&|plan| plan.threads = vec![0]).contains("threads is 0"));
         assert!(refused(&|plan| plan.threads = vec![1_000]).contains("1 to 96"));
+        assert!(refused(&|plan| plan.sessions = vec![0]).contains("sessions is 0"));
+        assert!(
+            refused(&|plan| {
+                plan.sessions = vec![1];
+                plan.threads = vec![1, 2];
+            })
+            .contains("one number of threads")
+        );
         assert!(refused(&|plan| plan.seconds = f64::NAN).contains("seconds is NaN"));
         assert!(refused(&|plan| plan.warmup = -1.0).contains("warmup is -1"));
         assert!(refused(&|plan| plan.repeat = 0).contains("repeat"));

@@ -44,7 +44,8 @@ pub(crate) fn report(workload: &Workload, points: &[Point]) -> String {
     );
     match aborts(points) {
         Some(table) => text += &section("Failed attempts per 1,000 commits, by cause", &table),
-        None => text += "\nNo attempt failed.\n",
+        None if points.iter().all(Point::has_counts) => text += "\nNo attempt failed.\n",
+        None => {}
     }
     if let Some(table) = restored(points) {
         text += &section(
@@ -52,25 +53,38 @@ pub(crate) fn report(workload: &Workload, points: &[Point]) -> String {
             &table,
         );
     }
-    text += &section(
-        "Time by phase, in percent of sampled transactions",
-        &phases(points),
-    );
+    if points.iter().any(Point::has_counts) {
+        text += &section(
+            "Time by phase, in percent of sampled transactions",
+            &phases(points),
+        );
+    }
     text += &audits(points);
     text
 }
 
-/// The number of threads, with a mark when there are more than cores.
+/// The number of threads, with a mark when there are more than cores, and that of sessions.
 fn threads(point: &Point) -> String {
     let mark = if point.oversubscribed { "*" } else { "" };
-    format!("{}{mark}", point.threads)
+    match point.sessions {
+        Some(sessions) => format!("{}{mark} / {}", point.threads, grouped(sessions as u64)),
+        None => format!("{}{mark}", point.threads),
+    }
+}
+
+/// The heading of [`threads`].
+fn threads_heading(points: &[Point]) -> &'static str {
+    match points.iter().any(|point| point.sessions.is_some()) {
+        true => "threads / sessions",
+        false => "threads",
+    }
 }
 
 fn throughput(points: &[Point]) -> String {
     let mut table = table(
         &[
             "protocol",
-            "threads",
+            threads_heading(points),
             "audit",
             "committed/s",
             "least – most",
@@ -90,7 +104,10 @@ fn throughput(points: &[Point]) -> String {
             format!("{} – {}", rate(least), rate(most)),
             rate(point.rejected_per_s()),
             grouped(point.expired()),
-            ratio(point.aborts_per_commit()),
+            match point.has_counts() {
+                true => ratio(point.aborts_per_commit()),
+                false => "–".to_owned(),
+            },
         ]);
     }
     let runs = points
@@ -109,7 +126,7 @@ fn throughput(points: &[Point]) -> String {
 }
 
 fn latency(workload: &Workload, points: &[Point]) -> String {
-    let mut headings = vec!["protocol", "threads", "procedure", "share"];
+    let mut headings = vec!["protocol", threads_heading(points), "procedure", "share"];
     headings.extend(PERCENTILES.map(|percentile| percentile.name));
     let mut table = table(&headings, 1);
     for point in points {
@@ -221,7 +238,7 @@ fn audits(points: &[Point]) -> String {
         audits += point.audit.audits;
         seconds += point.audit.seconds;
         if !point.audit.passed() {
-            text += &format!("\n{}, {} threads:\n", point.protocol, point.threads);
+            text += &format!("\n{}, {} threads:\n", point.protocol, threads(point));
             text += &violations(&point.audit);
         }
     }

@@ -36,8 +36,8 @@ pub(crate) struct Run<'a> {
     pub(crate) any_rejection: bool,
 }
 
-/// What the workers of a run share.
-struct Shared {
+/// What the threads of a run share.
+pub(crate) struct Shared {
     stage: AtomicU64,
     ready: AtomicUsize,
     /// The first call that ended as no call of the workload should.
@@ -51,6 +51,27 @@ impl Shared {
         let _ = self
             .stage
             .compare_exchange(from, to, Ordering::Release, Ordering::Relaxed);
+    }
+
+    /// Announces a thread that is ready, and waits until all are.
+    pub(crate) fn assemble(&self) {
+        self.ready.fetch_add(1, Ordering::Release);
+        let mut spinner = spin::Spinner::default();
+        while self.stage.load(Ordering::Acquire) == ASSEMBLE {
+            spinner.turn();
+        }
+    }
+
+    /// Whether calls that end now are measured.
+    pub(crate) fn is_measuring(&self) -> bool {
+        // Relaxed: the word orders nothing but the counting of calls.
+        self.stage.load(Ordering::Relaxed) == MEASURE
+    }
+
+    /// Whether the run is over.
+    pub(crate) fn is_over(&self) -> bool {
+        // Relaxed: as in `is_measuring`.
+        self.stage.load(Ordering::Relaxed) == STOP
     }
 
     /// Sleeps unless a worker gave up.
@@ -80,14 +101,28 @@ impl Run<'_> {
         &self,
         drivers: Vec<Driver>,
         terminals: Vec<Terminal>,
-        mut heartbeat: impl FnMut(),
+        heartbeat: impl FnMut(),
     ) -> Result<RunFigures> {
         assert_eq!(
             drivers.len(),
             terminals.len(),
             "a driver and a terminal for each worker"
         );
-        let workers = drivers.len();
+        let pairs = drivers.into_iter().zip(terminals).collect();
+        let work = |shared: &Shared, position, (driver, terminal)| {
+            self.work(shared, position, driver, terminal)
+        };
+        self.conduct(pairs, work, heartbeat)
+    }
+
+    /// Makes a run of which each thread does `work` with its part, from the assembly to the stop.
+    pub(crate) fn conduct<P: Send>(
+        &self,
+        parts: Vec<P>,
+        work: impl Fn(&Shared, usize, P) -> RunFigures + Sync,
+        mut heartbeat: impl FnMut(),
+    ) -> Result<RunFigures> {
+        let threads = parts.len();
         let shared = Shared {
             stage: AtomicU64::new(ASSEMBLE),
             ready: AtomicUsize::new(0),
@@ -95,16 +130,14 @@ impl Run<'_> {
         };
         let mut sum = RunFigures::new(self.workload.procedures().len());
         thread::scope(|scope| {
-            let shared = &shared;
-            let pairs = drivers.into_iter().zip(terminals).enumerate();
-            let running: Vec<_> = pairs
-                .map(|(position, (driver, terminal))| {
-                    scope.spawn(move || self.work(shared, position, driver, terminal))
-                })
+            let (shared, work) = (&shared, &work);
+            let parts = parts.into_iter().enumerate();
+            let running: Vec<_> = parts
+                .map(|(position, part)| scope.spawn(move || work(shared, position, part)))
                 .collect();
-            // Acquire pairs with the release of each worker's announcement; relaxed would do, as
+            // Acquire pairs with the release of each thread's announcement; relaxed would do, as
             // nothing but the count is read.
-            while shared.ready.load(Ordering::Acquire) < workers {
+            while shared.ready.load(Ordering::Acquire) < threads {
                 thread::yield_now();
             }
             shared.enter(ASSEMBLE, WARM_UP);
@@ -114,8 +147,8 @@ impl Run<'_> {
             shared.sleep(self.measured_ns, &mut heartbeat);
             shared.enter(MEASURE, STOP);
             sum.seconds = (time::now_ns() - begin) as f64 / 1e9;
-            for worker in running {
-                match worker.join() {
+            for thread in running {
+                match thread.join() {
                     Ok(figures) => sum.add(&figures),
                     Err(panic) => std::panic::resume_unwind(panic),
                 }
@@ -148,11 +181,7 @@ impl Run<'_> {
             is_measuring: false,
             has_given_up: false,
         };
-        shared.ready.fetch_add(1, Ordering::Release);
-        let mut spinner = spin::Spinner::default();
-        while shared.stage.load(Ordering::Acquire) == ASSEMBLE {
-            spinner.turn();
-        }
+        shared.assemble();
         loop {
             driver.drive(&mut desk);
             if desk.is_measuring || desk.is_done() {
@@ -171,7 +200,7 @@ impl Run<'_> {
 
     /// Whether a rejection is none of those that the workload provokes; then the run ends.
     #[cold]
-    fn is_unexpected(&self, shared: &Shared, call: Call, error: Error) -> bool {
+    pub(crate) fn is_unexpected(&self, shared: &Shared, call: Call, error: Error) -> bool {
         if self.any_rejection {
             return false;
         }
@@ -211,8 +240,7 @@ impl Desk<'_> {
     /// Whether the run is over.
     #[inline]
     fn is_done(&self) -> bool {
-        // Relaxed: the word orders nothing but the counting of calls.
-        self.has_given_up || self.shared.stage.load(Ordering::Relaxed) == STOP
+        self.has_given_up || self.shared.is_over()
     }
 
     /// Tells the terminal how its call ended.

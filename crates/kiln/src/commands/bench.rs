@@ -16,6 +16,7 @@ use kiln_workloads::Workload;
 #[command(after_help = "Examples:\n  \
     kiln bench tpcc\n  \
     kiln bench tpcc --warehouses 2 --threads 1,2 --protocol silo --json result.json\n  \
+    kiln bench hot --sessions 1,100,10000\n  \
     kiln bench smallbank --theta 0.9 --seconds 5")]
 pub struct Arguments {
     /// What to run
@@ -39,6 +40,14 @@ pub struct Arguments {
         value_parser = clap::value_parser!(u16).range(1..=Plan::THREADS_MAX as i64)
     )]
     threads: Vec<u16>,
+    /// Numbers of sessions, separated by commas, whose calls go through the workers' inboxes, as
+    /// those of a server's connections do; --threads is the number of workers then
+    /// [default: the workers make their calls themselves]
+    #[arg(
+        long, value_name = "N[,N…]", value_delimiter = ',',
+        value_parser = clap::value_parser!(u32).range(1..=Plan::SESSIONS_MAX as i64)
+    )]
+    sessions: Vec<u32>,
     /// Seconds measured in each run
     #[arg(long, value_name = "S", default_value_t = Plan::SECONDS)]
     seconds: f64,
@@ -213,6 +222,7 @@ impl Arguments {
                 .map(|threads| usize::from(*threads))
                 .collect();
         }
+        plan.sessions = self.sessions.iter().map(|n| *n as usize).collect();
         plan.validate()?;
         Ok(plan)
     }
