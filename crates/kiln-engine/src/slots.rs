@@ -29,7 +29,7 @@ pub(crate) struct Slots {
 struct Pool {
     used: usize,
     /// Seats that wait for the next use, and since when in nanoseconds.
-    idle: Vec<(Seat, u64)>,
+    idle: Vec<(Box<Seat>, u64)>,
     /// The longest waiting first.
     waiters: VecDeque<Arc<Waiter>>,
     closed: bool,
@@ -60,21 +60,21 @@ impl Waiter {
 /// A seat in use; it goes back to the slots when this is dropped.
 pub(crate) struct PooledSeat {
     inner: Arc<Shared>,
-    /// There until this is dropped.
-    seat: Option<Seat>,
+    /// There until this is dropped. Boxed, so that a session without a block stays small.
+    seat: Option<Box<Seat>>,
 }
 
 impl std::ops::Deref for PooledSeat {
     type Target = Seat;
 
     fn deref(&self) -> &Seat {
-        self.seat.as_ref().expect("there until the drop")
+        self.seat.as_deref().expect("there until the drop")
     }
 }
 
 impl std::ops::DerefMut for PooledSeat {
     fn deref_mut(&mut self) -> &mut Seat {
-        self.seat.as_mut().expect("there until the drop")
+        self.seat.as_deref_mut().expect("there until the drop")
     }
 }
 
@@ -120,7 +120,7 @@ impl Slots {
             self.wait(inner, &waiter, deadline_ns)?
         };
         // Outside the mutex: making a worker takes a moment.
-        let seat = known.or_else(|| Seat::new(inner));
+        let seat = known.or_else(|| Seat::new(inner).map(Box::new));
         match seat {
             Some(seat) => Ok(PooledSeat {
                 inner: inner.clone(),
@@ -139,13 +139,13 @@ impl Slots {
         inner: &Shared,
         waiter: &Arc<Waiter>,
         deadline_ns: Option<u64>,
-    ) -> Result<Option<Seat>> {
+    ) -> Result<Option<Box<Seat>>> {
         let limit = time::now_ns().saturating_add(self.wait_ns);
         let deadline = deadline_ns.map_or(limit, |deadline| deadline.min(limit));
         let mut grant = lock(&waiter.grant);
         loop {
             match grant.take() {
-                Some(Grant::Slot(seat)) => return Ok(seat.map(|seat| *seat)),
+                Some(Grant::Slot(seat)) => return Ok(seat),
                 Some(Grant::Closed) => return Err(errors::closing()),
                 None => {}
             }
@@ -171,18 +171,18 @@ impl Slots {
             }
             // It was granted in the last moment.
             None => match lock(&waiter.grant).take() {
-                Some(Grant::Slot(seat)) => Ok(seat.map(|seat| *seat)),
+                Some(Grant::Slot(seat)) => Ok(seat),
                 _ => Err(errors::closing()),
             },
         }
     }
 
     /// Gives a slot to the thread that has waited longest, or back to the pool.
-    fn give_back(&self, seat: Option<Seat>) {
+    fn give_back(&self, seat: Option<Box<Seat>>) {
         let mut pool = lock(&self.pool);
         if let Some(waiter) = pool.waiters.pop_front() {
             // Under the pool's mutex: a waiter that is not in the queue has its grant.
-            waiter.end(Grant::Slot(seat.map(Box::new)));
+            waiter.end(Grant::Slot(seat));
             return;
         }
         pool.used -= 1;

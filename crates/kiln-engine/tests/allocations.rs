@@ -1,5 +1,6 @@
 //! No allocation between begin and commit: once a driver and the tables have grown to what the
-//! calls need, a call asks the allocator for nothing, under any protocol.
+//! calls need, a call asks the allocator for nothing, under any protocol. And what a session that
+//! runs nothing costs.
 
 // Runs on virtual cores bring an allocator of their own.
 #![cfg(not(kiln_sim))]
@@ -16,36 +17,45 @@ use kiln_storage::schema::IndexKind;
 thread_local! {
     /// Allocations of this thread; other threads of the test and the engine have their own.
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+    /// Bytes that this thread has allocated and not freed.
+    static BYTES: Cell<i64> = const { Cell::new(0) };
 }
 
 struct Counting;
 
-fn count() {
+fn count(bytes: usize) {
     // During a thread's end there is no cell any more, and nothing to count.
     let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
+    let _ = BYTES.try_with(|sum| sum.set(sum.get() + bytes as i64));
+}
+
+fn forget(bytes: usize) {
+    let _ = BYTES.try_with(|sum| sum.set(sum.get() - bytes as i64));
 }
 
 // SAFETY: every method hands its arguments on to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
+        count(layout.size());
         // SAFETY: as the caller promises.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        count();
+        count(layout.size());
         // SAFETY: as the caller promises.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count();
+        forget(layout.size());
+        count(size);
         // SAFETY: as the caller promises.
         unsafe { System.realloc(pointer, layout, size) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        forget(layout.size());
         // SAFETY: as the caller promises.
         unsafe { System.dealloc(pointer, layout) }
     }
@@ -131,4 +141,33 @@ fn calls_allocate_nothing_in_the_steady_state() {
             "{protocol}: allocations of transfer, deposit, total, open, shut, three times in 500 rounds: {allocations:?}"
         );
     }
+}
+
+#[test]
+fn a_session_costs_its_own_state() {
+    const SESSIONS: i64 = 10_000;
+    let engine = bank(small(Protocol::Silo), 1, 0);
+    let table = engine.table("account").expect("it is there");
+    let deposit = kiln_platform::sync::Arc::new(deposit(&table));
+    let run = |session: &mut kiln_engine::Session| {
+        let mut arguments = Arguments::new();
+        arguments.push_i64(0);
+        arguments.push_i64(1);
+        session
+            .run(&deposit, &mut arguments)
+            .expect("a slot is free");
+    };
+    // The slot that all of them use is made now.
+    run(&mut engine.session().expect("there is room"));
+    let before = BYTES.get();
+    let mut sessions = Vec::with_capacity(SESSIONS as usize);
+    for _ in 0..SESSIONS {
+        sessions.push(engine.session().expect("there is room"));
+    }
+    sessions.iter_mut().for_each(run);
+    let each = (BYTES.get() - before) / SESSIONS;
+    println!("{each} bytes a session");
+    assert!(each <= 256, "{each} bytes a session");
+    drop(sessions);
+    assert_eq!(engine.sessions_open(), 0);
 }

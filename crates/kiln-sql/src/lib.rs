@@ -12,7 +12,8 @@ pub mod parse;
 
 pub use database::{Database, Notice, ResultSet, Session, StatementResult, Transaction};
 pub use kiln_engine::{
-    Call, IdempotencyKey, IntoValues, Options, Protocol, Reply, SubmitError, Ticket,
+    Call, Completion, Completions, IdempotencyKey, IntoValues, Options, Protocol, Refused, Reply,
+    SubmitError, Ticket,
 };
 pub use kiln_storage::error::{Error, Result, SqlState};
 pub use kiln_storage::types::{DataType, Decimal, FromRow, FromValue, Interval, Value};

@@ -41,6 +41,7 @@
 //! | define tables and procedures, run scripts | [`Database::execute`] |
 //! | query | [`Database::query`] |
 //! | call a procedure | [`Database::call`]; without waiting, with a deadline or an idempotency key: [`Database::submit`] |
+//! | submit the calls of many clients from one thread | [`Database::submit_to`], [`Completions`] |
 //! | write the logic of a transaction in Rust | [`Database::transaction`] |
 //! | have transactions of several statements | [`Database::session`] |
 //! | load many rows | [`Engine::loader`] of [`Database::engine`] |
@@ -52,9 +53,9 @@ pub use kiln_engine::{
     TableMemory,
 };
 pub use kiln_sql::{
-    Call, DataType, Database, Decimal, Error, FromRow, FromValue, IdempotencyKey, Interval,
-    IntoValues, Notice, Options, Protocol, Reply, Result, ResultSet, Session, SqlState,
-    StatementResult, SubmitError, Ticket, Transaction, Value,
+    Call, Completion, Completions, DataType, Database, Decimal, Error, FromRow, FromValue,
+    IdempotencyKey, Interval, IntoValues, Notice, Options, Protocol, Refused, Reply, Result,
+    ResultSet, Session, SqlState, StatementResult, SubmitError, Ticket, Transaction, Value,
 };
 
 /// The quick start of the README, so that it keeps compiling.

@@ -32,7 +32,9 @@ mod tests;
 
 use std::time::Duration;
 
-use kiln_engine::{Call, Engine, IntoValues, Options, Reply, SubmitError, Ticket};
+use kiln_engine::{
+    Call, Completions, Engine, IntoValues, Options, Refused, Reply, SubmitError, Ticket,
+};
 use kiln_platform::sync::{Arc, Mutex, lock};
 use kiln_storage::error::{Error, Result, SqlState};
 
@@ -164,6 +166,23 @@ impl Database {
     /// [`SubmitError::Overloaded`] when too many calls wait; else those of [`Database::call`].
     pub fn submit(&self, call: Call) -> std::result::Result<Ticket, SubmitError> {
         self.shared.engine.submit(call)
+    }
+
+    /// Submits a call whose outcome arrives in `completions` under `token`, for a thread that
+    /// serves many clients.
+    ///
+    /// # Errors
+    /// The call, with [`SubmitError::Overloaded`] when too many calls wait; else with the errors of
+    /// [`Database::call`].
+    // The call comes back to be submitted again; boxing it would cost an allocation.
+    #[allow(clippy::result_large_err)]
+    pub fn submit_to(
+        &self,
+        call: Call,
+        completions: &Arc<Completions>,
+        token: u64,
+    ) -> std::result::Result<(), Refused> {
+        self.shared.engine.submit_to(call, completions, token)
     }
 
     /// Runs a Rust closure as a transaction: it commits when the closure returns `Ok`, and has no
