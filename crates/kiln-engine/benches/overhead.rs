@@ -1,13 +1,16 @@
 //! What the engine adds to a protocol: nanoseconds of an empty call through a worker alone, a
-//! driver, and the inbox; and rows per second of the loader.
+//! driver, and the inbox, one at a time and with a thousand in flight; and rows per second of the
+//! loader.
 //!
-//! `cargo bench -p kiln-engine --bench overhead`
+//! `cargo bench -p kiln-engine --bench overhead [-- silo mvcc]`: of all protocols, or of those named.
 
 #[path = "../tests/common/mod.rs"]
 mod common;
 
 use common::*;
-use kiln_engine::{Arguments, Protocol};
+use std::time::Duration;
+
+use kiln_engine::{Arguments, Call, Completions, Engine, ProcedureHandle, Protocol};
 use kiln_platform::random::Random;
 use kiln_platform::sync::Arc;
 use kiln_platform::time;
@@ -27,9 +30,32 @@ fn median_ns(units: u64, mut body: impl FnMut()) -> f64 {
     times[times.len() / 2]
 }
 
+/// Calls in flight where one thread submits for many clients.
+const IN_FLIGHT: u64 = 1_000;
+
+/// Makes `calls` empty calls through one queue of completions, always as many in flight as there
+/// may be.
+fn submit_all(engine: &Engine, nothing: &ProcedureHandle, calls: u64) {
+    let completions = Completions::new(IN_FLIGHT as usize);
+    let (mut submitted, mut ended, mut some) = (0, 0, Vec::new());
+    while ended < calls {
+        while submitted < calls {
+            let call = Call::of(nothing, Arguments::new());
+            if engine.submit_to(call, &completions, submitted).is_err() {
+                break;
+            }
+            submitted += 1;
+        }
+        completions.wait(&mut some, Duration::from_secs(10));
+        ended += some.len() as u64;
+        assert!(some.iter().all(|completion| completion.result.is_ok()));
+    }
+}
+
 fn main() {
     // Under `cargo test`, and with `--quick`, a benchmark only shows that it still runs.
     let is_set = |wanted: &str| std::env::args().any(|argument| argument == wanted);
+    let names_any = Protocol::ALL.iter().any(|protocol| is_set(protocol.name()));
     let quick = is_set("--quick") || !is_set("--bench");
     let (calls, rows) = if quick {
         (1_000, 1_000)
@@ -37,9 +63,13 @@ fn main() {
         (1_000_000, 200_000)
     };
     println!(
-        "protocol      empty call: worker   driver    added    inbox | deposit: worker   driver | loader"
+        "protocol      empty call: worker   driver    added    inbox  in flight | \
+         deposit: worker   driver | loader"
     );
     for protocol in Protocol::serializable() {
+        if names_any && !is_set(protocol.name()) {
+            continue;
+        }
         let engine = bank(small(protocol), 1_000, 0);
         let participant = engine.epochs().register().expect("there is room");
         let mut worker = Worker::new(
@@ -69,6 +99,7 @@ fn main() {
                 std::hint::black_box(engine.call("nothing", ()).expect("it runs"));
             }
         });
+        let in_flight = median_ns(calls / 10, || submit_all(&engine, &handle, calls / 10));
         let program = deposit(&engine.table("account").expect("it is there"));
         let handle = engine.procedure("deposit").expect("it is there");
         let deposit_worker = median_ns(calls, || {
@@ -106,7 +137,7 @@ fn main() {
             loader.finish().expect("all are new");
         });
         println!(
-            "{:13} {through_worker:15.1} ns {through_driver:5.1} ns {:5.1} ns {:6.1} µs | \
+            "{:13} {through_worker:15.1} ns {through_driver:5.1} ns {:5.1} ns {:6.1} µs {in_flight:7.1} ns | \
              {deposit_worker:12.1} ns {deposit_driver:5.1} ns | {:.0} rows/s",
             protocol.name(),
             through_driver - through_worker,
