@@ -318,9 +318,9 @@ impl Inboxes {
                 return Some(job);
             }
             let is_idle = match self.sleep(position, idle_rounds < IDLE_ROUNDS) {
-                Woken::ByCall => false,
-                Woken::ByTime => true,
-                Woken::ByEnd => return self.take(position),
+                Woken::Call => false,
+                Woken::Idle => true,
+                Woken::End => return self.take(position),
             };
             if is_idle {
                 idle_rounds += 1;
@@ -334,18 +334,18 @@ impl Inboxes {
         let inbox = &self.inboxes[position];
         let mut queue = lock(&inbox.queue);
         if queue.closed {
-            return Woken::ByEnd;
+            return Woken::End;
         }
         inbox.set_sleeping(&mut queue, true);
         self.sleeping.fetch_add(1, Ordering::SeqCst);
-        let mut woken = Woken::ByCall;
+        let mut woken = Woken::Call;
         // The last look comes after the count above.
         let others = self.inboxes.iter();
         let mut lengths = others.map(|inbox| inbox.length.load(Ordering::SeqCst));
         if lengths.all(|length| length == 0) {
             let until = is_bounded.then(|| time::now_ns() + IDLE_NS);
             queue = wait(&inbox.arrived, queue, until).unwrap_or_else(|| {
-                woken = Woken::ByTime;
+                woken = Woken::Idle;
                 lock(&inbox.queue)
             });
         }
@@ -367,7 +367,7 @@ impl Inboxes {
 
 /// What ended a worker's sleep.
 enum Woken {
-    ByCall,
-    ByTime,
-    ByEnd,
+    Call,
+    Idle,
+    End,
 }
