@@ -21,6 +21,7 @@ use crate::errors;
 use crate::gate::CLOSING;
 use crate::idempotency::Admission;
 use crate::inbox::{self, Job, Offer, Promise};
+use crate::journal::{Observed, check_order};
 use crate::loader::{LoadReport, Loader};
 use crate::memory::TableMemory;
 use crate::options::{Options, RESERVED};
@@ -190,11 +191,15 @@ impl Engine {
     ///
     /// # Errors
     /// 55P03 when running transactions do not end within [`Options::ddl_wait_ms`]; 22023 when the
-    /// protocol does not have the database's basis factors.
+    /// protocol does not have the database's basis factors, or is not serializable while somebody listens to what
+    /// is committed ([`Engine::attach_listeners`]).
     pub fn set_protocol(&self, protocol: impl Into<Configuration>) -> Result<()> {
         let protocol = protocol.into();
         self.inner().options.validate_factors(protocol)?;
         let alone = self.inner().shut_gate()?;
+        if self.inner().journal().is_some() {
+            check_order(protocol)?;
+        }
         self.inner().set_protocol(protocol);
         alone.announce_change();
         Ok(())
@@ -291,7 +296,18 @@ impl Engine {
     /// # Errors
     /// As there; and 22023 when the key belongs to another call.
     pub fn execute(&self, call: Call) -> Result<Reply> {
-        self.enqueue(call, true).map_err(Error::from)?.wait()
+        self.execute_observed(call).result
+    }
+
+    /// [`Engine::execute`], and what the call has observed.
+    pub fn execute_observed(&self, call: Call) -> Observed<Reply> {
+        match self.enqueue(call, true) {
+            Ok(ticket) => ticket.wait_observed(),
+            Err(error) => Observed {
+                result: Err(error.into()),
+                epoch: self.log_epochs().current(),
+            },
+        }
     }
 
     /// Submits a call; the ticket says how it ended.
@@ -349,16 +365,20 @@ impl Engine {
                 };
             }
             if closed == inner.inboxes.len() {
-                job.promise.keep(Err(errors::closing()));
+                let observed = inner.log_epochs.current();
+                job.promise.keep(Err(errors::closing()), observed);
                 return Err(errors::closing().into());
             }
             if !wait {
-                job.promise.keep(Err(SubmitError::Overloaded.into()));
+                let observed = inner.log_epochs.current();
+                job.promise
+                    .keep(Err(SubmitError::Overloaded.into()), observed);
                 return Err(SubmitError::Overloaded);
             }
             if !inner.inboxes[first].wait_for_room(deadline_ns) {
-                job.promise.keep(Ok(Reply::Expired));
-                return Ok(Ticket::ready(Ok(Reply::Expired)));
+                let observed = inner.log_epochs.current();
+                job.promise.keep(Ok(Reply::Expired), observed);
+                return Ok(Ticket::ready(Ok(Reply::Expired), observed));
             }
         }
     }
@@ -383,7 +403,7 @@ impl Engine {
     /// # Errors
     /// Those of the closure; 53300 and 57P01 as for [`Engine::session`].
     pub fn transaction<T>(&self, body: impl FnMut(&mut Transaction<'_>) -> Result<T>) -> Result<T> {
-        self.run_transaction(None, body)
+        self.run_transaction(None, body).result
     }
 
     /// [`Engine::transaction`] that is not started again when `limit` has passed.
@@ -396,15 +416,30 @@ impl Engine {
         body: impl FnMut(&mut Transaction<'_>) -> Result<T>,
     ) -> Result<T> {
         self.run_transaction(Some(deadline_after(limit)), body)
+            .result
+    }
+
+    /// [`Engine::transaction`], or [`Engine::transaction_within`] a limit, and what the transaction has observed.
+    pub fn transaction_observed<T>(
+        &self,
+        limit: Option<Duration>,
+        body: impl FnMut(&mut Transaction<'_>) -> Result<T>,
+    ) -> Observed<T> {
+        self.run_transaction(limit.map(deadline_after), body)
     }
 
     fn run_transaction<T>(
         &self,
         deadline_ns: Option<u64>,
         body: impl FnMut(&mut Transaction<'_>) -> Result<T>,
-    ) -> Result<T> {
-        let mut seat = self.inner().take_seat()?;
-        Transaction::run_to_end(&mut seat, deadline_ns, body)
+    ) -> Observed<T> {
+        let seat = self.inner().take_seat();
+        let result =
+            seat.and_then(|mut seat| Transaction::run_to_end(&mut seat, deadline_ns, body));
+        Observed {
+            result,
+            epoch: self.log_epochs().current(),
+        }
     }
 
     /// A loader of rows into the table called `table`, with values for these columns.

@@ -8,6 +8,7 @@ use kiln_platform::time;
 use kiln_procedure::{Arguments, Frame};
 use kiln_protocols::{Call, Calls, Next, Outcome};
 use kiln_storage::error::{Error, Result};
+use kiln_storage::log_epoch::{LogEpoch, LogEpochs};
 
 use crate::call::{IdempotencyKey, Reply, Rows};
 use crate::catalog::{Catalog, Procedure};
@@ -35,23 +36,26 @@ pub(crate) struct Promise {
 }
 
 impl Promise {
-    pub fn keep(mut self, result: Result<Reply>) {
-        self.put_down(result);
+    /// Puts the outcome down, and the log epoch up to which the call has observed what is there.
+    pub fn keep(mut self, result: Result<Reply>, observed: LogEpoch) {
+        self.put_down(result, observed);
     }
 
-    fn put_down(&mut self, result: Result<Reply>) {
+    fn put_down(&mut self, result: Result<Reply>, observed: LogEpoch) {
         self.kept = true;
         if let Some(key) = &self.key {
             self.idempotency.ended(key, &result);
         }
-        self.desk.complete(result);
+        self.desk.complete(result, observed);
     }
 }
 
 impl Drop for Promise {
     fn drop(&mut self) {
         if !self.kept {
-            self.put_down(Err(Error::internal("the worker of this call broke down")));
+            // It tells nothing of what is in the database.
+            let error = Error::internal("the worker of this call broke down");
+            self.put_down(Err(error), LogEpoch::default());
         }
     }
 }
@@ -207,6 +211,7 @@ pub(crate) fn work(inbox: &Inbox, mut seat: Seat) {
         delivered: Vec::new(),
         in_flight: 0,
         catalog: seat.catalog().clone(),
+        epochs: seat.log_epochs().clone(),
     };
     while let Some(job) = inbox.next(|| seat.tidy()) {
         if seat.is_pipelined() {
@@ -221,7 +226,7 @@ pub(crate) fn work(inbox: &Inbox, mut seat: Seat) {
             promise,
         } = job;
         let result = run(&mut seat, &procedure, &mut arguments, deadline_ns);
-        promise.keep(result);
+        promise.keep(result, seat.observed());
     }
 }
 
@@ -269,6 +274,7 @@ struct Delivery<'a> {
     in_flight: usize,
     /// Current while the worker serves.
     catalog: Arc<Catalog>,
+    epochs: LogEpochs,
 }
 
 impl Delivery<'_> {
@@ -281,7 +287,7 @@ impl Delivery<'_> {
                     refusal => Err(refusal.error()),
                 };
                 if let Some(job) = self.next.take() {
-                    job.promise.keep(result);
+                    job.promise.keep(result, seat.observed());
                 }
                 return;
             }
@@ -307,7 +313,7 @@ impl Calls for Delivery<'_> {
             let found = match ready {
                 Ok(found) => found,
                 Err(error) => {
-                    job.promise.keep(Err(error));
+                    job.promise.keep(Err(error), self.epochs.current());
                     continue;
                 }
             };
@@ -344,7 +350,8 @@ impl Calls for Delivery<'_> {
             .and_then(Option::take)
             .expect("a call ends that was drawn, once");
         self.in_flight -= 1;
-        promise.keep(Ok(reply(outcome, &procedure, frame)));
+        let reply = reply(outcome, &procedure, frame);
+        promise.keep(Ok(reply), self.epochs.current());
     }
 }
 

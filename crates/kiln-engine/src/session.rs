@@ -7,6 +7,7 @@ use kiln_platform::time;
 use kiln_procedure::{Arguments, Program, Stop};
 use kiln_protocols::Outcome;
 use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::log_epoch::LogEpoch;
 
 use crate::call::Rows;
 use crate::catalog::Catalog;
@@ -43,6 +44,8 @@ pub(crate) struct State {
     block: Block,
     /// When the last statement of the open transaction ended.
     idle_since_ns: u64,
+    /// The log epoch that was current when the last statement ended.
+    observed: LogEpoch,
     /// What the open transaction has run: its tables must stay until it ends.
     programs: Vec<Arc<Program>>,
 }
@@ -89,6 +92,7 @@ impl Session {
             seat: Some(seat),
             block: Block::None,
             idle_since_ns: 0,
+            observed: LogEpoch::default(),
             programs: Vec::new(),
         };
         let state = Arc::new(Mutex::new(state));
@@ -138,14 +142,17 @@ impl Session {
         let timeout = self.statement_timeout;
         let mut guard = self.state();
         let state = &mut *guard;
-        match state.block {
+        let result = match state.block {
             Block::None => {
                 let deadline = timeout.map(crate::engine::deadline_after);
                 let seat = state.seat();
-                seat.enter(deadline).map_err(errors::Refusal::error)?;
-                let result = run_alone(seat, compile, arguments, deadline);
-                seat.leave();
-                result
+                seat.enter(deadline)
+                    .map_err(errors::Refusal::error)
+                    .and_then(|()| {
+                        let result = run_alone(seat, compile, arguments, deadline);
+                        seat.leave();
+                        result
+                    })
             }
             Block::Open => {
                 let result = state.run_in_block(compile, arguments);
@@ -160,7 +167,15 @@ impl Session {
                 state.block = Block::Failed;
                 Err(timed_out())
             }
-        }
+        };
+        state.observed = self.engine.log_epochs().current();
+        result
+    }
+
+    /// The log epoch up to which the last program, or the end of the last transaction block, has observed what is in the
+    /// database: what has to be durable before its result may be told to whom durability was promised.
+    pub fn observed(&self) -> LogEpoch {
+        self.state().observed
     }
 
     /// The catalog that the next program would run in.
@@ -206,6 +221,7 @@ impl Session {
             Block::None => Err(no_block()),
             Block::Open => {
                 let committed = state.seat().commit();
+                state.observed = self.engine.log_epochs().current();
                 state.close(Block::None);
                 committed
                     .map(|()| Ended::Committed)

@@ -8,13 +8,16 @@ use std::time::Duration;
 use kiln_platform::sync::{Arc, Condvar, Mutex, lock};
 use kiln_platform::time;
 use kiln_storage::error::{Error, Result};
+use kiln_storage::log_epoch::LogEpoch;
 
 use crate::call::Reply;
 use crate::gate::wait;
+use crate::journal::Observed;
 
 #[derive(Default)]
 struct Outcome {
-    result: Option<Result<Reply>>,
+    /// With the log epoch up to which the call has observed what is there.
+    result: Option<(Result<Reply>, LogEpoch)>,
     wakers: Vec<Waker>,
 }
 
@@ -27,11 +30,11 @@ pub(crate) struct Desk {
 
 impl Desk {
     /// Puts the outcome down, unless there is one.
-    pub fn complete(&self, result: Result<Reply>) {
+    pub fn complete(&self, result: Result<Reply>, observed: LogEpoch) {
         let wakers = {
             let mut outcome = lock(&self.outcome);
             if outcome.result.is_none() {
-                outcome.result = Some(result);
+                outcome.result = Some((result, observed));
             }
             std::mem::take(&mut outcome.wakers)
         };
@@ -55,9 +58,9 @@ impl Ticket {
     }
 
     /// A ticket whose outcome is there.
-    pub(crate) fn ready(result: Result<Reply>) -> Ticket {
+    pub(crate) fn ready(result: Result<Reply>, observed: LogEpoch) -> Ticket {
         let desk = Arc::new(Desk::default());
-        desk.complete(result);
+        desk.complete(result, observed);
         Ticket { desk }
     }
 
@@ -66,13 +69,24 @@ impl Ticket {
     /// # Errors
     /// Why it could not be run.
     pub fn wait(self) -> Result<Reply> {
+        self.wait_observed().result
+    }
+
+    /// [`Ticket::wait`], and what the call has observed.
+    pub fn wait_observed(&self) -> Observed<Reply> {
         let mut outcome = lock(&self.desk.outcome);
         loop {
-            if let Some(result) = &outcome.result {
-                return result.clone();
+            if let Some((result, observed)) = &outcome.result {
+                return Observed {
+                    result: result.clone(),
+                    epoch: *observed,
+                };
             }
             let Some(waited) = wait(&self.desk.done, outcome, None) else {
-                return Err(Error::internal("a wait without deadline ended"));
+                return Observed {
+                    result: Err(Error::internal("a wait without deadline ended")),
+                    epoch: LogEpoch::default(),
+                };
             };
             outcome = waited;
         }
@@ -84,7 +98,7 @@ impl Ticket {
         let deadline = time::now_ns().saturating_add(nanoseconds);
         let mut outcome = lock(&self.desk.outcome);
         loop {
-            if let Some(result) = &outcome.result {
+            if let Some((result, _)) = &outcome.result {
                 return Some(result.clone());
             }
             outcome = wait(&self.desk.done, outcome, Some(deadline))?;
@@ -93,7 +107,14 @@ impl Ticket {
 
     /// The outcome if the call has ended.
     pub fn try_wait(&self) -> Option<Result<Reply>> {
-        lock(&self.desk.outcome).result.clone()
+        let outcome = lock(&self.desk.outcome);
+        outcome.result.as_ref().map(|(result, _)| result.clone())
+    }
+
+    /// The log epoch up to which the call has observed what is in the database, if it has ended.
+    pub fn observed(&self) -> Option<LogEpoch> {
+        let outcome = lock(&self.desk.outcome);
+        outcome.result.as_ref().map(|(_, observed)| *observed)
     }
 }
 
@@ -102,7 +123,7 @@ impl Future for Ticket {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<Reply>> {
         let mut outcome = lock(&self.desk.outcome);
-        if let Some(result) = &outcome.result {
+        if let Some((result, _)) = &outcome.result {
             return Poll::Ready(result.clone());
         }
         if !outcome

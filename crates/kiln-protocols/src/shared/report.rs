@@ -75,13 +75,6 @@ impl Drop for Window {
     }
 }
 
-impl Drop for Attached {
-    fn drop(&mut self) {
-        // After a panic the windows may be gone in any order.
-        self.journal.epochs().leave(self.worker);
-    }
-}
-
 impl Reporter {
     /// Reports the commits of the worker with this number to a listener of `journal` from now on, or to none. No
     /// transaction is open.
