@@ -10,10 +10,12 @@ use kiln_platform::atomic::{AtomicUsize, Ordering};
 use kiln_platform::sync::{Arc, Condvar, Mutex, lock};
 use kiln_platform::time;
 use kiln_storage::error::{Error, Result};
+use kiln_storage::log_epoch::LogEpoch;
 
 use crate::call::{IdempotencyKey, Reply};
 use crate::gate::wait;
 use crate::idempotency::Idempotency;
+use crate::journal::Observed;
 
 /// The outcome of one call, or the place where it will be.
 #[derive(Default)]
@@ -26,7 +28,7 @@ pub(crate) struct Pending {
 
 #[derive(Default)]
 struct State {
-    outcome: Option<Result<Reply>>,
+    outcome: Option<Observed<Reply>>,
     wakers: Vec<Waker>,
     /// Queues that get a copy of the outcome.
     followers: Vec<Delivery>,
@@ -47,7 +49,7 @@ impl Pending {
     }
 
     /// Sets the outcome, unless it is set, and wakes the threads and tasks that wait for it.
-    pub fn complete(&self, result: Result<Reply>) {
+    pub fn complete(&self, outcome: Observed<Reply>) {
         let (wakers, followers, copy);
         {
             let mut state = lock(&self.state);
@@ -56,8 +58,8 @@ impl Pending {
             }
             wakers = std::mem::take(&mut state.wakers);
             followers = std::mem::take(&mut state.followers);
-            copy = (!followers.is_empty()).then(|| result.clone());
-            state.outcome = Some(result);
+            copy = (!followers.is_empty()).then(|| outcome.clone());
+            state.outcome = Some(outcome);
         }
         self.done.notify_all();
         wakers.into_iter().for_each(Waker::wake);
@@ -81,7 +83,7 @@ impl Pending {
     }
 
     /// The outcome for one ticket, if the call has ended.
-    fn take(&self, state: &mut State) -> Option<Result<Reply>> {
+    fn take(&self, state: &mut State) -> Option<Observed<Reply>> {
         match self.is_kept {
             true => state.outcome.clone(),
             false => state.outcome.take(),
@@ -108,16 +110,23 @@ impl Ticket {
     /// # Errors
     /// Why it could not be run.
     pub fn wait(self) -> Result<Reply> {
-        self.wait_until(None)
-            .unwrap_or_else(|| Err(Error::internal("a wait without deadline ended")))
+        self.wait_observed().result
+    }
+
+    /// [`Ticket::wait`], and what the call has observed.
+    pub fn wait_observed(self) -> Observed<Reply> {
+        self.wait_until(None).unwrap_or_else(|| Observed {
+            result: Err(Error::internal("a wait without deadline ended")),
+            epoch: LogEpoch::default(),
+        })
     }
 
     /// Blocks until the call has ended or `timeout` has passed; then `None`, and the call goes on.
-    pub fn wait_for(&mut self, timeout: Duration) -> Option<Result<Reply>> {
+    pub fn wait_for(&mut self, timeout: Duration) -> Option<Observed<Reply>> {
         self.wait_until(Some(deadline_after(timeout)))
     }
 
-    fn wait_until(&self, deadline_ns: Option<u64>) -> Option<Result<Reply>> {
+    fn wait_until(&self, deadline_ns: Option<u64>) -> Option<Observed<Reply>> {
         let mut state = lock(&self.pending.state);
         loop {
             if let Some(outcome) = self.pending.take(&mut state) {
@@ -128,7 +137,7 @@ impl Ticket {
     }
 
     /// The outcome if the call has ended, and was not handed out before.
-    pub fn try_wait(&mut self) -> Option<Result<Reply>> {
+    pub fn try_wait(&mut self) -> Option<Observed<Reply>> {
         self.pending.take(&mut lock(&self.pending.state))
     }
 }
@@ -139,7 +148,7 @@ impl Future for Ticket {
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<Reply>> {
         let mut state = lock(&self.pending.state);
         if let Some(outcome) = self.pending.take(&mut state) {
-            return Poll::Ready(outcome);
+            return Poll::Ready(outcome.result);
         }
         let waker = context.waker();
         if !state.wakers.iter().any(|known| known.will_wake(waker)) {
@@ -156,6 +165,9 @@ pub struct Completion {
     pub token: u64,
     /// The outcome, or why the call could not be run.
     pub result: Result<Reply>,
+    /// The log epoch that was current when the call had ended: what has to be durable before the
+    /// outcome may be told to a client that was promised durability.
+    pub observed: LogEpoch,
 }
 
 /// Where the outcomes of many calls arrive, for one thread that serves many clients: it submits
@@ -284,10 +296,11 @@ pub(crate) struct Delivery {
 }
 
 impl Delivery {
-    pub fn deliver(self, result: Result<Reply>) {
+    pub fn deliver(self, outcome: Observed<Reply>) {
         self.queue.push(Completion {
             token: self.token,
-            result,
+            result: outcome.result,
+            observed: outcome.epoch,
         });
     }
 }
@@ -314,8 +327,8 @@ impl Promise {
     }
 
     /// Completes the call.
-    pub fn keep(mut self, result: Result<Reply>) {
-        self.complete(result);
+    pub fn keep(mut self, outcome: Observed<Reply>) {
+        self.complete(outcome);
     }
 
     /// Gives the call up before any worker had it: its queue is told nothing, calls that repeat
@@ -324,17 +337,17 @@ impl Promise {
         if matches!(self.recipient, Some(Recipient::Queue(_))) {
             self.recipient = None;
         } else {
-            self.complete(Err(error));
+            self.complete(Observed::nothing(error));
         }
     }
 
-    fn complete(&mut self, result: Result<Reply>) {
+    fn complete(&mut self, outcome: Observed<Reply>) {
         if let Some((key, idempotency)) = &self.key {
-            idempotency.ended(key, &result);
+            idempotency.ended(key, &outcome.result);
         }
         match self.recipient.take() {
-            Some(Recipient::Ticket(pending)) => pending.complete(result),
-            Some(Recipient::Queue(delivery)) => delivery.deliver(result),
+            Some(Recipient::Ticket(pending)) => pending.complete(outcome),
+            Some(Recipient::Queue(delivery)) => delivery.deliver(outcome),
             None => {}
         }
     }
@@ -343,7 +356,8 @@ impl Promise {
 impl Drop for Promise {
     fn drop(&mut self) {
         if self.recipient.is_some() {
-            self.complete(Err(Error::internal("the worker of this call broke down")));
+            let error = Error::internal("the worker of this call broke down");
+            self.complete(Observed::nothing(error));
         }
     }
 }

@@ -2,17 +2,18 @@
 
 use std::collections::VecDeque;
 
+use kiln_platform::sync::Arc;
 use kiln_procedure::Frame;
 use kiln_protocols::{Call, Calls, Next, Outcome};
 use kiln_storage::error::Result;
-
-use kiln_platform::sync::Arc;
+use kiln_storage::log_epoch::LogEpochs;
 
 use crate::call::{Reply, Rows};
 use crate::catalog::Catalog;
 use crate::completion::Promise;
 use crate::errors::Refusal;
 use crate::inbox::{Inboxes, Job, Work};
+use crate::journal::Observed;
 use crate::seat::Seat;
 
 /// Closes the worker's inbox when the worker ends, for whatever reason.
@@ -39,6 +40,7 @@ pub(crate) fn work(inboxes: &Inboxes, position: usize, mut seat: Seat) {
         delivered: Vec::new(),
         in_flight: 0,
         catalog: seat.catalog().clone(),
+        epochs: seat.log_epochs().clone(),
     };
     while let Some(job) = inboxes.next(position, || seat.tidy()) {
         if seat.is_pipelined() {
@@ -65,7 +67,10 @@ fn run(seat: &mut Seat, mut job: Job) {
         }
         Err(refusal) => refused(refusal),
     };
-    job.promise.keep(result);
+    job.promise.keep(Observed {
+        result,
+        epoch: seat.observed(),
+    });
 }
 
 /// The outcome of a call that could not begin.
@@ -96,6 +101,7 @@ struct Delivery<'a> {
     in_flight: usize,
     /// Current while the worker serves.
     catalog: Arc<Catalog>,
+    epochs: LogEpochs,
 }
 
 impl Delivery<'_> {
@@ -120,7 +126,10 @@ impl Delivery<'_> {
     /// Completes a call that was taken.
     fn end(&self, promise: Promise, result: Result<Reply>) {
         self.inboxes.ended(self.position);
-        promise.keep(result);
+        promise.keep(Observed {
+            result,
+            epoch: self.epochs.current(),
+        });
     }
 
     /// Takes the next call that can run in the present catalog.

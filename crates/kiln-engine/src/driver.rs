@@ -5,6 +5,7 @@ use kiln_platform::sync::Arc;
 use kiln_procedure::{Arguments, Frame, Program};
 use kiln_protocols::{Call, Calls, Next, Outcome, Statistics};
 use kiln_storage::error::Result;
+use kiln_storage::log_epoch::{LogEpoch, LogEpochs};
 use kiln_storage::types::Value;
 
 use crate::catalog::{Catalog, Procedure};
@@ -73,9 +74,15 @@ pub struct Request {
 pub struct Answer<'a> {
     frame: &'a Frame,
     resolved: &'a Resolved,
+    observed: LogEpoch,
 }
 
 impl Answer<'_> {
+    /// The log epoch up to which the call has observed what is in the database.
+    pub fn observed(&self) -> LogEpoch {
+        self.observed
+    }
+
     /// The memory of the call, with the rows that it emitted.
     pub fn frame(&self) -> &Frame {
         self.frame
@@ -236,6 +243,7 @@ impl Driver {
             let answer = Answer {
                 frame: self.seat.frame(),
                 resolved: &self.resolved,
+                observed: self.seat.observed(),
             };
             caller.ended(request.ticket, outcome, &answer);
         }
@@ -248,8 +256,10 @@ impl Driver {
         }
         self.forget_stale();
         let catalog = self.seat.catalog().clone();
+        let epochs = self.seat.log_epochs().clone();
         let mut driven = Driven {
             caller,
+            epochs: &epochs,
             resolved: &mut self.resolved,
             catalog: &catalog,
             request: Request::default(),
@@ -282,6 +292,11 @@ impl Driver {
     /// The memory of the last call, with the rows that it emitted.
     pub fn frame(&self) -> &Frame {
         self.seat.frame()
+    }
+
+    /// The log epoch that is current: an upper bound of what the calls have observed that have ended.
+    pub fn observed(&self) -> LogEpoch {
+        self.seat.observed()
     }
 
     /// The rows that the last call of `procedure` emitted, when that was the last call.
@@ -322,6 +337,7 @@ enum Served {
 /// A caller as the worker sees it.
 struct Driven<'a, C> {
     caller: &'a mut C,
+    epochs: &'a LogEpochs,
     resolved: &'a mut Resolved,
     catalog: &'a Catalog,
     request: Request,
@@ -360,6 +376,7 @@ impl<C: Caller> Calls for Driven<'_, C> {
                     let answer = Answer {
                         frame: &self.nothing,
                         resolved: self.resolved,
+                        observed: self.epochs.current(),
                     };
                     let outcome = Outcome::Rejected(error);
                     self.caller.ended(self.request.ticket, outcome, &answer);
@@ -376,8 +393,11 @@ impl<C: Caller> Calls for Driven<'_, C> {
     }
 
     fn ended(&mut self, ticket: u64, outcome: Outcome, frame: &Frame) {
-        let resolved = &*self.resolved;
-        self.caller
-            .ended(ticket, outcome, &Answer { frame, resolved });
+        let answer = Answer {
+            frame,
+            resolved: self.resolved,
+            observed: self.epochs.current(),
+        };
+        self.caller.ended(ticket, outcome, &answer);
     }
 }

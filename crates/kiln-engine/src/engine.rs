@@ -18,6 +18,7 @@ use crate::delivery;
 use crate::driver::{Driver, ProcedureHandle};
 use crate::errors;
 use crate::gate::CLOSING;
+use crate::journal::{Observed, check_order};
 use crate::loader::{LoadReport, Loader};
 use crate::memory::TableMemory;
 use crate::options::{Options, RESERVED};
@@ -185,11 +186,15 @@ impl Engine {
     ///
     /// # Errors
     /// 55P03 when running transactions do not end within [`Options::ddl_wait_ms`]; 22023 when the
-    /// protocol does not have the database's basis factors.
+    /// protocol does not have the database's basis factors, or is not serializable while somebody listens to what
+    /// is committed ([`Engine::attach_listeners`]).
     pub fn set_protocol(&self, protocol: impl Into<Configuration>) -> Result<()> {
         let protocol = protocol.into();
         self.inner().options.validate_factors(protocol)?;
         let alone = self.inner().shut_gate()?;
+        if self.inner().journal().is_some() {
+            check_order(protocol)?;
+        }
         self.inner().set_protocol(protocol);
         alone.announce_change();
         Ok(())
@@ -294,7 +299,7 @@ impl Engine {
     /// # Errors
     /// Those of the closure; 53300 and 57P01 as for [`Engine::session`].
     pub fn transaction<T>(&self, body: impl FnMut(&mut Transaction<'_>) -> Result<T>) -> Result<T> {
-        self.run_transaction(None, body)
+        self.run_transaction(None, body).result
     }
 
     /// [`Engine::transaction`] that is not started again when `limit` has passed.
@@ -307,15 +312,30 @@ impl Engine {
         body: impl FnMut(&mut Transaction<'_>) -> Result<T>,
     ) -> Result<T> {
         self.run_transaction(Some(deadline_after(limit)), body)
+            .result
+    }
+
+    /// [`Engine::transaction`], or [`Engine::transaction_within`] a limit, and what the transaction has observed.
+    pub fn transaction_observed<T>(
+        &self,
+        limit: Option<Duration>,
+        body: impl FnMut(&mut Transaction<'_>) -> Result<T>,
+    ) -> Observed<T> {
+        self.run_transaction(limit.map(deadline_after), body)
     }
 
     fn run_transaction<T>(
         &self,
         deadline_ns: Option<u64>,
         body: impl FnMut(&mut Transaction<'_>) -> Result<T>,
-    ) -> Result<T> {
-        let mut seat = self.inner().slots.take(self.inner(), deadline_ns)?;
-        Transaction::run_to_end(&mut seat, deadline_ns, body)
+    ) -> Observed<T> {
+        let seat = self.inner().slots.take(self.inner(), deadline_ns);
+        let result =
+            seat.and_then(|mut seat| Transaction::run_to_end(&mut seat, deadline_ns, body));
+        Observed {
+            result,
+            epoch: self.log_epochs().current(),
+        }
     }
 
     /// A loader of rows into the table called `table`, with values for these columns.

@@ -11,6 +11,7 @@
 //! | interactive statements | [`Engine::session`], [`Session`] |
 //! | benchmarks | [`Engine::drive`], [`Driver`] |
 //! | bulk loading | [`Engine::loader`], [`Loader`] |
+//! | listeners to what is committed | [`Engine::attach_listeners`], [`Engine::log_epochs`], [`Observed`] |
 //! | histories for a judge | [`Engine::record_history`], [`Engine::take_history`] |
 //! | data definition | [`Engine::change_catalog`], [`CatalogChange`] |
 //!
@@ -32,6 +33,7 @@ mod gate;
 mod history;
 mod idempotency;
 mod inbox;
+mod journal;
 mod loader;
 mod memory;
 mod options;
@@ -50,6 +52,7 @@ pub use change::CatalogChange;
 pub use completion::{Completion, Completions, Ticket};
 pub use driver::{Answer, Asked, Caller, Driver, ProcedureHandle, Request};
 pub use engine::Engine;
+pub use journal::Observed;
 pub use loader::{LoadReport, Loader};
 pub use memory::{IndexMemory, TableMemory};
 pub use options::{BasisFactors, Options};
@@ -65,3 +68,5 @@ pub use kiln_protocols::schedule::strife::{
     ExplainedTransaction,
 };
 pub use kiln_protocols::{Configuration, Outcome, Protocol, ProtocolOption, Statistics};
+pub use kiln_storage::journal::{Change, ChangeKind, Commit, Listener, Listeners};
+pub use kiln_storage::log_epoch::{LogEpoch, LogEpochs};

@@ -3,6 +3,7 @@
 use kiln_platform::sync::Arc;
 use kiln_procedure::{Arguments, Program, Stop};
 use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::log_epoch::LogEpoch;
 use kiln_storage::table::Table;
 use kiln_storage::types::Value;
 
@@ -39,6 +40,8 @@ pub struct Loader {
 pub struct LoadReport {
     /// Rows that are in the table now.
     pub rows: u64,
+    /// The log epoch that was current when the last of them was committed.
+    pub observed: LogEpoch,
 }
 
 impl Loader {
@@ -141,7 +144,10 @@ impl Loader {
     /// ones stay.
     pub fn finish(mut self) -> Result<LoadReport> {
         self.flush()?;
-        Ok(LoadReport { rows: self.loaded })
+        Ok(LoadReport {
+            rows: self.loaded,
+            observed: self.seat.observed(),
+        })
     }
 }
 

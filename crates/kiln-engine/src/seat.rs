@@ -5,6 +5,8 @@ use kiln_platform::sync::Arc;
 use kiln_procedure::{AbortCause, Arguments, Frame, Program, Stop};
 use kiln_protocols::{Call, Calls, Common, Next, Observation, Outcome, Statistics, Worker};
 use kiln_storage::error::Result;
+use kiln_storage::journal::Journal;
+use kiln_storage::log_epoch::{LogEpoch, LogEpochs};
 
 use crate::catalog::Catalog;
 use crate::errors::{self, Refusal};
@@ -25,6 +27,8 @@ pub(crate) struct Seat {
     common: Arc<Common>,
     /// Who observes the worker.
     observation: Option<Observation>,
+    /// Who hears what it commits.
+    journal: Option<Journal>,
     /// Whether transactions need the token.
     single: bool,
     catalog: Arc<Catalog>,
@@ -47,13 +51,19 @@ impl Seat {
     /// A free seat with a worker of the present protocol; `None` when all are taken.
     pub fn new(inner: &Arc<Shared>) -> Option<Seat> {
         let number = inner.gate.sit()?;
-        let (common, observation) = (inner.common(), inner.observation());
+        let (common, observation, journal) = (inner.common(), inner.observation(), inner.journal());
         Some(Seat {
             inner: inner.clone(),
             number,
             known: NEVER,
-            worker: Some(Seat::worker_of(inner, &common, observation.as_ref())),
+            worker: Some(Seat::worker_of(
+                inner,
+                &common,
+                observation.as_ref(),
+                journal.as_ref(),
+            )),
             observation,
+            journal,
             single: common.configuration().is_single_worker(),
             common,
             catalog: inner.catalog(),
@@ -68,6 +78,7 @@ impl Seat {
         inner: &Shared,
         common: &Arc<Common>,
         observation: Option<&Observation>,
+        journal: Option<&Journal>,
     ) -> Worker {
         // Each seat has at most one participant, so there is one for every seat.
         let participant = inner
@@ -77,6 +88,7 @@ impl Seat {
         let random = Random::stream(inner.options.seed, inner.next_stream());
         let mut worker = Worker::new(common, participant, random);
         worker.observe(observation);
+        worker.attach(journal);
         worker
     }
 
@@ -95,6 +107,18 @@ impl Seat {
     #[inline(always)]
     pub fn catalog(&self) -> &Arc<Catalog> {
         &self.catalog
+    }
+
+    /// The log epoch that is current: of all that has ended here by now, what was observed is of this one or of
+    /// earlier ones.
+    #[inline(always)]
+    pub fn observed(&self) -> LogEpoch {
+        self.log_epochs().current()
+    }
+
+    /// The log epochs of the database.
+    pub fn log_epochs(&self) -> &LogEpochs {
+        &self.inner.log_epochs
     }
 
     /// Raises the flag: from here to [`Seat::leave`] the catalog and the protocol stay as they
@@ -162,13 +186,26 @@ impl Seat {
             self.worker_mut().observe(observation.as_ref());
             self.observation = observation;
         }
+        let journal = self.inner.journal();
+        let is_attached = match (&journal, &self.journal) {
+            (Some(new), Some(old)) => new.is(old),
+            (new, old) => new.is_none() && old.is_none(),
+        };
+        self.journal = journal;
         let common = self.inner.common();
-        if !Arc::ptr_eq(&common, &self.common) {
+        if Arc::ptr_eq(&common, &self.common) {
+            if !is_attached {
+                let journal = self.journal.clone();
+                self.worker_mut().attach(journal.as_ref());
+            }
+        } else {
             self.past = self.statistics();
             // The old worker first: it gives back the participant that the new one takes.
             self.worker = None;
             let observation = self.observation.as_ref();
-            self.worker = Some(Seat::worker_of(&self.inner, &common, observation));
+            let journal = self.journal.as_ref();
+            let worker = Seat::worker_of(&self.inner, &common, observation, journal);
+            self.worker = Some(worker);
             self.single = common.configuration().is_single_worker();
             self.common = common;
         }

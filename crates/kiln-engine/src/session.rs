@@ -7,6 +7,7 @@ use kiln_platform::time;
 use kiln_procedure::{Arguments, Program, Stop};
 use kiln_protocols::Outcome;
 use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::log_epoch::LogEpoch;
 
 use crate::call::Rows;
 use crate::catalog::Catalog;
@@ -52,6 +53,8 @@ pub(crate) struct State {
     began_us: i64,
     /// When the last statement of the open transaction ended.
     idle_since_ns: u64,
+    /// The log epoch that was current when the last statement ended.
+    observed: LogEpoch,
     /// What the open transaction has run: its tables must stay until it ends.
     programs: Vec<Arc<Program>>,
 }
@@ -125,6 +128,7 @@ impl Session {
             is_watched: false,
             began_us: 0,
             idle_since_ns: 0,
+            observed: LogEpoch::default(),
             programs: Vec::new(),
         };
         Ok(Session {
@@ -174,9 +178,19 @@ impl Session {
         compile: impl FnOnce(&Arc<Catalog>) -> Result<Arc<Program>>,
         arguments: &mut Arguments,
     ) -> Result<Rows> {
-        let timeout = self.statement_timeout;
         let mut guard = self.state();
-        let state = &mut *guard;
+        let result = self.run_in(&mut guard, compile, arguments);
+        guard.observed = self.engine.log_epochs().current();
+        result
+    }
+
+    fn run_in(
+        &self,
+        state: &mut State,
+        compile: impl FnOnce(&Arc<Catalog>) -> Result<Arc<Program>>,
+        arguments: &mut Arguments,
+    ) -> Result<Rows> {
+        let timeout = self.statement_timeout;
         let inner = self.engine.inner();
         match state.block {
             Block::None => {
@@ -205,6 +219,12 @@ impl Session {
                 Err(timed_out())
             }
         }
+    }
+
+    /// The log epoch up to which the last program, or the end of the last transaction block, has observed what is in the
+    /// database: what has to be durable before its result may be told to whom durability was promised.
+    pub fn observed(&self) -> LogEpoch {
+        self.state().observed
     }
 
     /// The catalog that the next program would run in.
@@ -257,6 +277,7 @@ impl Session {
             }
             Block::Open => {
                 let committed = state.seat().commit();
+                state.observed = self.engine.log_epochs().current();
                 state.close(Block::None);
                 committed
                     .map(|()| Ended::Committed)

@@ -7,6 +7,8 @@ use kiln_platform::{thread, time};
 use kiln_protocols::{Common, Configuration, Observation};
 use kiln_storage::epoch::{Epochs, Participant};
 use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::journal::Journal;
+use kiln_storage::log_epoch::LogEpochs;
 use kiln_storage::table::WORKERS_MAX;
 
 use crate::catalog::Catalog;
@@ -22,6 +24,7 @@ use crate::slots::Slots;
 pub(crate) struct Shared {
     pub options: Options,
     pub epochs: Epochs,
+    pub log_epochs: LogEpochs,
     pub gate: Gate,
     /// The engine's own part in the epochs: for changes of the catalog, and for freeing what
     /// former workers left behind.
@@ -34,6 +37,8 @@ pub(crate) struct Shared {
     common: Mutex<Arc<Common>>,
     /// Who observes what transactions do.
     observation: Mutex<Option<Observation>>,
+    /// Who hears what transactions commit.
+    journal: Mutex<Option<Journal>>,
     next_table_id: AtomicU32,
     next_stream: AtomicU64,
     /// Names that procedure handles were made for.
@@ -66,6 +71,8 @@ impl Shared {
                 options.basis_factors.protocols,
             ))),
             observation: Mutex::new(options.record_history.map(Observation::new)),
+            journal: Mutex::default(),
+            log_epochs: LogEpochs::new(WORKERS_MAX),
             gate: Gate::new(WORKERS_MAX - RESERVED),
             maintenance: Mutex::new(maintenance),
             inboxes,
@@ -119,6 +126,9 @@ impl Shared {
             former.clear_aux(&entry.table);
             next.prepare(&entry.table);
         }
+        // Versions may be smaller from now on than those that the former protocol gave to other records of the
+        // same keys.
+        self.log_epochs.close();
     }
 
     pub fn observation(&self) -> Option<Observation> {
@@ -128,6 +138,15 @@ impl Shared {
     /// Puts another observation into force, and returns the last one; no transaction runs.
     pub fn set_observation(&self, observation: Option<Observation>) -> Option<Observation> {
         std::mem::replace(&mut *lock(&self.observation), observation)
+    }
+
+    pub fn journal(&self) -> Option<Journal> {
+        lock(&self.journal).clone()
+    }
+
+    /// Puts another journal into force, or none; no transaction runs.
+    pub fn set_journal(&self, journal: Option<Journal>) {
+        *lock(&self.journal) = journal;
     }
 
     /// The number and the one allocation of a name that a procedure handle is made for.

@@ -12,6 +12,7 @@ use crate::engine::Engine;
 use crate::errors;
 use crate::idempotency::Admission;
 use crate::inbox::{Job, Unplaced, Work};
+use crate::journal::Observed;
 use crate::values::IntoValues;
 
 /// Where the outcome shall go.
@@ -70,18 +71,26 @@ impl Engine {
     ///
     /// # Errors
     /// As there; and 22023 when the key belongs to another call.
-    pub fn execute(&self, mut call: Call) -> Result<Reply> {
+    pub fn execute(&self, call: Call) -> Result<Reply> {
+        self.execute_observed(call).result
+    }
+
+    /// [`Engine::execute`], and what the call has observed.
+    pub fn execute_observed(&self, mut call: Call) -> Observed<Reply> {
         let deadline_ns = call.deadline.map(deadline_after);
         loop {
             let inbox;
             (call, inbox) = match self.offer(call, deadline_ns, Wanted::Ticket) {
-                Offered::Accepted(Some(ticket)) => return ticket.wait(),
-                Offered::Accepted(None) => return Err(Error::internal("no ticket was given")),
-                Offered::Refused(_, error) => return Err(error),
+                Offered::Accepted(Some(ticket)) => return ticket.wait_observed(),
+                Offered::Accepted(None) => return Observed::nothing(no_ticket()),
+                Offered::Refused(_, error) => return Observed::nothing(error),
                 Offered::Full(call, inbox) => (call, inbox),
             };
             if !self.inner().inboxes.wait_for_room(inbox, deadline_ns) {
-                return Ok(Reply::Expired);
+                return Observed {
+                    result: Ok(Reply::Expired),
+                    epoch: self.log_epochs().current(),
+                };
             }
         }
     }
@@ -94,7 +103,7 @@ impl Engine {
         let deadline_ns = call.deadline.map(deadline_after);
         match self.offer(call, deadline_ns, Wanted::Ticket) {
             Offered::Accepted(Some(ticket)) => Ok(ticket),
-            Offered::Accepted(None) => Err(Error::internal("no ticket was given").into()),
+            Offered::Accepted(None) => Err(no_ticket().into()),
             Offered::Full(..) => Err(SubmitError::Overloaded),
             Offered::Refused(_, error) => Err(error.into()),
         }
@@ -207,6 +216,10 @@ impl Engine {
             }
         }
     }
+}
+
+fn no_ticket() -> Error {
+    Error::internal("a call was accepted without a ticket")
 }
 
 /// Lets a queue have a copy of an outcome that an idempotency key keeps.

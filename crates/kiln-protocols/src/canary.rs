@@ -130,11 +130,19 @@ pub enum Canary {
     UnlockedOutOfOrder,
     /// Owners of partitions, and concurrency controllers, are given other data while transactions have locks.
     DividedInUse,
+    /// Commits are reported, and take their log epoch, when others may have their records already.
+    LogEpochAfterUnlocking,
+    /// Reports of several changes lack the last one.
+    WriteLeftOut,
+    /// A row that gets another primary key is reported as updated, and not under both keys.
+    KeyChangeAsUpdate,
+    /// A transaction that inserts a key takes no note of the version of the one that deleted it.
+    DeletionForgotten,
 }
 
 impl Canary {
     /// All flaws.
-    pub const ALL: [Canary; 56] = [
+    pub const ALL: [Canary; 60] = [
         Canary::ReadValidationSkipped,
         Canary::NodeValidationSkipped,
         Canary::OwnInsertionHidesOthers,
@@ -191,6 +199,10 @@ impl Canary {
         Canary::ScaIntentionsIgnored,
         Canary::UnlockedOutOfOrder,
         Canary::DividedInUse,
+        Canary::LogEpochAfterUnlocking,
+        Canary::WriteLeftOut,
+        Canary::KeyChangeAsUpdate,
+        Canary::DeletionForgotten,
     ];
 
     /// Whether the flaw is there.

@@ -6,6 +6,7 @@ use kiln_platform::sync::Arc;
 use kiln_procedure::{AbortCause, Access, Arguments, Frame, Program, Stop};
 use kiln_storage::epoch::Participant;
 use kiln_storage::error::Error;
+use kiln_storage::journal::Journal;
 
 use crate::Statistics;
 use crate::access::healing::Healing;
@@ -431,6 +432,23 @@ impl Worker {
             Worker::Dora(worker) => worker.observe(observation),
             _ => for_any_direct!(self, direct => direct.observe(observation)),
         }
+    }
+
+    /// Reports commits to a listener of this journal from now on, or to none; no transaction is open.
+    ///
+    /// # Panics
+    /// When the protocol is not serializable ([`Protocol::is_serializable`]): then there is no order of what is
+    /// reported.
+    pub fn attach(&mut self, journal: Option<&Journal>) {
+        let is_serializable = !matches!(
+            self,
+            Worker::Unprotected(_) | Worker::SiloUnchecked(_) | Worker::OccUnchecked(_)
+        );
+        assert!(
+            journal.is_none() || is_serializable,
+            "commits that are not isolated have no order to be reported in"
+        );
+        for_any_direct!(self, direct => direct.attach(journal));
     }
 
     /// Whether the history has no room for another call: whoever makes the calls stops then.

@@ -415,6 +415,61 @@ impl ColumnAccess {
         }
     }
 
+    /// Appends the column's value: a byte that says whether there is one, if there may be none, and then the value as
+    /// it lies in the row, little-endian; of a byte string its length in four bytes, and the bytes.
+    ///
+    /// # Safety
+    /// The row is stable, and a blob that it points to lives.
+    #[inline]
+    pub unsafe fn append(&self, row: &[AtomicU64], target: &mut Vec<u8>) {
+        if self.null_bit != u32::MAX {
+            let is_null = self.is_null(row);
+            target.push(u8::from(!is_null));
+            if is_null {
+                return;
+            }
+        }
+        let (at, shift) = self.word();
+        let word = words::read_one(&row[at]);
+        match self.storage {
+            Storage::One => target.push((word >> shift) as u8),
+            Storage::Two => target.extend_from_slice(&((word >> shift) as u16).to_le_bytes()),
+            Storage::Four | Storage::Decimal4 { .. } => {
+                target.extend_from_slice(&((word >> shift) as u32).to_le_bytes());
+            }
+            Storage::Eight | Storage::Decimal8 { .. } => {
+                target.extend_from_slice(&word.to_le_bytes());
+            }
+            Storage::Decimal16 => {
+                target.extend_from_slice(&word.to_le_bytes());
+                target.extend_from_slice(&words::read_one(&row[at + 1]).to_le_bytes());
+            }
+            Storage::Bytes { capacity, wide } => {
+                let (length, spilled, start) = self.length(word >> shift, wide);
+                if spilled {
+                    let blob = NonNull::new(self.pointer(row, start) as *mut Blob);
+                    let blob = blob.expect("a spilled column has a pointer");
+                    // SAFETY: by the contract the pointer is whole and the blob lives.
+                    let bytes = unsafe { Blob::bytes(blob) };
+                    target.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+                    target.extend_from_slice(bytes);
+                    return;
+                }
+                let length = length.min(capacity as usize);
+                target.extend_from_slice(&(length as u32).to_le_bytes());
+                let end = start + length;
+                let mut from = start;
+                while from < end {
+                    let (word, skip) = (from / 8, from % 8);
+                    let stop = (end - word * 8).min(8);
+                    let bytes = words::read_one(&row[word]).to_le_bytes();
+                    target.extend_from_slice(&bytes[skip..stop]);
+                    from = word * 8 + stop;
+                }
+            }
+        }
+    }
+
     /// Copies the column from one row of this layout to another, a blob's pointer included. The
     /// caller alone may write `to`, and `from` is stable.
     #[inline(always)]

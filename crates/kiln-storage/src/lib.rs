@@ -14,12 +14,16 @@
 //! | [`table`] | a table: schema, record memory, indexes |
 //! | [`slab`] | fixed-size cells per worker on huge pages |
 //! | [`epoch`] | epochs: when memory may be reused, and the upper half of every version |
+//! | [`log_epoch`] | log epochs: which commits are of one group of the log |
+//! | [`journal`] | what a commit wrote, as those hear it who listen |
 
 pub mod epoch;
 pub mod error;
 pub mod index;
+pub mod journal;
 pub mod key;
 pub mod layout;
+pub mod log_epoch;
 pub mod record;
 pub mod schema;
 pub mod slab;

@@ -87,6 +87,15 @@ impl ColumnSet {
         ColumnSet(low as u128 | (high as u128) << 64)
     }
 
+    /// The first `count` columns.
+    #[inline(always)]
+    pub const fn first(count: usize) -> ColumnSet {
+        match count {
+            0..COLUMNS_MAX => ColumnSet((1 << count) - 1),
+            _ => ColumnSet(u128::MAX),
+        }
+    }
+
     /// The number of columns.
     pub const fn len(self) -> usize {
         self.0.count_ones() as usize

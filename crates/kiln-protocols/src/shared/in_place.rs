@@ -6,6 +6,7 @@ use kiln_procedure::ir::Reg;
 use kiln_procedure::{AbortCause, Stop};
 use kiln_storage::epoch::Participant;
 use kiln_storage::error::Error;
+use kiln_storage::journal::{Change as Reported, ChangeKind, Journal};
 use kiln_storage::layout::{is_spilled, resolve};
 use kiln_storage::record::{RecordRef, Tid};
 use kiln_storage::schema::{ColumnId, ColumnSet};
@@ -14,7 +15,9 @@ use kiln_storage::table::{EntryKey, Table};
 
 use super::index_changes::{Changed, IndexChanges, Touched};
 use super::links::{self, Linked};
+use super::record_map::RecordMap;
 use super::recorder::Recorder;
+use super::report::{Reporter, Window, all_columns};
 use super::scratch::{RowImage, Scratch};
 use crate::canary::Canary;
 
@@ -73,6 +76,19 @@ pub struct InPlace {
     scratch: Scratch,
     heap: Heap,
     last: Tid,
+    reporter: Reporter,
+    /// What the attempt has done to each record, while that is reported, and where it is in there.
+    rows: Vec<Row>,
+    named: RecordMap,
+}
+
+/// What an attempt has done to a record, all in all.
+struct Row {
+    record: RecordRef,
+    table: *const Table,
+    is_new: bool,
+    /// The columns that were overwritten.
+    columns: ColumnSet,
 }
 
 // SAFETY: the table pointers inside are only followed by whoever runs the attempt, while the
@@ -90,7 +106,15 @@ impl InPlace {
             scratch: Scratch::default(),
             heap: Heap::new(),
             last: Tid(0),
+            reporter: Reporter::default(),
+            rows: Vec::new(),
+            named: RecordMap::default(),
         }
+    }
+
+    /// Reports commits to a listener of this journal from now on, or to none; no transaction is open.
+    pub fn attach(&mut self, journal: Option<&Journal>) {
+        self.reporter.attach(journal, self.participant.slot());
     }
 
     /// Takes over what an attempt has done elsewhere, and gives out what was here.
@@ -363,10 +387,16 @@ impl InPlace {
         let version = |entry: &Entry| Tid(entry.record.tid().load(Ordering::Relaxed)).version();
         let written = self.log.iter().map(version).max().unwrap_or(0);
         let tid = newest.max(self.last).max(Tid(written)).next_in(epoch);
+        let tid = match self.reporter.is_attached() {
+            true => self.above_deletions(tid),
+            false => tid,
+        };
         self.last = tid;
-        if self.recorder.log().is_some() {
-            let records = self.log.iter().map(|entry| entry.record);
-            self.recorder.install(records, tid);
+        // Before the first entry moves and the first tid is stored, while the caller holds its records: what others
+        // see is of its log epoch.
+        let window = self.reporter.open();
+        if self.reporter.is_asked(&mut self.recorder) {
+            self.report(&window, tid);
         }
         if !self.changes.is_empty() {
             for entry in &self.log {
@@ -403,6 +433,95 @@ impl InPlace {
         if removals {
             self.remove_deleted();
         }
+    }
+
+    /// With a flaw on purpose: reports the commit when its records are others' already.
+    #[inline(always)]
+    pub fn report_late(&mut self) {
+        self.reporter.send_late(self.last);
+    }
+
+    #[inline(never)]
+    fn above_deletions(&mut self, tid: Tid) -> Tid {
+        let entries = self.log.iter();
+        let inserted = entries.filter(|entry| matches!(entry.change, Change::Insert));
+        // SAFETY: a new record is the attempt's own until it has committed, and the table is kept.
+        let inserted = inserted.map(|entry| unsafe {
+            Reported::new(
+                entry.table(),
+                entry.record,
+                ChangeKind::Insert,
+                ColumnSet::EMPTY,
+                0,
+            )
+        });
+        self.reporter.above_deletions(inserted, &self.changes, tid)
+    }
+
+    /// Reports what is about to become final.
+    #[inline(never)]
+    fn report(&mut self, window: &Window, tid: Tid) {
+        let InPlace {
+            reporter,
+            recorder,
+            log,
+            changes,
+            rows,
+            named,
+            ..
+        } = self;
+        for entry in log.iter() {
+            let columns = match entry.change {
+                Change::Update { columns, .. } => columns,
+                Change::Insert | Change::Delete | Change::Revive => ColumnSet::EMPTY,
+            };
+            match named.get(entry.record) {
+                Some(row) => {
+                    let row = &mut rows[row as usize];
+                    row.columns = row.columns.union(columns);
+                }
+                None => {
+                    named.insert(entry.record, rows.len() as u32);
+                    rows.push(Row {
+                        record: entry.record,
+                        table: entry.table,
+                        is_new: matches!(entry.change, Change::Insert),
+                        columns,
+                    });
+                }
+            }
+        }
+        named.clear();
+        let order = (tid, false);
+        for row in rows.drain(..) {
+            // SAFETY: the engine keeps a table while a transaction that uses it runs.
+            let table = unsafe { &*row.table };
+            let former = Tid(row.record.tid().load(Ordering::Relaxed));
+            // SAFETY: the caller holds the record, whose table is kept.
+            let change = |kind, columns| unsafe {
+                Reported::new(table, row.record, kind, columns, former.version())
+            };
+            // SAFETY: the report is sent below.
+            unsafe {
+                match (row.is_new, former.is_absent()) {
+                    (true, true) => reporter.add_void(row.record, former.version()),
+                    (true, false) => {
+                        reporter.add(change(ChangeKind::Insert, all_columns(table)));
+                    }
+                    (false, true) => {
+                        // The row may have had another key until it was deleted.
+                        let key = changes.former_first_key(row.record);
+                        let change = change(ChangeKind::Delete, ColumnSet::EMPTY);
+                        reporter.add_deletion(change, key, order);
+                    }
+                    (false, false) => {
+                        let change = change(ChangeKind::Update, row.columns);
+                        reporter.add_update(change, changes, order);
+                    }
+                }
+            }
+        }
+        reporter.send(window, recorder, tid);
     }
 
     fn remove_deleted(&mut self) {

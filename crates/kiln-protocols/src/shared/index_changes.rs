@@ -195,6 +195,19 @@ impl IndexChanges {
         self.position(table, index, record).is_some()
     }
 
+    /// The key that `record` had in its table's first index, if the attempt has moved it to another one.
+    pub fn former_first_key(&self, record: RecordRef) -> Option<&EntryKey> {
+        let mut changes = self.0.iter();
+        let change = changes.find(|change| change.index == 0 && change.record == record)?;
+        change.old.as_ref()
+    }
+
+    /// The keys that records get in their tables' first indexes.
+    pub fn first_keys(&self) -> impl Iterator<Item = (&Table, &EntryKey)> {
+        let changes = self.0.iter().filter(|change| change.index == 0);
+        changes.map(|change| (change.place().0, &change.new))
+    }
+
     /// Moves `record` in the index at `index` from `old` (`None` when it is new) to `new`; the two
     /// are the same when a deleted record comes back with the key that it had. `is_deleted` says
     /// of another record whether the attempt has deleted it.

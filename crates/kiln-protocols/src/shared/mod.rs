@@ -10,6 +10,7 @@ pub mod planning;
 pub mod ranges;
 pub mod record_map;
 pub mod recorder;
+pub mod report;
 pub mod ring;
 pub mod scratch;
 pub mod trials;

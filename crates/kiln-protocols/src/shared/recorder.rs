@@ -8,8 +8,8 @@ use std::cell::UnsafeCell;
 use std::collections::HashMap;
 
 use kiln_history::{Clock, EntryChange, IndexId, Log, Moment, Object, Version};
-use kiln_platform::atomic::Ordering;
 use kiln_platform::sync::{Arc, Mutex, lock};
+use kiln_storage::journal::Journal;
 use kiln_storage::record::{RecordRef, Tid};
 use kiln_storage::table::{EntryKey, Table};
 
@@ -247,25 +247,13 @@ impl Recorder {
             log.read_moves(object(record), former, version);
         }
     }
-
-    /// Records that `records` are about to get the version `tid`; each is named once or more often and
-    /// still has its former tid.
-    #[cold]
-    #[inline(never)]
-    pub fn install(&mut self, records: impl Iterator<Item = RecordRef>, tid: Tid) {
-        let Some(log) = self.log() else { return };
-        let mut records: Vec<RecordRef> = records.collect();
-        records.sort_unstable_by_key(|record| record.address());
-        records.dedup();
-        for record in records {
-            let former = Tid(record.tid().load(Ordering::Relaxed)).version();
-            log.install(object(record), Version(former), Version(tid.version()));
-        }
-    }
 }
 
-/// What has a recorder.
+/// What has a recorder, and reports its commits.
 pub trait Recorded {
     /// The recorder.
     fn recorder(&mut self) -> &mut Recorder;
+
+    /// Reports commits to a listener of this journal from now on, or to none; see [`Reporter::attach`](super::report::Reporter::attach).
+    fn attach(&mut self, journal: Option<&Journal>);
 }

@@ -10,6 +10,7 @@ use kiln_procedure::access::{Inserted, Visit};
 use kiln_procedure::ir::{Intent, Reg};
 use kiln_procedure::{AbortCause, Access, Handle, Stop};
 use kiln_storage::index::NodeVersion;
+use kiln_storage::journal::Journal;
 use kiln_storage::record::RecordRef;
 use kiln_storage::schema::ColumnId;
 use kiln_storage::slot::Memory;
@@ -192,6 +193,10 @@ impl<A: Access> Access for Unwinding<A> {
 impl<A: Recorded> Recorded for Unwinding<A> {
     fn recorder(&mut self) -> &mut Recorder {
         self.0.recorder()
+    }
+
+    fn attach(&mut self, journal: Option<&Journal>) {
+        self.0.attach(journal);
     }
 }
 

@@ -5,6 +5,8 @@
 //! not, moves through a unique index, and errors raised after all that. A trial runs on real threads,
 //! or on virtual cores with `--cfg kiln_sim`: then its seed determines the interleaving as well.
 
+mod journal;
+
 use kiln_checker::{Order, Report};
 use kiln_history::{History, ObjectName, TableNames};
 use kiln_platform::atomic::{AtomicU64, Ordering};
@@ -23,6 +25,10 @@ use kiln_storage::error::SqlState;
 use kiln_storage::schema::*;
 use kiln_storage::table::{Table, WORKERS_MAX};
 use kiln_storage::types::{DataType, Value};
+
+use journal::Heard;
+#[allow(unused_imports, reason = "the search for flaws alone asks")]
+pub use journal::JOURNAL;
 
 pub const ID: ColumnId = ColumnId(0);
 const CODE: ColumnId = ColumnId(1);
@@ -74,6 +80,8 @@ pub struct Trial {
     pub healing: HealingFactors,
     /// Whether repeated readers sweep.
     pub sweeps: Use,
+    /// Whether listeners hear of each commit, from the first one on.
+    pub listens: bool,
     /// Determines programs, calls, and on virtual cores the schedule.
     pub seed: u64,
 }
@@ -122,7 +130,7 @@ impl Trial {
             Some(message) => message.clone(),
             None => "a worker panicked".to_owned(),
         })
-        .and_then(|(history, statistics)| Ok((judged(history)?, statistics)))
+        .and_then(Ran::judge)
     }
 
     /// As on real threads, under the schedule that the seed determines: each second one random, the
@@ -143,7 +151,7 @@ impl Trial {
         config.step_ns = 20;
         let run = sim::run(&config, || self.run());
         run.map_err(|failure| failure.to_string())
-            .and_then(|run| Ok((judged(run.value.0)?, run.value.1)))
+            .and_then(|run| run.value.judge())
     }
 
     /// How rows are divided over partitions: in all ways in turn.
@@ -159,7 +167,7 @@ impl Trial {
         }
     }
 
-    fn run(mut self) -> (History, Statistics) {
+    fn run(mut self) -> Ran {
         let partitioning = self.partitioning();
         let table = table().with_partitioning(partitioning);
         let table = Arc::new(table.expect("numbers divide rows"));
@@ -205,7 +213,12 @@ impl Trial {
         };
         let mut workers: Vec<Worker> = (0..self.workers).map(worker).collect();
         let observation = Observation::new(256 << 20);
+        let heard = Arc::new(Heard::default());
+        let journal = self.listens.then(|| heard.journal());
         quietly(|| {
+            for worker in workers.iter_mut().filter(|_| self.listens) {
+                worker.attach(journal.as_ref());
+            }
             let every = match self.extras.mix {
                 Mix::Everything => 2,
                 Mix::Moves | Mix::Values => 1,
@@ -229,9 +242,20 @@ impl Trial {
                     })
                 })
                 .collect();
-            while working.load(Ordering::Acquire) > 0 {
-                epochs.advance();
-                thread::sleep(if cfg!(kiln_sim) { 10_000 } else { 100_000 });
+            // About ten log epochs to an epoch, each with a few commits.
+            for turn in 0_u64.. {
+                if working.load(Ordering::Acquire) == 0 {
+                    break;
+                }
+                let mut pause_ns = if cfg!(kiln_sim) { 10_000 } else { 100_000 };
+                if let Some(journal) = &journal {
+                    heard.close(journal);
+                    pause_ns /= 10;
+                }
+                if !self.listens || turn.is_multiple_of(10) {
+                    epochs.advance();
+                }
+                thread::sleep(pause_ns);
             }
             for handle in handles {
                 match handle.join() {
@@ -286,7 +310,15 @@ impl Trial {
             objects,
             logs,
         };
-        (history, statistics)
+        let heard = match self.listens {
+            true => quietly(|| heard.check(&table, &history)),
+            false => Ok(()),
+        };
+        Ran {
+            history,
+            statistics,
+            heard,
+        }
     }
 
     fn work(self, mut worker: Worker, programs: &[Arc<Program>], random: Random) -> Statistics {
@@ -319,6 +351,25 @@ impl Trial {
             }
         }
         worker.statistics()
+    }
+}
+
+/// What a trial left.
+struct Ran {
+    history: History,
+    statistics: Statistics,
+    /// Whether the listeners heard what they should.
+    heard: Result<(), String>,
+}
+
+impl Ran {
+    /// The judge's report on the history, unless the listeners have heard something wrong of what is right.
+    fn judge(self) -> Result<(Report, Statistics), String> {
+        let report = judged(self.history)?;
+        if report.is_serializable() {
+            self.heard?;
+        }
+        Ok((report, self.statistics))
     }
 }
 

@@ -83,6 +83,7 @@ use kiln_procedure::{AbortCause, Access, Arguments, Handle, Program, Stop, Updat
 use kiln_storage::epoch::Participant;
 use kiln_storage::error::Error;
 use kiln_storage::index::NodeVersion;
+use kiln_storage::journal::Journal;
 use kiln_storage::record::{RecordRef, Tid};
 use kiln_storage::schema::{ColumnId, ColumnSet};
 use kiln_storage::slot::Memory;
@@ -558,6 +559,10 @@ impl Access for Healing {
 impl Recorded for Healing {
     fn recorder(&mut self) -> &mut Recorder {
         self.sets.recorder()
+    }
+
+    fn attach(&mut self, journal: Option<&Journal>) {
+        self.sets.attach(journal);
     }
 }
 

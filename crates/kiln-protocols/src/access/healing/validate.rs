@@ -96,6 +96,7 @@ impl Healing {
         point("healing.validated");
         self.sets.phases.enter(Phase::Install);
         self.sets.run_updates()?;
+        let tid = self.sets.above_deletions(tid);
         self.sets.last = tid;
         // All is locked that will be, so that what is only read need not be locked any longer.
         if self.order.len() > self.sets.writes.len() {

@@ -1,11 +1,13 @@
 //! The commit protocol: take a timestamp, insert pending versions, validate, decide; and undo.
 
-use kiln_history::{Version, WriteKind as Written};
+use kiln_history::WriteKind as Written;
 use kiln_platform::atomic::Ordering;
 use kiln_platform::spin::{self, Spinner};
 use kiln_procedure::AbortCause;
+use kiln_storage::journal::{Change, ChangeKind};
 use kiln_storage::layout::Blob;
 use kiln_storage::record::{RecordRef, Tid};
+use kiln_storage::schema::ColumnSet;
 
 use super::execute::take_node;
 use super::version::{CLOSED, Head, LATCHED, NodeRef, WAITING, head, read_up_to, status};
@@ -13,6 +15,7 @@ use super::{Item, Mvcc, SPINS_MAX, Write, WriteKind};
 use crate::canary::Canary;
 use crate::shared::links;
 use crate::shared::recorder::object;
+use crate::shared::report::{Window, all_columns};
 
 impl Mvcc {
     /// Phase 1: inserts a pending version over each version that the attempt has written over, which
@@ -217,8 +220,14 @@ impl Mvcc {
     /// Phase 3: decides. Nothing can fail any more.
     #[inline]
     pub(super) fn install(&mut self, timestamp: u64) {
+        // Behind the timestamp and the validation, and before the first version is decided: others that meet one
+        // wait for its decision, and are of this log epoch or a later one.
+        let window = self.reporter.open();
         if self.recorder.log().is_some() {
-            self.record_installs(timestamp);
+            self.record_removals_and_touches();
+        }
+        if self.reporter.is_asked(&mut self.recorder) {
+            self.report(&window, timestamp);
         }
         if !self.takeovers.is_empty() {
             self.take_over();
@@ -243,27 +252,70 @@ impl Mvcc {
                 }
             }
         }
+        self.reporter.send_late(Tid(timestamp));
     }
 
-    /// Records what is about to be installed.
+    /// Records what becomes of the entries of deleted records, and which others lose a key.
     #[cold]
     #[inline(never)]
-    fn record_installs(&mut self, timestamp: u64) {
+    fn record_removals_and_touches(&mut self) {
         for position in 0..self.writes.len() {
             let write = &self.writes[position];
             let (table, record, kind) = (write.table(), write.record, write.kind);
-            let former = self.items[write.item as usize].version;
             if kind == WriteKind::Delete {
                 self.record_removals(table, record);
             }
-            let Some(log) = self.recorder.log() else {
-                return;
-            };
-            if kind == WriteKind::Touch {
+            if kind == WriteKind::Touch
+                && let Some(log) = self.recorder.log()
+            {
                 log.write(object(record), Written::Delete, [].into_iter());
             }
-            log.install(object(record), Version(former), Version(timestamp));
         }
+    }
+
+    /// Reports what is about to be decided. A timestamp is above those of the transactions that deleted a key which
+    /// this one adds: it was taken after the new record's entry had come, and theirs before the former entry went.
+    #[inline(never)]
+    fn report(&mut self, window: &Window, timestamp: u64) {
+        let Mvcc {
+            reporter,
+            recorder,
+            writes,
+            items,
+            ..
+        } = self;
+        let tid = Tid(timestamp);
+        for write in writes.iter() {
+            let (table, record) = (write.table(), write.record);
+            let former = items[write.item as usize].version;
+            // SAFETY: the record's newest version is the attempt's own pending one, so that nobody folds another one into
+            // its row; or the record is new. The engine keeps the table.
+            let change =
+                |kind, columns| unsafe { Change::new(table, record, kind, columns, former) };
+            // SAFETY: the report is sent below; an image is the attempt's own until others see its version decided.
+            unsafe {
+                match (write.kind, write.node) {
+                    (WriteKind::Update, Some(node)) => {
+                        let image = node.image(table.layout().words());
+                        let change = change(ChangeKind::Update, write.columns);
+                        reporter.add(change.imaged(write.columns, image));
+                    }
+                    (WriteKind::Update, None) => {}
+                    (WriteKind::Insert, _) => {
+                        reporter.add(change(ChangeKind::Insert, all_columns(table)));
+                    }
+                    // A record's keys never change, so those in its row are those of all its versions.
+                    (WriteKind::Delete, _) => {
+                        let change = change(ChangeKind::Delete, ColumnSet::EMPTY);
+                        reporter.add_deletion(change, None, (tid, true));
+                    }
+                    (WriteKind::Forget | WriteKind::Touch, _) => {
+                        reporter.add_void(record, former);
+                    }
+                }
+            }
+        }
+        reporter.send(window, recorder, tid);
     }
 
     /// Takes pending versions back, after a failed commit.

@@ -111,6 +111,7 @@ use kiln_procedure::{AbortCause, Access, Handle, Stop, Updater};
 use kiln_storage::epoch::{Epochs, Participant};
 use kiln_storage::error::Error;
 use kiln_storage::index::NodeVersion;
+use kiln_storage::journal::Journal;
 use kiln_storage::record::{RecordRef, Tid};
 use kiln_storage::schema::{ColumnId, ColumnSet};
 use kiln_storage::slot::{Heap, Memory};
@@ -120,6 +121,7 @@ use crate::phases::{Phase, Phases};
 use crate::shared::node_set::NodeSet;
 use crate::shared::record_map::RecordMap;
 use crate::shared::recorder::{Recorded, Recorder};
+use crate::shared::report::Reporter;
 use crate::shared::updates::Updates;
 use clock::{Clock, Horizon};
 use entries::Takeover;
@@ -279,6 +281,7 @@ pub struct Mvcc {
     worker: usize,
     participant: Participant,
     recorder: Recorder,
+    reporter: Reporter,
     /// The timestamp of the snapshot that the attempt reads, if it writes nothing.
     snapshot: Option<u64>,
     items: Vec<Item>,
@@ -326,6 +329,7 @@ impl Mvcc {
             worker,
             participant,
             recorder: Recorder::default(),
+            reporter: Reporter::default(),
             snapshot: None,
             items: Vec::new(),
             writes: Vec::new(),
@@ -627,6 +631,10 @@ impl Access for Mvcc {
 impl Recorded for Mvcc {
     fn recorder(&mut self) -> &mut Recorder {
         &mut self.recorder
+    }
+
+    fn attach(&mut self, journal: Option<&Journal>) {
+        self.reporter.attach(journal, self.worker);
     }
 }
 

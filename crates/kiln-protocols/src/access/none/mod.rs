@@ -40,6 +40,7 @@ use kiln_procedure::ir::{Intent, Reg};
 use kiln_procedure::{AbortCause, Access, Handle, Stop};
 use kiln_storage::epoch::Participant;
 use kiln_storage::index::NodeVersion;
+use kiln_storage::journal::Journal;
 use kiln_storage::layout::{is_spilled, resolve};
 use kiln_storage::record::{RecordRef, Tid};
 use kiln_storage::schema::{ColumnId, ColumnSet};
@@ -484,6 +485,13 @@ impl Access for Unprotected {
 impl Recorded for Unprotected {
     fn recorder(&mut self) -> &mut Recorder {
         &mut self.recorder
+    }
+
+    fn attach(&mut self, journal: Option<&Journal>) {
+        assert!(
+            journal.is_none(),
+            "commits that are not isolated have no order to be reported in"
+        );
     }
 }
 

@@ -6,8 +6,7 @@
 //! what it wrote). Else somebody has displaced what it wrote, and is its owner: then
 //! nobody can want the older one back, and it is freed.
 
-use std::iter;
-
+use kiln_history::Version;
 use kiln_platform::atomic::Ordering;
 use kiln_storage::record::{RecordRef, Tid};
 use kiln_storage::schema::ColumnSet;
@@ -15,6 +14,7 @@ use kiln_storage::table::Table;
 
 use super::{CLAIMED, Unprotected, latch, unlatch};
 use crate::shared::links;
+use crate::shared::recorder::object;
 use crate::shared::scratch::RowImage;
 
 /// Freed objects per transaction at most: garbage leaves as fast as it comes, in small portions.
@@ -75,8 +75,9 @@ impl Unprotected {
             let Some(tid) = latch(record) else { continue };
             let next = self.last.max(Tid(tid.version())).next_in(epoch);
             self.last = next;
-            if self.recorder.log().is_some() {
-                self.recorder.install(iter::once(record), next);
+            if let Some(log) = self.recorder.log() {
+                let (former, version) = (Version(tid.version()), Version(next.version()));
+                log.install(object(record), former, version);
             }
             let flags = match self.deleted.contains(&record) {
                 true => Tid::ABSENT | Tid::DEAD,

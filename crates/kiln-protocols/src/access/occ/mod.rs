@@ -205,6 +205,7 @@ impl<const VALIDATES: bool> Optimistic<OccCommit<VALIDATES>> {
             self.protocol.unlock();
             return Err(cause);
         }
-        Ok(self.newest().next_in(epoch))
+        let tid = self.newest().next_in(epoch);
+        Ok(self.above_deletions(tid))
     }
 }

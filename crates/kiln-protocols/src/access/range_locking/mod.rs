@@ -43,6 +43,7 @@ use kiln_procedure::ir::{Intent, Reg};
 use kiln_procedure::{AbortCause, Access, Arguments, Handle, Program, Stop};
 use kiln_storage::epoch::Participant;
 use kiln_storage::index::NodeVersion;
+use kiln_storage::journal::Journal;
 use kiln_storage::record::{RecordRef, Tid};
 use kiln_storage::schema::{ColumnId, ColumnSet};
 use kiln_storage::slot::{Heap, Memory, Slot};
@@ -508,6 +509,10 @@ impl<M: RangeManager> PlannedAhead for RangeLocking<M> {
 impl<M: RangeManager> Recorded for RangeLocking<M> {
     fn recorder(&mut self) -> &mut Recorder {
         &mut self.in_place.recorder
+    }
+
+    fn attach(&mut self, journal: Option<&Journal>) {
+        self.in_place.attach(journal);
     }
 }
 

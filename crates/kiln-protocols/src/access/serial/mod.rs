@@ -14,6 +14,7 @@ use kiln_procedure::ir::{Intent, Reg};
 use kiln_procedure::{AbortCause, Access, Handle, Stop};
 use kiln_storage::epoch::Participant;
 use kiln_storage::index::NodeVersion;
+use kiln_storage::journal::Journal;
 use kiln_storage::record::{RecordRef, Tid};
 use kiln_storage::schema::ColumnId;
 use kiln_storage::slot::{Memory, Slot};
@@ -172,6 +173,10 @@ impl Access for Serial {
 impl Recorded for Serial {
     fn recorder(&mut self) -> &mut Recorder {
         &mut self.in_place.recorder
+    }
+
+    fn attach(&mut self, journal: Option<&Journal>) {
+        self.in_place.attach(journal);
     }
 }
 

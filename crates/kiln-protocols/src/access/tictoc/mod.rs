@@ -156,6 +156,8 @@ impl TicTocCommit {
 impl Commit for TicTocCommit {
     /// The `rts` of what was observed, and with timestamp splitting whose it is.
     type Note = u64;
+    // See `left` in `gaps.rs`: who finds a gap where an entry was, or fills it, commits later.
+    const FOLLOWS: bool = true;
 
     #[inline(always)]
     fn prepare(&mut self, failures: u32) {

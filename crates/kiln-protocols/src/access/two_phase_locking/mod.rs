@@ -67,6 +67,7 @@ use kiln_procedure::{AbortCause, Access, Arguments, Handle, Program, Stop, Updat
 use kiln_storage::epoch::Participant;
 use kiln_storage::error::Error;
 use kiln_storage::index::{LeafBatch, NodeVersion};
+use kiln_storage::journal::Journal;
 use kiln_storage::record::{RecordRef, Tid};
 use kiln_storage::schema::ColumnId;
 use kiln_storage::slot::Memory;
@@ -794,6 +795,7 @@ impl<L: Locks> Access for TwoPhaseLocking<L> {
         point("2pl.written");
         self.release_all();
         point("2pl.released");
+        self.in_place.report_late();
         self.finish();
         Ok(())
     }
@@ -850,6 +852,10 @@ impl<L: Locks> Access for TwoPhaseLocking<L> {
 impl<L: Locks> Recorded for TwoPhaseLocking<L> {
     fn recorder(&mut self) -> &mut Recorder {
         &mut self.in_place.recorder
+    }
+
+    fn attach(&mut self, journal: Option<&Journal>) {
+        self.in_place.attach(journal);
     }
 }
 

@@ -11,6 +11,7 @@ use kiln_platform::spin::Backoff;
 use kiln_platform::time;
 use kiln_platform::work::{Work, charge};
 use kiln_procedure::{AbortCause, Access, Arguments, Executor, Frame, Program, Stop};
+use kiln_storage::journal::Journal;
 
 use crate::batches::BatchStatistics;
 use crate::factors::{AbortMechanism, Factors, Regulation};
@@ -138,6 +139,11 @@ impl<A: Access + Phased + Recorded> Direct<A> {
     /// Records histories for `observation` from now on, or none. No transaction is open.
     pub fn observe(&mut self, observation: Option<&Observation>) {
         self.access.recorder().observe(observation);
+    }
+
+    /// Reports commits to a listener of this journal from now on, or to none. No transaction is open.
+    pub fn attach(&mut self, journal: Option<&Journal>) {
+        self.access.attach(journal);
     }
 
     /// Whether the history has no room for another call.

@@ -1,6 +1,7 @@
 //! The end of an attempt: its writes become visible, or everything is taken back.
 
 use kiln_platform::atomic::{Ordering, fence};
+use kiln_storage::journal::{Change, ChangeKind};
 use kiln_storage::layout::Blob;
 use kiln_storage::record::Tid;
 use kiln_storage::schema::ColumnSet;
@@ -8,6 +9,7 @@ use kiln_storage::schema::ColumnSet;
 use super::apart;
 use super::{CLAIMED, Commit, Optimistic, Write, WriteKind};
 use crate::shared::links;
+use crate::shared::report::{Window, all_columns};
 
 /// Freed objects per transaction at most: garbage leaves as fast as it comes, in small portions.
 const COLLECT_MAX: usize = 8;
@@ -17,10 +19,10 @@ impl<C: Commit> Optimistic<C> {
     /// all written records are locked by this attempt, and are not afterwards.
     #[inline]
     pub fn install(&mut self, tid: Tid) {
-        if self.recorder.log().is_some() {
-            let kept = |write: &&Write| write.kind != WriteKind::Lost;
-            let records = self.writes.iter().filter(kept).map(|write| write.record);
-            self.recorder.install(records, tid);
+        // Before the first entry moves and the first tid is stored: what others see is of its log epoch.
+        let window = self.reporter.open();
+        if self.reporter.is_asked(&mut self.recorder) {
+            self.report(&window, tid);
         }
         if !self.changes.is_empty() {
             for write in &self.writes {
@@ -65,6 +67,88 @@ impl<C: Commit> Optimistic<C> {
         if removals {
             self.remove_deleted();
         }
+        self.reporter.send_late(tid);
+    }
+
+    /// Reports what is about to be installed.
+    #[inline(never)]
+    fn report(&mut self, window: &Window, tid: Tid) {
+        let Optimistic {
+            reporter,
+            recorder,
+            changes,
+            writes,
+            ..
+        } = self;
+        let order = (tid, C::FOLLOWS);
+        for write in writes.iter() {
+            // Locked, and so as it was observed.
+            let former = Tid(write.record.tid().load(Ordering::Relaxed)).version();
+            // SAFETY: the attempt has locked the record, whose table the engine keeps, until it is installed.
+            let change = |kind, columns| unsafe {
+                Change::new(write.table(), write.record, kind, columns, former)
+            };
+            let imaged = |change: Change| match write.columns.is_empty() {
+                true => change,
+                // SAFETY: as above; the image is the attempt's own until it ends.
+                false => unsafe { change.imaged(write.columns, write.image()) },
+            };
+            // SAFETY: the report is sent below.
+            unsafe {
+                match write.kind {
+                    WriteKind::Update => {
+                        let change = imaged(change(ChangeKind::Update, write.columns));
+                        reporter.add_update(change, changes, order);
+                    }
+                    WriteKind::Insert => {
+                        let columns = all_columns(write.table());
+                        reporter.add(imaged(change(ChangeKind::Insert, columns)));
+                    }
+                    // The row's key is the former one: the row was not written yet.
+                    WriteKind::Delete => reporter.add_deletion(
+                        change(ChangeKind::Delete, ColumnSet::EMPTY),
+                        None,
+                        order,
+                    ),
+                    WriteKind::Forget => reporter.add_void(write.record, former),
+                    WriteKind::Lost => {}
+                }
+            }
+        }
+        reporter.send(window, recorder, tid);
+    }
+
+    /// `tid`, or a greater one that the journal's order of the keys needs that the attempt adds. What it writes is
+    /// locked.
+    #[inline(always)]
+    pub fn above_deletions(&mut self, tid: Tid) -> Tid {
+        match self.reporter.is_attached() && !C::FOLLOWS {
+            true => self.find_above_deletions(tid),
+            false => tid,
+        }
+    }
+
+    #[inline(never)]
+    fn find_above_deletions(&mut self, tid: Tid) -> Tid {
+        let Optimistic {
+            reporter,
+            changes,
+            writes,
+            ..
+        } = self;
+        let inserted = (writes.iter()).filter(|write| write.kind == WriteKind::Insert);
+        let inserted = inserted.map(|write| {
+            let (table, record) = (write.table(), write.record);
+            // SAFETY: a new record is the attempt's own, and so is its image; the table is kept.
+            let change =
+                unsafe { Change::new(table, record, ChangeKind::Insert, ColumnSet::EMPTY, 0) };
+            match write.columns.is_empty() {
+                true => change,
+                // SAFETY: as above.
+                false => unsafe { change.imaged(write.columns, write.image()) },
+            }
+        });
+        reporter.above_deletions(inserted, changes, tid)
     }
 
     /// Takes deleted records out of the indexes and gives them back.

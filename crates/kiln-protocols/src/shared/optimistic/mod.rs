@@ -55,6 +55,7 @@ use kiln_procedure::{AbortCause, Access, Handle, Stop, Updater};
 use kiln_storage::epoch::Participant;
 use kiln_storage::error::Error;
 use kiln_storage::index::NodeVersion;
+use kiln_storage::journal::Journal;
 use kiln_storage::record::{RecordRef, Tid};
 use kiln_storage::schema::{ColumnId, ColumnSet};
 use kiln_storage::slot::{Heap, Memory};
@@ -67,6 +68,7 @@ use crate::shared::index_changes::IndexChanges;
 use crate::shared::node_set::NodeSet;
 use crate::shared::record_map::RecordMap;
 use crate::shared::recorder::{Recorded, Recorder};
+use crate::shared::report::Reporter;
 use crate::shared::scratch::Scratch;
 use crate::shared::updates::Updates;
 
@@ -86,6 +88,10 @@ pub trait Commit: Sized {
     /// record changed: it reads anew. The indexes stay intact all the same, as whoever changes a
     /// record's entries claims the record first.
     const VALIDATES: bool = true;
+
+    /// Whether versions follow the order of transactions also where a key goes with one record and comes back with
+    /// another one. Where they do not, [`Optimistic::above_deletions`] sees to it.
+    const FOLLOWS: bool = false;
 
     /// Hears, before an attempt starts, how many of the same transaction have failed.
     #[inline(always)]
@@ -238,6 +244,7 @@ pub struct Optimistic<C: Commit> {
     is_deferring: bool,
     updates: Updates,
     recorder: Recorder,
+    reporter: Reporter,
     changes: IndexChanges,
     /// The records whose entries the attempt moves.
     claimed: Vec<RecordRef>,
@@ -269,6 +276,7 @@ impl<C: Commit> Optimistic<C> {
             is_deferring: false,
             updates: Updates::default(),
             recorder: Recorder::default(),
+            reporter: Reporter::default(),
             changes: IndexChanges::default(),
             claimed: Vec::new(),
             scratch: Scratch::default(),
@@ -497,6 +505,10 @@ impl<C: Commit> Access for Optimistic<C> {
 impl<C: Commit> Recorded for Optimistic<C> {
     fn recorder(&mut self) -> &mut Recorder {
         &mut self.recorder
+    }
+
+    fn attach(&mut self, journal: Option<&Journal>) {
+        self.reporter.attach(journal, self.participant.slot());
     }
 }
 

@@ -58,7 +58,7 @@ impl<C: Commit> Optimistic<C> {
         if Canary::VersionReused.sings() {
             return Ok(newest);
         }
-        Ok(newest.next_in(epoch))
+        Ok(self.above_deletions(newest.next_in(epoch)))
     }
 
     /// Whether all that was read is as it was, at one moment during this call; nothing is locked by

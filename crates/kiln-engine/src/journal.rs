@@ -1,0 +1,92 @@
+//! Listeners: who hears what each transaction wrote, and the log epochs that order what is heard.
+
+use kiln_platform::sync::Arc;
+use kiln_protocols::Configuration;
+use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::journal::{Journal, Listeners};
+use kiln_storage::log_epoch::{LogEpoch, LogEpochs};
+
+use crate::engine::Engine;
+
+/// How a transaction ended, and what has to be durable before that may be told.
+#[derive(Clone, Debug)]
+pub struct Observed<T> {
+    /// How it ended.
+    pub result: Result<T>,
+    /// The log epoch that was current when it had ended: all that it has read or written is of this one or of
+    /// earlier ones, also where it was rejected.
+    pub epoch: LogEpoch,
+}
+
+impl<T> Observed<T> {
+    /// An error that tells nothing of what is in the database.
+    pub(crate) fn nothing(error: Error) -> Observed<T> {
+        Observed {
+            result: Err(error),
+            epoch: LogEpoch::default(),
+        }
+    }
+}
+
+impl Engine {
+    /// The log epochs of all that is committed. [`LogEpochs::current`], read after a transaction has ended, is an
+    /// upper bound of what it has observed.
+    pub fn log_epochs(&self) -> &LogEpochs {
+        &self.inner().log_epochs
+    }
+
+    /// Has `listeners` hear of each commit, from the log epoch returned on: of all transactions, those of the loader
+    /// included. Who listened so far does not any more.
+    ///
+    /// What is in the tables already is not told, and neither are changes of the catalog, TRUNCATE among them: they
+    /// happen while no transaction runs, so that the state of the tables at the end of a log epoch can be taken
+    /// instead. With TRUNCATE and indexes that are built no rows are told; what is loaded is.
+    ///
+    /// # Errors
+    /// 22023 under a protocol that is not serializable; 55P03 when running transactions do not end within
+    /// [`Options::ddl_wait_ms`](crate::Options::ddl_wait_ms).
+    pub fn attach_listeners(&self, listeners: Arc<dyn Listeners>) -> Result<LogEpoch> {
+        self.exchange_journal(Some(listeners))
+    }
+
+    /// Lets nobody hear of commits any more. All listeners are dropped when their workers notice.
+    ///
+    /// # Errors
+    /// 55P03 as for [`Engine::attach_listeners`].
+    pub fn detach_listeners(&self) -> Result<()> {
+        self.exchange_journal(None).map(|_| ())
+    }
+
+    fn exchange_journal(&self, listeners: Option<Arc<dyn Listeners>>) -> Result<LogEpoch> {
+        let inner = self.inner();
+        let alone = inner.shut_gate()?;
+        let journal = listeners.map(|it| Journal::new(inner.log_epochs.clone(), it));
+        if journal.is_some() {
+            check_order(inner.common().configuration())?;
+        }
+        inner.set_journal(journal);
+        // What was deleted before nobody noted; what is inserted from now on is of a later epoch.
+        inner.log_epochs.close();
+        alone.announce_change();
+        Ok(inner.log_epochs.current())
+    }
+}
+
+/// Checks that commits have an order in which listeners can hear of them.
+///
+/// # Errors
+/// 22023.
+pub(crate) fn check_order(configuration: Configuration) -> Result<()> {
+    if configuration.protocol.is_serializable() {
+        return Ok(());
+    }
+    let message = format!(
+        "{configuration} does not isolate transactions, so that there is no order in which listeners \
+         could hear of them"
+    );
+    Err(
+        Error::new(SqlState::INVALID_PARAMETER_VALUE, message).with_hint(
+            "Choose a serializable protocol, or detach the listeners before this one is measured.",
+        ),
+    )
+}

@@ -1,0 +1,270 @@
+//! Reporting: what a commit wrote, once a commit, at the door through which a protocol installs it.
+//!
+//! Each of the doors ([`Optimistic::install`](super::optimistic::Optimistic::install),
+//! [`InPlace::commit_leaving`](super::in_place::InPlace::commit_leaving), and that of `mvcc`) does the same:
+//!
+//! 1. opens the worker's window of the log epoch ([`Reporter::open`]). Nothing can refuse the commit any more, all
+//!    records that it writes are held, and no other transaction has seen anything of it;
+//! 2. adds what it writes, a row at a time, and sends it: to the recorder of the history, if the run is observed, and to
+//!    the worker's listener, if there is one;
+//! 3. installs, and takes index entries away;
+//! 4. closes the window.
+//!
+//! The reporter is the worker's, also where attempts travel: who commits reports.
+
+use std::ptr;
+
+use kiln_history::Version;
+use kiln_storage::journal::{Change, Commit, Journal, Listener};
+use kiln_storage::log_epoch::LogEpoch;
+use kiln_storage::record::{RecordRef, Tid};
+use kiln_storage::schema::ColumnSet;
+use kiln_storage::slot::Heap;
+use kiln_storage::table::{EntryKey, Table};
+
+use super::index_changes::IndexChanges;
+use super::recorder::{Recorder, object};
+use crate::canary::Canary;
+
+/// A worker's part in a journal, if there is one.
+#[derive(Default)]
+pub struct Reporter {
+    /// Boxed, so that a [`Window`] knows where it is.
+    attached: Option<Box<Attached>>,
+    /// The report that is being made, deletions first.
+    changes: Vec<Change>,
+    deletions: usize,
+    /// Records that get a version and have no row, before or after: where they are, and their former version.
+    void: Vec<(RecordRef, u64)>,
+    /// For keys computed outside a procedure's own memory.
+    heap: Heap,
+}
+
+struct Attached {
+    journal: Journal,
+    worker: usize,
+    listener: Box<dyn Listener>,
+}
+
+// SAFETY: the changes point to records, rows and images of the attempt that is being reported; there are none
+// outside of a report, and a report is made by one thread.
+unsafe impl Send for Reporter {}
+
+/// A worker's window of a log epoch; closed when this is dropped, also by a panic.
+pub struct Window {
+    /// Null where nobody listens.
+    attached: *const Attached,
+    epoch: LogEpoch,
+}
+
+impl Window {
+    /// No window.
+    const NONE: Window = Window {
+        attached: ptr::null(),
+        epoch: LogEpoch(0),
+    };
+}
+
+impl Drop for Window {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // SAFETY: the box is the worker's, and is not exchanged while the worker commits.
+        if let Some(attached) = unsafe { self.attached.as_ref() } {
+            attached.journal.epochs().leave(attached.worker);
+        }
+    }
+}
+
+impl Reporter {
+    /// Reports the commits of the worker with this number to a listener of `journal` from now on, or to none. No
+    /// transaction is open.
+    pub fn attach(&mut self, journal: Option<&Journal>, worker: usize) {
+        // The former listener goes before the next one of the same worker comes.
+        self.attached = None;
+        self.attached = journal.map(|journal| {
+            journal.epochs().join(worker);
+            Box::new(Attached {
+                journal: journal.clone(),
+                worker,
+                listener: journal.listeners().listener(worker),
+            })
+        });
+    }
+
+    /// Whether somebody listens.
+    #[inline(always)]
+    pub fn is_attached(&self) -> bool {
+        self.attached.is_some()
+    }
+
+    /// Opens the worker's window, if somebody listens.
+    #[inline(always)]
+    pub fn open(&self) -> Window {
+        match &self.attached {
+            Some(attached) if !Canary::LogEpochAfterUnlocking.sings() => Reporter::enter(attached),
+            _ => Window::NONE,
+        }
+    }
+
+    #[inline(never)]
+    fn enter(attached: &Attached) -> Window {
+        Window {
+            attached,
+            epoch: attached.journal.epochs().enter(attached.worker),
+        }
+    }
+
+    /// Whether a commit has to be reported: to a listener, or for a history.
+    #[inline(always)]
+    pub fn is_asked(&self, recorder: &mut Recorder) -> bool {
+        self.is_attached() || recorder.log().is_some()
+    }
+
+    /// Adds an insertion or an update.
+    ///
+    /// # Safety
+    /// As for [`Change::new`], until the report is sent.
+    #[inline]
+    pub unsafe fn add(&mut self, change: Change) {
+        self.changes.push(change);
+    }
+
+    /// Adds the deletion of a row by a transaction with this version, under the key that the row has, or else `key`.
+    /// `follows` says that versions follow the order of transactions by themselves.
+    ///
+    /// # Safety
+    /// As for [`Change::new`], until the report is sent.
+    pub unsafe fn add_deletion(
+        &mut self,
+        change: Change,
+        key: Option<&EntryKey>,
+        (tid, follows): (Tid, bool),
+    ) {
+        let key = match key {
+            Some(key) => key.clone(),
+            None => change.key(&mut self.heap),
+        };
+        if let Some(attached) = &self.attached
+            && !follows
+        {
+            let deletions = attached.journal.deletions();
+            deletions.raise(change.table(), &key, tid.version());
+        }
+        self.changes.push(change.keyed(key));
+        // Deletions come first, in any order.
+        let last = self.changes.len() - 1;
+        self.changes.swap(self.deletions, last);
+        self.deletions += 1;
+    }
+
+    /// Adds an update of a row that may have got another key: then it is a deletion and an insertion.
+    ///
+    /// # Safety
+    /// As for [`Change::new`], until the report is sent.
+    #[inline]
+    pub unsafe fn add_update(
+        &mut self,
+        change: Change,
+        changes: &IndexChanges,
+        (tid, follows): (Tid, bool),
+    ) {
+        let former_key = match changes.is_empty() || Canary::KeyChangeAsUpdate.sings() {
+            true => None,
+            false => changes.former_first_key(change.record()),
+        };
+        if let Some(key) = former_key {
+            let (leaving, arriving) = change.split();
+            // SAFETY: as of the caller.
+            unsafe {
+                self.add_deletion(leaving, Some(key), (tid, follows));
+                self.add(arriving);
+            }
+            return;
+        }
+        // SAFETY: as of the caller.
+        unsafe { self.add(change) };
+    }
+
+    /// Adds a record that gets a new version although there is no row, before or after.
+    pub fn add_void(&mut self, record: RecordRef, former: u64) {
+        self.void.push((record, former));
+    }
+
+    /// Tells the recorder what was added, and the listener, inside its window.
+    pub fn send(&mut self, window: &Window, recorder: &mut Recorder, tid: Tid) {
+        if let Some(log) = recorder.log() {
+            let remaining = self.changes.iter().filter(|it| !it.is_moved_away());
+            let rows = remaining.map(|change| (change.record(), change.former()));
+            for (record, former) in rows.chain(self.void.iter().copied()) {
+                log.install(object(record), Version(former), Version(tid.version()));
+            }
+        }
+        if Canary::LogEpochAfterUnlocking.sings() {
+            // In `send_late`.
+            return;
+        }
+        self.tell(window.epoch, tid);
+    }
+
+    /// With a flaw on purpose: the epoch is read when the records are others' already.
+    #[inline(always)]
+    pub fn send_late(&mut self, tid: Tid) {
+        if Canary::LogEpochAfterUnlocking.sings()
+            && let Some(attached) = &self.attached
+        {
+            let window = Reporter::enter(attached);
+            self.tell(window.epoch, tid);
+        }
+    }
+
+    fn tell(&mut self, epoch: LogEpoch, tid: Tid) {
+        if Canary::WriteLeftOut.sings() && self.changes.len() > 1 {
+            self.changes.pop();
+        }
+        if let Some(attached) = &mut self.attached
+            && !self.changes.is_empty()
+        {
+            attached.listener.committed(&Commit {
+                epoch,
+                version: tid.version(),
+                changes: &self.changes,
+            });
+        }
+        self.changes.clear();
+        self.deletions = 0;
+        self.void.clear();
+    }
+
+    /// `tid`, or a greater one that is above the versions of all transactions that deleted one of the keys that an attempt
+    /// adds: those of `inserted`, its new rows, and those to which it has moved others. Their entries are there.
+    #[inline(never)]
+    pub fn above_deletions(
+        &mut self,
+        inserted: impl Iterator<Item = Change>,
+        changes: &IndexChanges,
+        tid: Tid,
+    ) -> Tid {
+        let Some(attached) = &self.attached else {
+            return tid;
+        };
+        if Canary::DeletionForgotten.sings() {
+            return tid;
+        }
+        let deletions = attached.journal.deletions();
+        let mut newest = 0;
+        for change in inserted {
+            let key = change.key(&mut self.heap);
+            newest = newest.max(deletions.newest(change.table(), &key));
+        }
+        for (table, key) in changes.first_keys() {
+            newest = newest.max(deletions.newest(table, key));
+        }
+        Tid(tid.0.max(newest + 1))
+    }
+}
+
+/// All columns of a table.
+#[inline]
+pub fn all_columns(table: &Table) -> ColumnSet {
+    ColumnSet::first(table.schema().columns.len())
+}

@@ -1,0 +1,340 @@
+//! The journal: who hears of each commit what it wrote.
+//!
+//! A protocol reports each commit that wrote something once, to the [`Listener`] of the worker that commits it. It
+//! does so inside the worker's window of a [log epoch](crate::log_epoch): nothing can refuse the commit any
+//! more, the worker holds all records that it writes, and no other transaction sees the writes yet. Protocols know
+//! this trait, and not who listens.
+//!
+//! # The report
+//!
+//! A [`Commit`] has the log epoch, the version that all its records get, and its *net effect* as [`Change`]s:
+//!
+//! - A record is named once, however often the transaction wrote to it: with the columns that it wrote and their
+//!   final values. A row that it inserted and deleted again is left out; one that it deleted and inserted again is an
+//!   update of all columns.
+//! - A record whose key in the table's first index changes is two changes: the deletion of the old key, and the
+//!   insertion of the whole row under the new one. So a key is deleted at most once and written at most once.
+//! - Deletions come first. Whoever applies the changes in their order may therefore swap keys of rows.
+//!
+//! # The order of reports
+//!
+//! The changes of a key, in the order of (log epoch, version), are in the order of the transactions that made them:
+//!
+//! - Log epochs follow the order of conflicting transactions ([`crate::log_epoch`]), so only versions in the same
+//!   epoch are in question.
+//! - The versions of a record only grow ([`crate::record`]).
+//! - A key may go with one record and come back with another one, whose cell counts on its own. Protocols whose
+//!   versions do not follow the order of transactions by themselves therefore take the version of a
+//!   transaction that adds a key above [`Deletions::newest`] of it. The transaction that deleted the key raised
+//!   that in its window, before the key's entry went; the one that adds it reads that after its own entry came.
+//!   Versions that are timestamps have the property: one that finds a gap where an entry went gets a later
+//!   timestamp.
+//! - The engine closes the log epoch where another protocol comes into force, whose versions may be smaller.
+//!
+//! # What is not reported
+//!
+//! Changes of the catalog, TRUNCATE among them, and rows that have lain in the tables since before the listener came
+//! are not commits. They happen while no transaction runs, so that whoever listens can take the state of the tables at
+//! the end of a log epoch instead. The bulk loader's batches are transactions and are reported as such.
+
+use kiln_platform::atomic::{AtomicU64, Ordering};
+use kiln_platform::sync::Arc;
+
+use crate::log_epoch::{LogEpoch, LogEpochs};
+use crate::record::RecordRef;
+use crate::schema::{ColumnId, ColumnSet, KEY_COLUMNS_MAX};
+use crate::slot::{Heap, Slot};
+use crate::table::{EntryKey, Table};
+
+/// Hears what one worker commits.
+pub trait Listener: Send {
+    /// The worker is about to install this commit. The call is on the way of everybody who waits for one of the
+    /// commit's records, and for the log epoch: it copies what it wants to keep, and neither waits nor fails.
+    fn committed(&mut self, commit: &Commit<'_>);
+}
+
+/// Makes the listeners of a database: one for each worker.
+pub trait Listeners: Send + Sync {
+    /// The listener of the worker with this number. There may have been a worker of the same number before, whose
+    /// listener is dropped by then.
+    fn listener(&self, worker: usize) -> Box<dyn Listener>;
+}
+
+/// What a transaction did, as its worker's [`Listener`] hears it.
+pub struct Commit<'a> {
+    /// The log epoch.
+    pub epoch: LogEpoch,
+    /// The version that the written records get: greater than those that they had.
+    pub version: u64,
+    /// The net effect, deletions first; see the module's documentation. At least one.
+    pub changes: &'a [Change],
+}
+
+/// What happened to a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChangeKind {
+    /// There is a row where there was none: all columns.
+    Insert,
+    /// Some columns have other values.
+    Update,
+    /// There is none any more.
+    Delete,
+}
+
+/// A change of one row, while it is reported.
+pub struct Change {
+    table: *const Table,
+    record: RecordRef,
+    kind: ChangeKind,
+    columns: ColumnSet,
+    former: u64,
+    /// New values that are not in the row yet: of these columns.
+    imaged: ColumnSet,
+    image: *const [AtomicU64],
+    /// The key, where it cannot be told from the values.
+    key: Option<EntryKey>,
+    is_moved_away: bool,
+}
+
+impl Change {
+    /// A change of `record`, whose version is `former`, by which `columns` get the values that are in its row.
+    ///
+    /// # Safety
+    /// Until the change is dropped the table and the record live, and the record's row is stable: the caller
+    /// holds the record exclusively.
+    #[inline]
+    pub unsafe fn new(
+        table: &Table,
+        record: RecordRef,
+        kind: ChangeKind,
+        columns: ColumnSet,
+        former: u64,
+    ) -> Change {
+        Change {
+            table,
+            record,
+            kind,
+            columns,
+            former,
+            imaged: ColumnSet::EMPTY,
+            image: &[],
+            key: None,
+            is_moved_away: false,
+        }
+    }
+
+    /// With values of `columns` that are in `image` and not in the row.
+    ///
+    /// # Safety
+    /// The image lives and is stable until the change is dropped, and was made for the table's layout.
+    #[inline]
+    #[must_use]
+    pub unsafe fn imaged(mut self, columns: ColumnSet, image: &[AtomicU64]) -> Change {
+        (self.imaged, self.image) = (columns, image);
+        self
+    }
+
+    /// With a key that the row does not have, or not any more.
+    #[inline]
+    #[must_use]
+    pub fn keyed(mut self, key: EntryKey) -> Change {
+        self.key = Some(key);
+        self
+    }
+
+    /// An update by which the row gets another key, as the deletion of the former one, which is still to be
+    /// [named](Change::keyed), and the insertion under the new one.
+    #[must_use]
+    pub fn split(self) -> (Change, Change) {
+        let leaving = Change {
+            kind: ChangeKind::Delete,
+            columns: ColumnSet::EMPTY,
+            imaged: ColumnSet::EMPTY,
+            image: &[],
+            key: None,
+            is_moved_away: true,
+            ..self
+        };
+        let arriving = Change {
+            kind: ChangeKind::Insert,
+            columns: ColumnSet::first(self.table().schema().columns.len()),
+            ..self
+        };
+        (leaving, arriving)
+    }
+
+    /// The row's table.
+    #[inline]
+    pub fn table(&self) -> &Table {
+        // SAFETY: by the contract of `new`.
+        unsafe { &*self.table }
+    }
+
+    /// The row's record.
+    #[inline]
+    pub fn record(&self) -> RecordRef {
+        self.record
+    }
+
+    /// What happened to the row.
+    #[inline]
+    pub fn kind(&self) -> ChangeKind {
+        self.kind
+    }
+
+    /// The columns that were written: all of an insertion, none of a deletion.
+    #[inline]
+    pub fn columns(&self) -> ColumnSet {
+        self.columns
+    }
+
+    /// The version that the record had.
+    #[inline]
+    pub fn former(&self) -> u64 {
+        self.former
+    }
+
+    /// Whether this is the deletion of the key of a record that goes on under another one.
+    #[inline]
+    pub fn is_moved_away(&self) -> bool {
+        self.is_moved_away
+    }
+
+    /// The row's key in the table's first index, which its insertion, its changes and its deletion have in common: the
+    /// primary key, or the hidden row number. `heap` is only used for the time of the call.
+    #[inline]
+    pub fn key(&self, heap: &mut Heap) -> EntryKey {
+        if let Some(key) = &self.key {
+            return key.clone();
+        }
+        let index = &self.table().indexes()[0];
+        let mark = heap.mark();
+        let mut values = [Slot::NULL; KEY_COLUMNS_MAX];
+        for (slot, field) in values.iter_mut().zip(index.key_layout().fields()) {
+            *slot = match field.column {
+                Some(column) => self.value(column, heap),
+                None => Slot::from_i64(self.row_number().unwrap_or_default()),
+            };
+        }
+        let key = index.entry_key(heap, |position, _| values[position]);
+        heap.release(mark);
+        key.expect("the row has an entry in the index, or had one")
+    }
+
+    /// The number of a row whose table has no primary key.
+    #[inline]
+    pub fn row_number(&self) -> Option<i64> {
+        let access = self.table().layout().row_number()?;
+        Some(access.load_integer(self.table().row(self.record)))
+    }
+
+    /// The words in which the new value of a column lies, for
+    /// [`ColumnAccess`](crate::layout::ColumnAccess).
+    #[inline]
+    pub fn words(&self, column: ColumnId) -> &[AtomicU64] {
+        match self.imaged.contains(column) {
+            // SAFETY: by the contract of `imaged`.
+            true => unsafe { &*self.image },
+            false => self.table().row(self.record),
+        }
+    }
+
+    /// The value of a column after the commit: of one that was written, or of the key.
+    #[inline]
+    pub fn value(&self, column: ColumnId, heap: &mut Heap) -> Slot {
+        self.table().column_value(column, self.words(column), heap)
+    }
+
+    /// Appends the value of such a column: [`ColumnAccess::append`](crate::layout::ColumnAccess::append).
+    #[inline]
+    pub fn append(&self, column: ColumnId, bytes: &mut Vec<u8>) {
+        let access = self.table().layout().column(column);
+        // SAFETY: by the contracts of `new` and `imaged` the words are stable, and what they point to lives.
+        unsafe { access.append(self.words(column), bytes) }
+    }
+}
+
+/// The journal of a database: its listeners, and what their order rests on. A cheap handle; clones are the same
+/// journal.
+#[derive(Clone)]
+pub struct Journal {
+    epochs: LogEpochs,
+    listeners: Arc<dyn Listeners>,
+    deletions: Arc<Deletions>,
+}
+
+impl Journal {
+    /// A journal in these log epochs.
+    pub fn new(epochs: LogEpochs, listeners: Arc<dyn Listeners>) -> Journal {
+        Journal {
+            epochs,
+            listeners,
+            deletions: Arc::new(Deletions::new()),
+        }
+    }
+
+    /// The log epochs of its commits.
+    pub fn epochs(&self) -> &LogEpochs {
+        &self.epochs
+    }
+
+    /// Whose listeners hear the commits.
+    pub fn listeners(&self) -> &Arc<dyn Listeners> {
+        &self.listeners
+    }
+
+    /// What was deleted while it was in force.
+    pub fn deletions(&self) -> &Deletions {
+        &self.deletions
+    }
+
+    /// Whether the two are the same journal.
+    pub fn is(&self, other: &Journal) -> bool {
+        Arc::ptr_eq(&self.deletions, &other.deletions)
+    }
+}
+
+/// By stripes of keys, the greatest version of a transaction that deleted such a key.
+pub struct Deletions {
+    stripes: Box<[Stripe]>,
+}
+
+/// A cache line of its own: a worker that reads it is not to wait for one that deletes other keys.
+#[derive(Default)]
+#[repr(align(64))]
+struct Stripe(AtomicU64);
+
+impl Deletions {
+    /// Keys that share a stripe only get greater versions than they need.
+    const STRIPES: usize = 1024;
+
+    fn new() -> Deletions {
+        Deletions {
+            stripes: (0..Self::STRIPES).map(|_| Stripe::default()).collect(),
+        }
+    }
+
+    #[inline]
+    fn stripe(&self, table: &Table, key: &EntryKey) -> &AtomicU64 {
+        let hash = key.hash().wrapping_add(u64::from(table.id().0));
+        let hash = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        &self.stripes[(hash >> 54) as usize % Self::STRIPES].0
+    }
+
+    /// Notes that a transaction with this version deletes the key. Called before the key's entry goes.
+    #[inline]
+    pub fn raise(&self, table: &Table, key: &EntryKey, version: u64) {
+        let stripe = self.stripe(table, key);
+        if stripe.load(Ordering::Relaxed) < version {
+            // Release pairs with the acquire in `newest`, although the index orders the two already: the entry
+            // goes after this, and comes before that.
+            stripe.fetch_max(version, Ordering::Release);
+        }
+    }
+
+    /// The version above which a transaction has to stay that has added an entry for the key.
+    #[inline]
+    pub fn newest(&self, table: &Table, key: &EntryKey) -> u64 {
+        self.stripe(table, key).load(Ordering::Acquire)
+    }
+}
