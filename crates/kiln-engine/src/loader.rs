@@ -9,7 +9,7 @@ use kiln_storage::types::Value;
 use crate::engine::Engine;
 use crate::errors;
 use crate::records::RecordProgram;
-use crate::seat::Seat;
+use crate::seat::{Repeated, Seat};
 use crate::shared::PooledSeat;
 use crate::values::{fit, fits};
 
@@ -119,8 +119,9 @@ impl Loader {
             return Ok(());
         }
         let batch = &mut self.batch[..std::mem::take(&mut self.filled)];
-        let seat = &mut self.seat;
+        let repeated = Repeated(&mut self.seat);
         loop {
+            let seat = &mut *repeated.0;
             seat.enter(None).map_err(errors::Refusal::error)?;
             let result = current_program(seat, &mut self.table)
                 .and_then(|program| insert_all(seat, &program, batch, self.loaded));
@@ -129,7 +130,7 @@ impl Loader {
                 self.loaded += batch.len() as u64;
                 return Ok(());
             }
-            seat.back_off();
+            seat.back_off(None);
         }
     }
 
@@ -157,7 +158,7 @@ fn current_program(seat: &Seat, table: &mut Arc<Table>) -> Result<Arc<Program>> 
 /// Inserts the rows in one transaction; `false` when it met a conflict and was rolled back.
 fn insert_all(
     seat: &mut Seat,
-    program: &Program,
+    program: &Arc<Program>,
     rows: &mut [Arguments],
     before: u64,
 ) -> Result<bool> {

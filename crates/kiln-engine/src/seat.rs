@@ -275,7 +275,7 @@ impl Seat {
         self.inside(|worker| worker.serve(&mut gated));
     }
 
-    /// Starts a transaction of several statements.
+    /// Starts an attempt of a transaction of several statements.
     pub fn begin(&mut self) {
         self.inside(Worker::begin);
     }
@@ -283,7 +283,7 @@ impl Seat {
     /// Runs one of its statements.
     pub fn run(
         &mut self,
-        program: &Program,
+        program: &Arc<Program>,
         arguments: &Arguments,
     ) -> std::result::Result<(), Stop> {
         self.inside(|worker| worker.run(program, arguments))
@@ -311,9 +311,16 @@ impl Seat {
         !self.inside && !self.entered
     }
 
-    /// Waits as between two attempts; nothing is open.
-    pub fn back_off(&mut self) {
-        self.worker_mut().back_off();
+    /// The transaction of several statements is over, however it has ended: nothing of it is left in the worker.
+    pub fn end_transaction(&mut self) {
+        if !self.inside {
+            self.worker_mut().end_transaction();
+        }
+    }
+
+    /// Waits as between two attempts, not past `deadline_ns`; nothing is open.
+    pub fn back_off(&mut self, deadline_ns: Option<u64>) {
+        self.worker_mut().back_off(deadline_ns);
     }
 
     /// Frees memory that waited for its epoch to end, a little at a time.
@@ -345,6 +352,15 @@ impl Seat {
     pub fn reset_statistics(&mut self) {
         self.past = Statistics::default();
         self.worker_mut().reset_statistics();
+    }
+}
+
+/// A transaction of several statements on a seat, through all its attempts: it is over when this is dropped.
+pub(crate) struct Repeated<'a>(pub &'a mut Seat);
+
+impl Drop for Repeated<'_> {
+    fn drop(&mut self) {
+        self.0.end_transaction();
     }
 }
 

@@ -43,8 +43,6 @@ pub(crate) struct State {
     block: Block,
     /// When the last statement of the open transaction ended.
     idle_since_ns: u64,
-    /// What the open transaction has run: its tables must stay until it ends.
-    programs: Vec<Arc<Program>>,
 }
 
 impl State {
@@ -58,10 +56,10 @@ impl State {
         self.close(block);
     }
 
-    /// After the worker's transaction has ended.
+    /// After the transaction has committed or was rolled back: it is over, as sessions repeat nothing.
     fn close(&mut self, block: Block) {
+        self.seat().end_transaction();
         self.seat().leave();
-        self.programs.clear();
         self.block = block;
     }
 }
@@ -89,7 +87,6 @@ impl Session {
             seat: Some(seat),
             block: Block::None,
             idle_since_ns: 0,
-            programs: Vec::new(),
         };
         let state = Arc::new(Mutex::new(state));
         engine.inner().watch(Arc::downgrade(&state));
@@ -268,14 +265,6 @@ impl State {
         let program = compile(self.seat().catalog())?;
         check_current(&program)?;
         arguments.bind(&program)?;
-        // Before it runs: what it touches refers to the program's tables until the end.
-        if !self
-            .programs
-            .iter()
-            .any(|known| Arc::ptr_eq(known, &program))
-        {
-            self.programs.push(program.clone());
-        }
         match self.seat().run(&program, arguments) {
             Ok(()) => Ok(rows(self.seat(), &program)),
             Err(Stop::Abort(cause)) => Err(errors::conflict(cause)),

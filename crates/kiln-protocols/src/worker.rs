@@ -529,7 +529,7 @@ impl Worker {
         }
     }
 
-    /// Starts a transaction of several statements.
+    /// Starts an attempt of a transaction of several statements; see [`Direct::begin`].
     pub fn begin(&mut self) {
         for_any_worker!(self, worker => worker.begin());
     }
@@ -545,6 +545,7 @@ impl Worker {
         for _ in 0..TIDYING {
             self.begin();
             self.roll_back();
+            self.end_transaction();
         }
         for_any_direct!(self, direct => direct.give_way());
     }
@@ -553,11 +554,11 @@ impl Worker {
     ///
     /// # Errors
     /// As there.
-    pub fn run(&mut self, program: &Program, arguments: &Arguments) -> Result<(), Stop> {
+    pub fn run(&mut self, program: &Arc<Program>, arguments: &Arguments) -> Result<(), Stop> {
         for_any_direct!(self, direct => direct.run(program, arguments))
     }
 
-    /// Commits a transaction of several statements.
+    /// Commits an attempt of a transaction of several statements.
     ///
     /// # Errors
     /// Why it must be repeated; it is rolled back already.
@@ -565,9 +566,15 @@ impl Worker {
         for_any_worker!(self, worker => worker.commit())
     }
 
-    /// Rolls a transaction of several statements back.
+    /// Rolls an attempt of a transaction of several statements back.
     pub fn roll_back(&mut self) {
         for_any_worker!(self, worker => worker.roll_back());
+    }
+
+    /// A transaction of several statements is over, however it has ended: it is not repeated; see
+    /// [`Direct::end_transaction`]. Calls do this themselves.
+    pub fn end_transaction(&mut self) {
+        for_any_direct!(self, direct => direct.end_transaction());
     }
 
     /// Whether what a transaction of several statements has read is consistent; see
@@ -579,9 +586,9 @@ impl Worker {
         for_any_direct!(self, direct => direct.confirm())
     }
 
-    /// Waits as between two attempts.
-    pub fn back_off(&mut self) {
-        for_any_direct!(self, direct => direct.back_off());
+    /// Counts a failed attempt and waits before the next, not past `deadline_ns`.
+    pub fn back_off(&mut self, deadline_ns: Option<u64>) {
+        for_any_direct!(self, direct => direct.back_off(deadline_ns));
     }
 
     /// The memory of the last run, with the rows that it emitted.

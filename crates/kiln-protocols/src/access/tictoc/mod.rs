@@ -158,8 +158,13 @@ impl Commit for TicTocCommit {
     type Note = u64;
 
     #[inline(always)]
-    fn prepare(&mut self, failures: u32) {
-        self.kept.turn(failures);
+    fn prepare(&mut self, _: u32) {
+        self.kept.turn();
+    }
+
+    #[inline(always)]
+    fn end_call(&mut self) {
+        self.kept.end_call();
     }
 
     #[inline]

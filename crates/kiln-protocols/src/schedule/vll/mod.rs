@@ -208,7 +208,7 @@ pub struct Vll<L: Ledger> {
     single: *const Program,
     /// Whether the last run was a call, and not a statement.
     was_call: bool,
-    /// What the last attempt of a transaction of several statements met.
+    /// What the last attempt of a transaction of several statements met, while the next one begins.
     met: Vec<ClaimOf<L::Access>>,
     /// The open transaction of several statements, if it is in the queue.
     open: Option<Box<Context<L>>>,
@@ -683,9 +683,8 @@ impl<L: Ledger> Vll<L> {
         while !self.shared.queue.open() {
             idle.turn();
         }
-        if self.direct.failures() == 0 {
-            self.met.clear();
-        }
+        self.met.clear();
+        self.direct.access().take_missed(&mut self.met);
         self.open = match self.met.is_empty() {
             true => None,
             false => self.wait_for_met(),
@@ -761,7 +760,6 @@ impl<L: Ledger> Vll<L> {
 
     /// The transaction of several statements has ended.
     fn close(&mut self) {
-        self.direct.access().take_missed(&mut self.met);
         if let Some(mut context) = self.open.take() {
             self.shared.queue.leave_alone(context.place);
             context.stage = Stage::Home;
