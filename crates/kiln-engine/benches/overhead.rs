@@ -79,7 +79,7 @@ fn main() {
         );
         let mut driver = engine.driver(0).expect("there is a seat");
         let mut arguments = Arguments::new();
-        let empty = nothing();
+        let empty = Arc::new(nothing());
         let handle = engine.procedure("nothing").expect("it is there");
         let through_worker = median_ns(calls, || {
             for _ in 0..calls {
@@ -100,7 +100,7 @@ fn main() {
             }
         });
         let in_flight = median_ns(calls / 10, || submit_all(&engine, &handle, calls / 10));
-        let program = deposit(&engine.table("account").expect("it is there"));
+        let program = Arc::new(deposit(&engine.table("account").expect("it is there")));
         let handle = engine.procedure("deposit").expect("it is there");
         let deposit_worker = median_ns(calls, || {
             for call in 0..calls as i64 {

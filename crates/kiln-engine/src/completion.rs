@@ -9,6 +9,7 @@ use std::time::Duration;
 use kiln_platform::atomic::{AtomicUsize, Ordering};
 use kiln_platform::sync::{Arc, Condvar, Mutex, lock};
 use kiln_platform::time;
+use kiln_protocols::broken_down;
 use kiln_storage::error::{Error, Result};
 use kiln_storage::log_epoch::LogEpoch;
 
@@ -356,8 +357,7 @@ impl Promise {
 impl Drop for Promise {
     fn drop(&mut self) {
         if self.recipient.is_some() {
-            let error = Error::internal("the worker of this call broke down");
-            self.complete(Observed::nothing(error));
+            self.complete(Observed::nothing(broken_down()));
         }
     }
 }

@@ -184,4 +184,14 @@ impl Calls for Delivery<'_> {
         self.in_flight -= 1;
         self.end(promise, Ok(reply(outcome, &work, frame)));
     }
+
+    fn lost(&mut self, ticket: u64) {
+        let delivered = self.delivered.get_mut(ticket as usize);
+        if let Some((promise, _)) = delivered.and_then(Option::take) {
+            self.in_flight -= 1;
+            self.inboxes.ended(self.position);
+            // The promise says so when it is dropped.
+            drop(promise);
+        }
+    }
 }

@@ -10,7 +10,7 @@ use kiln_storage::types::Value;
 use crate::engine::Engine;
 use crate::errors;
 use crate::records::RecordProgram;
-use crate::seat::Seat;
+use crate::seat::{Repeated, Seat};
 use crate::slots::PooledSeat;
 use crate::values::{fit, fits};
 
@@ -122,8 +122,9 @@ impl Loader {
             return Ok(());
         }
         let batch = &mut self.batch[..std::mem::take(&mut self.filled)];
-        let seat = &mut self.seat;
+        let repeated = Repeated(&mut self.seat);
         loop {
+            let seat = &mut *repeated.0;
             seat.enter(None).map_err(errors::Refusal::error)?;
             let result = current_program(seat, &mut self.table)
                 .and_then(|program| insert_all(seat, &program, batch, self.loaded));
@@ -132,7 +133,7 @@ impl Loader {
                 self.loaded += batch.len() as u64;
                 return Ok(());
             }
-            seat.back_off();
+            seat.back_off(None);
         }
     }
 
@@ -163,14 +164,14 @@ fn current_program(seat: &Seat, table: &mut Arc<Table>) -> Result<Arc<Program>> 
 /// Inserts the rows in one transaction; `false` when it met a conflict and was rolled back.
 fn insert_all(
     seat: &mut Seat,
-    program: &Program,
+    program: &Arc<Program>,
     rows: &mut [Arguments],
     before: u64,
 ) -> Result<bool> {
     for arguments in &mut *rows {
         arguments.bind(program)?;
     }
-    seat.begin();
+    seat.begin().map_err(errors::Refusal::error)?;
     for (position, arguments) in rows.iter().enumerate() {
         match seat.run(program, arguments) {
             Ok(()) => {}

@@ -153,9 +153,12 @@ impl Seat {
         Ok(())
     }
 
-    /// Lowers the flag; no transaction is open in the worker.
+    /// Lowers the flag; no transaction is open in the worker. After a panic there the flag is down already.
     #[inline(always)]
     pub fn leave(&mut self) {
+        if !self.entered {
+            return;
+        }
         if self.single {
             self.inner.gate.token().give();
         }
@@ -238,12 +241,14 @@ impl Seat {
         }
     }
 
-    /// Runs `body` on the worker, and notes when it panics.
+    /// Runs `body` on the worker. If it panics the database is over.
     #[inline(always)]
     fn inside<T>(&mut self, body: impl FnOnce(&mut Worker) -> T) -> T {
         debug_assert!(self.entered);
         self.inside = true;
-        let result = body(self.worker_mut());
+        let breakdown = Breakdown(self);
+        let result = body(breakdown.0.worker_mut());
+        std::mem::forget(breakdown);
         self.inside = false;
         result
     }
@@ -252,7 +257,7 @@ impl Seat {
     #[inline(always)]
     pub fn call(
         &mut self,
-        program: &Program,
+        program: &Arc<Program>,
         arguments: &Arguments,
         deadline_ns: Option<u64>,
     ) -> Outcome {
@@ -271,7 +276,7 @@ impl Seat {
     #[cold]
     fn call_alone(
         &mut self,
-        program: &Program,
+        program: &Arc<Program>,
         arguments: &Arguments,
         deadline_ns: Option<u64>,
     ) -> Outcome {
@@ -312,22 +317,26 @@ impl Seat {
         self.inside(|worker| worker.serve(&mut gated));
     }
 
-    /// Starts a transaction of several statements.
-    pub fn begin(&mut self) {
-        self.inside(Worker::begin);
+    /// Starts an attempt of a transaction of several statements.
+    pub fn begin(&mut self) -> std::result::Result<(), Refusal> {
+        match self.inside(Worker::begin) {
+            true => Ok(()),
+            false => Err(Refusal::Broken),
+        }
     }
 
     /// Starts a transaction of several statements that its client began earlier, in microseconds
     /// since 1970.
-    pub fn begin_since(&mut self, began_us: i64) {
-        self.begin();
+    pub fn begin_since(&mut self, began_us: i64) -> std::result::Result<(), Refusal> {
+        self.begin()?;
         self.inside(|worker| worker.set_transaction_began(began_us));
+        Ok(())
     }
 
     /// Runs one of its statements.
     pub fn run(
         &mut self,
-        program: &Program,
+        program: &Arc<Program>,
         arguments: &Arguments,
     ) -> std::result::Result<(), Stop> {
         self.inside(|worker| worker.run(program, arguments))
@@ -355,9 +364,16 @@ impl Seat {
         !self.inside && !self.entered
     }
 
-    /// Waits as between two attempts; nothing is open.
-    pub fn back_off(&mut self) {
-        self.worker_mut().back_off();
+    /// The transaction of several statements is over, however it has ended: nothing of it is left in the worker.
+    pub fn end_transaction(&mut self) {
+        if !self.inside {
+            self.worker_mut().end_transaction();
+        }
+    }
+
+    /// Waits as between two attempts, not past `deadline_ns`; nothing is open.
+    pub fn back_off(&mut self, deadline_ns: Option<u64>) {
+        self.worker_mut().back_off(deadline_ns);
     }
 
     /// Frees memory that waited for its epoch to end, a little at a time.
@@ -392,6 +408,15 @@ impl Seat {
     }
 }
 
+/// A transaction of several statements on a seat, through all its attempts: it is over when this is dropped.
+pub(crate) struct Repeated<'a>(pub &'a mut Seat);
+
+impl Drop for Repeated<'_> {
+    fn drop(&mut self) {
+        self.0.end_transaction();
+    }
+}
+
 /// Calls that pause when somebody wants the database alone, and when it has changed.
 struct Gated<'a> {
     gate: &'a Gate,
@@ -419,6 +444,26 @@ impl Calls for Gated<'_> {
     fn ended(&mut self, ticket: u64, outcome: Outcome, frame: &Frame) {
         self.calls.ended(ticket, outcome, frame);
     }
+
+    fn lost(&mut self, ticket: u64) {
+        self.calls.lost(ticket);
+    }
+}
+
+/// Control is inside a worker; dropped only when that panics. From then on no transaction starts, those that run elsewhere give
+/// up, and the worker stays as it is.
+struct Breakdown<'a>(&'a mut Seat);
+
+impl Drop for Breakdown<'_> {
+    #[cold]
+    fn drop(&mut self) {
+        let seat = &mut *self.0;
+        // In this order: a worker that gives up is not freed, and that is decided by the gate.
+        seat.inner.gate.set(BROKEN);
+        seat.inner.epochs.break_down();
+        seat.worker_mut().leave_core();
+        seat.leave();
+    }
 }
 
 /// Checks that no table of a program was changed since it was compiled; the seat is entered.
@@ -432,8 +477,13 @@ pub(crate) fn check_current(program: &Program) -> Result<()> {
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        if self.inside {
-            self.inner.gate.set(BROKEN);
+        if self.inner.gate.state() & BROKEN != 0 {
+            // Others may reach what it has, so it is not freed, and its seat is not given to another worker.
+            if let Some(worker) = self.worker.take() {
+                worker.leak();
+            }
+            self.leave();
+            return;
         }
         if self.entered {
             self.leave();

@@ -55,8 +55,6 @@ pub(crate) struct State {
     idle_since_ns: u64,
     /// The log epoch that was current when the last statement ended.
     observed: LogEpoch,
-    /// What the open transaction has run: its tables must stay until it ends.
-    programs: Vec<Arc<Program>>,
 }
 
 impl State {
@@ -68,7 +66,10 @@ impl State {
     fn open(&mut self, inner: &Arc<Shared>, deadline_ns: Option<u64>) -> Result<()> {
         let mut seat = inner.slots.take(inner, deadline_ns)?;
         seat.enter(deadline_ns).map_err(errors::Refusal::error)?;
-        seat.begin_since(self.began_us);
+        if let Err(refusal) = seat.begin_since(self.began_us) {
+            seat.leave();
+            return Err(refusal.error());
+        }
         self.seat = Some(seat);
         self.block = Block::Open;
         Ok(())
@@ -87,12 +88,12 @@ impl State {
         self.close(block);
     }
 
-    /// After the worker's transaction has ended.
+    /// After the transaction has committed or was rolled back: it is over, as sessions repeat nothing.
     fn close(&mut self, block: Block) {
         if let Some(mut seat) = self.seat.take() {
+            seat.end_transaction();
             seat.leave();
         }
-        self.programs.clear();
         self.block = block;
     }
 }
@@ -129,7 +130,6 @@ impl Session {
             began_us: 0,
             idle_since_ns: 0,
             observed: LogEpoch::default(),
-            programs: Vec::new(),
         };
         Ok(Session {
             engine,
@@ -340,17 +340,13 @@ impl State {
         let program = compile(self.seat().catalog())?;
         check_current(&program)?;
         arguments.bind(&program)?;
-        // Before it runs: what it touches refers to the program's tables until the end.
-        if !self
-            .programs
-            .iter()
-            .any(|known| Arc::ptr_eq(known, &program))
-        {
-            self.programs.push(program.clone());
-        }
         match self.seat().run(&program, arguments) {
             Ok(()) => Ok(rows(self.seat(), &program)),
-            Err(Stop::Abort(cause)) => Err(errors::conflict(cause)),
+            Err(Stop::Abort(cause)) => match self.seat().interruption() {
+                // There is no point in starting again.
+                Some(refusal) => Err(refusal.error()),
+                None => Err(errors::conflict(cause)),
+            },
             Err(Stop::Raise(error)) => Err(error),
         }
     }

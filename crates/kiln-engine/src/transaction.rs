@@ -14,7 +14,7 @@ use crate::call::Rows;
 use crate::catalog::Catalog;
 use crate::errors;
 use crate::records::{RecordProgram, ScanShape};
-use crate::seat::{Seat, check_current};
+use crate::seat::{Repeated, Seat, check_current};
 use crate::session::rows;
 use crate::values::{IntoValues, fit, fits};
 
@@ -134,8 +134,6 @@ impl ScanRange {
 /// be out of date until the transaction commits; then it was all true at one moment.
 pub struct Transaction<'a> {
     seat: &'a mut Seat,
-    /// What was run: its tables must stay until the end.
-    programs: Vec<Arc<Program>>,
     arguments: Arguments,
     failure: Option<Failed>,
     /// Whether a transaction is open in the worker.
@@ -156,10 +154,12 @@ impl<'a> Transaction<'a> {
         deadline_ns: Option<u64>,
         mut body: impl FnMut(&mut Transaction<'_>) -> Result<T>,
     ) -> Result<T> {
+        let repeated = Repeated(seat);
         loop {
             if deadline_ns.is_some_and(|deadline| time::now_ns() >= deadline) {
                 return Err(errors::expired());
             }
+            let seat = &mut *repeated.0;
             seat.enter(deadline_ns).map_err(errors::Refusal::error)?;
             let mut attempt = Entered { seat };
             match attempt.once(&mut body) {
@@ -168,7 +168,7 @@ impl<'a> Transaction<'a> {
                 Attempt::Conflict => {}
             }
             drop(attempt);
-            seat.back_off();
+            repeated.0.back_off(deadline_ns);
         }
     }
 
@@ -191,14 +191,6 @@ impl<'a> Transaction<'a> {
         let ready = check_current(program).and_then(|()| arguments.bind(program));
         if let Err(error) = ready {
             return Err(self.fail(error));
-        }
-        // Before it runs: what it touches refers to the program's tables until the end.
-        if !self
-            .programs
-            .iter()
-            .any(|known| Arc::ptr_eq(known, program))
-        {
-            self.programs.push(program.clone());
         }
         match self.seat.run(program, arguments) {
             Ok(()) => Ok(rows(self.seat, program)),
@@ -381,10 +373,11 @@ enum Attempt<T> {
 
 impl Entered<'_> {
     fn once<T>(&mut self, body: &mut impl FnMut(&mut Transaction<'_>) -> Result<T>) -> Attempt<T> {
-        self.seat.begin();
+        if let Err(refusal) = self.seat.begin() {
+            return Attempt::Done(Err(refusal.error()));
+        }
         let mut transaction = Transaction {
             seat: self.seat,
-            programs: Vec::new(),
             arguments: Arguments::new(),
             failure: None,
             open: true,

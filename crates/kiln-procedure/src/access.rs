@@ -272,14 +272,16 @@ pub trait Access {
     #[inline(always)]
     fn prepare(&mut self, _failures: u32) {}
 
-    /// A new transaction begins, whose attempts follow: those that repeat one that failed included.
-    /// It ends at `deadline_ns`, of `kiln_platform::time::now_ns`, if at all.
+    /// A new transaction begins, a call or one of several statements, whose attempts follow: those that repeat one that
+    /// failed included. It ends at `deadline_ns`, of `kiln_platform::time::now_ns`, if at all.
     #[inline(always)]
     fn begin_call(&mut self, deadline_ns: Option<u64>) {
         let _ = deadline_ns;
     }
 
-    /// The transaction that [`Access::begin_call`] announced is over, or given up.
+    /// The transaction that [`Access::begin_call`] announced is over: committed, rejected, expired, given up, or abandoned
+    /// by its client. What its attempts left for later attempts is forgotten here, records' addresses above all: the
+    /// tables that these belong to may go next.
     #[inline(always)]
     fn end_call(&mut self) {}
 

@@ -207,6 +207,7 @@ impl Worker {
         let factors = common.factors();
         let configuration = common.configuration();
         let turn = Turn::new(common.turns(), &participant);
+        let epochs = participant.epochs().clone();
         let defers = configuration.has(ProtocolOption::CommitTimeUpdates);
         let mut worker = match configuration.protocol {
             Protocol::Serial => Worker::Serial(direct(Serial::new(participant), random)),
@@ -320,6 +321,7 @@ impl Worker {
         for_any_direct!(&mut worker, direct => {
             direct.set_factors(factors);
             direct.take_turns(turn);
+            direct.give_up_with(epochs);
         });
         worker
     }
@@ -462,7 +464,7 @@ impl Worker {
     /// Runs a call to its end, however often it must be repeated; see [`Direct::call`].
     pub fn call(
         &mut self,
-        program: &Program,
+        program: &Arc<Program>,
         arguments: &Arguments,
         deadline_ns: Option<u64>,
     ) -> Outcome {
@@ -478,7 +480,7 @@ impl Worker {
     #[inline(never)]
     pub fn try_call(
         &mut self,
-        program: &Program,
+        program: &Arc<Program>,
         arguments: &Arguments,
         deadline_ns: Option<u64>,
         patience_ns: Option<u64>,
@@ -547,9 +549,11 @@ impl Worker {
         }
     }
 
-    /// Starts a transaction of several statements.
-    pub fn begin(&mut self) {
-        for_any_worker!(self, worker => worker.begin());
+    /// Starts an attempt of a transaction of several statements; see [`Direct::begin`]. Says no, and has started none, when it
+    /// would have to wait for a worker that broke down.
+    #[must_use]
+    pub fn begin(&mut self) -> bool {
+        for_any_worker!(self, worker => worker.begin())
     }
 
     /// Says when the open transaction began; see [`Direct::set_transaction_began`].
@@ -566,8 +570,10 @@ impl Worker {
         // What waits in the memory of its core, too.
         for_any_direct!(self, direct => direct.enter_turn());
         for _ in 0..TIDYING {
-            self.begin();
-            self.roll_back();
+            if self.begin() {
+                self.roll_back();
+            }
+            self.end_transaction();
         }
         for_any_direct!(self, direct => direct.give_way());
     }
@@ -576,11 +582,11 @@ impl Worker {
     ///
     /// # Errors
     /// As there.
-    pub fn run(&mut self, program: &Program, arguments: &Arguments) -> Result<(), Stop> {
+    pub fn run(&mut self, program: &Arc<Program>, arguments: &Arguments) -> Result<(), Stop> {
         for_any_direct!(self, direct => direct.run(program, arguments))
     }
 
-    /// Commits a transaction of several statements.
+    /// Commits an attempt of a transaction of several statements.
     ///
     /// # Errors
     /// Why it must be repeated; it is rolled back already.
@@ -588,9 +594,15 @@ impl Worker {
         for_any_worker!(self, worker => worker.commit())
     }
 
-    /// Rolls a transaction of several statements back.
+    /// Rolls an attempt of a transaction of several statements back.
     pub fn roll_back(&mut self) {
         for_any_worker!(self, worker => worker.roll_back());
+    }
+
+    /// A transaction of several statements is over, however it has ended: it is not repeated; see
+    /// [`Direct::end_transaction`]. Calls do this themselves.
+    pub fn end_transaction(&mut self) {
+        for_any_direct!(self, direct => direct.end_transaction());
     }
 
     /// Whether what a transaction of several statements has read is consistent; see
@@ -602,9 +614,23 @@ impl Worker {
         for_any_direct!(self, direct => direct.confirm())
     }
 
-    /// Waits as between two attempts.
-    pub fn back_off(&mut self) {
-        for_any_direct!(self, direct => direct.back_off());
+    /// Counts a failed attempt and waits before the next, not past `deadline_ns`.
+    pub fn back_off(&mut self, deadline_ns: Option<u64>) {
+        for_any_direct!(self, direct => direct.back_off(deadline_ns));
+    }
+
+    /// It panicked and will run nothing any more: lets another one have its core.
+    pub fn leave_core(&mut self) {
+        for_any_direct!(self, direct => direct.give_way());
+    }
+
+    /// Ends its work without freeing anything: a worker of the database broke down, and others may have pointers to what this
+    /// one has.
+    pub fn leak(mut self) {
+        if let Worker::VllArrayed(worker) = &mut self {
+            worker.leave_manager();
+        }
+        std::mem::forget(self);
     }
 
     /// The memory of the last run, with the rows that it emitted.

@@ -77,6 +77,11 @@ impl<A: Access> Access for Unwinding<A> {
     }
 
     #[inline(always)]
+    fn end_call(&mut self) {
+        self.0.end_call();
+    }
+
+    #[inline(always)]
     fn begin(&mut self) {
         self.0.begin();
     }

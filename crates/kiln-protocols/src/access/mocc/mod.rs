@@ -130,10 +130,8 @@ impl Commit for MoccCommit {
     type Note = ();
 
     #[inline(always)]
-    fn prepare(&mut self, failures: u32) {
-        if failures == 0 {
-            self.retrospective.clear();
-        }
+    fn end_call(&mut self) {
+        self.retrospective.clear();
     }
 
     #[inline(always)]
@@ -245,10 +243,8 @@ mod tests {
                 first.found_changed(record);
             }
         }
-        first.prepare(0);
         first.observe(low, Intent::Write).expect("it is free");
         assert_eq!(aux(low), EXCLUSIVE, "it is hot");
-        second.prepare(0);
         second.observe(high, Intent::Read).expect("it is free");
         assert_eq!(aux(high), 1, "shared");
         // Out of order, and held by the first for ever: the second lets go of what lies above.
@@ -268,12 +264,11 @@ mod tests {
         let [record, _] = records(&headers);
         let mut protocol = protocol(&Arc::default());
         protocol.found_changed(record);
-        protocol.prepare(1);
         protocol.observe(record, Intent::Read).expect("it is free");
         assert_eq!(record.aux().load(Ordering::Relaxed), 1);
         protocol.end();
         // Another transaction does not care.
-        protocol.prepare(0);
+        protocol.end_call();
         protocol.observe(record, Intent::Read).expect("it is free");
         assert_eq!(record.aux().load(Ordering::Relaxed), 0);
     }

@@ -219,6 +219,11 @@ impl<M: RangeManager> RangeLocking<M> {
 }
 
 impl<M: RangeManager> Access for RangeLocking<M> {
+    #[inline(always)]
+    fn end_call(&mut self) {
+        self.ranges.missed.clear();
+    }
+
     #[inline]
     fn begin(&mut self) {
         self.in_place.participant.enter();

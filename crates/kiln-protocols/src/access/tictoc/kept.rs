@@ -84,16 +84,21 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    /// Another attempt is about to start, of the same call if some have failed.
+    /// Another attempt of the same call is about to start.
     #[inline(always)]
-    pub fn turn(&mut self, failures: u32) {
-        if failures == 0 {
-            self.former.clear();
-        } else if self.met.len() > self.former.len() {
+    pub fn turn(&mut self) {
+        if self.met.len() > self.former.len() {
             // One that failed early knows less than one before it.
             std::mem::swap(&mut self.met, &mut self.former);
         }
         self.met.clear();
+    }
+
+    /// The call is over.
+    #[inline(always)]
+    pub fn end_call(&mut self) {
+        self.met.clear();
+        self.former.clear();
     }
 
     /// The present attempt only reads: what it meets is noted.
@@ -292,12 +297,12 @@ mod tests {
         let mut kept = Kept::default();
 
         store(100, 10);
-        kept.turn(0);
+        kept.turn();
         kept.note();
         assert_eq!(kept.sweep(&times), 0, "nothing has failed");
         kept.meets(&table, record, [BALANCE].into_iter().collect());
         kept.end();
-        kept.turn(1);
+        kept.turn();
         kept.note();
         assert_eq!(kept.sweep(&times), 10 + LEAP);
         assert_eq!(times.of(record, 10), 10 + LEAP, "it is reserved");
@@ -321,7 +326,8 @@ mod tests {
         assert_eq!(kept.version(record), None);
 
         kept.end();
-        kept.turn(0);
+        kept.end_call();
+        kept.turn();
         assert_eq!(kept.sweep(&times), 0, "another call");
     }
 }

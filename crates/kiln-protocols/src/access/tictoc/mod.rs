@@ -160,8 +160,13 @@ impl Commit for TicTocCommit {
     const FOLLOWS: bool = true;
 
     #[inline(always)]
-    fn prepare(&mut self, failures: u32) {
-        self.kept.turn(failures);
+    fn prepare(&mut self, _: u32) {
+        self.kept.turn();
+    }
+
+    #[inline(always)]
+    fn end_call(&mut self) {
+        self.kept.end_call();
     }
 
     #[inline]

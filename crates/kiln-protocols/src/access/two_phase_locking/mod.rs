@@ -460,23 +460,18 @@ impl<L: Locks> Access for TwoPhaseLocking<L> {
         self.journey.has_arrived = false;
     }
 
-    #[inline(always)]
-    fn prepare(&mut self, failures: u32) {
-        if let Some(planner) = &mut self.planner
-            && failures == 0
-        {
-            planner.forget();
-        }
-    }
-
     #[inline]
     fn begin_call(&mut self, deadline_ns: Option<u64>) {
         self.manager.begin_call(deadline_ns);
     }
 
+    #[inline]
     fn end_call(&mut self) {
         if std::mem::take(&mut self.stays) {
             self.in_place.participant.leave();
+        }
+        if let Some(planner) = &mut self.planner {
+            planner.forget();
         }
     }
 

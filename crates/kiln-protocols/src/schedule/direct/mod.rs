@@ -8,9 +8,11 @@
 use kiln_history::Moment;
 use kiln_platform::random::Random;
 use kiln_platform::spin::Backoff;
+use kiln_platform::sync::Arc;
 use kiln_platform::time;
 use kiln_platform::work::{Work, charge};
 use kiln_procedure::{AbortCause, Access, Arguments, Executor, Frame, Program, Stop};
+use kiln_storage::epoch::Epochs;
 use kiln_storage::journal::Journal;
 
 use crate::batches::BatchStatistics;
@@ -19,7 +21,7 @@ use crate::phases::{Phase, Phased};
 use crate::shared::recorder::{Observation, Recorded, Recorder};
 use crate::shared::turns::Turn;
 use crate::shared::unwinding;
-use crate::{Outcome, Statistics};
+use crate::{Outcome, Statistics, broken_down};
 
 /// One worker's scheduler over one access.
 pub struct Direct<A> {
@@ -33,16 +35,25 @@ pub struct Direct<A> {
     was_given_up: bool,
     /// Where more workers than cores take turns.
     turn: Option<Turn>,
+    /// What says whether a worker broke down.
+    epochs: Option<Epochs>,
     /// How long it has waited for another turn in the midst of calls, in nanoseconds.
     outside_ns: u64,
 }
 
-/// What a history still has to be told of an open transaction of several statements.
+/// A transaction of several statements.
 #[derive(Default)]
 struct Open {
-    /// When it was asked for, until its first statement: one without any is not recorded.
+    /// Whether the access knows of it.
+    is_announced: bool,
+    /// What the present attempt has run. The tables of these programs stay until the next attempt has ended as well: that one
+    /// plans with the addresses of records that this one met.
+    programs: Vec<Arc<Program>>,
+    /// What the attempt before it has run.
+    former_programs: Vec<Arc<Program>>,
+    /// For histories: when the attempt was asked for, until its first statement; one without any is not recorded.
     invoked: Option<Moment>,
-    /// Whether its beginning was recorded.
+    /// Whether the attempt's beginning was recorded.
     recorded: bool,
     /// Why it will be rolled back, if not because its caller wants it.
     failed: Option<AbortCause>,
@@ -79,6 +90,7 @@ impl<A: Access + Phased + Recorded> Direct<A> {
             factors: Factors::default(),
             was_given_up: false,
             turn: None,
+            epochs: None,
             outside_ns: 0,
         }
     }
@@ -92,6 +104,17 @@ impl<A: Access + Phased + Recorded> Direct<A> {
     /// From now on calls wait for their turn.
     pub fn take_turns(&mut self, turn: Turn) {
         self.turn = Some(turn);
+    }
+
+    /// From now on it gives up when one of these participants broke down.
+    pub fn give_up_with(&mut self, epochs: Epochs) {
+        self.epochs = Some(epochs);
+    }
+
+    /// Whether a worker broke down: what this one waits for may never come.
+    #[inline]
+    pub(crate) fn is_broken(&self) -> bool {
+        self.epochs.as_ref().is_some_and(Epochs::is_broken)
     }
 
     /// Waits for the worker's turn.
@@ -157,11 +180,6 @@ impl<A: Access + Phased + Recorded> Direct<A> {
         &mut self.access
     }
 
-    /// Attempts of the present transaction of several statements that have failed.
-    pub(crate) fn failures(&self) -> u32 {
-        self.backoff.attempts()
-    }
-
     /// What was counted, for a scheduler that runs attempts itself.
     pub(crate) fn counted(&mut self) -> &mut Statistics {
         &mut self.statistics
@@ -191,7 +209,7 @@ impl<A: Access + Phased + Recorded> Direct<A> {
         deadline_ns: Option<u64>,
         patience_ns: Option<u64>,
     ) -> Option<Outcome> {
-        self.backoff.reset();
+        debug_assert_eq!(self.backoff.attempts(), 0, "the last transaction is over");
         self.frame.deadline_ns = deadline_ns;
         self.frame.memory.heap.transaction_began_us = None;
         let expired = || deadline_ns.is_some_and(|deadline| time::now_ns() >= deadline);
@@ -209,6 +227,9 @@ impl<A: Access + Phased + Recorded> Direct<A> {
                 self.statistics.expired += 1;
                 break Outcome::Expired;
             }
+            if self.backoff.attempts() > 0 && self.is_broken() {
+                break Outcome::Rejected(broken_down());
+            }
             if self.backoff.attempts() >= ATTEMPTS_BEFORE_STARVING
                 && let Some(patience_ns) = patience_ns
             {
@@ -216,7 +237,7 @@ impl<A: Access + Phased + Recorded> Direct<A> {
                 let now = time::now_ns() - self.outside_ns;
                 let since = *failing_since.get_or_insert(now);
                 if now - since >= patience_ns {
-                    self.access.end_call();
+                    self.end_transaction();
                     self.access.phases().stop();
                     self.leave_turn();
                     self.was_given_up = true;
@@ -262,7 +283,7 @@ impl<A: Access + Phased + Recorded> Direct<A> {
                 }
             }
         };
-        self.access.end_call();
+        self.end_transaction();
         self.access.phases().stop();
         self.leave_turn();
         Some(outcome)
@@ -328,7 +349,7 @@ impl<A: Access + Phased + Recorded> Direct<A> {
         }
         match in_nobodys_way && self.factors.regulation == Regulation::Backoff {
             true => self.backoff.wait_shortly(),
-            false => self.back_off(),
+            false => self.back_off(self.frame.deadline_ns),
         }
         if leaves_turn {
             let left = time::now_ns();
@@ -338,28 +359,47 @@ impl<A: Access + Phased + Recorded> Direct<A> {
         self.access.phases().enter(Phase::Execute);
     }
 
+    /// The transaction is over: it has committed, was rejected or given up, its time has passed, or its client has
+    /// abandoned it. Whatever its attempts left for later attempts ends here, under all protocols, and the next transaction
+    /// of this worker starts afresh. No attempt is open.
+    #[inline]
+    pub fn end_transaction(&mut self) {
+        self.backoff.reset();
+        self.access.end_call();
+        let open = &mut self.open;
+        if std::mem::take(&mut open.is_announced) {
+            // After the addresses of their records.
+            open.programs.clear();
+            open.former_programs.clear();
+        }
+    }
+
     /// Says when the open transaction began, in microseconds since 1970, where that was earlier
     /// than [`Direct::begin`].
     pub fn set_transaction_began(&mut self, began_us: i64) {
         self.frame.memory.heap.transaction_began_us = Some(began_us);
     }
 
-    /// Starts a transaction of several statements.
-    pub fn begin(&mut self) {
+    /// Starts an attempt of a transaction of several statements: of the one whose last attempt failed, until
+    /// [`Direct::end_transaction`]. It always can: says yes, as schedulers that are built on this may say no.
+    pub fn begin(&mut self) -> bool {
         self.frame.deadline_ns = None;
         self.frame.memory.heap.transaction_began_us = Some(time::wall_clock_us());
-        self.open = Open {
-            invoked: self.access.recorder().now(),
-            recorded: false,
-            failed: None,
-        };
+        let open = &mut self.open;
+        std::mem::swap(&mut open.programs, &mut open.former_programs);
+        open.programs.clear();
+        (open.invoked, open.recorded) = (self.access.recorder().now(), false);
+        open.failed = None;
         self.access.prepare(self.backoff.attempts());
-        self.access.begin_call(None);
+        if !std::mem::replace(&mut open.is_announced, true) {
+            self.access.begin_call(None);
+        }
         self.access.begin();
         // Its next statement may look at what this one would leave to the commit, and its error
         // belongs to it.
         self.access.defer_nothing();
         self.access.plan_statements();
+        true
     }
 
     /// Runs one statement of the transaction that [`Direct::begin`] started.
@@ -367,7 +407,12 @@ impl<A: Access + Phased + Recorded> Direct<A> {
     /// # Errors
     /// [`Stop::Abort`] when the whole transaction must be repeated, [`Stop::Raise`] when the
     /// statement raised; the caller rolls back either way.
-    pub fn run(&mut self, program: &Program, arguments: &Arguments) -> Result<(), Stop> {
+    pub fn run(&mut self, program: &Arc<Program>, arguments: &Arguments) -> Result<(), Stop> {
+        // Before it runs: what it touches refers to the program's tables.
+        let mut known = self.open.programs.iter();
+        if !known.any(|known| Arc::ptr_eq(known, program)) {
+            self.open.programs.push(program.clone());
+        }
         if let Some(invoked) = self.open.invoked.take() {
             self.access.recorder().begin(STATEMENTS, invoked);
             self.open.recorded = true;
@@ -392,7 +437,7 @@ impl<A: Access + Phased + Recorded> Direct<A> {
         result
     }
 
-    /// Ends the transaction.
+    /// Commits the attempt.
     ///
     /// # Errors
     /// Why it must be repeated; it is rolled back already.
@@ -406,7 +451,6 @@ impl<A: Access + Phased + Recorded> Direct<A> {
         };
         match result {
             Ok(()) => {
-                self.backoff.reset();
                 self.statistics.committed += 1;
                 self.close(End::Committed);
             }
@@ -419,7 +463,7 @@ impl<A: Access + Phased + Recorded> Direct<A> {
         result
     }
 
-    /// Undoes the transaction.
+    /// Undoes the attempt.
     pub fn roll_back(&mut self) {
         self.access.roll_back();
         let failed = self.open.failed.take();
@@ -451,10 +495,11 @@ impl<A: Access + Phased + Recorded> Direct<A> {
         confirmed
     }
 
-    /// Waits as between two attempts; for callers that repeat a transaction of several statements.
-    pub fn back_off(&mut self) {
+    /// Counts a failed attempt and waits, not past `deadline_ns`; for callers that repeat a transaction of several
+    /// statements.
+    pub fn back_off(&mut self, deadline_ns: Option<u64>) {
         match self.factors.regulation {
-            Regulation::Backoff => self.backoff.wait(self.frame.deadline_ns),
+            Regulation::Backoff => self.backoff.wait(deadline_ns),
             Regulation::None => self.backoff.skip(),
         }
     }

@@ -79,11 +79,15 @@ pub struct CounterTable {
     txn_queue: VecDeque<Entry>,
     /// The place of the first one.
     first: u32,
+    /// How many entries behind the first one have left.
+    left: usize,
 }
 
 impl CounterTable {
     /// The number of counters as a power of two: 256 KiB, as much as a core's own cache holds beside the rest.
     const BITS: u32 = 14;
+    /// Entries that have left, at least, when the queue is closed up.
+    const LEFT_MIN: usize = 64;
 
     #[inline(always)]
     fn counter(&mut self, request: &Request) -> &mut Counter {
@@ -101,6 +105,7 @@ impl CounterTable {
         {
             self.txn_queue.pop_front();
             self.first = self.first.wrapping_add(1);
+            self.left -= 1;
         }
         let Some(&Entry {
             demand,
@@ -122,6 +127,27 @@ impl CounterTable {
         self.txn_queue[0].is_blocked = false;
         granted(demand);
     }
+
+    /// Closes the queue up where most of its entries have left: behind a first transaction that waits for a client who
+    /// thinks, the others come and go.
+    #[inline]
+    fn close_up(&mut self) {
+        if self.left >= CounterTable::LEFT_MIN && self.left > self.txn_queue.len() / 2 {
+            self.remove_left();
+        }
+    }
+
+    #[cold]
+    fn remove_left(&mut self) {
+        self.txn_queue.retain(|entry| !entry.demand.is_null());
+        self.left = 0;
+        for (position, entry) in self.txn_queue.iter().enumerate() {
+            let place = self.first.wrapping_add(position as u32);
+            // SAFETY: the transaction is in the queue, and what a request says of its place is this partition's. The
+            // place that counts is that of its first request here.
+            unsafe { (*entry.requests).place = place };
+        }
+    }
 }
 
 impl PartitionTable for CounterTable {
@@ -133,6 +159,7 @@ impl PartitionTable for CounterTable {
             counters: vec![Counter::default(); 1 << CounterTable::BITS].into(),
             txn_queue: VecDeque::with_capacity(1024),
             first: 0,
+            left: 0,
         };
         (0..count).map(table).collect()
     }
@@ -155,11 +182,12 @@ impl PartitionTable for CounterTable {
             is_free &= self.counter(request).is_free_for(exclusive);
         }
         let place = self.first.wrapping_add(self.txn_queue.len() as u32);
-        for request in requests.iter_mut() {
-            (request.place, request.state) = (place, RequestState::Here);
+        for request in requests.iter() {
             let exclusive = request.exclusive;
             *self.counter(request).count(exclusive) += 1;
         }
+        // The first one stands for all.
+        (requests[0].place, requests[0].state) = (place, RequestState::Here);
         // SAFETY: by the contract.
         unsafe { (*demand).has_waited |= !is_free };
         is_free |= Canary::ForwardedEarly.sings();
@@ -190,7 +218,9 @@ impl PartitionTable for CounterTable {
         requests[0].state = RequestState::Elsewhere;
         let position = requests[0].place.wrapping_sub(self.first);
         self.txn_queue[position as usize].demand = null_mut();
+        self.left += 1;
         self.wake_first(granted);
+        self.close_up();
     }
 
     unsafe fn withdraw_span(
@@ -256,5 +286,89 @@ impl PartitionTable for CounterTable {
         *counter.count(exclusive) -= 1;
         *counter.taken(exclusive) -= 1;
         self.wake_first(granted);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kiln_storage::record::RecordRef;
+    use kiln_storage::table::Part;
+
+    use super::*;
+    use crate::shared::planning::{Claim, Findings};
+
+    fn claim(address: u64) -> Claim {
+        Claim {
+            // SAFETY: nothing follows it here.
+            record: unsafe { RecordRef::from_address(address) },
+            exclusive: true,
+            is_left: false,
+            part: Part::default(),
+            finding: Findings::NO_FINDING,
+        }
+    }
+
+    fn demand(address: u64) -> Box<Demand> {
+        let mut demand = Demand::new(0);
+        demand.set_in(&[claim(address)], 0);
+        demand
+    }
+
+    fn acquire(table: &mut CounterTable, demand: &mut Demand) -> bool {
+        // SAFETY: this thread has the table and the demand.
+        unsafe { table.acquire_span(demand, &mut |_| {}) }
+    }
+
+    /// Takes its locks back; returns whom that lets run.
+    fn release(table: &mut CounterTable, demand: &mut Demand) -> Vec<*mut Demand> {
+        let (requests, span) = (demand.first, demand.spans[0]);
+        let mut granted = Vec::new();
+        // SAFETY: as above; it was granted.
+        unsafe { table.release_span(requests, span, &mut |demand| granted.push(demand)) };
+        granted
+    }
+
+    #[test]
+    fn the_queue_behind_a_first_transaction_that_waits_stays_short() {
+        let mut tables = CounterTable::several(1);
+        let table = &mut tables[0];
+        let mut statement = Request::new(claim(1 << 20), 0, null_mut());
+        // SAFETY: this thread has the table and the request.
+        assert!(unsafe { table.take_free(&raw mut statement, &mut |_| {}) });
+        let mut first = demand(1 << 20);
+        assert!(!acquire(table, &mut first), "a statement has its record");
+        let mut longest = 0;
+        // Some stay for a while, so that those that are left are all over the queue.
+        let mut staying = VecDeque::new();
+        for round in 0..100_000_u64 {
+            let mut other = demand((2 << 20) + round % 64 * 4096);
+            if acquire(table, &mut other) {
+                staying.push_back(other);
+            } else {
+                // It shares a counter with one that stays.
+                let (requests, span) = (other.first, other.spans[0]);
+                // SAFETY: as above; it waits.
+                assert!(unsafe { table.withdraw_span(requests, span, &mut |_| {}) });
+            }
+            if staying.len() > 7 {
+                let at = (round % 8) as usize;
+                let mut leaves = staying.remove(at).expect("eight stay");
+                assert!(release(table, &mut leaves).is_empty());
+            }
+            longest = longest.max(table.txn_queue.len());
+        }
+        assert!(longest < 200, "{longest} entries");
+        assert_eq!(table.txn_queue.capacity(), 1024);
+        for leaves in &mut staying {
+            assert!(release(table, leaves).is_empty());
+        }
+        let mut granted = Vec::new();
+        // SAFETY: as above; it was taken.
+        unsafe { table.give_back(&raw mut statement, &mut |demand| granted.push(demand)) };
+        assert_eq!(granted, [&raw mut *first], "nothing is in its way");
+        release(table, &mut first);
+        assert!(table.txn_queue.is_empty() && table.left == 0);
+        let is_zero = |counter: &Counter| (counter.exclusive, counter.shared) == (0, 0);
+        assert!(table.counters.iter().all(is_zero));
     }
 }

@@ -97,6 +97,10 @@ pub trait Commit: Sized {
     #[inline(always)]
     fn prepare(&mut self, _failures: u32) {}
 
+    /// The transaction is over: what its attempts left for later ones is forgotten.
+    #[inline(always)]
+    fn end_call(&mut self) {}
+
     /// An attempt starts and has entered the epoch.
     #[inline(always)]
     fn begin(&mut self, _participant: &Participant) {}
@@ -317,6 +321,11 @@ impl<C: Commit> Access for Optimistic<C> {
     #[inline(always)]
     fn prepare(&mut self, failures: u32) {
         self.protocol.prepare(failures);
+    }
+
+    #[inline(always)]
+    fn end_call(&mut self) {
+        self.protocol.end_call();
     }
 
     #[inline]

@@ -99,7 +99,7 @@ impl Planner {
         }
     }
 
-    /// A new transaction begins: what the last one missed is forgotten.
+    /// The transaction is over: what it missed is forgotten.
     #[inline]
     pub fn forget(&mut self) {
         self.missed.clear();
