@@ -7,7 +7,7 @@ use super::SharedVll;
 use super::contention::{BitArrays, position};
 use crate::access::two_phase_locking::TwoPhaseLocking;
 use crate::shared::locks::counters::{
-    Counted, CounterLocks, Counters, is_unplanned, request, withdraw,
+    Counted, CounterLocks, Counters, is_barred, request, withdraw,
 };
 use crate::shared::planning::{Footprint, PlannedAhead};
 
@@ -115,7 +115,7 @@ impl<C: Counters + 'static> Ledger for C {
     #[inline]
     fn is_left_to(&self, demand: &Footprint) -> bool {
         let mut claims = demand.claims().iter();
-        !claims.any(|claim| is_unplanned(self, claim.record))
+        !claims.any(|&claim| is_barred(self, claim))
     }
 }
 

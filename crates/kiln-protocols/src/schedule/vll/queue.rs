@@ -571,7 +571,8 @@ mod tests {
 
     use super::*;
     use crate::schedule::vll::CounterArray;
-    use crate::shared::locks::counters::Counters;
+    use crate::shared::locks::Locks;
+    use crate::shared::locks::counters::{Counted, CounterLocks, Counters};
     use crate::shared::planning::{Claim, Demand, Findings};
 
     fn entered(queue: &TxnQueue<BesideRecords>, guest: Guest) -> Option<Place> {
@@ -661,6 +662,39 @@ mod tests {
         assert!(!queue.is_empty());
         queue.leave(last.place);
         assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn a_reader_at_the_head_shares_a_record_with_statements() {
+        let counters = CounterArray::default();
+        // SAFETY: nobody follows it here.
+        let record = unsafe { RecordRef::from_address(64) };
+        let queue = TxnQueue::new(counters.clone(), 4, false);
+        let enter = |exclusive| {
+            let mut context: Box<Context<CounterArray>> = Context::new(0);
+            context.plan.demand.claim(Claim {
+                record,
+                exclusive,
+                is_left: false,
+                part: Part::default(),
+                finding: Findings::NO_FINDING,
+            });
+            context.plan.demand.arrange();
+            match queue.enter(context, None, Guest::Any) {
+                Entered::Blocked(place) => place,
+                _ => panic!("the statement, or the writer, is in its way"),
+            }
+        };
+        let mut statement = CounterLocks::new(counters, false);
+        let shared = statement.take(record, false).map(|_| Counted::Unplanned);
+        let shared = shared.expect("the record is free");
+        let writer = enter(true);
+        let reader = enter(false);
+        assert!(queue.take_head().is_none(), "the statement reads");
+        assert!(queue.withdraw(writer).is_some());
+        let head = queue.take_head().expect("both share the record");
+        assert!(head.place == reader);
+        statement.release(record, shared, false);
     }
 
     #[test]
