@@ -39,10 +39,8 @@ pub trait Ledger: Send + Sized + 'static {
     /// Takes them back; `granted` gets the transactions that have all their locks now, where somebody hands them over.
     fn withdraw(&mut self, txn: u32, demand: &DemandOf<Self>, granted: &mut Vec<u32>);
 
-    /// Whether nobody who is not in the queue, or did not plan it, is in the way. Not asked where locks are handed over.
-    fn is_left_to(&self, _demand: &DemandOf<Self>) -> bool {
-        true
-    }
+    /// Whether nobody who is not in the queue is in the way, nor, where locks are not handed over, did not plan what it has.
+    fn is_left_to(&self, demand: &DemandOf<Self>) -> bool;
 }
 
 /// Selective contention analysis (VLL §2.6): which locks the transactions that were scanned so far want.
