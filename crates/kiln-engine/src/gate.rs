@@ -37,7 +37,15 @@ pub(crate) struct Gate {
     waiting: Mutex<()>,
     opened: Condvar,
     token: Token,
+    /// For how long the last call that asked to be alone in vain keeps all from asking, and until when.
+    pause_ns: AtomicU64,
+    not_before_ns: AtomicU64,
 }
+
+/// How long it is after the first of several in vain; it doubles with each. At most so long: a call that does starve is helped in the
+/// end.
+const PAUSE_NS: u64 = 50_000_000;
+const PAUSE_MAX_NS: u64 = 1_600_000_000;
 
 /// The database alone; opens the gate when dropped.
 pub(crate) struct Alone<'a> {
@@ -53,6 +61,8 @@ impl Gate {
             waiting: Mutex::new(()),
             opened: Condvar::new(),
             token: Token::default(),
+            pause_ns: AtomicU64::new(0),
+            not_before_ns: AtomicU64::new(0),
         }
     }
 
@@ -135,15 +145,27 @@ impl Gate {
     }
 
     /// Shuts the gate for the one seat that calls this, whose flag is up and stays up, so that nothing
-    /// changes for it; `None` when somebody else shuts it already, or when others are busy for longer
-    /// than `wait_ns`.
+    /// changes for it; `None` when somebody else shuts it already, when others are busy for longer
+    /// than `wait_ns`, or when that was so not long ago: a client that thinks in the middle of its transaction keeps the gate from
+    /// being shut for as long as it likes, and each try holds all the others up.
     pub fn shut_around(&self, seat: usize, wait_ns: u64) -> Option<Alone<'_>> {
-        if self.state.fetch_or(SHUT, Ordering::SeqCst) & SHUT != 0 {
+        let now = time::now_ns();
+        // Relaxed, here and below: two seats that try at the same time hold the others up for twice as long, once.
+        if now < self.not_before_ns.load(Ordering::Relaxed)
+            || self.state.fetch_or(SHUT, Ordering::SeqCst) & SHUT != 0
+        {
             return None;
         }
         let alone = Alone { gate: self };
-        let deadline = time::now_ns().saturating_add(wait_ns);
-        self.wait_for_others(Some(seat), deadline).then_some(alone)
+        let is_alone = self.wait_for_others(Some(seat), now.saturating_add(wait_ns));
+        let pause_ns = match is_alone {
+            true => 0,
+            false => (self.pause_ns.load(Ordering::Relaxed) * 2).clamp(PAUSE_NS, PAUSE_MAX_NS),
+        };
+        self.pause_ns.store(pause_ns, Ordering::Relaxed);
+        let not_before_ns = time::now_ns() + pause_ns;
+        self.not_before_ns.store(not_before_ns, Ordering::Relaxed);
+        is_alone.then_some(alone)
     }
 
     /// Waits until no flag is up but that of `seat`; false when `deadline_ns` has passed.
@@ -261,5 +283,34 @@ impl Token {
         // Whoever set the word to 2 holds the mutex until it waits.
         let _guard = lock(&self.waiting);
         self.freed.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gate_that_is_shut_in_vain_stays_open_for_twice_as_long_each_time() {
+        let gate = Gate::new(3);
+        assert_eq!(gate.enter(0) & SHUT, 0);
+        assert_eq!(gate.enter(1) & SHUT, 0);
+        let mut last_ns = 0;
+        for _ in 0..8 {
+            gate.not_before_ns.store(0, Ordering::Relaxed);
+            assert!(gate.shut_around(0, 0).is_none(), "the other one is busy");
+            let pause_ns = gate.pause_ns.load(Ordering::Relaxed);
+            assert!(pause_ns == PAUSE_MAX_NS || pause_ns >= 2 * last_ns);
+            last_ns = pause_ns;
+        }
+        gate.leave(1);
+        assert!(gate.shut_around(0, 0).is_none(), "it was in vain just now");
+        gate.not_before_ns.store(0, Ordering::Relaxed);
+        assert!(gate.shut_around(0, 0).is_some());
+        assert!(
+            gate.shut_around(0, 0).is_some(),
+            "the last time was not in vain"
+        );
+        assert_eq!(gate.state() & SHUT, 0);
     }
 }

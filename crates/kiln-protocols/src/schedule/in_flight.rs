@@ -12,6 +12,7 @@ use kiln_procedure::{Access, Arguments, Executor, Frame, Program, Stop};
 
 use crate::phases::{Phase, Phased};
 use crate::schedule::direct::{Direct, End};
+use crate::schedule::parking::{Blocks, Parked};
 use crate::serve::{Call, Calls, Next};
 use crate::shared::planning::{Claim, Demand, Findings, PlannedAhead};
 use crate::shared::recorder::Recorded;
@@ -39,6 +40,7 @@ pub(crate) struct InFlight<C = Claim> {
     pub frame: Frame,
     /// What failed attempts missed.
     missed: Vec<C>,
+    parked: Parked,
 }
 
 // SAFETY: the program is kept until the call has ended, whoever runs it; records are followed only by an
@@ -57,6 +59,7 @@ impl<C> Default for InFlight<C> {
             outcome: None,
             frame: Frame::new(),
             missed: Vec::new(),
+            parked: Parked::default(),
         }
     }
 }
@@ -94,6 +97,29 @@ impl<C> InFlight<C> {
     pub fn is_expired(&self) -> bool {
         let deadline = self.call.deadline_ns;
         deadline.is_some_and(|deadline| time::now_ns() >= deadline)
+    }
+
+    /// As [`Parked::look`], before its next attempt is planned.
+    #[inline]
+    pub fn look(&mut self, blocks: &Blocks) {
+        self.parked.look(blocks);
+    }
+
+    /// As [`Parked::park`], after its attempt has failed.
+    pub fn park(&mut self, blocks: &Blocks) -> bool {
+        self.parked.park(self.failures, blocks)
+    }
+
+    /// As [`Parked::pause`], which is a failure.
+    pub fn pause(&mut self) {
+        self.failures += 1;
+        self.parked.pause(self.failures);
+    }
+
+    /// Whether there is a reason to try it again, or to give it up, after it was parked.
+    pub fn may_go_on(&self, blocks: &Blocks, now_ns: u64) -> bool {
+        let deadline = self.call.deadline_ns;
+        self.parked.is_over(blocks, now_ns) || deadline.is_some_and(|deadline| now_ns >= deadline)
     }
 
     /// Finds its footprint.

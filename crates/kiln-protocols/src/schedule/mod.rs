@@ -5,6 +5,7 @@ pub mod dora;
 mod in_flight;
 pub mod orthrus;
 pub mod owned;
+mod parking;
 pub mod partitioned;
 pub mod ranges;
 pub mod strife;

@@ -126,7 +126,7 @@ pub struct Demand {
     pub(crate) pending: u32,
     /// Whether it had to wait for a lock, as far as its partitions say so.
     pub(crate) has_waited: bool,
-    /// Whether it lets go what it had instead of waiting, as it was withdrawn.
+    /// Whether it lets go what it had instead of waiting, as it was withdrawn, or as a statement is in its way.
     pub(crate) is_given_up: bool,
     /// Partitions that still have locks of it, while it gives them back, and those that have not answered that they
     /// have heard of its withdrawal.

@@ -41,6 +41,8 @@
 //! - *Deadlines.* A demand whose call has no time left is withdrawn: its worker tells all its partitions, and the one where
 //!   it waits sends it home. It is used again when all of them have heard of it.
 //! - *How many owners there are* may be found out while they run (`balance.rs`), and which of them has which data (`slots.rs`).
+//! - *Blocks that idle.* A call that fails again and again while a transaction of several statements is open is parked
+//!   (`parking.rs`), and has nothing in the partitions meanwhile.
 //! - *Starvation.* A call that has failed often runs while all others are kept out.
 
 mod balance;
@@ -66,6 +68,7 @@ use kiln_platform::thread;
 use kiln_storage::table::{Part, WORKERS_MAX};
 
 use crate::factors::Partitioning;
+use crate::schedule::parking::{Blocks, Solitude};
 use crate::shared::planning::Claim;
 use crate::shared::ring::Ring;
 
@@ -113,7 +116,7 @@ pub trait PartitionTable: 'static {
         Self: Sized;
 
     /// Asks for all locks of the span that a transaction has come to; whether it is through at once: they are granted, or
-    /// given up, as it was withdrawn. Else it is handed to `granted` later, which gets others that are through now.
+    /// given up, as it was withdrawn or as a statement is in its way. Else it is handed to `granted` later, which gets others that are through now.
     ///
     /// # Safety
     /// The transaction waits, and this thread alone may use its demand; the caller owns the partition.
@@ -184,6 +187,10 @@ pub struct Shared<T> {
     controllers: AtomicU32,
     /// The worker that keeps all others out, and one more; 0 is nobody.
     alone: AtomicU32,
+    /// When a transaction may ask for that.
+    solitude: Solitude,
+    /// Transactions of several statements.
+    blocks: Blocks,
     cores: usize,
     /// How many workers look after partitions, where that is found out.
     balance: Option<Balance>,
@@ -295,6 +302,8 @@ impl<T: PartitionTable> Shared<T> {
             serving: Serving::default(),
             controllers: AtomicU32::new(0),
             alone: AtomicU32::new(0),
+            solitude: Solitude::default(),
+            blocks: Blocks::default(),
             cores: thread::available_cores(),
             balance: None,
             slots: None,

@@ -111,6 +111,7 @@ pub unsafe fn dequeue(
         let found = Found::new(bucket, request);
         let first = found.first;
         debug_assert!(!first.is_null(), "a request that is taken back is there");
+        let has_waited = (*request).state == RequestState::Here;
         (*request).state = RequestState::Elsewhere;
         let (previous, next) = ((*request).previous, (*request).next);
         let mut now_first = first;
@@ -131,14 +132,21 @@ pub unsafe fn dequeue(
                 false => (*next).previous = previous,
             }
         }
-        // Whoever waits, waits for the holders, of whom the first in the queue is one.
-        let first_to_go = match Canary::UnlockedOutOfOrder.sings() && !next.is_null() {
-            true => next,
-            false => now_first,
+        // Whoever waits, waits for the holders, of whom the first in the queue is one; or for an exclusive request that
+        // waits before it, and may be the only one that keeps it from sharing the lock with them.
+        let sharers_end_here = has_waited
+            && (*request).exclusive
+            && !previous.is_null()
+            && (*previous).state == RequestState::Granted
+            && !(*previous).exclusive;
+        let (mut at, is_free) = match sharers_end_here {
+            true => (next, false),
+            false if Canary::UnlockedOutOfOrder.sings() && !next.is_null() => (next, true),
+            false => (now_first, true),
         };
-        let mut at = first_to_go;
+        let first_to_go = at;
         while !at.is_null() && (*at).state != RequestState::Granted {
-            if (*at).exclusive && at != first_to_go {
+            if (*at).exclusive && (at != first_to_go || !is_free) {
                 break;
             }
             (*at).state = RequestState::Granted;
@@ -147,6 +155,128 @@ pub unsafe fn dequeue(
                 break;
             }
             at = (*at).next;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kiln_platform::random::Random;
+    use kiln_storage::record::RecordRef;
+    use kiln_storage::table::Part;
+
+    use super::*;
+    use crate::shared::planning::{Claim, Findings};
+
+    fn request(exclusive: bool) -> Box<Request> {
+        let claim = Claim {
+            // SAFETY: nobody follows it here.
+            record: unsafe { RecordRef::from_address(64) },
+            exclusive,
+            is_left: false,
+            part: Part::default(),
+            finding: Findings::NO_FINDING,
+        };
+        Box::new(Request::new(claim, 0, null_mut()))
+    }
+
+    /// Requests for one lock, which a test reaches through pointers alone, as the queue does.
+    struct Requests(Vec<*mut Request>);
+
+    impl Requests {
+        fn new(exclusive: impl IntoIterator<Item = bool>) -> Requests {
+            let pointer = |exclusive| Box::into_raw(request(exclusive));
+            Requests(exclusive.into_iter().map(pointer).collect())
+        }
+
+        fn has(&self, number: usize) -> bool {
+            // SAFETY: requests live as long as this.
+            unsafe { (*self.0[number]).state == RequestState::Granted }
+        }
+
+        fn enqueue(&self, bucket: &mut Bucket, number: usize) -> bool {
+            // SAFETY: requests live as long as this, and this thread alone uses them.
+            unsafe { enqueue(bucket, self.0[number]) }
+        }
+
+        /// The requests that have the lock because this one goes.
+        fn dequeue(&self, bucket: &mut Bucket, number: usize) -> Vec<usize> {
+            let mut granted = Vec::new();
+            let mut note = |request| {
+                let number = self.0.iter().position(|own| *own == request);
+                granted.push(number.expect("a request of this lock"));
+            };
+            // SAFETY: as above.
+            unsafe { dequeue(bucket, self.0[number], &mut note) };
+            granted
+        }
+    }
+
+    impl Drop for Requests {
+        fn drop(&mut self) {
+            for request in self.0.drain(..) {
+                // SAFETY: it came from a box, and no queue has it any more.
+                drop(unsafe { Box::from_raw(request) });
+            }
+        }
+    }
+
+    #[test]
+    fn a_writer_that_withdraws_lets_those_share_that_waited_behind_it() {
+        let (mut bucket, requests) = (null_mut(), Requests::new([false, true, false, false, true]));
+        assert!(requests.enqueue(&mut bucket, 0));
+        assert!((1..5).all(|number| !requests.enqueue(&mut bucket, number)));
+        assert_eq!(requests.dequeue(&mut bucket, 1), [2, 3]);
+        assert!(!requests.has(4));
+        for number in [0, 3] {
+            assert_eq!(requests.dequeue(&mut bucket, number), []);
+        }
+        assert_eq!(requests.dequeue(&mut bucket, 2), [4]);
+        assert_eq!(requests.dequeue(&mut bucket, 4), []);
+        assert!(bucket.is_null());
+    }
+
+    /// Requests come and go, granted or not, as chance has it: each time exactly those have the lock that
+    /// conflict with none before them.
+    #[test]
+    fn whoever_conflicts_with_none_before_it_has_the_lock() {
+        const REQUESTS: usize = 12;
+        let mut random = Random::from_seed(7);
+        for _ in 0..200 {
+            let exclusive: Vec<bool> = (0..REQUESTS).map(|_| random.below(3) == 0).collect();
+            let (mut bucket, requests) = (null_mut(), Requests::new(exclusive.iter().copied()));
+            let (mut queue, mut next) = (Vec::new(), 0);
+            while next < REQUESTS || !queue.is_empty() {
+                let comes = next < REQUESTS && (queue.is_empty() || random.below(2) == 0);
+                let before: Vec<bool> = (0..REQUESTS).map(|number| requests.has(number)).collect();
+                let (mut told, mut expected) = (Vec::new(), Vec::new());
+                match comes {
+                    true => {
+                        queue.push(next);
+                        told.extend(requests.enqueue(&mut bucket, next).then_some(next));
+                        next += 1;
+                    }
+                    false => {
+                        let gone = queue.remove(random.below(queue.len()));
+                        told.extend(requests.dequeue(&mut bucket, gone));
+                    }
+                }
+                for (position, &number) in queue.iter().enumerate() {
+                    let ahead = &queue[..position];
+                    let conflicts = |other: &usize| exclusive[number] || exclusive[*other];
+                    let is_free = !ahead.iter().any(conflicts);
+                    assert_eq!(
+                        requests.has(number),
+                        is_free,
+                        "{exclusive:?} {queue:?} {number}"
+                    );
+                    if is_free && !before[number] {
+                        expected.push(number);
+                    }
+                }
+                assert_eq!(told, expected);
+            }
+            assert!(bucket.is_null());
         }
     }
 }

@@ -75,6 +75,8 @@ pub struct Owned<T: PartitionTable> {
     leaving: Vec<Context<T>>,
     /// Those that are planned next.
     retries: Vec<Context<T>>,
+    /// Those that are planned when a transaction of several statements has ended, or some time later.
+    parked: Vec<Context<T>>,
     /// How many may wait for locks when another call is drawn.
     limit: Limit,
     /// Transactions that may have locks.
@@ -103,6 +105,7 @@ impl<T: PartitionTable> Owned<T> {
             waiting: Vec::with_capacity(IN_FLIGHT_MAX),
             leaving: Vec::with_capacity(IN_FLIGHT_MAX),
             retries: Vec::with_capacity(IN_FLIGHT_MAX),
+            parked: Vec::with_capacity(IN_FLIGHT_MAX),
             limit: Limit::default(),
             running: 0,
             division: None,
@@ -147,15 +150,21 @@ impl<T: PartitionTable> Owned<T> {
             // call is drawn after the other. While its turn lasts the locks of one are given back with the request for those of
             // the next.
             let is_crowded = self.shared.controllers.load(Ordering::Relaxed) == 0;
-            let is_free = self.pool.len() == IN_FLIGHT_MAX;
+            self.unpark();
+            let is_free = self.pool.len() + self.parked.len() == IN_FLIGHT_MAX;
             if is_free && (is_over || !is_crowded) && std::mem::take(&mut has_turn) {
                 self.direct.give_way();
             }
-            if is_over && is_free {
+            if is_over && self.pool.len() == IN_FLIGHT_MAX {
                 self.give_up_division();
                 return;
             }
-            if is_free && is_crowded && (!has_turn || self.direct.is_turn_over()) {
+            // Whoever has given its turn away waits for the next one when it has something to do.
+            let wants_turn = match has_turn {
+                true => is_free && self.direct.is_turn_over(),
+                false => self.running == 0 && !(is_over && self.retries.is_empty()),
+            };
+            if is_crowded && wants_turn {
                 self.pass_turn();
                 has_turn = true;
             }
@@ -165,8 +174,10 @@ impl<T: PartitionTable> Owned<T> {
             if !is_over && (is_free || !is_crowded || has_turn && self.may_follow()) {
                 // Where owners run transactions, some have what these bring to do. Somebody who thinks may have what all of
                 // them wait for, and not what the next one wants.
-                let has_room =
-                    !T::DEDICATED || self.waiting.len() < self.limit.calls() || idle.is_long();
+                let has_room = !T::DEDICATED
+                    || self.waiting.len() < self.limit.calls()
+                    || idle.is_long()
+                    || idle.has_spun() && self.shared.blocks.any_open();
                 match role == 0 || !T::DEDICATED || calls.is_bound() {
                     true => has_done |= has_room && self.draw(calls, &mut is_over),
                     false => is_over = calls.is_over(),
@@ -193,7 +204,8 @@ impl<T: PartitionTable> Owned<T> {
                     if idle.has_spun() {
                         self.expire();
                     }
-                    if self.pool.len() == IN_FLIGHT_MAX && std::mem::take(&mut has_turn) {
+                    let is_free = self.pool.len() + self.parked.len() == IN_FLIGHT_MAX;
+                    if is_free && std::mem::take(&mut has_turn) {
                         self.direct.give_way();
                     }
                     // A lock that was granted to who sleeps is nobody's, and so is a message to an owner.
@@ -220,7 +232,7 @@ impl<T: PartitionTable> Owned<T> {
         for context in self.leaving.iter().filter(untold) {
             calls.lost(context.ticket);
         }
-        for context in self.retries.drain(..) {
+        for context in self.retries.drain(..).chain(self.parked.drain(..)) {
             calls.lost(context.ticket);
             self.pool.push(context);
         }
@@ -233,12 +245,15 @@ impl<T: PartitionTable> Owned<T> {
         self.waiting.is_empty() && self.retries.is_empty() && !self.direct.is_turn_over()
     }
 
-    /// Waits for its turn, after it has left the one that it had. Nothing of it is in flight, and nobody looks for messages from it.
+    /// Waits for its turn, after it has left the one that it had. Nothing of it is in flight but what is parked, and nobody looks
+    /// for messages from it.
     #[cold]
     fn pass_turn(&mut self) {
         self.direct.leave_turn();
         self.shared.go(self.number);
-        self.direct.enter_turn();
+        let waiting = self.parked.iter().chain(&self.retries);
+        let deadlines = waiting.filter_map(|context| context.deadline_ns);
+        self.direct.enter_turn_until(deadlines.min());
         self.shared.appear(self.number);
     }
 
@@ -355,11 +370,25 @@ impl<T: PartitionTable> Owned<T> {
     /// Starts the next of those that failed; whether it came anywhere.
     fn retry(&mut self, calls: &mut dyn Calls) -> bool {
         match self.retries.pop() {
-            Some(context) if context.passenger.flight.failures >= FAILURES_MAX => {
+            Some(context)
+                if context.passenger.flight.failures >= FAILURES_MAX
+                    && self.shared.solitude.may_ask() =>
+            {
                 self.run_alone(context, calls)
             }
             Some(context) => self.start(context, calls),
             None => false,
+        }
+    }
+
+    /// Has those tried again that are parked, when there is a reason to.
+    #[inline]
+    fn unpark(&mut self) {
+        if !self.parked.is_empty() {
+            let (blocks, now_ns) = (&self.shared.blocks, time::now_ns());
+            let may_go_on =
+                |context: &mut Context<T>| context.passenger.flight.may_go_on(blocks, now_ns);
+            self.retries.extend(self.parked.extract_if(.., may_go_on));
         }
     }
 
@@ -384,6 +413,7 @@ impl<T: PartitionTable> Owned<T> {
             self.direct.access().enter_epoch();
         }
         let passenger = &mut *context.passenger;
+        passenger.flight.look(&self.shared.blocks);
         passenger
             .flight
             .plan(&mut self.direct, &mut passenger.footprint);
@@ -450,7 +480,12 @@ impl<T: PartitionTable> Owned<T> {
                     self.leaving.push(context);
                 } else if context.demand.stage < context.demand.spans.len() {
                     self.direct.counted().count_abort(AbortCause::LockTimeout);
-                    context.passenger.flight.outcome = Some(Outcome::Expired);
+                    let flight = &mut context.passenger.flight;
+                    match context.demand.is_withdrawn() {
+                        true => flight.outcome = Some(Outcome::Expired),
+                        // A statement has what it wants.
+                        false => flight.failures += 1,
+                    }
                     self.leave(context, calls);
                 } else {
                     self.run_one(context, calls);
@@ -507,15 +542,19 @@ impl<T: PartitionTable> Owned<T> {
                 continue;
             }
             has_done = true;
-            let context = self.leaving.swap_remove(at);
+            let mut context = self.leaving.swap_remove(at);
             self.running -= 1;
             if T::OWNERS_RUN && self.running == 0 {
                 self.direct.access().leave_epoch();
             }
             self.shared.leave(self.number, self.running);
-            match context.passenger.flight.has_ended {
-                true => self.pool.push(context),
-                false => self.retries.push(context),
+            let flight = &mut context.passenger.flight;
+            if flight.has_ended {
+                self.pool.push(context);
+            } else if flight.park(&self.shared.blocks) {
+                self.parked.push(context);
+            } else {
+                self.retries.push(context);
             }
         }
         has_done
@@ -540,7 +579,7 @@ impl<T: PartitionTable> Owned<T> {
 
     /// Runs a transaction that keeps failing while all others are kept out. Whether that was to be had.
     #[cold]
-    fn run_alone(&mut self, mut context: Context<T>, calls: &mut dyn Calls) -> bool {
+    fn run_alone(&mut self, context: Context<T>, calls: &mut dyn Calls) -> bool {
         let own = self.number + 1;
         let alone = &self.shared.alone;
         if alone
@@ -556,7 +595,7 @@ impl<T: PartitionTable> Owned<T> {
             is_alone = worker.running == 0 && worker.shared.is_alone(worker.number);
             is_alone || time::now_ns() >= limit
         });
-        context.passenger.flight.failures /= 2;
+        self.shared.solitude.asked(is_alone);
         if !is_alone {
             // Somebody thinks; it goes on among the others.
             self.shared.alone.store(0, Ordering::Release);
@@ -565,6 +604,7 @@ impl<T: PartitionTable> Owned<T> {
         }
         // Whatever else failed waits until this one has ended.
         let others = std::mem::take(&mut self.retries);
+        let parked = std::mem::take(&mut self.parked);
         let mut next = Some(context);
         while let Some(context) = next.take() {
             self.start(context, calls);
@@ -572,9 +612,10 @@ impl<T: PartitionTable> Owned<T> {
             if self.direct.is_broken() {
                 break;
             }
-            next = self.retries.pop();
+            next = self.retries.pop().or_else(|| self.parked.pop());
         }
         self.retries.extend(others);
+        self.parked.extend(parked);
         self.shared.alone.store(0, Ordering::Release);
         true
     }
@@ -604,6 +645,7 @@ impl<T: PartitionTable> Owned<T> {
             idle.turn();
         }
         self.running += 1;
+        self.shared.blocks.open();
         self.direct.begin()
     }
 
@@ -624,6 +666,7 @@ impl<T: PartitionTable> Owned<T> {
     }
 
     fn close(&mut self) {
+        self.shared.blocks.close();
         self.running -= 1;
         self.shared.leave(self.number, self.running);
     }

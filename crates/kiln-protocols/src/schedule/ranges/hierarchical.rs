@@ -8,7 +8,7 @@ use kiln_platform::sync::Arc;
 use kiln_storage::epoch::Participant;
 use kiln_storage::table::WORKERS_MAX;
 
-use super::queues::{NONE, Queue, Queues, Word};
+use super::queues::{NONE, Queue, Queues, Word, is_of_statements};
 use super::{QueueSide, RangeLedger, Taken};
 use crate::access::range_locking::RangeLocking;
 use crate::schedule::vll::{IN_FLIGHT_MAX, Ledger, SharedVll};
@@ -118,6 +118,14 @@ impl HierarchicalLocks {
         at
     }
 
+    /// Whether none of these has, or waits for, a node in a way that is in the way.
+    fn is_free(&self, of: impl Fn(u32) -> bool, request: &Request) -> bool {
+        self.find(request.name()).is_none_or(|at| {
+            let queue = Queue::at(self.locks[at as usize].queue.get());
+            !self.queues.is_taken(queue, of, request.modes())
+        })
+    }
+
     fn add(&mut self, txn: u32, request: Request) {
         let at = self.make(request.name());
         let lock = &self.locks[at as usize];
@@ -175,6 +183,11 @@ impl Ledger for HierarchicalLocks {
             self.remove(txn, request.name(), granted);
         }
     }
+
+    fn is_left_to(&self, demand: &RangePlan<Hashes>) -> bool {
+        let mut requests = demand.requests().iter();
+        requests.all(|request| self.is_free(is_of_statements, request))
+    }
 }
 
 impl RangeLedger for HierarchicalLocks {
@@ -183,12 +196,8 @@ impl RangeLedger for HierarchicalLocks {
 
     fn take(&mut self, own: &mut Taken, txn: u32, claim: &RangeClaim) -> bool {
         nodes(claim, &mut own.nodes);
-        let is_free = own.nodes.iter().all(|request| {
-            self.find(request.name()).is_none_or(|at| {
-                let queue = Queue::at(self.locks[at as usize].queue.get());
-                !self.queues.is_taken(queue, txn, request.modes())
-            })
-        });
+        let mut wanted = own.nodes.iter();
+        let is_free = wanted.all(|request| self.is_free(|other| other != txn, request));
         if is_free {
             for request in &own.nodes {
                 self.add(txn, *request);

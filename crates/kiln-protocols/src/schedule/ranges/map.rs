@@ -10,7 +10,7 @@ use kiln_platform::atomic::{AtomicU64, Ordering};
 use kiln_platform::sync::Arc;
 use kiln_storage::epoch::Participant;
 
-use super::queues::{NONE, Queue, Queues, Word};
+use super::queues::{NONE, Queue, Queues, Word, is_of_statements};
 use super::{QueueSide, RangeLedger, Taken};
 use crate::access::range_locking::RangeLocking;
 use crate::schedule::vll::{Ledger, SharedVll};
@@ -279,8 +279,8 @@ impl RangeMap {
         }
     }
 
-    /// Whether nobody else has, or waits for, any key of a range in a way that is in the way.
-    fn is_free(&self, txn: u32, claim: &RangeClaim) -> bool {
+    /// Whether none of these has, or waits for, any key of a range in a way that is in the way.
+    fn is_free(&self, of: impl Fn(u32) -> bool, claim: &RangeClaim) -> bool {
         let modes = Modes::of(claim.exclusive).0;
         let mut next = claim.first;
         while let Some(found) = self.from(claim.space, next) {
@@ -289,7 +289,7 @@ impl RangeMap {
                 return true;
             }
             let queue = Queue::at(fragment.queue.get());
-            if self.queues.is_taken(queue, txn, modes) {
+            if self.queues.is_taken(queue, &of, modes) {
                 return false;
             }
             match fragment.last.get() {
@@ -329,6 +329,11 @@ impl Ledger for RangeMap {
             self.take_back(txn, claim, granted);
         }
     }
+
+    fn is_left_to(&self, demand: &RangePlan<Keys>) -> bool {
+        let mut claims = demand.claims().iter();
+        claims.all(|claim| self.is_free(is_of_statements, claim))
+    }
 }
 
 impl RangeLedger for RangeMap {
@@ -336,7 +341,7 @@ impl RangeLedger for RangeMap {
     type Naming = Keys;
 
     fn take(&mut self, own: &mut Taken, txn: u32, claim: &RangeClaim) -> bool {
-        let is_free = self.is_free(txn, claim);
+        let is_free = self.is_free(|other| other != txn, claim);
         if is_free {
             self.add(txn, claim);
             own.claims.push(*claim);

@@ -16,6 +16,11 @@ pub const NONE: u32 = u32::MAX;
 /// Transactions in the queue have lower numbers; those of statements have that of their worker above.
 pub const STATEMENTS: u32 = (WORKERS_MAX * IN_FLIGHT_MAX) as u32;
 
+/// Whether a transaction is one of statements, outside of the queue.
+pub fn is_of_statements(txn: u32) -> bool {
+    txn >= STATEMENTS
+}
+
 /// A request.
 #[derive(Clone, Copy)]
 struct Entry {
@@ -144,12 +149,12 @@ impl Queues {
         self.pending[txn as usize] == 0
     }
 
-    /// Whether somebody else has, or waits for, what is in the way of these modes.
-    pub fn is_taken(&self, queue: Queue, txn: u32, modes: Modes) -> bool {
+    /// Whether one of these has, or waits for, what is in the way of these modes.
+    pub fn is_taken(&self, queue: Queue, by: impl Fn(u32) -> bool, modes: Modes) -> bool {
         let (mut at, conflicts) = (queue.first, modes.conflicts().0);
         while at != NONE {
             let entry = self.entries[at as usize].get();
-            if entry.txn != txn && entry.modes.0 & conflicts != 0 {
+            if by(entry.txn) && entry.modes.0 & conflicts != 0 {
                 return true;
             }
             at = entry.next;
@@ -263,7 +268,7 @@ mod tests {
         queues.request(&mut queue, 2, shared);
         assert!(queues.has_all(1) && !queues.has_all(2));
         // As an attempt does that meets more than it planned.
-        assert!(!queues.is_taken(queue, 1, shared));
+        assert!(!queues.is_taken(queue, |txn| txn != 1, shared));
         queues.request(&mut queue, 1, shared);
         assert!(queues.has_all(1), "it runs");
         queues.request(&mut queue, 3, exclusive);

@@ -64,7 +64,7 @@
 //!
 //! They are in no batch, and nobody knows what they will touch. They begin when no stage runs that is without locks, and as
 //! long as one is open batches are not analysed: all their transactions are residuals. A residual that cannot go on
-//! because of one stays for the next batch, so nobody else waits for it.
+//! because of one stays for a later batch, when one has ended or after a pause (`parking.rs`), so nobody else waits for it.
 //!
 //! # Which anomalies are excluded, and how
 //!
@@ -103,6 +103,7 @@ use worker::Spare;
 
 use crate::batches::{BatchStatistics, Step};
 use crate::factors::Batches;
+use crate::schedule::parking::Blocks;
 
 pub use batch::Clusters;
 pub use explain::{Explained, ExplainedTransaction};
@@ -123,6 +124,8 @@ pub struct Shared {
     due_ns: Apart<AtomicU64>,
     explanation: Explanation,
     spare: Spare,
+    /// Transactions of several statements, as calls see them that are parked.
+    blocks: Blocks,
 }
 
 const NEVER_NS: u64 = u64::MAX;
@@ -177,6 +180,7 @@ impl Shared {
             due_ns: Apart(AtomicU64::new(NEVER_NS)),
             explanation: Explanation::default(),
             spare: Spare::default(),
+            blocks: Blocks::default(),
         });
         shared.stages.name_memory();
         shared.batch.name_memory();
@@ -470,11 +474,13 @@ impl Shared {
             let has_labels = unsafe { !self.batch.contexts_mut().is_empty() };
             collection.is_disturbed |= has_labels || collection.labelling > 0;
         }
+        self.blocks.open();
         true
     }
 
     /// Ends one.
     fn close_statements(&self) {
         lock(&self.collection).open -= 1;
+        self.blocks.close();
     }
 }

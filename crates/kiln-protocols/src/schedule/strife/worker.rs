@@ -57,6 +57,8 @@ pub struct Strife {
     pool: Vec<NonNull<Context>>,
     /// Calls that are in no batch.
     waiting: VecDeque<NonNull<Context>>,
+    /// Calls that come into a batch when a transaction of several statements has ended, or some time later.
+    parked: Vec<NonNull<Context>>,
     /// Calls that are being labelled.
     added: Vec<NonNull<Context>>,
     /// Calls in the batch with the number `submitted_in`.
@@ -107,6 +109,7 @@ impl Strife {
             frame: Frame::new(),
             pool: Vec::new(),
             waiting: VecDeque::new(),
+            parked: Vec::new(),
             added: Vec::new(),
             submitted: Vec::new(),
             submitted_in: 0,
@@ -131,10 +134,14 @@ impl Strife {
         let mut idle = Idle::default();
         loop {
             let mut has_done = self.help() || self.tell(calls);
+            self.unpark();
             if !has_done {
                 // Whoever waits for a single call reads its rows where the pool has its context.
-                if self.in_flight == 0 && !is_over && !self.is_single {
+                if self.in_flight == self.parked.len() && !is_over && !self.is_single {
                     self.pass_turn();
+                }
+                if self.in_flight == self.parked.len() && is_over && self.in_flight > 0 {
+                    self.stay_away();
                 }
                 has_done = self.gather(calls, &mut is_over) || self.draw_ahead(calls, &mut is_over);
             }
@@ -167,7 +174,8 @@ impl Strife {
             .waiting
             .iter()
             .chain(&self.added)
-            .chain(&self.submitted);
+            .chain(&self.submitted)
+            .chain(&self.parked);
         for context in own {
             // SAFETY: the context is there, and nobody writes to its ticket before it is drawn anew.
             let ticket = unsafe { (&raw const (*context.as_ptr()).flight.call.ticket).read() };
@@ -176,6 +184,7 @@ impl Strife {
         self.waiting.clear();
         self.added.clear();
         self.submitted.clear();
+        self.parked.clear();
         self.in_flight = 0;
         self.direct.give_way();
     }
@@ -197,6 +206,36 @@ impl Strife {
             self.direct.enter_turn();
             self.shared.spare.take(&mut self.pool);
             self.shared.come();
+        }
+    }
+
+    /// As [`Strife::pass_turn`] until one of its calls may go on, which are all parked.
+    #[cold]
+    fn stay_away(&mut self) {
+        self.go();
+        self.direct.give_way();
+        let mut idle = Idle::default();
+        while self.waiting.is_empty() && !self.direct.is_broken() {
+            idle.turn();
+            self.unpark();
+        }
+        // SAFETY: they are in no batch.
+        let deadline = |at: &NonNull<Context>| unsafe { at.as_ref() }.flight.call.deadline_ns;
+        let deadlines = self.waiting.iter().filter_map(deadline);
+        self.direct.enter_turn_until(deadlines.min());
+        self.shared.come();
+    }
+
+    /// Has those come into a batch again that are parked, when there is a reason to.
+    #[inline]
+    fn unpark(&mut self) {
+        if !self.parked.is_empty() {
+            let (blocks, now_ns) = (&self.shared.blocks, time::now_ns());
+            let may_go_on = |context: &mut NonNull<Context>| {
+                // SAFETY: it is in no batch.
+                unsafe { context.as_ref() }.flight.may_go_on(blocks, now_ns)
+            };
+            self.waiting.extend(self.parked.extract_if(.., may_go_on));
         }
     }
 
@@ -354,6 +393,7 @@ impl Strife {
             self.end(context, calls);
             return false;
         }
+        own.flight.look(&self.shared.blocks);
         let mut began = Self::clock(&mut self.until_measured);
         if !std::mem::replace(&mut own.is_planned, true) {
             own.flight.plan(&mut self.direct, &mut own.footprint);
@@ -407,7 +447,10 @@ impl Strife {
             self.pool.push(context);
         } else {
             own.is_planned = false;
-            self.waiting.push_back(context);
+            match own.flight.park(&self.shared.blocks) {
+                true => self.parked.push(context),
+                false => self.waiting.push_back(context),
+            }
         }
     }
 

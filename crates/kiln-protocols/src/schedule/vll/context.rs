@@ -93,6 +93,8 @@ pub(super) enum Stage {
     Refused,
     /// On its way back, as its time was over.
     Expired,
+    /// On its way back, as statements have what it wants, and those behind it would wait for their client as well.
+    Barred,
     /// It has run, and is on its way to the manager to leave the queue.
     Ends,
     /// On its way back, for good.
@@ -110,6 +112,8 @@ pub(super) struct Context<L: Ledger> {
     pub is_planned: bool,
     pub place: Place,
     pub stage: Stage,
+    /// Whether statements had what it wants when it was in the queue, and may have it still.
+    pub was_barred: bool,
 }
 
 impl<L: Ledger> Context<L> {
@@ -123,6 +127,7 @@ impl<L: Ledger> Context<L> {
             is_planned: false,
             place: Place::default(),
             stage: Stage::Home,
+            was_barred: false,
         })
     }
 }

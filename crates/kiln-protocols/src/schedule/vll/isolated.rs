@@ -50,7 +50,7 @@ impl<C: Counters + 'static> Isolated<C> {
                 Some(context) => (context, false),
                 None => unreachable!("nobody runs transactions here"),
             },
-            Entered::Full(context) => (context, false),
+            Entered::Full(context) | Entered::Barred(context) => (context, false),
         };
         self.context = Some(context);
         is_free

@@ -7,7 +7,7 @@ use super::SharedVll;
 use super::contention::{BitArrays, position};
 use crate::access::two_phase_locking::TwoPhaseLocking;
 use crate::shared::locks::counters::{
-    Counted, CounterLocks, Counters, is_unplanned, request, withdraw,
+    Counted, CounterLocks, Counters, is_barred, request, withdraw,
 };
 use crate::shared::planning::{Footprint, PlannedAhead};
 
@@ -39,10 +39,8 @@ pub trait Ledger: Send + Sized + 'static {
     /// Takes them back; `granted` gets the transactions that have all their locks now, where somebody hands them over.
     fn withdraw(&mut self, txn: u32, demand: &DemandOf<Self>, granted: &mut Vec<u32>);
 
-    /// Whether nobody who is not in the queue, or did not plan it, is in the way. Not asked where locks are handed over.
-    fn is_left_to(&self, _demand: &DemandOf<Self>) -> bool {
-        true
-    }
+    /// Whether nobody who is not in the queue is in the way, nor, where locks are not handed over, did not plan what it has.
+    fn is_left_to(&self, demand: &DemandOf<Self>) -> bool;
 }
 
 /// Selective contention analysis (VLL §2.6): which locks the transactions that were scanned so far want.
@@ -115,7 +113,7 @@ impl<C: Counters + 'static> Ledger for C {
     #[inline]
     fn is_left_to(&self, demand: &Footprint) -> bool {
         let mut claims = demand.claims().iter();
-        !claims.any(|claim| is_unplanned(self, claim.record))
+        !claims.any(|&claim| is_barred(self, claim))
     }
 }
 

@@ -153,12 +153,13 @@ impl<L: Ledger> Manager<L> {
                     Entered::Free(context) => shared.give(context, Stage::Granted),
                     Entered::Blocked(_) => {}
                     Entered::Full(context) => shared.give(context, Stage::Refused),
+                    Entered::Barred(context) => shared.give(context, Stage::Barred),
                 },
                 _ => Manager::leave(context, shared),
             }
         }
         while let Some(context) = shared.queue.take_head() {
-            shared.give(context, Stage::Granted);
+            shared.answer(context);
             has_done = true;
         }
         has_done
@@ -170,7 +171,7 @@ impl<L: Ledger> Manager<L> {
         point("vll.left");
         shared.give(context, Stage::Left);
         if let Some(next) = next {
-            shared.give(next, Stage::Granted);
+            shared.answer(next);
         }
     }
 

@@ -47,6 +47,8 @@
 //!   and fail where it is not, so nobody waits for one that waits. They can keep the first of the queue from
 //!   running, which looks at the unplanned counts of its records. One that is repeated, as a closure is,
 //!   stands in the queue with what its last attempt met.
+//! - *Blocks that idle.* A transaction at the head that wants what statements have leaves the queue, and is parked
+//!   (`parking.rs`), as is one that fails again and again while statements are open.
 //! - *Starvation.* A call that has failed often keeps all others out and runs alone.
 //!
 //! # Which anomalies are excluded, and how
@@ -97,6 +99,7 @@ use crate::Outcome;
 use crate::canary::Canary;
 use crate::schedule::direct::Direct;
 use crate::schedule::in_flight::{Idle, Single};
+use crate::schedule::parking::{Blocks, Solitude};
 use crate::serve::{Call, Calls, Next};
 use crate::shared::planning::{ClaimOf, Demand, PlannedAhead};
 use crate::shared::turns::SharedTurns;
@@ -121,6 +124,9 @@ pub struct SharedVll<L: Ledger> {
     mailboxes: Box<[Mailbox<L>]>,
     /// Where the lock manager is a thread.
     manager: Option<Manager<L>>,
+    /// Transactions of several statements.
+    blocks: Blocks,
+    solitude: Solitude,
 }
 
 /// On cache lines of its own.
@@ -146,6 +152,8 @@ impl<L: Ledger> SharedVll<L> {
         SharedVll {
             queue: TxnQueue::new(ledger, capacity, L::TAKES_BACK || manager.is_some()),
             manager,
+            blocks: Blocks::default(),
+            solitude: Solitude::default(),
             mailboxes: (0..WORKERS_MAX)
                 .map(|_| Mailbox {
                     contexts: Mutex::new(Vec::with_capacity(IN_FLIGHT_MAX)),
@@ -169,6 +177,15 @@ impl<L: Ledger> SharedVll<L> {
     fn give(&self, mut context: Box<Context<L>>, stage: Stage) {
         context.stage = stage;
         self.send_home(context);
+    }
+
+    /// As the manager, lets a transaction run that was the first, or sends it back, as it is barred.
+    fn answer(&self, context: Box<Context<L>>) {
+        let stage = match context.stage {
+            Stage::Barred => Stage::Barred,
+            _ => Stage::Granted,
+        };
+        self.give(context, stage);
     }
 
     /// Puts a context into the mailbox of its worker.
@@ -195,6 +212,8 @@ pub struct Vll<L: Ledger> {
     lingers: Option<Box<Context<L>>>,
     /// Contexts that are neither in the queue nor on their way.
     retries: Vec<Box<Context<L>>>,
+    /// As these, of those that wait for a transaction of several statements to end.
+    parked: Vec<Box<Context<L>>>,
     /// Where the worker's own transactions waited last, and until when.
     waiting: Vec<(Place, u64)>,
     /// Whether it has sent the manager something that may still be there.
@@ -244,6 +263,7 @@ impl<L: Ledger> Vll<L> {
             pool: (0..IN_FLIGHT_MAX).map(|_| Context::new(number)).collect(),
             lingers: None,
             retries: Vec::with_capacity(IN_FLIGHT_MAX),
+            parked: Vec::with_capacity(IN_FLIGHT_MAX),
             waiting: Vec::with_capacity(IN_FLIGHT_MAX),
             has_asked: false,
             in_flight: Vec::with_capacity(IN_FLIGHT_MAX),
@@ -263,6 +283,7 @@ impl<L: Ledger> Vll<L> {
         let mut idle = Idle::default();
         loop {
             let mut has_done = self.collect(calls);
+            self.unpark();
             if !self.shared.queue.may_linger() {
                 has_done |= self.leave_at_last(calls);
             }
@@ -298,6 +319,7 @@ impl<L: Ledger> Vll<L> {
                 false => {
                     if idle.has_spun() {
                         self.expire(calls);
+                        self.bar(calls);
                         self.manage_for_others();
                         // Where there is no room for a call nobody asks for one, and hears that there are none.
                         is_over = is_over || calls.is_over();
@@ -350,7 +372,7 @@ impl<L: Ledger> Vll<L> {
     /// Whether others may wait for something that only this worker does: with a manager, a transaction is run where it was drawn.
     #[inline]
     fn has_promised(&self) -> bool {
-        self.shared.manager.is_some() && !self.in_flight.is_empty()
+        self.shared.manager.is_some() && self.in_flight.len() > self.parked.len()
     }
 
     /// Whether it draws no call because it will leave its turn as soon as it has kept its promises.
@@ -364,7 +386,8 @@ impl<L: Ledger> Vll<L> {
     #[cold]
     fn pass_turn(&mut self) {
         let waiting = self.waiting.iter().map(|(_, deadline)| *deadline);
-        let retries = (self.retries.iter()).filter_map(|context| context.flight.call.deadline_ns);
+        let retries = self.retries.iter().chain(&self.parked);
+        let retries = retries.filter_map(|context| context.flight.call.deadline_ns);
         let earliest = waiting.chain(retries).min();
         self.direct.leave_turn();
         self.direct.enter_turn_until(earliest);
@@ -413,7 +436,7 @@ impl<L: Ledger> Vll<L> {
                 return false;
             }
         }
-        context.is_planned = false;
+        (context.is_planned, context.was_barred) = (false, false);
         self.in_flight.push(context.flight.call.ticket);
         self.start(context, calls);
         true
@@ -422,7 +445,9 @@ impl<L: Ledger> Vll<L> {
     /// Starts one of the transactions that wait for another attempt; whether it came anywhere.
     fn retry(&mut self, calls: &mut dyn Calls) -> bool {
         match self.retries.pop() {
-            Some(context) if context.flight.failures >= FAILURES_MAX => {
+            Some(context)
+                if context.flight.failures >= FAILURES_MAX && self.shared.solitude.may_ask() =>
+            {
                 self.run_alone(context, calls)
             }
             Some(context) => self.start(context, calls),
@@ -437,6 +462,7 @@ impl<L: Ledger> Vll<L> {
             self.deliver(context, calls);
             return true;
         }
+        context.flight.look(&self.shared.blocks);
         self.plan(&mut context);
         if let Some(manager) = &self.shared.manager {
             if context.flight.failures > 0 && !self.shared.queue.has_room() {
@@ -461,8 +487,39 @@ impl<L: Ledger> Vll<L> {
                 self.retries.push(context);
                 return false;
             }
+            Entered::Barred(context) => {
+                self.park(context);
+                return false;
+            }
         }
         true
+    }
+
+    /// Puts a transaction aside that wants what statements have.
+    #[cold]
+    fn park(&mut self, mut context: Box<Context<L>>) {
+        context.flight.pause();
+        self.parked.push(context);
+    }
+
+    /// Has those tried again that are parked, when there is a reason to.
+    #[inline]
+    fn unpark(&mut self) {
+        if !self.parked.is_empty() {
+            let (blocks, now_ns) = (&self.shared.blocks, time::now_ns());
+            let may_go_on =
+                |context: &mut Box<Context<L>>| context.flight.may_go_on(blocks, now_ns);
+            self.retries.extend(self.parked.extract_if(.., may_go_on));
+        }
+    }
+
+    /// Brings those back to their workers that wait in the queue for what statements have.
+    fn bar(&mut self, calls: &mut dyn Calls) {
+        if self.shared.blocks.any_open() {
+            while let Some(context) = self.shared.queue.take_barred() {
+                self.deliver(context, calls);
+            }
+        }
     }
 
     fn plan(&mut self, context: &mut Context<L>) {
@@ -480,9 +537,11 @@ impl<L: Ledger> Vll<L> {
     fn run_all(&mut self, context: Box<Context<L>>, calls: &mut dyn Calls) {
         let mut next = Some(context);
         while let Some(mut context) = next {
-            if context.stage == Stage::Statements {
+            match context.stage {
                 // It waits there.
-                return self.shared.send_home(context);
+                Stage::Statements => return self.shared.send_home(context),
+                Stage::Barred => return self.deliver(context, calls),
+                _ => {}
             }
             if Canary::LeftBeforeUnlocking.sings() {
                 next = self.shared.queue.leave(context.place);
@@ -547,6 +606,11 @@ impl<L: Ledger> Vll<L> {
         match std::mem::replace(&mut context.stage, Stage::Home) {
             Stage::Granted => return self.run_managed(context, calls),
             Stage::Refused => return self.retries.push(context),
+            Stage::Barred => {
+                let place = context.place;
+                self.waiting.retain(|(waiting, _)| *waiting != place);
+                return self.park(context);
+            }
             Stage::Expired => {
                 self.direct.counted().count_abort(AbortCause::LockTimeout);
                 context.flight.outcome = Some(Outcome::Expired);
@@ -565,6 +629,8 @@ impl<L: Ledger> Vll<L> {
                 true => self.lingers = Some(context),
                 false => self.pool.push(context),
             }
+        } else if context.flight.park(&self.shared.blocks) {
+            self.parked.push(context);
         } else {
             self.retries.push(context);
         }
@@ -654,7 +720,7 @@ impl<L: Ledger> Vll<L> {
             } else if time::now_ns() >= limit || self.direct.is_broken() {
                 // Somebody thinks; it goes on among the others.
                 self.shared.queue.end_alone();
-                context.flight.failures /= 2;
+                self.shared.solitude.asked(false);
                 self.retries.push(context);
                 return false;
             } else {
@@ -663,6 +729,8 @@ impl<L: Ledger> Vll<L> {
                 idle.turn();
             }
         }
+        self.shared.solitude.asked(true);
+        context.was_barred = false;
         while context.flight.outcome.is_none() {
             if context.flight.is_expired() {
                 context.flight.outcome = Some(Outcome::Expired);
@@ -676,7 +744,7 @@ impl<L: Ledger> Vll<L> {
                     debug_assert!(next.is_none(), "nobody else is in the queue");
                     context
                 }
-                Entered::Full(_) | Entered::Blocked(_) => {
+                Entered::Full(_) | Entered::Blocked(_) | Entered::Barred(_) => {
                     unreachable!("the queue is empty, and nobody else has a request")
                 }
             };
@@ -711,6 +779,7 @@ impl<L: Ledger> Vll<L> {
             }
             idle.turn();
         }
+        self.shared.blocks.open();
         self.met.clear();
         self.direct.access().take_missed(&mut self.met);
         self.open = match self.met.is_empty() {
@@ -736,11 +805,11 @@ impl<L: Ledger> Vll<L> {
         }
         context.plan.demand.arrange();
         context.plan.changed();
-        context.stage = Stage::Statements;
+        (context.stage, context.was_barred) = (Stage::Statements, false);
         context.flight.call.deadline_ns = None;
         let place = match self.shared.queue.enter(context, None, Guest::Any) {
             Entered::Free(context) => return Some(context),
-            Entered::Full(context) => {
+            Entered::Full(context) | Entered::Barred(context) => {
                 self.pool.push(context);
                 return None;
             }
@@ -750,7 +819,7 @@ impl<L: Ledger> Vll<L> {
         let mut idle = Idle::default();
         loop {
             match self.take_head() {
-                Some(head) if head.place == place => return Some(head),
+                Some(head) if head.place == place => return self.unless_barred(head, limit),
                 // Nothing of this worker's is drawn, so nobody hears of its end here.
                 Some(head) => self.run_all(head, &mut NoCalls),
                 None => {
@@ -762,7 +831,7 @@ impl<L: Ledger> Vll<L> {
                 }
             }
             if let Some(context) = self.open_letter() {
-                return Some(context);
+                return self.unless_barred(context, limit);
             }
             if idle.has_spun() && (time::now_ns() >= limit || self.direct.is_broken()) {
                 if let Some(context) = self.shared.queue.withdraw(place) {
@@ -775,6 +844,24 @@ impl<L: Ledger> Vll<L> {
                 }
             }
         }
+    }
+
+    /// A context of statements that waited in the queue, unless others have what they met: then it has left, and they wait
+    /// outside until a block ends, but not past `limit_ns`.
+    fn unless_barred(
+        &mut self,
+        context: Box<Context<L>>,
+        limit_ns: u64,
+    ) -> Option<Box<Context<L>>> {
+        if context.stage != Stage::Barred {
+            return Some(context);
+        }
+        self.pool.push(context);
+        let (ended, mut idle) = (self.shared.blocks.ended(), Idle::default());
+        while self.shared.blocks.ended() == ended && time::now_ns() < limit_ns {
+            idle.turn();
+        }
+        None
     }
 
     /// A context from the worker's mailbox.
@@ -798,6 +885,7 @@ impl<L: Ledger> Vll<L> {
             self.pool.push(context);
         }
         self.shared.queue.close();
+        self.shared.blocks.close();
     }
 
     /// Ends the transaction.

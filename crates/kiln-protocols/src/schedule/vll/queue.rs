@@ -18,6 +18,10 @@
 //!
 //! So the first one may run as soon as nobody outside has any of its records: everybody before it has
 //! ended.
+//!
+//! A transaction of several statements is outside, and its client may think. A transaction that waits for one at the head would
+//! keep all from running that are blocked behind it, whatever these want. So it is *barred*: it leaves the queue, and comes again
+//! when nobody outside has what it wants.
 
 use std::collections::VecDeque;
 use std::mem::offset_of;
@@ -26,8 +30,9 @@ use std::ptr::{slice_from_raw_parts, without_provenance};
 use kiln_platform::atomic::{AtomicBool, AtomicUsize, Ordering, prefetch_plain};
 use kiln_platform::schedule::point;
 use kiln_platform::sync::{Mutex, lock};
+use kiln_platform::time;
 
-use super::context::{Context, Place, Plan};
+use super::context::{Context, Place, Plan, Stage};
 use super::ledger::{Analysis, Ledger};
 use super::limit::Limit;
 use crate::canary::Canary;
@@ -35,6 +40,10 @@ use crate::shared::locks::counters::BesideRecords;
 
 /// No node.
 const NONE: u32 = u32::MAX;
+
+/// So long the first of the queue waits for what statements have: longer than most of them take to end whose client does not
+/// think.
+const BARRED_NS: u64 = 200_000;
 
 /// Nodes are touched under the latch alone, so they do not have cache lines of their own: those of the transactions that
 /// run are few, and side by side mostly.
@@ -71,6 +80,8 @@ struct List<L: Ledger> {
     granted: VecDeque<Place>,
     /// For those who leave, to say whom they let in.
     let_in: Vec<u32>,
+    /// The first one, if it waits for somebody outside, and since when.
+    barred: Option<(Place, u64)>,
 }
 
 const _: () = assert!(
@@ -174,6 +185,8 @@ pub(super) enum Entered<L: Ledger> {
     Blocked(Place),
     /// It is not in the queue.
     Full(Box<Context<L>>),
+    /// Nor this one: statements still have what it wants.
+    Barred(Box<Context<L>>),
 }
 
 /// Who comes to the queue.
@@ -216,6 +229,7 @@ impl<L: Ledger> TxnQueue<L> {
                 open: 0,
                 granted: VecDeque::with_capacity(if L::HANDS_OVER { capacity } else { 0 }),
                 let_in: Vec::new(),
+                barred: None,
             })),
             hints: Hints {
                 head_waits: AtomicBool::new(false),
@@ -294,6 +308,12 @@ impl<L: Ledger> TxnQueue<L> {
             self.show(list);
             return Entered::Full(context);
         }
+        if std::mem::take(&mut context.was_barred) && !list.ledger.is_left_to(&context.plan.demand)
+        {
+            self.show(list);
+            context.was_barred = true;
+            return Entered::Barred(context);
+        }
         let number = list.free;
         // Whoever is alone has what it asks for, even where two of its own requests seem to be in each other's way.
         let is_free = list.ledger.request(number, &context.plan.demand) || guest == Guest::Alone;
@@ -335,7 +355,8 @@ impl<L: Ledger> TxnQueue<L> {
         self.hints.head_waits.load(Ordering::Relaxed)
     }
 
-    /// Takes the first transaction out of its wait, if it waits and may run.
+    /// Takes the first transaction out of its wait, if it waits and may run, or out of the queue, if it is barred: see its
+    /// stage.
     #[inline]
     pub fn take_head(&self) -> Option<Box<Context<L>>> {
         if !self.head_waits() {
@@ -352,16 +373,66 @@ impl<L: Ledger> TxnQueue<L> {
         if chosen == NONE {
             return None;
         }
-        let List { nodes, ledger, .. } = list;
-        let waiting = &mut nodes[chosen as usize].waiting;
-        if !L::HANDS_OVER && !ledger.is_left_to(&waiting.as_ref()?.plan.demand) {
-            return None;
+        if !L::HANDS_OVER {
+            let first = list.nodes[chosen as usize].waiting.as_ref()?;
+            if !list.ledger.is_left_to(&first.plan.demand) {
+                let place = first.place;
+                return self.bar_first(list, place);
+            }
         }
-        let context = waiting.take();
+        let context = list.nodes[chosen as usize].waiting.take();
         debug_assert!(context.is_some(), "only who waits is let in");
         list.waiting -= 1;
         self.show(list);
         context
+    }
+
+    /// Takes the first transaction out of the queue that waits for somebody outside, when it has done so for some time.
+    #[cold]
+    fn bar_first(&self, list: &mut List<L>, place: Place) -> Option<Box<Context<L>>> {
+        if list.open == 0 {
+            return None;
+        }
+        let now_ns = time::now_ns();
+        match list.barred {
+            Some((barred, since_ns)) if barred == place => {
+                let is_long = now_ns - since_ns >= BARRED_NS;
+                is_long.then(|| self.bar(list, place.node))
+            }
+            _ => {
+                list.barred = Some((place, now_ns));
+                None
+            }
+        }
+    }
+
+    /// Takes a transaction out of the queue that waits for statements.
+    fn bar(&self, list: &mut List<L>, node: u32) -> Box<Context<L>> {
+        let context = self.withdraw_waiting(list, node);
+        let mut context = context.expect("only those that wait are barred");
+        (context.stage, context.was_barred) = (Stage::Barred, true);
+        context
+    }
+
+    /// Where locks are handed over, takes one out of the queue that waits for what statements have; for whoever has nothing to
+    /// do. It is in the way of those behind it alone that want the same, but there may be no room for others.
+    pub fn take_barred(&self) -> Option<Box<Context<L>>> {
+        // Relaxed: a hint.
+        if !L::HANDS_OVER || self.hints.is_calm.load(Ordering::Relaxed) {
+            return None;
+        }
+        let mut list = lock(&self.list.0);
+        let mut number = list.first;
+        while list.open > 0 && number != NONE {
+            let node = &list.nodes[number as usize];
+            if let Some(context) = &node.waiting
+                && !list.ledger.is_left_to(&context.plan.demand)
+            {
+                return Some(self.bar(&mut list, number));
+            }
+            number = node.next;
+        }
+        None
     }
 
     /// Takes a transaction out of the queue that has ended and let its locks go. Returns the first one, if
@@ -430,21 +501,22 @@ impl<L: Ledger> TxnQueue<L> {
     /// Takes a transaction back that still waits.
     pub fn withdraw(&self, place: Place) -> Option<Box<Context<L>>> {
         let mut list = lock(&self.list.0);
-        let node = &mut list.nodes[place.node as usize];
-        if node.sequence != place.sequence {
+        if list.nodes[place.node as usize].sequence != place.sequence {
             return None;
         }
-        let context = node.waiting.take()?;
-        {
-            let list = &mut *list;
-            (list.ledger).withdraw(place.node, &context.plan.demand, &mut list.let_in);
-            // Its locks may be there by now, and nobody has come for it.
-            list.granted.retain(|granted| *granted != place);
-            self.let_in(list);
-        }
+        self.withdraw_waiting(&mut list, place.node)
+    }
+
+    fn withdraw_waiting(&self, list: &mut List<L>, node: u32) -> Option<Box<Context<L>>> {
+        let context = list.nodes[node as usize].waiting.take()?;
+        let place = context.place;
+        (list.ledger).withdraw(node, &context.plan.demand, &mut list.let_in);
+        // Its locks may be there by now, and nobody has come for it.
+        list.granted.retain(|granted| *granted != place);
+        self.let_in(list);
         list.waiting -= 1;
         list.unlink(place);
-        self.show(&list);
+        self.show(list);
         Some(context)
     }
 
@@ -571,14 +643,15 @@ mod tests {
 
     use super::*;
     use crate::schedule::vll::CounterArray;
-    use crate::shared::locks::counters::Counters;
+    use crate::shared::locks::Locks;
+    use crate::shared::locks::counters::{Counted, CounterLocks, Counters};
     use crate::shared::planning::{Claim, Demand, Findings};
 
     fn entered(queue: &TxnQueue<BesideRecords>, guest: Guest) -> Option<Place> {
         match queue.enter(Context::new(0), None, guest) {
             Entered::Free(context) => Some(context.place),
             Entered::Blocked(_) => unreachable!("it asks for nothing"),
-            Entered::Full(_) => None,
+            Entered::Full(_) | Entered::Barred(_) => None,
         }
     }
 
@@ -661,6 +734,91 @@ mod tests {
         assert!(!queue.is_empty());
         queue.leave(last.place);
         assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn a_reader_at_the_head_shares_a_record_with_statements() {
+        let counters = CounterArray::default();
+        // SAFETY: nobody follows it here.
+        let record = unsafe { RecordRef::from_address(64) };
+        let queue = TxnQueue::new(counters.clone(), 4, false);
+        let enter = |exclusive| {
+            let mut context: Box<Context<CounterArray>> = Context::new(0);
+            context.plan.demand.claim(Claim {
+                record,
+                exclusive,
+                is_left: false,
+                part: Part::default(),
+                finding: Findings::NO_FINDING,
+            });
+            context.plan.demand.arrange();
+            match queue.enter(context, None, Guest::Any) {
+                Entered::Blocked(place) => place,
+                _ => panic!("the statement, or the writer, is in its way"),
+            }
+        };
+        let mut statement = CounterLocks::new(counters, false);
+        let shared = statement.take(record, false).map(|_| Counted::Unplanned);
+        let shared = shared.expect("the record is free");
+        let writer = enter(true);
+        let reader = enter(false);
+        assert!(queue.take_head().is_none(), "the statement reads");
+        assert!(queue.withdraw(writer).is_some());
+        let head = queue.take_head().expect("both share the record");
+        assert!(head.place == reader);
+        statement.release(record, shared, false);
+    }
+
+    #[test]
+    fn one_that_waits_for_statements_at_the_head_leaves_it_to_others() {
+        let counters = CounterArray::default();
+        // SAFETY: nobody follows them here.
+        let [block, hot] = [64, 128].map(|at| unsafe { RecordRef::from_address(at) });
+        let queue = TxnQueue::new(counters.clone(), 4, false);
+        let wanting = |record| {
+            let mut context: Box<Context<CounterArray>> = Context::new(0);
+            context.plan.demand.claim(Claim {
+                record,
+                exclusive: true,
+                is_left: false,
+                part: Part::default(),
+                finding: Findings::NO_FINDING,
+            });
+            context.plan.demand.arrange();
+            context
+        };
+        let blocked = |context| match queue.enter(context, None, Guest::Any) {
+            Entered::Blocked(place) => place,
+            _ => panic!("somebody is in its way"),
+        };
+        let mut statement = CounterLocks::new(counters.clone(), false);
+        assert!(queue.open());
+        assert!(statement.take(block, true).is_ok());
+        let waits = blocked(wanting(block));
+        let Entered::Free(runs) = queue.enter(wanting(hot), None, Guest::Any) else {
+            panic!("nobody is in its way");
+        };
+        let behind = blocked(wanting(hot));
+        queue.with_ledger(|ledger| ledger.withdraw(0, &runs.plan.demand, &mut Vec::new()));
+        assert!(queue.leave(runs.place).is_none());
+        let barred = loop {
+            if let Some(first) = queue.take_head() {
+                break first;
+            }
+        };
+        assert!(barred.place == waits && barred.stage == Stage::Barred);
+        let next = queue.take_head().expect("nobody is before it");
+        assert!(next.place == behind && next.stage != Stage::Barred);
+        // It comes again, and stays out, as long as the statement has its record.
+        let Entered::Barred(barred) = queue.enter(barred, None, Guest::Any) else {
+            panic!("it would be in the way again");
+        };
+        statement.release(block, Counted::Unplanned, true);
+        queue.close();
+        assert!(matches!(
+            queue.enter(barred, None, Guest::Any),
+            Entered::Free(_)
+        ));
     }
 
     #[test]

@@ -7,15 +7,15 @@
 //! made where somebody else has a request cannot be locked, and its maker starts again with another one.
 //!
 //! ```text
-//!  63        42 41          21 20          0
-//! ┌────────────┬──────────────┬─────────────┐
-//! │ unplanned  │ exclusive Cx │ shared Cs   │
-//! └────────────┴──────────────┴─────────────┘
+//!  63           50 49         36 35          18 17         0
+//! ┌───────────────┬─────────────┬──────────────┬────────────┐
+//! │ unplanned Cx  │ and Cs      │ exclusive Cx │ shared Cs  │
+//! └───────────────┴─────────────┴──────────────┴────────────┘
 //! ```
 //!
-//! The third counter is ours. A transaction that runs may meet a record that it did not plan, and makes
-//! new ones; it takes those only where nobody has any request, and is counted twice. Whoever decides from
-//! plans alone that two transactions have nothing in common looks whether it is 0.
+//! The third and the fourth counter are ours. A transaction that runs may meet a record that it did not plan, and makes
+//! new ones; it takes those only where no other has a request that is in its way, and is counted twice. Whoever decides
+//! from plans alone that two transactions have nothing in common looks whether one of those is in its way.
 
 use std::ptr;
 
@@ -27,8 +27,9 @@ use super::{Locks, Taken, soon};
 use crate::shared::planning::Claim;
 
 const SHARED: u64 = 1;
-const EXCLUSIVE: u64 = 1 << 21;
-const UNPLANNED: u64 = 1 << 42;
+const EXCLUSIVE: u64 = 1 << 18;
+const UNPLANNED_SHARED: u64 = 1 << 36;
+const UNPLANNED_EXCLUSIVE: u64 = 1 << 50;
 
 /// What the transaction missed: somebody else has, or wants, what it did not plan.
 const MISS: AbortCause = AbortCause::FootprintMiss;
@@ -63,6 +64,21 @@ const fn weight(exclusive: bool) -> u64 {
     }
 }
 
+/// What a lock counts for that was not planned.
+#[inline(always)]
+const fn unplanned(exclusive: bool) -> u64 {
+    match exclusive {
+        true => EXCLUSIVE + UNPLANNED_EXCLUSIVE,
+        false => SHARED + UNPLANNED_SHARED,
+    }
+}
+
+/// Whether a word counts no exclusive request, planned or not.
+#[inline(always)]
+const fn may_share(word: u64) -> bool {
+    word % UNPLANNED_SHARED < EXCLUSIVE
+}
+
 /// Counts a planned request; whether it is granted at once, as nobody has one that is in its way. Requests
 /// of one transaction are made together, before those of the next.
 #[inline(always)]
@@ -72,7 +88,7 @@ pub fn request(counters: &impl Counters, claim: Claim) -> bool {
         (counters.word(claim.record)).fetch_add(weight(claim.exclusive), Ordering::Acquire);
     match claim.exclusive {
         true => before == 0,
-        false => before % UNPLANNED < EXCLUSIVE,
+        false => may_share(before),
     }
 }
 
@@ -82,11 +98,15 @@ pub fn withdraw(counters: &impl Counters, claim: Claim) {
     (counters.word(claim.record)).fetch_sub(weight(claim.exclusive), Ordering::Release);
 }
 
-/// Whether somebody has the record who did not plan it.
+/// Whether a lock that was not planned is in the way of a planned request, which those before it in the queue are not.
 #[inline(always)]
-pub fn is_unplanned(counters: &impl Counters, record: RecordRef) -> bool {
+pub fn is_barred(counters: &impl Counters, claim: Claim) -> bool {
     // Acquire pairs with the release of whoever let go.
-    counters.word(record).load(Ordering::Acquire) >= UNPLANNED
+    let word = counters.word(claim.record).load(Ordering::Acquire);
+    match claim.exclusive {
+        true => word >= UNPLANNED_SHARED,
+        false => word >= UNPLANNED_EXCLUSIVE,
+    }
 }
 
 /// How a lock is counted that somebody holds.
@@ -106,8 +126,8 @@ fn counts(held: Counted, exclusive: bool, with_planned: bool) -> u64 {
     let planned = u64::from(with_planned);
     match held {
         Counted::Planned => planned * weight(exclusive),
-        Counted::Upgraded => planned * SHARED + EXCLUSIVE + UNPLANNED,
-        Counted::Unplanned => weight(exclusive) + UNPLANNED,
+        Counted::Upgraded => planned * SHARED + unplanned(true),
+        Counted::Unplanned => unplanned(exclusive),
     }
 }
 
@@ -137,12 +157,12 @@ impl<C: Counters> CounterLocks<C> {
         loop {
             let is_free = match exclusive {
                 true => seen == 0,
-                false => seen % UNPLANNED < EXCLUSIVE,
+                false => may_share(seen),
             };
             if !is_free {
                 return false;
             }
-            let taken = seen + weight(exclusive) + UNPLANNED;
+            let taken = seen + unplanned(exclusive);
             // Acquire: as in `request`.
             match word.compare_exchange_weak(seen, taken, Ordering::Acquire, Ordering::Relaxed) {
                 Ok(_) => return true,
@@ -154,7 +174,7 @@ impl<C: Counters> CounterLocks<C> {
     /// Takes the lock of a new record, if this is all that is counted there.
     #[inline]
     fn count_new(&self, record: RecordRef, own: u64) -> bool {
-        let taken = own + EXCLUSIVE + UNPLANNED;
+        let taken = own + unplanned(true);
         // Relaxed: nobody has done anything to the record that this one's maker has to see; and if another
         // request is there, the maker gives up.
         let word = self.counters.word(record);
@@ -212,13 +232,9 @@ impl<C: Counters> Locks for CounterLocks<C> {
 
     fn upgrade(&mut self, record: RecordRef, held: Counted) -> Result<Taken<Counted>, AbortCause> {
         let (own, next, held) = match held {
-            Counted::Unplanned => (
-                SHARED + UNPLANNED,
-                EXCLUSIVE + UNPLANNED,
-                Counted::Unplanned,
-            ),
+            Counted::Unplanned => (unplanned(false), unplanned(true), Counted::Unplanned),
             // The planned request stays as it is, for whoever takes it back.
-            _ => (SHARED, SHARED + EXCLUSIVE + UNPLANNED, Counted::Upgraded),
+            _ => (SHARED, SHARED + unplanned(true), Counted::Upgraded),
         };
         // Acquire pairs with the releases of those who shared it: they have read before this one writes.
         let upgraded = (self.counters.word(record)).compare_exchange(
@@ -238,7 +254,7 @@ impl<C: Counters> Locks for CounterLocks<C> {
     fn release(&mut self, record: RecordRef, held: Counted, exclusive: bool) {
         let own = counts(held, exclusive, self.takes_back);
         if own > 0 {
-            // Release pairs with the acquisitions above, and in `request` and `is_unplanned`.
+            // Release pairs with the acquisitions above, and in `request` and `is_barred`.
             self.counters.word(record).fetch_sub(own, Ordering::Release);
         }
     }
@@ -285,7 +301,7 @@ mod tests {
             let refused = locks.take_new(record).expect_err("a request is there");
             let taken = locks.take_new_beside(record, own.into_iter(), refused);
             let held = taken.expect("the request is its own");
-            assert!(!request(&counters, claim(false)) && is_unplanned(&counters, record));
+            assert!(!request(&counters, claim(false)) && is_barred(&counters, claim(false)));
             locks.release(record, held, true);
             let again = locks.take_new_beside(record, own.into_iter(), refused);
             assert_eq!(again, Err(refused), "another one asks for it");
