@@ -135,10 +135,12 @@ pub(super) struct Counters {
     pub let_go: u64,
     /// By procedure.
     procedures: Vec<Restored>,
-    /// The position of the one that runs.
-    present: usize,
-    /// Of what has no program.
-    calm: Calm,
+    /// The position of the one that ran last.
+    last: usize,
+    /// Whether that one runs now.
+    runs_program: bool,
+    /// Of what has no program: closures, and statements that come one by one.
+    statements: Calm,
 }
 
 /// What was restored of one procedure.
@@ -152,10 +154,17 @@ struct Restored {
 }
 
 impl Counters {
+    /// An attempt begins. Until [`Counters::runs`] names a program it has none.
+    #[inline(always)]
+    pub fn begin(&mut self) {
+        self.runs_program = false;
+    }
+
     /// A program is about to run.
     #[inline]
     pub fn runs(&mut self, program: &Program) {
-        let present = self.procedures.get(self.present);
+        self.runs_program = true;
+        let present = self.procedures.get(self.last);
         if !present.is_some_and(|restored| restored.is_of(program)) {
             self.change(program);
         }
@@ -165,7 +174,7 @@ impl Counters {
     fn change(&mut self, program: &Program) {
         let mut known = self.procedures.iter();
         let known = known.position(|restored| restored.is_of(program));
-        self.present = known.unwrap_or_else(|| {
+        self.last = known.unwrap_or_else(|| {
             let lines = program.operations.iter();
             let lines = lines.map(|operation| operation.position.map_or(0, |(line, _)| line));
             self.procedures.push(Restored {
@@ -181,16 +190,24 @@ impl Counters {
     /// Whether the attempts of what runs are left alone.
     #[inline(always)]
     pub fn calm(&mut self) -> &mut Calm {
-        match self.procedures.get_mut(self.present) {
-            Some(restored) => &mut restored.calm,
-            None => &mut self.calm,
+        match self.runs_program {
+            true => &mut self.procedures[self.last].calm,
+            false => &mut self.statements,
+        }
+    }
+
+    /// The counters of the procedure that runs, if one does.
+    fn present(&mut self) -> Option<&mut Restored> {
+        match self.runs_program {
+            true => self.procedures.get_mut(self.last),
+            false => None,
         }
     }
 
     /// The operation that is under way gave something else than before.
     #[cold]
     pub fn restored(&mut self, op: Option<OpId>) {
-        let Some(restored) = self.procedures.get_mut(self.present) else {
+        let Some(restored) = self.present() else {
             return;
         };
         let last = restored.operations.len() - 1;
@@ -201,7 +218,9 @@ impl Counters {
     /// An attempt has failed, at an operation that is known or not.
     #[cold]
     pub fn aborted(&mut self, op: Option<OpId>, cause: AbortCause) {
-        let aborts = &mut self.procedures[self.present].aborts;
+        let Some(Restored { aborts, .. }) = self.present() else {
+            return;
+        };
         let last = aborts.len() - 1;
         let operation = op.map_or(last, |op| op.0 as usize);
         aborts[operation.min(last)][cause.number()] += 1;
@@ -244,5 +263,59 @@ impl Counters {
 impl Restored {
     fn is_of(&self, program: &Program) -> bool {
         self.name == program.name && self.operations.len() == program.operations.len() + 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kiln_procedure::{Access, Arguments, ProgramBuilder};
+    use kiln_storage::epoch::Epochs;
+
+    use super::*;
+    use crate::factors::HealingFactors;
+
+    #[test]
+    fn statements_and_procedures_are_calm_apart() {
+        let epochs = Epochs::new(1);
+        let participant = epochs.register().expect("a slot is free");
+        let mut healing = Healing::new(participant, HealingFactors::default(), false);
+        let program = ProgramBuilder::new("procedure", []).finish();
+        let runs_procedure = |healing: &mut Healing| {
+            healing.begin_call(None);
+            healing.begin();
+            let arguments = Arguments::from_values(&[]);
+            (healing.plan(&program, &arguments)).expect("nothing is planned");
+        };
+        let runs_statements = |healing: &mut Healing| {
+            healing.begin_call(None);
+            healing.begin();
+            healing.plan_statements();
+        };
+        let ends = |healing: &mut Healing, is_disturbed: bool| {
+            if is_disturbed {
+                healing.counters.calm().is_disturbed();
+            }
+            healing.commit().expect("the attempt is alone");
+        };
+
+        // Disturbed statements leave the procedure calm …
+        runs_procedure(&mut healing);
+        ends(&mut healing, false);
+        runs_statements(&mut healing);
+        ends(&mut healing, true);
+        runs_procedure(&mut healing);
+        assert!(healing.counters.calm().is_calm());
+        ends(&mut healing, true);
+        // … and a disturbed procedure does not keep statements from becoming so again.
+        for _ in 0..10 {
+            runs_statements(&mut healing);
+            ends(&mut healing, false);
+        }
+        runs_statements(&mut healing);
+        assert!(healing.counters.calm().is_calm());
+        ends(&mut healing, false);
+        runs_procedure(&mut healing);
+        assert!(!healing.counters.calm().is_calm());
+        ends(&mut healing, false);
     }
 }
