@@ -126,6 +126,13 @@ impl Healing {
     }
 }
 
+/// Procedures that a worker counts one by one. Those that it meets later are counted as one, so that a program
+/// which makes procedures as it goes cannot fill its memory.
+const PROCEDURES_MAX: usize = 256;
+
+/// The name of the procedures beyond the most.
+const OTHERS: &str = "(other procedures)";
+
 /// What was restored.
 #[derive(Default)]
 pub(super) struct Counters {
@@ -174,17 +181,26 @@ impl Counters {
     fn change(&mut self, program: &Program) {
         let mut known = self.procedures.iter();
         let known = known.position(|restored| restored.is_of(program));
-        self.last = known.unwrap_or_else(|| {
-            let lines = program.operations.iter();
-            let lines = lines.map(|operation| operation.position.map_or(0, |(line, _)| line));
-            self.procedures.push(Restored {
-                name: program.name.clone(),
-                operations: lines.chain([0]).map(|line| (line, 0)).collect(),
-                aborts: vec![[0; AbortCause::ALL.len()]; program.operations.len() + 1],
-                calm: Calm::default(),
-            });
-            self.procedures.len() - 1
+        self.last = known.unwrap_or_else(|| match self.procedures.len() {
+            ..PROCEDURES_MAX => {
+                let lines = program.operations.iter();
+                let lines = lines.map(|operation| operation.position.map_or(0, |(line, _)| line));
+                self.add(&program.name, lines.chain([0]).collect())
+            }
+            PROCEDURES_MAX => self.add(OTHERS, vec![0]),
+            _ => PROCEDURES_MAX,
         });
+    }
+
+    /// Starts counting a procedure whose operations are in these lines, and returns its position.
+    fn add(&mut self, name: &str, lines: Vec<u32>) -> usize {
+        self.procedures.push(Restored {
+            name: name.to_owned(),
+            aborts: vec![[0; AbortCause::ALL.len()]; lines.len()],
+            operations: lines.into_iter().map(|line| (line, 0)).collect(),
+            calm: Calm::default(),
+        });
+        self.procedures.len() - 1
     }
 
     /// Whether the attempts of what runs are left alone.
@@ -317,5 +333,21 @@ mod tests {
         runs_procedure(&mut healing);
         assert!(!healing.counters.calm().is_calm());
         ends(&mut healing, false);
+    }
+
+    #[test]
+    fn procedures_beyond_the_most_are_counted_as_one() {
+        let mut counters = Counters::default();
+        for number in 0..PROCEDURES_MAX + 3 {
+            let program = ProgramBuilder::new(&format!("procedure_{number}"), []).finish();
+            counters.runs(&program);
+            counters.restored(None);
+        }
+        assert_eq!(counters.procedures.len(), PROCEDURES_MAX + 1);
+        let mut statistics = Statistics::default();
+        counters.add_to(&mut statistics);
+        assert_eq!(statistics.restored_total(), PROCEDURES_MAX as u64 + 3);
+        let of_others = statistics.restored.get(&(OTHERS.to_owned(), 0));
+        assert_eq!(of_others, Some(&3));
     }
 }
