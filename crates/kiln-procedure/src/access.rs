@@ -472,6 +472,22 @@ pub trait Access {
         memory: &mut Memory,
     ) -> Result<Inserted, Stop>;
 
+    /// Hears of an insert that would raise 23505, as the row behind `handle` has a unique key of its row. Whether the
+    /// access has written the values over that row instead, which only a baseline that checks nothing does.
+    ///
+    /// # Errors
+    /// An [`AbortCause`] when a conflict is met.
+    #[inline(always)]
+    fn write_over(
+        &mut self,
+        _table: &Table,
+        _values: &[Reg],
+        _handle: &Handle,
+        _memory: &Memory,
+    ) -> Result<bool, Stop> {
+        Ok(false)
+    }
+
     /// Deletes a record.
     ///
     /// # Errors

@@ -530,16 +530,14 @@ impl<'a, A: Access> Executor<'a, A> {
                 }
                 Ok(true)
             }
-            Inserted::Exists { index, handle } => {
-                self.exists(insert, index, handle)?;
-                Ok(false)
-            }
+            Inserted::Exists { index, handle } => self.exists(insert, index, handle),
         }
     }
 
-    /// What an insert does when a unique index has the key of its row for another one.
+    /// What an insert does when a unique index has the key of its row for another one. Says whether the row was
+    /// written all the same.
     #[cold]
-    fn exists(&mut self, insert: &Insert, index: usize, handle: Handle) -> Result<(), Stopped> {
+    fn exists(&mut self, insert: &Insert, index: usize, handle: Handle) -> Result<bool, Stopped> {
         let Insert {
             table,
             values,
@@ -555,7 +553,7 @@ impl<'a, A: Access> Executor<'a, A> {
             Some(conflict) if conflict.index.is_none_or(|only| only as usize == index) => {
                 self.set_handle(*record, handle);
                 self.set(conflict.inserted, Slot::FALSE);
-                return Ok(());
+                return Ok(false);
             }
             Some(Conflict {
                 index: Some(only),
@@ -580,10 +578,19 @@ impl<'a, A: Access> Executor<'a, A> {
                 };
                 if self.lookup_anew(&lookup)? {
                     self.set(inserted, Slot::FALSE);
-                    return Ok(());
+                    return Ok(false);
                 }
             }
             _ => {}
+        }
+        let memory = &self.frame.memory;
+        let written = self.access.write_over(table, values, &handle, memory);
+        if self.noted(written)? {
+            self.set_handle(*record, handle);
+            if let Some(conflict) = conflict {
+                self.set(conflict.inserted, Slot::TRUE);
+            }
+            return Ok(true);
         }
         let slots = &self.frame.memory.slots;
         let error = unique_violation(table, index, &self.frame.memory, |column| {
