@@ -76,6 +76,9 @@ options! {
     idempotency_capacity: usize = 65_536;
     /// Seconds that such an outcome is remembered (600).
     idempotency_age_s: u64 = 600;
+    /// Whether the protocol may be one that does not serialize transactions (false). Such a protocol
+    /// ([`Protocol::is_serializable`]) is a baseline for measurements: it loses updates and breaks constraints.
+    allow_unserializable: bool = false;
     /// Basis factors; the default is what is recommended, the others are there to be measured.
     basis_factors: BasisFactors = BasisFactors::default();
     /// Bytes of memory set aside at the start (0), so that growth within them costs no page faults
@@ -203,7 +206,14 @@ impl Options {
     ///
     /// # Errors
     /// 22023.
-    pub(crate) fn validate_factors(&self, protocol: Configuration) -> Result<()> {
+    pub(crate) fn validate_protocol(&self, protocol: Configuration) -> Result<()> {
+        if !protocol.protocol.is_serializable() && !self.allow_unserializable {
+            let what = protocol.protocol.description();
+            let message = format!("protocol {protocol} does not serialize transactions ({what})");
+            let hint = "It loses updates and breaks constraints, and exists to be measured. Set allow_unserializable to \
+                        open a database that may run it, or choose another protocol.";
+            return Err(Error::new(SqlState::INVALID_PARAMETER_VALUE, message).with_hint(hint));
+        }
         match self.basis_factors.protocols.refusal(protocol) {
             Some(refusal) => Err(Error::new(SqlState::INVALID_PARAMETER_VALUE, refusal)),
             None => Ok(()),
@@ -238,7 +248,7 @@ impl Options {
                 "Build with the feature \"history\", or leave it out.".to_owned(),
             );
         }
-        self.validate_factors(self.protocol)?;
+        self.validate_protocol(self.protocol)?;
         for (name, value) in [
             ("epoch_ms", self.epoch_ms),
             ("inbox_capacity", self.inbox_capacity as u64),

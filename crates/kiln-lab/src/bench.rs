@@ -55,6 +55,8 @@ pub fn open(
         .basis_factors(basis_factors)
         // The one that has all basis factors; each run puts its own protocol in force.
         .protocol(Protocol::Silo)
+        // Baselines are measured here, and reports mark them.
+        .allow_unserializable(true)
         .pin_workers(false);
     let database = Database::open(options)?;
     database.execute(workload.schema_sql())?;

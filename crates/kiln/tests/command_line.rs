@@ -346,6 +346,24 @@ fn a_script_stops_at_its_first_error_unless_told_to_go_on() {
 }
 
 #[test]
+fn a_protocol_that_does_not_serialize_runs_only_where_it_is_allowed() {
+    let statement = ["-c", "SELECT 1 AS one", "--csv"];
+    let sql = |options: &[&str]| kiln(&[&["sql"], options, &statement].concat());
+    for protocol in ["none", "silo-unchecked", "occ-unchecked"] {
+        let refused = sql(&["--protocol", protocol]);
+        assert_ends(&refused, 1);
+        assert_eq!(out(&refused), "");
+        for word in [protocol, "does not serialize", "--allow-unserializable"] {
+            assert!(err(&refused).contains(word), "{word}: {}", err(&refused));
+        }
+        let allowed = sql(&["--protocol", protocol, "--allow-unserializable"]);
+        assert_ends(&allowed, 0);
+        assert_eq!(out(&allowed), "one\n1\n");
+    }
+    assert_ends(&sql(&["--protocol", "2pl-no-wait"]), 0);
+}
+
+#[test]
 fn files_and_statements_share_a_database_in_their_order() {
     let path = scratch("order.sql");
     file::write(&path, b"INSERT INTO t VALUES (2);\n").expect("a scratch file can be written");
