@@ -133,7 +133,13 @@ impl<'a, A: Access> Executor<'a, A> {
     pub(super) fn lookup_anew(&mut self, lookup: &Lookup) -> Result<bool, Stopped> {
         let table = &*lookup.table;
         let index = &table.indexes()[lookup.index];
-        for _ in 0..DEAD_RETRIES_MAX {
+        for retries in 0_u32.. {
+            if retries >= DEAD_RETRIES_MAX {
+                if self.access.gives_up() {
+                    break;
+                }
+                kiln_platform::thread::yield_now();
+            }
             let begun = self.moment();
             let is_there = match find(&self.frame.memory, index, &lookup.key) {
                 Found::Entry(entry) => {

@@ -460,6 +460,11 @@ impl<C: Commit> Access for Optimistic<C> {
     }
 
     #[inline(always)]
+    fn gives_up(&self) -> bool {
+        C::VALIDATES
+    }
+
+    #[inline(always)]
     fn write_over(
         &mut self,
         table: &Table,
