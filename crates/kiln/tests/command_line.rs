@@ -215,6 +215,28 @@ fn check_row(row: &serde_json::Value, workload: &str, procedures: &[&str]) {
     for key in ["cpu", "cores", "os", "date"] {
         assert!(!row["machine"][key].is_null(), "{key}");
     }
+    // Two rows can be compared when they agree in these.
+    for key in [
+        "threads",
+        "seconds",
+        "warmup_seconds",
+        "repeat",
+        "seed",
+        "reserve_mib",
+    ] {
+        assert!(row[key].is_number(), "{key}");
+    }
+    for key in [
+        "backoff",
+        "indexes",
+        "batch-size",
+        "partitioning",
+        "validation-order",
+    ] {
+        assert!(row["basis_factors"][key].is_string(), "{key}");
+    }
+    assert_eq!(row["build"]["version"], env!("CARGO_PKG_VERSION"));
+    assert!(row["build"]["records_histories"].is_boolean());
     for procedure in procedures {
         let latency = &row["latency_us"][procedure];
         let value = |key: &str| {
