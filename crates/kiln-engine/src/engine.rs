@@ -66,7 +66,7 @@ impl Engine {
     /// Opens an empty database and starts its threads.
     ///
     /// # Errors
-    /// 22023 for options that make no sense, 53000 when the system grants no more threads.
+    /// 22023 for options that make no sense and for a protocol that they do not allow, 53000 when the system grants no more threads.
     pub fn open(options: Options) -> Result<Engine> {
         options.validate()?;
         if options.reserve_bytes > 0 {
@@ -186,11 +186,12 @@ impl Engine {
     ///
     /// # Errors
     /// 55P03 when running transactions do not end within [`Options::ddl_wait_ms`]; 22023 when the
-    /// protocol does not have the database's basis factors, or is not serializable while somebody listens to what
-    /// is committed ([`Engine::attach_listeners`]).
+    /// protocol does not have the database's basis factors, is not serializable while listeners hear of
+    /// commits ([`Engine::attach_listeners`]), or serializes nothing and
+    /// [`Options::allow_unserializable`] is not set.
     pub fn set_protocol(&self, protocol: impl Into<Configuration>) -> Result<()> {
         let protocol = protocol.into();
-        self.inner().options.validate_factors(protocol)?;
+        self.inner().options.validate_protocol(protocol)?;
         let alone = self.inner().shut_gate()?;
         if self.inner().journal().is_some() {
             check_order(protocol)?;

@@ -2,10 +2,7 @@
 
 use kiln_platform::thread;
 use kiln_protocols::Configuration;
-use kiln_protocols::factors::{
-    AbortMechanism, Controllers, DeadlockAvoidance, Factors, Partitioning, Regulation, Use,
-    ValidationOrder,
-};
+use kiln_protocols::factors::Factors;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::table::WORKERS_MAX;
 
@@ -81,6 +78,9 @@ options! {
     idempotency_capacity: usize = 65_536;
     /// Seconds that such an outcome is remembered (600).
     idempotency_age_s: u64 = 600;
+    /// Whether the protocol may be one that does not serialize transactions (false). Such a protocol
+    /// ([`Protocol::is_serializable`]) is a baseline for measurements: it loses updates and breaks constraints.
+    allow_unserializable: bool = false;
     /// Basis factors; the default is what is recommended, the others are there to be measured.
     basis_factors: BasisFactors = BasisFactors::default();
     /// Bytes of memory set aside at the start (0), so that growth within them costs no page faults
@@ -122,75 +122,38 @@ impl Default for BasisFactors {
 }
 
 impl BasisFactors {
-    /// Those that are not as recommended: name and value as on the command line.
-    pub fn departures(&self) -> Vec<(&'static str, String)> {
-        let Factors {
-            healing,
-            batches,
-            concurrency_controllers,
-            partitions,
-            ..
-        } = self.protocols;
-        let ad_hoc = healing.ad_hoc_percent.to_string();
-        let cc_threads = match concurrency_controllers {
-            Controllers::Fifth => String::new(),
-            Controllers::Fixed(number) => number.to_string(),
-            Controllers::Auto { .. } => "auto".to_owned(),
+    /// All of them: names and values as on the command line, in the order of their names.
+    pub fn choices(&self) -> Vec<(&'static str, String)> {
+        // Without `..`: a factor that is added has to be named here.
+        let BasisFactors {
+            protocols,
+            hash_indexes,
+            partitioned_indexes,
+            split_indexes,
+        } = *self;
+        let indexes = match (hash_indexes, split_indexes) {
+            (true, false) => "hash",
+            (true, true) => "split",
+            (false, false) => "ordered",
+            (false, true) => "ordered and split",
         };
-        let partitions = partitions.to_string();
-        let (batch_size, batch_us) = (batches.size.to_string(), batches.wait_us.to_string());
-        let samples = batches.samples.to_string();
-        let alpha = f64::from(batches.residuals_permille.unwrap_or_default()) / 1000.0;
-        let alpha = alpha.to_string();
-        let all = [
-            (
-                self.protocols.regulation == Regulation::None,
-                "backoff",
-                "none",
-            ),
-            (
-                self.protocols.abort_mechanism == AbortMechanism::Unwind,
-                "aborts",
-                "unwind",
-            ),
-            (!self.hash_indexes, "indexes", "ordered"),
-            (self.split_indexes, "indexes", "split"),
-            (!self.partitioned_indexes, "contention-aware", "off"),
-            (
-                self.protocols.deadlock_avoidance == DeadlockAvoidance::Sort,
-                "deadlock",
-                "sort",
-            ),
-            (
-                healing.validation_order == ValidationOrder::Address,
-                "validation-order",
-                "address",
-            ),
-            (
-                healing.validation_order == ValidationOrder::Reversed,
-                "validation-order",
-                "reversed",
-            ),
-            (healing.access_cache == Use::Off, "access-cache", "off"),
-            (healing.read_copies == Use::Off, "read-copies", "off"),
-            (healing.read_locks == Use::On, "read-locks", "on"),
-            (healing.ad_hoc_percent > 0, "ad-hoc", &ad_hoc),
-            (self.protocols.sweeps == Use::Off, "sweeps", "off"),
-            (!cc_threads.is_empty(), "cc-threads", &cc_threads),
-            (partitions != "0", "data-partitions", &partitions),
-            (
-                self.protocols.partitioning != Partitioning::Declared,
-                "partitioning",
-                "balanced",
-            ),
-            (batches.size > 0, "batch-size", &batch_size),
-            (batches.wait_us > 0, "batch-us", &batch_us),
-            (batches.samples > 0, "k", &samples),
-            (batches.residuals_permille.is_some(), "alpha", &alpha),
-        ];
-        let departs = all.into_iter().filter(|(departs, _, _)| *departs);
-        departs
-            .map(|(_, name, value)| (name, value.to_owned()))
+        let contention_aware = match partitioned_indexes {
+            true => "on",
+            false => "off",
+        };
+        let mut choices = protocols.choices();
+        choices.push(("indexes", indexes.to_owned()));
+        choices.push(("contention-aware", contention_aware.to_owned()));
+        choices.sort_unstable();
+        choices
+    }
+
+    /// Those that are not as recommended.
+    pub fn departures(&self) -> Vec<(&'static str, String)> {
+        let recommended = BasisFactors::default().choices();
+        let choices = self.choices().into_iter();
+        choices
+            .filter(|choice| !recommended.contains(choice))
             .collect()
     }
 }
@@ -208,7 +171,14 @@ impl Options {
     ///
     /// # Errors
     /// 22023.
-    pub(crate) fn validate_factors(&self, protocol: Configuration) -> Result<()> {
+    pub(crate) fn validate_protocol(&self, protocol: Configuration) -> Result<()> {
+        if !protocol.protocol.is_serializable() && !self.allow_unserializable {
+            let what = protocol.protocol.description();
+            let message = format!("protocol {protocol} does not serialize transactions ({what})");
+            let hint = "It loses updates and breaks constraints, and exists to be measured. Set allow_unserializable to \
+                        open a database that may run it, or choose another protocol.";
+            return Err(Error::new(SqlState::INVALID_PARAMETER_VALUE, message).with_hint(hint));
+        }
         match self.basis_factors.protocols.refusal(protocol) {
             Some(refusal) => Err(Error::new(SqlState::INVALID_PARAMETER_VALUE, refusal)),
             None => Ok(()),
@@ -243,7 +213,7 @@ impl Options {
                 "Build with the feature \"history\", or leave it out.".to_owned(),
             );
         }
-        self.validate_factors(self.protocol)?;
+        self.validate_protocol(self.protocol)?;
         for (name, value) in [
             ("epoch_ms", self.epoch_ms),
             ("inbox_capacity", self.inbox_capacity as u64),

@@ -352,6 +352,30 @@ fn callers_that_wait_for_room_hear_of_the_end() {
 }
 
 #[test]
+fn protocols_that_do_not_serialize_are_refused_unless_they_are_allowed() {
+    let unsafe_ones = || Protocol::ALL.into_iter().filter(|it| !it.is_serializable());
+    assert!(unsafe_ones().count() > 0);
+    let engine = Engine::open(Options::new().workers(1)).expect("the defaults are allowed");
+    let before = engine.protocol();
+    for protocol in unsafe_ones() {
+        let options = Options::new().workers(1).protocol(protocol);
+        let refused = Engine::open(options.clone()).expect_err("it is refused");
+        let refused_later = engine.set_protocol(protocol).expect_err("it is refused");
+        for error in [refused, refused_later] {
+            assert_eq!(error.state(), SqlState::INVALID_PARAMETER_VALUE);
+            assert!(error.message().contains(protocol.name()), "{error}");
+            let hint = error.hint().expect("it says what to do");
+            assert!(hint.contains("allow_unserializable"), "{hint}");
+        }
+        assert_eq!(engine.protocol(), before);
+        let allowed = Engine::open(options.allow_unserializable(true)).expect("it is allowed");
+        assert_eq!(allowed.protocol(), protocol);
+        allowed.set_protocol(Protocol::Silo).expect("nothing runs");
+        allowed.set_protocol(protocol).expect("it is still allowed");
+    }
+}
+
+#[test]
 fn options_without_sense_are_refused() {
     for options in [
         Options::new().workers(0),

@@ -65,6 +65,8 @@ fn open_with(
         .basis_factors(basis_factors)
         // The one that has all basis factors; each run puts its own protocol in force.
         .protocol(Protocol::Silo)
+        // Baselines are measured here, and reports mark them.
+        .allow_unserializable(true)
         .pin_workers(workers.is_some());
     let database = Database::open(options)?;
     database.execute(workload.schema_sql())?;

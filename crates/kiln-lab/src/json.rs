@@ -1,6 +1,7 @@
 //! Results as JSON: one row per protocol and number of threads, each complete in itself, so that
-//! rows of several files can be put together.
+//! rows of several files can be put together: a row has every choice that may differ between two runs.
 
+use kiln_engine::BasisFactors;
 use kiln_procedure::AbortCause;
 use kiln_protocols::phases::Phase;
 use kiln_workloads::Workload;
@@ -18,27 +19,96 @@ pub(crate) fn rows(plan: &Plan, machine: &Machine, load: &LoadFigures, points: &
 }
 
 fn row(plan: &Plan, machine: &Machine, load: &LoadFigures, point: &Point) -> Value {
-    let (least, most) = point.committed_per_s_range();
-    let runs: Vec<f64> = point.runs.iter().map(RunFigures::committed_per_s).collect();
+    let mut row = choices(plan, point);
+    row["machine"] = machine_of(machine);
+    row["load"] = json!({
+        "rows": load.rows,
+        "seconds": load.seconds,
+        "raw_bytes": load.raw_bytes,
+        "record_bytes": load.record_bytes,
+        "index_bytes": load.index_bytes,
+    });
+    joined(row, measured(plan, point))
+}
+
+/// The members of both objects.
+pub fn joined(mut one: Value, other: Value) -> Value {
+    if let (Value::Object(all), Value::Object(other)) = (&mut one, other) {
+        all.extend(other);
+    }
+    one
+}
+
+/// All that may differ between two runs on a machine.
+fn choices(plan: &Plan, point: &Point) -> Value {
+    // Without `..`: a choice that is added has to be named here.
+    let Plan {
+        workload,
+        protocols: _,
+        threads: _,
+        sessions: _,
+        seconds,
+        warmup,
+        repeat,
+        seed,
+        reserve_mib,
+        basis_factors: factors,
+        allocator,
+        json: _,
+        explain_batch,
+        batch_svg: _,
+    } = plan;
     json!({
-        "workload": plan.workload.name(),
+        "workload": workload.name(),
         "protocol": point.protocol.name(),
         "serializable": point.protocol.protocol.is_serializable(),
-        "basis_factors": plan.basis_factors.departures().into_iter().collect::<std::collections::BTreeMap<_, _>>(),
-        "allocator": plan.allocator,
+        "basis_factors": basis_factors(factors),
+        "allocator": allocator,
+        "build": build(),
         "threads": point.threads,
         "sessions": point.sessions,
         "oversubscribed": point.oversubscribed,
         "pinned": point.runs.iter().all(|run| run.pinned),
-        "warehouses": match &plan.workload {
+        "warehouses": match workload {
             Workload::Tpcc(config) => Value::from(config.warehouses),
             _ => Value::Null,
         },
-        "options": options(&plan.workload),
-        "seconds": plan.seconds,
-        "warmup_seconds": plan.warmup,
-        "repeat": plan.repeat,
-        "seed": plan.seed,
+        "options": options(workload),
+        "seconds": seconds,
+        "warmup_seconds": warmup,
+        "repeat": repeat,
+        "seed": seed,
+        "reserve_mib": reserve_mib,
+        "explain_batch": explain_batch,
+    })
+}
+
+fn machine_of(machine: &Machine) -> Value {
+    let Machine {
+        cpu,
+        cores,
+        memory_bytes,
+        os,
+        commit,
+        date,
+        unoptimised,
+    } = machine;
+    json!({
+        "cpu": cpu,
+        "cores": cores,
+        "memory_bytes": memory_bytes,
+        "os": os,
+        "commit": commit,
+        "date": date,
+        "optimised": !unoptimised,
+    })
+}
+
+/// What came of it.
+fn measured(plan: &Plan, point: &Point) -> Value {
+    let (least, most) = point.committed_per_s_range();
+    let runs: Vec<f64> = point.runs.iter().map(RunFigures::committed_per_s).collect();
+    json!({
         "committed_per_s": point.committed_per_s(),
         "committed_per_s_min": least,
         "committed_per_s_max": most,
@@ -66,22 +136,26 @@ fn row(plan: &Plan, machine: &Machine, load: &LoadFigures, point: &Point) -> Val
                 "rows": violation.rows,
             }))
             .collect::<Vec<_>>(),
-        "load": json!({
-            "rows": load.rows,
-            "seconds": load.seconds,
-            "raw_bytes": load.raw_bytes,
-            "record_bytes": load.record_bytes,
-            "index_bytes": load.index_bytes,
-        }),
-        "machine": json!({
-            "cpu": machine.cpu,
-            "cores": machine.cores,
-            "memory_bytes": machine.memory_bytes,
-            "os": machine.os,
-            "commit": machine.commit,
-            "date": machine.date,
-            "optimised": !machine.unoptimised,
-        }),
+    })
+}
+
+/// All basis factors, those with their defaults too: a default may be another one in another version.
+pub fn basis_factors(factors: &BasisFactors) -> Value {
+    let choices = factors.choices().into_iter();
+    Value::Object(
+        choices
+            .map(|(name, value)| (name.to_owned(), value.into()))
+            .collect(),
+    )
+}
+
+/// How the program was built, as far as that is chosen.
+pub fn build() -> Value {
+    json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "records_histories": kiln_protocols::RECORDS_HISTORIES,
+        "virtual_cores": cfg!(kiln_sim),
+        "optimised": !cfg!(debug_assertions),
     })
 }
 

@@ -21,10 +21,10 @@ pub mod audit;
 pub mod calibrate;
 pub mod explain;
 mod figures;
+pub mod json;
 pub mod machine;
 
 mod bench;
-mod json;
 mod load;
 mod number;
 mod plan;

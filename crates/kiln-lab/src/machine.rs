@@ -91,7 +91,8 @@ fn operating_system() -> String {
     format!("{name}{kernel}, {}", std::env::consts::ARCH)
 }
 
-fn commit() -> Option<String> {
+/// The commit of the checkout that the program lies in, as in [`Machine::commit`].
+pub fn commit() -> Option<String> {
     let program = std::env::current_exe().ok()?;
     let output = Command::new("git")
         .arg("-C")

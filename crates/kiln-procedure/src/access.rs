@@ -474,6 +474,29 @@ pub trait Access {
         memory: &mut Memory,
     ) -> Result<Inserted, Stop>;
 
+    /// Whether a look-up gives up when what it meets stays dead for long: the transaction that takes the record out of the
+    /// index is without a core.
+    #[inline(always)]
+    fn gives_up(&self) -> bool {
+        true
+    }
+
+    /// Hears of an insert that would raise 23505, as the row behind `handle` has a unique key of its row. Whether the
+    /// access has written the values over that row instead, which only a baseline that checks nothing does.
+    ///
+    /// # Errors
+    /// An [`AbortCause`] when a conflict is met.
+    #[inline(always)]
+    fn write_over(
+        &mut self,
+        _table: &Table,
+        _values: &[Reg],
+        _handle: &Handle,
+        _memory: &Memory,
+    ) -> Result<bool, Stop> {
+        Ok(false)
+    }
+
     /// Deletes a record.
     ///
     /// # Errors

@@ -136,7 +136,97 @@ pub enum Use {
     Off,
 }
 
+impl Use {
+    /// As on the command line.
+    const fn name(self) -> &'static str {
+        match self {
+            Use::On => "on",
+            Use::Off => "off",
+        }
+    }
+}
+
 impl Factors {
+    /// All of them: names and values as on the command line. Where the protocol or the system chooses, the value says so.
+    pub fn choices(self) -> Vec<(&'static str, String)> {
+        // Without `..`: a factor that is added has to be named here.
+        let Factors {
+            regulation,
+            abort_mechanism,
+            deadlock_avoidance,
+            concurrency_controllers,
+            partitions,
+            partitioning,
+            batches,
+            healing,
+            sweeps,
+        } = self;
+        let Batches {
+            size,
+            wait_us,
+            samples,
+            residuals_permille,
+        } = batches;
+        let HealingFactors {
+            validation_order,
+            access_cache,
+            read_copies,
+            read_locks,
+            ad_hoc_percent,
+        } = healing;
+        let or_auto = |number: u32| match number {
+            0 => "auto".to_owned(),
+            number => number.to_string(),
+        };
+        let backoff = match regulation {
+            Regulation::Backoff => "exponential",
+            Regulation::None => "none",
+        };
+        let aborts = match abort_mechanism {
+            AbortMechanism::Return => "return",
+            AbortMechanism::Unwind => "unwind",
+        };
+        let deadlock = match deadlock_avoidance {
+            DeadlockAvoidance::Spin => "spin",
+            DeadlockAvoidance::Sort => "sort",
+        };
+        let order = match validation_order {
+            ValidationOrder::Tree => "tree",
+            ValidationOrder::Address => "address",
+            ValidationOrder::Reversed => "reversed",
+        };
+        let cc_threads = match concurrency_controllers {
+            Controllers::Fifth => "a fifth".to_owned(),
+            Controllers::Fixed(number) => number.to_string(),
+            Controllers::AUTO => "auto".to_owned(),
+            Controllers::Auto { count } => format!("auto of {count}"),
+        };
+        let partitioning = match partitioning {
+            Partitioning::Declared => "declared".to_owned(),
+            Partitioning::BALANCED => "balanced".to_owned(),
+            Partitioning::Balanced { claims } => format!("balanced of {claims}"),
+        };
+        let alpha = residuals_permille.map(|permille| (f64::from(permille) / 1000.0).to_string());
+        vec![
+            ("backoff", backoff.to_owned()),
+            ("aborts", aborts.to_owned()),
+            ("deadlock", deadlock.to_owned()),
+            ("validation-order", order.to_owned()),
+            ("access-cache", access_cache.name().to_owned()),
+            ("read-copies", read_copies.name().to_owned()),
+            ("read-locks", read_locks.name().to_owned()),
+            ("ad-hoc", ad_hoc_percent.to_string()),
+            ("sweeps", sweeps.name().to_owned()),
+            ("cc-threads", cc_threads),
+            ("data-partitions", or_auto(partitions.into())),
+            ("partitioning", partitioning),
+            ("batch-size", or_auto(size)),
+            ("batch-us", or_auto(wait_us)),
+            ("k", or_auto(samples.into())),
+            ("alpha", alpha.unwrap_or_else(|| "auto".to_owned())),
+        ]
+    }
+
     /// A sentence that says why a protocol, with its options, cannot run under these, if it cannot.
     pub fn refusal(self, configuration: Configuration) -> Option<String> {
         let silo_only = match (self.abort_mechanism, self.deadlock_avoidance) {

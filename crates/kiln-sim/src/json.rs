@@ -1,6 +1,7 @@
 //! Results as JSON: one row for each protocol and number of cores, each complete in itself.
 
-use kiln_lab::explain;
+use kiln_lab::json::joined;
+use kiln_lab::{explain, machine};
 use kiln_platform::file;
 use kiln_procedure::AbortCause;
 use kiln_protocols::phases::Phase;
@@ -8,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::latency;
 use crate::measure::Point;
-use crate::plan::{Measurement, Plan};
+use crate::plan::{Measurement, Plan, Test, TestSchedule};
 use crate::report::{shares, show};
 use crate::test::Tested;
 
@@ -34,11 +35,39 @@ fn options(plan: &Plan) -> Value {
     )
 }
 
-/// The basis factors that have not their defaults.
-fn basis_factors(plan: &Plan) -> Value {
-    let departures = plan.basis_factors.departures().into_iter();
-    let named = departures.map(|(name, value)| (name.to_owned(), Value::from(value)));
-    Value::Object(named.collect::<Map<_, _>>())
+/// Adds what the plan chose to a row, and how the program was built.
+fn with_choices(plan: &Plan, row: Value) -> Value {
+    // Without `..`, here and below: what can differ between two runs stands in their rows.
+    let Plan {
+        workload,
+        protocols: _,
+        cores: _,
+        basis_factors,
+        seed: _,
+        mode: _,
+        check,
+        jobs: _,
+        json: _,
+    } = plan;
+    let choices = json!({
+        "workload": workload.name(),
+        "options": options(plan),
+        "basis_factors": kiln_lab::json::basis_factors(basis_factors),
+        "checked": check,
+        "build": kiln_lab::json::build(),
+        "commit": machine::commit(),
+    });
+    joined(choices, row)
+}
+
+/// Who runs next in a test.
+fn schedule(schedule: TestSchedule) -> Value {
+    match schedule {
+        TestSchedule::Random => json!({ "name": "random" }),
+        TestSchedule::Pct { depth, steps } => {
+            json!({ "name": "pct", "depth": depth, "steps": steps })
+        }
+    }
 }
 
 fn named<T: Into<Value>>(
@@ -54,17 +83,23 @@ fn named<T: Into<Value>>(
 }
 
 /// The rows of a test.
-pub(crate) fn tested(plan: &Plan, all: &[Tested]) -> Value {
+pub(crate) fn tested(plan: &Plan, test: &Test, all: &[Tested]) -> Value {
+    let Test {
+        schedule: order,
+        seeds: _,
+        calls,
+        step_ns,
+    } = test;
     let row = |tested: &Tested| {
         let failures = tested.failures.iter().map(|finding| {
             json!({ "seed": finding.seed, "what": finding.what, "command": finding.command })
         });
-        json!({
-            "workload": plan.workload.name(),
-            "options": options(plan),
-            "basis_factors": basis_factors(plan),
+        let row = json!({
             "protocol": tested.protocol.name(),
             "cores": tested.cores,
+            "schedule": schedule(*order),
+            "calls": calls,
+            "step_ns": step_ns,
             "first_seed": plan.seed,
             "seeds": tested.seeds,
             "committed": tested.committed,
@@ -76,13 +111,20 @@ pub(crate) fn tested(plan: &Plan, all: &[Tested]) -> Value {
             "switches": tested.switches,
             "digest": format!("{:016x}", tested.digest),
             "failures": failures.collect::<Vec<_>>(),
-        })
+        });
+        with_choices(plan, row)
     };
     Value::Array(all.iter().map(row).collect())
 }
 
 /// The rows of a measurement.
 pub(crate) fn measured(plan: &Plan, measurement: &Measurement, points: &[Point]) -> Value {
+    let Measurement {
+        machine,
+        milliseconds,
+        warmup_ms,
+        lines: _,
+    } = measurement;
     let procedures = plan.workload.procedures();
     let names = || procedures.iter().map(|procedure| procedure.name);
     let row = |point: &Point| {
@@ -96,16 +138,13 @@ pub(crate) fn measured(plan: &Plan, measurement: &Measurement, points: &[Point])
                 "waited_ns_per_commit": point.per_commit(line.queued_ps) / 1e3,
             })
         });
-        json!({
-            "workload": plan.workload.name(),
-            "options": options(plan),
-            "basis_factors": basis_factors(plan),
+        let row = json!({
             "protocol": point.protocol.name(),
             "cores": point.cores,
-            "machine": measurement.machine.name,
+            "machine": machine.name,
             "seed": plan.seed,
-            "milliseconds": measurement.milliseconds,
-            "warmup_milliseconds": measurement.warmup_ms,
+            "milliseconds": milliseconds,
+            "warmup_milliseconds": warmup_ms,
             "committed_per_s": point.committed_per_s(),
             "rejected": point.done.rejected,
             "latency": latency::to_json(point, names()),
@@ -152,7 +191,8 @@ pub(crate) fn measured(plan: &Plan, measurement: &Measurement, points: &[Point])
             "judged_transactions": point.done.judged.0,
             "trace_hash": format!("{:016x}", point.report.trace_hash),
             "accesses": point.report.accesses,
-        })
+        });
+        with_choices(plan, row)
     };
     Value::Array(points.iter().map(row).collect())
 }

@@ -97,6 +97,8 @@ impl Session<'_> {
                 .basis_factors(basis_factors)
                 // The one that has all basis factors, while the rows are loaded.
                 .protocol(Protocol::Silo)
+                // Baselines are measured here, and reports mark them.
+                .allow_unserializable(true)
                 .seed(seed);
             let database = Database::open(options)?;
             database.execute(workload.schema_sql())?;

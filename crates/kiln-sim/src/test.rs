@@ -81,7 +81,7 @@ pub(crate) fn test(plan: &Plan, test: &Test) -> Result<bool, String> {
         }
     }
     report::show(&report::tested(plan, &all))?;
-    json::write(plan, || json::tested(plan, &all))?;
+    json::write(plan, || json::tested(plan, test, &all))?;
     Ok(all.iter().all(|tested| tested.failures.is_empty()))
 }
 

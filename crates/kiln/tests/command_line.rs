@@ -215,6 +215,28 @@ fn check_row(row: &serde_json::Value, workload: &str, procedures: &[&str]) {
     for key in ["cpu", "cores", "os", "date"] {
         assert!(!row["machine"][key].is_null(), "{key}");
     }
+    // Two rows can be compared when they agree in these.
+    for key in [
+        "threads",
+        "seconds",
+        "warmup_seconds",
+        "repeat",
+        "seed",
+        "reserve_mib",
+    ] {
+        assert!(row[key].is_number(), "{key}");
+    }
+    for key in [
+        "backoff",
+        "indexes",
+        "batch-size",
+        "partitioning",
+        "validation-order",
+    ] {
+        assert!(row["basis_factors"][key].is_string(), "{key}");
+    }
+    assert_eq!(row["build"]["version"], env!("CARGO_PKG_VERSION"));
+    assert!(row["build"]["records_histories"].is_boolean());
     for procedure in procedures {
         let latency = &row["latency_us"][procedure];
         let value = |key: &str| {
@@ -343,6 +365,24 @@ fn a_script_stops_at_its_first_error_unless_told_to_go_on() {
     let output = kiln_reading(&["sql", "--csv", "--continue-on-error"], script);
     assert_ends(&output, 1);
     assert_eq!(out(&output), "one\n1\ntwo\n2\n");
+}
+
+#[test]
+fn a_protocol_that_does_not_serialize_runs_only_where_it_is_allowed() {
+    let statement = ["-c", "SELECT 1 AS one", "--csv"];
+    let sql = |options: &[&str]| kiln(&[&["sql"], options, &statement].concat());
+    for protocol in ["none", "silo-unchecked", "occ-unchecked"] {
+        let refused = sql(&["--protocol", protocol]);
+        assert_ends(&refused, 1);
+        assert_eq!(out(&refused), "");
+        for word in [protocol, "does not serialize", "--allow-unserializable"] {
+            assert!(err(&refused).contains(word), "{word}: {}", err(&refused));
+        }
+        let allowed = sql(&["--protocol", protocol, "--allow-unserializable"]);
+        assert_ends(&allowed, 0);
+        assert_eq!(out(&allowed), "one\n1\n");
+    }
+    assert_ends(&sql(&["--protocol", "2pl-no-wait"]), 0);
 }
 
 #[test]

@@ -133,7 +133,13 @@ impl<'a, A: Access> Executor<'a, A> {
     pub(super) fn lookup_anew(&mut self, lookup: &Lookup) -> Result<bool, Stopped> {
         let table = &*lookup.table;
         let index = &table.indexes()[lookup.index];
-        for _ in 0..DEAD_RETRIES_MAX {
+        for retries in 0_u32.. {
+            if retries >= DEAD_RETRIES_MAX {
+                if self.access.gives_up() {
+                    break;
+                }
+                kiln_platform::thread::yield_now();
+            }
             let begun = self.moment();
             let is_there = match find(&self.frame.memory, index, &lookup.key) {
                 Found::Entry(entry) => {
@@ -530,16 +536,14 @@ impl<'a, A: Access> Executor<'a, A> {
                 }
                 Ok(true)
             }
-            Inserted::Exists { index, handle } => {
-                self.exists(insert, index, handle)?;
-                Ok(false)
-            }
+            Inserted::Exists { index, handle } => self.exists(insert, index, handle),
         }
     }
 
-    /// What an insert does when a unique index has the key of its row for another one.
+    /// What an insert does when a unique index has the key of its row for another one. Says whether the row was
+    /// written all the same.
     #[cold]
-    fn exists(&mut self, insert: &Insert, index: usize, handle: Handle) -> Result<(), Stopped> {
+    fn exists(&mut self, insert: &Insert, index: usize, handle: Handle) -> Result<bool, Stopped> {
         let Insert {
             table,
             values,
@@ -555,7 +559,7 @@ impl<'a, A: Access> Executor<'a, A> {
             Some(conflict) if conflict.index.is_none_or(|only| only as usize == index) => {
                 self.set_handle(*record, handle);
                 self.set(conflict.inserted, Slot::FALSE);
-                return Ok(());
+                return Ok(false);
             }
             Some(Conflict {
                 index: Some(only),
@@ -580,10 +584,19 @@ impl<'a, A: Access> Executor<'a, A> {
                 };
                 if self.lookup_anew(&lookup)? {
                     self.set(inserted, Slot::FALSE);
-                    return Ok(());
+                    return Ok(false);
                 }
             }
             _ => {}
+        }
+        let memory = &self.frame.memory;
+        let written = self.access.write_over(table, values, &handle, memory);
+        if self.noted(written)? {
+            self.set_handle(*record, handle);
+            if let Some(conflict) = conflict {
+                self.set(conflict.inserted, Slot::TRUE);
+            }
+            return Ok(true);
         }
         let slots = &self.frame.memory.slots;
         let error = unique_violation(table, index, &self.frame.memory, |column| {

@@ -42,20 +42,26 @@ impl Definition for Config {
     }
 
     fn options(&self) -> Vec<WorkloadOption> {
+        // Without `..`: results have what is named here and nothing else of a configuration.
+        let Config {
+            keys,
+            operations,
+            abort_percent,
+        } = *self;
         vec![
             option(
                 "keys",
-                self.keys,
+                keys,
                 "Rows of each table: the fewer, the more conflicts.",
             ),
             option(
                 "operations",
-                self.operations,
+                operations,
                 "The most operations of a mixed transaction.",
             ),
             option(
                 "abort-percent",
-                self.abort_percent,
+                abort_percent,
                 "Mixed transactions that fail on purpose.",
             ),
         ]

@@ -73,9 +73,11 @@ impl Definition for Config {
     }
 
     fn options(&self) -> Vec<WorkloadOption> {
+        // Without `..`: results have what is named here and nothing else of a configuration.
+        let Config { counters } = *self;
         vec![option(
             "counters",
-            self.counters,
+            counters,
             "Rows, among which increments choose uniformly.",
         )]
     }

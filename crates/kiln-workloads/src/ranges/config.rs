@@ -55,38 +55,44 @@ impl Definition for Config {
     }
 
     fn options(&self) -> Vec<WorkloadOption> {
+        // Without `..`: results have what is named here and nothing else of a configuration.
+        let Config {
+            bits,
+            shared_bits,
+            read_percent,
+            replace_percent,
+            rounds,
+            delayed_percent,
+            delay,
+        } = *self;
         vec![
             option(
                 "bits",
-                self.bits,
+                bits,
                 "Bits of a key; all keys of so many bits are there.",
             ),
             option(
                 "shared-bits",
-                self.shared_bits,
+                shared_bits,
                 "Leading bits that the first and the last key of a range share.",
             ),
-            option("read-percent", self.read_percent, "Transactions that read."),
+            option("read-percent", read_percent, "Transactions that read."),
             option(
                 "replace-percent",
-                self.replace_percent,
+                replace_percent,
                 "Transactions that delete their entries and insert them again.",
             ),
             option(
                 "computation",
-                self.rounds,
+                rounds,
                 "Rounds of computation in each transaction.",
             ),
             option(
                 "delayed-percent",
-                self.delayed_percent,
+                delayed_percent,
                 "Transactions that are delayed while they have their locks.",
             ),
-            option(
-                "delay",
-                self.delay,
-                "Rounds of computation that a delay takes.",
-            ),
+            option("delay", delay, "Rounds of computation that a delay takes."),
         ]
     }
 

@@ -81,13 +81,19 @@ impl Definition for Config {
     }
 
     fn options(&self) -> Vec<WorkloadOption> {
-        let choices = CHOICES.iter().map(|name| self.choice.option(name));
+        // Without `..`: results have what is named here and nothing else of a configuration.
+        let Config {
+            kind,
+            ref choice,
+            reads,
+        } = *self;
+        let choices = CHOICES.iter().map(|name| choice.option(name));
         let reads = option(
             "reads",
-            self.reads,
+            reads,
             "Records of a transaction that are only read.",
         );
-        let reads = (self.kind == Kind::ReadModifyWrite).then_some(reads);
+        let reads = (kind == Kind::ReadModifyWrite).then_some(reads);
         choices.chain(reads).collect()
     }
 

@@ -42,18 +42,26 @@ impl Definition for Config {
     }
 
     fn options(&self) -> Vec<WorkloadOption> {
+        // Without `..`: results have what is named here and nothing else of a configuration.
+        let Config {
+            items,
+            users,
+            bids_per_item,
+            theta,
+            user_theta,
+        } = *self;
         vec![
-            option("items", self.items, "Items for sale."),
-            option("users", self.users, "Users, who sell, bid and buy."),
+            option("items", items, "Items for sale."),
+            option("users", users, "Users, who sell, bid and buy."),
             option(
                 "bids-per-item",
-                self.bids_per_item,
+                bids_per_item,
                 "Bids that each item has at first.",
             ),
-            option("theta", self.theta, "Zipf skew of the items; 0 is uniform."),
+            option("theta", theta, "Zipf skew of the items; 0 is uniform."),
             option(
                 "user-theta",
-                self.user_theta,
+                user_theta,
                 "Zipf skew of the users; 0 is uniform.",
             ),
         ]

@@ -52,21 +52,23 @@ impl Definition for Config {
     }
 
     fn options(&self) -> Vec<WorkloadOption> {
-        let choices = CHOICES.iter().map(|name| self.choice.option(name));
+        // Without `..`: results have what is named here and nothing else of a configuration.
+        let Config {
+            ref choice,
+            long_percent,
+            rounds,
+        } = *self;
+        let choices = CHOICES.iter().map(|name| choice.option(name));
         let own = [
             option(
                 "contention-index",
-                1.0 / f64::from(self.choice.hot_records.max(1)),
+                1.0 / f64::from(choice.hot_records.max(1)),
                 "Probability that two transactions conflict: 1 by the number of hot records.",
             ),
-            option(
-                "long-percent",
-                self.long_percent,
-                "Transactions that are long.",
-            ),
+            option("long-percent", long_percent, "Transactions that are long."),
             option(
                 "computation",
-                self.rounds,
+                rounds,
                 "Rounds of computation on each record of a long transaction.",
             ),
         ];

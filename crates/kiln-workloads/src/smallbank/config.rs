@@ -49,12 +49,14 @@ impl Definition for Config {
     }
 
     fn options(&self) -> Vec<WorkloadOption> {
-        let (theta, hot_accounts, hot_percent) = match self.skew {
+        // Without `..`: results have what is named here and nothing else of a configuration.
+        let Config { accounts, skew } = *self;
+        let (theta, hot_accounts, hot_percent) = match skew {
             Skew::Zipf { theta } => (theta, 0, 0.0),
             Skew::Hot { accounts, percent } => (0.0, accounts, percent),
         };
         vec![
-            option("accounts", self.accounts, "Customers."),
+            option("accounts", accounts, "Customers."),
             option("theta", theta, "Zipf skew of the customers; 0 is uniform."),
             option(
                 "hot-accounts",

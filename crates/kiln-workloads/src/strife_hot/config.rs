@@ -51,7 +51,9 @@ impl Definition for Config {
     }
 
     fn options(&self) -> Vec<WorkloadOption> {
-        let choices = CHOICES.iter().map(|name| self.choice.option(name));
+        // Without `..`: results have what is named here and nothing else of a configuration.
+        let Config { choice } = self;
+        let choices = CHOICES.iter().map(|name| choice.option(name));
         choices.collect()
     }
 

@@ -154,56 +154,73 @@ impl Definition for Config {
     }
 
     fn options(&self) -> Vec<WorkloadOption> {
+        // Without `..`: results have what is named here and nothing else of a configuration.
+        let Config {
+            warehouses,
+            items,
+            customers_per_district,
+            mix,
+            warehouse_choice,
+            delivery_workers,
+            order_numbers,
+            remote_item_percent,
+            remote_payment_percent,
+            by_last_name_percent,
+            rollback_percent,
+            items_min,
+            items_max,
+            start: _,
+        } = *self;
         vec![
-            option("warehouses", self.warehouses, "Warehouses."),
-            option("items", self.items, "Items, and stock rows per warehouse."),
+            option("warehouses", warehouses, "Warehouses."),
+            option("items", items, "Items, and stock rows per warehouse."),
             option(
                 "customers-per-district",
-                self.customers_per_district,
+                customers_per_district,
                 "Customers per district, and its orders in the population.",
             ),
             option(
                 "mix",
-                chosen(MIXES, self.mix),
+                chosen(MIXES, mix),
                 "Which transactions run: full, or new-order-payment half and half.",
             ),
             option(
                 "warehouse-choice",
-                chosen(WAREHOUSE_CHOICES, self.warehouse_choice),
+                chosen(WAREHOUSE_CHOICES, warehouse_choice),
                 "Whether a worker keeps to its home warehouses or takes any: home, uniform.",
             ),
             option(
                 "delivery-workers",
-                chosen(DELIVERY_WORKERS, self.delivery_workers),
+                chosen(DELIVERY_WORKERS, delivery_workers),
                 "Who executes the deliveries queued at a warehouse: any of its workers, or one alone.",
             ),
             option(
                 "order-numbers",
-                chosen(ORDER_NUMBERS, self.order_numbers),
+                chosen(ORDER_NUMBERS, order_numbers),
                 "Who numbers orders: the district's row, or the terminals before the transaction (fast order ids).",
             ),
             option(
                 "remote-item-percent",
-                self.remote_item_percent,
+                remote_item_percent,
                 "Order lines supplied by another warehouse.",
             ),
             option(
                 "remote-payment-percent",
-                self.remote_payment_percent,
+                remote_payment_percent,
                 "Payments of customers of another warehouse.",
             ),
             option(
                 "by-last-name-percent",
-                self.by_last_name_percent,
+                by_last_name_percent,
                 "Customers chosen by last name.",
             ),
             option(
                 "rollback-percent",
-                self.rollback_percent,
+                rollback_percent,
                 "New-Orders that roll back on an unused item.",
             ),
-            option("items-min", self.items_min, "The fewest lines of an order."),
-            option("items-max", self.items_max, "The most lines of an order."),
+            option("items-min", items_min, "The fewest lines of an order."),
+            option("items-max", items_max, "The most lines of an order."),
         ]
     }
 

@@ -55,23 +55,32 @@ impl Definition for Config {
     }
 
     fn options(&self) -> Vec<WorkloadOption> {
+        // Without `..`: results have what is named here and nothing else of a configuration.
+        let Config {
+            pages,
+            users,
+            mix,
+            theta,
+            anonymous_percent,
+            text_length,
+        } = *self;
         vec![
-            option("pages", self.pages, "Pages."),
-            option("users", self.users, "Users with an account."),
+            option("pages", pages, "Pages."),
+            option("users", users, "Users with an account."),
             option(
                 "mix",
-                chosen(MIXES, self.mix),
+                chosen(MIXES, mix),
                 "How often each transaction runs: trace, or even for each as often as any other.",
             ),
-            option("theta", self.theta, "Zipf skew of the pages; 0 is uniform."),
+            option("theta", theta, "Zipf skew of the pages; 0 is uniform."),
             option(
                 "anonymous-percent",
-                self.anonymous_percent,
+                anonymous_percent,
                 "Edits by people without an account.",
             ),
             option(
                 "text-length",
-                self.text_length,
+                text_length,
                 "Characters of an article, on average.",
             ),
         ]

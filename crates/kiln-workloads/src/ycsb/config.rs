@@ -80,26 +80,26 @@ impl Definition for Config {
     }
 
     fn options(&self) -> Vec<WorkloadOption> {
+        // Without `..`: results have what is named here and nothing else of a configuration.
+        let Config {
+            records,
+            mix,
+            theta,
+            operations,
+            reads,
+        } = *self;
         vec![
-            option("records", self.records, "Records of 1,000 bytes."),
+            option("records", records, "Records of 1,000 bytes."),
             option(
                 "mix",
-                chosen(MIXES, self.mix),
+                chosen(MIXES, mix),
                 "Operations that write: A half of them, B one in twenty, C none.",
             ),
-            option(
-                "theta",
-                self.theta,
-                "Zipf skew of the records; 0 is uniform.",
-            ),
-            option(
-                "operations",
-                self.operations,
-                "Operations of a transaction.",
-            ),
+            option("theta", theta, "Zipf skew of the records; 0 is uniform."),
+            option("operations", operations, "Operations of a transaction."),
             option(
                 "reads",
-                chosen(READS, self.reads),
+                chosen(READS, reads),
                 "What a read reads: one-field, all-fields.",
             ),
         ]

@@ -305,6 +305,7 @@ impl Access for Healing {
         self.asks = false;
         self.is_confirmed = false;
         self.late.is_on = false;
+        self.counters.begin();
         self.sets.begin();
     }
 

@@ -126,6 +126,13 @@ impl Healing {
     }
 }
 
+/// Procedures that a worker counts one by one. Those that it meets later are counted as one, so that a program
+/// which makes procedures as it goes cannot fill its memory.
+const PROCEDURES_MAX: usize = 256;
+
+/// The name of the procedures beyond the most.
+const OTHERS: &str = "(other procedures)";
+
 /// What was restored.
 #[derive(Default)]
 pub(super) struct Counters {
@@ -135,10 +142,12 @@ pub(super) struct Counters {
     pub let_go: u64,
     /// By procedure.
     procedures: Vec<Restored>,
-    /// The position of the one that runs.
-    present: usize,
-    /// Of what has no program.
-    calm: Calm,
+    /// The position of the one that ran last.
+    last: usize,
+    /// Whether that one runs now.
+    runs_program: bool,
+    /// Of what has no program: closures, and statements that come one by one.
+    statements: Calm,
 }
 
 /// What was restored of one procedure.
@@ -152,10 +161,17 @@ struct Restored {
 }
 
 impl Counters {
+    /// An attempt begins. Until [`Counters::runs`] names a program it has none.
+    #[inline(always)]
+    pub fn begin(&mut self) {
+        self.runs_program = false;
+    }
+
     /// A program is about to run.
     #[inline]
     pub fn runs(&mut self, program: &Program) {
-        let present = self.procedures.get(self.present);
+        self.runs_program = true;
+        let present = self.procedures.get(self.last);
         if !present.is_some_and(|restored| restored.is_of(program)) {
             self.change(program);
         }
@@ -165,32 +181,49 @@ impl Counters {
     fn change(&mut self, program: &Program) {
         let mut known = self.procedures.iter();
         let known = known.position(|restored| restored.is_of(program));
-        self.present = known.unwrap_or_else(|| {
-            let lines = program.operations.iter();
-            let lines = lines.map(|operation| operation.position.map_or(0, |(line, _)| line));
-            self.procedures.push(Restored {
-                name: program.name.clone(),
-                operations: lines.chain([0]).map(|line| (line, 0)).collect(),
-                aborts: vec![[0; AbortCause::ALL.len()]; program.operations.len() + 1],
-                calm: Calm::default(),
-            });
-            self.procedures.len() - 1
+        self.last = known.unwrap_or_else(|| match self.procedures.len() {
+            ..PROCEDURES_MAX => {
+                let lines = program.operations.iter();
+                let lines = lines.map(|operation| operation.position.map_or(0, |(line, _)| line));
+                self.add(&program.name, lines.chain([0]).collect())
+            }
+            PROCEDURES_MAX => self.add(OTHERS, vec![0]),
+            _ => PROCEDURES_MAX,
         });
+    }
+
+    /// Starts counting a procedure whose operations are in these lines, and returns its position.
+    fn add(&mut self, name: &str, lines: Vec<u32>) -> usize {
+        self.procedures.push(Restored {
+            name: name.to_owned(),
+            aborts: vec![[0; AbortCause::ALL.len()]; lines.len()],
+            operations: lines.into_iter().map(|line| (line, 0)).collect(),
+            calm: Calm::default(),
+        });
+        self.procedures.len() - 1
     }
 
     /// Whether the attempts of what runs are left alone.
     #[inline(always)]
     pub fn calm(&mut self) -> &mut Calm {
-        match self.procedures.get_mut(self.present) {
-            Some(restored) => &mut restored.calm,
-            None => &mut self.calm,
+        match self.runs_program {
+            true => &mut self.procedures[self.last].calm,
+            false => &mut self.statements,
+        }
+    }
+
+    /// The counters of the procedure that runs, if one does.
+    fn present(&mut self) -> Option<&mut Restored> {
+        match self.runs_program {
+            true => self.procedures.get_mut(self.last),
+            false => None,
         }
     }
 
     /// The operation that is under way gave something else than before.
     #[cold]
     pub fn restored(&mut self, op: Option<OpId>) {
-        let Some(restored) = self.procedures.get_mut(self.present) else {
+        let Some(restored) = self.present() else {
             return;
         };
         let last = restored.operations.len() - 1;
@@ -201,7 +234,9 @@ impl Counters {
     /// An attempt has failed, at an operation that is known or not.
     #[cold]
     pub fn aborted(&mut self, op: Option<OpId>, cause: AbortCause) {
-        let aborts = &mut self.procedures[self.present].aborts;
+        let Some(Restored { aborts, .. }) = self.present() else {
+            return;
+        };
         let last = aborts.len() - 1;
         let operation = op.map_or(last, |op| op.0 as usize);
         aborts[operation.min(last)][cause.number()] += 1;
@@ -244,5 +279,75 @@ impl Counters {
 impl Restored {
     fn is_of(&self, program: &Program) -> bool {
         self.name == program.name && self.operations.len() == program.operations.len() + 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kiln_procedure::{Access, Arguments, ProgramBuilder};
+    use kiln_storage::epoch::Epochs;
+
+    use super::*;
+    use crate::factors::HealingFactors;
+
+    #[test]
+    fn statements_and_procedures_are_calm_apart() {
+        let epochs = Epochs::new(1);
+        let participant = epochs.register().expect("a slot is free");
+        let mut healing = Healing::new(participant, HealingFactors::default(), false);
+        let program = ProgramBuilder::new("procedure", []).finish();
+        let runs_procedure = |healing: &mut Healing| {
+            healing.begin_call(None);
+            healing.begin();
+            let arguments = Arguments::from_values(&[]);
+            (healing.plan(&program, &arguments)).expect("nothing is planned");
+        };
+        let runs_statements = |healing: &mut Healing| {
+            healing.begin_call(None);
+            healing.begin();
+            healing.plan_statements();
+        };
+        let ends = |healing: &mut Healing, is_disturbed: bool| {
+            if is_disturbed {
+                healing.counters.calm().is_disturbed();
+            }
+            healing.commit().expect("the attempt is alone");
+        };
+
+        // Disturbed statements leave the procedure calm …
+        runs_procedure(&mut healing);
+        ends(&mut healing, false);
+        runs_statements(&mut healing);
+        ends(&mut healing, true);
+        runs_procedure(&mut healing);
+        assert!(healing.counters.calm().is_calm());
+        ends(&mut healing, true);
+        // … and a disturbed procedure does not keep statements from becoming so again.
+        for _ in 0..10 {
+            runs_statements(&mut healing);
+            ends(&mut healing, false);
+        }
+        runs_statements(&mut healing);
+        assert!(healing.counters.calm().is_calm());
+        ends(&mut healing, false);
+        runs_procedure(&mut healing);
+        assert!(!healing.counters.calm().is_calm());
+        ends(&mut healing, false);
+    }
+
+    #[test]
+    fn procedures_beyond_the_most_are_counted_as_one() {
+        let mut counters = Counters::default();
+        for number in 0..PROCEDURES_MAX + 3 {
+            let program = ProgramBuilder::new(&format!("procedure_{number}"), []).finish();
+            counters.runs(&program);
+            counters.restored(None);
+        }
+        assert_eq!(counters.procedures.len(), PROCEDURES_MAX + 1);
+        let mut statistics = Statistics::default();
+        counters.add_to(&mut statistics);
+        assert_eq!(statistics.restored_total(), PROCEDURES_MAX as u64 + 3);
+        let of_others = statistics.restored.get(&(OTHERS.to_owned(), 0));
+        assert_eq!(of_others, Some(&3));
     }
 }

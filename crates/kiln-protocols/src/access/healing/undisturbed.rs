@@ -26,7 +26,7 @@ use crate::phases::Phase;
 use crate::shared::optimistic::record_lock::EXCLUSIVE;
 use crate::shared::optimistic::{NO_WRITE, WriteKind};
 
-/// Whether a procedure's attempts are left alone by others.
+/// Whether the attempts of a procedure, or those without a program, are left alone by others.
 #[derive(Clone, Copy)]
 pub(super) struct Calm {
     /// So many attempts commit with locks before another one is tried without.

@@ -44,7 +44,7 @@
 //!
 //! [`OccUnchecked`] locks, compares nothing and writes (healing §5.1, THEDB-OCC⁻). **It is not
 //! serializable** and exists for measurement. Rows are still read and written one at a time, and
-//! indexes stay intact.
+//! indexes stay intact. What else would fail waits, overwrites or is lost ([`Commit::VALIDATES`]).
 
 use kiln_platform::atomic::{Ordering, fence};
 use kiln_platform::schedule::point;
@@ -56,7 +56,7 @@ use kiln_storage::record::{RecordRef, Tid};
 use crate::canary::Canary;
 use crate::phases::Phase;
 use crate::shared::optimistic::record_lock::{self, Mode};
-use crate::shared::optimistic::{Commit, Optimistic, WriteKind, stable_tid};
+use crate::shared::optimistic::{Commit, Optimistic, WriteKind, awaited_tid, stable_tid};
 
 /// The access of one worker; see the module's documentation.
 pub type Occ = Optimistic<OccCommit<true>>;
@@ -79,7 +79,10 @@ impl<const VALIDATES: bool> Commit for OccCommit<VALIDATES> {
 
     #[inline(always)]
     fn observe(&mut self, record: RecordRef, _: Intent) -> Result<(Tid, ()), AbortCause> {
-        Ok((stable_tid(record)?, ()))
+        match VALIDATES {
+            true => Ok((stable_tid(record)?, ())),
+            false => Ok((awaited_tid(record), ())),
+        }
     }
 
     #[inline(always)]
@@ -164,8 +167,8 @@ impl<const VALIDATES: bool> Optimistic<OccCommit<VALIDATES>> {
         }
         if !VALIDATES {
             for write in &mut self.writes {
-                if Tid(self.items[write.item as usize].observed).is_dead() {
-                    debug_assert_eq!(write.kind, WriteKind::Update, "others are claimed");
+                let present = Tid(self.items[write.item as usize].observed);
+                if write.comes_too_soon_or_late(present) {
                     write.kind = WriteKind::Lost;
                 }
             }

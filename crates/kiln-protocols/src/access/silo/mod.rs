@@ -49,15 +49,18 @@
 //!
 //! [`SiloUnchecked`] skips phase 2 and locks whatever versions there are (healing §5.1, THEDB-SILO⁻):
 //! the peak that the protocol would reach without aborts. **It is not serializable** and exists for
-//! measurement. Rows are still read and written one at a time, and indexes stay intact.
+//! measurement. Rows are still read and written one at a time, and indexes stay intact. What else would fail waits,
+//! overwrites or is lost ([`Commit::VALIDATES`]).
 
+use kiln_platform::atomic::Ordering;
 use kiln_platform::schedule::point;
+use kiln_platform::spin::Spinner;
 use kiln_procedure::AbortCause;
 use kiln_procedure::ir::Intent;
 use kiln_storage::record::{RecordRef, Tid};
 
 use crate::phases::Phase;
-use crate::shared::optimistic::{Commit, Optimistic, stable_tid};
+use crate::shared::optimistic::{Commit, Optimistic, WriteKind, awaited_tid, stable_tid};
 
 /// The access of one worker; see the module's documentation.
 pub type Silo = Optimistic<SiloCommit<true>>;
@@ -67,7 +70,10 @@ pub type SiloUnchecked = Optimistic<SiloCommit<false>>;
 
 /// What Silo does differently from other optimistic protocols.
 #[derive(Default)]
-pub struct SiloCommit<const VALIDATES: bool>;
+pub struct SiloCommit<const VALIDATES: bool> {
+    /// Without validation: the positions of the writes, in the order in which their records are locked.
+    order: Vec<u32>,
+}
 
 impl<const VALIDATES: bool> Commit for SiloCommit<VALIDATES> {
     type Note = ();
@@ -75,7 +81,10 @@ impl<const VALIDATES: bool> Commit for SiloCommit<VALIDATES> {
 
     #[inline(always)]
     fn observe(&mut self, record: RecordRef, _: Intent) -> Result<(Tid, ()), AbortCause> {
-        Ok((stable_tid(record)?, ()))
+        match VALIDATES {
+            true => Ok((stable_tid(record)?, ())),
+            false => Ok((awaited_tid(record), ())),
+        }
     }
 
     #[inline(always)]
@@ -87,7 +96,7 @@ impl<const VALIDATES: bool> Commit for SiloCommit<VALIDATES> {
         attempt.phases.enter(Phase::Lock);
         match VALIDATES {
             true => attempt.lock_tids()?,
-            false => attempt.lock_present_tids()?,
+            false => attempt.lock_present_tids(),
         }
         point("silo.locked");
         attempt.phases.enter(Phase::Validate);
@@ -107,6 +116,45 @@ impl<const VALIDATES: bool> Commit for SiloCommit<VALIDATES> {
         match VALIDATES {
             true => attempt.is_unchanged(),
             false => Ok(()),
+        }
+    }
+}
+
+impl<const VALIDATES: bool> Optimistic<SiloCommit<VALIDATES>> {
+    /// Locks the tids of the write set as they are, and observes these. They are locked in the order of the records'
+    /// addresses, as in Silo, so that a lock that is held can be waited for: its holder waits for none before it. What is
+    /// written to a row that is gone, or that its inserter has not committed, is lost.
+    fn lock_present_tids(&mut self) {
+        let (order, writes) = (&mut self.protocol.order, &mut self.writes);
+        order.clear();
+        order.extend(0..writes.len() as u32);
+        order.sort_unstable_by_key(|position| writes[*position as usize].record.address());
+        for position in order {
+            let write = &mut writes[*position as usize];
+            let word = write.record.tid();
+            let mut spinner = Spinner::default();
+            loop {
+                let seen = word.load(Ordering::Relaxed);
+                if write.comes_too_soon_or_late(Tid(seen)) {
+                    write.kind = WriteKind::Lost;
+                    break;
+                }
+                // Acquire: what the previous holder installed is visible before this one overwrites.
+                let is_locked = !Tid(seen).is_locked()
+                    && word
+                        .compare_exchange(
+                            seen,
+                            seen | Tid::LOCKED,
+                            Ordering::Acquire,
+                            Ordering::Relaxed,
+                        )
+                        .is_ok();
+                if is_locked {
+                    self.items[write.item as usize].observed = seen;
+                    break;
+                }
+                spinner.turn();
+            }
         }
     }
 }

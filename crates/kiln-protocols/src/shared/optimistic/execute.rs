@@ -5,13 +5,14 @@ use kiln_platform::atomic::{AtomicU64, Ordering, fence};
 use kiln_procedure::access::Visit;
 use kiln_procedure::ir::{Intent, Reg};
 use kiln_procedure::{AbortCause, Handle, Stop};
+use kiln_storage::index::NodeVersion;
 use kiln_storage::layout::{Blob, RowLayout, is_spilled, resolve};
 use kiln_storage::record::{RecordRef, Tid};
 use kiln_storage::schema::{ColumnId, ColumnSet};
 use kiln_storage::slot::Memory;
 use kiln_storage::table::Table;
 
-use super::{Commit, Item, NO_WRITE, Optimistic, WHOLE, Write, WriteKind, stable_tid};
+use super::{Commit, Item, NO_WRITE, Optimistic, WHOLE, Write, WriteKind, awaited_tid};
 use crate::canary::Canary;
 
 impl<C: Commit> Optimistic<C> {
@@ -54,6 +55,18 @@ impl<C: Commit> Optimistic<C> {
         } else {
             Visit::Present(Handle { record, note })
         })
+    }
+
+    /// Relies on a gap.
+    ///
+    /// # Errors
+    /// [`AbortCause::Phantom`] when the attempt relied on another version of the node before.
+    #[inline(always)]
+    pub(super) fn rely_on_node(&mut self, node: NodeVersion) -> Result<(), AbortCause> {
+        match self.nodes.guard(node) {
+            Err(_) if !C::VALIDATES => Ok(()),
+            guarded => guarded,
+        }
     }
 
     /// The version that the attempt observed of a record that it met; for histories.
@@ -160,7 +173,7 @@ impl<C: Commit> Optimistic<C> {
                 return Err(AbortCause::ReadValidation);
             }
             // Dead or alive, the words of a version are there until the epoch is over.
-            self.items[handle.note as usize].observed = stable_tid(handle.record)?.0;
+            self.items[handle.note as usize].observed = awaited_tid(handle.record).0;
         }
         if spilled {
             for &(_, register) in columns {
@@ -234,14 +247,15 @@ impl<C: Commit> Optimistic<C> {
         write.columns = write.columns.union(changed);
     }
 
-    /// Notes that a record is to go.
+    /// Notes that a record is to go. Where commits validate nothing, a deletion of what another attempt deletes, moves or
+    /// inserts is lost.
     pub(super) fn mark_deleted(
         &mut self,
         table: &Table,
         handle: &Handle,
     ) -> Result<(), AbortCause> {
-        if !C::VALIDATES {
-            self.claim_alive(handle.record)?;
+        if !C::VALIDATES && self.claim_alive(handle.record).is_err() {
+            return Ok(());
         }
         let item = &mut self.items[handle.note as usize];
         if item.is_unobserved() {

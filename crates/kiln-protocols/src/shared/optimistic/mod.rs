@@ -47,7 +47,7 @@ mod validate;
 
 use kiln_history::{Log, Version};
 use kiln_platform::atomic::{AtomicU64, Ordering};
-use kiln_platform::spin;
+use kiln_platform::spin::{self, Spinner};
 use kiln_platform::work::{Work, charge};
 use kiln_procedure::access::{Inserted, Visit};
 use kiln_procedure::ir::{Intent, Reg};
@@ -84,9 +84,10 @@ pub trait Commit: Sized {
     /// What an item notes of its record besides the tid.
     type Note: Copy;
 
-    /// Whether commits validate what was read. Where they do not, execution never fails because a
-    /// record changed: it reads anew. The indexes stay intact all the same, as whoever changes a
-    /// record's entries claims the record first.
+    /// Whether commits validate what was read, and inserts that their keys are free. Where they do not, execution does
+    /// not fail because of others: it waits for those that install, reads what has changed anew, writes a row whose
+    /// key is taken over the row that has it, and loses what comes too late. The indexes stay intact all the same, as an
+    /// attempt that changes a record's entries claims the record first; two that do so are the one conflict that is left.
     const VALIDATES: bool = true;
 
     /// Whether versions follow the order of transactions also where a key goes with one record and comes back with
@@ -317,6 +318,18 @@ pub fn stable_tid(record: RecordRef) -> Result<Tid, AbortCause> {
     }
 }
 
+/// As [`stable_tid`], for attempts that do not fail. They hold no tid meanwhile, and attempts that hold one install.
+#[inline(always)]
+pub fn awaited_tid(record: RecordRef) -> Tid {
+    let mut spinner = Spinner::default();
+    loop {
+        match stable_tid(record) {
+            Ok(tid) => return tid,
+            Err(_) => spinner.turn(),
+        }
+    }
+}
+
 impl<C: Commit> Access for Optimistic<C> {
     #[inline(always)]
     fn prepare(&mut self, failures: u32) {
@@ -411,7 +424,7 @@ impl<C: Commit> Access for Optimistic<C> {
 
     #[inline]
     fn guard(&mut self, node: NodeVersion) -> Result<(), AbortCause> {
-        self.nodes.guard(node)
+        self.rely_on_node(node)
     }
 
     #[inline]
@@ -422,7 +435,7 @@ impl<C: Commit> Access for Optimistic<C> {
         node: NodeVersion,
     ) -> Result<(), AbortCause> {
         self.protocol.relies_on_gap(table, index);
-        self.nodes.guard(node)
+        self.rely_on_node(node)
     }
 
     // Always: as more than one place calls it, it would be a call of its own.
@@ -461,6 +474,25 @@ impl<C: Commit> Access for Optimistic<C> {
     ) -> Result<Inserted, Stop> {
         charge(Work::Record);
         self.add(table, values, memory)
+    }
+
+    #[inline(always)]
+    fn gives_up(&self) -> bool {
+        C::VALIDATES
+    }
+
+    #[inline(always)]
+    fn write_over(
+        &mut self,
+        table: &Table,
+        values: &[Reg],
+        handle: &Handle,
+        memory: &Memory,
+    ) -> Result<bool, Stop> {
+        if !C::VALIDATES {
+            self.keep_over(table, values, handle, memory);
+        }
+        Ok(!C::VALIDATES)
     }
 
     fn delete(&mut self, table: &Table, handle: &mut Handle, _: &mut Memory) -> Result<(), Stop> {

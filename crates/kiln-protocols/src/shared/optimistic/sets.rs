@@ -1,7 +1,7 @@
 //! What an attempt keeps of the records that it meets and writes.
 
 use kiln_platform::atomic::AtomicU64;
-use kiln_storage::record::RecordRef;
+use kiln_storage::record::{RecordRef, Tid};
 use kiln_storage::schema::ColumnSet;
 use kiln_storage::table::Table;
 
@@ -74,8 +74,8 @@ pub enum WriteKind {
     Delete,
     /// An insert of this attempt that it deleted again.
     Forget,
-    /// An update that has come too late: somebody deleted the record meanwhile, and this protocol does not
-    /// mind.
+    /// An update, of a protocol that validates nothing, of a row that another attempt has deleted meanwhile, or inserts
+    /// and has not committed.
     Lost,
 }
 
@@ -128,6 +128,17 @@ impl Write {
     /// Whether it changes under which keys the record is found, or takes the record out of the indexes.
     pub fn moves(&self) -> bool {
         self.removes() || self.comes_back || self.table().indexed_columns().intersects(self.columns)
+    }
+
+    /// Without validation: whether the row of a record with this tid is gone, or is still another attempt's to insert.
+    #[inline(always)]
+    pub fn comes_too_soon_or_late(&self, present: Tid) -> bool {
+        let is_lost = !self.inserts() && present.is_absent();
+        debug_assert!(
+            !is_lost || self.kind == WriteKind::Update,
+            "others are claimed"
+        );
+        is_lost
     }
 
     /// The record's table.

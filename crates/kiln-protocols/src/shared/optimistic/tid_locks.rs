@@ -165,46 +165,6 @@ impl<C: Commit> Optimistic<C> {
         Ok(())
     }
 
-    /// Locks the tids of the write set as they are, and observes these. An update of a record that is
-    /// gone is lost. For protocols that validate nothing.
-    ///
-    /// # Errors
-    /// [`AbortCause::WriteLock`] when another attempt holds one for too long.
-    pub fn lock_present_tids(&mut self) -> Result<(), AbortCause> {
-        for position in 0..self.writes.len() {
-            let write = &mut self.writes[position];
-            let word = write.record.tid();
-            let mut seen = 0;
-            let locked = spin::until(LOCK_SPINS_MAX, || {
-                seen = word.load(Ordering::Relaxed);
-                if Tid(seen).is_dead() {
-                    return true;
-                }
-                // Acquire: what the previous holder installed is visible before this one overwrites.
-                !Tid(seen).is_locked()
-                    && word
-                        .compare_exchange(
-                            seen,
-                            seen | Tid::LOCKED,
-                            Ordering::Acquire,
-                            Ordering::Relaxed,
-                        )
-                        .is_ok()
-            });
-            if !locked {
-                self.unlock(position);
-                return Err(AbortCause::WriteLock);
-            }
-            if Tid(seen).is_dead() {
-                debug_assert_eq!(write.kind, WriteKind::Update, "others are claimed");
-                write.kind = WriteKind::Lost;
-            } else {
-                self.items[write.item as usize].observed = seen;
-            }
-        }
-        Ok(())
-    }
-
     /// Locks the tids of the write set, which nobody else may change as the attempt holds the records
     /// in another way. They are as they were observed.
     pub fn lock_held_tids(&mut self) {

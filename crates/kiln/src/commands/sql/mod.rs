@@ -9,6 +9,7 @@ use std::io::{IsTerminal, Read};
 use std::process::ExitCode;
 
 use clap::Args;
+use kiln::{Configuration, Options};
 
 use shell::Shell;
 use sources::Sources;
@@ -29,6 +30,12 @@ use sources::Sources;
 pub struct Arguments {
     #[command(flatten)]
     sources: Sources,
+    /// The concurrency-control protocol, with its options
+    #[arg(long, value_name = "P", value_parser = super::protocol)]
+    protocol: Option<Configuration>,
+    /// Let --protocol name a baseline that does not serialize transactions, and loses updates
+    #[arg(long)]
+    allow_unserializable: bool,
     /// Print results as comma-separated values and nothing else, as psql -q --csv does
     #[arg(long)]
     csv: bool,
@@ -45,9 +52,20 @@ pub struct Arguments {
 /// # Errors
 /// What is to be printed before the program ends with exit code 1.
 pub fn run(arguments: Arguments) -> Result<ExitCode, String> {
+    let protocol = arguments.protocol.unwrap_or_default();
+    if !protocol.protocol.is_serializable() && !arguments.allow_unserializable {
+        return Err(format!(
+            "protocol {protocol} does not serialize transactions ({}): it loses updates and breaks constraints, and exists to \
+             be measured; --allow-unserializable runs it all the same",
+            protocol.protocol.description()
+        ));
+    }
     // All files are read before anything runs: a missing one is no half-done work.
     let scripts = arguments.sources.read()?;
-    let mut shell = Shell::open(arguments.csv, arguments.quiet || arguments.csv)?;
+    let options = Options::new()
+        .protocol(protocol)
+        .allow_unserializable(arguments.allow_unserializable);
+    let mut shell = Shell::open(options, arguments.csv, arguments.quiet || arguments.csv)?;
     let mut succeeded = true;
     if !scripts.is_empty() {
         for script in &scripts {

@@ -41,12 +41,12 @@ SQL statements end with a semicolon. Commands of the shell:
 ";
 
 impl Shell {
-    /// A shell on a new database.
+    /// A shell on a new database with these options.
     ///
     /// # Errors
     /// Why there is no database.
-    pub(super) fn open(csv: bool, quiet: bool) -> Result<Shell, String> {
-        let database = Database::open(Options::new().workers(1))
+    pub(super) fn open(options: Options, csv: bool, quiet: bool) -> Result<Shell, String> {
+        let database = Database::open(options.workers(1))
             .map_err(|error| format!("cannot open a database: {error:#}"))?;
         let session = database
             .session()
