@@ -9,6 +9,9 @@
 use kiln_procedure::ir::{Class, Comparison, MATCHES_MAX};
 use kiln_storage::types::DataType;
 
+#[cfg(test)]
+use crate::database::panics::planted;
+
 use super::bound::{Bound, Kind, Operation};
 use super::path::{Access, Candidate, Each, FULL, Restriction, candidate_expressions, restriction};
 use super::query::OrderKey;
@@ -113,6 +116,8 @@ impl Compiler<'_> {
         limited: bool,
         target: Option<SourceId>,
     ) -> Plan {
+        #[cfg(test)]
+        planted::reach(planted::Step::Plan);
         let own: Vec<SourceId> = select.items.iter().map(|item| item.source).collect();
         let is_own = |source: &SourceId| own.contains(source);
         let mut guards = Vec::new();

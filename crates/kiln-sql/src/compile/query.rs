@@ -8,6 +8,9 @@ use sqlparser::ast::{
     Value as Literal, ValueWithSpan,
 };
 
+#[cfg(test)]
+use crate::database::panics::planted;
+
 use super::bound::{Bound, Kind};
 use super::limit::Limits;
 use super::scope::SourceId;
@@ -268,6 +271,8 @@ impl Compiler<'_> {
     }
 
     fn bind_query_parts(&mut self, query: &Query) -> Result<BoundQuery> {
+        #[cfg(test)]
+        planted::reach(planted::Step::Bind);
         let position = position_of(query);
         if !query.locks.is_empty() {
             // Every transaction is serializable: a lock taken by hand would add nothing.

@@ -6,6 +6,7 @@ mod definitions;
 mod design;
 mod groups;
 mod joins;
+mod panics;
 mod sessions;
 
 use kiln_engine::Options;
