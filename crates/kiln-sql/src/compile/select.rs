@@ -273,6 +273,13 @@ impl Compiler<'_> {
                 return Err(unsupported("DISTINCT ON", position_of(query)));
             }
         };
+        if distinct && outputs.is_empty() {
+            return Err(fail(
+                SqlState::SYNTAX_ERROR,
+                "SELECT DISTINCT must have at least one column",
+                position_of(query),
+            ));
+        }
         let keys = self.bind_group_by(select, &outputs, &columns)?;
         let mut having = None;
         if let Some(expr) = &select.having {

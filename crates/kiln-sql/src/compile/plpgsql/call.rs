@@ -172,7 +172,7 @@ impl Callee {
         arguments: &[Reg],
         position: Position,
     ) -> Result<BufferId> {
-        let buffer = c.builder.buffer(self.routine.result.types().len().max(1));
+        let buffer = c.builder.buffer(self.routine.result.types().len());
         c.builder.push(Step::BufferClear { buffer });
         let destination = Destination::Buffer {
             outside: c.loop_depth(),

@@ -6,6 +6,7 @@ mod definitions;
 mod design;
 mod groups;
 mod joins;
+mod no_columns;
 mod panics;
 mod sessions;
 
