@@ -17,7 +17,7 @@
 //! | `bound` | bound expressions and walks over them |
 //! | `bind`, `operators`, `coerce`, `functions` | binding expressions |
 //! | `emit` | bound expressions to instructions |
-//! | `query`, `select`, `set`, `from`, `table_function`, `names`, `aggregate`, `subquery` | binding queries |
+//! | `query`, `with`, `select`, `set`, `from`, `table_function`, `names`, `aggregate`, `subquery` | binding queries |
 //! | `plan`, `path`, `produce`, `read`, `group`, `limit`, `rows` | access paths and the loops over them |
 //! | `once` | what a statement computes only once |
 
@@ -54,6 +54,7 @@ mod table_function;
 #[cfg(test)]
 mod tests;
 mod types;
+mod with;
 
 use std::collections::HashMap;
 
@@ -144,8 +145,10 @@ pub struct Compiler<'a> {
     nesting: usize,
     /// Registers of aggregates and group keys while the output of a grouped query is emitted.
     slots: HashMap<usize, Reg>,
-    /// The WITH queries in scope: name, column names, query.
-    ctes: Vec<(String, Vec<String>, std::rc::Rc<sqlparser::ast::Query>)>,
+    /// The names of WITH in scope, while a query is bound.
+    with_names: Vec<with::WithName>,
+    /// The queries of WITH that can be named, while a query is emitted.
+    open_with: Vec<with::OpenWith>,
     next_slot: usize,
     /// The statement that is being compiled, but for expressions of a procedure's own.
     statement: Option<once::Statement>,
@@ -174,7 +177,8 @@ impl<'a> Compiler<'a> {
             depth: 0,
             nesting: 0,
             slots: HashMap::new(),
-            ctes: Vec::new(),
+            with_names: Vec::new(),
+            open_with: Vec::new(),
             next_slot: 0,
             statement: None,
             shared: 0,

@@ -349,6 +349,7 @@ impl<'a> Compiler<'a> {
         let ItemKind::Table(table) = &step.kind else {
             return Err(Error::internal("a look-up in something that is no table"));
         };
+        self.note_read(table.id());
         let table = self.builder.table(table);
         let key = self.emit_row(key)?;
         let position = self.source(step.source).position;

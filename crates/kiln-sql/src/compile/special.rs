@@ -398,7 +398,11 @@ impl Compiler<'_> {
                 let named = functions::extreme(class, name == "greatest");
                 Ok(functions::direct(named, arguments?, data_type, position))
             }
-            ("row", _) => Ok(Bound::new(Kind::Row(arguments), DataType::Text, position)),
+            ("row", _) => {
+                let shared = arguments.into_iter().map(|item| self.share(item));
+                let row = shared.collect();
+                Ok(Bound::new(Kind::Row(row), DataType::Text, position))
+            }
             ("now" | "current_timestamp" | "transaction_timestamp", 0) => {
                 Ok(self.now(Now::Transaction, position))
             }

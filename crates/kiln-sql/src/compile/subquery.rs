@@ -101,6 +101,10 @@ impl Compiler<'_> {
         position: Position,
     ) -> Result<Bound> {
         let left = self.bind(left)?;
+        let left = match left.is_volatile() {
+            true => self.share(left),
+            false => left,
+        };
         let (query, own_sources, own_slots) = self.bind_inner(query)?;
         let width = match &left.kind {
             Kind::Row(columns) => columns.len(),
@@ -154,7 +158,10 @@ impl Compiler<'_> {
     }
 
     /// Binds the query of a subquery, and notes which numbers belong to it.
-    fn bind_inner(&mut self, query: &Query) -> Result<(BoundQuery, Range<u32>, Range<usize>)> {
+    pub(super) fn bind_inner(
+        &mut self,
+        query: &Query,
+    ) -> Result<(BoundQuery, Range<u32>, Range<usize>)> {
         let (first_source, first_slot) = (self.sources.len(), self.next_slot + 1);
         let query = self.bind_query(query)?;
         let sources = first_source as u32..self.sources.len() as u32;

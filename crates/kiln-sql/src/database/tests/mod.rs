@@ -9,6 +9,7 @@ mod joins;
 mod no_columns;
 mod panics;
 mod sessions;
+mod volatile;
 
 use kiln_engine::Options;
 
