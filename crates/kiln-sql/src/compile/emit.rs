@@ -162,16 +162,16 @@ impl Compiler<'_> {
 
     /// Computes what the test of a subquery's rows names, and no row may compute anew.
     fn emit_shared_operands(&mut self, subquery: &Subquery) -> Result<()> {
-        let mut shared = Vec::new();
-        for test in &subquery.operand {
-            test.visit(&mut |node| {
-                if matches!(node.kind, Kind::Shared(..)) && node.is_volatile() {
-                    shared.push(node.clone());
+        let mut rest: Vec<&Bound> = subquery.operand.iter().collect();
+        while let Some(bound) = rest.pop() {
+            match &bound.kind {
+                Kind::Shared(..) if bound.is_volatile() => {
+                    self.emit(bound)?;
                 }
-            });
-        }
-        for operand in &shared {
-            self.emit_node(operand, None)?;
+                // What is inside belongs to its own rows.
+                Kind::Subquery(_) => {}
+                _ => rest.extend(bound.operands()),
+            }
         }
         Ok(())
     }

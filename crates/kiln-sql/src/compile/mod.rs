@@ -209,7 +209,7 @@ impl<'a> Compiler<'a> {
     pub fn expression(&mut self, expr: &Expr, expected: Option<&DataType>) -> Result<Typed> {
         let bound = self.bind_expected(expr, expected)?;
         let data_type = bound.data_type.clone();
-        let register = self.emit(&bound)?;
+        let register = self.alone(&[&bound], |compiler| compiler.emit(&bound))?;
         Ok(Typed {
             register,
             data_type,
@@ -226,7 +226,8 @@ impl<'a> Compiler<'a> {
         for (expr, expected) in exprs {
             bounds.push(self.bind_expected(expr, *expected)?);
         }
-        self.emit_all(&bounds)
+        let all: Vec<&Bound> = bounds.iter().collect();
+        self.alone(&all, |compiler| compiler.emit_all(&bounds))
     }
 
     /// Computes `expr` and converts it to `data_type`; returns the register.
@@ -240,7 +241,7 @@ impl<'a> Compiler<'a> {
         context: CastContext,
     ) -> Result<Reg> {
         let bound = self.bind_as(expr, data_type, context)?;
-        self.emit(&bound)
+        self.alone(&[&bound], |compiler| compiler.emit(&bound))
     }
 
     /// Computes several expressions, each converted to its type as an assignment converts; see
@@ -257,11 +258,9 @@ impl<'a> Compiler<'a> {
         for (expr, data_type) in exprs {
             bounds.push(self.bind_as(expr, data_type, context)?);
         }
-        Ok(self
-            .emit_all(&bounds)?
-            .into_iter()
-            .map(|typed| typed.register)
-            .collect())
+        let all: Vec<&Bound> = bounds.iter().collect();
+        let values = self.alone(&all, |compiler| compiler.emit_all(&bounds))?;
+        Ok(values.into_iter().map(|typed| typed.register).collect())
     }
 
     /// Assigns `expr` to the register `target` of type `data_type`, without a move where the last
@@ -277,7 +276,7 @@ impl<'a> Compiler<'a> {
         context: CastContext,
     ) -> Result<()> {
         let bound = self.bind_as(expr, data_type, context)?;
-        self.emit_into(&bound, target)
+        self.alone(&[&bound], |compiler| compiler.emit_into(&bound, target))
     }
 
     /// Computes a condition of which only the truth matters: the register is TRUE when it holds,
@@ -288,7 +287,7 @@ impl<'a> Compiler<'a> {
     /// As [`Compiler::expression`]; 42804 when it is not boolean.
     pub fn condition(&mut self, expr: &Expr, clause: &str) -> Result<Reg> {
         let bound = self.bind_condition(expr, clause)?;
-        self.emit_condition(&bound)
+        self.alone(&[&bound], |compiler| compiler.emit_condition(&bound))
     }
 
     /// As [`Compiler::condition`], but what is not BOOLEAN is converted as PL/pgSQL converts it.
@@ -297,7 +296,7 @@ impl<'a> Compiler<'a> {
     /// As [`Compiler::expression_as`].
     pub fn truth(&mut self, expr: &Expr) -> Result<Reg> {
         let bound = self.bind_as(expr, &DataType::Boolean, CastContext::Variable)?;
-        self.emit_condition(&bound)
+        self.alone(&[&bound], |compiler| compiler.emit_condition(&bound))
     }
 
     /// Converts a computed value to `data_type`; returns where it is then (`typed`'s own register

@@ -143,6 +143,22 @@ impl<'a> Compiler<'a> {
         }
     }
 
+    /// Compiles expressions of PL/pgSQL. Where they call functions and read tables too, they are a statement
+    /// of their own, as in PostgreSQL.
+    pub(super) fn alone<T>(
+        &mut self,
+        bounds: &[&Bound],
+        body: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<T> {
+        let has = |accept: fn(&Bound) -> bool| bounds.iter().any(|bound| bound.any(accept));
+        let calls = has(|node| matches!(node.kind, Kind::Routine(..)));
+        let reads = has(|node| matches!(node.kind, Kind::Subquery(_)));
+        match self.statement.is_none() && calls && reads {
+            true => self.statement(body),
+            false => body(self),
+        }
+    }
+
     /// Compiles what is not part of the statement around it although it runs within: the body of a
     /// FOR loop, of a function.
     pub(super) fn outside_statement<T>(&mut self, body: impl FnOnce(&mut Self) -> T) -> T {

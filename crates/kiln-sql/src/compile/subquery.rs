@@ -8,7 +8,7 @@ use kiln_storage::types::{DataType, Value};
 use sqlparser::ast::{Expr, Query};
 
 use super::bound::{Bound, Kind};
-use super::query::{BoundQuery, QueryOptions};
+use super::query::{Body, BoundQuery, QueryOptions};
 use super::{Compiler, Position, fail, operators};
 
 /// A bound subquery of an expression.
@@ -72,7 +72,8 @@ impl Compiler<'_> {
     }
 
     pub(super) fn bind_exists(&mut self, query: &Query, position: Position) -> Result<Bound> {
-        let (query, own_sources, own_slots) = self.bind_inner(query)?;
+        let (mut query, own_sources, own_slots) = self.bind_inner(query)?;
+        query.keep_existence();
         let kind = SubqueryKind::Exists;
         let number = self.new_slot();
         let subquery = Subquery {
@@ -329,6 +330,23 @@ impl Compiler<'_> {
         if self.depth > outside {
             let depth = self.relative(outside);
             self.builder.push(Step::Exit { depth });
+        }
+    }
+}
+
+impl BoundQuery {
+    /// Drops what does not matter to whether there is a row. As in PostgreSQL, EXISTS does not compute what
+    /// its query puts out.
+    fn keep_existence(&mut self) {
+        if let Body::Select(select) = &mut self.body
+            && select.grouping.is_none()
+            && self.offset.is_none()
+        {
+            select.outputs.clear();
+            select.open_outputs.clear();
+            select.distinct = false;
+            self.columns.clear();
+            self.order.clear();
         }
     }
 }

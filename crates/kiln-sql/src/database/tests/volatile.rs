@@ -150,6 +150,7 @@ fn expressions_compute_an_operand_once() {
     ] {
         calls(&format!("SELECT {expression}"), 1);
     }
+    calls("SELECT EXISTS (SELECT tick(5)), EXISTS (SELECT 1 / 0)", 0);
     calls("SELECT tick(5), tick(5)", 2);
     calls("INSERT INTO t VALUES (tick(5), 1)", 1);
 }
@@ -229,6 +230,10 @@ fn what_cannot_run_as_written_is_refused() {
             "a call of tick by a statement that reads what the function writes",
         ),
         (
+            "DO $$ DECLARE x BIGINT; BEGIN x := tick(7) + (SELECT count(*) FROM calls); END $$",
+            "a call of tick by a statement that reads what the function writes",
+        ),
+        (
             "INSERT INTO t VALUES (9, 9) RETURNING (SELECT count(*) FROM t)",
             "a subquery on the changed table in RETURNING",
         ),
@@ -244,6 +249,16 @@ fn what_cannot_run_as_written_is_refused() {
     }
     let rows = database.query("SELECT count(*), sum(b) FROM t", ());
     assert_eq!(rows.expect("it is a query").to_csv(), "count,sum\n4,100\n");
+}
+
+#[test]
+fn what_is_shared_inside_a_subquery_stays_there() {
+    gives(
+        "SELECT count(*) FROM t WHERE coalesce(nullif(a > 9, false), a IN (
+             SELECT s.a FROM chance() c JOIN t s ON c < 2
+             WHERE (SELECT random() + s.b) NOT BETWEEN 50 AND 60)) IN (SELECT true FROM t)",
+        "4",
+    );
 }
 
 #[test]
