@@ -165,8 +165,8 @@ impl ProgramBuilder {
         RecordReg((self.records - 1) as u16)
     }
 
-    /// A new row buffer with rows of `width` columns. In a buffer, a row without columns is one constant:
-    /// [`ProgramBuilder::push`] sees to that.
+    /// A new row buffer with rows of `width` columns. In a buffer, a row without columns is one
+    /// constant: [`ProgramBuilder::push`] sees to that.
     pub fn buffer(&mut self, width: usize) -> BufferId {
         self.buffers.push(width.max(1));
         BufferId((self.buffers.len() - 1) as u16)

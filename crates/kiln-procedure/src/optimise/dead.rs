@@ -7,8 +7,8 @@ use crate::ir::*;
 use crate::program::Program;
 
 /// Removes computations that cannot raise and columns of reads whose registers are never read,
-/// reads without columns, conditionals without steps, and loops over buffers to which nothing is appended, until
-/// nothing more is found.
+/// reads without columns, conditionals without steps, and loops over buffers to which nothing is
+/// appended, until nothing more is found.
 pub(super) fn remove(program: &mut Program) {
     loop {
         remove_where(program, &Wanted::Errors);
@@ -18,8 +18,8 @@ pub(super) fn remove(program: &mut Program) {
     }
 }
 
-/// Removes loops over buffers to which no step appends; whether there was any. The condition of an UPDATE may have been
-/// decided, so that no record is saved: then no step may restore one either.
+/// Removes loops over buffers to which no step appends; whether there was any. The condition of an
+/// UPDATE may have been decided, so that no record is saved: then no step may restore one either.
 fn remove_empty_walks(program: &mut Program) -> bool {
     let mut is_filled = vec![false; program.buffers.len()];
     for_each_step(&program.body, &mut |step| {

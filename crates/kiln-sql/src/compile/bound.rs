@@ -113,9 +113,9 @@ impl PartialEq for Operation {
 }
 
 impl PartialEq for Bound {
-    /// Whether both give the same value where both are computed; where they stand in the source does
-    /// not matter. Subqueries are equal to their own copies only, and so is what is volatile: two calls of
-    /// `random()` differ.
+    /// Whether both give the same value where both are computed; where they stand in the source
+    /// does not matter. Subqueries are equal to their own copies only, and so is what is volatile:
+    /// two calls of `random()` differ.
     fn eq(&self, other: &Bound) -> bool {
         self.is_same(other, false)
     }

@@ -111,8 +111,8 @@ impl<'a> Compiler<'a> {
             self.builder.push(step);
         }
         let result = result?;
-        // PostgreSQL's statement reads what was there when it began; ours would meet what the function
-        // has written.
+        // PostgreSQL's statement reads what was there when it began; ours would meet what the
+        // function has written.
         let meets = |written: &&Written| statement.reads.contains(&written.table);
         if let Some(Written {
             function, position, ..
@@ -143,8 +143,8 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// Compiles expressions of PL/pgSQL. Where they call functions and read tables too, they are a statement
-    /// of their own, as in PostgreSQL.
+    /// Compiles expressions of PL/pgSQL. Where they call functions and read tables too, they are a
+    /// statement of their own, as in PostgreSQL.
     pub(super) fn alone<T>(
         &mut self,
         bounds: &[&Bound],

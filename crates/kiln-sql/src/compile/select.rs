@@ -729,8 +729,8 @@ impl Compiler<'_> {
     }
 }
 
-/// The output that is written as a volatile expression is: that, and not another computation, is what
-/// GROUP BY and ORDER BY mean.
+/// The output that is written as a volatile expression is: that, and not another computation, is
+/// what GROUP BY and ORDER BY mean.
 fn output_of_form(bound: Bound, outputs: &[Bound]) -> Bound {
     let same = |output: &&Bound| bound.is_volatile() && output.has_form_of(&bound);
     outputs.iter().find(same).cloned().unwrap_or(bound)

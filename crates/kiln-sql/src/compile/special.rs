@@ -564,8 +564,8 @@ impl Compiler<'_> {
         )
     }
 
-    /// Whether expressions name rows, but none of the innermost query: PostgreSQL takes an aggregate of
-    /// them for one of the outer query.
+    /// Whether expressions name rows, but none of the innermost query: PostgreSQL takes an
+    /// aggregate of them for one of the outer query.
     fn is_of_outer_rows<'b>(&self, expressions: impl Iterator<Item = &'b Bound>) -> bool {
         let own = self.levels.last().map(|level| level.sources.as_slice());
         let outer = self.levels.iter().rev().skip(1);

@@ -335,8 +335,8 @@ impl Compiler<'_> {
 }
 
 impl BoundQuery {
-    /// Drops what does not matter to whether there is a row. As in PostgreSQL, EXISTS does not compute what
-    /// its query puts out.
+    /// Drops what does not matter to whether there is a row. As in PostgreSQL, EXISTS does not
+    /// compute what its query puts out.
     fn keep_existence(&mut self) {
         if let Body::Select(select) = &mut self.body
             && select.grouping.is_none()

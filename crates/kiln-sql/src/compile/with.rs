@@ -1,9 +1,10 @@
 //! WITH: queries that other parts of a statement name.
 //!
-//! Such a query is bound once, where it is written. As in PostgreSQL, one that is named once and is not
-//! volatile stands for a subquery in FROM; any other is computed once, when its rows are first asked
-//! for, and its rows are kept in a buffer for all that name it. A flag says whether they are there; it is
-//! taken down where the query with the WITH begins, which may run several times in a loop.
+//! Such a query is bound once, where it is written. As in PostgreSQL, one that is named once and is
+//! not volatile stands for a subquery in FROM; any other is computed once, when its rows are first
+//! asked for, and its rows are kept in a buffer for all that name it. A flag says whether they are
+//! there; it is taken down where the query with the WITH begins, which may run several times in a
+//! loop.
 
 use std::rc::Rc;
 
@@ -106,8 +107,8 @@ impl Compiler<'_> {
         Ok(queries)
     }
 
-    /// Ends the scope of the names behind the first `known`, those of `with` and `queries`; says which of the
-    /// queries are needed and how each is computed.
+    /// Ends the scope of the names behind the first `known`, those of `with` and `queries`; says
+    /// which of the queries are needed and how each is computed.
     pub(super) fn end_with(
         &mut self,
         known: usize,
@@ -202,8 +203,8 @@ impl BoundQuery {
         is_volatile || self.calls_volatile_in_from()
     }
 
-    /// Whether it gives the same whatever row it is computed for: it names nothing but its own sources and
-    /// slots, and queries of WITH of which that holds.
+    /// Whether it gives the same whatever row it is computed for: it names nothing but its own
+    /// sources and slots, and queries of WITH of which that holds.
     pub(super) fn is_independent(
         &self,
         own_sources: &std::ops::Range<u32>,

@@ -1,9 +1,9 @@
 //! Panics of the parser and the compiler, which become errors of their statement.
 //!
-//! A panic there is a defect of Kiln, and shall cost its statement alone. Catching it is sound: until a program is
-//! finished, the parser and the compiler write to nothing that outlives the call. They read a snapshot of the catalog,
-//! or, in a definition, a change of the catalog that its error discards. Panics of a program that runs are not caught
-//! here.
+//! A panic there is a defect of Kiln, and shall cost its statement alone. Catching it is sound:
+//! until a program is finished, the parser and the compiler write to nothing that outlives the
+//! call. They read a snapshot of the catalog, or, in a definition, a change of the catalog that its
+//! error discards. Panics of a program that runs are not caught here.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};

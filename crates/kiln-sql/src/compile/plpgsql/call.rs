@@ -92,8 +92,8 @@ impl Callee {
         Arc::ptr_eq(&self.definition, &other.definition)
     }
 
-    /// Whether a call may give something else each time, or do something, as the function's declaration
-    /// says.
+    /// Whether a call may give something else each time, or do something, as the function's
+    /// declaration says.
     pub(in super::super) fn is_volatile(&self) -> bool {
         self.routine.volatility == Volatility::Volatile
     }

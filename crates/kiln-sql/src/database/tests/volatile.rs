@@ -1,4 +1,5 @@
-//! What is volatile is computed as often as it is written: once for each row, and not twice for one.
+//! What is volatile is computed as often as it is written: once for each row, and not twice for
+//! one.
 
 use kiln_engine::{Configuration, Options, Reply};
 
