@@ -33,8 +33,18 @@ SELECT n, count(*) FROM calls GROUP BY n ORDER BY n;
 CREATE TABLE calls (n integer);
 CREATE FUNCTION tick(x integer) RETURNS integer LANGUAGE plpgsql AS $$ BEGIN INSERT INTO calls VALUES (x); RETURN x; END $$;
 SELECT nullif(tick(1), 8), coalesce(tick(2), 1), greatest(tick(3), 2), tick(4) IN (1, 4);
-SELECT CASE tick(5) WHEN 1 THEN 2 WHEN 5 THEN 3 END, (tick(6), 1) IN ((1, 2), (6, 3));
-SELECT tick(7) IN (SELECT x FROM generate_series(1, 3) x), f, x FROM tick(8) f, generate_series(1, 3) x WHERE x = 2;
+SELECT CASE tick(5) WHEN 1 THEN 2 WHEN 5 THEN 3 END;
+SELECT tick(7) IN (SELECT x FROM generate_series(1, 3) x);
+SELECT f, x FROM tick(8) f, generate_series(1, 3) x WHERE x = 2;
+SELECT EXISTS (SELECT tick(9)), EXISTS (SELECT DISTINCT 1 / 0 ORDER BY 1), NOT EXISTS (SELECT tick(10) WHERE false);
+SELECT n, count(*) FROM calls GROUP BY n ORDER BY n;
+
+-- snippet: aggregate-of-an-outer-query
+CREATE TABLE t (a integer PRIMARY KEY, b integer);
+INSERT INTO t VALUES (1, 10), (2, 20);
+SELECT a, (SELECT count(u.b + t.a) FROM t u) FROM t ORDER BY a;
+-- refused: an aggregate of the rows of an outer query
+SELECT a, (SELECT max(t.a)) FROM t GROUP BY a ORDER BY a;
 
 -- snippet: with-scopes
 CREATE TABLE t (a integer PRIMARY KEY, b integer);
