@@ -166,9 +166,10 @@ impl ProgramBuilder {
         RecordReg((self.records - 1) as u16)
     }
 
-    /// A new row buffer with rows of `width` columns.
+    /// A new row buffer with rows of `width` columns. In a buffer, a row without columns is one
+    /// constant: [`ProgramBuilder::push`] sees to that.
     pub fn buffer(&mut self, width: usize) -> BufferId {
-        self.buffers.push(width);
+        self.buffers.push(width.max(1));
         BufferId((self.buffers.len() - 1) as u16)
     }
 
@@ -222,7 +223,20 @@ impl ProgramBuilder {
     }
 
     /// Appends a step to the innermost open block.
-    pub fn push(&mut self, step: Step) {
+    pub fn push(&mut self, mut step: Step) {
+        match &mut step {
+            Step::BufferPush { row, .. } if row.is_empty() => {
+                *row = [self.constant(DataType::Boolean, Value::Boolean(true))].into();
+            }
+            Step::BufferPushDistinct { row, classes, .. } if row.is_empty() => {
+                *row = [self.constant(DataType::Boolean, Value::Boolean(true))].into();
+                *classes = [Class::Integer].into();
+            }
+            Step::ForBuffer { row, .. } if row.is_empty() => {
+                *row = [self.register(DataType::Boolean)].into();
+            }
+            _ => {}
+        }
         self.blocks.last_mut().expect("a block is open").push(step);
     }
 

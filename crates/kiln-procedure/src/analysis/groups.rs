@@ -196,6 +196,9 @@ pub fn derive(columns: usize, usages: Vec<Usage>, groups_max: usize) -> Grouping
 
 /// A group for each set of columns that the same usages observe and write.
 fn start(columns: usize, usages: &[Usage]) -> Vec<ColumnSet> {
+    if columns == 0 {
+        return vec![ColumnSet::EMPTY];
+    }
     let mut by_usage: BTreeMap<Vec<(bool, bool)>, ColumnSet> = BTreeMap::new();
     for column in (0..columns as u16).map(ColumnId) {
         let of = |usage: &Usage| {

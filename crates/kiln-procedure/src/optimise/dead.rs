@@ -7,9 +7,46 @@ use crate::ir::*;
 use crate::program::Program;
 
 /// Removes computations that cannot raise and columns of reads whose registers are never read,
-/// reads without columns, and conditionals without steps, until nothing more is found.
+/// reads without columns, conditionals without steps, and loops over buffers to which nothing is
+/// appended, until nothing more is found.
 pub(super) fn remove(program: &mut Program) {
-    remove_where(program, &Wanted::Errors);
+    loop {
+        remove_where(program, &Wanted::Errors);
+        if !remove_empty_walks(program) {
+            return;
+        }
+    }
+}
+
+/// Removes loops over buffers to which no step appends; whether there was any. The condition of an
+/// UPDATE may have been decided, so that no record is saved: then no step may restore one either.
+fn remove_empty_walks(program: &mut Program) -> bool {
+    let mut is_filled = vec![false; program.buffers.len()];
+    for_each_step(&program.body, &mut |step| {
+        if let Step::BufferPush { buffer, .. } | Step::BufferPushDistinct { buffer, .. } = step
+            && let Some(is_filled) = is_filled.get_mut(buffer.0 as usize)
+        {
+            *is_filled = true;
+        }
+    });
+    fn sweep(block: &mut Block, is_filled: &[bool]) -> bool {
+        let before = block.len();
+        block.retain(|step| match step {
+            Step::ForBuffer { buffer, .. } => is_filled.get(buffer.0 as usize) != Some(&false),
+            _ => true,
+        });
+        let mut removed = block.len() < before;
+        for step in block.iter_mut() {
+            for inner in crate::analysis::names::step_blocks_mut(step)
+                .into_iter()
+                .flatten()
+            {
+                removed |= sweep(inner, is_filled);
+            }
+        }
+        removed
+    }
+    sweep(&mut program.body, &is_filled)
 }
 
 /// As [`remove`], for who wants no errors: computations that could raise go as well, and with them

@@ -41,7 +41,7 @@ impl AggregateKind {
 }
 
 /// A bound call of an aggregate.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(crate) struct AggregateCall {
     pub kind: AggregateKind,
     /// `None` for `count(*)`.
@@ -63,6 +63,20 @@ impl AggregateCall {
             AggregateKind::StringAgg | AggregateKind::ArrayAgg => false,
             _ => true,
         }
+    }
+
+    /// Whether both compute the same, volatile calls included if `by_form`.
+    pub(super) fn is_same(&self, other: &AggregateCall, by_form: bool) -> bool {
+        let same = |one: &Option<Bound>, other: &Option<Bound>| match (one, other) {
+            (Some(one), Some(other)) => one.is_same(other, by_form),
+            (one, other) => one.is_none() && other.is_none(),
+        };
+        self.kind == other.kind
+            && self.distinct == other.distinct
+            && self.data_type == other.data_type
+            && same(&self.argument, &other.argument)
+            && same(&self.delimiter, &other.delimiter)
+            && same(&self.filter, &other.filter)
     }
 
     pub(super) fn operands(&self) -> Vec<&Bound> {

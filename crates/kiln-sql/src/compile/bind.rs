@@ -193,8 +193,13 @@ impl Compiler<'_> {
             }
             Expr::Subquery(query) => self.bind_scalar_subquery(query, position),
             Expr::Tuple(items) => {
-                let items: Result<Vec<Bound>> = items.iter().map(|item| self.bind(item)).collect();
-                Ok(Bound::new(Kind::Row(items?), DataType::Text, position))
+                let mut row = Vec::with_capacity(items.len());
+                for item in items {
+                    // A comparison of rows may name an item several times.
+                    let item = self.bind(item)?;
+                    row.push(self.share(item));
+                }
+                Ok(Bound::new(Kind::Row(row), DataType::Text, position))
             }
             _ => self.bind_special(expr),
         }

@@ -101,7 +101,7 @@ impl PartialEq for Operation {
                     scale: d,
                 },
             ) => a == c && b == d,
-            (Call(a), Call(b)) => a.name == b.name && !a.volatile,
+            (Call(a), Call(b)) => a.name == b.name,
             (Not, Not)
             | (IntegerToDecimal, IntegerToDecimal)
             | (IntegerToDouble, IntegerToDouble)
@@ -113,12 +113,29 @@ impl PartialEq for Operation {
 }
 
 impl PartialEq for Bound {
-    /// Whether both compute the same; where they stand in the source does not matter. Subqueries
-    /// are equal to their own copies only.
+    /// Whether both give the same value where both are computed; where they stand in the source
+    /// does not matter. Subqueries are equal to their own copies only, and so is what is volatile:
+    /// two calls of `random()` differ.
     fn eq(&self, other: &Bound) -> bool {
+        self.is_same(other, false)
+    }
+}
+
+impl Bound {
+    /// Whether both are written the same way, volatile calls included. This is how PostgreSQL finds
+    /// what GROUP BY and ORDER BY say among the output.
+    pub(super) fn has_form_of(&self, other: &Bound) -> bool {
+        self.is_same(other, true)
+    }
+
+    pub(super) fn is_same(&self, other: &Bound, by_form: bool) -> bool {
         if self.data_type != other.data_type {
             return false;
         }
+        let each = |one: &[Bound], other: &[Bound]| {
+            let mut pairs = one.iter().zip(other);
+            one.len() == other.len() && pairs.all(|(one, other)| one.is_same(other, by_form))
+        };
         match (&self.kind, &other.kind) {
             (Kind::Unknown(a), Kind::Unknown(b)) => a == b,
             (Kind::Constant(a), Kind::Constant(b)) => a == b,
@@ -135,7 +152,9 @@ impl PartialEq for Bound {
             ) => a == c && b == d,
             (Kind::Slot(a), Kind::Slot(b)) => a == b,
             (Kind::Subquery(a), Kind::Subquery(b)) => a.number == b.number,
-            (Kind::Operation(a, b), Kind::Operation(c, d)) => a == c && b == d,
+            (Kind::Operation(a, b), Kind::Operation(c, d)) => {
+                (by_form || !a.is_volatile()) && a == c && each(b, d)
+            }
             (
                 Kind::Case {
                     branches: a,
@@ -145,15 +164,29 @@ impl PartialEq for Bound {
                     branches: c,
                     otherwise: d,
                 },
-            ) => a == c && b == d,
+            ) => {
+                let mut pairs = a.iter().zip(c);
+                let has_otherwise = match (b, d) {
+                    (Some(b), Some(d)) => b.is_same(d, by_form),
+                    (b, d) => b.is_none() && d.is_none(),
+                };
+                a.len() == c.len()
+                    && pairs.all(|(one, other)| {
+                        one.0.is_same(&other.0, by_form) && one.1.is_same(&other.1, by_form)
+                    })
+                    && has_otherwise
+            }
             (Kind::Coalesce(a), Kind::Coalesce(b))
             | (Kind::And(a), Kind::And(b))
             | (Kind::Or(a), Kind::Or(b))
-            | (Kind::Row(a), Kind::Row(b)) => a == b,
-            (Kind::Shared(_, a), _) => **a == *other,
-            (_, Kind::Shared(_, b)) => *self == **b,
-            (Kind::Aggregate(a), Kind::Aggregate(b)) => a == b,
-            (Kind::Routine(a, b), Kind::Routine(c, d)) => a.is_same(c) && b == d,
+            | (Kind::Row(a), Kind::Row(b)) => each(a, b),
+            (Kind::Shared(one, _), Kind::Shared(other, _)) if one == other => true,
+            (Kind::Shared(_, a), _) => a.is_same(other, by_form),
+            (_, Kind::Shared(_, b)) => self.is_same(b, by_form),
+            (Kind::Aggregate(a), Kind::Aggregate(b)) => a.is_same(b, by_form),
+            (Kind::Routine(a, b), Kind::Routine(c, d)) => {
+                (by_form || !a.is_volatile()) && a.is_same(c) && each(b, d)
+            }
             _ => false,
         }
     }
@@ -324,12 +357,20 @@ impl Bound {
         self.any(|bound| matches!(bound.kind, Kind::Register(known) if known == register))
     }
 
-    /// Whether its value may change from one evaluation to the next within a statement.
+    /// Whether its value may change from one evaluation to the next within a statement, or the
+    /// evaluation itself matters.
     pub(super) fn is_volatile(&self) -> bool {
-        self.any(|bound| {
-            matches!(&bound.kind, Kind::Operation(Operation::Call(builtin), _) if builtin.volatile)
-                || matches!(bound.kind, Kind::Routine(..))
-        })
+        self.any(Bound::is_volatile_call)
+    }
+
+    /// Whether it is a call of something volatile itself, or a subquery with one in FROM.
+    pub(super) fn is_volatile_call(&self) -> bool {
+        match &self.kind {
+            Kind::Subquery(subquery) => subquery.query.calls_volatile_in_from(),
+            Kind::Operation(operation, _) => operation.is_volatile(),
+            Kind::Routine(callee, _) => callee.is_volatile(),
+            _ => false,
+        }
     }
 
     /// Rewrites from the root down: where `replace` gives an expression, it stands for the whole
@@ -391,6 +432,10 @@ impl Bound {
 }
 
 impl Operation {
+    fn is_volatile(self) -> bool {
+        matches!(self, Operation::Call(builtin) if builtin.volatile)
+    }
+
     fn may_raise(self) -> bool {
         match self {
             Operation::Integer(..)

@@ -6,6 +6,7 @@ use kiln_storage::types::{DataType, Value};
 
 use super::bound::{Bound, Kind, Operation};
 use super::scope::{Available, SourceId};
+use super::subquery::Subquery;
 use super::{Compiler, Typed, fail};
 
 /// Under which shared operands are noted among the available columns.
@@ -136,10 +137,11 @@ impl Compiler<'_> {
                 });
                 Ok(register)
             }
-            Kind::Subquery(subquery) if self.is_repeated(subquery) => {
-                self.emit_once(subquery, data_type)
-            }
             Kind::Subquery(subquery) => {
+                self.emit_shared_operands(subquery)?;
+                if self.is_repeated(subquery) {
+                    return self.emit_once(subquery, data_type);
+                }
                 let result = self.result(bound, target);
                 self.emit_subquery(subquery, data_type, result)?;
                 Ok(result)
@@ -156,6 +158,22 @@ impl Compiler<'_> {
             Kind::Aggregate(_) => Err(Error::internal("an aggregate was not replaced")),
             Kind::Row(_) => Err(super::unsupported("a row as a value", bound.position)),
         }
+    }
+
+    /// Computes what the test of a subquery's rows names, and no row may compute anew.
+    fn emit_shared_operands(&mut self, subquery: &Subquery) -> Result<()> {
+        let mut rest: Vec<&Bound> = subquery.operand.iter().collect();
+        while let Some(bound) = rest.pop() {
+            match &bound.kind {
+                Kind::Shared(..) if bound.is_volatile() => {
+                    self.emit(bound)?;
+                }
+                // What is inside belongs to its own rows.
+                Kind::Subquery(_) => {}
+                _ => rest.extend(bound.operands()),
+            }
+        }
+        Ok(())
     }
 
     /// A register that several steps write: `target`, unless the expression reads it.

@@ -264,19 +264,10 @@ impl Compiler<'_> {
                 let alias_name = alias
                     .as_ref()
                     .map_or_else(|| table_name.clone(), |alias| name_of(&alias.name));
-                if let Some(index) = self
-                    .ctes
-                    .iter()
-                    .rposition(|(known, _, _)| *known == table_name)
-                {
-                    // A name in the body of a WITH query means what came before it.
-                    let after = self.ctes.split_off(index);
-                    let (_, columns, query) = after[0].clone();
-                    let bound = self.bind_query(&query);
-                    self.ctes.extend(after);
-                    let mut bound = bound?;
-                    rename(&mut bound.columns, &columns, &table_name, position)?;
-                    return self.add_derived(bound, &alias_name, alias.as_ref(), scope, position);
+                if let Some((reference, columns)) = self.with_query(&table_name) {
+                    let kind = ItemKind::With(reference);
+                    let alias = alias.as_ref();
+                    return self.add_derived(kind, &columns, &alias_name, alias, scope, position);
                 }
                 let table = self.table(&table_name, position)?;
                 self.check_alias(&alias_name, scope, position)?;
@@ -311,7 +302,10 @@ impl Compiler<'_> {
                     .with_hint("For example, FROM (SELECT ...) [AS] foo."));
                 };
                 let bound = self.bind_query(subquery)?;
-                self.add_derived(bound, &name_of(&alias.name), Some(alias), scope, position)
+                let columns = bound.columns.clone();
+                let kind = ItemKind::Derived(Box::new(bound));
+                let name = name_of(&alias.name);
+                self.add_derived(kind, &columns, &name, Some(alias), scope, position)
             }
             TableFactor::UNNEST {
                 alias,
@@ -364,17 +358,17 @@ impl Compiler<'_> {
 
     fn add_derived(
         &mut self,
-        bound: BoundQuery,
+        kind: ItemKind,
+        columns: &[ColumnMeta],
         name: &str,
         alias: Option<&TableAlias>,
         scope: &mut FromScope,
         position: Position,
     ) -> Result<()> {
         self.check_alias(name, scope, position)?;
-        let source = self.add_derived_source(name, &bound.columns, position);
+        let source = self.add_derived_source(name, columns, position);
         self.rename_columns(source, alias, position)?;
         scope.sources.push(source);
-        let kind = ItemKind::Derived(Box::new(bound));
         scope.items.push(FromItem {
             source,
             kind,
@@ -496,6 +490,7 @@ impl Compiler<'_> {
             grouping: None,
         };
         let query = BoundQuery {
+            with: Vec::new(),
             body: Body::Select(Box::new(select)),
             columns: Vec::new(),
             order: Vec::new(),
@@ -513,7 +508,7 @@ enum Side {
     Right,
 }
 
-fn rename(
+pub(super) fn rename(
     columns: &mut [ColumnMeta],
     names: &[String],
     table: &str,

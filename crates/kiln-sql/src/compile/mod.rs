@@ -17,7 +17,7 @@
 //! | `bound` | bound expressions and walks over them |
 //! | `bind`, `operators`, `coerce`, `functions` | binding expressions |
 //! | `emit` | bound expressions to instructions |
-//! | `query`, `select`, `set`, `from`, `table_function`, `names`, `aggregate`, `subquery` | binding queries |
+//! | `query`, `with`, `select`, `set`, `from`, `table_function`, `names`, `aggregate`, `subquery` | binding queries |
 //! | `plan`, `path`, `produce`, `read`, `group`, `limit`, `rows` | access paths and the loops over them |
 //! | `once` | what a statement computes only once |
 
@@ -54,6 +54,7 @@ mod table_function;
 #[cfg(test)]
 mod tests;
 mod types;
+mod with;
 
 use std::collections::HashMap;
 
@@ -144,8 +145,10 @@ pub struct Compiler<'a> {
     nesting: usize,
     /// Registers of aggregates and group keys while the output of a grouped query is emitted.
     slots: HashMap<usize, Reg>,
-    /// The WITH queries in scope: name, column names, query.
-    ctes: Vec<(String, Vec<String>, std::rc::Rc<sqlparser::ast::Query>)>,
+    /// The names of WITH in scope, while a query is bound.
+    with_names: Vec<with::WithName>,
+    /// The queries of WITH that can be named, while a query is emitted.
+    open_with: Vec<with::OpenWith>,
     next_slot: usize,
     /// The statement that is being compiled, but for expressions of a procedure's own.
     statement: Option<once::Statement>,
@@ -174,7 +177,8 @@ impl<'a> Compiler<'a> {
             depth: 0,
             nesting: 0,
             slots: HashMap::new(),
-            ctes: Vec::new(),
+            with_names: Vec::new(),
+            open_with: Vec::new(),
             next_slot: 0,
             statement: None,
             shared: 0,
@@ -205,7 +209,7 @@ impl<'a> Compiler<'a> {
     pub fn expression(&mut self, expr: &Expr, expected: Option<&DataType>) -> Result<Typed> {
         let bound = self.bind_expected(expr, expected)?;
         let data_type = bound.data_type.clone();
-        let register = self.emit(&bound)?;
+        let register = self.alone(&[&bound], |compiler| compiler.emit(&bound))?;
         Ok(Typed {
             register,
             data_type,
@@ -222,7 +226,8 @@ impl<'a> Compiler<'a> {
         for (expr, expected) in exprs {
             bounds.push(self.bind_expected(expr, *expected)?);
         }
-        self.emit_all(&bounds)
+        let all: Vec<&Bound> = bounds.iter().collect();
+        self.alone(&all, |compiler| compiler.emit_all(&bounds))
     }
 
     /// Computes `expr` and converts it to `data_type`; returns the register.
@@ -236,7 +241,7 @@ impl<'a> Compiler<'a> {
         context: CastContext,
     ) -> Result<Reg> {
         let bound = self.bind_as(expr, data_type, context)?;
-        self.emit(&bound)
+        self.alone(&[&bound], |compiler| compiler.emit(&bound))
     }
 
     /// Computes several expressions, each converted to its type as an assignment converts; see
@@ -253,11 +258,9 @@ impl<'a> Compiler<'a> {
         for (expr, data_type) in exprs {
             bounds.push(self.bind_as(expr, data_type, context)?);
         }
-        Ok(self
-            .emit_all(&bounds)?
-            .into_iter()
-            .map(|typed| typed.register)
-            .collect())
+        let all: Vec<&Bound> = bounds.iter().collect();
+        let values = self.alone(&all, |compiler| compiler.emit_all(&bounds))?;
+        Ok(values.into_iter().map(|typed| typed.register).collect())
     }
 
     /// Assigns `expr` to the register `target` of type `data_type`, without a move where the last
@@ -273,7 +276,7 @@ impl<'a> Compiler<'a> {
         context: CastContext,
     ) -> Result<()> {
         let bound = self.bind_as(expr, data_type, context)?;
-        self.emit_into(&bound, target)
+        self.alone(&[&bound], |compiler| compiler.emit_into(&bound, target))
     }
 
     /// Computes a condition of which only the truth matters: the register is TRUE when it holds,
@@ -284,7 +287,7 @@ impl<'a> Compiler<'a> {
     /// As [`Compiler::expression`]; 42804 when it is not boolean.
     pub fn condition(&mut self, expr: &Expr, clause: &str) -> Result<Reg> {
         let bound = self.bind_condition(expr, clause)?;
-        self.emit_condition(&bound)
+        self.alone(&[&bound], |compiler| compiler.emit_condition(&bound))
     }
 
     /// As [`Compiler::condition`], but what is not BOOLEAN is converted as PL/pgSQL converts it.
@@ -293,7 +296,7 @@ impl<'a> Compiler<'a> {
     /// As [`Compiler::expression_as`].
     pub fn truth(&mut self, expr: &Expr) -> Result<Reg> {
         let bound = self.bind_as(expr, &DataType::Boolean, CastContext::Variable)?;
-        self.emit_condition(&bound)
+        self.alone(&[&bound], |compiler| compiler.emit_condition(&bound))
     }
 
     /// Converts a computed value to `data_type`; returns where it is then (`typed`'s own register

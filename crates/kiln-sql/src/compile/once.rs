@@ -7,12 +7,13 @@
 
 use kiln_procedure::ir::{BufferId, Class, Comparison, Instruction, Match, Reg, Step};
 use kiln_storage::error::Result;
+use kiln_storage::schema::TableId;
 use kiln_storage::types::{DataType, Value};
 
-use super::Compiler;
 use super::bound::{Bound, Kind, Operation};
 use super::query::QueryOptions;
 use super::subquery::{Subquery, SubqueryKind};
+use super::{Compiler, Position, unsupported};
 
 /// The statement that is being compiled.
 #[derive(Default)]
@@ -20,6 +21,17 @@ pub(super) struct Statement {
     /// How many loops of the IR are around it.
     outside: usize,
     known: Vec<Known>,
+    /// The tables that it reads itself.
+    reads: Vec<TableId>,
+    /// The tables that functions write which it calls.
+    writes: Vec<Written>,
+}
+
+/// What a function does that a statement calls.
+pub(super) struct Written {
+    pub table: TableId,
+    pub function: String,
+    pub position: Position,
 }
 
 /// A subquery that is computed once.
@@ -49,14 +61,8 @@ pub(super) struct Search<'b> {
 impl Subquery {
     /// Whether it gives the same whatever row it is computed for: it names nothing but its own.
     fn is_independent(&self) -> bool {
-        let mut independent = true;
-        self.query.visit(&mut |bound| match bound.kind {
-            Kind::Column { source, .. } => independent &= self.own_sources.contains(&source.0),
-            Kind::Slot(slot) => independent &= self.own_slots.contains(&slot),
-            Kind::Aggregate(_) => independent = false,
-            _ => {}
-        });
-        independent
+        self.query
+            .is_independent(&self.own_sources, &self.own_slots)
     }
 
     /// How its test searches its rows, if it is `left = ANY (SELECT …)`.
@@ -88,20 +94,69 @@ impl<'a> Compiler<'a> {
     pub(super) fn statement<T>(&mut self, body: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let statement = Statement {
             outside: self.depth,
-            known: Vec::new(),
+            ..Statement::default()
         };
         let around = self.statement.replace(statement);
         self.builder.open();
         let result = body(self);
         let steps = self.builder.close();
         let statement = std::mem::replace(&mut self.statement, around);
-        for known in statement.into_iter().flat_map(|statement| statement.known) {
+        let Some(statement) = statement else {
+            return result;
+        };
+        for known in statement.known {
             self.forget(known);
         }
         for step in steps {
             self.builder.push(step);
         }
-        result
+        let result = result?;
+        // PostgreSQL's statement reads what was there when it began; ours would meet what the
+        // function has written.
+        let meets = |written: &&Written| statement.reads.contains(&written.table);
+        if let Some(Written {
+            function, position, ..
+        }) = statement.writes.iter().find(meets)
+        {
+            let feature =
+                format!("a call of {function} by a statement that reads what the function writes");
+            return Err(unsupported(feature, *position));
+        }
+        if let Some(around) = &mut self.statement {
+            around.reads.extend(statement.reads);
+            around.writes.extend(statement.writes);
+        }
+        Ok(result)
+    }
+
+    /// Notes that the statement reads a table.
+    pub(super) fn note_read(&mut self, table: TableId) {
+        if let Some(statement) = &mut self.statement {
+            statement.reads.push(table);
+        }
+    }
+
+    /// Notes that a function which the statement calls writes a table.
+    pub(super) fn note_written(&mut self, written: Written) {
+        if let Some(statement) = &mut self.statement {
+            statement.writes.push(written);
+        }
+    }
+
+    /// Compiles expressions of PL/pgSQL. Where they call functions and read tables too, they are a
+    /// statement of their own, as in PostgreSQL.
+    pub(super) fn alone<T>(
+        &mut self,
+        bounds: &[&Bound],
+        body: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<T> {
+        let has = |accept: fn(&Bound) -> bool| bounds.iter().any(|bound| bound.any(accept));
+        let calls = has(|node| matches!(node.kind, Kind::Routine(..)));
+        let reads = has(|node| matches!(node.kind, Kind::Subquery(_)));
+        match self.statement.is_none() && calls && reads {
+            true => self.statement(body),
+            false => body(self),
+        }
     }
 
     /// Compiles what is not part of the statement around it although it runs within: the body of a

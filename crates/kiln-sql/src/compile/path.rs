@@ -132,7 +132,7 @@ impl Compiler<'_> {
         limited: bool,
     ) -> Candidate {
         let ItemKind::Table(table) = &item.kind else {
-            let single = matches!(&item.kind, ItemKind::Derived(query) if query.gives_one_row());
+            let single = item.kind.gives_one_row();
             return Candidate {
                 access: Access::Rows,
                 each: Vec::new(),
@@ -550,6 +550,9 @@ fn rows_as_list(
     is_there: &dyn Fn(&Bound) -> bool,
 ) -> Option<List> {
     let search = subquery.search()?;
+    if subquery.query.is_volatile() {
+        return None;
+    }
     let column = match search.left.kind {
         Kind::Column { source: of, column } if of == source => column,
         _ => return None,

@@ -9,6 +9,9 @@
 use kiln_procedure::ir::{Class, Comparison, MATCHES_MAX};
 use kiln_storage::types::DataType;
 
+#[cfg(test)]
+use crate::database::panics::planted;
+
 use super::bound::{Bound, Kind, Operation};
 use super::path::{Access, Candidate, Each, FULL, Restriction, candidate_expressions, restriction};
 use super::query::OrderKey;
@@ -52,9 +55,11 @@ pub(super) struct PlanStep {
 
 impl PlanStep {
     /// Whether a filter of this step looks at nothing but its source, so that a copy of the rows
-    /// holds only those that pass it.
+    /// holds only those that pass it. What is volatile and names no source is for each joined row.
     pub(super) fn is_own(&self, filter: &Bound) -> bool {
-        filter.sources().iter().all(|source| *source == self.source)
+        let sources = filter.sources();
+        let is_of_joined_row = sources.is_empty() && filter.is_volatile();
+        !is_of_joined_row && sources.iter().all(|source| *source == self.source)
     }
 
     /// The filters that are left to be checked when the rows are visited.
@@ -113,12 +118,15 @@ impl Compiler<'_> {
         limited: bool,
         target: Option<SourceId>,
     ) -> Plan {
+        #[cfg(test)]
+        planted::reach(planted::Step::Plan);
         let own: Vec<SourceId> = select.items.iter().map(|item| item.source).collect();
         let is_own = |source: &SourceId| own.contains(source);
         let mut guards = Vec::new();
         let mut pending: Vec<Bound> = Vec::new();
         for filter in &select.filters {
-            if filter.sources().iter().any(is_own) {
+            let is_for_each_row = !own.is_empty() && filter.is_volatile();
+            if is_for_each_row || filter.sources().iter().any(is_own) {
                 pending.push(filter.clone());
             } else {
                 guards.push(filter.clone());
@@ -155,24 +163,31 @@ impl Compiler<'_> {
             }
             let is_lookup = (matches!(candidate.access, Access::Lookup { .. })
                 && candidate.each.is_empty())
-                || (matches!(item.kind, ItemKind::Derived(ref query) if query.gives_one_row()));
+                || item.kind.gives_one_row();
             self.note_use(item, &candidate.access);
             let depends = candidate_expressions(&candidate.access, &candidate.each)
                 .into_iter()
+                .chain(item_expressions(item))
                 .any(|bound| bound.sources().iter().any(is_own));
             let scans = !candidate.each.is_empty()
-                || matches!(
-                    (&candidate.access, &item.kind),
-                    (Access::Scan { .. }, _) | (Access::Rows, ItemKind::Derived(_))
-                );
+                || match &item.kind {
+                    ItemKind::Table(_) => matches!(candidate.access, Access::Scan { .. }),
+                    ItemKind::Derived(_) | ItemKind::With(_) => true,
+                    ItemKind::Routine(callee, _) if callee.is_volatile() => true,
+                    _ => item_expressions(item).into_iter().any(Bound::is_volatile),
+                };
             let buffered =
                 !is_first && !all_single && scans && !depends && target != Some(item.source);
             joined.push(item.source);
+            let is_last = left_to_join.is_empty();
             let ready = |bound: &Bound| {
-                bound
-                    .sources()
+                let sources = bound.sources();
+                let is_there = sources
                     .iter()
-                    .all(|source| !is_own(source) || joined.contains(source))
+                    .all(|source| !is_own(source) || joined.contains(source));
+                // What is volatile and names no source of this query is for each joined row.
+                let waits = !is_last && !sources.iter().any(is_own) && bound.is_volatile();
+                is_there && !waits
             };
             let mut filters: Vec<Bound> = Vec::new();
             let mut after: Vec<Bound> = Vec::new();
@@ -466,7 +481,7 @@ fn item_expressions(item: &FromItem) -> Vec<&Bound> {
         ItemKind::Unnest(array) => vec![array],
         ItemKind::Series(first, last, step) => vec![first, last, step],
         ItemKind::Routine(_, arguments) => arguments.iter().collect(),
-        ItemKind::Table(_) | ItemKind::Derived(_) => Vec::new(),
+        ItemKind::Table(_) | ItemKind::Derived(_) | ItemKind::With(_) => Vec::new(),
     }
 }
 

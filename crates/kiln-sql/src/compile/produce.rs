@@ -179,7 +179,7 @@ impl<'a> Compiler<'a> {
         columns.extend(step.matches.iter().map(|(column, _, _)| *column));
         columns.sort_unstable();
         columns.dedup();
-        let buffer = self.builder.buffer(columns.len().max(1));
+        let buffer = self.builder.buffer(columns.len());
         self.builder.push(Step::BufferClear { buffer });
         let own: Vec<Bound> = own.into_iter().cloned().collect();
         let needed: Vec<_> = columns
@@ -201,32 +201,23 @@ impl<'a> Compiler<'a> {
         Ok((buffer, columns))
     }
 
-    /// The registers of a source's columns; one constant when there are none.
+    /// The registers of a source's columns.
     fn row_of(&mut self, step: &PlanStep, columns: &[u16]) -> Result<Vec<Reg>> {
-        let mut row = Vec::with_capacity(columns.len().max(1));
+        let mut row = Vec::with_capacity(columns.len());
         for column in columns {
             row.push(self.available_column(step.source, *column)?);
-        }
-        if row.is_empty() {
-            row.push(
-                self.builder
-                    .constant(DataType::Boolean, Value::Boolean(true)),
-            );
         }
         Ok(row)
     }
 
     /// New registers for a row with these columns of a source, which are available from here on.
     fn declare_row(&mut self, step: &PlanStep, columns: &[u16]) -> Vec<Reg> {
-        let mut row = Vec::with_capacity(columns.len().max(1));
+        let mut row = Vec::with_capacity(columns.len());
         for column in columns {
             let data_type = self.column_type(step.source, *column);
             let register = self.builder.register(data_type);
             self.set_column(step.source, *column as usize, register);
             row.push(register);
-        }
-        if row.is_empty() {
-            row.push(self.builder.register(DataType::Boolean));
         }
         row
     }
@@ -279,7 +270,7 @@ impl<'a> Compiler<'a> {
         }
         // The matches are collected, a row of NULLs if there are none, so that what follows is
         // emitted once.
-        let matches = self.builder.buffer(columns.len().max(1));
+        let matches = self.builder.buffer(columns.len());
         self.builder.push(Step::BufferClear { buffer: matches });
         let needed: Vec<_> = columns
             .iter()
@@ -316,21 +307,17 @@ impl<'a> Compiler<'a> {
             left: count,
             right,
         });
-        let mut nulls = Vec::with_capacity(columns.len().max(1));
+        let mut nulls = Vec::with_capacity(columns.len());
         for column in &columns {
             let data_type = self.column_type(step.source, *column);
             nulls.push(self.builder.constant(data_type, Value::Null));
         }
-        if nulls.is_empty() {
-            nulls.push(
-                self.builder
-                    .constant(DataType::Boolean, Value::Boolean(true)),
-            );
-        }
-        let then = vec![Step::BufferPush {
+        self.builder.open();
+        self.builder.push(Step::BufferPush {
             buffer: matches,
             row: nulls.into(),
-        }];
+        });
+        let then = self.builder.close();
         self.builder.push(Step::If {
             condition,
             then,
@@ -362,6 +349,7 @@ impl<'a> Compiler<'a> {
         let ItemKind::Table(table) = &step.kind else {
             return Err(Error::internal("a look-up in something that is no table"));
         };
+        self.note_read(table.id());
         let table = self.builder.table(table);
         let key = self.emit_row(key)?;
         let position = self.source(step.source).position;

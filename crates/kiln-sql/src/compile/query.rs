@@ -8,12 +8,16 @@ use sqlparser::ast::{
     Value as Literal, ValueWithSpan,
 };
 
+#[cfg(test)]
+use crate::database::panics::planted;
+
 use super::bound::{Bound, Kind};
 use super::limit::Limits;
 use super::scope::SourceId;
 use super::select::{ItemKind, Select};
 use super::set::reopened;
-use super::{Compiler, fail, name_of, position_of, unsupported};
+use super::with::{WithQuery, WithReference};
+use super::{Compiler, fail, position_of, unsupported};
 
 /// A column of a query's result.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +50,8 @@ pub struct QueryOptions {
 /// A bound query.
 #[derive(Clone, Debug)]
 pub(crate) struct BoundQuery {
+    /// The queries of its WITH.
+    pub with: Vec<WithQuery>,
     pub body: Body,
     pub columns: Vec<ColumnMeta>,
     pub order: Vec<OrderKey>,
@@ -78,6 +84,7 @@ pub(crate) struct OrderKey {
 impl BoundQuery {
     /// Calls `f` for every expression node.
     pub(super) fn visit(&self, f: &mut dyn FnMut(&Bound)) {
+        self.with.iter().for_each(|with| with.query.visit(f));
         match &self.body {
             Body::Select(select) => select.visit(f),
             Body::Values(rows) => rows.iter().flatten().for_each(|bound| bound.visit(f)),
@@ -95,6 +102,9 @@ impl BoundQuery {
 
     /// Rewrites every expression; see [`Bound::rewrite`].
     pub(super) fn rewrite(&mut self, replace: &mut dyn FnMut(&Bound) -> Option<Bound>) {
+        for with in &mut self.with {
+            with.query.rewrite(replace);
+        }
         match &mut self.body {
             Body::Select(select) => select.rewrite(replace),
             Body::Values(rows) => {
@@ -113,6 +123,44 @@ impl BoundQuery {
         for bound in self.limit.iter_mut().chain(&mut self.offset) {
             rewrite_in_place(bound, replace);
         }
+    }
+
+    /// Calls `f` for the sources of its FROM, of its parts and of subqueries in FROM.
+    fn visit_from(&self, f: &mut dyn FnMut(&ItemKind)) {
+        self.with.iter().for_each(|with| with.query.visit_from(f));
+        match &self.body {
+            Body::Select(select) => {
+                for item in &select.items {
+                    f(&item.kind);
+                    if let ItemKind::Derived(query) = &item.kind {
+                        query.visit_from(f);
+                    }
+                }
+            }
+            Body::Values(_) => {}
+            Body::Union { left, right, .. } => {
+                left.visit_from(f);
+                right.visit_from(f);
+            }
+        }
+    }
+
+    /// Calls `f` for each query of WITH that is named in FROM.
+    pub(super) fn visit_own_references(&self, f: &mut dyn FnMut(WithReference)) {
+        self.visit_from(&mut |kind| {
+            if let ItemKind::With(reference) = kind {
+                f(*reference);
+            }
+        });
+    }
+
+    /// Whether a volatile function is called in FROM.
+    pub(super) fn calls_volatile_in_from(&self) -> bool {
+        let mut found = false;
+        self.visit_from(&mut |kind| {
+            found |= matches!(kind, ItemKind::Routine(callee, _) if callee.is_volatile());
+        });
+        found
     }
 
     /// Whether it gives at most one row by its form alone.
@@ -268,6 +316,8 @@ impl Compiler<'_> {
     }
 
     fn bind_query_parts(&mut self, query: &Query) -> Result<BoundQuery> {
+        #[cfg(test)]
+        planted::reach(planted::Step::Bind);
         let position = position_of(query);
         if !query.locks.is_empty() {
             // Every transaction is serializable: a lock taken by hand would add nothing.
@@ -291,32 +341,25 @@ impl Compiler<'_> {
         {
             return Err(unsupported("this clause of a query", position));
         }
-        let known = self.ctes.len();
-        if let Some(with) = &query.with {
-            if with.recursive {
-                return Err(unsupported("WITH RECURSIVE", position));
-            }
-            for cte in &with.cte_tables {
-                if cte.from.is_some() {
-                    return Err(unsupported("this form of WITH", position));
-                }
-                self.ctes.push((
-                    name_of(&cte.alias.name),
-                    cte.alias
-                        .columns
-                        .iter()
-                        .map(|column| name_of(&column.name))
-                        .collect(),
-                    std::rc::Rc::new((*cte.query).clone()),
-                ));
-            }
-        }
-        let mut bound = self.bind_body(&query.body, query);
-        self.ctes.truncate(known);
-        if let Ok(bound) = &mut bound {
-            self.bind_limit(query, bound)?;
-        }
+        let known = self.with_names.len();
+        let bound = self.bind_with_body(query);
+        self.with_names.truncate(known);
         bound
+    }
+
+    fn bind_with_body(&mut self, query: &Query) -> Result<BoundQuery> {
+        let known = self.with_names.len();
+        let queries = match &query.with {
+            Some(with) => self.bind_with(with)?,
+            None => Vec::new(),
+        };
+        let mut bound = self.bind_body(&query.body, query)?;
+        self.bind_limit(query, &mut bound)?;
+        if let Some(with) = &query.with {
+            let queries = self.end_with(known, with, queries);
+            bound.with.splice(0..0, queries);
+        }
+        Ok(bound)
     }
 
     fn bind_body(&mut self, body: &SetExpr, query: &Query) -> Result<BoundQuery> {
@@ -343,6 +386,7 @@ impl Compiler<'_> {
                     })
                     .collect();
                 Ok(BoundQuery {
+                    with: Vec::new(),
                     body: Body::Select(Box::new(select)),
                     columns,
                     order,
@@ -362,6 +406,7 @@ impl Compiler<'_> {
                     .collect();
                 let order = self.bind_output_order(query, &columns)?;
                 Ok(BoundQuery {
+                    with: Vec::new(),
                     body: Body::Values(rows),
                     columns,
                     order,
@@ -404,6 +449,19 @@ impl Compiler<'_> {
 
     /// Emits a bound query; the sink gets the registers of the output columns.
     pub(super) fn emit_query(
+        &mut self,
+        query: &BoundQuery,
+        options: QueryOptions,
+        sink: &mut dyn FnMut(&mut Self, &[Reg]) -> Result<()>,
+    ) -> Result<()> {
+        let known = self.open_with.len();
+        self.open_with(query);
+        let result = self.emit_opened(query, options, sink);
+        self.open_with.truncate(known);
+        result
+    }
+
+    fn emit_opened(
         &mut self,
         query: &BoundQuery,
         options: QueryOptions,

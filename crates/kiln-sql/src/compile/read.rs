@@ -76,6 +76,7 @@ impl<'a> Compiler<'a> {
         let position = self.source(step.source).position;
         match (&step.access, &step.kind) {
             (Access::Lookup { index, key }, ItemKind::Table(table)) => {
+                self.note_read(table.id());
                 let table = self.builder.table(table);
                 let registers = self.emit_row(key)?;
                 let (record, found) = self.builder.lookup(table, *index, &registers, position);
@@ -99,6 +100,7 @@ impl<'a> Compiler<'a> {
                 },
                 ItemKind::Table(table),
             ) => {
+                self.note_read(table.id());
                 let table = self.builder.table(table);
                 let KeyRange {
                     prefix,
@@ -143,6 +145,12 @@ impl<'a> Compiler<'a> {
                     body(compiler)
                 })
             }
+            (_, ItemKind::With(reference)) => self.emit_with(*reference, &mut |compiler, row| {
+                for (column, register) in row.iter().enumerate() {
+                    compiler.set_column(step.source, column, *register);
+                }
+                body(compiler)
+            }),
             (_, ItemKind::Unnest(array)) => {
                 let data_type = self.column_type(step.source, 0);
                 let array = self.emit(array)?;

@@ -18,6 +18,7 @@ use super::query::{
     Body, BoundQuery, ColumnMeta, OrderKey, order_items, order_key, output_number, rewrite_in_place,
 };
 use super::scope::{AggregatePolicy, Level, Source, SourceId};
+use super::with::WithReference;
 use super::{Compiler, Position, fail, name_of, object_name, position_of};
 use super::{position_of_span, unsupported};
 
@@ -57,12 +58,25 @@ pub(crate) struct FromItem {
 pub(crate) enum ItemKind {
     Table(Arc<Table>),
     Derived(Box<BoundQuery>),
+    /// A query of WITH.
+    With(WithReference),
     /// `unnest(array)`.
     Unnest(Bound),
     /// `generate_series(first, last, step)`.
     Series(Bound, Bound, Bound),
     /// A call of a user's function.
     Routine(Box<Callee>, Vec<Bound>),
+}
+
+impl ItemKind {
+    /// Whether it gives at most one row by its form alone.
+    pub(super) fn gives_one_row(&self) -> bool {
+        match self {
+            ItemKind::Derived(query) => query.gives_one_row(),
+            ItemKind::With(reference) => reference.gives_one_row,
+            _ => false,
+        }
+    }
 }
 
 impl Select {
@@ -100,7 +114,7 @@ impl Select {
     pub(super) fn visit(&self, f: &mut dyn FnMut(&Bound)) {
         for item in &self.items {
             match &item.kind {
-                ItemKind::Table(_) => {}
+                ItemKind::Table(_) | ItemKind::With(_) => {}
                 ItemKind::Derived(query) => query.visit(f),
                 ItemKind::Unnest(array) => array.visit(f),
                 ItemKind::Series(first, last, step) => {
@@ -130,7 +144,7 @@ impl Select {
     pub(super) fn rewrite(&mut self, replace: &mut dyn FnMut(&Bound) -> Option<Bound>) {
         for item in &mut self.items {
             match &mut item.kind {
-                ItemKind::Table(_) => {}
+                ItemKind::Table(_) | ItemKind::With(_) => {}
                 ItemKind::Derived(query) => query.rewrite(replace),
                 ItemKind::Unnest(array) => rewrite_in_place(array, replace),
                 ItemKind::Series(first, last, step) => {
@@ -171,12 +185,19 @@ impl Select {
 /// The operands of the ANDs at the top of a condition.
 pub(super) fn conjuncts(bound: Bound, into: &mut Vec<Bound>) {
     match bound.kind {
+        // What several conjuncts share is computed once only while they stay together.
+        Kind::And(ref operands) if operands.iter().any(shares_volatile) => into.push(bound),
         Kind::And(operands) => operands
             .into_iter()
             .for_each(|operand| conjuncts(operand, into)),
         Kind::Constant(Value::Boolean(true)) => {}
         _ => into.push(bound),
     }
+}
+
+/// Whether a part of it that is volatile is computed once for several uses.
+fn shares_volatile(bound: &Bound) -> bool {
+    bound.any(|node| matches!(&node.kind, Kind::Shared(_, inner) if inner.is_volatile()))
 }
 
 impl Compiler<'_> {
@@ -265,6 +286,11 @@ impl Compiler<'_> {
                 let data_type = taken.data_type.clone();
                 *bound = coerce(taken, &data_type, CastContext::Implicit)?;
             }
+            // GROUP BY and ORDER BY may name it: its copies are one computation.
+            if bound.is_volatile() {
+                let taken = std::mem::replace(bound, Bound::boolean(true));
+                *bound = self.share(taken);
+            }
         }
         let distinct = match &select.distinct {
             None | Some(Distinct::All) => false,
@@ -273,6 +299,13 @@ impl Compiler<'_> {
                 return Err(unsupported("DISTINCT ON", position_of(query)));
             }
         };
+        if distinct && outputs.is_empty() {
+            return Err(fail(
+                SqlState::SYNTAX_ERROR,
+                "SELECT DISTINCT must have at least one column",
+                position_of(query),
+            ));
+        }
         let keys = self.bind_group_by(select, &outputs, &columns)?;
         let mut having = None;
         if let Some(expr) = &select.having {
@@ -315,6 +348,7 @@ impl Compiler<'_> {
             })
             .collect();
         Ok(BoundQuery {
+            with: Vec::new(),
             body: Body::Select(Box::new(Select {
                 items: from.items,
                 filters,
@@ -375,6 +409,7 @@ impl Compiler<'_> {
         let select = Select::over(source, ItemKind::Table(table), outputs);
         let body = Body::Select(Box::new(select));
         Ok(BoundQuery {
+            with: Vec::new(),
             body,
             columns,
             order,
@@ -479,7 +514,10 @@ impl Compiler<'_> {
         for item in items {
             let bound = match output_number(item, outputs.len())? {
                 Some(index) => outputs[index].clone(),
-                None => self.bind_group_item(item, outputs, names)?,
+                None => {
+                    let bound = self.bind_group_item(item, outputs, names)?;
+                    output_of_form(bound, outputs)
+                }
             };
             if has_aggregate(&bound) {
                 return Err(fail(
@@ -557,7 +595,8 @@ impl Compiler<'_> {
                 position_of(item),
             ));
         }
-        self.bind_expected(item, None)
+        let bound = self.bind_expected(item, None)?;
+        Ok(output_of_form(bound, outputs))
     }
 
     /// Replaces group keys and aggregates in the outputs by slots.
@@ -582,7 +621,7 @@ impl Compiler<'_> {
             // slot has as well.
             let is_key = |key: &Bound| {
                 let data_type = bound.data_type.clone();
-                Bound::new(key.kind.clone(), data_type, key.position) == *bound
+                Bound::new(key.kind.clone(), data_type, key.position).has_form_of(bound)
             };
             if let Some((_, number)) = keys.iter().find(|(key, _)| is_key(key)) {
                 return Some(slot(*number));
@@ -590,7 +629,10 @@ impl Compiler<'_> {
             let Kind::Aggregate(call) = &bound.kind else {
                 return None;
             };
-            if let Some((_, number)) = aggregates.iter().find(|(known, _)| *known == **call) {
+            if let Some((_, number)) = aggregates
+                .iter()
+                .find(|(known, _)| known.is_same(call, false))
+            {
                 return Some(slot(*number));
             }
             next += 1;
@@ -685,6 +727,13 @@ impl Compiler<'_> {
             }
         }
     }
+}
+
+/// The output that is written as a volatile expression is: that, and not another computation, is
+/// what GROUP BY and ORDER BY mean.
+fn output_of_form(bound: Bound, outputs: &[Bound]) -> Bound {
+    let same = |output: &&Bound| bound.is_volatile() && output.has_form_of(&bound);
+    outputs.iter().find(same).cloned().unwrap_or(bound)
 }
 
 fn has_aggregate(bound: &Bound) -> bool {

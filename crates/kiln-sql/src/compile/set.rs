@@ -96,6 +96,7 @@ impl Compiler<'_> {
         }
         let order = self.bind_output_order(query, &columns)?;
         Ok(BoundQuery {
+            with: Vec::new(),
             body: Body::Union {
                 left: Box::new(left),
                 right: Box::new(right),

@@ -14,7 +14,7 @@ use super::bound::{Bound, Kind};
 use super::coerce::{CastContext, call, coerce, common_type, padded};
 use super::functions::Now;
 use super::plpgsql::Callee;
-use super::scope::AggregatePolicy;
+use super::scope::{AggregatePolicy, SourceId};
 use super::{Compiler, Position, fail, functions, object_name, operators, position_of};
 use super::{types, unsupported};
 
@@ -398,7 +398,11 @@ impl Compiler<'_> {
                 let named = functions::extreme(class, name == "greatest");
                 Ok(functions::direct(named, arguments?, data_type, position))
             }
-            ("row", _) => Ok(Bound::new(Kind::Row(arguments), DataType::Text, position)),
+            ("row", _) => {
+                let shared = arguments.into_iter().map(|item| self.share(item));
+                let row = shared.collect();
+                Ok(Bound::new(Kind::Row(row), DataType::Text, position))
+            }
             ("now" | "current_timestamp" | "transaction_timestamp", 0) => {
                 Ok(self.now(Now::Transaction, position))
             }
@@ -539,6 +543,16 @@ impl Compiler<'_> {
         if let Some(level) = self.levels.last_mut() {
             level.aggregates = AggregatePolicy::Allowed;
         }
+        if self.is_of_outer_rows(
+            arguments
+                .iter()
+                .chain(filter.as_ref().ok().into_iter().flatten()),
+        ) {
+            return Err(unsupported(
+                "an aggregate of the rows of an outer query",
+                position,
+            ));
+        }
         aggregate::call(
             kind,
             name,
@@ -548,6 +562,20 @@ impl Compiler<'_> {
             filter?,
             position,
         )
+    }
+
+    /// Whether expressions name rows, but none of the innermost query: PostgreSQL takes an
+    /// aggregate of them for one of the outer query.
+    fn is_of_outer_rows<'b>(&self, expressions: impl Iterator<Item = &'b Bound>) -> bool {
+        let own = self.levels.last().map(|level| level.sources.as_slice());
+        let outer = self.levels.iter().rev().skip(1);
+        let outer: Vec<SourceId> = outer.flat_map(|level| level.sources.clone()).collect();
+        let (mut of_own, mut of_outer) = (false, false);
+        for source in expressions.flat_map(Bound::sources) {
+            of_own |= own.is_some_and(|own| own.contains(&source));
+            of_outer |= outer.contains(&source);
+        }
+        of_outer && !of_own
     }
 
     /// The time at which the transaction or the statement began: read once, before anything else.

@@ -8,7 +8,7 @@ use kiln_storage::types::{DataType, Value};
 use sqlparser::ast::{Expr, Query};
 
 use super::bound::{Bound, Kind};
-use super::query::{BoundQuery, QueryOptions};
+use super::query::{Body, BoundQuery, QueryOptions};
 use super::{Compiler, Position, fail, operators};
 
 /// A bound subquery of an expression.
@@ -72,7 +72,8 @@ impl Compiler<'_> {
     }
 
     pub(super) fn bind_exists(&mut self, query: &Query, position: Position) -> Result<Bound> {
-        let (query, own_sources, own_slots) = self.bind_inner(query)?;
+        let (mut query, own_sources, own_slots) = self.bind_inner(query)?;
+        query.keep_existence();
         let kind = SubqueryKind::Exists;
         let number = self.new_slot();
         let subquery = Subquery {
@@ -101,6 +102,10 @@ impl Compiler<'_> {
         position: Position,
     ) -> Result<Bound> {
         let left = self.bind(left)?;
+        let left = match left.is_volatile() {
+            true => self.share(left),
+            false => left,
+        };
         let (query, own_sources, own_slots) = self.bind_inner(query)?;
         let width = match &left.kind {
             Kind::Row(columns) => columns.len(),
@@ -154,7 +159,10 @@ impl Compiler<'_> {
     }
 
     /// Binds the query of a subquery, and notes which numbers belong to it.
-    fn bind_inner(&mut self, query: &Query) -> Result<(BoundQuery, Range<u32>, Range<usize>)> {
+    pub(super) fn bind_inner(
+        &mut self,
+        query: &Query,
+    ) -> Result<(BoundQuery, Range<u32>, Range<usize>)> {
         let (first_source, first_slot) = (self.sources.len(), self.next_slot + 1);
         let query = self.bind_query(query)?;
         let sources = first_source as u32..self.sources.len() as u32;
@@ -322,6 +330,23 @@ impl Compiler<'_> {
         if self.depth > outside {
             let depth = self.relative(outside);
             self.builder.push(Step::Exit { depth });
+        }
+    }
+}
+
+impl BoundQuery {
+    /// Drops what does not matter to whether there is a row. As in PostgreSQL, EXISTS does not
+    /// compute what its query puts out.
+    fn keep_existence(&mut self) {
+        if let Body::Select(select) = &mut self.body
+            && select.grouping.is_none()
+            && self.offset.is_none()
+        {
+            select.outputs.clear();
+            select.open_outputs.clear();
+            select.distinct = false;
+            self.columns.clear();
+            self.order.clear();
         }
     }
 }

@@ -11,7 +11,7 @@ use super::plpgsql::Callee;
 use super::query::ColumnMeta;
 use super::scope::{AggregatePolicy, Level};
 use super::select::{FromItem, ItemKind};
-use super::{Compiler, Position, fail, name_of, unsupported};
+use super::{Compiler, Position, fail, functions, name_of, unsupported};
 
 impl Compiler<'_> {
     pub(super) fn bind_table_function(
@@ -98,6 +98,9 @@ impl Compiler<'_> {
                     ));
                 }
                 (ItemKind::Series(first, last, step), data_type)
+            }
+            _ if functions::exists(name) => {
+                return Err(unsupported(format!("{name} in FROM"), position));
             }
             _ => {
                 return Err(fail(

@@ -7,6 +7,7 @@ use kiln_platform::sync::Arc;
 use kiln_storage::error::Result;
 use kiln_storage::types::DataType;
 
+use super::panics::caught;
 use super::statement::{Prepared, compile};
 use crate::parse::{SourceStatement, Statement, statement};
 
@@ -58,7 +59,7 @@ impl StatementCache {
         parameters: Vec<DataType>,
     ) -> Result<Parsed> {
         if source.text.len() > TEXT_BYTES_MAX {
-            let statement = Arc::new(statement(source)?);
+            let statement = Arc::new(parsed(source)?);
             return Ok(Parsed {
                 statement,
                 parameters,
@@ -80,7 +81,7 @@ impl StatementCache {
                 key: Some(key),
             });
         }
-        let statement = Arc::new(statement(source)?);
+        let statement = Arc::new(parsed(source)?);
         if self.entries.len() >= ENTRIES_MAX {
             self.evict();
         }
@@ -126,4 +127,14 @@ impl StatementCache {
         entry.prepared = Some((catalog.version(), prepared.clone()));
         Ok(prepared)
     }
+}
+
+/// # Errors
+/// Those of the parser.
+fn parsed(source: &SourceStatement<'_>) -> Result<Statement> {
+    caught(|| {
+        #[cfg(test)]
+        super::panics::planted::reach(super::panics::planted::Step::Parse);
+        statement(source)
+    })
 }

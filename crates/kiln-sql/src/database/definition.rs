@@ -7,6 +7,7 @@ use kiln_storage::table::Table;
 use sqlparser::ast;
 
 use super::design;
+use super::panics::caught;
 use super::result::{Notice, StatementResult};
 use super::view::{View, compile_routine, stored};
 use crate::compile::ddl::{self, IndexDeclaration, TableDeclaration};
@@ -16,13 +17,21 @@ use crate::parse::{
     self, Drop, DropFunction, DropKind, FunctionDefinition, RoutineKind, RoutineSignature,
 };
 
+/// Changes the catalog, or leaves it as it is when `change` fails or panics.
+fn change_catalog<T>(
+    engine: &Engine,
+    change: impl FnOnce(&mut CatalogChange<'_>) -> Result<T>,
+) -> Result<T> {
+    engine.change_catalog(|catalog| caught(|| change(catalog)))
+}
+
 /// CREATE TABLE.
 pub(super) fn create_table(
     engine: &Engine,
     statement: &ast::CreateTable,
 ) -> Result<StatementResult> {
     let created = StatementResult::of_tag("CREATE TABLE");
-    let is_new = engine.change_catalog(|change| {
+    let is_new = change_catalog(engine, |change| {
         let declaration = ddl::create_table(statement, &View(change.catalog()))?;
         let Some(TableDeclaration { schema, indexes }) = declaration else {
             return Ok(false);
@@ -46,7 +55,7 @@ pub(super) fn create_index(
     statement: &ast::CreateIndex,
 ) -> Result<StatementResult> {
     let created = StatementResult::of_tag("CREATE INDEX");
-    let is_new = engine.change_catalog(|change| {
+    let is_new = change_catalog(engine, |change| {
         let declaration = ddl::create_index(statement, &View(change.catalog()))?;
         let Some(IndexDeclaration { table, definition }) = declaration else {
             return Ok(false);
@@ -74,7 +83,7 @@ pub(super) fn alter_table(
     engine: &Engine,
     statement: &parse::AlterTable,
 ) -> Result<StatementResult> {
-    engine.change_catalog(|change| {
+    change_catalog(engine, |change| {
         let (name, partitioning) = ddl::alter_table(statement, &View(change.catalog()))?;
         change.partition_table(&name, Some(partitioning))?;
         design::settle(change, None)
@@ -89,7 +98,7 @@ pub(super) fn drop(engine: &Engine, statement: &Drop) -> Result<StatementResult>
         DropKind::Index => "DROP INDEX",
     };
     let mut result = StatementResult::of_tag(tag);
-    result.notices = engine.change_catalog(|change| {
+    result.notices = change_catalog(engine, |change| {
         let notices = match statement.kind {
             DropKind::Table => drop_tables(change, statement)?,
             DropKind::Index => drop_indexes(change, statement)?,
@@ -294,7 +303,7 @@ pub(super) fn truncate(engine: &Engine, statement: &ast::Truncate) -> Result<Sta
     if statement.partitions.is_some() || statement.on_cluster.is_some() {
         return Err(unsupported("this form of TRUNCATE", None));
     }
-    engine.change_catalog(|change| {
+    change_catalog(engine, |change| {
         for name in truncated(change, statement)? {
             change.truncate_table(&name)?;
         }
@@ -310,7 +319,7 @@ pub(super) fn create_function(
     source: &str,
 ) -> Result<StatementResult> {
     let definition = Arc::new(definition.clone());
-    engine.change_catalog(|change| {
+    change_catalog(engine, |change| {
         let procedure = compile_routine(change.catalog(), definition.clone(), source)?;
         let name = procedure.name().to_owned();
         if let Some(old) = change
@@ -384,7 +393,7 @@ fn kind_name(kind: RoutineKind) -> &'static str {
 pub(super) fn drop_function(engine: &Engine, statement: &DropFunction) -> Result<StatementResult> {
     let kind = statement.kind.map_or("routine", kind_name);
     let mut result = StatementResult::of_tag(&format!("DROP {}", kind.to_uppercase()));
-    result.notices = engine.change_catalog(|change| {
+    result.notices = change_catalog(engine, |change| {
         let mut notices = Vec::new();
         for signature in &statement.routines {
             match find_routine(change, statement.kind, signature)? {

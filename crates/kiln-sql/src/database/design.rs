@@ -46,6 +46,8 @@ pub fn is_auxiliary(table: &Table, index: &IndexDefinition) -> bool {
 /// `changed_routine` is the name of a routine that came, went or was replaced: others may contain
 /// a copy of it.
 pub(super) fn settle(change: &mut CatalogChange<'_>, changed_routine: Option<&str>) -> Result<()> {
+    #[cfg(test)]
+    super::panics::planted::reach(super::panics::planted::Step::Derive);
     recompile(change, changed_routine)?;
     for _ in 0..ROUNDS_MAX {
         if !derive_once(change)? {

@@ -12,11 +12,13 @@
 //! | `view` | the catalog as the compiler sees it |
 //! | `result`, `print` | results, and how psql prints them |
 //! | `explain` | explanations |
+//! | `panics` | panics of the compiler as errors |
 
 mod cache;
 mod definition;
 mod design;
 mod explain;
+pub(crate) mod panics;
 mod parameters;
 mod print;
 mod result;

@@ -7,10 +7,14 @@ use kiln_storage::types::{DataType, format_value};
 use super::result::ResultSet;
 
 impl ResultSet {
-    /// As `psql --csv` prints it: a line of names, a line for each row, NULL as nothing.
+    /// As `psql --csv` prints it: a line of names, a line for each row that has columns, NULL as
+    /// nothing.
     pub fn to_csv(&self) -> String {
         let mut out = String::new();
         push_csv_line(&mut out, self.columns.iter().map(|(name, _)| name.clone()));
+        if self.columns.is_empty() {
+            return out;
+        }
         for row in &self.rows {
             let values = row.iter().zip(&self.columns);
             push_csv_line(

@@ -7,6 +7,7 @@ use kiln_storage::error::Result;
 use kiln_storage::schema::ColumnId;
 use kiln_storage::table::Table;
 
+use super::panics::caught;
 use super::view::View;
 use crate::compile::dml;
 
@@ -20,7 +21,7 @@ impl RowPrograms for CheckedRows {
         table: &Arc<Table>,
         ignore_conflict: bool,
     ) -> Result<Program> {
-        dml::insert_program(&View(catalog), table, ignore_conflict)
+        caught(|| dml::insert_program(&View(catalog), table, ignore_conflict))
     }
 
     fn update(
@@ -29,10 +30,10 @@ impl RowPrograms for CheckedRows {
         table: &Arc<Table>,
         columns: &[ColumnId],
     ) -> Result<Program> {
-        dml::update_program(&View(catalog), table, columns)
+        caught(|| dml::update_program(&View(catalog), table, columns))
     }
 
     fn delete(&self, catalog: &Catalog, table: &Arc<Table>) -> Result<Program> {
-        dml::delete_program(&View(catalog), table)
+        caught(|| dml::delete_program(&View(catalog), table))
     }
 }

@@ -9,6 +9,7 @@ use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::Value;
 
 use super::cache::StatementCache;
+use super::panics::{caught, of_statement};
 use super::result::{Notice, ResultSet, StatementResult};
 use super::statement::{Prepared, notices_of, result_of};
 use super::view::{View, stored};
@@ -47,7 +48,7 @@ impl Session {
     /// # Errors
     /// That statement's, with line and column in the script.
     pub fn execute(&mut self, text: &str) -> Result<Vec<StatementResult>> {
-        script(text)
+        caught(|| Ok(script(text)))?
             .iter()
             .map(|source| self.execute_statement(source))
             .collect()
@@ -67,7 +68,7 @@ impl Session {
     /// PostgreSQL's, with line and column in the text; 42601 unless it is one statement.
     pub fn run(&mut self, sql: &str, parameters: impl IntoValues) -> Result<StatementResult> {
         let values = parameters.into_values();
-        let sources = script(sql);
+        let sources = caught(|| Ok(script(sql)))?;
         let [source] = sources.as_slice() else {
             let message = match sources.len() {
                 0 => "there is no statement",
@@ -158,7 +159,7 @@ impl Session {
         if result.is_err() {
             self.session.fail();
         }
-        result.map_err(|error| error.or_at(source.position()))
+        result.map_err(|error| of_statement(error, source.text).or_at(source.position()))
     }
 
     fn dispatch(
@@ -201,7 +202,7 @@ impl Session {
             Statement::Do(block) => {
                 let rows = self.session.run_with(
                     |catalog| {
-                        let compiled = compile_do(&View(catalog), block)?;
+                        let compiled = caught(|| compile_do(&View(catalog), block))?;
                         Ok(Arc::new(compiled.program))
                     },
                     &mut Arguments::new(),
@@ -352,6 +353,7 @@ impl Session {
         let program = |catalog: &Catalog| -> Result<Arc<Program>> {
             Ok(catalog.require_procedure(&name)?.program().clone())
         };
+        let bind = |catalog: &Catalog| caught(|| bind(catalog));
         match bind(&self.session.catalog())? {
             CallArguments::Constant(constants) => {
                 let mut arguments = Arguments::from_values(&constants);

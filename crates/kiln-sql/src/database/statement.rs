@@ -7,6 +7,7 @@ use kiln_procedure::{Program, ProgramBuilder};
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::{DataType, Value};
 
+use super::panics::caught;
 use super::result::{Notice, ResultSet, StatementResult};
 use super::view::View;
 use crate::compile::{Compiler, OutputColumn, QueryOptions, Typed};
@@ -35,6 +36,14 @@ pub(super) struct Prepared {
 /// # Errors
 /// What PostgreSQL reports when it analyses the statement; 0A000 for what is not supported.
 pub(super) fn compile(
+    catalog: &Catalog,
+    statement: &Statement,
+    parameters: &[DataType],
+) -> Result<Prepared> {
+    caught(|| compile_on_data(catalog, statement, parameters))
+}
+
+fn compile_on_data(
     catalog: &Catalog,
     statement: &Statement,
     parameters: &[DataType],
@@ -104,6 +113,8 @@ pub(super) fn compile(
 }
 
 fn finish(compiler: Compiler<'_>, shape: Shape) -> Result<Prepared> {
+    #[cfg(test)]
+    super::panics::planted::reach(super::panics::planted::Step::Finish);
     if compiler.builder.is_too_large() {
         return Err(Error::new(
             SqlState::STATEMENT_TOO_COMPLEX,

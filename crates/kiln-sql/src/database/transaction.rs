@@ -8,6 +8,7 @@ use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::Value;
 
 use super::cache::StatementCache;
+use super::panics::{caught, of_statement};
 use super::parameters;
 use super::result::{ResultSet, StatementResult};
 use super::statement::result_of;
@@ -34,7 +35,7 @@ impl<'t, 'e> Transaction<'t, 'e> {
     /// PostgreSQL's; 0A000 for any other statement. The transaction cannot commit then.
     pub fn execute(&mut self, sql: &str, parameters: impl IntoValues) -> Result<StatementResult> {
         let values = parameters.into_values();
-        let sources = script(sql);
+        let sources = caught(|| Ok(script(sql)))?;
         let [source] = sources.as_slice() else {
             return Err(Error::new(
                 SqlState::SYNTAX_ERROR,
@@ -49,9 +50,14 @@ impl<'t, 'e> Transaction<'t, 'e> {
             text: &text,
             ..*source
         };
+        self.run(&source, &values)
+            .map_err(|error| of_statement(error, source.text).or_at(source.position()))
+    }
+
+    fn run(&mut self, source: &SourceStatement<'_>, values: &[Value]) -> Result<StatementResult> {
         let prepared = {
             let mut statements = lock(self.statements);
-            let parsed = statements.parse(&source, parameters::types(&values))?;
+            let parsed = statements.parse(source, parameters::types(values))?;
             if !matches!(
                 *parsed.statement,
                 Statement::Query(_)
@@ -59,20 +65,14 @@ impl<'t, 'e> Transaction<'t, 'e> {
                     | Statement::Update(_)
                     | Statement::Delete(_)
             ) {
-                return Err(
-                    Error::unsupported("only statements on data run in a transaction")
-                        .or_at(source.position()),
-                );
+                return Err(Error::unsupported(
+                    "only statements on data run in a transaction",
+                ));
             }
-            statements
-                .prepare(self.inner.catalog(), &parsed)
-                .map_err(|error| error.or_at(source.position()))?
+            statements.prepare(self.inner.catalog(), &parsed)?
         };
-        let mut arguments = Arguments::from_values(&values);
-        let rows = self
-            .inner
-            .run(&prepared.program, &mut arguments)
-            .map_err(|error| error.or_at(source.position()))?;
+        let mut arguments = Arguments::from_values(values);
+        let rows = self.inner.run(&prepared.program, &mut arguments)?;
         Ok(result_of(prepared.shape, rows))
     }
 

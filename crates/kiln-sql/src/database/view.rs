@@ -7,6 +7,7 @@ use kiln_procedure::{Program, ProgramBuilder};
 use kiln_storage::error::{Error, Result};
 use kiln_storage::table::Table;
 
+use super::panics::caught;
 use crate::compile::plpgsql::{CompiledFunction, Routine, compile_function};
 use crate::compile::{CatalogView, IndexUse};
 use crate::parse::FunctionDefinition;
@@ -66,7 +67,7 @@ pub(super) fn compile_routine(
     definition: Arc<FunctionDefinition>,
     source: &str,
 ) -> Result<Procedure> {
-    let compiled = compile_function(&View(catalog), &definition)?;
+    let compiled = caught(|| compile_function(&View(catalog), &definition))?;
     let CompiledFunction {
         routine,
         program,

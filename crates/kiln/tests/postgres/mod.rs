@@ -10,4 +10,5 @@ pub mod corpus;
 pub mod harness;
 pub mod kiln;
 pub mod outcome;
+pub mod random;
 pub mod server;

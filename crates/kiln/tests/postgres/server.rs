@@ -173,7 +173,11 @@ fn read_outcomes(printed: &str) -> Vec<Vec<StatementOutcome>> {
             text += line;
             continue;
         };
-        let passed = std::mem::take(&mut text);
+        let mut passed = std::mem::take(&mut text);
+        // The names of no columns.
+        if passed == "\n" {
+            passed.clear();
+        }
         let marker = marker.trim();
         if marker == "script" {
             scripts.push(Vec::new());

@@ -10,8 +10,11 @@ use sqlparser::ast::{ConflictTarget, Expr, OnConflict, OnConflictAction};
 
 use super::super::query::OutputColumn;
 use super::super::rows::RowSource;
-use super::super::{Compiler, Position, fail, name_of, object_name, position_of, position_of_span};
+use super::super::{
+    Compiler, Position, fail, name_of, object_name, position_of, position_of_span, unsupported,
+};
 use super::insert::Plan;
+use super::may_read;
 use super::references::{Change, ReferenceCheck};
 
 /// What ON CONFLICT says.
@@ -232,6 +235,18 @@ impl Compiler<'_> {
             buffer
         });
         let selection = update.selection.as_ref();
+        let values = assignments.iter().filter_map(|(_, value)| value.as_ref());
+        let read: Vec<String> = values
+            .copied()
+            .chain(selection)
+            .map(Expr::to_string)
+            .collect();
+        if !single && may_read(&read, table) {
+            return Err(unsupported(
+                "a subquery on the changed table in ON CONFLICT with several rows",
+                position,
+            ));
+        }
         Ok(OnConflictPlan::Update {
             index,
             assignments,

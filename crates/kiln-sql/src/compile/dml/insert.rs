@@ -66,6 +66,15 @@ impl<'a> Compiler<'a> {
         sink: Option<Sink<'_, 'a>>,
         counter: Option<Reg>,
     ) -> Result<Vec<ColumnMeta>> {
+        self.statement(|compiler| compiler.insert_rows(insert, sink, counter))
+    }
+
+    fn insert_rows(
+        &mut self,
+        insert: &Insert,
+        sink: Option<Sink<'_, 'a>>,
+        counter: Option<Reg>,
+    ) -> Result<Vec<ColumnMeta>> {
         let TableObject::TableName(name) = &insert.table else {
             return Err(unsupported("INSERT into anything but a table", None));
         };
@@ -114,6 +123,7 @@ impl<'a> Compiler<'a> {
         };
         let reference = self.builder.table(&table);
         let returning = insert.returning.as_deref();
+        self.refuse_reading(&table, returning, position)?;
         let mut plan = Plan {
             table,
             reference,

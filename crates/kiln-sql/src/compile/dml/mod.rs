@@ -139,6 +139,13 @@ impl<'a> Compiler<'a> {
                 _ => return Err(unsupported("this form of output", position_of(item))),
             }
         }
+        if columns.is_empty() && items.is_some() {
+            return Err(fail(
+                SqlState::SYNTAX_ERROR,
+                "RETURNING must have at least one column",
+                None,
+            ));
+        }
         Ok(Returning { columns })
     }
 

@@ -133,6 +133,8 @@ fn start<'a>(
     table: &Table,
     parameters: &[ColumnId],
 ) -> Compiler<'a> {
+    #[cfg(test)]
+    crate::database::panics::planted::reach(crate::database::panics::planted::Step::Bind);
     let schema = table.schema();
     let parameters: Vec<(String, DataType)> = parameters
         .iter()

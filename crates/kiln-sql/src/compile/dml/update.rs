@@ -235,7 +235,7 @@ impl<'a> Compiler<'a> {
     }
 
     /// RETURNING is computed row by row, when some rows have changed and others have not.
-    fn refuse_reading(
+    pub(super) fn refuse_reading(
         &self,
         table: &Table,
         returning: Option<&[SelectItem]>,

@@ -11,6 +11,7 @@ use kiln_storage::types::{DataType, Value};
 use sqlparser::ast::Ident;
 
 use super::super::bound::Bound;
+use super::super::once::Written;
 use super::super::query::OutputColumn;
 use super::super::{Compiler, Position, fail, object_name, unsupported};
 use super::assign::RowTarget;
@@ -21,7 +22,7 @@ use super::results::Destination;
 use super::routine::{ResultKind, Routine};
 use super::variables::refuse;
 use crate::parse::plpgsql::Target;
-use crate::parse::{Call, FunctionDefinition, RoutineKind};
+use crate::parse::{Call, FunctionDefinition, RoutineKind, Volatility};
 
 /// How many routines may be compiled within one another.
 const DEPTH_MAX: usize = 16;
@@ -89,6 +90,12 @@ impl Callee {
     /// Whether both are the same routine.
     pub(in super::super) fn is_same(&self, other: &Callee) -> bool {
         Arc::ptr_eq(&self.definition, &other.definition)
+    }
+
+    /// Whether a call may give something else each time, or do something, as the function's
+    /// declaration says.
+    pub(in super::super) fn is_volatile(&self) -> bool {
+        self.routine.volatility == Volatility::Volatile
     }
 
     /// The type of a call as a value: TEXT (the empty one) when nothing comes back.
@@ -172,7 +179,7 @@ impl Callee {
         arguments: &[Reg],
         position: Position,
     ) -> Result<BufferId> {
-        let buffer = c.builder.buffer(self.routine.result.types().len().max(1));
+        let buffer = c.builder.buffer(self.routine.result.types().len());
         c.builder.push(Step::BufferClear { buffer });
         let destination = Destination::Buffer {
             outside: c.loop_depth(),
@@ -215,13 +222,23 @@ impl Callee {
         if result.is_ok() {
             c.builder.push(Step::Exit { depth: 0 });
             let body = c.close_ir_loop();
-            let mut writes = false;
+            let mut tables = Vec::new();
             for_each_step(&body, &mut |step| {
-                writes |= matches!(
-                    step,
-                    Step::Insert { .. } | Step::Update { .. } | Step::Delete { .. }
-                );
+                if let Step::Insert { table, .. }
+                | Step::Update { table, .. }
+                | Step::Delete { table, .. } = step
+                {
+                    tables.push(c.builder.table_of(*table).id());
+                }
             });
+            let writes = !tables.is_empty();
+            for table in tables {
+                c.note_written(Written {
+                    table,
+                    function: name.clone(),
+                    position,
+                });
+            }
             c.builder.push(Step::Loop {
                 before: Vec::new(),
                 condition: None,

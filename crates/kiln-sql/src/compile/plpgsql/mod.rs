@@ -133,6 +133,8 @@ fn compile_routine(
 }
 
 fn finish(compiler: Compiler<'_>, routine: Routine, memory: Memory) -> Result<CompiledFunction> {
+    #[cfg(test)]
+    crate::database::panics::planted::reach(crate::database::panics::planted::Step::Finish);
     if compiler.builder.is_too_large() {
         return Err(fail(
             SqlState::PROGRAM_LIMIT_EXCEEDED,

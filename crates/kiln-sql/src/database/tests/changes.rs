@@ -195,3 +195,23 @@ fn what_is_assigned_is_checked() {
          42601: multiple assignments to same column \"n\"",
     );
 }
+
+#[test]
+fn what_never_holds_changes_nothing() {
+    check(
+        "CREATE TABLE t (a INTEGER PRIMARY KEY, b INTEGER);
+         INSERT INTO t VALUES (1, 10), (2, 20);
+         UPDATE t SET a = a + 1 WHERE false;
+         UPDATE t SET b = (SELECT max(b) FROM t) WHERE NULL::BOOLEAN RETURNING a;
+         DELETE FROM t WHERE false AND a IN (SELECT b FROM t);
+         SELECT * FROM t ORDER BY a;",
+        "CREATE TABLE
+         INSERT 0 2
+         UPDATE 0
+         a
+         DELETE 0
+         a,b
+         1,10
+         2,20",
+    );
+}

@@ -6,7 +6,10 @@ mod definitions;
 mod design;
 mod groups;
 mod joins;
+mod no_columns;
+mod panics;
 mod sessions;
+mod volatile;
 
 use kiln_engine::Options;
 
