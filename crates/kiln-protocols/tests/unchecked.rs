@@ -93,16 +93,16 @@ fn number(b: &mut ProgramBuilder, value: i32) -> Reg {
     b.constant(DataType::Integer, Value::Integer(value))
 }
 
-fn open_district(tables: &Tables) -> Program {
+fn open_district(tables: &Tables) -> Arc<Program> {
     let mut b = ProgramBuilder::new("open_district", [integer("id")]);
     let districts = b.table(&tables.districts);
     let values = [b.parameter(0), number(&mut b, 1)];
     b.insert(districts, &values, None, None);
-    b.finish()
+    Arc::new(b.finish())
 }
 
 /// new_order(district, customer, note)
-fn new_order(tables: &Tables) -> Program {
+fn new_order(tables: &Tables) -> Arc<Program> {
     let note = ("note".to_owned(), DataType::Text);
     let mut b = ProgramBuilder::new(
         "new_order",
@@ -127,11 +127,11 @@ fn new_order(tables: &Tables) -> Program {
         let line = number(&mut b, line);
         b.insert(lines, &[district, order, line, note], None, None);
     }
-    b.finish()
+    Arc::new(b.finish())
 }
 
 /// deliver(district, note): the oldest order goes on.
-fn deliver(tables: &Tables) -> Program {
+fn deliver(tables: &Tables) -> Arc<Program> {
     let note = ("note".to_owned(), DataType::Text);
     let mut b = ProgramBuilder::new("deliver", [integer("district"), note]);
     let [_, orders, _, new_orders] = tables.all().map(|table| b.table(table));
@@ -165,10 +165,10 @@ fn deliver(tables: &Tables) -> Program {
         ..Range::default()
     };
     b.scan(new_orders, 0, range, false, record, body, None);
-    b.finish()
+    Arc::new(b.finish())
 }
 
-fn call(worker: &mut Worker, program: &Program, values: &[Value]) {
+fn call(worker: &mut Worker, program: &Arc<Program>, values: &[Value]) {
     let outcome = worker.call(program, &arguments(program, values), None);
     assert!(matches!(outcome, Outcome::Committed), "{outcome:?}");
 }
@@ -256,7 +256,7 @@ fn rows(table: &Table) -> usize {
     rows
 }
 
-fn arguments(program: &Program, values: &[Value]) -> Arguments {
+fn arguments(program: &Arc<Program>, values: &[Value]) -> Arguments {
     let mut arguments = Arguments::from_values(values);
     (arguments.bind(program)).expect("the arguments suit the program");
     arguments
@@ -279,7 +279,7 @@ fn meet(protocol: Protocol) {
     let delivery = [Value::Integer(0), note("delivered")];
     for (round, first_commits_first) in [(1, true), (2, false)] {
         for (worker, customer) in [(&mut first, 1), (&mut second, 2)] {
-            worker.begin();
+            assert!(worker.begin());
             let values = arguments(&orders, &order(customer, "ordered"));
             (worker.run(&orders, &values)).expect("nothing is in its way");
         }
@@ -293,7 +293,7 @@ fn meet(protocol: Protocol) {
         assert_eq!(rows(&tables.lines), round * LINES as usize, "{protocol}");
     }
     for worker in [&mut first, &mut second] {
-        worker.begin();
+        assert!(worker.begin());
         let values = arguments(&delivers, &delivery);
         (worker.run(&delivers, &values)).expect("nothing is in its way");
     }
