@@ -263,10 +263,10 @@ fn break_down(protocol: Protocol, victim: Victim) {
                 let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(call));
                 // Under some protocols another worker has run it.
                 if let Ok(outcome) = ended {
-                    assert!(
-                        matches!(&outcome, Outcome::Rejected(error) if is_broken(error.state())),
-                        "{outcome:?}"
-                    );
+                    let Outcome::Rejected(error) = outcome else {
+                        panic!("{outcome:?}");
+                    };
+                    assert!(is_broken(error.state()), "{error}");
                 }
                 // The driver stays, as that of a caller who goes on after a panic.
                 std::mem::forget(driver);
@@ -313,7 +313,8 @@ families! {
     optimistic: Silo, Occ, TicToc, Hybrid, Mocc;
     healing: Healing;
     multiversion: Mvcc;
-    locking: TwoPhaseLockingNoWait, TwoPhaseLockingWaitDie, TwoPhaseLockingWaitForGraph, TwoPhaseLockingDreadlocks;
+    locking: TwoPhaseLockingNoWait, TwoPhaseLockingWaitDie, TwoPhaseLockingWaitForGraph,
+        TwoPhaseLockingDreadlocks;
     planned_locking: LockSorted, LockAtomic, PreNoWait, Partitioned;
     counted_locks: Vll, VllSca;
     counted_locks_with_a_manager: VllArrayed;
