@@ -49,7 +49,7 @@ fn main() {
         );
         let mut driver = engine.driver(0).expect("there is a seat");
         let mut arguments = Arguments::new();
-        let empty = nothing();
+        let empty = Arc::new(nothing());
         let handle = engine.procedure("nothing").expect("it is there");
         let through_worker = median_ns(calls, || {
             for _ in 0..calls {
@@ -69,7 +69,7 @@ fn main() {
                 std::hint::black_box(engine.call("nothing", ()).expect("it runs"));
             }
         });
-        let program = deposit(&engine.table("account").expect("it is there"));
+        let program = Arc::new(deposit(&engine.table("account").expect("it is there")));
         let handle = engine.procedure("deposit").expect("it is there");
         let deposit_worker = median_ns(calls, || {
             for call in 0..calls as i64 {

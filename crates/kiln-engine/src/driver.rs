@@ -188,7 +188,7 @@ impl Driver {
     ) -> Outcome {
         self.forget_stale();
         let program = match self.resolved.resolve(handle, self.seat.catalog()) {
-            Ok(program) => &**program,
+            Ok(program) => program,
             Err(error) => return Outcome::Rejected(error),
         };
         if let Err(error) = arguments.bind(program) {

@@ -1,7 +1,7 @@
 //! The engine's own errors, each in one place.
 
 use kiln_procedure::AbortCause;
-use kiln_protocols::Outcome;
+use kiln_protocols::{Outcome, broken_down};
 use kiln_storage::error::{Error, SqlState};
 
 /// Why a seat may not start a transaction.
@@ -20,8 +20,7 @@ impl Refusal {
     pub fn error(self) -> Error {
         match self {
             Refusal::Closing => closing(),
-            Refusal::Broken => Error::internal("an earlier call broke an invariant of the engine")
-                .with_hint("Open the database anew; the first panic's message names the place."),
+            Refusal::Broken => broken_down(),
             Refusal::Expired => expired(),
         }
     }

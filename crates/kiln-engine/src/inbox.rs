@@ -6,8 +6,8 @@ use kiln_platform::atomic::{AtomicUsize, Ordering};
 use kiln_platform::sync::{Arc, Condvar, Mutex, lock};
 use kiln_platform::time;
 use kiln_procedure::{Arguments, Frame};
-use kiln_protocols::{Call, Calls, Next, Outcome};
-use kiln_storage::error::{Error, Result};
+use kiln_protocols::{Call, Calls, Next, Outcome, broken_down};
+use kiln_storage::error::Result;
 
 use crate::call::{IdempotencyKey, Reply, Rows};
 use crate::catalog::{Catalog, Procedure};
@@ -51,7 +51,7 @@ impl Promise {
 impl Drop for Promise {
     fn drop(&mut self) {
         if !self.kept {
-            self.put_down(Err(Error::internal("the worker of this call broke down")));
+            self.put_down(Err(broken_down()));
         }
     }
 }
@@ -345,6 +345,13 @@ impl Calls for Delivery<'_> {
             .expect("a call ends that was drawn, once");
         self.in_flight -= 1;
         promise.keep(Ok(reply(outcome, &procedure, frame)));
+    }
+
+    fn lost(&mut self, ticket: u64) {
+        let delivered = self.delivered.get_mut(ticket as usize);
+        // The promise says so when it is dropped.
+        drop(delivered.and_then(Option::take));
+        self.in_flight -= 1;
     }
 }
 

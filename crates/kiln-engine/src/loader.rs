@@ -165,7 +165,7 @@ fn insert_all(
     for arguments in &mut *rows {
         arguments.bind(program)?;
     }
-    seat.begin();
+    seat.begin().map_err(errors::Refusal::error)?;
     for (position, arguments) in rows.iter().enumerate() {
         match seat.run(program, arguments) {
             Ok(()) => {}

@@ -129,9 +129,12 @@ impl Seat {
         Ok(())
     }
 
-    /// Lowers the flag; no transaction is open in the worker.
+    /// Lowers the flag; no transaction is open in the worker. After a panic there the flag is down already.
     #[inline(always)]
     pub fn leave(&mut self) {
+        if !self.entered {
+            return;
+        }
         if self.single {
             self.inner.gate.token().give();
         }
@@ -201,12 +204,14 @@ impl Seat {
         }
     }
 
-    /// Runs `body` on the worker, and notes when it panics.
+    /// Runs `body` on the worker. If it panics the database is over.
     #[inline(always)]
     fn inside<T>(&mut self, body: impl FnOnce(&mut Worker) -> T) -> T {
         debug_assert!(self.entered);
         self.inside = true;
-        let result = body(self.worker_mut());
+        let breakdown = Breakdown(self);
+        let result = body(breakdown.0.worker_mut());
+        std::mem::forget(breakdown);
         self.inside = false;
         result
     }
@@ -215,7 +220,7 @@ impl Seat {
     #[inline(always)]
     pub fn call(
         &mut self,
-        program: &Program,
+        program: &Arc<Program>,
         arguments: &Arguments,
         deadline_ns: Option<u64>,
     ) -> Outcome {
@@ -234,7 +239,7 @@ impl Seat {
     #[cold]
     fn call_alone(
         &mut self,
-        program: &Program,
+        program: &Arc<Program>,
         arguments: &Arguments,
         deadline_ns: Option<u64>,
     ) -> Outcome {
@@ -276,8 +281,11 @@ impl Seat {
     }
 
     /// Starts an attempt of a transaction of several statements.
-    pub fn begin(&mut self) {
-        self.inside(Worker::begin);
+    pub fn begin(&mut self) -> std::result::Result<(), Refusal> {
+        match self.inside(Worker::begin) {
+            true => Ok(()),
+            false => Err(Refusal::Broken),
+        }
     }
 
     /// Runs one of its statements.
@@ -391,6 +399,26 @@ impl Calls for Gated<'_> {
     fn ended(&mut self, ticket: u64, outcome: Outcome, frame: &Frame) {
         self.calls.ended(ticket, outcome, frame);
     }
+
+    fn lost(&mut self, ticket: u64) {
+        self.calls.lost(ticket);
+    }
+}
+
+/// Control is inside a worker; dropped only when that panics. From then on no transaction starts, those that run elsewhere give
+/// up, and the worker stays as it is.
+struct Breakdown<'a>(&'a mut Seat);
+
+impl Drop for Breakdown<'_> {
+    #[cold]
+    fn drop(&mut self) {
+        let seat = &mut *self.0;
+        // In this order: a worker that gives up is not freed, and that is decided by the gate.
+        seat.inner.gate.set(BROKEN);
+        seat.inner.epochs.break_down();
+        seat.worker_mut().leave_core();
+        seat.leave();
+    }
 }
 
 /// Checks that no table of a program was changed since it was compiled; the seat is entered.
@@ -404,8 +432,13 @@ pub(crate) fn check_current(program: &Program) -> Result<()> {
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        if self.inside {
-            self.inner.gate.set(BROKEN);
+        if self.inner.gate.state() & BROKEN != 0 {
+            // Others may reach what it has, so it is not freed, and its seat is not given to another worker.
+            if let Some(worker) = self.worker.take() {
+                worker.leak();
+            }
+            self.leave();
+            return;
         }
         if self.entered {
             self.leave();

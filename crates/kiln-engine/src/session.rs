@@ -184,7 +184,10 @@ impl Session {
         }
         let seat = state.seat();
         seat.enter(None).map_err(errors::Refusal::error)?;
-        seat.begin();
+        if let Err(refusal) = seat.begin() {
+            seat.leave();
+            return Err(refusal.error());
+        }
         state.block = Block::Open;
         state.idle_since_ns = time::now_ns();
         Ok(())
@@ -267,7 +270,11 @@ impl State {
         arguments.bind(&program)?;
         match self.seat().run(&program, arguments) {
             Ok(()) => Ok(rows(self.seat(), &program)),
-            Err(Stop::Abort(cause)) => Err(errors::conflict(cause)),
+            Err(Stop::Abort(cause)) => match self.seat().interruption() {
+                // There is no point in starting again.
+                Some(refusal) => Err(refusal.error()),
+                None => Err(errors::conflict(cause)),
+            },
             Err(Stop::Raise(error)) => Err(error),
         }
     }

@@ -10,8 +10,8 @@ use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::table::WORKERS_MAX;
 
 use crate::catalog::Catalog;
-use crate::errors;
-use crate::gate::{Alone, CLOSING, Gate};
+use crate::errors::{self, Refusal};
+use crate::gate::{Alone, BROKEN, CLOSING, Gate};
 use crate::idempotency::Idempotency;
 use crate::inbox::Inbox;
 use crate::options::{Options, RESERVED};
@@ -230,6 +230,9 @@ impl Shared {
             )
             .with_hint("Commit or roll back open transactions, or wait longer with ddl_wait_ms.")
         })?;
+        if self.gate.state() & BROKEN != 0 {
+            return Err(Refusal::Broken.error());
+        }
         self.common().settle(&lock(&self.maintenance));
         Ok(alone)
     }
@@ -268,7 +271,9 @@ impl Shared {
         };
         drop(idle);
         // A session may still have a transaction open; then what it has read stays as it is.
-        if let Some(_alone) = self.gate.shut(0) {
+        if let Some(_alone) = self.gate.shut(0)
+            && self.gate.state() & BROKEN == 0
+        {
             self.common().settle(&lock(&self.maintenance));
         }
         // Two epochs later nobody can hold what the workers left, while the tables are there.

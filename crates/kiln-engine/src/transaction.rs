@@ -373,7 +373,9 @@ enum Attempt<T> {
 
 impl Entered<'_> {
     fn once<T>(&mut self, body: &mut impl FnMut(&mut Transaction<'_>) -> Result<T>) -> Attempt<T> {
-        self.seat.begin();
+        if let Err(refusal) = self.seat.begin() {
+            return Attempt::Done(Err(refusal.error()));
+        }
         let mut transaction = Transaction {
             seat: self.seat,
             arguments: Arguments::new(),

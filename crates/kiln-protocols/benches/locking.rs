@@ -47,7 +47,7 @@ fn records(rows: i64) -> (Arc<Table>, Vec<RecordRef>) {
     let items = b.table(&table);
     let id = b.parameter(0);
     b.insert(items, &[id], None, None);
-    let program = b.finish();
+    let program = Arc::new(b.finish());
     let epochs = Epochs::new(WORKERS_MAX);
     let participant = epochs.register().expect("a slot is free");
     let common = Arc::new(Common::new(Protocol::Serial));

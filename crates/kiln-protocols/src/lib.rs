@@ -29,6 +29,7 @@
 
 pub mod access;
 pub mod batches;
+mod breakdown;
 pub mod canary;
 mod common;
 pub mod factors;
@@ -40,6 +41,7 @@ pub mod shared;
 mod statistics;
 mod worker;
 
+pub use breakdown::broken_down;
 pub use common::Common;
 pub use factors::Factors;
 pub use protocol::{Configuration, Protocol, ProtocolOption};

@@ -15,7 +15,7 @@
 use kiln_platform::sync::Arc;
 use kiln_procedure::{Arguments, Frame, Program};
 
-use crate::Outcome;
+use crate::{Outcome, broken_down};
 
 /// What there is to do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,4 +70,10 @@ pub trait Calls {
 
     /// A call that was drawn has ended; its rows are in `frame`.
     fn ended(&mut self, ticket: u64, outcome: Outcome, frame: &Frame);
+
+    /// A worker broke down, and what has become of a call that was drawn is not known.
+    #[cold]
+    fn lost(&mut self, ticket: u64) {
+        self.ended(ticket, Outcome::Rejected(broken_down()), &Frame::new());
+    }
 }

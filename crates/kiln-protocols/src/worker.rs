@@ -206,6 +206,7 @@ impl Worker {
         let factors = common.factors();
         let configuration = common.configuration();
         let turn = Turn::new(common.turns(), &participant);
+        let epochs = participant.epochs().clone();
         let defers = configuration.has(ProtocolOption::CommitTimeUpdates);
         let mut worker = match configuration.protocol {
             Protocol::Serial => Worker::Serial(direct(Serial::new(participant), random)),
@@ -319,6 +320,7 @@ impl Worker {
         for_any_direct!(&mut worker, direct => {
             direct.set_factors(factors);
             direct.take_turns(turn);
+            direct.give_up_with(epochs);
         });
         worker
     }
@@ -444,7 +446,7 @@ impl Worker {
     /// Runs a call to its end, however often it must be repeated; see [`Direct::call`].
     pub fn call(
         &mut self,
-        program: &Program,
+        program: &Arc<Program>,
         arguments: &Arguments,
         deadline_ns: Option<u64>,
     ) -> Outcome {
@@ -460,7 +462,7 @@ impl Worker {
     #[inline(never)]
     pub fn try_call(
         &mut self,
-        program: &Program,
+        program: &Arc<Program>,
         arguments: &Arguments,
         deadline_ns: Option<u64>,
         patience_ns: Option<u64>,
@@ -529,9 +531,11 @@ impl Worker {
         }
     }
 
-    /// Starts an attempt of a transaction of several statements; see [`Direct::begin`].
-    pub fn begin(&mut self) {
-        for_any_worker!(self, worker => worker.begin());
+    /// Starts an attempt of a transaction of several statements; see [`Direct::begin`]. Says no, and has started none, when it
+    /// would have to wait for a worker that broke down.
+    #[must_use]
+    pub fn begin(&mut self) -> bool {
+        for_any_worker!(self, worker => worker.begin())
     }
 
     /// Frees memory that waited for its epoch to end, a little at a time: each end of a transaction frees a few objects.
@@ -543,8 +547,9 @@ impl Worker {
         // What waits in the memory of its core, too.
         for_any_direct!(self, direct => direct.enter_turn());
         for _ in 0..TIDYING {
-            self.begin();
-            self.roll_back();
+            if self.begin() {
+                self.roll_back();
+            }
             self.end_transaction();
         }
         for_any_direct!(self, direct => direct.give_way());
@@ -589,6 +594,20 @@ impl Worker {
     /// Counts a failed attempt and waits before the next, not past `deadline_ns`.
     pub fn back_off(&mut self, deadline_ns: Option<u64>) {
         for_any_direct!(self, direct => direct.back_off(deadline_ns));
+    }
+
+    /// It panicked and will run nothing any more: lets another one have its core.
+    pub fn leave_core(&mut self) {
+        for_any_direct!(self, direct => direct.give_way());
+    }
+
+    /// Ends its work without freeing anything: a worker of the database broke down, and others may have pointers to what this
+    /// one has.
+    pub fn leak(mut self) {
+        if let Worker::VllArrayed(worker) = &mut self {
+            worker.leave_manager();
+        }
+        std::mem::forget(self);
     }
 
     /// The memory of the last run, with the rows that it emitted.

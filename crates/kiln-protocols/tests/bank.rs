@@ -103,14 +103,14 @@ fn add(builder: &mut ProgramBuilder, op: Arithmetic, left: Reg, right: Reg) -> R
 }
 
 struct Programs {
-    transfer: Program,
-    open: Program,
-    close: Program,
-    swap: Program,
-    audit: Program,
-    deposit: Program,
-    exchange: Program,
-    renumber: Program,
+    transfer: Arc<Program>,
+    open: Arc<Program>,
+    close: Arc<Program>,
+    swap: Arc<Program>,
+    audit: Arc<Program>,
+    deposit: Arc<Program>,
+    exchange: Arc<Program>,
+    renumber: Arc<Program>,
 }
 
 fn programs(table: &Arc<Table>) -> Programs {
@@ -148,7 +148,7 @@ fn programs(table: &Arc<Table>) -> Programs {
         right: zero,
     });
     require(&mut b, enough, SqlState::CHECK_VIOLATION);
-    let transfer = b.finish();
+    let transfer = Arc::new(b.finish());
 
     // open(from, id, code, note): half of the money of `from` goes to a new account.
     let parameters = [
@@ -168,7 +168,7 @@ fn programs(table: &Arc<Table>) -> Programs {
     b.update(accounts, source, &[(BALANCE, rest)], None);
     let values = [b.parameter(1), b.parameter(2), half, b.parameter(3)];
     b.insert(accounts, &values, None, None);
-    let open = b.finish();
+    let open = Arc::new(b.finish());
 
     // close(id, heir): the account goes, its money stays.
     let mut b = ProgramBuilder::new("close", [integer("id"), integer("heir")]);
@@ -182,7 +182,7 @@ fn programs(table: &Arc<Table>) -> Programs {
     let present = b.read(accounts, heir, &[BALANCE], None)[0];
     let sum = add(&mut b, Arithmetic::Add, present, balance);
     b.update(accounts, heir, &[(BALANCE, sum)], None);
-    let close = b.finish();
+    let close = Arc::new(b.finish());
 
     // swap(id, spare): the account takes another code (and note); 23505 when it is taken.
     let mut b = ProgramBuilder::new(
@@ -194,7 +194,7 @@ fn programs(table: &Arc<Table>) -> Programs {
     require(&mut b, found, SqlState::NO_DATA_FOUND);
     let changes = [(CODE, b.parameter(1)), (NOTE, b.parameter(2))];
     b.update(accounts, account, &changes, None);
-    let swap = b.finish();
+    let swap = Arc::new(b.finish());
 
     // audit(): the total and the number of accounts, by a scan of the primary key; then again by
     // a scan of the codes; they must agree.
@@ -249,7 +249,7 @@ fn programs(table: &Arc<Table>) -> Programs {
             .map(|at| (format!("c{at}"), DataType::BigInt))
             .collect(),
     );
-    let audit = b.finish();
+    let audit = Arc::new(b.finish());
 
     // deposit(id, amount): one hot row.
     let mut b = ProgramBuilder::new("deposit", [integer("id"), bigint("amount")]);
@@ -260,7 +260,7 @@ fn programs(table: &Arc<Table>) -> Programs {
     let amount = b.parameter(1);
     let sum = add(&mut b, Arithmetic::Add, balance, amount);
     b.update(accounts, account, &[(BALANCE, sum)], None);
-    let deposit = b.finish();
+    let deposit = Arc::new(b.finish());
 
     // exchange(a, b): two accounts exchange their unique codes, one update after the other.
     let mut b = ProgramBuilder::new("exchange", [integer("a"), integer("b"), text("spare")]);
@@ -274,7 +274,7 @@ fn programs(table: &Arc<Table>) -> Programs {
     b.update(accounts, first, &[(CODE, b.parameter(2))], None);
     b.update(accounts, second, &[(CODE, first_code)], None);
     b.update(accounts, first, &[(CODE, second_code)], None);
-    let exchange = b.finish();
+    let exchange = Arc::new(b.finish());
 
     // renumber(id, new_id): deletes the account and inserts it with another number and its code.
     let mut b = ProgramBuilder::new("renumber", [integer("id"), integer("new_id")]);
@@ -285,7 +285,7 @@ fn programs(table: &Arc<Table>) -> Programs {
     b.delete(accounts, account, None);
     let values = [b.parameter(1), columns[0], columns[1], columns[2]];
     b.insert(accounts, &values, None, None);
-    let renumber = b.finish();
+    let renumber = Arc::new(b.finish());
 
     Programs {
         transfer,
@@ -299,7 +299,7 @@ fn programs(table: &Arc<Table>) -> Programs {
     }
 }
 
-fn call(worker: &mut Worker, program: &Program, values: &[Value]) -> Outcome {
+fn call(worker: &mut Worker, program: &Arc<Program>, values: &[Value]) -> Outcome {
     let mut arguments = Arguments::from_values(values);
     arguments
         .bind(program)
@@ -343,7 +343,7 @@ fn run_under(common: Common, threads: u64, calls: u64, hashed: bool, seed: u64) 
         );
         let text = b.constant(DataType::Text, Value::Text("the first".to_owned()));
         b.insert(accounts, &[id, code, b.parameter(0), text], None, None);
-        let seed_program = b.finish();
+        let seed_program = Arc::new(b.finish());
         let outcome = call(
             &mut first,
             &seed_program,

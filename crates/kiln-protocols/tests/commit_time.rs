@@ -23,7 +23,7 @@ use judged::{Extras, ID, OPERATIONS_MAX};
 /// A table and a worker of a protocol.
 struct Side {
     table: Arc<Table>,
-    programs: Vec<Program>,
+    programs: Vec<Arc<Program>>,
     worker: Worker,
     common: Arc<Common>,
     maintenance: Participant,
@@ -48,7 +48,7 @@ impl Side {
         };
         let mut random = Random::from_seed(seed);
         let programs = (0..PROGRAMS)
-            .map(|number| judged::program(&table, number, extras, &mut random))
+            .map(|number| Arc::new(judged::program(&table, number, extras, &mut random)))
             .collect();
         let epochs = Epochs::new(WORKERS_MAX);
         let participant = epochs.register().expect("a slot is free");

@@ -88,12 +88,12 @@ impl Scene {
         scene
     }
 
-    fn program(&self, make: impl FnOnce(&mut ProgramBuilder, TableRef)) -> Program {
+    fn program(&self, make: impl FnOnce(&mut ProgramBuilder, TableRef)) -> Arc<Program> {
         let mut b = ProgramBuilder::new("steps", []);
         let items = b.table(&self.items);
         make(&mut b, items);
         b.returns(Vec::new());
-        b.finish()
+        Arc::new(b.finish())
     }
 
     /// A program that looks for the row with a key and does something with it.
@@ -101,7 +101,7 @@ impl Scene {
         &self,
         (index, key): (u16, i32),
         make: impl FnOnce(&mut ProgramBuilder, TableRef, RecordReg),
-    ) -> Program {
+    ) -> Arc<Program> {
         self.program(|b, items| {
             let key = b.constant(DataType::Integer, Value::Integer(key));
             let (item, found) = b.lookup(items, index, &[key], None);
@@ -116,7 +116,7 @@ impl Scene {
         })
     }
 
-    fn set(&self, key: (u16, i32), column: ColumnId, value: i32) -> Program {
+    fn set(&self, key: (u16, i32), column: ColumnId, value: i32) -> Arc<Program> {
         self.with_row(key, |b, items, item| {
             let value = b.constant(DataType::Integer, Value::Integer(value));
             b.update(items, item, &[(column, value)], None);
@@ -124,7 +124,7 @@ impl Scene {
     }
 
     /// Others commit a call.
-    fn meanwhile(&mut self, program: &Program) {
+    fn meanwhile(&mut self, program: &Arc<Program>) {
         let arguments = Arguments::from_values(&[]);
         let outcome = self.others.call(program, &arguments, None);
         assert!(matches!(outcome, Outcome::Committed), "{outcome:?}");
@@ -132,12 +132,12 @@ impl Scene {
     }
 
     /// Runs a program as a part of the open attempt.
-    fn run(&mut self, program: &Program) -> Result<(), Stop> {
+    fn run(&mut self, program: &Arc<Program>) -> Result<(), Stop> {
         let arguments = Arguments::from_values(&[]);
         Executor::run(program, &mut self.attempt, &mut self.frame, &arguments)
     }
 
-    fn begin(&mut self, program: &Program) {
+    fn begin(&mut self, program: &Arc<Program>) {
         self.attempt.begin_call(None);
         self.attempt.prepare(0);
         self.attempt.begin();

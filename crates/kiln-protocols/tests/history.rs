@@ -99,16 +99,16 @@ fn emit(builder: &mut ProgramBuilder, row: Vec<Reg>) {
 }
 
 struct Programs {
-    get: Program,
-    find: Program,
-    set: Program,
-    rename: Program,
-    insert: Program,
-    replace: Program,
-    succeed: Program,
-    delete: Program,
-    scan: Program,
-    first: Program,
+    get: Arc<Program>,
+    find: Arc<Program>,
+    set: Arc<Program>,
+    rename: Arc<Program>,
+    insert: Arc<Program>,
+    replace: Arc<Program>,
+    succeed: Arc<Program>,
+    delete: Arc<Program>,
+    scan: Arc<Program>,
+    first: Arc<Program>,
 }
 
 fn programs(table: &Arc<Table>) -> Programs {
@@ -122,7 +122,7 @@ fn programs(table: &Arc<Table>) -> Programs {
     require(&mut b, found);
     let row = b.read(items, item, &[CODE, AMOUNT, NOTE], None);
     emit(&mut b, row);
-    let get = b.finish();
+    let get = Arc::new(b.finish());
 
     let mut b = ProgramBuilder::new("find", [column(CODE)]);
     let items = b.table(table);
@@ -130,7 +130,7 @@ fn programs(table: &Arc<Table>) -> Programs {
     require(&mut b, found);
     let row = b.read(items, item, &[ID, NOTE], None);
     emit(&mut b, row);
-    let find = b.finish();
+    let find = Arc::new(b.finish());
 
     // Reads what it wrote, and writes twice.
     let mut b = ProgramBuilder::new("set", [column(ID), column(AMOUNT), column(NOTE)]);
@@ -141,21 +141,21 @@ fn programs(table: &Arc<Table>) -> Programs {
     let row = b.read(items, item, &[AMOUNT, NOTE], None);
     emit(&mut b, row);
     b.update(items, item, &[(NOTE, b.parameter(2))], None);
-    let set = b.finish();
+    let set = Arc::new(b.finish());
 
     let mut b = ProgramBuilder::new("rename", [column(ID), column(CODE)]);
     let items = b.table(table);
     let (item, found) = b.lookup(items, 0, &[b.parameter(0)], None);
     require(&mut b, found);
     b.update(items, item, &[(CODE, b.parameter(1))], None);
-    let rename = b.finish();
+    let rename = Arc::new(b.finish());
 
     let all = || [column(ID), column(CODE), column(AMOUNT), column(NOTE)];
     let mut b = ProgramBuilder::new("insert", all());
     let items = b.table(table);
     let values: Vec<Reg> = (0..4).map(|at| b.parameter(at)).collect();
     b.insert(items, &values, None, None);
-    let insert = b.finish();
+    let insert = Arc::new(b.finish());
 
     // Deletes and inserts again, with a look at the gap between.
     let mut b = ProgramBuilder::new("replace", all());
@@ -166,7 +166,7 @@ fn programs(table: &Arc<Table>) -> Programs {
     b.lookup(items, 3, &[b.parameter(0)], None);
     let values: Vec<Reg> = (0..4).map(|at| b.parameter(at)).collect();
     b.insert(items, &values, None, None);
-    let replace = b.finish();
+    let replace = Arc::new(b.finish());
 
     // Moves the item to another number and inserts one under the number that it had.
     let parameters = all().into_iter().chain([column(ID)]);
@@ -177,14 +177,14 @@ fn programs(table: &Arc<Table>) -> Programs {
     b.update(items, item, &[(ID, b.parameter(4))], None);
     let values: Vec<Reg> = (0..4).map(|at| b.parameter(at)).collect();
     b.insert(items, &values, None, None);
-    let succeed = b.finish();
+    let succeed = Arc::new(b.finish());
 
     let mut b = ProgramBuilder::new("delete", [column(ID)]);
     let items = b.table(table);
     let (item, found) = b.lookup(items, 0, &[b.parameter(0)], None);
     require(&mut b, found);
     b.delete(items, item, None);
-    let delete = b.finish();
+    let delete = Arc::new(b.finish());
 
     let mut b = ProgramBuilder::new("scan", [column(ID), column(ID)]);
     let items = b.table(table);
@@ -207,7 +207,7 @@ fn programs(table: &Arc<Table>) -> Programs {
         };
         b.scan(items, index, range, reverse, item, body, None);
     }
-    let scan = b.finish();
+    let scan = Arc::new(b.finish());
 
     // The item with the least amount, and the one with the greatest code.
     let mut b = ProgramBuilder::new("first", []);
@@ -221,7 +221,7 @@ fn programs(table: &Arc<Table>) -> Programs {
         let body = b.close();
         b.scan(items, index, Range::default(), reverse, item, body, None);
     }
-    let first = b.finish();
+    let first = Arc::new(b.finish());
 
     Programs {
         get,
@@ -421,7 +421,7 @@ impl Replay {
     }
 }
 
-fn call(worker: &mut Worker, program: &Program, values: &[Value]) -> Outcome {
+fn call(worker: &mut Worker, program: &Arc<Program>, values: &[Value]) -> Outcome {
     let mut arguments = Arguments::from_values(values);
     arguments
         .bind(program)

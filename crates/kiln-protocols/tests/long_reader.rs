@@ -71,18 +71,18 @@ fn arithmetic(b: &mut ProgramBuilder, op: Arithmetic, left: Reg, right: Reg) -> 
 }
 
 /// Opens an account without money.
-fn open(table: &Arc<Table>) -> Program {
+fn open(table: &Arc<Table>) -> Arc<Program> {
     let mut b = ProgramBuilder::new("open", [integer("id")]);
     let accounts = b.table(table);
     let zero = b.constant(DataType::BigInt, Value::BigInt(0));
     let note = b.constant(DataType::Text, Value::Text("opened".to_owned()));
     let id = b.parameter(0);
     b.insert(accounts, &[id, zero, zero, note], None, None);
-    b.finish()
+    Arc::new(b.finish())
 }
 
 /// Moves one unit of money, and leaves a note that does not fit the row.
-fn transfer(table: &Arc<Table>) -> Program {
+fn transfer(table: &Arc<Table>) -> Arc<Program> {
     let parameters = [
         integer("from"),
         integer("to"),
@@ -105,11 +105,11 @@ fn transfer(table: &Arc<Table>) -> Program {
             otherwise: Vec::new(),
         });
     }
-    b.finish()
+    Arc::new(b.finish())
 }
 
 /// Counts a visit: writes one column, which the other writer leaves alone.
-fn visit(table: &Arc<Table>) -> Program {
+fn visit(table: &Arc<Table>) -> Arc<Program> {
     let mut b = ProgramBuilder::new("visit", [integer("id")]);
     let accounts = b.table(table);
     let one = b.constant(DataType::BigInt, Value::BigInt(1));
@@ -124,11 +124,11 @@ fn visit(table: &Arc<Table>) -> Program {
         then,
         otherwise: Vec::new(),
     });
-    b.finish()
+    Arc::new(b.finish())
 }
 
 /// Adds everything up, again and again; emits the sums whenever they are others than before.
-fn watch(table: &Arc<Table>) -> Program {
+fn watch(table: &Arc<Table>) -> Arc<Program> {
     let mut b = ProgramBuilder::new("watch", [("turns".to_owned(), DataType::BigInt)]);
     let accounts = b.table(table);
     let zero = b.constant(DataType::BigInt, Value::BigInt(0));
@@ -184,10 +184,10 @@ fn watch(table: &Arc<Table>) -> Program {
             .map(|name| (name.to_owned(), DataType::BigInt))
             .into(),
     );
-    b.finish()
+    Arc::new(b.finish())
 }
 
-fn call(worker: &mut Worker, program: &Program, values: &[Value]) {
+fn call(worker: &mut Worker, program: &Arc<Program>, values: &[Value]) {
     let mut arguments = Arguments::from_values(values);
     arguments
         .bind(program)

@@ -85,6 +85,8 @@ struct Shared {
     orphan_count: AtomicUsize,
     owners: Mutex<Vec<RetiredOwner>>,
     owner_count: AtomicUsize,
+    /// Whether a participant broke down.
+    is_broken: AtomicBool,
 }
 
 impl Drop for Shared {
@@ -144,6 +146,7 @@ impl Epochs {
                 orphan_count: AtomicUsize::new(0),
                 owners: Mutex::new(Vec::new()),
                 owner_count: AtomicUsize::new(0),
+                is_broken: AtomicBool::new(false),
             }),
         };
         let shared = &*epochs.shared;
@@ -254,6 +257,19 @@ impl Epochs {
             }
         }
         None
+    }
+
+    /// Says for good that a participant has panicked in the middle of its work: what it holds it will hold for ever.
+    pub fn break_down(&self) {
+        // Release pairs with the acquire in `is_broken`: a participant that gives up sees what the caller did before this.
+        self.shared.is_broken.store(true, Ordering::Release);
+    }
+
+    /// Whether a participant broke down. A participant that waits for others, or fails because of them, looks at this now
+    /// and then, and gives up.
+    #[inline]
+    pub fn is_broken(&self) -> bool {
+        self.shared.is_broken.load(Ordering::Acquire)
     }
 
     /// The global epoch.

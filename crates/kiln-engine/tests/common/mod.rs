@@ -90,7 +90,7 @@ fn arithmetic(builder: &mut ProgramBuilder, op: Arithmetic, left: Reg, right: Re
 }
 
 /// Adds `amount` to an account, which must be there; returns the register with the new balance.
-fn add(builder: &mut ProgramBuilder, table: &Arc<Table>, id: Reg, amount: Reg) -> Reg {
+pub fn add(builder: &mut ProgramBuilder, table: &Arc<Table>, id: Reg, amount: Reg) -> Reg {
     let reference = builder.table(table);
     let (record, found) = builder.lookup(reference, 0, &[id], None);
     require(builder, found, SqlState::NO_DATA_FOUND, "no such account");

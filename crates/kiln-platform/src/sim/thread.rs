@@ -19,6 +19,11 @@ use super::runtime;
 use super::state::Wait;
 use super::sync::AddressOf;
 
+/// Whether the stack of this thread is being unwound. In a run one coroutine is at a time, and a panic ends the run.
+pub fn panicking() -> bool {
+    std::thread::panicking()
+}
+
 /// How a thread ended: what it returned, or what it panicked with. In a run always the former,
 /// because a panic ends the run.
 type Ended<T> = Result<T, Box<dyn Any + Send + 'static>>;

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::time::Duration;
 
 pub use std::thread::{
-    JoinHandle, ScopedJoinHandle, Thread, ThreadId, current, park, scope, yield_now,
+    JoinHandle, ScopedJoinHandle, Thread, ThreadId, current, panicking, park, scope, yield_now,
 };
 
 /// Starts a named thread.

@@ -10,12 +10,12 @@ use kiln_platform::{spin, thread, time};
 use kiln_procedure::executor::Ran;
 use kiln_procedure::{Access, Arguments, Executor, Frame, Program, Stop};
 
-use crate::Outcome;
 use crate::phases::{Phase, Phased};
 use crate::schedule::direct::{Direct, End};
 use crate::serve::{Call, Calls, Next};
 use crate::shared::planning::{Claim, Demand, Findings, PlannedAhead};
 use crate::shared::recorder::Recorded;
+use crate::{Outcome, broken_down};
 
 /// A call in flight. A worker has some of them and uses them again and again; in the steady state nothing
 /// is allocated. Its plans consist of such claims.
@@ -25,7 +25,7 @@ use crate::shared::recorder::Recorded;
 #[repr(C)]
 pub(crate) struct InFlight<C = Claim> {
     pub call: Call,
-    /// The call's program: kept by the call, or by the caller who waits for its end.
+    /// The call's program, which the call keeps.
     program: *const Program,
     /// What its plan has found.
     findings: Findings,
@@ -62,20 +62,19 @@ impl<C> Default for InFlight<C> {
 }
 
 impl<C> InFlight<C> {
-    /// Draws a call, if there is one. Its program is `single`, which the caller keeps, or the call's own.
+    /// Draws a call, if there is one.
     pub fn draw<A: Access + Phased + Recorded>(
         &mut self,
         calls: &mut dyn Calls,
-        single: *const Program,
         direct: &mut Direct<A>,
     ) -> Next {
         self.call.is_history_full = direct.is_history_full();
         let next = calls.next(&mut self.call);
         if next == Next::Call {
-            self.program = match &self.call.program {
-                Some(program) if single.is_null() => Arc::as_ptr(program),
-                _ => single,
+            let Some(program) = &self.call.program else {
+                unreachable!("a call that was drawn has a program")
             };
+            self.program = Arc::as_ptr(program);
             self.missed.clear();
             self.failures = 0;
             self.outcome = None;
@@ -317,22 +316,34 @@ impl<C> InFlight<C> {
 
 /// One call, whose caller waits for it.
 pub(crate) struct Single<'a> {
+    program: &'a Arc<Program>,
     arguments: &'a Arguments,
     deadline_ns: Option<u64>,
     is_drawn: bool,
-    /// How it ended.
-    pub outcome: Option<Outcome>,
+    outcome: Option<Outcome>,
 }
 
 impl<'a> Single<'a> {
     /// A call with these arguments, which ends at `deadline_ns` if ever.
-    pub fn new(arguments: &'a Arguments, deadline_ns: Option<u64>) -> Single<'a> {
+    pub fn new(
+        program: &'a Arc<Program>,
+        arguments: &'a Arguments,
+        deadline_ns: Option<u64>,
+    ) -> Single<'a> {
         Single {
+            program,
             arguments,
             deadline_ns,
             is_drawn: false,
             outcome: None,
         }
+    }
+
+    /// How it has ended, when its worker has served it. A worker that did not ask for it has given up, as another one broke
+    /// down.
+    pub fn outcome(self) -> Outcome {
+        let outcome = self.outcome;
+        outcome.unwrap_or_else(|| Outcome::Rejected(broken_down()))
     }
 }
 
@@ -341,6 +352,7 @@ impl Calls for Single<'_> {
         if std::mem::replace(&mut self.is_drawn, true) {
             return Next::Pause;
         }
+        call.set_program(self.program);
         call.arguments.copy_from(self.arguments);
         (call.deadline_ns, call.ticket) = (self.deadline_ns, 0);
         Next::Call

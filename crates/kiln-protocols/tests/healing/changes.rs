@@ -2,6 +2,7 @@
 
 use kiln_platform::atomic::Ordering;
 use kiln_platform::random::Random;
+use kiln_platform::sync::Arc;
 use kiln_procedure::ir::*;
 use kiln_procedure::{Arguments, Program, ProgramBuilder};
 use kiln_protocols::Protocol;
@@ -14,8 +15,8 @@ use super::database::*;
 
 /// The changes that others make meanwhile, and what brings rows back.
 struct Changes {
-    change: Vec<Program>,
-    refill: Program,
+    change: Vec<Arc<Program>>,
+    refill: Arc<Program>,
 }
 
 impl Changes {
@@ -50,7 +51,7 @@ impl Changes {
                 then,
                 otherwise: Vec::new(),
             });
-            b.finish()
+            Arc::new(b.finish())
         };
         let mut b = ProgramBuilder::new("refill", parameters());
         let items = b.table(&database.items);
@@ -71,7 +72,7 @@ impl Changes {
         b.insert(items, &row, Some(conflict), None);
         Changes {
             change: (0..6).map(by_key).collect(),
-            refill: b.finish(),
+            refill: Arc::new(b.finish()),
         }
     }
 }

@@ -2,6 +2,7 @@
 //! kinds of writes, rows that are inserted late and errors that depend on what was read.
 
 use kiln_platform::random::Random;
+use kiln_platform::sync::Arc;
 use kiln_procedure::ir::*;
 use kiln_procedure::{Program, ProgramBuilder};
 use kiln_storage::error::SqlState;
@@ -13,7 +14,7 @@ use super::database::*;
 pub(super) const PARAMETERS: usize = 6;
 
 /// Makes the same program for both databases.
-pub(super) fn program(database: &Database, seed: u64, operations: usize) -> Program {
+pub(super) fn program(database: &Database, seed: u64, operations: usize) -> Arc<Program> {
     let parameters = (0..PARAMETERS).map(|at| (format!("p{at}"), DataType::Integer));
     let mut maker = Maker {
         b: ProgramBuilder::new("random", parameters),
@@ -27,7 +28,7 @@ pub(super) fn program(database: &Database, seed: u64, operations: usize) -> Prog
     let start = maker.number(1);
     maker.steps(operations, start);
     maker.b.returns(vec![("seen".to_owned(), DataType::BigInt)]);
-    maker.b.finish()
+    Arc::new(maker.b.finish())
 }
 
 struct Maker {

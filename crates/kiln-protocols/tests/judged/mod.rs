@@ -514,7 +514,7 @@ pub fn populate(table: &Arc<Table>, worker: &mut Worker, keys: usize, every: usi
     let note = b.constant(DataType::Text, Value::Text("first".to_owned()));
     let id = b.parameter(0);
     b.insert(items, &[id, id, zero, zero, note], None, None);
-    let program = b.finish();
+    let program = Arc::new(b.finish());
     for id in (0..keys as i32).step_by(every) {
         let mut arguments = Arguments::from_values(&[Value::Integer(id)]);
         arguments.bind(&program).expect("one number");

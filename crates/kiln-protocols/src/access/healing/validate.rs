@@ -291,6 +291,9 @@ impl Healing {
         let (mut waits, mut pause) = (0, 1);
         while !locks.try_hold(record, Mode::Exclusive) {
             waits += 1;
+            if self.sets.participant.epochs().is_broken() {
+                return Err(AbortCause::LockTimeout);
+            }
             pause = PAUSE_MAX.min(2 * pause);
             match waits % PAUSES_BEFORE_YIELD {
                 0 => thread::yield_now(),

@@ -139,6 +139,10 @@ impl<const VALIDATES: bool> Optimistic<OccCommit<VALIDATES>> {
                 // Whoever holds it waits for greater addresses only, and not for this attempt.
                 let mut spinner = Spinner::default();
                 while !record_lock::try_lock(item.record) {
+                    if self.participant.epochs().is_broken() {
+                        self.protocol.unlock();
+                        return Err(AbortCause::LockTimeout);
+                    }
                     spinner.turn();
                 }
                 locked.push(item.record);

@@ -12,6 +12,7 @@ use kiln_platform::sync::Arc;
 use kiln_platform::time;
 use kiln_platform::work::{Work, charge};
 use kiln_procedure::{AbortCause, Access, Arguments, Executor, Frame, Program, Stop};
+use kiln_storage::epoch::Epochs;
 
 use crate::batches::BatchStatistics;
 use crate::factors::{AbortMechanism, Factors, Regulation};
@@ -19,7 +20,7 @@ use crate::phases::{Phase, Phased};
 use crate::shared::recorder::{Observation, Recorded, Recorder};
 use crate::shared::turns::Turn;
 use crate::shared::unwinding;
-use crate::{Outcome, Statistics};
+use crate::{Outcome, Statistics, broken_down};
 
 /// One worker's scheduler over one access.
 pub struct Direct<A> {
@@ -33,6 +34,8 @@ pub struct Direct<A> {
     was_given_up: bool,
     /// Where more workers than cores take turns.
     turn: Option<Turn>,
+    /// What says whether a worker broke down.
+    epochs: Option<Epochs>,
     /// How long it has waited for another turn in the midst of calls, in nanoseconds.
     outside_ns: u64,
 }
@@ -86,6 +89,7 @@ impl<A: Access + Phased + Recorded> Direct<A> {
             factors: Factors::default(),
             was_given_up: false,
             turn: None,
+            epochs: None,
             outside_ns: 0,
         }
     }
@@ -99,6 +103,17 @@ impl<A: Access + Phased + Recorded> Direct<A> {
     /// From now on calls wait for their turn.
     pub fn take_turns(&mut self, turn: Turn) {
         self.turn = Some(turn);
+    }
+
+    /// From now on it gives up when one of these participants broke down.
+    pub fn give_up_with(&mut self, epochs: Epochs) {
+        self.epochs = Some(epochs);
+    }
+
+    /// Whether a worker broke down: what this one waits for may never come.
+    #[inline]
+    pub(crate) fn is_broken(&self) -> bool {
+        self.epochs.as_ref().is_some_and(Epochs::is_broken)
     }
 
     /// Waits for the worker's turn.
@@ -205,6 +220,9 @@ impl<A: Access + Phased + Recorded> Direct<A> {
             if expired() {
                 self.statistics.expired += 1;
                 break Outcome::Expired;
+            }
+            if self.backoff.attempts() > 0 && self.is_broken() {
+                break Outcome::Rejected(broken_down());
             }
             if self.backoff.attempts() >= ATTEMPTS_BEFORE_STARVING
                 && let Some(patience_ns) = patience_ns
@@ -351,8 +369,8 @@ impl<A: Access + Phased + Recorded> Direct<A> {
     }
 
     /// Starts an attempt of a transaction of several statements: of the one whose last attempt failed, until
-    /// [`Direct::end_transaction`].
-    pub fn begin(&mut self) {
+    /// [`Direct::end_transaction`]. It always can: says yes, as schedulers that are built on this may say no.
+    pub fn begin(&mut self) -> bool {
         self.frame.deadline_ns = None;
         self.frame.memory.heap.transaction_began_us = Some(time::wall_clock_us());
         let open = &mut self.open;
@@ -369,6 +387,7 @@ impl<A: Access + Phased + Recorded> Direct<A> {
         // belongs to it.
         self.access.defer_nothing();
         self.access.plan_statements();
+        true
     }
 
     /// Runs one statement of the transaction that [`Direct::begin`] started.

@@ -377,10 +377,9 @@ impl<T: PartitionTable> Shared<T> {
         while !partition.try_latch() {
             spinner.turn();
         }
+        let _latched = Latched(partition);
         // SAFETY: under the latch.
-        let result = body(self, unsafe { &mut *partition.core.get() });
-        partition.unlatch();
-        result
+        body(self, unsafe { &mut *partition.core.get() })
     }
 
     /// Works off the messages of a partition, unless somebody else does at this time, and runs what is ready there, if
@@ -394,6 +393,7 @@ impl<T: PartitionTable> Shared<T> {
         if !partition.try_latch() {
             return false;
         }
+        let _latched = Latched(partition);
         // SAFETY: under the latch.
         let core = unsafe { &mut *partition.core.get() };
         let mut inbox = Inbox::default();
@@ -418,7 +418,6 @@ impl<T: PartitionTable> Shared<T> {
         if partition.has_ready.load(Ordering::Relaxed) != has_ready {
             partition.has_ready.store(has_ready, Ordering::Relaxed);
         }
-        partition.unlatch();
         has_done
     }
 
@@ -709,6 +708,16 @@ impl<T: PartitionTable> Shared<T> {
         others
             .filter(|(number, _)| *number != worker as usize)
             .all(|(_, desk)| desk.running.0.load(Ordering::SeqCst) == 0)
+    }
+}
+
+/// A partition whose latch the thread has; lets go when dropped, also when a transaction panics that the thread runs there.
+struct Latched<'a, T>(&'a Partition<T>);
+
+impl<T> Drop for Latched<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        self.0.unlatch();
     }
 }
 

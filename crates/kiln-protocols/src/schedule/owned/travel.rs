@@ -9,9 +9,6 @@
 //! ([`Parked`]). Memory is that of the worker that runs; the epoch is held by the worker that drew the call, for all its
 //! transactions: it begins no other one in an epoch that is not the newest any more, until it can enter that.
 
-use std::ops::{Deref, DerefMut};
-use std::ptr::NonNull;
-
 use kiln_platform::atomic::Ordering;
 use kiln_platform::schedule::point;
 use kiln_procedure::executor::Ran;
@@ -44,46 +41,6 @@ impl<T: PartitionTable> Default for Passenger<T> {
         }
     }
 }
-
-/// A box whose content others may use while it is moved: in turn, as its owner's messages say.
-pub(super) struct Lent<V>(NonNull<V>);
-
-impl<V> Lent<V> {
-    pub fn new(value: V) -> Lent<V> {
-        Lent(NonNull::from(Box::leak(Box::new(value))))
-    }
-
-    /// For those to whom it is lent.
-    pub fn as_ptr(&self) -> *mut V {
-        self.0.as_ptr()
-    }
-}
-
-impl<V> Deref for Lent<V> {
-    type Target = V;
-
-    fn deref(&self) -> &V {
-        // SAFETY: allocated in `new`; the owner uses it only while it is not lent.
-        unsafe { self.0.as_ref() }
-    }
-}
-
-impl<V> DerefMut for Lent<V> {
-    fn deref_mut(&mut self) -> &mut V {
-        // SAFETY: as above.
-        unsafe { self.0.as_mut() }
-    }
-}
-
-impl<V> Drop for Lent<V> {
-    fn drop(&mut self) {
-        // SAFETY: allocated in `new`, and nobody has it any more.
-        drop(unsafe { Box::from_raw(self.0.as_ptr()) });
-    }
-}
-
-// SAFETY: it is a box.
-unsafe impl<V: Send> Send for Lent<V> {}
 
 /// Runs the transaction of `demand` as far as it belongs to a partition, as the partition's owner: the caller has its latch.
 ///

@@ -11,7 +11,7 @@ use kiln_storage::table::Part;
 
 use super::limit::Limit;
 use super::locks::{GrantedLocks, Held};
-use super::travel::{Lent, Passenger, act};
+use super::travel::{Passenger, act};
 use super::{
     ACT, Core, Demand, Division, IN_FLIGHT_MAX, PartitionTable, RELEASE, Shared, WITHDRAW,
 };
@@ -20,6 +20,7 @@ use crate::canary::Canary;
 use crate::schedule::direct::Direct;
 use crate::schedule::in_flight::{Idle, Single};
 use crate::serve::{Calls, Next};
+use crate::shared::lent::Lent;
 use crate::shared::planning::Claim;
 use crate::shared::recorder::Recorded;
 use crate::{Observation, Outcome};
@@ -33,20 +34,23 @@ const ALONE_WAIT_NS: u64 = 5_000_000;
 struct Context<T: PartitionTable> {
     /// Lent to owners of partitions, where these run it, while it waits.
     passenger: Lent<Passenger<T>>,
-    demand: Box<Demand>,
+    demand: Lent<Demand>,
     /// The call's.
     deadline_ns: Option<u64>,
+    /// The call's.
+    ticket: u64,
 }
 
 impl<T: PartitionTable> Context<T> {
     fn new(worker: u32) -> Context<T> {
-        let mut demand = Demand::new(worker);
+        let mut demand = Lent::of(Demand::new(worker));
         let passenger = Lent::new(Passenger::default());
         demand.passenger = passenger.as_ptr().cast();
         Context {
             passenger,
             demand,
             deadline_ns: None,
+            ticket: 0,
         }
     }
 
@@ -75,15 +79,13 @@ pub struct Owned<T: PartitionTable> {
     limit: Limit,
     /// Transactions that may have locks.
     running: u32,
-    /// The program of the one call that is served.
-    single: *const Program,
     /// How the locks should be divided, while it keeps all others out for that, and until when it does.
     division: Option<(Division, u64)>,
     /// Whether the last run was a call, and not a statement.
     was_call: bool,
 }
 
-// SAFETY: the program is set only while its caller waits inside; demands are used in turn.
+// SAFETY: demands are used in turn.
 unsafe impl<T: PartitionTable> Send for Owned<T> {}
 
 impl<T: PartitionTable> Owned<T> {
@@ -103,7 +105,6 @@ impl<T: PartitionTable> Owned<T> {
             retries: Vec::with_capacity(IN_FLIGHT_MAX),
             limit: Limit::default(),
             running: 0,
-            single: std::ptr::null(),
             division: None,
             was_call: false,
         }
@@ -183,6 +184,9 @@ impl<T: PartitionTable> Owned<T> {
             {
                 has_done |= self.control(None);
             }
+            if (idle.has_spun() || !self.retries.is_empty()) && self.direct.is_broken() {
+                return self.break_off(calls);
+            }
             match has_done {
                 true => idle = Idle::default(),
                 false => {
@@ -201,6 +205,26 @@ impl<T: PartitionTable> Owned<T> {
                 }
             }
         }
+    }
+
+    /// A worker broke down: gives up the calls whose end it has not told. Others may have what belongs to these, which
+    /// therefore stays where it is.
+    #[cold]
+    fn break_off(&mut self, calls: &mut dyn Calls) {
+        self.give_up_division();
+        for context in &self.waiting {
+            calls.lost(context.ticket);
+        }
+        // Those have run: this worker alone looks at how.
+        let untold = |context: &&Context<T>| !context.passenger.flight.has_ended;
+        for context in self.leaving.iter().filter(untold) {
+            calls.lost(context.ticket);
+        }
+        for context in self.retries.drain(..) {
+            calls.lost(context.ticket);
+            self.pool.push(context);
+        }
+        self.direct.give_way();
     }
 
     /// Whether all that it has in flight are locks that are being given back, and its turn lasts.
@@ -309,14 +333,15 @@ impl<T: PartitionTable> Owned<T> {
             let recorder = &mut passenger.parked.done.recorder;
             std::mem::swap(self.direct.access().recorder(), recorder);
         }
-        let next = (passenger.flight).draw(calls, self.single, &mut self.direct);
+        let next = (passenger.flight).draw(calls, &mut self.direct);
         if T::OWNERS_RUN {
             let recorder = &mut passenger.parked.done.recorder;
             std::mem::swap(self.direct.access().recorder(), recorder);
         }
         match next {
             Next::Call => {
-                context.deadline_ns = passenger.flight.call.deadline_ns;
+                let call = &passenger.flight.call;
+                (context.deadline_ns, context.ticket) = (call.deadline_ns, call.ticket);
                 self.start(context, calls)
             }
             none => {
@@ -499,7 +524,7 @@ impl<T: PartitionTable> Owned<T> {
     /// Goes on with what it has in flight, and with what partitions have to do, until `is_done`.
     fn go_on(&mut self, calls: &mut dyn Calls, mut is_done: impl FnMut(&mut Owned<T>) -> bool) {
         let mut idle = Idle::default();
-        while !is_done(self) {
+        while !is_done(self) && !self.direct.is_broken() {
             let mut has_done = self.run_granted(calls);
             has_done |= self.reap();
             has_done |= self.control(None);
@@ -544,9 +569,12 @@ impl<T: PartitionTable> Owned<T> {
         while let Some(context) = next.take() {
             self.start(context, calls);
             self.go_on(calls, |worker| worker.running == 0);
+            if self.direct.is_broken() {
+                break;
+            }
             next = self.retries.pop();
         }
-        self.retries = others;
+        self.retries.extend(others);
         self.shared.alone.store(0, Ordering::Release);
         true
     }
@@ -555,27 +583,28 @@ impl<T: PartitionTable> Owned<T> {
     /// out by itself.
     pub fn call(
         &mut self,
-        program: &Program,
+        program: &Arc<Program>,
         arguments: &Arguments,
         deadline_ns: Option<u64>,
         _patience_ns: Option<u64>,
     ) -> Option<Outcome> {
-        let mut single = Single::new(arguments, deadline_ns);
-        self.single = program;
+        let mut single = Single::new(program, arguments, deadline_ns);
         self.serve_calls(&mut single);
-        self.single = std::ptr::null();
-        single.outcome
+        Some(single.outcome())
     }
 
-    /// Starts a transaction of several statements.
-    pub fn begin(&mut self) {
+    /// Starts a transaction of several statements. Says no when it would wait for a worker that broke down.
+    pub fn begin(&mut self) -> bool {
         self.was_call = false;
         let mut idle = Idle::default();
         while !self.shared.enter(self.number, self.running + 1) {
+            if self.direct.is_broken() {
+                return false;
+            }
             idle.turn();
         }
         self.running += 1;
-        self.direct.begin();
+        self.direct.begin()
     }
 
     /// Ends the transaction.
@@ -622,11 +651,9 @@ fn first_part(claims: &[Claim]) -> Option<Part> {
 
 impl<T: PartitionTable> Drop for Owned<T> {
     fn drop(&mut self) {
-        // Only when the worker panicked: partitions may still have pointers to these.
-        for context in self.waiting.drain(..).chain(self.leaving.drain(..)) {
-            Box::leak(context.demand);
-            std::mem::forget(context.passenger);
-        }
+        // Only when a worker broke down: partitions may still have pointers to these.
+        let in_flight = self.waiting.drain(..).chain(self.leaving.drain(..));
+        in_flight.for_each(std::mem::forget);
         self.shared.go(self.number);
     }
 }

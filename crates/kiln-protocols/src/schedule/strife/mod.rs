@@ -121,8 +121,6 @@ pub struct Shared {
     taken: Apart<AtomicU32>,
     /// When the batch that is collected is closed at the latest, or never.
     due_ns: Apart<AtomicU64>,
-    /// Whether a worker has panicked in the middle of something.
-    is_broken: AtomicBool,
     explanation: Explanation,
     spare: Spare,
 }
@@ -177,7 +175,6 @@ impl Shared {
             closing: Apart::default(),
             taken: Apart::default(),
             due_ns: Apart(AtomicU64::new(NEVER_NS)),
-            is_broken: AtomicBool::new(false),
             explanation: Explanation::default(),
             spare: Spare::default(),
         });
@@ -479,13 +476,5 @@ impl Shared {
     /// Ends one.
     fn close_statements(&self) {
         lock(&self.collection).open -= 1;
-    }
-
-    /// Somebody has panicked while others may wait for what it had in hand.
-    fn check(&self) {
-        assert!(
-            !self.is_broken.load(Ordering::Relaxed),
-            "a worker has panicked in the middle of a batch"
-        );
     }
 }

@@ -74,15 +74,13 @@ pub struct Strife {
     until_measured: u32,
     /// Whether it serves.
     is_inside: bool,
-    /// The transaction that it runs.
-    running: Option<NonNull<Context>>,
-    /// The program of the one call that is served.
-    single: *const Program,
+    /// Whether it serves a single call.
+    is_single: bool,
     /// Whether the last run was a call, and not a statement.
     was_call: bool,
 }
 
-// SAFETY: the program is set only while its caller waits inside; contexts are used in turn.
+// SAFETY: contexts are used in turn.
 unsafe impl Send for Strife {}
 
 impl Strife {
@@ -118,8 +116,7 @@ impl Strife {
             exhausted: 0,
             until_measured: MEASURED_PERIOD,
             is_inside: false,
-            running: None,
-            single: std::ptr::null(),
+            is_single: false,
             was_call: false,
         }
     }
@@ -136,7 +133,7 @@ impl Strife {
             let mut has_done = self.help() || self.tell(calls);
             if !has_done {
                 // Whoever waits for a single call reads its rows where the pool has its context.
-                if self.in_flight == 0 && !is_over && self.single.is_null() {
+                if self.in_flight == 0 && !is_over && !self.is_single {
                     self.pass_turn();
                 }
                 has_done = self.gather(calls, &mut is_over) || self.draw_ahead(calls, &mut is_over);
@@ -149,7 +146,9 @@ impl Strife {
                 false => {
                     if idle.has_spun() {
                         self.shared.look_at_time();
-                        self.shared.check();
+                        if self.direct.is_broken() {
+                            return self.break_off(calls);
+                        }
                     }
                     idle.turn();
                 }
@@ -157,6 +156,27 @@ impl Strife {
         }
         self.go();
         self.is_inside = false;
+        self.direct.give_way();
+    }
+
+    /// A worker broke down, and no batch ends any more: gives up the calls whose end it has not told. Others may run them
+    /// at this time, so their contexts are never freed.
+    #[cold]
+    fn break_off(&mut self, calls: &mut dyn Calls) {
+        let own = self
+            .waiting
+            .iter()
+            .chain(&self.added)
+            .chain(&self.submitted);
+        for context in own {
+            // SAFETY: the context is there, and nobody writes to its ticket before it is drawn anew.
+            let ticket = unsafe { (&raw const (*context.as_ptr()).flight.call.ticket).read() };
+            calls.lost(ticket);
+        }
+        self.waiting.clear();
+        self.added.clear();
+        self.submitted.clear();
+        self.in_flight = 0;
         self.direct.give_way();
     }
 
@@ -255,7 +275,7 @@ impl Strife {
         };
         // SAFETY: it is in no batch.
         let own = unsafe { context.as_mut() };
-        match own.flight.draw(calls, self.single, &mut self.direct) {
+        match own.flight.draw(calls, &mut self.direct) {
             Next::Call => {
                 own.is_planned = false;
                 self.in_flight += 1;
@@ -530,10 +550,8 @@ impl Strife {
         self.direct.access().manager().mode = mode;
         // SAFETY: the worker has taken the item that the transaction belongs to.
         let context = unsafe { batch.context(at) };
-        self.running = Some(NonNull::from(&mut *context));
         let flight = &mut context.flight;
         flight.attempt_in(&mut self.frame, &mut self.direct, &self.nothing, ());
-        self.running = None;
         flight.outcome.is_some()
     }
 
@@ -587,30 +605,30 @@ impl Strife {
     /// at last.
     pub fn call(
         &mut self,
-        program: &Program,
+        program: &Arc<Program>,
         arguments: &Arguments,
         deadline_ns: Option<u64>,
         _patience_ns: Option<u64>,
     ) -> Option<Outcome> {
-        let mut single = Single::new(arguments, deadline_ns);
-        self.single = program;
-        let caller = Caller { worker: self };
-        caller.worker.serve(&mut single);
-        drop(caller);
-        self.single = std::ptr::null();
-        single.outcome
+        let mut single = Single::new(program, arguments, deadline_ns);
+        self.is_single = true;
+        self.serve(&mut single);
+        self.is_single = false;
+        Some(single.outcome())
     }
 
-    /// Starts a transaction of several statements.
-    pub fn begin(&mut self) {
+    /// Starts a transaction of several statements. Says no when it would wait for a worker that broke down.
+    pub fn begin(&mut self) -> bool {
         self.was_call = false;
         let mut idle = Idle::default();
         while !self.shared.open_statements() {
-            self.shared.check();
+            if self.direct.is_broken() {
+                return false;
+            }
             idle.turn();
         }
         self.direct.access().manager().mode = Mode::Locking;
-        self.direct.begin();
+        self.direct.begin()
     }
 
     /// Begins and ends a transaction that touches nothing, for the sake of its end. No batch is to know: all calls of one
@@ -727,27 +745,6 @@ impl Iterator for Queues<'_> {
     }
 }
 
-/// Who waits for one call, and keeps its program meanwhile.
-struct Caller<'a> {
-    worker: &'a mut Strife,
-}
-
-impl Drop for Caller<'_> {
-    fn drop(&mut self) {
-        let worker = &self.worker;
-        if worker.is_inside
-            && worker
-                .submitted
-                .iter()
-                .any(|&own| Some(own) != worker.running)
-        {
-            // A panic in somebody else's transaction takes the caller away, and the program with it, while another
-            // worker may run the call.
-            std::process::abort();
-        }
-    }
-}
-
 /// Contexts without a call that workers have left while they are outside of their turn.
 #[derive(Default)]
 pub(super) struct Spare(Mutex<Vec<Vec<NonNull<Context>>>>);
@@ -784,8 +781,7 @@ impl Drop for Spare {
 impl Drop for Strife {
     fn drop(&mut self) {
         if self.is_inside {
-            // It panicked: others may have its contexts, and wait for what it had taken.
-            self.shared.is_broken.store(true, Ordering::Relaxed);
+            // A worker broke down: others may have its contexts.
             return;
         }
         for context in self.pool.drain(..) {

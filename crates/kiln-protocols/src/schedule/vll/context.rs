@@ -7,6 +7,7 @@ use kiln_platform::atomic::{AtomicBool, Ordering};
 use super::ledger::{Analysis, DemandOf, Ledger};
 use crate::canary::Canary;
 use crate::schedule::in_flight::InFlight;
+use crate::shared::lent::Lent;
 use crate::shared::planning::{ClaimOf, Demand};
 
 /// The place of a transaction in the queue, and which of its users it means.
@@ -102,7 +103,7 @@ pub(super) enum Stage {
 pub(super) struct Context<L: Ledger> {
     pub flight: InFlight<ClaimOf<L::Access>>,
     /// Pointed to by the queue while the transaction is in it.
-    pub plan: Box<Plan<L>>,
+    pub plan: Lent<Plan<L>>,
     /// The worker that drew it.
     pub home: u32,
     /// Whether the plan is made, and no attempt has failed by it.
@@ -113,7 +114,7 @@ pub(super) struct Context<L: Ledger> {
 
 impl<L: Ledger> Context<L> {
     pub fn new(home: u32) -> Box<Context<L>> {
-        let mut plan = Box::<Plan<L>>::default();
+        let mut plan = Lent::<Plan<L>>::default();
         plan.demand.clear();
         Box::new(Context {
             flight: InFlight::default(),

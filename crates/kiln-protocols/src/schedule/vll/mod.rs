@@ -199,13 +199,12 @@ pub struct Vll<L: Ledger> {
     waiting: Vec<(Place, u64)>,
     /// Whether it has sent the manager something that may still be there.
     has_asked: bool,
-    in_flight: usize,
+    /// The tickets of the calls that it has drawn and not told the end of.
+    in_flight: Vec<u64>,
     /// For the analysis of contention.
     analysis: Option<Box<L::Analysis>>,
     /// The queue's departures when the analysis found nothing.
     analysed_at: Option<usize>,
-    /// The program of the one call that is served.
-    single: *const Program,
     /// Whether the last run was a call, and not a statement.
     was_call: bool,
     /// What the last attempt of a transaction of several statements met, while the next one begins.
@@ -213,9 +212,6 @@ pub struct Vll<L: Ledger> {
     /// The open transaction of several statements, if it is in the queue.
     open: Option<Box<Context<L>>>,
 }
-
-// SAFETY: the program is set only while its caller waits inside.
-unsafe impl<L: Ledger> Send for Vll<L> {}
 
 /// The end of calls that have none.
 const NEVER_NS: u64 = u64::MAX;
@@ -250,10 +246,9 @@ impl<L: Ledger> Vll<L> {
             retries: Vec::with_capacity(IN_FLIGHT_MAX),
             waiting: Vec::with_capacity(IN_FLIGHT_MAX),
             has_asked: false,
-            in_flight: 0,
+            in_flight: Vec::with_capacity(IN_FLIGHT_MAX),
             analysis: analyses_contention.then(|| Box::new(L::Analysis::new())),
             analysed_at: None,
-            single: std::ptr::null(),
             was_call: false,
             met: Vec::new(),
             open: None,
@@ -290,10 +285,13 @@ impl<L: Ledger> Vll<L> {
                 self.manage();
                 has_done = self.leave_at_last(calls) || self.analyse(calls);
             }
-            if is_over && self.in_flight == 0 {
+            if is_over && self.in_flight.is_empty() {
                 self.leave_at_last(calls);
                 self.direct.give_way();
                 return;
+            }
+            if (idle.has_spun() || !self.retries.is_empty()) && self.direct.is_broken() {
+                return self.break_off(calls);
             }
             match has_done {
                 true => idle = Idle::default(),
@@ -321,10 +319,38 @@ impl<L: Ledger> Vll<L> {
         }
     }
 
+    /// A worker broke down: tells the end of its calls as far as it is known, and gives up the others. These stay with
+    /// the workers that have them.
+    #[cold]
+    fn break_off(&mut self, calls: &mut dyn Calls) {
+        while let Some(mut context) = self.open_letter() {
+            if context.flight.outcome.is_some() {
+                context.flight.tell(&mut self.direct, calls);
+                let ticket = context.flight.call.ticket;
+                self.in_flight.retain(|known| *known != ticket);
+            }
+            // It may be in the queue, with locks that the manager has granted: others look at its plan there.
+            std::mem::forget(context);
+        }
+        for (place, _) in self.waiting.drain(..) {
+            // Else another worker runs it, or has lost it.
+            self.pool.extend(self.shared.queue.withdraw(place));
+        }
+        self.pool.append(&mut self.retries);
+        if let Some(context) = self.lingers.take() {
+            self.shared.queue.forget(context.place);
+            self.pool.push(context);
+        }
+        for ticket in self.in_flight.drain(..) {
+            calls.lost(ticket);
+        }
+        self.direct.give_way();
+    }
+
     /// Whether others may wait for something that only this worker does: with a manager, a transaction is run where it was drawn.
     #[inline]
     fn has_promised(&self) -> bool {
-        self.shared.manager.is_some() && self.in_flight > 0
+        self.shared.manager.is_some() && !self.in_flight.is_empty()
     }
 
     /// Whether it draws no call because it will leave its turn as soon as it has kept its promises.
@@ -379,7 +405,7 @@ impl<L: Ledger> Vll<L> {
         let Some(mut context) = self.pool.pop() else {
             return false;
         };
-        match context.flight.draw(calls, self.single, &mut self.direct) {
+        match context.flight.draw(calls, &mut self.direct) {
             Next::Call => {}
             none => {
                 *is_over = none == Next::Pause;
@@ -388,7 +414,7 @@ impl<L: Ledger> Vll<L> {
             }
         }
         context.is_planned = false;
-        self.in_flight += 1;
+        self.in_flight.push(context.flight.call.ticket);
         self.start(context, calls);
         true
     }
@@ -531,7 +557,10 @@ impl<L: Ledger> Vll<L> {
         self.waiting.retain(|(waiting, _)| *waiting != place);
         context.flight.tell(&mut self.direct, calls);
         if context.flight.has_ended {
-            self.in_flight -= 1;
+            let ticket = context.flight.call.ticket;
+            if let Some(at) = self.in_flight.iter().position(|known| *known == ticket) {
+                self.in_flight.swap_remove(at);
+            }
             match lingers {
                 true => self.lingers = Some(context),
                 false => self.pool.push(context),
@@ -622,7 +651,7 @@ impl<L: Ledger> Vll<L> {
                 idle = Idle::default();
             } else if let Some(head) = self.take_head() {
                 self.run_all(head, calls);
-            } else if time::now_ns() >= limit {
+            } else if time::now_ns() >= limit || self.direct.is_broken() {
                 // Somebody thinks; it goes on among the others.
                 self.shared.queue.end_alone();
                 context.flight.failures /= 2;
@@ -661,26 +690,25 @@ impl<L: Ledger> Vll<L> {
     /// others out by itself.
     pub fn call(
         &mut self,
-        program: &Program,
+        program: &Arc<Program>,
         arguments: &Arguments,
         deadline_ns: Option<u64>,
         _patience_ns: Option<u64>,
     ) -> Option<Outcome> {
-        let mut single = Single::new(arguments, deadline_ns);
-        self.single = program;
-        let caller = Caller { worker: self };
-        caller.worker.serve(&mut single);
-        drop(caller);
-        self.single = std::ptr::null();
-        single.outcome
+        let mut single = Single::new(program, arguments, deadline_ns);
+        self.serve(&mut single);
+        Some(single.outcome())
     }
 
     /// Starts a transaction of several statements. One that is repeated stands in the queue with what its
-    /// last attempt met, and waits for it.
-    pub fn begin(&mut self) {
+    /// last attempt met, and waits for it. Says no when it would wait for a worker that broke down.
+    pub fn begin(&mut self) -> bool {
         self.was_call = false;
         let mut idle = Idle::default();
         while !self.shared.queue.open() {
+            if self.direct.is_broken() {
+                return false;
+            }
             idle.turn();
         }
         self.met.clear();
@@ -695,6 +723,7 @@ impl<L: Ledger> Vll<L> {
             let held = L::held(context.place.node);
             self.direct.access().hold_ahead(demand, held);
         }
+        true
     }
 
     /// Waits in the queue for what the last attempt met, not too long.
@@ -735,12 +764,15 @@ impl<L: Ledger> Vll<L> {
             if let Some(context) = self.open_letter() {
                 return Some(context);
             }
-            if idle.has_spun()
-                && time::now_ns() >= limit
-                && let Some(context) = self.shared.queue.withdraw(place)
-            {
-                self.pool.push(context);
-                return None;
+            if idle.has_spun() && (time::now_ns() >= limit || self.direct.is_broken()) {
+                if let Some(context) = self.shared.queue.withdraw(place) {
+                    self.pool.push(context);
+                    return None;
+                }
+                if self.direct.is_broken() {
+                    // It may be lost with the worker that has it.
+                    return None;
+                }
             }
         }
     }
@@ -789,35 +821,16 @@ impl<L: Ledger> Vll<L> {
         &mut self.direct
     }
 
+    /// It needs no manager any more.
+    pub(crate) fn leave_manager(&mut self) {
+        self._manager = None;
+    }
+
     /// The memory of the last run, with the rows that it emitted.
     pub fn frame(&self) -> &Frame {
         match self.pool.last() {
             Some(context) if self.was_call => &context.flight.frame,
             _ => self.direct.frame(),
-        }
-    }
-}
-
-impl<L: Ledger> Drop for Vll<L> {
-    fn drop(&mut self) {
-        // Only after a panic: others may look at its plan. Those who wait look at the head by themselves.
-        if let Some(context) = self.lingers.take() {
-            self.shared.queue.forget(context.place);
-        }
-    }
-}
-
-/// Who waits for one call, and keeps its program meanwhile.
-struct Caller<'a, L: Ledger> {
-    worker: &'a mut Vll<L>,
-}
-
-impl<L: Ledger> Drop for Caller<'_, L> {
-    fn drop(&mut self) {
-        if !self.worker.waiting.is_empty() {
-            // A panic in somebody else's transaction takes the caller away, and the program with it,
-            // while another worker may run the call.
-            std::process::abort();
         }
     }
 }
