@@ -1,0 +1,468 @@
+//! A transaction block that idles holds up who wants its rows, and no other call.
+
+mod common;
+
+use common::{ORDERED, SetOnDrop, index};
+use kiln_engine::{
+    Answer, Arguments, Asked, Caller, Configuration, Driver, Engine, Options, Outcome, Procedure,
+    ProcedureHandle, Program, ProgramBuilder, Protocol, Request,
+};
+use kiln_platform::atomic::{AtomicBool, AtomicU64, Ordering};
+use kiln_platform::sync::{Arc, Mutex, lock};
+use kiln_platform::{thread, time};
+use kiln_procedure::ir::*;
+use kiln_storage::schema::*;
+use kiln_storage::table::Table;
+use kiln_storage::types::{DataType, Value};
+
+const ID: ColumnId = ColumnId(0);
+const PLACE: ColumnId = ColumnId(1);
+const COUNT: ColumnId = ColumnId(2);
+
+/// Rows that are there, and the one that the block inserts.
+const ROWS: i64 = 64;
+/// The row that the block updates, moves or deletes.
+const OLD: i64 = 7;
+/// Where no row is until the block moves one there.
+const ELSEWHERE: i64 = 1_000;
+
+/// `item (id BIGINT PRIMARY KEY, place BIGINT NOT NULL, count BIGINT NOT NULL)`.
+fn schema() -> TableSchema {
+    let mut schema = common::account_schema("item");
+    for (column, name) in schema.columns.iter_mut().zip(["id", "place", "count"]) {
+        column.name = name.to_owned();
+        column.data_type = DataType::BigInt;
+    }
+    schema
+}
+
+fn builder(name: &str, parameters: &[&str]) -> ProgramBuilder {
+    let parameters = parameters.iter();
+    ProgramBuilder::new(
+        name,
+        parameters.map(|name| ((*name).to_owned(), DataType::BigInt)),
+    )
+}
+
+/// `touch(id)`: adds one to a row's count, if it is there.
+fn touch(table: &Arc<Table>) -> Program {
+    change("touch", table, |builder, reference, record| {
+        let count = builder.read(reference, record, &[COUNT], None)[0];
+        let one = builder.constant(DataType::BigInt, Value::BigInt(1));
+        let target = builder.register(DataType::BigInt);
+        builder.scalar(Instruction::Integer {
+            op: Arithmetic::Add,
+            width: Width::Eight,
+            target,
+            left: count,
+            right: one,
+        });
+        builder.update(reference, record, &[(COUNT, target)], None);
+    })
+}
+
+/// `put_elsewhere(id)`: moves a row.
+fn put_elsewhere(table: &Arc<Table>) -> Program {
+    change("put_elsewhere", table, |builder, reference, record| {
+        let place = builder.constant(DataType::BigInt, Value::BigInt(ELSEWHERE));
+        builder.update(reference, record, &[(PLACE, place)], None);
+    })
+}
+
+/// `remove(id)`: deletes a row.
+fn remove(table: &Arc<Table>) -> Program {
+    change("remove", table, |builder, reference, record| {
+        builder.delete(reference, record, None);
+    })
+}
+
+/// A procedure that looks a row up by its parameter and does something with it if it is there.
+fn change(
+    name: &str,
+    table: &Arc<Table>,
+    body: impl FnOnce(&mut ProgramBuilder, TableRef, RecordReg),
+) -> Program {
+    let mut builder = builder(name, &["id"]);
+    let id = builder.parameter(0);
+    let reference = builder.table(table);
+    let (record, found) = builder.lookup(reference, 0, &[id], None);
+    builder.open();
+    body(&mut builder, reference, record);
+    let then = builder.close();
+    builder.push(Step::If {
+        condition: found,
+        then,
+        otherwise: Vec::new(),
+    });
+    builder.finish()
+}
+
+/// `add(id)`: inserts a row.
+fn add(table: &Arc<Table>) -> Program {
+    let mut builder = builder("add", &["id"]);
+    let id = builder.parameter(0);
+    let reference = builder.table(table);
+    let zero = builder.constant(DataType::BigInt, Value::BigInt(0));
+    builder.insert(reference, &[id, id, zero], None, None);
+    builder.finish()
+}
+
+/// `visit(place)`: reads the counts of all rows at a place.
+fn visit(table: &Arc<Table>) -> Program {
+    let mut builder = builder("visit", &["place"]);
+    let place = builder.parameter(0);
+    let reference = builder.table(table);
+    let record = builder.record();
+    builder.open();
+    let count = builder.read(reference, record, &[COUNT], None)[0];
+    builder.push(Step::Emit {
+        row: [count].into(),
+    });
+    let body = builder.close();
+    let range = Range {
+        prefix: [place].into(),
+        ..Range::default()
+    };
+    builder.scan(reference, 1, range, false, record, body, None);
+    builder.returns(vec![("count".to_owned(), DataType::BigInt)]);
+    builder.finish()
+}
+
+fn open(options: Options) -> (Engine, Arc<Table>) {
+    let engine = Engine::open(options).expect("the options make sense");
+    let by_place = index("item_place", &[PLACE, ID], false, ORDERED);
+    let change = engine.change_catalog(|change| {
+        let table = change.create_table(schema(), 0, vec![by_place], None)?;
+        for program in [touch(&table), visit(&table)] {
+            change.create_procedure(Procedure::new(Arc::new(program), ""), false)?;
+        }
+        Ok(())
+    });
+    change.expect("the catalog is empty");
+    let rows = (0..ROWS).map(|id| [id, id, 0].map(Value::BigInt));
+    let report = engine.load("item", &["id", "place", "count"], rows);
+    report.expect("the rows are good");
+    let table = engine.table("item").expect("it was made");
+    (engine, table)
+}
+
+/// What the block does before it idles, and the call that meets it.
+struct Case {
+    name: &'static str,
+    statement: fn(&Arc<Table>) -> Program,
+    id: i64,
+    call: (&'static str, i64),
+}
+
+const CASES: [Case; 5] = [
+    Case {
+        name: "an inserted row",
+        statement: add,
+        id: ROWS,
+        call: ("touch", ROWS),
+    },
+    Case {
+        name: "an updated row",
+        statement: touch,
+        id: OLD,
+        call: ("touch", OLD),
+    },
+    Case {
+        name: "where a row moves to",
+        statement: put_elsewhere,
+        id: OLD,
+        call: ("visit", ELSEWHERE),
+    },
+    Case {
+        name: "where a row moves from",
+        statement: put_elsewhere,
+        id: OLD,
+        call: ("visit", OLD),
+    },
+    Case {
+        name: "a deleted row",
+        statement: remove,
+        id: OLD,
+        call: ("touch", OLD),
+    },
+];
+
+/// How calls come to the workers.
+#[derive(Clone, Copy, Debug)]
+enum Clients {
+    /// So many threads call, and the database has so many workers. One more meets the block.
+    Calls { threads: usize, workers: usize },
+    /// So many drivers, and so many that meet the block.
+    Drivers { others: usize, meeting: usize },
+}
+
+impl Clients {
+    /// How long calls have to settle before they are counted. Where many wait for their turns, until all that meet the
+    /// block have had one.
+    fn settle_ns(self) -> u64 {
+        match self {
+            Clients::Drivers { others: 8.., .. } => 150_000_000,
+            _ => 30_000_000,
+        }
+    }
+}
+
+/// Other rows, of which each thread takes its own turns through a few that all want.
+fn row(thread: usize, turn: u64) -> i64 {
+    [20, 21, 22, 30 + thread as i64 % 30][(turn % 4) as usize]
+}
+
+/// Makes calls until it is told to stop, with several in flight where the protocol has that.
+struct Others<'a> {
+    touch: &'a ProcedureHandle,
+    thread: usize,
+    turn: u64,
+    ended: &'a AtomicU64,
+    done: &'a AtomicBool,
+}
+
+impl Caller for Others<'_> {
+    fn next(&mut self, request: &mut Request) -> Asked<'_> {
+        if self.is_over() {
+            return Asked::Pause;
+        }
+        self.turn += 1;
+        request.ticket = self.turn;
+        request.arguments.push_i64(row(self.thread, self.turn));
+        Asked::Call(self.touch)
+    }
+
+    fn is_over(&mut self) -> bool {
+        self.done.load(Ordering::Acquire)
+    }
+
+    fn ended(&mut self, _: u64, outcome: Outcome, _: &Answer<'_>) {
+        assert!(matches!(outcome, Outcome::Committed));
+        self.ended.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn one(value: i64) -> Arguments {
+    let mut arguments = Arguments::new();
+    arguments.push_i64(value);
+    arguments
+}
+
+/// How long calls are counted.
+const WINDOW_NS: u64 = 60_000_000;
+
+/// Calls that end in a window, when they have settled.
+fn count(ended: &AtomicU64, settle_ns: u64) -> u64 {
+    thread::park_for(settle_ns);
+    let (before, began) = (ended.load(Ordering::Relaxed), time::now_ns());
+    while time::now_ns() - began < WINDOW_NS {
+        thread::park_for(WINDOW_NS - (time::now_ns() - began).min(WINDOW_NS));
+    }
+    let calls = ended.load(Ordering::Relaxed) - before;
+    // The window is longer where this thread gets no core.
+    calls * WINDOW_NS / (time::now_ns() - began)
+}
+
+/// What was seen of one case.
+#[derive(Debug)]
+struct Seen {
+    /// Calls of the others while the block idles, without the call that meets it and with it.
+    without: u64,
+    with: u64,
+    /// From the end of the block to that of the call.
+    ended_after_ns: u64,
+}
+
+fn watch(protocol: Configuration, clients: Clients, case: &Case) -> Seen {
+    let workers = match clients {
+        Clients::Calls { workers, .. } => workers,
+        Clients::Drivers { .. } => 1,
+    };
+    let (engine, table) = open(Options::new().workers(workers).protocol(protocol));
+    let handle = |name: &str| engine.procedure(name).expect("it is there");
+    let (touch, meeting) = (handle("touch"), handle(case.call.0));
+    let (ended, done) = (AtomicU64::new(0), AtomicBool::new(false));
+    let (met, block_ended_ns) = (AtomicU64::new(0), AtomicU64::new(0));
+    let drive = |thread: usize, driver: &mut Driver| {
+        driver.drive(&mut Others {
+            touch: &touch,
+            thread,
+            turn: 0,
+            ended: &ended,
+            done: &done,
+        });
+    };
+    let call = |thread: usize| {
+        let mut turn = 0;
+        while !done.load(Ordering::Acquire) {
+            turn += 1;
+            let reply = engine.call("touch", (row(thread, turn),));
+            assert!(reply.expect("it runs").is_committed());
+            ended.fetch_add(1, Ordering::Relaxed);
+        }
+    };
+    // Whoever meets the block: when it has ended, the time since the block has.
+    let meet = || {
+        match clients {
+            Clients::Calls { .. } => {
+                let reply = engine.call(case.call.0, (case.call.1,));
+                assert!(reply.expect("it runs").is_committed());
+            }
+            Clients::Drivers { .. } => {
+                let mut driver = engine.driver(0).expect("there is a seat");
+                let outcome = driver.call(&meeting, &mut one(case.call.1));
+                assert!(matches!(outcome, Outcome::Committed));
+            }
+        }
+        met.fetch_add(1, Ordering::Release);
+        match block_ended_ns.load(Ordering::Acquire) {
+            0 => 0,
+            block_ended_ns => time::now_ns() - block_ended_ns,
+        }
+    };
+    thread::scope(|scope| {
+        let _stop = SetOnDrop(&done);
+        let mut session = engine.session().expect("there is a seat");
+        session.begin().expect("no block is open");
+        let statement = Arc::new((case.statement)(&table));
+        (session.run(&statement, &mut one(case.id))).expect("nobody has the row");
+        match clients {
+            Clients::Calls { threads, .. } => {
+                for thread in 0..threads {
+                    scope.spawn(move || call(thread));
+                }
+            }
+            Clients::Drivers { others, .. } => {
+                for thread in 0..others {
+                    let mut driver = engine.driver(thread).expect("there is a seat");
+                    scope.spawn(move || drive(thread, &mut driver));
+                }
+            }
+        }
+        let without = count(&ended, clients.settle_ns());
+        let meeting = match clients {
+            Clients::Calls { .. } => 1,
+            Clients::Drivers { meeting, .. } => meeting,
+        };
+        let meetings: Vec<_> = (0..meeting).map(|_| scope.spawn(meet)).collect();
+        let with = count(&ended, clients.settle_ns());
+        block_ended_ns.store(time::now_ns(), Ordering::Release);
+        // Optimistic protocols may have let the call overtake it.
+        let _ = session.commit();
+        let patience = time::now_ns() + 5_000_000_000;
+        let all_ended = || met.load(Ordering::Acquire) == meeting as u64;
+        while !all_ended() && time::now_ns() < patience {
+            thread::park_for(1_000_000);
+        }
+        assert!(
+            all_ended(),
+            "{protocol}, {clients:?}, {}: the call waits on when the block has ended",
+            case.name
+        );
+        let ends = meetings.into_iter();
+        let ends = ends.map(|meeting| meeting.join().expect("it has ended"));
+        let ended_after_ns = ends.max().expect("there is one");
+        Seen {
+            without,
+            with,
+            ended_after_ns,
+        }
+    })
+}
+
+/// One at a time: they measure.
+static MEASURES: Mutex<()> = Mutex::new(());
+
+/// The cores may belong to other programs for a while, so a case is watched so often before it is a failure.
+const TRIALS: u32 = 4;
+
+/// So soon a call goes on that has waited for a block. Where many wait for their turns each has one in a tenth of a second.
+const ENDS_WITHIN_NS: u64 = 600_000_000;
+
+/// Checks under these protocols that the others get at least one part in so many of what they get without the call that
+/// meets the block, and that this one goes on when the block has ended.
+fn others_go_on(
+    protocols: impl Iterator<Item = Configuration>,
+    clients: Clients,
+    one_part_in: u64,
+) {
+    let _alone = lock(&MEASURES);
+    let mut failures = Vec::new();
+    for protocol in protocols {
+        for case in &CASES {
+            let mut trials = Vec::new();
+            let goes_on = (0..TRIALS).any(|_| {
+                let seen = watch(protocol, clients, case);
+                println!("{protocol}, {clients:?}, {}: {seen:?}", case.name);
+                let goes_on = seen.with * one_part_in >= seen.without.max(1)
+                    && seen.ended_after_ns < ENDS_WITHIN_NS;
+                trials.push(seen);
+                goes_on
+            });
+            if !goes_on {
+                failures.push(format!("{protocol}, {}: {trials:?}", case.name));
+            }
+        }
+    }
+    let all = failures.join("\n");
+    assert!(failures.is_empty(), "{clients:?}:\n{all}");
+}
+
+/// The protocols under which a block locks rows, and not all of a partition, nor all there are.
+fn with_locks_of_rows() -> impl Iterator<Item = Configuration> {
+    let is_coarse = |protocol| matches!(protocol, Protocol::Serial | Protocol::Partitioned);
+    Configuration::serializable().filter(move |it| !is_coarse(it.protocol))
+}
+
+/// The protocols whose workers have several calls in flight.
+const SEVERAL_IN_FLIGHT: [Protocol; 12] = [
+    Protocol::Vll,
+    Protocol::VllSca,
+    Protocol::VllArrayed,
+    Protocol::Vllr,
+    Protocol::VllrSca,
+    Protocol::RangeMap,
+    Protocol::RangeHierarchical,
+    Protocol::VllSingle,
+    Protocol::Dora,
+    Protocol::Strife,
+    Protocol::Orthrus,
+    Protocol::OrthrusShared,
+];
+
+/// Under other protocols those calls wait that come to the worker of the one that meets the block. Between two calls threads
+/// sleep, or do not come to that, which makes a difference of seven.
+#[test]
+fn calls_on_two_workers_go_on() {
+    let clients = Clients::Calls {
+        threads: 2,
+        workers: 2,
+    };
+    let protocols = with_locks_of_rows().filter(|it| SEVERAL_IN_FLIGHT.contains(&it.protocol));
+    others_go_on(protocols, clients, 14);
+}
+
+#[test]
+fn two_drivers_go_on() {
+    let clients = Clients::Drivers {
+        others: 2,
+        meeting: 1,
+    };
+    others_go_on(with_locks_of_rows(), clients, 3);
+}
+
+/// Under protocols whose workers leave their turn while a call of theirs waits for a block. Those of `orthrus`, and those that
+/// wait in the queue of a lock, keep it: as many of them as there are cores keep all others out.
+#[test]
+fn many_drivers_go_on_that_wait_for_their_turns() {
+    let clients = Clients::Drivers {
+        others: 54,
+        meeting: 8,
+    };
+    let leaves_turn = |protocol| {
+        let is_orthrus = matches!(protocol, Protocol::Orthrus | Protocol::OrthrusShared);
+        SEVERAL_IN_FLIGHT.contains(&protocol) && !is_orthrus
+    };
+    let protocols = with_locks_of_rows().filter(|it| leaves_turn(it.protocol));
+    others_go_on(protocols, clients, 3);
+}
