@@ -3,12 +3,12 @@
 
 mod common;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use common::*;
 use kiln_engine::{Arguments, Engine, Program, Protocol, Session};
 use kiln_platform::sync::Arc;
-use kiln_platform::thread;
+use kiln_platform::{thread, time};
 use kiln_storage::error::{Error, Result, SqlState};
 
 /// Protocols under which two transactions of several statements can be open at once.
@@ -32,6 +32,13 @@ fn writer(engine: &Engine, deposit: &Arc<Program>) -> Session {
     let written = session.run(deposit, &mut arguments(&[0, 1]));
     written.expect("no other transaction is open");
     session
+}
+
+/// Opens a block in which nothing is done: a session takes a slot for its first program.
+fn start(session: &mut Session) {
+    session.begin().expect("no block is open");
+    let ran = session.run(&Arc::new(nothing()), &mut arguments(&[]));
+    ran.expect("it does nothing");
 }
 
 fn arguments(values: &[i64]) -> Arguments {
@@ -93,7 +100,7 @@ fn a_seat_does_not_lock_what_its_former_transaction_met() {
         let mut first = writer(&engine, &deposit);
         conflict_once(&engine, &mut first, protocol);
         let mut next = engine.session().expect("there is a seat");
-        next.begin().expect("no block is open");
+        start(&mut next);
         assert!(others_may_write(&engine), "{protocol}");
         next.roll_back().expect("a block is open");
     }
@@ -106,15 +113,18 @@ fn a_seat_does_not_wait_for_what_its_former_transaction_met() {
         let deposit = deposit_of(&engine);
         let mut first = writer(&engine, &deposit);
         conflict_once(&engine, &mut first, protocol);
+        // It has the closure's seat, and lets it be, until the other session has another one.
+        let holder = engine.loader("account", &["id", "owner", "balance"]);
         first.begin().expect("its block has ended");
         let written = first.run(&deposit, &mut arguments(&[0, 1]));
         written.expect("no other transaction is open");
+        drop(holder.expect("there is a seat"));
         let mut next = engine.session().expect("there is a seat");
         // The shortest of some, as the test may lose its core.
         let waits = (0..5).map(|_| {
-            let began = Instant::now();
-            next.begin().expect("no block is open");
-            let waited = began.elapsed();
+            let began = time::now_ns();
+            start(&mut next);
+            let waited = Duration::from_nanos(time::now_ns() - began);
             next.roll_back().expect("a block is open");
             waited
         });
@@ -170,15 +180,18 @@ fn a_session_does_not_touch_a_dropped_table_of_an_expired_closure() {
         }
         drop_everything(&engine).expect("no transaction is open");
         // The other seats let go of the catalog that had the table, and its memory goes with the epoch.
-        first.begin().expect("no block is open");
+        start(&mut first);
         first.roll_back().expect("a block is open");
-        let soon = Instant::now() + Duration::from_millis(60);
-        while Instant::now() < soon {
+        let soon = time::now_ns() + 60_000_000;
+        while time::now_ns() < soon {
             engine.call("nothing", ()).expect("it is there");
         }
+        // The other seat first: the closure's is below it.
+        start(&mut first);
         let mut next = engine.session().expect("there is a seat");
-        next.begin().expect("no block is open");
+        start(&mut next);
         next.roll_back().expect("a block is open");
+        first.roll_back().expect("a block is open");
     }
 }
 

@@ -3,13 +3,11 @@
 
 mod common;
 
-use std::time::{Duration, Instant};
-
 use common::*;
 use kiln_engine::{Arguments, Call, Engine, Outcome, Procedure, ProgramBuilder, Protocol, Reply};
 use kiln_platform::atomic::{AtomicU32, Ordering};
 use kiln_platform::sync::Arc;
-use kiln_platform::thread;
+use kiln_platform::{thread, time};
 use kiln_procedure::ir::Instruction;
 use kiln_storage::error::{Result, SqlState};
 use kiln_storage::slot::{Heap, Slot};
@@ -233,10 +231,10 @@ impl Neighbours {
 
     /// Waits until all have been told; one that waits for ever fails the test.
     fn end(self, what: &str) {
-        let latest = Instant::now() + Duration::from_secs(20);
+        let latest = time::now_ns() + 20_000_000_000;
         for (name, thread) in self.threads {
             while !thread.is_finished() {
-                assert!(Instant::now() < latest, "{what}: the {name} waits for ever");
+                assert!(time::now_ns() < latest, "{what}: the {name} waits for ever");
                 thread::sleep(1_000_000);
             }
             assert!(thread.join().is_ok(), "{what}: the {name}");
@@ -274,9 +272,9 @@ fn break_down(protocol: Protocol, victim: Victim) {
         };
         thread::spawn("breaks", body).expect("there are threads")
     };
-    let latest = Instant::now() + Duration::from_secs(10);
+    let latest = time::now_ns() + 10_000_000_000;
     while IN_THE_MIDDLE.load(Ordering::Relaxed) == before {
-        assert!(Instant::now() < latest, "{what}: it does not run");
+        assert!(time::now_ns() < latest, "{what}: it does not run");
         thread::sleep(100_000);
     }
     let mut neighbours = Neighbours::start(&engine);

@@ -290,7 +290,7 @@ fn each_way_out_tells_an_epoch_that_covers_what_was_observed() {
 
 #[test]
 fn listeners_come_and_go_and_need_an_order() {
-    let engine = bank(small(Protocol::None), 1, 100);
+    let engine = bank(small(Protocol::None).allow_unserializable(true), 1, 100);
     let refused = engine.attach_listeners(Arc::new(Heard::default()));
     let error = refused.expect_err("there is no order");
     assert_eq!(error.state(), SqlState::INVALID_PARAMETER_VALUE);
