@@ -10,7 +10,11 @@ pub mod compile;
 pub mod database;
 pub mod parse;
 
-pub use database::{Database, Notice, ResultSet, Session, StatementResult, Transaction};
+pub use compile::ColumnOrigin;
+pub use database::{
+    Column, Database, Notice, Portal, Portion, ResultSet, Session, Statement, StatementKind,
+    StatementResult, Transaction, parameter_value,
+};
 pub use kiln_engine::{
     Call, IdempotencyKey, IntoValues, Options, Protocol, Reply, SubmitError, Ticket,
 };

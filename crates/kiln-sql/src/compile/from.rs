@@ -364,12 +364,13 @@ impl Compiler<'_> {
 
     fn add_derived(
         &mut self,
-        bound: BoundQuery,
+        mut bound: BoundQuery,
         name: &str,
         alias: Option<&TableAlias>,
         scope: &mut FromScope,
         position: Position,
     ) -> Result<()> {
+        bound.decide_outputs()?;
         self.check_alias(name, scope, position)?;
         let source = self.add_derived_source(name, &bound.columns, position);
         self.rename_columns(source, alias, position)?;

@@ -229,8 +229,16 @@ pub(super) fn comparable(
 ) -> Result<(Bound, Bound)> {
     let target = match (left.is_unknown(), right.is_unknown()) {
         (true, true) => DataType::Text,
-        (true, false) => literal_type(&right.data_type),
-        (false, true) => literal_type(&left.data_type),
+        // The known side stays as it is.
+        (true, false) => {
+            let target = literal_type(&right.data_type);
+            return Ok((coerce(left, &target, CastContext::Implicit)?, right));
+        }
+        (false, true) => {
+            let target = literal_type(&left.data_type);
+            let right = coerce(right, &target, CastContext::Implicit)?;
+            return Ok((left, right));
+        }
         (false, false) => {
             let (from, to) = (&left.data_type, &right.data_type);
             if same_base(from, to) {
@@ -267,6 +275,8 @@ pub(super) fn comparable(
 fn literal_type(data_type: &DataType) -> DataType {
     match data_type {
         DataType::Char(_) => DataType::Char(u32::MAX),
+        // VARCHAR has no operators of its own.
+        DataType::VarChar(_) => DataType::Text,
         other => other.without_modifier(),
     }
 }
@@ -427,6 +437,10 @@ pub(super) fn is_null(operand: Bound, negated: bool, position: Position) -> Resu
             DataType::Boolean,
             position,
         )),
+        Kind::Parameter(parameter) => {
+            parameter.leave_undecided(position);
+            Ok(Bound::null(DataType::Boolean, position))
+        }
         Kind::Row(columns) => {
             let each: Result<Vec<Bound>> = columns
                 .into_iter()

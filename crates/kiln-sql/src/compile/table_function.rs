@@ -119,6 +119,7 @@ impl Compiler<'_> {
         let columns = [ColumnMeta {
             name: alias_name.clone(),
             data_type,
+            origin: None,
         }];
         let source = self.add_derived_source(&alias_name, &columns, position);
         self.rename_columns(source, alias, position)?;
@@ -147,7 +148,11 @@ impl Compiler<'_> {
         let columns: Vec<ColumnMeta> = callee
             .columns_in_from(&alias_name)
             .into_iter()
-            .map(|(name, data_type)| ColumnMeta { name, data_type })
+            .map(|(name, data_type)| ColumnMeta {
+                name,
+                data_type,
+                origin: None,
+            })
             .collect();
         let source = self.add_derived_source(&alias_name, &columns, position);
         self.rename_columns(source, alias, position)?;

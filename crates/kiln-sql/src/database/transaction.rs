@@ -5,13 +5,11 @@ use std::ops::{Deref, DerefMut};
 use kiln_engine::{Arguments, IntoValues};
 use kiln_platform::sync::{Mutex, lock};
 use kiln_storage::error::{Error, Result, SqlState};
-use kiln_storage::types::Value;
 
 use super::cache::StatementCache;
-use super::parameters;
 use super::result::{ResultSet, StatementResult};
 use super::statement::result_of;
-use crate::parse::{SourceStatement, Statement, script};
+use crate::parse::{Statement, script};
 
 /// A transaction inside [`Database::transaction`](super::Database::transaction): the engine's
 /// transaction, with its access to single rows and its calls, and SQL.
@@ -41,39 +39,18 @@ impl<'t, 'e> Transaction<'t, 'e> {
                 "exactly one statement is expected",
             ));
         };
-        let text = match values.iter().any(Value::is_null) {
-            true => parameters::inline(source.text, &values, Value::is_null),
-            false => source.text.to_owned(),
-        };
-        let source = SourceStatement {
-            text: &text,
-            ..*source
-        };
-        let prepared = {
-            let mut statements = lock(self.statements);
-            let parsed = statements.parse(&source, parameters::types(&values))?;
-            if !matches!(
-                *parsed.statement,
-                Statement::Query(_)
-                    | Statement::Insert(_)
-                    | Statement::Update(_)
-                    | Statement::Delete(_)
-            ) {
-                return Err(
-                    Error::unsupported("only statements on data run in a transaction")
-                        .or_at(source.position()),
-                );
-            }
-            statements
-                .prepare(self.inner.catalog(), &parsed)
-                .map_err(|error| error.or_at(source.position()))?
-        };
-        let mut arguments = Arguments::from_values(&values);
+        let catalog = self.inner.catalog().clone();
+        let statement = lock(self.statements)
+            .statement(source, vec![None; values.len()], &catalog, only_on_data)
+            .map_err(|error| error.or_at(source.position()))?;
+        let portal = statement.bind(&values)?;
+        let (program, shape) = statement.plan(&catalog)?.data()?;
+        let mut arguments = Arguments::from_values(portal.values());
         let rows = self
             .inner
-            .run(&prepared.program, &mut arguments)
+            .run(&program, &mut arguments)
             .map_err(|error| error.or_at(source.position()))?;
-        Ok(result_of(prepared.shape, rows))
+        Ok(result_of(shape, rows))
     }
 
     /// Runs a statement and returns its rows; see [`Transaction::execute`].
@@ -82,6 +59,19 @@ impl<'t, 'e> Transaction<'t, 'e> {
     /// As there.
     pub fn query(&mut self, sql: &str, parameters: impl IntoValues) -> Result<ResultSet> {
         Ok(self.execute(sql, parameters)?.result.unwrap_or_default())
+    }
+}
+
+/// Refuses what cannot be part of a closure's transaction.
+fn only_on_data(tree: &Statement) -> Result<()> {
+    match tree {
+        Statement::Query(_)
+        | Statement::Insert(_)
+        | Statement::Update(_)
+        | Statement::Delete(_) => Ok(()),
+        _ => Err(Error::unsupported(
+            "only statements on data run in a transaction",
+        )),
     }
 }
 

@@ -95,15 +95,7 @@ impl<'a> Compiler<'a> {
         wildcard: &[SourceId],
     ) -> Result<Returning> {
         let mut columns = Vec::new();
-        let mut push = |name: String, bound: Bound| {
-            columns.push((
-                ColumnMeta {
-                    name,
-                    data_type: bound.data_type.clone(),
-                },
-                bound,
-            ));
-        };
+        let mut push = |name: String, bound: Bound| columns.push((name, bound));
         for item in items.unwrap_or_default() {
             match item {
                 SelectItem::UnnamedExpr(expr) => {
@@ -139,7 +131,17 @@ impl<'a> Compiler<'a> {
                 _ => return Err(unsupported("this form of output", position_of(item))),
             }
         }
-        Ok(Returning { columns })
+        let columns = columns.into_iter().map(|(name, bound)| {
+            let meta = ColumnMeta {
+                name,
+                data_type: bound.data_type.clone(),
+                origin: self.origin_of(&bound),
+            };
+            (meta, bound)
+        });
+        Ok(Returning {
+            columns: columns.collect(),
+        })
     }
 
     /// Names and values of a row's columns.
