@@ -33,7 +33,26 @@ struct Parameter {
 /// The parameters of a statement or routine. Clones are handles of one list.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Parameters {
-    list: Rc<RefCell<Vec<Parameter>>>,
+    list: Rc<RefCell<List>>,
+}
+
+#[derive(Debug, Default)]
+struct List {
+    parameters: Vec<Parameter>,
+    /// Positions of those whose type was decided, and the program's builder was not told.
+    untold: Vec<usize>,
+}
+
+impl FromIterator<Parameter> for Parameters {
+    fn from_iter<I: IntoIterator<Item = Parameter>>(parameters: I) -> Parameters {
+        let list = List {
+            parameters: parameters.into_iter().collect(),
+            untold: Vec::new(),
+        };
+        Parameters {
+            list: Rc::new(RefCell::new(list)),
+        }
+    }
 }
 
 /// A reference to a parameter whose type was open when it was bound.
@@ -46,36 +65,30 @@ pub(crate) struct OpenParameter {
 impl Parameters {
     /// Parameters of known types.
     pub fn known(parameters: Vec<Typed>) -> Parameters {
-        let list = parameters.into_iter().map(|typed| Parameter {
+        let parameters = parameters.into_iter().map(|typed| Parameter {
             register: typed.register,
             data_type: Some(typed.data_type),
             undecided: None,
         });
-        Parameters {
-            list: Rc::new(RefCell::new(list.collect())),
-        }
+        parameters.collect()
     }
 
     /// The parameters of the program that `builder` makes; the types that `declared` lacks are
     /// inferred.
     pub fn of_program(builder: &ProgramBuilder, declared: &[Option<DataType>]) -> Parameters {
-        let list = declared
-            .iter()
-            .enumerate()
-            .map(|(position, data_type)| Parameter {
-                register: builder.parameter(position),
-                data_type: data_type.clone(),
-                undecided: None,
-            });
-        Parameters {
-            list: Rc::new(RefCell::new(list.collect())),
-        }
+        let declared = declared.iter().enumerate();
+        let parameters = declared.map(|(position, data_type)| Parameter {
+            register: builder.parameter(position),
+            data_type: data_type.clone(),
+            undecided: None,
+        });
+        parameters.collect()
     }
 
     /// What `$number` means; `None` when there is no such parameter.
     pub fn reference(&self, number: usize, position: Position) -> Option<Bound> {
         let list = self.list.borrow();
-        let parameter = list.get(number.checked_sub(1)?)?;
+        let parameter = list.parameters.get(number.checked_sub(1)?)?;
         Some(match &parameter.data_type {
             Some(data_type) => Bound::register(parameter.register, data_type.clone(), position),
             None => {
@@ -88,13 +101,12 @@ impl Parameters {
         })
     }
 
-    /// Gives the program's registers the types that are known by now: whoever emits instructions
-    /// asks the builder for them.
+    /// Gives the program's registers the types that were decided meanwhile: the emitter of
+    /// instructions asks the builder for them.
     pub fn tell(&self, builder: &mut ProgramBuilder) {
-        for (position, parameter) in self.list.borrow().iter().enumerate() {
-            if let Some(data_type) = &parameter.data_type
-                && builder.type_of(parameter.register) != data_type
-            {
+        let list = &mut *self.list.borrow_mut();
+        for position in list.untold.drain(..) {
+            if let Some(data_type) = &list.parameters[position].data_type {
                 builder.set_parameter_type(position, data_type.clone());
             }
         }
@@ -107,16 +119,21 @@ impl Parameters {
     /// another one has a type.
     pub fn types(&self) -> Result<Vec<DataType>> {
         let list = self.list.borrow();
-        let types = list.iter().enumerate().map(|(index, parameter)| {
-            let message = || format!("could not determine data type of parameter ${}", index + 1);
-            match (&parameter.data_type, parameter.undecided) {
-                (Some(data_type), None) => Ok(data_type.clone()),
-                (Some(_), Some(position)) => {
-                    Err(fail(SqlState::AMBIGUOUS_PARAMETER, message(), position))
+        let types = list
+            .parameters
+            .iter()
+            .enumerate()
+            .map(|(index, parameter)| {
+                let message =
+                    || format!("could not determine data type of parameter ${}", index + 1);
+                match (&parameter.data_type, parameter.undecided) {
+                    (Some(data_type), None) => Ok(data_type.clone()),
+                    (Some(_), Some(position)) => {
+                        Err(fail(SqlState::AMBIGUOUS_PARAMETER, message(), position))
+                    }
+                    (None, _) => Err(Error::new(SqlState::INDETERMINATE_DATATYPE, message())),
                 }
-                (None, _) => Err(Error::new(SqlState::INDETERMINATE_DATATYPE, message())),
-            }
-        });
+            });
         types.collect()
     }
 }
@@ -127,10 +144,13 @@ impl OpenParameter {
     /// # Errors
     /// 42P08 when another reference has got another type meanwhile.
     pub fn decide(&self, data_type: &DataType, position: Position) -> Result<Bound> {
-        let mut list = self.parameters.list.borrow_mut();
-        let parameter = &mut list[self.number - 1];
+        let list = &mut *self.parameters.list.borrow_mut();
+        let parameter = &mut list.parameters[self.number - 1];
         match &parameter.data_type {
-            None => parameter.data_type = Some(data_type.clone()),
+            None => {
+                parameter.data_type = Some(data_type.clone());
+                list.untold.push(self.number - 1);
+            }
             Some(known) if same_base(known, data_type) => {}
             Some(known) => {
                 let message = format!("inconsistent types deduced for parameter ${}", self.number);
@@ -149,7 +169,7 @@ impl OpenParameter {
     /// Notes that nothing decides the type of this reference.
     pub fn leave_undecided(&self, position: Position) {
         let mut list = self.parameters.list.borrow_mut();
-        list[self.number - 1].undecided = Some(position);
+        list.parameters[self.number - 1].undecided = Some(position);
     }
 }
 

@@ -205,10 +205,6 @@ impl Compiler<'_> {
         from: FromScope,
     ) -> Result<BoundQuery> {
         let mut filters = from.filters;
-        if let Some(selection) = &select.selection {
-            let bound = self.bind_condition(selection, "WHERE")?;
-            conjuncts(bound, &mut filters);
-        }
         self.allow_aggregates(AggregatePolicy::Allowed);
         let mut outputs = Vec::new();
         let mut columns = Vec::new();
@@ -256,6 +252,13 @@ impl Compiler<'_> {
                     return Err(unsupported("this form of output", position_of(item)));
                 }
             }
+        }
+        // After the output, as in PostgreSQL: the first context decides a parameter's type.
+        if let Some(selection) = &select.selection {
+            self.allow_aggregates(AggregatePolicy::Refused("WHERE"));
+            let bound = self.bind_condition(selection, "WHERE")?;
+            conjuncts(bound, &mut filters);
+            self.allow_aggregates(AggregatePolicy::Allowed);
         }
         for (index, bound) in outputs.iter_mut().enumerate() {
             if matches!(bound.kind, Kind::Row(_)) {

@@ -199,12 +199,6 @@ impl<'a> Compiler<'a> {
         result
     }
 
-    /// Binds a value that is assigned to `column`.
-    fn bind_for_column(&mut self, expr: &Expr, column: &Column) -> Result<Bound> {
-        let bound = self.bind(expr)?;
-        for_column(bound, column, "expression")
-    }
-
     /// Binds the value that `column` has when a statement gives none.
     pub(super) fn bind_default(&mut self, column: &Column) -> Result<Bound> {
         match &column.default {

@@ -7,6 +7,7 @@ mod design;
 mod groups;
 mod joins;
 mod sessions;
+mod stages;
 
 use kiln_engine::Options;
 
