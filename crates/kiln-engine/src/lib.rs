@@ -46,7 +46,7 @@ pub use engine::Engine;
 pub use loader::{LoadReport, Loader};
 pub use memory::{IndexMemory, TableMemory};
 pub use options::{BasisFactors, Options};
-pub use session::{Ended, Session};
+pub use session::{CancelHandle, Ended, Session};
 pub use ticket::Ticket;
 pub use transaction::{Row, ScanRange, Transaction};
 pub use values::IntoValues;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kiln_platform::sync::{Arc, Mutex, MutexGuard, Weak, lock};
 use kiln_platform::time;
-use kiln_procedure::{Arguments, Program, Stop};
+use kiln_procedure::{Arguments, Interrupt, Program, Stop, interrupt};
 use kiln_protocols::Outcome;
 use kiln_storage::error::{Error, Result, SqlState};
 
@@ -34,6 +34,28 @@ enum Block {
     Failed,
     /// As `Failed`, because it idled too long; nobody was told yet.
     TimedOut,
+}
+
+/// Cancels what a session runs, from any thread. It is cheap to clone and outlives the session.
+///
+/// A statement that is cancelled ends with 57014 and has no effects; in a transaction block the
+/// block has failed. A request that comes while no statement runs does nothing, and one that comes
+/// too late does not either: the statement's own outcome says which it was.
+#[derive(Clone, Debug)]
+pub struct CancelHandle(Interrupt);
+
+impl CancelHandle {
+    /// Asks the statement that runs to end; false when none does. It ends soon, but perhaps not
+    /// before it has waited for a lock in vain, which takes up to half a second.
+    pub fn cancel(&self) -> bool {
+        self.0.cancel()
+    }
+}
+
+/// A statement that runs, in one program or several.
+#[derive(Clone, Copy, Debug)]
+struct Running {
+    deadline_ns: Option<u64>,
 }
 
 /// What a session is; shared with the reaper of idle transactions.
@@ -81,6 +103,8 @@ pub struct Session {
     engine: Engine,
     state: Arc<Mutex<State>>,
     statement_timeout: Option<Duration>,
+    interrupt: Interrupt,
+    running: Option<Running>,
 }
 
 impl Session {
@@ -97,6 +121,8 @@ impl Session {
             engine,
             state,
             statement_timeout: None,
+            interrupt: Interrupt::new(),
+            running: None,
         }
     }
 
@@ -105,10 +131,46 @@ impl Session {
         &self.engine
     }
 
-    /// Bounds the time of programs outside transaction blocks; when it has passed they end with
-    /// 57014. `None`, the default, does not.
+    /// Bounds the time of each statement; when it has passed the statement ends with 57014. `None`,
+    /// the default, does not.
     pub fn set_statement_timeout(&mut self, timeout: Option<Duration>) {
         self.statement_timeout = timeout;
+    }
+
+    /// What cancels the statements of this session.
+    pub fn cancel_handle(&self) -> CancelHandle {
+        CancelHandle(self.interrupt.clone())
+    }
+
+    /// A statement begins: what runs in this session until [`Session::end_statement`] has one
+    /// deadline, and a request to cancel ends all of it. A program that runs outside of a statement
+    /// is one by itself.
+    pub fn begin_statement(&mut self) {
+        self.running = Some(Running {
+            deadline_ns: self.statement_timeout.map(crate::engine::deadline_after),
+        });
+        self.interrupt.begin();
+    }
+
+    /// The statement has ended: a request to cancel is too late from here on.
+    pub fn end_statement(&mut self) {
+        self.interrupt.end();
+        self.running = None;
+    }
+
+    /// Why the statement that runs must end, if it must: it was cancelled, or its time is over.
+    ///
+    /// # Errors
+    /// 57014.
+    pub fn check_limits(&self) -> Result<()> {
+        self.limits().check()
+    }
+
+    fn limits(&self) -> Limits<'_> {
+        Limits {
+            deadline_ns: self.running.and_then(|running| running.deadline_ns),
+            interrupt: &self.interrupt,
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -135,20 +197,44 @@ impl Session {
         compile: impl FnOnce(&Arc<Catalog>) -> Result<Arc<Program>>,
         arguments: &mut Arguments,
     ) -> Result<Rows> {
-        let timeout = self.statement_timeout;
+        if self.running.is_some() {
+            return self.run_limited(compile, arguments);
+        }
+        self.begin_statement();
+        let result = self.run_limited(compile, arguments);
+        self.end_statement();
+        result
+    }
+
+    fn run_limited(
+        &mut self,
+        compile: impl FnOnce(&Arc<Catalog>) -> Result<Arc<Program>>,
+        arguments: &mut Arguments,
+    ) -> Result<Rows> {
+        let limits = self.limits();
         let mut guard = self.state();
         let state = &mut *guard;
         match state.block {
             Block::None => {
-                let deadline = timeout.map(crate::engine::deadline_after);
                 let seat = state.seat();
-                seat.enter(deadline).map_err(errors::Refusal::error)?;
-                let result = run_alone(seat, compile, arguments, deadline);
-                seat.leave();
+                seat.limit(limits.deadline_ns, Some(limits.interrupt));
+                let result = match seat.enter(limits.deadline_ns) {
+                    Ok(()) => {
+                        let result = run_alone(seat, compile, arguments, limits);
+                        seat.leave();
+                        result
+                    }
+                    Err(refusal) => Err(limits.refused(refusal)),
+                };
+                seat.limit(None, None);
                 result
             }
             Block::Open => {
-                let result = state.run_in_block(compile, arguments);
+                state
+                    .seat()
+                    .limit(limits.deadline_ns, Some(limits.interrupt));
+                let result = state.run_in_block(compile, arguments, limits);
+                state.seat().limit(None, None);
                 if result.is_err() && state.block == Block::Open {
                     state.abandon(Block::Failed);
                 }
@@ -177,6 +263,7 @@ impl Session {
     /// # Errors
     /// 25001 when one is open; 57P01 when the database is closed.
     pub fn begin(&mut self) -> Result<()> {
+        let limits = self.limits();
         let mut guard = self.state();
         let state = &mut *guard;
         if state.block != Block::None {
@@ -186,7 +273,10 @@ impl Session {
             ));
         }
         let seat = state.seat();
-        seat.enter(None).map_err(errors::Refusal::error)?;
+        seat.limit(limits.deadline_ns, Some(limits.interrupt));
+        let entered = seat.enter(limits.deadline_ns);
+        seat.limit(None, None);
+        entered.map_err(|refusal| limits.refused(refusal))?;
         seat.begin();
         state.block = Block::Open;
         state.idle_since_ns = time::now_ns();
@@ -261,10 +351,12 @@ impl State {
         &mut self,
         compile: impl FnOnce(&Arc<Catalog>) -> Result<Arc<Program>>,
         arguments: &mut Arguments,
+        limits: Limits<'_>,
     ) -> Result<Rows> {
         if let Some(refusal) = self.seat().interruption() {
             return Err(refusal.error());
         }
+        limits.check()?;
         let program = compile(self.seat().catalog())?;
         check_current(&program)?;
         arguments.bind(&program)?;
@@ -278,8 +370,48 @@ impl State {
         }
         match self.seat().run(&program, arguments) {
             Ok(()) => Ok(rows(self.seat(), &program)),
-            Err(Stop::Abort(cause)) => Err(errors::conflict(cause)),
+            // A statement that was to end may have lost a lock for that reason.
+            Err(Stop::Abort(cause)) => Err(limits
+                .check()
+                .err()
+                .unwrap_or_else(|| errors::conflict(cause))),
             Err(Stop::Raise(error)) => Err(error),
+        }
+    }
+}
+
+/// When the statement that runs must end.
+#[derive(Clone, Copy)]
+struct Limits<'a> {
+    deadline_ns: Option<u64>,
+    interrupt: &'a Interrupt,
+}
+
+impl Limits<'_> {
+    /// Whether the statement may go on.
+    fn check(self) -> Result<()> {
+        if self.interrupt.is_canceled() {
+            return Err(interrupt::canceled());
+        }
+        match self.deadline_ns {
+            Some(deadline) if time::now_ns() >= deadline => Err(interrupt::timed_out()),
+            _ => Ok(()),
+        }
+    }
+
+    /// The error of a statement that ran out of its limits.
+    fn exceeded(self) -> Error {
+        match self.interrupt.is_canceled() {
+            true => interrupt::canceled(),
+            false => interrupt::timed_out(),
+        }
+    }
+
+    /// The error of a statement that could not start.
+    fn refused(self, refusal: errors::Refusal) -> Error {
+        match refusal {
+            errors::Refusal::Expired => self.exceeded(),
+            other => other.error(),
         }
     }
 }
@@ -288,18 +420,15 @@ fn run_alone(
     seat: &mut Seat,
     compile: impl FnOnce(&Arc<Catalog>) -> Result<Arc<Program>>,
     arguments: &mut Arguments,
-    deadline_ns: Option<u64>,
+    limits: Limits<'_>,
 ) -> Result<Rows> {
     let program = compile(seat.catalog())?;
     check_current(&program)?;
     arguments.bind(&program)?;
-    match seat.call(&program, arguments, deadline_ns) {
+    match seat.call(&program, arguments, limits.deadline_ns) {
         Outcome::Committed => Ok(rows(seat, &program)),
         Outcome::Rejected(error) => Err(error),
-        Outcome::Expired => Err(Error::new(
-            SqlState::QUERY_CANCELED,
-            "canceling statement due to statement timeout",
-        )),
+        Outcome::Expired => Err(limits.exceeded()),
     }
 }
 

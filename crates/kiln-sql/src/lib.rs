@@ -16,7 +16,7 @@ pub use database::{
     StatementResult, Transaction, parameter_value,
 };
 pub use kiln_engine::{
-    Call, IdempotencyKey, IntoValues, Options, Protocol, Reply, SubmitError, Ticket,
+    Call, CancelHandle, IdempotencyKey, IntoValues, Options, Protocol, Reply, SubmitError, Ticket,
 };
 pub use kiln_storage::error::{Error, Result, SqlState};
 pub use kiln_storage::types::{DataType, Decimal, FromRow, FromValue, Interval, Value};

@@ -52,10 +52,10 @@ pub use kiln_engine::{
     TableMemory,
 };
 pub use kiln_sql::{
-    Call, Column, ColumnOrigin, DataType, Database, Decimal, Error, FromRow, FromValue,
-    IdempotencyKey, Interval, IntoValues, Notice, Options, Portal, Portion, Protocol, Reply,
-    Result, ResultSet, Session, SqlState, Statement, StatementKind, StatementResult, SubmitError,
-    Ticket, Transaction, Value, parameter_value,
+    Call, CancelHandle, Column, ColumnOrigin, DataType, Database, Decimal, Error, FromRow,
+    FromValue, IdempotencyKey, Interval, IntoValues, Notice, Options, Portal, Portion, Protocol,
+    Reply, Result, ResultSet, Session, SqlState, Statement, StatementKind, StatementResult,
+    SubmitError, Ticket, Transaction, Value, parameter_value,
 };
 
 /// The quick start of the README, so that it keeps compiling.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kiln_engine::{Arguments, Catalog, Ended, IntoValues, Rows};
+use kiln_engine::{Arguments, CancelHandle, Catalog, Ended, IntoValues, Rows};
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::{DataType, Value};
@@ -163,6 +163,11 @@ impl Session {
         Ok(self.run(sql, parameters)?.result.unwrap_or_default())
     }
 
+    /// What cancels the statements of this session, from any thread.
+    pub fn cancel_handle(&self) -> CancelHandle {
+        self.session.cancel_handle()
+    }
+
     /// Whether a transaction block is open or failed.
     pub fn in_transaction(&self) -> bool {
         self.session.in_transaction()
@@ -228,7 +233,9 @@ impl Session {
         statement: &Statement,
         values: &[Value],
     ) -> Result<StatementResult> {
+        self.session.begin_statement();
         let result = self.dispatch(statement, values);
+        self.session.end_statement();
         result.map_err(|error| {
             self.session.fail();
             error.or_at(statement.position())
@@ -403,6 +410,7 @@ impl Session {
         let mut attempts = 0;
         loop {
             attempts += 1;
+            self.session.check_limits()?;
             self.session.begin()?;
             let result = match body(&mut self.session) {
                 Ok(value) => self.session.commit().map(|_| value),

@@ -5,7 +5,7 @@ use kiln_platform::random::Random;
 use kiln_platform::schedule::point;
 use kiln_platform::sync::Arc;
 use kiln_platform::time;
-use kiln_procedure::{AbortCause, Arguments, Frame, Program};
+use kiln_procedure::{AbortCause, Arguments, Frame, Interrupt, Program};
 use kiln_storage::epoch::Participant;
 use kiln_storage::table::Part;
 
@@ -36,6 +36,8 @@ struct Context<T: PartitionTable> {
     demand: Box<Demand>,
     /// The call's.
     deadline_ns: Option<u64>,
+    /// The call's.
+    interrupt: Option<Interrupt>,
 }
 
 impl<T: PartitionTable> Context<T> {
@@ -47,13 +49,15 @@ impl<T: PartitionTable> Context<T> {
             passenger,
             demand,
             deadline_ns: None,
+            interrupt: None,
         }
     }
 
     /// Whether its call's time is over; also while it is lent.
     fn is_expired(&self) -> bool {
-        self.deadline_ns
-            .is_some_and(|deadline| time::now_ns() >= deadline)
+        let interrupt = self.interrupt.as_ref();
+        interrupt.is_some_and(Interrupt::is_canceled)
+            || (self.deadline_ns).is_some_and(|deadline| time::now_ns() >= deadline)
     }
 }
 
@@ -317,6 +321,9 @@ impl<T: PartitionTable> Owned<T> {
         match next {
             Next::Call => {
                 context.deadline_ns = passenger.flight.call.deadline_ns;
+                context
+                    .interrupt
+                    .clone_from(&passenger.flight.call.interrupt);
                 self.start(context, calls)
             }
             none => {
@@ -560,7 +567,7 @@ impl<T: PartitionTable> Owned<T> {
         deadline_ns: Option<u64>,
         _patience_ns: Option<u64>,
     ) -> Option<Outcome> {
-        let mut single = Single::new(arguments, deadline_ns);
+        let mut single = Single::new(arguments, deadline_ns, self.direct.interrupt());
         self.single = program;
         self.serve_calls(&mut single);
         self.single = std::ptr::null();

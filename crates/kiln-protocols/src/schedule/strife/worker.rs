@@ -592,7 +592,7 @@ impl Strife {
         deadline_ns: Option<u64>,
         _patience_ns: Option<u64>,
     ) -> Option<Outcome> {
-        let mut single = Single::new(arguments, deadline_ns);
+        let mut single = Single::new(arguments, deadline_ns, self.direct.interrupt());
         self.single = program;
         let caller = Caller { worker: self };
         caller.worker.serve(&mut single);

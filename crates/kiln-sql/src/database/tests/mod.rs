@@ -1,5 +1,6 @@
 //! Whole statements, from text to rows.
 
+mod cancel;
 mod changes;
 mod constraints;
 mod definitions;
