@@ -330,7 +330,7 @@ impl Engine {
         deadline_ns: Option<u64>,
         body: impl FnMut(&mut Transaction<'_>) -> Result<T>,
     ) -> Observed<T> {
-        let seat = self.inner().slots.take(self.inner(), deadline_ns);
+        let seat = self.inner().slots.take(self.inner(), deadline_ns, None);
         let result =
             seat.and_then(|mut seat| Transaction::run_to_end(&mut seat, deadline_ns, body));
         Observed {
@@ -345,7 +345,7 @@ impl Engine {
     /// 42P01, 42703, 42701; 53300 and 57P01 as for [`Engine::session`].
     pub fn loader(&self, table: &str, columns: &[&str]) -> Result<Loader> {
         let table = self.table(table)?;
-        let seat = self.inner().slots.take(self.inner(), None)?;
+        let seat = self.inner().slots.take(self.inner(), None, None)?;
         Loader::new(self.clone(), seat, table, columns)
     }
 

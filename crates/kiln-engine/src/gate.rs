@@ -12,6 +12,7 @@ use kiln_platform::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use kiln_platform::memory::name_range;
 use kiln_platform::sync::{Condvar, Mutex, lock};
 use kiln_platform::{spin, thread, time};
+use kiln_procedure::Interrupt;
 
 use crate::errors::Refusal;
 
@@ -25,6 +26,9 @@ pub(crate) const BROKEN: u64 = 4;
 const GENERATION: u64 = 8;
 /// No state ever has this value: generations stay far below.
 pub(crate) const NEVER: u64 = u64::MAX;
+
+/// So long a client waits that may be asked to end, before it looks.
+const LOOK_NS: u64 = 5_000_000;
 
 /// A seat's flag, on a pair of cache lines of its own.
 #[repr(align(128))]
@@ -113,7 +117,12 @@ impl Gate {
 
     /// Waits with a lowered flag until the gate is open, then enters.
     #[cold]
-    pub fn enter_when_open(&self, seat: usize, deadline_ns: Option<u64>) -> Result<u64, Refusal> {
+    pub fn enter_when_open(
+        &self,
+        seat: usize,
+        deadline_ns: Option<u64>,
+        interrupt: Option<&Interrupt>,
+    ) -> Result<u64, Refusal> {
         loop {
             let state = self.enter(seat);
             if state & SHUT == 0 {
@@ -122,7 +131,7 @@ impl Gate {
             self.leave(seat);
             let mut guard = lock(&self.waiting);
             while self.state() & SHUT != 0 {
-                guard = match wait(&self.opened, guard, deadline_ns) {
+                guard = match wait_unless(&self.opened, guard, deadline_ns, interrupt) {
                     Some(guard) => guard,
                     None => return Err(Refusal::Expired),
                 };
@@ -239,6 +248,25 @@ pub(crate) fn wait<'a, T>(
     Some(waited.unwrap_or_else(|poisoned| poisoned.into_inner()).0)
 }
 
+/// As [`wait`]; also `None` when `interrupt` asks for the end, for which it is woken now and then.
+pub(crate) fn wait_unless<'a, T>(
+    condition: &Condvar,
+    guard: kiln_platform::sync::MutexGuard<'a, T>,
+    deadline_ns: Option<u64>,
+    interrupt: Option<&Interrupt>,
+) -> Option<kiln_platform::sync::MutexGuard<'a, T>> {
+    let Some(interrupt) = interrupt else {
+        return wait(condition, guard, deadline_ns);
+    };
+    let now = time::now_ns();
+    if interrupt.is_canceled() || deadline_ns.is_some_and(|deadline| now >= deadline) {
+        return None;
+    }
+    let look = now + LOOK_NS;
+    let until = deadline_ns.map_or(look, |deadline| deadline.min(look));
+    wait(condition, guard, Some(until))
+}
+
 /// Held by the one seat that runs a transaction, under protocols without concurrency control. A
 /// mutex that can be held across calls, with one atomic access to take it and one to let go.
 #[derive(Default)]
@@ -251,19 +279,19 @@ pub(crate) struct Token {
 
 impl Token {
     #[inline(always)]
-    pub fn take(&self, deadline_ns: Option<u64>) -> bool {
+    pub fn take(&self, deadline_ns: Option<u64>, interrupt: Option<&Interrupt>) -> bool {
         // Acquire pairs with the release in `give`: the transaction before comes before.
         let taken = self
             .word
             .compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed);
-        taken.is_ok() || self.wait(deadline_ns)
+        taken.is_ok() || self.wait(deadline_ns, interrupt)
     }
 
     #[cold]
-    fn wait(&self, deadline_ns: Option<u64>) -> bool {
+    fn wait(&self, deadline_ns: Option<u64>, interrupt: Option<&Interrupt>) -> bool {
         let mut guard = lock(&self.waiting);
         while self.word.swap(2, Ordering::Acquire) != 0 {
-            guard = match wait(&self.freed, guard, deadline_ns) {
+            guard = match wait_unless(&self.freed, guard, deadline_ns, interrupt) {
                 Some(guard) => guard,
                 None => return false,
             };

@@ -56,7 +56,7 @@ pub use journal::Observed;
 pub use loader::{LoadReport, Loader};
 pub use memory::{IndexMemory, TableMemory};
 pub use options::{BasisFactors, Options};
-pub use session::{Ended, Session};
+pub use session::{CancelHandle, Ended, Session};
 pub use transaction::{Row, ScanRange, Transaction};
 pub use values::IntoValues;
 

@@ -2,7 +2,7 @@
 
 use kiln_platform::random::Random;
 use kiln_platform::sync::Arc;
-use kiln_procedure::{AbortCause, Arguments, Frame, Program, Stop};
+use kiln_procedure::{AbortCause, Arguments, Frame, Interrupt, Program, Stop};
 use kiln_protocols::{Call, Calls, Common, Next, Observation, Outcome, Statistics, Worker};
 use kiln_storage::error::Result;
 use kiln_storage::journal::Journal;
@@ -37,6 +37,8 @@ pub(crate) struct Seat {
     /// Whether transactions may start although the database is being closed.
     draining: bool,
     entered: bool,
+    /// What may ask the present statement to end.
+    interrupt: Option<Interrupt>,
     /// Whether control is inside the worker: a panic there leaves records in an unknown state.
     inside: bool,
 }
@@ -70,6 +72,7 @@ impl Seat {
             past: Statistics::default(),
             draining: false,
             entered: false,
+            interrupt: None,
             inside: false,
         })
     }
@@ -95,6 +98,13 @@ impl Seat {
     /// Lets transactions start also while the database is being closed.
     pub fn drain(&mut self) {
         self.draining = true;
+    }
+
+    /// What runs next ends at `deadline_ns` if ever, or when `interrupt` asks it to; holds until it is
+    /// set anew. A call brings its own deadline.
+    pub fn limit(&mut self, deadline_ns: Option<u64>, interrupt: Option<&Interrupt>) {
+        self.worker_mut().limit(deadline_ns, interrupt);
+        self.interrupt = interrupt.cloned();
     }
 
     /// The gate's state that the last [`Seat::enter`] saw: changes with the catalog.
@@ -140,7 +150,7 @@ impl Seat {
     #[inline]
     fn take_token(&mut self, deadline_ns: Option<u64>) -> std::result::Result<(), Refusal> {
         let gate = &self.inner.gate;
-        if !gate.token().take(deadline_ns) {
+        if !gate.token().take(deadline_ns, self.interrupt.as_ref()) {
             self.entered = false;
             gate.leave(self.number);
             return Err(Refusal::Expired);
@@ -174,7 +184,9 @@ impl Seat {
     ) -> std::result::Result<(), Refusal> {
         if state & SHUT != 0 {
             self.inner.gate.leave(self.number);
-            state = self.inner.gate.enter_when_open(self.number, deadline_ns)?;
+            let interrupt = self.interrupt.as_ref();
+            let gate = &self.inner.gate;
+            state = gate.enter_when_open(self.number, deadline_ns, interrupt)?;
         }
         if let Some(refusal) = self.refusal(state) {
             self.inner.gate.leave(self.number);
@@ -211,6 +223,8 @@ impl Seat {
             self.worker = Some(worker);
             self.single = common.configuration().is_single_worker();
             self.common = common;
+            let interrupt = self.interrupt.clone();
+            self.worker_mut().limit(None, interrupt.as_ref());
         }
         self.catalog = self.inner.catalog();
         self.known = state;

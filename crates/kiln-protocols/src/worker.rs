@@ -3,7 +3,7 @@
 use kiln_platform::random::Random;
 use kiln_platform::spin::Spinner;
 use kiln_platform::sync::Arc;
-use kiln_procedure::{AbortCause, Access, Arguments, Frame, Program, Stop};
+use kiln_procedure::{AbortCause, Access, Arguments, Frame, Interrupt, Program, Stop};
 use kiln_storage::epoch::Participant;
 use kiln_storage::error::Error;
 use kiln_storage::journal::Journal;
@@ -547,6 +547,12 @@ impl Worker {
             let outcome = self.call(program, &call.arguments, call.deadline_ns);
             calls.ended(call.ticket, outcome, self.frame());
         }
+    }
+
+    /// The next call, or the next statement of the open transaction, ends at `deadline_ns` if ever, or
+    /// when `interrupt` asks it to. Holds until it is set anew; a call brings its own deadline.
+    pub fn limit(&mut self, deadline_ns: Option<u64>, interrupt: Option<&Interrupt>) {
+        for_any_direct!(self, direct => direct.limit(deadline_ns, interrupt));
     }
 
     /// Starts an attempt of a transaction of several statements; see [`Direct::begin`]. Says no, and has started none, when it

@@ -53,9 +53,10 @@ pub use kiln_engine::{
     TableMemory,
 };
 pub use kiln_sql::{
-    Call, Completion, Completions, DataType, Database, Decimal, Error, FromRow, FromValue,
-    IdempotencyKey, Interval, IntoValues, Notice, Options, Protocol, Refused, Reply, Result,
-    ResultSet, Session, SqlState, StatementResult, SubmitError, Ticket, Transaction, Value,
+    Call, CancelHandle, Column, ColumnOrigin, Completion, Completions, DataType, Database, Decimal,
+    Error, FromRow, FromValue, IdempotencyKey, Interval, IntoValues, Notice, Options, Portal,
+    Portion, Protocol, Refused, Reply, Result, ResultSet, Session, SqlState, Statement,
+    StatementKind, StatementResult, SubmitError, Ticket, Transaction, Value, parameter_value,
 };
 
 /// The quick start of the README, so that it keeps compiling.

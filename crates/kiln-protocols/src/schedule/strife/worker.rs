@@ -653,7 +653,7 @@ impl Strife {
         deadline_ns: Option<u64>,
         _patience_ns: Option<u64>,
     ) -> Option<Outcome> {
-        let mut single = Single::new(program, arguments, deadline_ns);
+        let mut single = Single::new(program, arguments, deadline_ns, self.direct.interrupt());
         self.is_single = true;
         self.serve(&mut single);
         self.is_single = false;
