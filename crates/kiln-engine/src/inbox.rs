@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 
 use kiln_platform::atomic::{AtomicUsize, Ordering};
 use kiln_platform::sync::{Arc, Condvar, Mutex, lock};
-use kiln_platform::time;
 use kiln_procedure::{Arguments, Frame};
 use kiln_protocols::{Call, Calls, Next, Outcome};
 use kiln_storage::error::{Error, Result};
@@ -149,10 +148,8 @@ impl Inbox {
         job
     }
 
-    /// The next call; `None` when the inbox is closed and empty. Calls `idle` when nothing came
-    /// for a while.
-    fn next(&self, mut idle: impl FnMut()) -> Option<Job> {
-        let mut idle_rounds = 0;
+    /// The next call; `None` when the inbox is closed and empty.
+    fn next(&self) -> Option<Job> {
         let mut queue = lock(&self.queue);
         loop {
             if let Some(job) = queue.jobs.pop_front() {
@@ -166,24 +163,11 @@ impl Inbox {
                 return None;
             }
             queue.sleeping = true;
-            let until = (idle_rounds < IDLE_ROUNDS).then(|| time::now_ns() + IDLE_NS);
-            let waited = wait(&self.arrived, queue, until);
-            queue = waited.unwrap_or_else(|| lock(&self.queue));
+            queue = (self.arrived.wait(queue)).unwrap_or_else(|poisoned| poisoned.into_inner());
             queue.sleeping = false;
-            if queue.jobs.is_empty() && idle_rounds < IDLE_ROUNDS && !queue.closed {
-                idle_rounds += 1;
-                drop(queue);
-                idle();
-                queue = lock(&self.queue);
-            }
         }
     }
 }
-
-/// How long a worker waits for a call before it looks after its memory.
-const IDLE_NS: u64 = 20_000_000;
-/// How often it does so before it sleeps until a call comes.
-const IDLE_ROUNDS: u32 = 64;
 
 /// Closes the inbox and drops what is in it when its worker ends, for whatever reason.
 struct Watch<'a>(&'a Inbox);
@@ -208,7 +192,7 @@ pub(crate) fn work(inbox: &Inbox, mut seat: Seat) {
         in_flight: 0,
         catalog: seat.catalog().clone(),
     };
-    while let Some(job) = inbox.next(|| seat.tidy()) {
+    while let Some(job) = inbox.next() {
         if seat.is_pipelined() {
             delivery.next = Some(job);
             delivery.serve(&mut seat);

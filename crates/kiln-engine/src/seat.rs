@@ -316,14 +316,6 @@ impl Seat {
         self.worker_mut().back_off();
     }
 
-    /// Frees memory that waited for its epoch to end, a little at a time.
-    pub fn tidy(&mut self) {
-        if self.enter(None).is_ok() {
-            self.inside(Worker::tidy);
-            self.leave();
-        }
-    }
-
     /// The frame of the last run.
     pub fn frame(&self) -> &Frame {
         self.worker.as_ref().expect("a seat has a worker").frame()

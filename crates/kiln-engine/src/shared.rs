@@ -241,12 +241,30 @@ impl Shared {
         while !self.stopping.load(Ordering::Acquire) {
             thread::park_for(epoch_ns);
             self.epochs.advance();
-            lock(&self.maintenance).collect(COLLECT_MAX);
+            self.free_retired(epoch_ns);
             let now = time::now_ns();
             if now >= next_look {
                 next_look = now + LOOK_NS;
                 self.drop_idle_seats(now.saturating_sub(IDLE_SEAT_NS));
                 self.reap_sessions(now);
+            }
+        }
+    }
+
+    /// Frees what idle workers and sessions have left, and former ones: in portions, between which others have the
+    /// participant, and for at most so long, because epochs stand still meanwhile.
+    fn free_retired(&self, limit_ns: u64) {
+        let until = time::now_ns().saturating_add(limit_ns);
+        self.epochs.take_over_idle();
+        loop {
+            let maintenance = lock(&self.maintenance);
+            // Under the lock: whoever changes tables or the protocol settles under it first.
+            let looked_after = self.common().look_after_idle(&maintenance);
+            let freed = maintenance.collect(COLLECT_MAX);
+            drop(maintenance);
+            let is_done = looked_after && freed < COLLECT_MAX;
+            if is_done || time::now_ns() >= until || self.stopping.load(Ordering::Acquire) {
+                return;
             }
         }
     }

@@ -55,9 +55,6 @@ pub enum Outcome {
     Expired,
 }
 
-/// So many transactions that do nothing end in a row where memory is freed.
-const TIDYING: u32 = 16;
-
 /// Locks in a table that nobody waits for.
 type NoWaitTable = QueuedLocks<LockTable, handling::NoWait>;
 
@@ -532,21 +529,6 @@ impl Worker {
     /// Starts a transaction of several statements.
     pub fn begin(&mut self) {
         for_any_worker!(self, worker => worker.begin());
-    }
-
-    /// Frees memory that waited for its epoch to end, a little at a time: each end of a transaction frees a few objects.
-    /// Nothing is open.
-    pub fn tidy(&mut self) {
-        if let Worker::Strife(worker) = self {
-            return (0..TIDYING).for_each(|_| worker.tidy());
-        }
-        // What waits in the memory of its core, too.
-        for_any_direct!(self, direct => direct.enter_turn());
-        for _ in 0..TIDYING {
-            self.begin();
-            self.roll_back();
-        }
-        for_any_direct!(self, direct => direct.give_way());
     }
 
     /// Runs one statement of a transaction; see [`Direct::run`].

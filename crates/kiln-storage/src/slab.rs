@@ -415,6 +415,7 @@ impl Slab {
             pointer: cell,
             reclaim,
             context: std::ptr::from_ref(self).cast(),
+            bytes: self.stride,
         }
     }
 

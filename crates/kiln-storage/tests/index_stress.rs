@@ -522,6 +522,7 @@ fn retired_objects_wait_for_two_epochs_and_owners_for_their_objects() {
         pointer: NonNull::dangling(),
         reclaim,
         context: context as *const (),
+        bytes: 1,
     };
 
     second.enter();
@@ -600,6 +601,7 @@ fn memory_is_lent_to_one_after_the_other_with_what_waits_in_it() {
             pointer: NonNull::dangling(),
             reclaim,
             context: std::ptr::without_provenance(1),
+            bytes: 1,
         });
     };
     assert!(lend(0, 1));
@@ -650,6 +652,7 @@ fn memory_is_lent_to_one_after_the_other_with_what_waits_in_it() {
             pointer: NonNull::dangling(),
             reclaim,
             context: std::ptr::null(),
+            bytes: 1,
         });
     }
     drop(first);
