@@ -22,7 +22,7 @@ use crate::gate::CLOSING;
 use crate::idempotency::Admission;
 use crate::inbox::{self, Job, Offer, Promise};
 use crate::loader::{LoadReport, Loader};
-use crate::memory::TableMemory;
+use crate::memory::{RetiredMemory, SeatUser, TableMemory};
 use crate::options::{Options, RESERVED};
 use crate::seat::Seat;
 use crate::session::Session;
@@ -100,7 +100,8 @@ impl Engine {
         let thread = thread::spawn("kiln-epochs", move || ticker.tick()).map_err(no_thread)?;
         lock(&owner.threads).push(thread);
         for position in 0..inner.options.workers {
-            let seat = Seat::new(&inner).expect("the options leave seats for all workers");
+            let seat = Seat::new(&inner, |_| SeatUser::Worker(position))
+                .expect("the options leave seats for all workers");
             let shared = inner.clone();
             let body = move || {
                 if shared.options.pin_workers {
@@ -231,7 +232,7 @@ impl Engine {
     /// # Errors
     /// 53300 when all seats are taken.
     pub fn driver(&self, position: usize) -> Result<Driver> {
-        let seat = Seat::new(self.inner());
+        let seat = Seat::new(self.inner(), |_| SeatUser::Driver(position));
         seat.map(|seat| Driver::new(seat, position))
             .ok_or_else(|| errors::no_seat(WORKERS_MAX - RESERVED))
     }
@@ -432,6 +433,13 @@ impl Engine {
             loader.row(row.as_ref())?;
         }
         loader.finish()
+    }
+
+    /// The memory that transactions have retired and that is not free yet, and who keeps it from being freed. A
+    /// moment's figure, at any time: transactions go on meanwhile.
+    pub fn retired_memory(&self) -> RetiredMemory {
+        let inner = self.inner();
+        RetiredMemory::of(&inner.epochs, &inner.users)
     }
 
     /// The memory of all tables, by name. No transaction runs meanwhile.

@@ -44,7 +44,7 @@ pub use change::CatalogChange;
 pub use driver::{Answer, Asked, Caller, Driver, ProcedureHandle, Request};
 pub use engine::Engine;
 pub use loader::{LoadReport, Loader};
-pub use memory::{IndexMemory, TableMemory};
+pub use memory::{EpochHolder, IndexMemory, RetiredMemory, SeatUser, TableMemory};
 pub use options::{BasisFactors, Options};
 pub use session::{Ended, Session};
 pub use ticket::Ticket;

@@ -9,6 +9,7 @@ use kiln_storage::error::Result;
 use crate::catalog::Catalog;
 use crate::errors::{self, Refusal};
 use crate::gate::{BROKEN, CLOSING, Gate, NEVER, SHUT};
+use crate::memory::SeatUser;
 use crate::shared::Shared;
 
 /// One worker and its seat number; used by one thread at a time.
@@ -18,6 +19,7 @@ use crate::shared::Shared;
 pub(crate) struct Seat {
     inner: Arc<Shared>,
     number: usize,
+    user: SeatUser,
     /// The gate's state that the fields below belong to.
     known: u64,
     /// Always there, but for the moment of its replacement.
@@ -44,15 +46,18 @@ const PATIENCE_NS: u64 = 50_000_000;
 const ALONE_WAIT_NS: u64 = 5_000_000;
 
 impl Seat {
-    /// A free seat with a worker of the present protocol; `None` when all are taken.
-    pub fn new(inner: &Arc<Shared>) -> Option<Seat> {
+    /// A free seat with a worker of the present protocol; `None` when all are taken. `user` says who has the seat
+    /// of this number.
+    pub fn new(inner: &Arc<Shared>, user: impl FnOnce(usize) -> SeatUser) -> Option<Seat> {
         let number = inner.gate.sit()?;
+        let user = user(number);
         let (common, observation) = (inner.common(), inner.observation());
         Some(Seat {
             inner: inner.clone(),
             number,
+            user,
             known: NEVER,
-            worker: Some(Seat::worker_of(inner, &common, observation.as_ref())),
+            worker: Some(Seat::worker_of(inner, &common, observation.as_ref(), user)),
             observation,
             single: common.configuration().is_single_worker(),
             common,
@@ -68,16 +73,23 @@ impl Seat {
         inner: &Shared,
         common: &Arc<Common>,
         observation: Option<&Observation>,
+        user: SeatUser,
     ) -> Worker {
         // Each seat has at most one participant, so there is one for every seat.
         let participant = inner
             .epochs
             .register()
             .expect("there is a participant for every seat");
+        inner.users.set(participant.slot(), user);
         let random = Random::stream(inner.options.seed, inner.next_stream());
         let mut worker = Worker::new(common, participant, random);
         worker.observe(observation);
         worker
+    }
+
+    /// The number of the seat, which no other seat in use has.
+    pub fn number(&self) -> usize {
+        self.number
     }
 
     /// Lets transactions start also while the database is being closed.
@@ -168,7 +180,8 @@ impl Seat {
             // The old worker first: it gives back the participant that the new one takes.
             self.worker = None;
             let observation = self.observation.as_ref();
-            self.worker = Some(Seat::worker_of(&self.inner, &common, observation));
+            let worker = Seat::worker_of(&self.inner, &common, observation, self.user);
+            self.worker = Some(worker);
             self.single = common.configuration().is_single_worker();
             self.common = common;
         }

@@ -105,6 +105,12 @@ impl Session {
         &self.engine
     }
 
+    /// The number of the session's seat, which no other session in use has: what
+    /// [`SeatUser::Session`](crate::SeatUser::Session) names.
+    pub fn seat(&self) -> usize {
+        self.state().seat().number()
+    }
+
     /// Bounds the time of programs outside transaction blocks; when it has passed they end with
     /// 57014. `None`, the default, does not.
     pub fn set_statement_timeout(&mut self, timeout: Option<Duration>) {

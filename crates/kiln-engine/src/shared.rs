@@ -14,6 +14,7 @@ use crate::errors;
 use crate::gate::{Alone, CLOSING, Gate};
 use crate::idempotency::Idempotency;
 use crate::inbox::Inbox;
+use crate::memory::{SeatUser, SeatUsers};
 use crate::options::{Options, RESERVED};
 use crate::seat::Seat;
 use crate::session::{self, State};
@@ -26,6 +27,8 @@ pub(crate) struct Shared {
     /// The engine's own part in the epochs: for changes of the catalog, and for freeing what
     /// former workers left behind.
     pub maintenance: Mutex<Participant>,
+    /// Who the participants of the seats are.
+    pub users: SeatUsers,
     pub inboxes: Vec<Inbox>,
     /// Whose turn it is to get a call.
     pub turn: AtomicUsize,
@@ -115,6 +118,7 @@ impl Shared {
             observation: Mutex::new(options.record_history.map(Observation::new)),
             gate: Gate::new(WORKERS_MAX - RESERVED),
             maintenance: Mutex::new(maintenance),
+            users: SeatUsers::new(WORKERS_MAX),
             inboxes,
             turn: AtomicUsize::new(0),
             catalog: RwLock::default(),
@@ -211,7 +215,8 @@ impl Shared {
         }
         let seat = match pool.idle.pop() {
             Some((seat, _)) => seat,
-            None => Seat::new(self).ok_or_else(|| errors::no_seat(WORKERS_MAX - RESERVED))?,
+            None => Seat::new(self, SeatUser::Session)
+                .ok_or_else(|| errors::no_seat(WORKERS_MAX - RESERVED))?,
         };
         pool.used += 1;
         Ok(PooledSeat {

@@ -48,8 +48,8 @@
 //! | change the protocol of a running database | [`Engine::set_protocol`] |
 
 pub use kiln_engine::{
-    Configuration, Engine, LoadReport, Loader, ProtocolOption, Row, Rows, ScanRange, Statistics,
-    TableMemory,
+    Configuration, Engine, EpochHolder, LoadReport, Loader, ProtocolOption, RetiredMemory, Row,
+    Rows, ScanRange, SeatUser, Statistics, TableMemory,
 };
 pub use kiln_sql::{
     Call, DataType, Database, Decimal, Error, FromRow, FromValue, IdempotencyKey, Interval,
