@@ -11,6 +11,7 @@ use kiln_storage::log_epoch::{LogEpoch, LogEpochs};
 use crate::catalog::Catalog;
 use crate::errors::{self, Refusal};
 use crate::gate::{BROKEN, CLOSING, Gate, NEVER, SHUT};
+use crate::memory::SeatUser;
 use crate::shared::Shared;
 
 /// One worker and its seat number; used by one thread at a time.
@@ -20,6 +21,9 @@ use crate::shared::Shared;
 pub(crate) struct Seat {
     inner: Arc<Shared>,
     number: usize,
+    user: SeatUser,
+    /// The slot of the worker's participant in the epochs.
+    participant: usize,
     /// The gate's state that the fields below belong to.
     known: u64,
     /// Always there, but for the moment of its replacement.
@@ -50,20 +54,19 @@ const PATIENCE_NS: u64 = 50_000_000;
 const ALONE_WAIT_NS: u64 = 5_000_000;
 
 impl Seat {
-    /// A free seat with a worker of the present protocol; `None` when all are taken.
-    pub fn new(inner: &Arc<Shared>) -> Option<Seat> {
+    /// A free seat for `user` with a worker of the present protocol; `None` when all are taken.
+    pub fn new(inner: &Arc<Shared>, user: SeatUser) -> Option<Seat> {
         let number = inner.gate.sit()?;
         let (common, observation, journal) = (inner.common(), inner.observation(), inner.journal());
+        let (worker, participant) =
+            Seat::worker_of(inner, &common, observation.as_ref(), journal.as_ref(), user);
         Some(Seat {
             inner: inner.clone(),
             number,
+            user,
             known: NEVER,
-            worker: Some(Seat::worker_of(
-                inner,
-                &common,
-                observation.as_ref(),
-                journal.as_ref(),
-            )),
+            worker: Some(worker),
+            participant,
             observation,
             journal,
             single: common.configuration().is_single_worker(),
@@ -82,17 +85,26 @@ impl Seat {
         common: &Arc<Common>,
         observation: Option<&Observation>,
         journal: Option<&Journal>,
-    ) -> Worker {
+        user: SeatUser,
+    ) -> (Worker, usize) {
         // Each seat has at most one participant, so there is one for every seat.
         let participant = inner
             .epochs
             .register()
             .expect("there is a participant for every seat");
+        let slot = participant.slot();
+        inner.users.set(slot, user);
         let random = Random::stream(inner.options.seed, inner.next_stream());
         let mut worker = Worker::new(common, participant, random);
         worker.observe(observation);
         worker.attach(journal);
-        worker
+        (worker, slot)
+    }
+
+    /// Has the transactions that run next be those of `user`, in reports.
+    pub fn set_user(&mut self, user: SeatUser) {
+        self.user = user;
+        self.inner.users.set(self.participant, user);
     }
 
     /// Lets transactions start also while the database is being closed.
@@ -219,8 +231,9 @@ impl Seat {
             self.worker = None;
             let observation = self.observation.as_ref();
             let journal = self.journal.as_ref();
-            let worker = Seat::worker_of(&self.inner, &common, observation, journal);
-            self.worker = Some(worker);
+            let (worker, participant) =
+                Seat::worker_of(&self.inner, &common, observation, journal, self.user);
+            (self.worker, self.participant) = (Some(worker), participant);
             self.single = common.configuration().is_single_worker();
             self.common = common;
             let interrupt = self.interrupt.clone();
@@ -388,14 +401,6 @@ impl Seat {
     /// Waits as between two attempts, not past `deadline_ns`; nothing is open.
     pub fn back_off(&mut self, deadline_ns: Option<u64>) {
         self.worker_mut().back_off(deadline_ns);
-    }
-
-    /// Frees memory that waited for its epoch to end, a little at a time.
-    pub fn tidy(&mut self) {
-        if self.enter(None).is_ok() {
-            self.inside(Worker::tidy);
-            self.leave();
-        }
     }
 
     /// The frame of the last run.

@@ -14,6 +14,7 @@ use crate::catalog::Catalog;
 use crate::completion::deadline_after;
 use crate::engine::Engine;
 use crate::errors;
+use crate::memory::SeatUser;
 use crate::seat::{Seat, check_current};
 use crate::shared::Shared;
 use crate::slots::PooledSeat;
@@ -86,7 +87,7 @@ impl State {
 
     /// Takes a slot and starts the transaction of a block at its first program.
     fn open(&mut self, inner: &Arc<Shared>, limits: Limits<'_>) -> Result<()> {
-        let mut seat = limits.slot(inner)?;
+        let mut seat = limits.slot(inner, self.number)?;
         seat.limit(limits.deadline_ns, Some(limits.interrupt));
         let entered = seat.enter(limits.deadline_ns);
         seat.limit(None, None);
@@ -273,7 +274,7 @@ impl Session {
         let inner = self.engine.inner();
         match state.block {
             Block::None => {
-                let mut seat = limits.slot(inner)?;
+                let mut seat = limits.slot(inner, state.number)?;
                 seat.limit(limits.deadline_ns, Some(limits.interrupt));
                 let result = match seat.enter(limits.deadline_ns) {
                     Ok(()) => {
@@ -471,10 +472,13 @@ impl Limits<'_> {
     }
 
     /// A worker slot for the statement.
-    fn slot(self, inner: &Arc<Shared>) -> Result<PooledSeat> {
-        let slot = inner
-            .slots
-            .take(inner, self.deadline_ns, Some(self.interrupt));
+    fn slot(self, inner: &Arc<Shared>, session: u64) -> Result<PooledSeat> {
+        let slot = inner.slots.take(
+            inner,
+            SeatUser::Session(session),
+            self.deadline_ns,
+            Some(self.interrupt),
+        );
         slot.map_err(|error| self.check().err().unwrap_or(error))
     }
 

@@ -13,6 +13,7 @@ use kiln_storage::error::Result;
 
 use crate::errors;
 use crate::gate::wait_unless;
+use crate::memory::SeatUser;
 use crate::seat::Seat;
 use crate::shared::Shared;
 
@@ -102,7 +103,7 @@ impl Slots {
         }
     }
 
-    /// Takes a slot; waits for one until `deadline_ns` or the limit of the wait, or until `interrupt`
+    /// Takes a slot for `user`; waits for one until `deadline_ns` or the limit of the wait, or until `interrupt`
     /// asks for the end.
     ///
     /// # Errors
@@ -110,6 +111,7 @@ impl Slots {
     pub fn take(
         &self,
         inner: &Arc<Shared>,
+        user: SeatUser,
         deadline_ns: Option<u64>,
         interrupt: Option<&Interrupt>,
     ) -> Result<PooledSeat> {
@@ -127,12 +129,15 @@ impl Slots {
             self.wait(inner, &waiter, deadline_ns, interrupt)?
         };
         // Outside the mutex: making a worker takes a moment.
-        let seat = known.or_else(|| Seat::new(inner).map(Box::new));
+        let seat = known.or_else(|| Seat::new(inner, user).map(Box::new));
         match seat {
-            Some(seat) => Ok(PooledSeat {
-                inner: inner.clone(),
-                seat: Some(seat),
-            }),
+            Some(mut seat) => {
+                seat.set_user(user);
+                Ok(PooledSeat {
+                    inner: inner.clone(),
+                    seat: Some(seat),
+                })
+            }
             // Drivers have taken what was left for slots.
             None => {
                 self.give_back(None);

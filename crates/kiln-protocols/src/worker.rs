@@ -56,9 +56,6 @@ pub enum Outcome {
     Expired,
 }
 
-/// So many transactions that do nothing end in a row where memory is freed.
-const TIDYING: u32 = 16;
-
 /// Locks in a table that nobody waits for.
 type NoWaitTable = QueuedLocks<LockTable, handling::NoWait>;
 
@@ -565,23 +562,6 @@ impl Worker {
     /// Says when the open transaction began; see [`Direct::set_transaction_began`].
     pub fn set_transaction_began(&mut self, began_us: i64) {
         for_any_direct!(self, direct => direct.set_transaction_began(began_us));
-    }
-
-    /// Frees memory that waited for its epoch to end, a little at a time: each end of a transaction frees a few objects.
-    /// Nothing is open.
-    pub fn tidy(&mut self) {
-        if let Worker::Strife(worker) = self {
-            return (0..TIDYING).for_each(|_| worker.tidy());
-        }
-        // What waits in the memory of its core, too.
-        for_any_direct!(self, direct => direct.enter_turn());
-        for _ in 0..TIDYING {
-            if self.begin() {
-                self.roll_back();
-            }
-            self.end_transaction();
-        }
-        for_any_direct!(self, direct => direct.give_way());
     }
 
     /// Runs one statement of a transaction; see [`Direct::run`].

@@ -49,8 +49,8 @@
 //! | change the protocol of a running database | [`Engine::set_protocol`] |
 
 pub use kiln_engine::{
-    Configuration, Engine, LoadReport, Loader, ProtocolOption, Row, Rows, ScanRange, Statistics,
-    TableMemory,
+    Configuration, Engine, EpochHolder, LoadReport, Loader, ProtocolOption, RetiredMemory, Row,
+    Rows, ScanRange, SeatUser, Statistics, TableMemory,
 };
 pub use kiln_sql::{
     Call, CancelHandle, Column, ColumnOrigin, Completion, Completions, DataType, Database, Decimal,

@@ -62,9 +62,6 @@ pub struct Done {
 // SAFETY: as for `InPlace`.
 unsafe impl Send for Done {}
 
-/// Freed objects per transaction at most: garbage leaves as fast as it comes, in small portions.
-const COLLECT_MAX: usize = 8;
-
 /// The changes of one attempt, made at once and undone if need be.
 pub struct InPlace {
     /// The worker's part in the epochs.
@@ -600,13 +597,10 @@ impl InPlace {
         self.leave_epoch();
     }
 
-    /// Leaves the epoch, and frees some of what waits for that.
+    /// Leaves the epoch.
     #[inline]
     pub fn leave_epoch(&mut self) {
         self.participant.leave();
-        if self.participant.waiting() > 0 {
-            self.participant.collect(COLLECT_MAX);
-        }
     }
 }
 

@@ -488,12 +488,6 @@ impl<A: Access + Phased + Recorded> Direct<A> {
         }
     }
 
-    /// Begins an attempt and ends it, for the sake of what an end does besides.
-    pub(crate) fn touch_nothing(&mut self) {
-        self.access.begin();
-        self.access.roll_back();
-    }
-
     /// Whether what the transaction has read is consistent and final, asked before its caller
     /// gives it up for a reason of its own; [`Direct::roll_back`] follows either way.
     ///

@@ -674,12 +674,6 @@ impl Strife {
         self.direct.begin()
     }
 
-    /// Begins and ends a transaction that touches nothing, for the sake of its end. No batch is to know: all calls of one
-    /// in which a transaction of several statements was open are residuals.
-    pub fn tidy(&mut self) {
-        self.direct.touch_nothing();
-    }
-
     /// Ends the transaction.
     ///
     /// # Errors

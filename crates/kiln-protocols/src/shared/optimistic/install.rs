@@ -11,9 +11,6 @@ use super::{CLAIMED, Commit, Optimistic, Write, WriteKind};
 use crate::shared::links;
 use crate::shared::report::{Window, all_columns};
 
-/// Freed objects per transaction at most: garbage leaves as fast as it comes, in small portions.
-const COLLECT_MAX: usize = 8;
-
 impl<C: Commit> Optimistic<C> {
     /// Makes the writes visible with `tid`, which is above the versions that they replace. The tids of
     /// all written records are locked by this attempt, and are not afterwards.
@@ -222,9 +219,6 @@ impl<C: Commit> Optimistic<C> {
         self.forget();
         self.protocol.end();
         self.participant.leave();
-        if self.participant.waiting() > 0 {
-            self.participant.collect(COLLECT_MAX);
-        }
     }
 }
 
