@@ -17,7 +17,10 @@ use kiln_storage::types::{DataType, Value};
 
 /// What all listeners of a database heard: a text for each change, by commit.
 #[derive(Clone, Default)]
-struct Heard(Arc<Mutex<Vec<(LogEpoch, Vec<String>)>>>);
+struct Heard(Arc<Mutex<Vec<Told>>>);
+
+/// A commit's log epoch and its changes.
+type Told = (LogEpoch, Vec<String>);
 
 impl Listeners for Heard {
     fn listener(&self, _: usize) -> Box<dyn Listener> {
