@@ -391,8 +391,9 @@ impl InPlace {
         self.last = tid;
         // Before the first entry moves and the first tid is stored, while the caller holds its records: what others
         // see is of its log epoch.
-        let window = self.reporter.open();
+        let mut window = Window::none();
         if self.reporter.is_asked(&mut self.recorder) {
+            window = self.reporter.open();
             self.report(&window, tid);
         }
         if !self.changes.is_empty() {
@@ -430,6 +431,7 @@ impl InPlace {
         if removals {
             self.remove_deleted();
         }
+        drop(window);
     }
 
     /// With a flaw on purpose: reports the commit when its records are others' already.
@@ -442,16 +444,7 @@ impl InPlace {
     fn above_deletions(&mut self, tid: Tid) -> Tid {
         let entries = self.log.iter();
         let inserted = entries.filter(|entry| matches!(entry.change, Change::Insert));
-        // SAFETY: a new record is the attempt's own until it has committed, and the table is kept.
-        let inserted = inserted.map(|entry| unsafe {
-            Reported::new(
-                entry.table(),
-                entry.record,
-                ChangeKind::Insert,
-                ColumnSet::EMPTY,
-                0,
-            )
-        });
+        let inserted = inserted.map(Entry::table);
         self.reporter.above_deletions(inserted, &self.changes, tid)
     }
 
