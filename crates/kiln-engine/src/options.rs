@@ -79,7 +79,7 @@ options! {
     /// Seconds that such an outcome is remembered (600).
     idempotency_age_s: u64 = 600;
     /// Whether the protocol may be one that does not serialize transactions (false). Such a protocol
-    /// ([`Protocol::is_serializable`]) is a baseline for measurements: it loses updates and breaks constraints.
+    /// ([`Protocol::is_serializable`](kiln_protocols::Protocol::is_serializable)) is a baseline for measurements: it loses updates and breaks constraints.
     allow_unserializable: bool = false;
     /// Basis factors; the default is what is recommended, the others are there to be measured.
     basis_factors: BasisFactors = BasisFactors::default();

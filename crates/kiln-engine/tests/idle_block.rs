@@ -451,8 +451,8 @@ fn two_drivers_go_on() {
     others_go_on(with_locks_of_rows(), clients, 3);
 }
 
-/// Under protocols whose workers leave their turn while a call of theirs waits for a block. Those of `orthrus`, and those that
-/// wait in the queue of a lock, keep it: as many of them as there are cores keep all others out.
+/// Under protocols whose workers leave their turn while a call of theirs waits for a block. Those of `orthrus` and `dora`, and
+/// those that wait in the queue of a lock, keep it: as many of them as there are cores keep all others out.
 #[test]
 fn many_drivers_go_on_that_wait_for_their_turns() {
     let clients = Clients::Drivers {
@@ -460,8 +460,11 @@ fn many_drivers_go_on_that_wait_for_their_turns() {
         meeting: 8,
     };
     let leaves_turn = |protocol| {
-        let is_orthrus = matches!(protocol, Protocol::Orthrus | Protocol::OrthrusShared);
-        SEVERAL_IN_FLIGHT.contains(&protocol) && !is_orthrus
+        let waits_in_queue = matches!(
+            protocol,
+            Protocol::Orthrus | Protocol::OrthrusShared | Protocol::Dora
+        );
+        SEVERAL_IN_FLIGHT.contains(&protocol) && !waits_in_queue
     };
     let protocols = with_locks_of_rows().filter(|it| leaves_turn(it.protocol));
     others_go_on(protocols, clients, 3);
