@@ -27,7 +27,7 @@ mod json;
 mod load;
 mod number;
 mod plan;
-mod progress;
+pub mod progress;
 mod report;
 mod run;
 
