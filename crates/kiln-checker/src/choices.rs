@@ -31,9 +31,6 @@ pub(crate) struct Choice {
     pub(crate) index: IndexId,
 }
 
-/// The memory that a choice takes, with where its nodes name it.
-pub(crate) const BYTES_PER_CHOICE: usize = 2 * size_of::<Choice>() + 3 * 8;
-
 impl Choice {
     fn edge(&self, is_before: bool) -> Edge {
         let (from, to, kind) = match is_before {
@@ -118,7 +115,9 @@ impl<'a> Arrangement<'a> {
         let mut places = vec![0; count];
         let mut transactions = BinaryHeap::new();
         let mut auxiliary = Vec::new();
-        let ready = |node: u32, auxiliary: &mut Vec<u32>, transactions: &mut BinaryHeap<Reverse<(u64, u32)>>| {
+        let ready = |node: u32,
+                     auxiliary: &mut Vec<u32>,
+                     transactions: &mut BinaryHeap<Reverse<(u64, u32)>>| {
             match ended.get(node as usize) {
                 Some(ended) => transactions.push(Reverse((*ended, node))),
                 None => auxiliary.push(node),
@@ -202,7 +201,11 @@ impl<'a> Arrangement<'a> {
         let is_later = |node: &u32| met[*node as usize] == searches;
         let part = &mut self.nodes[span.clone()];
         let later: Vec<u32> = part.iter().copied().filter(is_later).collect();
-        let earlier: Vec<u32> = part.iter().copied().filter(|node| !is_later(node)).collect();
+        let earlier: Vec<u32> = part
+            .iter()
+            .copied()
+            .filter(|node| !is_later(node))
+            .collect();
         let (begin, end) = part.split_at_mut(earlier.len());
         begin.copy_from_slice(&earlier);
         end.copy_from_slice(&later);

@@ -59,8 +59,6 @@ pub(crate) struct Entries<'a> {
     pub(crate) all: Vec<Entry>,
     /// Positions in `events` by object and version installed.
     by_object: Vec<u32>,
-    /// When the first of the changes from each one of `by_object` on began, among those of its object.
-    earliest: Vec<u64>,
     /// By object and beginning.
     holdings: Vec<Holding>,
     /// A bit for each object, whether any entry of it was changed: mostly none was.
@@ -151,17 +149,6 @@ impl<'a> Entries<'a> {
             let event = &events[*position as usize];
             (event.object, event.version, event.from)
         });
-        let mut earliest = vec![0; events.len()];
-        let mut later = (u32::MAX, u64::MAX);
-        for (at, position) in by_object.iter().enumerate().rev() {
-            let event = &events[*position as usize];
-            let from = match later.0 == event.object {
-                true => event.from.min(later.1),
-                false => event.from,
-            };
-            earliest[at] = from;
-            later = (event.object, from);
-        }
         let last = all.iter().map(|entry| entry.object).max().unwrap_or(0);
         let mut changed = vec![0; last as usize / 64 + 1];
         for entry in &all {
@@ -178,7 +165,6 @@ impl<'a> Entries<'a> {
             events,
             all,
             by_object,
-            earliest,
             holdings: Vec::new(),
             changed,
             changers,
@@ -317,17 +303,12 @@ impl<'a> Entries<'a> {
 
     /// The entries of an object, some several times.
     pub(crate) fn of_object(&self, object: u32) -> impl Iterator<Item = u32> {
-        self.holdings_until(object, u64::MAX).map(|holding| holding.entry)
+        self.holdings_until(object, u64::MAX)
+            .map(|holding| holding.entry)
     }
 
-    /// The positions of the changes of an object that came after a version, or may have, and some of which began
-    /// until a moment.
-    pub(crate) fn changes_after(
-        &self,
-        object: u32,
-        version: u64,
-        until: u64,
-    ) -> impl Iterator<Item = u32> {
+    /// The positions of the changes of an object that came after a version, or may have.
+    pub(crate) fn changes_after(&self, object: u32, version: u64) -> impl Iterator<Item = u32> {
         let behind = |version: u64| {
             self.by_object.partition_point(|position| {
                 let event = &self.events[*position as usize];
@@ -335,13 +316,13 @@ impl<'a> Entries<'a> {
             })
         };
         let of_object = move |position: &u32| self.events[*position as usize].object == object;
-        let later = (behind(version)..self.by_object.len())
-            .take_while(move |at| self.earliest[*at] <= until)
-            .map(|at| self.by_object[at]);
+        let later = self.by_object[behind(version)..].iter().copied();
         // Without a version it is not known when the object was changed.
         let unknown = self.by_object[..behind(0)].iter().rev().copied();
         let unknown = unknown.take_while(|position| self.events[*position as usize].version == 0);
-        later.take_while(of_object).chain(unknown.take_while(of_object))
+        later
+            .take_while(of_object)
+            .chain(unknown.take_while(of_object))
     }
 
     /// The entry that the change at a position is of.
@@ -353,7 +334,8 @@ impl<'a> Entries<'a> {
     pub(crate) fn own(&self, attempt: u32, (begin, end): (u32, u32)) -> impl Iterator<Item = u32> {
         let first = self.changers.partition_point(|of| *of < (attempt, begin));
         let own = self.changers[first..].iter();
-        own.take_while(move |of| **of < (attempt, end)).map(|(_, entry)| *entry)
+        own.take_while(move |of| **of < (attempt, end))
+            .map(|(_, entry)| *entry)
     }
 
     /// The positions of the changes of a reader's own entries during its lifetime.

@@ -33,7 +33,6 @@
 //! | `attempts` | the attempts of all logs, and whether the logs could have been recorded |
 //! | `accesses` | reads, writes and installations by object; changes of entries by index |
 //! | `items` | dependencies by objects; values against versions |
-//! | `budget` | the memory that judging may take |
 //! | `ranges`, `entries`, `nodes` | dependencies by ranges |
 //! | `choices` | what ranges leave open |
 //! | `real_time` | the order of real time |
@@ -42,7 +41,6 @@
 
 mod accesses;
 mod attempts;
-mod budget;
 mod choices;
 mod cycles;
 mod entries;
@@ -63,10 +61,9 @@ use kiln_platform::thread;
 
 use crate::accesses::{ACCESSES_MAX, Access, Accesses};
 use crate::attempts::{Attempts, Ending};
-use crate::budget::Budget;
 use crate::choices::{Choice, Settled};
 use crate::entries::Auxiliary;
-use crate::graph::{BYTES_PER_NODE, BareEdges, DetailedEdges, EXPLAINED_MAX, Edge, Graph, Sink};
+use crate::graph::{BareEdges, DetailedEdges, Edge, Graph, Sink};
 use crate::items::{Finding, Sweep};
 use crate::names::Names;
 use crate::ranges::Ranges;
@@ -92,19 +89,13 @@ pub struct Options {
     pub order: Order,
     /// Threads that judge; at least one.
     pub threads: usize,
-    /// The memory that judging may take besides the logs; a history that takes more is refused.
-    pub memory_bytes: u64,
 }
-
-/// How far the judge is: the part that is done, from 0 to 1.
-pub type Watch<'a> = dyn FnMut(f64) + 'a;
 
 impl Default for Options {
     fn default() -> Options {
         Options {
             order: Order::default(),
             threads: thread::available_cores().clamp(1, 8),
-            memory_bytes: 2 << 30,
         }
     }
 }
@@ -177,19 +168,6 @@ impl fmt::Display for Report {
 /// # Errors
 /// Why it is no history, or too large.
 pub fn check(history: &History, options: &Options) -> Result<Report, HistoryError> {
-    check_watched(history, options, &mut |_| {})
-}
-
-/// Judges a history, and tells `watch` now and then how far it is.
-///
-/// # Errors
-/// Why it is no history, or too large.
-pub fn check_watched(
-    history: &History,
-    options: &Options,
-    watch: &mut Watch<'_>,
-) -> Result<Report, HistoryError> {
-    let budget = &Budget::new(options.memory_bytes);
     let mut attempts = Attempts::of(history)?;
     let sequence = std::mem::take(&mut attempts.sequence);
     let attempts = attempts;
@@ -201,12 +179,6 @@ pub fn check_watched(
     if total > ACCESSES_MAX {
         return Err(HistoryError::TooLarge("there are more than 2^32 accesses"));
     }
-    budget.take(total as usize, accesses::BYTES_PER_ACCESS);
-    budget.take(attempts.all.capacity(), size_of::<attempts::Attempt>());
-    budget.take(attempts.objects.len(), attempts::BYTES_PER_OBJECT);
-    budget.take(history.objects.len(), 48);
-    budget.check()?;
-    watch(0.1);
     let names = Names::new(&attempts);
     let mut violations = Violations::default();
     let accesses = Accesses::of(&attempts, sequence, &names, &mut violations);
@@ -216,16 +188,11 @@ pub fn check_watched(
         &attempts,
         &names,
         options,
-        budget,
-        || BareEdges::new(Some(budget)),
+        BareEdges::default,
         &mut found,
         &mut violations,
-        watch,
     );
-    budget.take(nodes as usize, BYTES_PER_NODE);
-    budget.check()?;
-    watch(0.8);
-    let mut bare = BareEdges::new(None);
+    let mut bare = BareEdges::default();
     for part in edges {
         bare.append(part);
     }
@@ -247,10 +214,6 @@ pub fn check_watched(
         graph = graph.with(forced).ok_or(too_many)?;
         (components, count) = graph.components();
     }
-    let transactions = attempts.all.len() as u32;
-    if let Some(sets) = graph.narrowed(&components, count, transactions, EXPLAINED_MAX) {
-        components = sets;
-    }
     drop(graph);
     let mut cycles = Violations::default();
     if count > 0 {
@@ -258,7 +221,8 @@ pub fn check_watched(
         report_cycles(history, options, &names, sets, forced, &mut cycles)?;
         cycles.count = u64::from(count);
     }
-    if let (Settled::Contradiction { last, .. }, Some(cycle)) = (&settled, cycles.kept.first_mut()) {
+    if let (Settled::Contradiction { last, .. }, Some(cycle)) = (&settled, cycles.kept.first_mut())
+    {
         cycle.lines.push(explain::choice(&names, last));
     }
 
@@ -295,11 +259,9 @@ fn edges<'a, S: Sink + Send>(
     attempts: &Attempts<'a>,
     names: &Names<'_>,
     options: &Options,
-    budget: &Budget,
     sink: impl Fn() -> S + Sync,
     found: &mut Found,
     violations: &mut Violations,
-    watch: &mut Watch<'_>,
 ) -> (Vec<S>, u32) {
     let Accesses {
         mut all,
@@ -313,22 +275,13 @@ fn edges<'a, S: Sink + Send>(
         found.count += sweep.findings_count;
         sinks.push(sweep.sink);
     }
-    budget.give(all.len(), accesses::BYTES_PER_ACCESS);
     drop((all, spans));
-    watch(0.4);
     let mut auxiliary = Auxiliary {
         next: attempts.all.len() as u32,
     };
     let mut others = sink();
-    let changes: usize = entries.values().map(Vec::len).sum();
-    if budget.take(changes, ranges::BYTES_PER_CHANGE) {
-        let mut ranges = Ranges::new(entries, passing);
-        let places = (&mut auxiliary, &mut others, violations);
-        found.choices = ranges.add(attempts, names, budget, places, &mut |part| {
-            watch(0.4 + 0.4 * part);
-        });
-        budget.give(changes, ranges::BYTES_PER_CHANGE);
-    }
+    let mut ranges = Ranges::new(entries, passing);
+    found.choices = ranges.add(attempts, names, &mut auxiliary, &mut others, violations);
     if options.order == Order::Strict {
         real_time::add(attempts, &mut auxiliary, &mut others);
     }
@@ -415,14 +368,12 @@ fn report_cycles(
         &attempts,
         names,
         options,
-        &Budget::new(u64::MAX),
         || DetailedEdges {
             sets: components,
             edges: Vec::new(),
         },
         &mut Found::default(),
         &mut ignored,
-        &mut |_| {},
     );
     let mut by_component: Vec<Vec<Edge>> = (0..count).map(|_| Vec::new()).collect();
     let edges = sinks.into_iter().flat_map(|sink| sink.edges);

@@ -6,7 +6,6 @@ use std::collections::HashMap;
 
 use kiln_history::{EntryChange, IndexId};
 
-use crate::budget::Budget;
 use crate::entries::{Auxiliary, BLOCK, Entries, Presence, Reading, parts};
 use crate::graph::{Edge, Kind, Reason, Sink};
 
@@ -49,16 +48,11 @@ struct Timed {
     attempt: u32,
 }
 
-/// The memory that a change takes in a node, with what it contributes to the presences.
-const BYTES_PER_CHANGE: usize = size_of::<Timed>() + 8 + size_of::<Presence>() / 2 + 4;
-
 /// What takes the edges of an index.
 pub(crate) struct Edges<'b, S> {
     pub(crate) index: IndexId,
     pub(crate) auxiliary: &'b mut Auxiliary,
     pub(crate) sink: &'b mut S,
-    /// What the nodes' memory is taken from.
-    pub(crate) budget: &'b Budget,
 }
 
 impl<S: Sink> Edges<'_, S> {
@@ -142,8 +136,6 @@ impl Node {
                 presence_ends.push(presence.end);
             }
         }
-        // Lists grow by doubling.
-        edges.budget.take(added.len() + removed.len(), 2 * BYTES_PER_CHANGE);
         presence_begins.sort_unstable_by_key(|presence| presence.begin);
         presence_ends.sort_unstable();
         let added = Chain::new(added, Kind::RangeReadWrite, edges);

@@ -6,16 +6,12 @@ use kiln_history::{Event, IndexId, Key};
 
 use crate::accesses::EntryEvent;
 use crate::attempts::{Attempts, Ending};
-use crate::budget::Budget;
-use crate::choices::{BYTES_PER_CHOICE, Choice};
+use crate::choices::Choice;
 use crate::entries::{Absence, Auxiliary, Entries, Reading};
 use crate::graph::{Edge, Kind, Reason, Sink};
 use crate::names::{Names, key};
 use crate::nodes::{Edges, Nodes, contains};
 use crate::violation::{Anomaly, Violations};
-
-/// The memory that a change of an entry takes, without the tree's nodes.
-pub(crate) const BYTES_PER_CHANGE: usize = size_of::<EntryEvent<'_>>() + 72;
 
 /// The changed entries of all indexes.
 pub(crate) struct Ranges<'a> {
@@ -55,9 +51,9 @@ impl<'a> Ranges<'a> {
         &mut self,
         attempts: &Attempts<'a>,
         names: &Names<'_>,
-        budget: &Budget,
-        (auxiliary, sink, violations): (&mut Auxiliary, &mut S, &mut Violations),
-        watch: &mut dyn FnMut(f64),
+        auxiliary: &mut Auxiliary,
+        sink: &mut S,
+        violations: &mut Violations,
     ) -> Vec<Choice> {
         if self.entries.is_empty() {
             return Vec::new();
@@ -75,16 +71,9 @@ impl<'a> Ranges<'a> {
             cover: Vec::new(),
             kept: Vec::new(),
             choices: Vec::new(),
-            budget,
         };
         let mut open: Vec<Open<'a>> = Vec::new();
         for number in 0..attempts.all.len() as u32 {
-            if number.is_multiple_of(4096) {
-                watch(f64::from(number) / attempts.all.len() as f64);
-                if budget.is_exceeded() {
-                    break;
-                }
-            }
             let attempt = attempts.get(number);
             if attempt.ending == Ending::Aborted || !attempt.ranges {
                 continue;
@@ -158,7 +147,6 @@ struct Judge<'b, 'a, S> {
     /// Removals that say nothing about the range, as positions of changes.
     kept: Vec<u32>,
     choices: Vec<Choice>,
-    budget: &'b Budget,
 }
 
 impl<'a, S: Sink> Judge<'_, 'a, S> {
@@ -201,9 +189,15 @@ impl<'a, S: Sink> Judge<'_, 'a, S> {
                 index: range.index,
                 auxiliary: &mut *self.auxiliary,
                 sink: &mut *self.sink,
-                budget: self.budget,
             };
-            nodes.claim(entries, *node, &reading, &self.kept, &mut singles, &mut edges);
+            nodes.claim(
+                entries,
+                *node,
+                &reading,
+                &self.kept,
+                &mut singles,
+                &mut edges,
+            );
         }
         singles.sort_unstable();
         singles.dedup();
@@ -242,7 +236,7 @@ impl<'a, S: Sink> Judge<'_, 'a, S> {
                 }
                 for (added, removed) in entries.stays(entry, (before, after)) {
                     let (added, removed) = (attempt(added), attempt(removed));
-                    if added != removed && self.budget.take(1, BYTES_PER_CHOICE) {
+                    if added != removed {
                         self.choices.push(Choice {
                             reader: reading.attempt,
                             added,
@@ -282,7 +276,9 @@ impl<'a, S: Sink> Judge<'_, 'a, S> {
             return;
         }
         let (from, to) = (reading.from, reading.to);
-        let present = cover.iter().map(|node| nodes.count_present(*node, from, to));
+        let present = cover
+            .iter()
+            .map(|node| nodes.count_present(*node, from, to));
         let expected: i64 = present.sum();
         let in_nodes = |entry: u32| cover.iter().any(|node| contains(*node, entry));
         let mut found = 0;
@@ -360,12 +356,12 @@ impl<'a, S: Sink> Judge<'_, 'a, S> {
             if let Some(after) = after {
                 self.edge(reading.attempt, after, Kind::RangeReadWrite, range.index);
             }
-            let later = entries.changes_after(object, version, reading.to);
-            self.kept.extend(later);
+            self.kept.extend(entries.changes_after(object, version));
         } else {
             for entry in entries.of_object(object) {
                 let begin = entries.all[entry as usize].begin;
-                self.kept.extend((begin..).take(entries.events_of(entry).len()));
+                self.kept
+                    .extend((begin..).take(entries.events_of(entry).len()));
             }
         }
         if self.passing.contains(&(range.index, object)) {

@@ -88,7 +88,11 @@ fn draw(random: &mut Random) -> Tiny {
             }
             let mut met = BTreeMap::new();
             for row in low..=high {
-                let versions = if is_own(row) { 1 } else { changes[row as usize].len() + 1 };
+                let versions = if is_own(row) {
+                    1
+                } else {
+                    changes[row as usize].len() + 1
+                };
                 let exists = |version: &usize| initial.contains(&row) == version.is_multiple_of(2);
                 let existing: Vec<usize> = (0..versions).filter(exists).collect();
                 let must_be_met = existing.len() == versions;
@@ -136,7 +140,8 @@ impl Tiny {
             }
             for (low, high, met) in &transaction.ranges {
                 let there = (*low..=*high).filter(|row| self.exists(*row, rows[*row as usize]));
-                let there: BTreeMap<u64, usize> = there.map(|row| (row, rows[row as usize])).collect();
+                let there: BTreeMap<u64, usize> =
+                    there.map(|row| (row, rows[row as usize])).collect();
                 if there != *met {
                     return false;
                 }

@@ -45,7 +45,10 @@ fn a_reader_between_the_insertion_and_the_deletion_must_meet_the_row() {
     for order in [Serializable, Strict] {
         let report = reader(order, true, false, None);
         assert_eq!(names(&report), ["G-single"], "{report}");
-        assert!(report.to_string().contains("and did not meet account[3]"), "{report}");
+        assert!(
+            report.to_string().contains("and did not meet account[3]"),
+            "{report}"
+        );
         let report = reader(order, true, false, Some(31));
         assert!(report.is_serializable(), "{report}");
     }

@@ -5,8 +5,8 @@ mod common;
 
 use common::{Tape, judge, names};
 use kiln_checker::Order::{Serializable, Strict};
-use kiln_checker::{HistoryError, Options, Order, Report, check};
-use kiln_history::{History, WriteKind};
+use kiln_checker::{Order, Report};
+use kiln_history::WriteKind;
 
 /// Rows 100 to 100 + ROWS are deleted.
 const ROWS: u64 = 2_000;
@@ -19,10 +19,6 @@ const MIDDLE: u64 = FIRST + ROWS / 2;
 /// the entries in `met` that were there at first, and finds their rows in this version: 10 as they were
 /// before, 20 deleted. The last reader reads the other row as it was before the middle deletion, if `is_old`.
 fn rows_that_go(order: Order, met: &[u64], version: u64, is_old: bool) -> Report {
-    judge(&history(met, version, is_old), order)
-}
-
-fn history(met: &[u64], version: u64, is_old: bool) -> History {
     let key = |object: u64| u16::try_from(object).expect("few rows").to_be_bytes();
     let mut tape = Tape::new(2);
     for object in FIRST..FIRST + ROWS {
@@ -50,7 +46,7 @@ fn history(met: &[u64], version: u64, is_old: bool) -> History {
         }
         tape.commit(1);
     }
-    tape.history()
+    judge(&tape.history(), order)
 }
 
 #[test]
@@ -66,7 +62,11 @@ fn an_entry_that_stays_costs_later_ranges_little() {
 #[test]
 fn a_range_comes_after_the_removals_around_those_whose_entries_it_met() {
     // The last reader did not meet the middle row, so it cannot have seen the other as it was before.
-    for met in [&[FIRST][..], &[], &[FIRST, MIDDLE - 1, MIDDLE + 1, MIDDLE + 500]] {
+    for met in [
+        &[FIRST][..],
+        &[],
+        &[FIRST, MIDDLE - 1, MIDDLE + 1, MIDDLE + 500],
+    ] {
         for version in [10, 20] {
             let report = rows_that_go(Serializable, met, version, true);
             assert_eq!(names(&report), ["G-single"], "{met:?} {version}: {report}");
@@ -77,30 +77,4 @@ fn a_range_comes_after_the_removals_around_those_whose_entries_it_met() {
         let report = rows_that_go(Serializable, met, 10, true);
         assert!(report.is_serializable(), "{met:?}: {report}");
     }
-}
-
-#[test]
-fn a_history_is_refused_or_judged_whatever_memory_there_is() {
-    let history = history(&[FIRST, MIDDLE + 500], 20, true);
-    let (mut refused, mut judged) = (0, 0);
-    for memory_bytes in (10..32).map(|power| 1 << power) {
-        let options = Options {
-            order: Serializable,
-            threads: 2,
-            memory_bytes,
-        };
-        match check(&history, &options) {
-            Err(HistoryError::NoMemory { bytes }) => {
-                assert_eq!(bytes, memory_bytes);
-                assert_eq!(judged, 0, "less memory was enough");
-                refused += 1;
-            }
-            Err(error) => panic!("{error}"),
-            Ok(report) => {
-                assert_eq!(names(&report), ["G-single"], "{report}");
-                judged += 1;
-            }
-        }
-    }
-    assert!(refused > 3 && judged > 3, "{refused} refused, {judged} judged");
 }

@@ -27,7 +27,7 @@ mod json;
 mod load;
 mod number;
 mod plan;
-pub mod progress;
+mod progress;
 mod report;
 mod run;
 

@@ -186,11 +186,7 @@ impl Tape {
 /// Judges a history, with one thread and with two, which must agree.
 pub fn judge(history: &History, order: Order) -> Report {
     let report = |threads| {
-        let options = Options {
-            order,
-            threads,
-            ..Options::default()
-        };
+        let options = Options { order, threads };
         check(history, &options).expect("the logs are sound")
     };
     let (one, two) = (report(1), report(2));
