@@ -42,7 +42,7 @@ pub(crate) fn work(inboxes: &Inboxes, position: usize, mut seat: Seat) {
         catalog: seat.catalog().clone(),
         epochs: seat.log_epochs().clone(),
     };
-    while let Some(job) = inboxes.next(position, || seat.tidy()) {
+    while let Some(job) = inboxes.next(position) {
         if seat.is_pipelined() {
             delivery.next = Some(job);
             delivery.serve(&mut seat);

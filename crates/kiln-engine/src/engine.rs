@@ -20,7 +20,7 @@ use crate::errors;
 use crate::gate::CLOSING;
 use crate::journal::{Observed, check_order};
 use crate::loader::{LoadReport, Loader};
-use crate::memory::TableMemory;
+use crate::memory::{RetiredMemory, SeatUser, TableMemory};
 use crate::options::{Options, RESERVED};
 use crate::seat::Seat;
 use crate::session::Session;
@@ -96,7 +96,8 @@ impl Engine {
         let thread = thread::spawn("kiln-epochs", move || ticker.tick()).map_err(no_thread)?;
         lock(&owner.threads).push(thread);
         for position in 0..inner.options.workers {
-            let seat = Seat::new(&inner).expect("the options leave seats for all workers");
+            let seat = Seat::new(&inner, SeatUser::Worker(position))
+                .expect("the options leave seats for all workers");
             let shared = inner.clone();
             let body = move || {
                 if shared.options.pin_workers {
@@ -232,7 +233,7 @@ impl Engine {
     /// # Errors
     /// 53300 when all seats are taken.
     pub fn driver(&self, position: usize) -> Result<Driver> {
-        let seat = Seat::new(self.inner());
+        let seat = Seat::new(self.inner(), SeatUser::Driver(position));
         seat.map(|seat| Driver::new(seat, position))
             .ok_or_else(|| errors::no_seat(WORKERS_MAX - RESERVED))
     }
@@ -330,7 +331,10 @@ impl Engine {
         deadline_ns: Option<u64>,
         body: impl FnMut(&mut Transaction<'_>) -> Result<T>,
     ) -> Observed<T> {
-        let seat = self.inner().slots.take(self.inner(), deadline_ns);
+        let seat = self
+            .inner()
+            .slots
+            .take(self.inner(), SeatUser::Closure, deadline_ns, None);
         let result =
             seat.and_then(|mut seat| Transaction::run_to_end(&mut seat, deadline_ns, body));
         Observed {
@@ -345,7 +349,10 @@ impl Engine {
     /// 42P01, 42703, 42701; 53300 and 57P01 as for [`Engine::session`].
     pub fn loader(&self, table: &str, columns: &[&str]) -> Result<Loader> {
         let table = self.table(table)?;
-        let seat = self.inner().slots.take(self.inner(), None)?;
+        let seat = self
+            .inner()
+            .slots
+            .take(self.inner(), SeatUser::Closure, None, None)?;
         Loader::new(self.clone(), seat, table, columns)
     }
 
@@ -364,6 +371,13 @@ impl Engine {
             loader.row(row.as_ref())?;
         }
         loader.finish()
+    }
+
+    /// The memory that transactions have retired and that is not free yet, and who keeps it from being freed. A
+    /// moment's figure, at any time: transactions go on meanwhile.
+    pub fn retired_memory(&self) -> RetiredMemory {
+        let inner = self.inner();
+        RetiredMemory::of(&inner.epochs, &inner.users)
     }
 
     /// The memory of all tables, by name. No transaction runs meanwhile.

@@ -6,12 +6,14 @@
 //! least one sees the other, because both write before they read and all four accesses are
 //! sequentially consistent.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use kiln_platform::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use kiln_platform::memory::name_range;
-use kiln_platform::sync::{Condvar, Mutex, lock};
+use kiln_platform::sync::{Arc, Condvar, Mutex, lock};
 use kiln_platform::{spin, thread, time};
+use kiln_procedure::Interrupt;
 
 use crate::errors::Refusal;
 
@@ -25,6 +27,9 @@ pub(crate) const BROKEN: u64 = 4;
 const GENERATION: u64 = 8;
 /// No state ever has this value: generations stay far below.
 pub(crate) const NEVER: u64 = u64::MAX;
+
+/// So long a client waits that may be asked to end, before it looks.
+const LOOK_NS: u64 = 5_000_000;
 
 /// A seat's flag, on a pair of cache lines of its own.
 #[repr(align(128))]
@@ -113,7 +118,12 @@ impl Gate {
 
     /// Waits with a lowered flag until the gate is open, then enters.
     #[cold]
-    pub fn enter_when_open(&self, seat: usize, deadline_ns: Option<u64>) -> Result<u64, Refusal> {
+    pub fn enter_when_open(
+        &self,
+        seat: usize,
+        deadline_ns: Option<u64>,
+        interrupt: Option<&Interrupt>,
+    ) -> Result<u64, Refusal> {
         loop {
             let state = self.enter(seat);
             if state & SHUT == 0 {
@@ -122,7 +132,7 @@ impl Gate {
             self.leave(seat);
             let mut guard = lock(&self.waiting);
             while self.state() & SHUT != 0 {
-                guard = match wait(&self.opened, guard, deadline_ns) {
+                guard = match wait_unless(&self.opened, guard, deadline_ns, interrupt) {
                     Some(guard) => guard,
                     None => return Err(Refusal::Expired),
                 };
@@ -239,36 +249,69 @@ pub(crate) fn wait<'a, T>(
     Some(waited.unwrap_or_else(|poisoned| poisoned.into_inner()).0)
 }
 
+/// As [`wait`]; also `None` when `interrupt` asks for the end, for which it is woken now and then.
+pub(crate) fn wait_unless<'a, T>(
+    condition: &Condvar,
+    guard: kiln_platform::sync::MutexGuard<'a, T>,
+    deadline_ns: Option<u64>,
+    interrupt: Option<&Interrupt>,
+) -> Option<kiln_platform::sync::MutexGuard<'a, T>> {
+    let Some(interrupt) = interrupt else {
+        return wait(condition, guard, deadline_ns);
+    };
+    let now = time::now_ns();
+    if interrupt.is_canceled() || deadline_ns.is_some_and(|deadline| now >= deadline) {
+        return None;
+    }
+    let look = now + LOOK_NS;
+    let until = deadline_ns.map_or(look, |deadline| deadline.min(look));
+    wait(condition, guard, Some(until))
+}
+
 /// Held by the one seat that runs a transaction, under protocols without concurrency control. A
-/// mutex that can be held across calls, with one atomic access to take it and one to let go.
+/// mutex that can be held across calls, with one atomic access to take it and one to let go. Those
+/// who wait for it get it in the order in which they came.
 #[derive(Default)]
 pub(crate) struct Token {
     /// 0: free, 1: taken, 2: taken and somebody may wait.
     word: AtomicU32,
-    waiting: Mutex<()>,
-    freed: Condvar,
+    /// What wakes each of those who wait; the longest waiting first.
+    line: Mutex<VecDeque<Arc<Condvar>>>,
 }
 
 impl Token {
     #[inline(always)]
-    pub fn take(&self, deadline_ns: Option<u64>) -> bool {
+    pub fn take(&self, deadline_ns: Option<u64>, interrupt: Option<&Interrupt>) -> bool {
         // Acquire pairs with the release in `give`: the transaction before comes before.
         let taken = self
             .word
             .compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed);
-        taken.is_ok() || self.wait(deadline_ns)
+        taken.is_ok() || self.wait(deadline_ns, interrupt)
     }
 
     #[cold]
-    fn wait(&self, deadline_ns: Option<u64>) -> bool {
-        let mut guard = lock(&self.waiting);
-        while self.word.swap(2, Ordering::Acquire) != 0 {
-            guard = match wait(&self.freed, guard, deadline_ns) {
-                Some(guard) => guard,
-                None => return false,
+    fn wait(&self, deadline_ns: Option<u64>, interrupt: Option<&Interrupt>) -> bool {
+        let own = Arc::new(Condvar::new());
+        let is_own = |other: &Arc<Condvar>| Arc::ptr_eq(other, &own);
+        let mut line = lock(&self.line);
+        line.push_back(own.clone());
+        loop {
+            if line.front().is_some_and(is_own) && self.word.swap(2, Ordering::Acquire) == 0 {
+                line.pop_front();
+                return true;
+            }
+            line = match wait_unless(&own, line, deadline_ns, interrupt) {
+                Some(line) => line,
+                None => break,
             };
         }
-        true
+        let mut line = lock(&self.line);
+        line.retain(|other| !is_own(other));
+        // Perhaps the token came free for this one.
+        if let Some(first) = line.front() {
+            first.notify_one();
+        }
+        false
     }
 
     #[inline(always)]
@@ -281,8 +324,9 @@ impl Token {
     #[cold]
     fn wake(&self) {
         // Whoever set the word to 2 holds the mutex until it waits.
-        let _guard = lock(&self.waiting);
-        self.freed.notify_one();
+        if let Some(first) = lock(&self.line).front() {
+            first.notify_one();
+        }
     }
 }
 
@@ -312,5 +356,43 @@ mod tests {
             "the last time was not in vain"
         );
         assert_eq!(gate.state() & SHUT, 0);
+    }
+
+    /// A waiter that looks for a cancel now and then keeps its place.
+    #[test]
+    fn the_token_goes_to_those_who_wait_in_their_order() {
+        const WAITERS: usize = 6;
+        let (token, order) = (Token::default(), Mutex::new(Vec::new()));
+        assert!(token.take(None, None));
+        let length = || lock(&token.line).len();
+        let until = |expected: usize| {
+            while length() != expected {
+                thread::sleep(100_000)
+            }
+        };
+        thread::scope(|scope| {
+            for waiter in 0..WAITERS {
+                let (token, order) = (&token, &order);
+                scope.spawn(move || {
+                    let interrupt = Interrupt::new();
+                    interrupt.begin();
+                    assert!(token.take(None, (waiter % 2 == 0).then_some(&interrupt)));
+                    lock(order).push(waiter);
+                    token.give();
+                });
+                until(waiter + 1);
+            }
+            let gone = Interrupt::new();
+            gone.begin();
+            gone.cancel();
+            assert!(!token.take(None, Some(&gone)));
+            assert!(!token.take(Some(0), None));
+            assert_eq!(length(), WAITERS, "who gives up leaves the line");
+            // So long that those who look have looked.
+            thread::sleep(4 * LOOK_NS);
+            token.give();
+        });
+        assert!(lock(&order).iter().copied().eq(0..WAITERS));
+        assert!(token.take(Some(0), None));
     }
 }

@@ -8,7 +8,6 @@ use std::collections::VecDeque;
 
 use kiln_platform::atomic::{AtomicBool, AtomicUsize, Ordering};
 use kiln_platform::sync::{Arc, Condvar, Mutex, lock};
-use kiln_platform::time;
 use kiln_procedure::{Arguments, Program};
 use kiln_storage::error::Result;
 
@@ -158,11 +157,6 @@ pub(crate) enum Unplaced {
     Closed,
 }
 
-/// How long a worker waits for a call before it looks after its memory.
-const IDLE_NS: u64 = 20_000_000;
-/// How often it does so before it sleeps until a call comes.
-const IDLE_ROUNDS: u32 = 64;
-
 impl Inboxes {
     /// Inboxes for `workers` workers, in each of which `capacity` calls may wait.
     pub fn new(workers: usize, capacity: usize) -> Inboxes {
@@ -309,49 +303,37 @@ impl Inboxes {
             .fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Waits for the next call; `None` when the inboxes are closed and empty. Calls `idle` when no
-    /// call came for a while.
-    pub fn next(&self, position: usize, mut idle: impl FnMut()) -> Option<Job> {
-        let mut idle_rounds = 0;
+    /// Waits for the next call; `None` when the inboxes are closed and empty.
+    pub fn next(&self, position: usize) -> Option<Job> {
         loop {
             if let Some(job) = self.take(position) {
                 return Some(job);
             }
-            let is_idle = match self.sleep(position, idle_rounds < IDLE_ROUNDS) {
-                Woken::Call => false,
-                Woken::Idle => true,
-                Woken::End => return self.take(position),
-            };
-            if is_idle {
-                idle_rounds += 1;
-                idle();
+            if !self.sleep(position) {
+                return self.take(position);
             }
         }
     }
 
-    /// Sleeps until a call comes, or for [`IDLE_NS`] if `is_bounded`.
-    fn sleep(&self, position: usize, is_bounded: bool) -> Woken {
+    /// Sleeps until a call comes; false when the inbox is closed.
+    fn sleep(&self, position: usize) -> bool {
         let inbox = &self.inboxes[position];
         let mut queue = lock(&inbox.queue);
         if queue.closed {
-            return Woken::End;
+            return false;
         }
         inbox.set_sleeping(&mut queue, true);
         self.sleeping.fetch_add(1, Ordering::SeqCst);
-        let mut woken = Woken::Call;
         // The last look comes after the count above.
         let others = self.inboxes.iter();
         let mut lengths = others.map(|inbox| inbox.length.load(Ordering::SeqCst));
         if lengths.all(|length| length == 0) {
-            let until = is_bounded.then(|| time::now_ns() + IDLE_NS);
-            queue = wait(&inbox.arrived, queue, until).unwrap_or_else(|| {
-                woken = Woken::Idle;
-                lock(&inbox.queue)
-            });
+            let woken = wait(&inbox.arrived, queue, None);
+            queue = woken.unwrap_or_else(|| lock(&inbox.queue));
         }
         inbox.set_sleeping(&mut queue, false);
         self.sleeping.fetch_sub(1, Ordering::SeqCst);
-        woken
+        true
     }
 
     /// Closes the inbox of a worker that ends, and gives out the calls that are left there.
@@ -363,11 +345,4 @@ impl Inboxes {
         inbox.length.store(0, Ordering::Relaxed);
         std::mem::take(&mut queue.jobs)
     }
-}
-
-/// What ended a worker's sleep.
-enum Woken {
-    Call,
-    Idle,
-    End,
 }

@@ -54,9 +54,9 @@ pub use driver::{Answer, Asked, Caller, Driver, ProcedureHandle, Request};
 pub use engine::Engine;
 pub use journal::Observed;
 pub use loader::{LoadReport, Loader};
-pub use memory::{IndexMemory, TableMemory};
+pub use memory::{EpochHolder, IndexMemory, RetiredMemory, SeatUser, TableMemory};
 pub use options::{BasisFactors, Options};
-pub use session::{Ended, Session};
+pub use session::{CancelHandle, Ended, Session};
 pub use transaction::{Row, ScanRange, Transaction};
 pub use values::IntoValues;
 

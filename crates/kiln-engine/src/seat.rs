@@ -2,7 +2,7 @@
 
 use kiln_platform::random::Random;
 use kiln_platform::sync::Arc;
-use kiln_procedure::{AbortCause, Arguments, Frame, Program, Stop};
+use kiln_procedure::{AbortCause, Arguments, Frame, Interrupt, Program, Stop};
 use kiln_protocols::{Call, Calls, Common, Next, Observation, Outcome, Statistics, Worker};
 use kiln_storage::error::Result;
 use kiln_storage::journal::Journal;
@@ -11,6 +11,7 @@ use kiln_storage::log_epoch::{LogEpoch, LogEpochs};
 use crate::catalog::Catalog;
 use crate::errors::{self, Refusal};
 use crate::gate::{BROKEN, CLOSING, Gate, NEVER, SHUT};
+use crate::memory::SeatUser;
 use crate::shared::Shared;
 
 /// One worker and its seat number; used by one thread at a time.
@@ -20,6 +21,9 @@ use crate::shared::Shared;
 pub(crate) struct Seat {
     inner: Arc<Shared>,
     number: usize,
+    user: SeatUser,
+    /// The slot of the worker's participant in the epochs.
+    participant: usize,
     /// The gate's state that the fields below belong to.
     known: u64,
     /// Always there, but for the moment of its replacement.
@@ -37,6 +41,8 @@ pub(crate) struct Seat {
     /// Whether transactions may start although the database is being closed.
     draining: bool,
     entered: bool,
+    /// What may ask the present statement to end.
+    interrupt: Option<Interrupt>,
     /// Whether control is inside the worker: a panic there leaves records in an unknown state.
     inside: bool,
 }
@@ -48,20 +54,19 @@ const PATIENCE_NS: u64 = 50_000_000;
 const ALONE_WAIT_NS: u64 = 5_000_000;
 
 impl Seat {
-    /// A free seat with a worker of the present protocol; `None` when all are taken.
-    pub fn new(inner: &Arc<Shared>) -> Option<Seat> {
+    /// A free seat for `user` with a worker of the present protocol; `None` when all are taken.
+    pub fn new(inner: &Arc<Shared>, user: SeatUser) -> Option<Seat> {
         let number = inner.gate.sit()?;
         let (common, observation, journal) = (inner.common(), inner.observation(), inner.journal());
+        let (worker, participant) =
+            Seat::worker_of(inner, &common, observation.as_ref(), journal.as_ref(), user);
         Some(Seat {
             inner: inner.clone(),
             number,
+            user,
             known: NEVER,
-            worker: Some(Seat::worker_of(
-                inner,
-                &common,
-                observation.as_ref(),
-                journal.as_ref(),
-            )),
+            worker: Some(worker),
+            participant,
             observation,
             journal,
             single: common.configuration().is_single_worker(),
@@ -70,6 +75,7 @@ impl Seat {
             past: Statistics::default(),
             draining: false,
             entered: false,
+            interrupt: None,
             inside: false,
         })
     }
@@ -79,22 +85,38 @@ impl Seat {
         common: &Arc<Common>,
         observation: Option<&Observation>,
         journal: Option<&Journal>,
-    ) -> Worker {
+        user: SeatUser,
+    ) -> (Worker, usize) {
         // Each seat has at most one participant, so there is one for every seat.
         let participant = inner
             .epochs
             .register()
             .expect("there is a participant for every seat");
+        let slot = participant.slot();
+        inner.users.set(slot, user);
         let random = Random::stream(inner.options.seed, inner.next_stream());
         let mut worker = Worker::new(common, participant, random);
         worker.observe(observation);
         worker.attach(journal);
-        worker
+        (worker, slot)
+    }
+
+    /// Has the transactions that run next be those of `user`, in reports.
+    pub fn set_user(&mut self, user: SeatUser) {
+        self.user = user;
+        self.inner.users.set(self.participant, user);
     }
 
     /// Lets transactions start also while the database is being closed.
     pub fn drain(&mut self) {
         self.draining = true;
+    }
+
+    /// What runs next ends at `deadline_ns` if ever, or when `interrupt` asks it to; holds until it is
+    /// set anew. A call brings its own deadline.
+    pub fn limit(&mut self, deadline_ns: Option<u64>, interrupt: Option<&Interrupt>) {
+        self.worker_mut().limit(deadline_ns, interrupt);
+        self.interrupt = interrupt.cloned();
     }
 
     /// The gate's state that the last [`Seat::enter`] saw: changes with the catalog.
@@ -140,7 +162,7 @@ impl Seat {
     #[inline]
     fn take_token(&mut self, deadline_ns: Option<u64>) -> std::result::Result<(), Refusal> {
         let gate = &self.inner.gate;
-        if !gate.token().take(deadline_ns) {
+        if !gate.token().take(deadline_ns, self.interrupt.as_ref()) {
             self.entered = false;
             gate.leave(self.number);
             return Err(Refusal::Expired);
@@ -174,7 +196,9 @@ impl Seat {
     ) -> std::result::Result<(), Refusal> {
         if state & SHUT != 0 {
             self.inner.gate.leave(self.number);
-            state = self.inner.gate.enter_when_open(self.number, deadline_ns)?;
+            let interrupt = self.interrupt.as_ref();
+            let gate = &self.inner.gate;
+            state = gate.enter_when_open(self.number, deadline_ns, interrupt)?;
         }
         if let Some(refusal) = self.refusal(state) {
             self.inner.gate.leave(self.number);
@@ -207,10 +231,13 @@ impl Seat {
             self.worker = None;
             let observation = self.observation.as_ref();
             let journal = self.journal.as_ref();
-            let worker = Seat::worker_of(&self.inner, &common, observation, journal);
-            self.worker = Some(worker);
+            let (worker, participant) =
+                Seat::worker_of(&self.inner, &common, observation, journal, self.user);
+            (self.worker, self.participant) = (Some(worker), participant);
             self.single = common.configuration().is_single_worker();
             self.common = common;
+            let interrupt = self.interrupt.clone();
+            self.worker_mut().limit(None, interrupt.as_ref());
         }
         self.catalog = self.inner.catalog();
         self.known = state;
@@ -374,14 +401,6 @@ impl Seat {
     /// Waits as between two attempts, not past `deadline_ns`; nothing is open.
     pub fn back_off(&mut self, deadline_ns: Option<u64>) {
         self.worker_mut().back_off(deadline_ns);
-    }
-
-    /// Frees memory that waited for its epoch to end, a little at a time.
-    pub fn tidy(&mut self) {
-        if self.enter(None).is_ok() {
-            self.inside(Worker::tidy);
-            self.leave();
-        }
     }
 
     /// The frame of the last run.

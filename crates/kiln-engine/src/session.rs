@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kiln_platform::sync::{Arc, Mutex, MutexGuard, Weak, lock};
 use kiln_platform::time;
-use kiln_procedure::{Arguments, Program, Stop};
+use kiln_procedure::{Arguments, Interrupt, Program, Stop, interrupt};
 use kiln_protocols::Outcome;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::log_epoch::LogEpoch;
@@ -14,6 +14,7 @@ use crate::catalog::Catalog;
 use crate::completion::deadline_after;
 use crate::engine::Engine;
 use crate::errors;
+use crate::memory::SeatUser;
 use crate::seat::{Seat, check_current};
 use crate::shared::Shared;
 use crate::slots::PooledSeat;
@@ -41,6 +42,28 @@ enum Block {
     TimedOut,
 }
 
+/// Cancels what a session runs, from any thread. It is cheap to clone and outlives the session.
+///
+/// A statement that is cancelled ends with 57014 and has no effects; in a transaction block the
+/// block has failed. A request that comes while no statement runs does nothing, and one that comes
+/// too late does not either: the statement's own outcome says which it was.
+#[derive(Clone, Debug)]
+pub struct CancelHandle(Interrupt);
+
+impl CancelHandle {
+    /// Asks the statement that runs to end; false when none does. It ends soon, but perhaps not
+    /// before it has waited for a lock in vain, which takes up to half a second.
+    pub fn cancel(&self) -> bool {
+        self.0.cancel()
+    }
+}
+
+/// A statement that runs, in one program or several.
+#[derive(Clone, Copy, Debug)]
+struct Running {
+    deadline_ns: Option<u64>,
+}
+
 /// What a session is; shared with the reaper of idle transactions while a block is open.
 pub(crate) struct State {
     number: u64,
@@ -63,9 +86,12 @@ impl State {
     }
 
     /// Takes a slot and starts the transaction of a block at its first program.
-    fn open(&mut self, inner: &Arc<Shared>, deadline_ns: Option<u64>) -> Result<()> {
-        let mut seat = inner.slots.take(inner, deadline_ns)?;
-        seat.enter(deadline_ns).map_err(errors::Refusal::error)?;
+    fn open(&mut self, inner: &Arc<Shared>, limits: Limits<'_>) -> Result<()> {
+        let mut seat = limits.slot(inner, self.number)?;
+        seat.limit(limits.deadline_ns, Some(limits.interrupt));
+        let entered = seat.enter(limits.deadline_ns);
+        seat.limit(None, None);
+        entered.map_err(|refusal| limits.refused(refusal))?;
         if let Err(refusal) = seat.begin_since(self.began_us) {
             seat.leave();
             return Err(refusal.error());
@@ -118,6 +144,8 @@ pub struct Session {
     engine: Engine,
     state: Arc<Mutex<State>>,
     statement_timeout: Option<Duration>,
+    interrupt: Interrupt,
+    running: Option<Running>,
 }
 
 impl Session {
@@ -135,6 +163,8 @@ impl Session {
             engine,
             state: Arc::new(Mutex::new(state)),
             statement_timeout: None,
+            interrupt: Interrupt::new(),
+            running: None,
         })
     }
 
@@ -148,10 +178,46 @@ impl Session {
         &self.engine
     }
 
-    /// Bounds the time of programs outside transaction blocks; when it has passed they end with
-    /// 57014. `None`, the default, does not.
+    /// Bounds the time of each statement; when it has passed the statement ends with 57014. `None`,
+    /// the default, does not.
     pub fn set_statement_timeout(&mut self, timeout: Option<Duration>) {
         self.statement_timeout = timeout;
+    }
+
+    /// What cancels the statements of this session.
+    pub fn cancel_handle(&self) -> CancelHandle {
+        CancelHandle(self.interrupt.clone())
+    }
+
+    /// A statement begins: what runs in this session until [`Session::end_statement`] has one
+    /// deadline, and a request to cancel ends all of it. A program that runs outside of a statement
+    /// is one by itself.
+    pub fn begin_statement(&mut self) {
+        self.running = Some(Running {
+            deadline_ns: self.statement_timeout.map(deadline_after),
+        });
+        self.interrupt.begin();
+    }
+
+    /// The statement has ended: a request to cancel is too late from here on.
+    pub fn end_statement(&mut self) {
+        self.interrupt.end();
+        self.running = None;
+    }
+
+    /// Why the statement that runs must end, if it must: it was cancelled, or its time is over.
+    ///
+    /// # Errors
+    /// 57014.
+    pub fn check_limits(&self) -> Result<()> {
+        self.limits().check()
+    }
+
+    fn limits(&self) -> Limits<'_> {
+        Limits {
+            deadline_ns: self.running.and_then(|running| running.deadline_ns),
+            interrupt: &self.interrupt,
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -178,6 +244,20 @@ impl Session {
         compile: impl FnOnce(&Arc<Catalog>) -> Result<Arc<Program>>,
         arguments: &mut Arguments,
     ) -> Result<Rows> {
+        if self.running.is_some() {
+            return self.run_limited(compile, arguments);
+        }
+        self.begin_statement();
+        let result = self.run_limited(compile, arguments);
+        self.end_statement();
+        result
+    }
+
+    fn run_limited(
+        &mut self,
+        compile: impl FnOnce(&Arc<Catalog>) -> Result<Arc<Program>>,
+        arguments: &mut Arguments,
+    ) -> Result<Rows> {
         let mut guard = self.state();
         let result = self.run_in(&mut guard, compile, arguments);
         guard.observed = self.engine.log_epochs().current();
@@ -190,23 +270,31 @@ impl Session {
         compile: impl FnOnce(&Arc<Catalog>) -> Result<Arc<Program>>,
         arguments: &mut Arguments,
     ) -> Result<Rows> {
-        let timeout = self.statement_timeout;
+        let limits = self.limits();
         let inner = self.engine.inner();
         match state.block {
             Block::None => {
-                let deadline = timeout.map(deadline_after);
-                let mut seat = inner.slots.take(inner, deadline)?;
-                seat.enter(deadline).map_err(errors::Refusal::error)?;
-                let result = run_alone(&mut seat, compile, arguments, deadline);
-                seat.leave();
+                let mut seat = limits.slot(inner, state.number)?;
+                seat.limit(limits.deadline_ns, Some(limits.interrupt));
+                let result = match seat.enter(limits.deadline_ns) {
+                    Ok(()) => {
+                        let result = run_alone(&mut seat, compile, arguments, limits);
+                        seat.leave();
+                        result
+                    }
+                    Err(refusal) => Err(limits.refused(refusal)),
+                };
+                seat.limit(None, None);
                 result
             }
             Block::Begun | Block::Open => {
                 if state.block == Block::Begun {
-                    let opened = state.open(inner, timeout.map(deadline_after));
+                    let opened = state.open(inner, limits);
                     opened.inspect_err(|_| state.block = Block::Failed)?;
                 }
-                let result = state.run_in_block(compile, arguments);
+                (state.seat()).limit(limits.deadline_ns, Some(limits.interrupt));
+                let result = state.run_in_block(compile, arguments, limits);
+                state.seat().limit(None, None);
                 if result.is_err() && state.block == Block::Open {
                     state.abandon(Block::Failed);
                 }
@@ -333,21 +421,72 @@ impl State {
         &mut self,
         compile: impl FnOnce(&Arc<Catalog>) -> Result<Arc<Program>>,
         arguments: &mut Arguments,
+        limits: Limits<'_>,
     ) -> Result<Rows> {
         if let Some(refusal) = self.seat().interruption() {
             return Err(refusal.error());
         }
+        limits.check()?;
         let program = compile(self.seat().catalog())?;
         check_current(&program)?;
         arguments.bind(&program)?;
         match self.seat().run(&program, arguments) {
             Ok(()) => Ok(rows(self.seat(), &program)),
-            Err(Stop::Abort(cause)) => match self.seat().interruption() {
+            // A statement that was to end may have lost a lock for that reason.
+            Err(Stop::Abort(cause)) => match (limits.check(), self.seat().interruption()) {
+                (Err(error), _) => Err(error),
                 // There is no point in starting again.
-                Some(refusal) => Err(refusal.error()),
-                None => Err(errors::conflict(cause)),
+                (Ok(()), Some(refusal)) => Err(refusal.error()),
+                (Ok(()), None) => Err(errors::conflict(cause)),
             },
             Err(Stop::Raise(error)) => Err(error),
+        }
+    }
+}
+
+/// When the statement that runs must end.
+#[derive(Clone, Copy)]
+struct Limits<'a> {
+    deadline_ns: Option<u64>,
+    interrupt: &'a Interrupt,
+}
+
+impl Limits<'_> {
+    /// Whether the statement may go on.
+    fn check(self) -> Result<()> {
+        if self.interrupt.is_canceled() {
+            return Err(interrupt::canceled());
+        }
+        match self.deadline_ns {
+            Some(deadline) if time::now_ns() >= deadline => Err(interrupt::timed_out()),
+            _ => Ok(()),
+        }
+    }
+
+    /// The error of a statement that ran out of its limits.
+    fn exceeded(self) -> Error {
+        match self.interrupt.is_canceled() {
+            true => interrupt::canceled(),
+            false => interrupt::timed_out(),
+        }
+    }
+
+    /// A worker slot for the statement.
+    fn slot(self, inner: &Arc<Shared>, session: u64) -> Result<PooledSeat> {
+        let slot = inner.slots.take(
+            inner,
+            SeatUser::Session(session),
+            self.deadline_ns,
+            Some(self.interrupt),
+        );
+        slot.map_err(|error| self.check().err().unwrap_or(error))
+    }
+
+    /// The error of a statement that could not start.
+    fn refused(self, refusal: errors::Refusal) -> Error {
+        match refusal {
+            errors::Refusal::Expired => self.exceeded(),
+            other => other.error(),
         }
     }
 }
@@ -356,18 +495,15 @@ fn run_alone(
     seat: &mut Seat,
     compile: impl FnOnce(&Arc<Catalog>) -> Result<Arc<Program>>,
     arguments: &mut Arguments,
-    deadline_ns: Option<u64>,
+    limits: Limits<'_>,
 ) -> Result<Rows> {
     let program = compile(seat.catalog())?;
     check_current(&program)?;
     arguments.bind(&program)?;
-    match seat.call(&program, arguments, deadline_ns) {
+    match seat.call(&program, arguments, limits.deadline_ns) {
         Outcome::Committed => Ok(rows(seat, &program)),
         Outcome::Rejected(error) => Err(error),
-        Outcome::Expired => Err(Error::new(
-            SqlState::QUERY_CANCELED,
-            "canceling statement due to statement timeout",
-        )),
+        Outcome::Expired => Err(limits.exceeded()),
     }
 }
 

@@ -16,6 +16,7 @@ use crate::errors::{self, Refusal};
 use crate::gate::{Alone, BROKEN, CLOSING, Gate};
 use crate::idempotency::Idempotency;
 use crate::inbox::Inboxes;
+use crate::memory::SeatUsers;
 use crate::options::{Options, RESERVED};
 use crate::session::{self, State};
 use crate::slots::Slots;
@@ -29,6 +30,8 @@ pub(crate) struct Shared {
     /// The engine's own part in the epochs: for changes of the catalog, and for freeing what
     /// former workers left behind.
     pub maintenance: Mutex<Participant>,
+    /// Which transactions the participants of the seats run.
+    pub users: SeatUsers,
     pub inboxes: Inboxes,
     /// The seats of sessions, transactions and loaders.
     pub slots: Slots,
@@ -75,6 +78,7 @@ impl Shared {
             log_epochs: LogEpochs::new(WORKERS_MAX),
             gate: Gate::new(WORKERS_MAX - RESERVED),
             maintenance: Mutex::new(maintenance),
+            users: SeatUsers::new(WORKERS_MAX),
             inboxes,
             slots: Slots::new(options.session_slots, slot_wait_ns),
             catalog: RwLock::default(),
@@ -245,12 +249,30 @@ impl Shared {
         while !self.stopping.load(Ordering::Acquire) {
             thread::park_for(epoch_ns);
             self.epochs.advance();
-            lock(&self.maintenance).collect(COLLECT_MAX);
+            self.free_retired(epoch_ns);
             let now = time::now_ns();
             if now >= next_look {
                 next_look = now + LOOK_NS;
                 self.slots.drop_idle(now.saturating_sub(IDLE_SEAT_NS));
                 self.reap_blocks(now);
+            }
+        }
+    }
+
+    /// Frees what idle workers and sessions have left, and former ones: in portions, between which others have the
+    /// participant, and for at most so long, because epochs stand still meanwhile.
+    fn free_retired(&self, limit_ns: u64) {
+        let until = time::now_ns().saturating_add(limit_ns);
+        self.epochs.take_over_idle();
+        loop {
+            let maintenance = lock(&self.maintenance);
+            // Under the lock: whoever changes tables or the protocol settles under it first.
+            let looked_after = self.common().look_after_idle(&maintenance);
+            let freed = maintenance.collect(COLLECT_MAX);
+            drop(maintenance);
+            let is_done = looked_after && freed < COLLECT_MAX;
+            if is_done || time::now_ns() >= until || self.stopping.load(Ordering::Acquire) {
+                return;
             }
         }
     }

@@ -8,10 +8,12 @@ use std::collections::VecDeque;
 
 use kiln_platform::sync::{Arc, Condvar, Mutex, lock};
 use kiln_platform::time;
+use kiln_procedure::Interrupt;
 use kiln_storage::error::Result;
 
 use crate::errors;
-use crate::gate::wait;
+use crate::gate::wait_unless;
+use crate::memory::SeatUser;
 use crate::seat::Seat;
 use crate::shared::Shared;
 
@@ -101,11 +103,18 @@ impl Slots {
         }
     }
 
-    /// Takes a slot; waits for one until `deadline_ns` or the limit of the wait.
+    /// Takes a slot for `user`; waits for one until `deadline_ns` or the limit of the wait, or until `interrupt`
+    /// asks for the end.
     ///
     /// # Errors
     /// 53300 when no slot came free in time, 57P01 when the database is closed.
-    pub fn take(&self, inner: &Arc<Shared>, deadline_ns: Option<u64>) -> Result<PooledSeat> {
+    pub fn take(
+        &self,
+        inner: &Arc<Shared>,
+        user: SeatUser,
+        deadline_ns: Option<u64>,
+        interrupt: Option<&Interrupt>,
+    ) -> Result<PooledSeat> {
         let mut pool = lock(&self.pool);
         if pool.closed {
             return Err(errors::closing());
@@ -117,15 +126,18 @@ impl Slots {
             let waiter = Arc::new(Waiter::default());
             pool.waiters.push_back(waiter.clone());
             drop(pool);
-            self.wait(inner, &waiter, deadline_ns)?
+            self.wait(inner, &waiter, deadline_ns, interrupt)?
         };
         // Outside the mutex: making a worker takes a moment.
-        let seat = known.or_else(|| Seat::new(inner).map(Box::new));
+        let seat = known.or_else(|| Seat::new(inner, user).map(Box::new));
         match seat {
-            Some(seat) => Ok(PooledSeat {
-                inner: inner.clone(),
-                seat: Some(seat),
-            }),
+            Some(mut seat) => {
+                seat.set_user(user);
+                Ok(PooledSeat {
+                    inner: inner.clone(),
+                    seat: Some(seat),
+                })
+            }
             // Drivers have taken what was left for slots.
             None => {
                 self.give_back(None);
@@ -139,6 +151,7 @@ impl Slots {
         inner: &Shared,
         waiter: &Arc<Waiter>,
         deadline_ns: Option<u64>,
+        interrupt: Option<&Interrupt>,
     ) -> Result<Option<Box<Seat>>> {
         let limit = time::now_ns().saturating_add(self.wait_ns);
         let deadline = deadline_ns.map_or(limit, |deadline| deadline.min(limit));
@@ -149,7 +162,7 @@ impl Slots {
                 Some(Grant::Closed) => return Err(errors::closing()),
                 None => {}
             }
-            match wait(&waiter.granted, grant, Some(deadline)) {
+            match wait_unless(&waiter.granted, grant, Some(deadline), interrupt) {
                 Some(waited) => grant = waited,
                 None => break,
             }

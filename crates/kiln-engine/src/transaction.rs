@@ -173,7 +173,7 @@ impl<'a> Transaction<'a> {
     }
 
     /// The catalog; it does not change before the transaction has ended.
-    pub fn catalog(&self) -> &Catalog {
+    pub fn catalog(&self) -> &Arc<Catalog> {
         self.seat.catalog()
     }
 

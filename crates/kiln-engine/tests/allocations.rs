@@ -11,8 +11,13 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use common::*;
-use kiln_engine::{Arguments, Driver, Outcome, ProcedureHandle, Protocol};
+use kiln_engine::{
+    Arguments, Commit, Driver, Listener, Listeners, Outcome, ProcedureHandle, Protocol,
+};
+use kiln_platform::sync::Arc;
 use kiln_storage::schema::IndexKind;
+use kiln_storage::slot::Heap;
+use kiln_storage::table::EntryKey;
 
 thread_local! {
     /// Allocations of this thread; other threads of the test and the engine have their own.
@@ -72,10 +77,52 @@ fn the_counter_counts() {
     drop(boxed);
 }
 
+/// Copies what it hears into memory of its own.
+struct Copying {
+    bytes: Vec<u8>,
+    heap: Heap,
+}
+
+struct Copyists;
+
+impl Listeners for Copyists {
+    fn listener(&self, _: usize) -> Box<dyn Listener> {
+        Box::new(Copying {
+            bytes: Vec::with_capacity(1 << 16),
+            heap: Heap::new(),
+        })
+    }
+}
+
+impl Listener for Copying {
+    fn committed(&mut self, commit: &Commit<'_>) {
+        self.bytes.clear();
+        for change in commit.changes {
+            assert!(matches!(change.key(&mut self.heap), EntryKey::Word(_)));
+            for column in change.columns().iter() {
+                change.append(column, &mut self.bytes);
+            }
+        }
+    }
+}
+
 #[test]
 fn calls_allocate_nothing_in_the_steady_state() {
+    steady_calls(false);
+}
+
+#[test]
+fn calls_that_are_reported_allocate_nothing_in_the_steady_state() {
+    steady_calls(true);
+}
+
+fn steady_calls(are_reported: bool) {
     for protocol in Protocol::serializable() {
         let engine = bank(small(protocol).epoch_ms(1), 200, 1_000);
+        if are_reported {
+            let attached = engine.attach_listeners(Arc::new(Copyists));
+            attached.expect("the protocol isolates transactions");
+        }
         let grown = engine.change_catalog(|change| {
             // An index of each kind besides the primary key.
             change.add_index("account", index("by_owner", &[OWNER, ID], false, ORDERED))?;

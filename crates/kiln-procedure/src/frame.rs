@@ -13,6 +13,7 @@ use crate::access::Handle;
 use crate::arguments::Arguments;
 use crate::buffer::Buffer;
 use crate::executor::Journey;
+use crate::interrupt::{self, Interrupt};
 use crate::ir::{Class, Constant, RecordReg};
 use crate::program::Program;
 
@@ -55,6 +56,8 @@ pub struct Frame {
     pub(crate) turns_until_check: u32,
     /// Where a run that has left off goes on.
     pub(crate) journey: Journey,
+    /// Asks the call to end before its time, where a client can.
+    pub interrupt: Option<Interrupt>,
 }
 
 /// Loop turns between two looks at the limits.
@@ -69,10 +72,23 @@ impl Frame {
         Frame::default()
     }
 
-    /// A transaction begins that ends at `deadline_ns` if ever.
-    pub fn begin(&mut self, deadline_ns: Option<u64>) {
+    /// A transaction begins that ends at `deadline_ns` if ever, or when it is asked to.
+    pub fn begin(&mut self, deadline_ns: Option<u64>, interrupt: Option<&Interrupt>) {
         (self.deadline_ns, self.within_ns) = (deadline_ns, None);
+        self.interrupt = interrupt.cloned();
         self.memory.heap.transaction_began_us = None;
+    }
+
+    /// Whether the call's time is over, or it was asked to end.
+    #[inline]
+    pub fn is_over(&self) -> bool {
+        self.is_canceled() || (self.deadline_ns).is_some_and(|deadline| time::now_ns() >= deadline)
+    }
+
+    /// Whether the call was asked to end.
+    #[inline]
+    pub fn is_canceled(&self) -> bool {
+        self.interrupt.as_ref().is_some_and(Interrupt::is_canceled)
     }
 
     /// A run begins that ends after so many nanoseconds; a short one looks at no clock.
@@ -145,16 +161,16 @@ impl Frame {
             )
             .with_hint("Select fewer rows, or shorter values."));
         }
+        if self.is_canceled() {
+            return Err(interrupt::canceled());
+        }
         if let Some(nanoseconds) = self.within_ns.take() {
             self.deadline_ns = Some(time::now_ns() + nanoseconds);
         } else if self
             .deadline_ns
             .is_some_and(|deadline| time::now_ns() >= deadline)
         {
-            return Err(Error::new(
-                SqlState::QUERY_CANCELED,
-                "the call's deadline passed",
-            ));
+            return Err(interrupt::timed_out());
         }
         Ok(())
     }

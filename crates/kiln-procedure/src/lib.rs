@@ -15,6 +15,7 @@
 //! | [`arguments`] | a call's arguments |
 //! | [`buffer`] | rows kept within a run |
 //! | [`frame`] | the memory of a running procedure |
+//! | [`interrupt`] | the request to end before its time |
 //! | [`code`] | a program lowered to flat code |
 //! | [`executor`] | runs that code over an access |
 
@@ -26,6 +27,7 @@ pub mod code;
 pub mod executor;
 pub mod explain;
 pub mod frame;
+pub mod interrupt;
 pub mod ir;
 pub mod optimise;
 pub mod program;
@@ -37,5 +39,6 @@ pub use access::{AbortCause, Access, Handle, Stop};
 pub use arguments::Arguments;
 pub use executor::Executor;
 pub use frame::Frame;
+pub use interrupt::Interrupt;
 pub use program::{Program, ProgramBuilder};
 pub use updater::Updater;

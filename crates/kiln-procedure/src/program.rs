@@ -134,9 +134,26 @@ impl ProgramBuilder {
         builder
     }
 
+    /// Starts a procedure with parameters without names, some of whose types are not known yet: see
+    /// [`ProgramBuilder::set_parameter_type`].
+    pub fn of_parameters(name: &str, types: &[Option<DataType>]) -> Self {
+        let parameters = types.iter().map(|data_type| {
+            let data_type = data_type.clone().unwrap_or(DataType::Text);
+            (String::new(), data_type)
+        });
+        ProgramBuilder::new(name, parameters)
+    }
+
     /// The register of the parameter at `position`.
     pub fn parameter(&self, position: usize) -> Reg {
         self.parameters[position].register
+    }
+
+    /// Changes the type of the parameter at `position`, which was a guess until now.
+    pub fn set_parameter_type(&mut self, position: usize, data_type: DataType) {
+        let parameter = &mut self.parameters[position];
+        self.registers[parameter.register.0 as usize] = data_type.clone();
+        parameter.data_type = data_type;
     }
 
     /// A new register.

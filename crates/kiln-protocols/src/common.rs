@@ -305,6 +305,16 @@ impl Common {
         }
     }
 
+    /// Does for idle workers what the protocol's workers do for memory between their transactions, a portion of it;
+    /// `participant` belongs to no worker. Returns whether it did all that can be done now. Nobody settles
+    /// meanwhile.
+    pub fn look_after_idle(&self, participant: &Participant) -> bool {
+        match &self.shared {
+            Shared::Mvcc(shared) => shared.look_after_idle(participant),
+            _ => true,
+        }
+    }
+
     /// Takes what the protocol has left in the records of a table back out of them, so that any other
     /// one can take over. It has settled; no transaction runs, and no worker of this protocol will run
     /// another.

@@ -13,7 +13,7 @@
 //! keeps these inside until the others have drained; so all of them are told to pause at the same time.
 
 use kiln_platform::sync::Arc;
-use kiln_procedure::{Arguments, Frame, Program};
+use kiln_procedure::{Arguments, Frame, Interrupt, Program};
 
 use crate::{Outcome, broken_down};
 
@@ -37,6 +37,8 @@ pub struct Call {
     pub arguments: Arguments,
     /// When it must have ended, in nanoseconds of [`kiln_platform::time::now_ns`], if ever.
     pub deadline_ns: Option<u64>,
+    /// Asks it to end before its time, where a client can.
+    pub interrupt: Option<Interrupt>,
     /// What its drawer calls it.
     pub ticket: u64,
     /// Set by the worker: whether the history that is recorded has no room for another call.

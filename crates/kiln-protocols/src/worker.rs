@@ -3,7 +3,7 @@
 use kiln_platform::random::Random;
 use kiln_platform::spin::Spinner;
 use kiln_platform::sync::Arc;
-use kiln_procedure::{AbortCause, Access, Arguments, Frame, Program, Stop};
+use kiln_procedure::{AbortCause, Access, Arguments, Frame, Interrupt, Program, Stop};
 use kiln_storage::epoch::Participant;
 use kiln_storage::error::Error;
 use kiln_storage::journal::Journal;
@@ -55,9 +55,6 @@ pub enum Outcome {
     /// Its deadline passed; there are no effects.
     Expired,
 }
-
-/// So many transactions that do nothing end in a row where memory is freed.
-const TIDYING: u32 = 16;
 
 /// Locks in a table that nobody waits for.
 type NoWaitTable = QueuedLocks<LockTable, handling::NoWait>;
@@ -549,6 +546,12 @@ impl Worker {
         }
     }
 
+    /// The next call, or the next statement of the open transaction, ends at `deadline_ns` if ever, or
+    /// when `interrupt` asks it to. Holds until it is set anew; a call brings its own deadline.
+    pub fn limit(&mut self, deadline_ns: Option<u64>, interrupt: Option<&Interrupt>) {
+        for_any_direct!(self, direct => direct.limit(deadline_ns, interrupt));
+    }
+
     /// Starts an attempt of a transaction of several statements; see [`Direct::begin`]. Says no, and has started none, when it
     /// would have to wait for a worker that broke down.
     #[must_use]
@@ -559,23 +562,6 @@ impl Worker {
     /// Says when the open transaction began; see [`Direct::set_transaction_began`].
     pub fn set_transaction_began(&mut self, began_us: i64) {
         for_any_direct!(self, direct => direct.set_transaction_began(began_us));
-    }
-
-    /// Frees memory that waited for its epoch to end, a little at a time: each end of a transaction frees a few objects.
-    /// Nothing is open.
-    pub fn tidy(&mut self) {
-        if let Worker::Strife(worker) = self {
-            return (0..TIDYING).for_each(|_| worker.tidy());
-        }
-        // What waits in the memory of its core, too.
-        for_any_direct!(self, direct => direct.enter_turn());
-        for _ in 0..TIDYING {
-            if self.begin() {
-                self.roll_back();
-            }
-            self.end_transaction();
-        }
-        for_any_direct!(self, direct => direct.give_way());
     }
 
     /// Runs one statement of a transaction; see [`Direct::run`].

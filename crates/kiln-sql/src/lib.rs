@@ -10,10 +10,14 @@ pub mod compile;
 pub mod database;
 pub mod parse;
 
-pub use database::{Database, Notice, ResultSet, Session, StatementResult, Transaction};
+pub use compile::ColumnOrigin;
+pub use database::{
+    Column, Database, Notice, Portal, Portion, ResultSet, Session, Statement, StatementKind,
+    StatementResult, Transaction, parameter_value,
+};
 pub use kiln_engine::{
-    Call, Completion, Completions, IdempotencyKey, IntoValues, Options, Protocol, Refused, Reply,
-    SubmitError, Ticket,
+    Call, CancelHandle, Completion, Completions, IdempotencyKey, IntoValues, Options, Protocol,
+    Refused, Reply, SubmitError, Ticket,
 };
 pub use kiln_storage::error::{Error, Result, SqlState};
 pub use kiln_storage::types::{DataType, Decimal, FromRow, FromValue, Interval, Value};

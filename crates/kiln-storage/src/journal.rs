@@ -25,7 +25,7 @@
 //! - The versions of a record only grow ([`crate::record`]).
 //! - A key may go with one record and come back with another one, whose cell counts on its own. Protocols whose
 //!   versions do not follow the order of transactions by themselves therefore take the version of a
-//!   transaction that adds a key above [`Deletions::newest`] of it. The transaction that deleted the key raised
+//!   transaction that adds a key above [`Deletions::bound`] of its table. The transaction that deleted the key raised
 //!   that in its window, before the key's entry went; the one that adds it reads that after its own entry came.
 //!   Versions that are timestamps have the property: one that finds a gap where an entry went gets a later
 //!   timestamp.
@@ -39,6 +39,7 @@
 
 use kiln_platform::atomic::{AtomicU64, Ordering};
 use kiln_platform::sync::Arc;
+use kiln_platform::words;
 
 use crate::log_epoch::{LogEpoch, LogEpochs};
 use crate::record::RecordRef;
@@ -245,6 +246,20 @@ impl Change {
         self.table().column_value(column, self.words(column), heap)
     }
 
+    /// Appends the words of the whole row, as its table's layout has them, if all values are in there: of an insertion
+    /// into whose row nothing was written afterwards, and in which no byte string lies elsewhere.
+    /// Returns whether it did.
+    #[inline]
+    pub fn append_row(&self, bytes: &mut Vec<u8>) -> bool {
+        let (layout, row) = (self.table().layout(), self.table().row(self.record));
+        let mut blobs = layout.blobs(layout.spilling(), row);
+        if self.kind != ChangeKind::Insert || !self.imaged.is_empty() || blobs.next().is_some() {
+            return false;
+        }
+        words::append_bytes(row, bytes);
+        true
+    }
+
     /// Appends the value of such a column: [`ColumnAccess::append`](crate::layout::ColumnAccess::append).
     #[inline]
     pub fn append(&self, column: ColumnId, bytes: &mut Vec<u8>) {
@@ -294,19 +309,22 @@ impl Journal {
     }
 }
 
-/// By stripes of keys, the greatest version of a transaction that deleted such a key.
+/// By stripes of tables, a bound of the versions of all transactions that deleted keys.
 pub struct Deletions {
     stripes: Box<[Stripe]>,
 }
 
-/// A cache line of its own: a worker that reads it is not to wait for one that deletes other keys.
+/// A cache line of its own: a worker that reads it is not to wait for one that deletes from another table.
 #[derive(Default)]
 #[repr(align(64))]
 struct Stripe(AtomicU64);
 
 impl Deletions {
-    /// Keys that share a stripe only get greater versions than they need.
-    const STRIPES: usize = 1024;
+    /// Tables that share a stripe only get greater versions than they need.
+    const STRIPES: usize = 64;
+
+    /// Bounds are one below a multiple of this, so that few deletions have to raise one.
+    const STEP: u64 = 64;
 
     fn new() -> Deletions {
         Deletions {
@@ -315,26 +333,24 @@ impl Deletions {
     }
 
     #[inline]
-    fn stripe(&self, table: &Table, key: &EntryKey) -> &AtomicU64 {
-        let hash = key.hash().wrapping_add(u64::from(table.id().0));
-        let hash = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        &self.stripes[(hash >> 54) as usize % Self::STRIPES].0
+    fn stripe(&self, table: &Table) -> &AtomicU64 {
+        &self.stripes[table.id().0 as usize % Self::STRIPES].0
     }
 
-    /// Notes that a transaction with this version deletes the key. Called before the key's entry goes.
+    /// Notes that a transaction with this version deletes a key of the table. Called before the key's entry goes.
     #[inline]
-    pub fn raise(&self, table: &Table, key: &EntryKey, version: u64) {
-        let stripe = self.stripe(table, key);
-        if stripe.load(Ordering::Relaxed) < version {
-            // Release pairs with the acquire in `newest`, although the index orders the two already: the entry
+    pub fn raise(&self, table: &Table, version: u64) {
+        let (stripe, bound) = (self.stripe(table), version | (Self::STEP - 1));
+        if stripe.load(Ordering::Relaxed) < bound {
+            // Release pairs with the acquire in `bound`, although the index orders the two already: the entry
             // goes after this, and comes before that.
-            stripe.fetch_max(version, Ordering::Release);
+            stripe.fetch_max(bound, Ordering::Release);
         }
     }
 
-    /// The version above which a transaction has to stay that has added an entry for the key.
+    /// The version above which a transaction has to stay that has added an entry for a key of the table.
     #[inline]
-    pub fn newest(&self, table: &Table, key: &EntryKey) -> u64 {
-        self.stripe(table, key).load(Ordering::Acquire)
+    pub fn bound(&self, table: &Table) -> u64 {
+        self.stripe(table).load(Ordering::Acquire)
     }
 }

@@ -61,6 +61,15 @@ impl Blob {
         unsafe { std::slice::from_raw_parts(blob.as_ptr().add(1).cast(), (*blob.as_ptr()).length) }
     }
 
+    /// The bytes that come back when it is freed.
+    ///
+    /// # Safety
+    /// `blob` was made by [`Blob::new`] and is not freed.
+    pub unsafe fn bytes_allocated(blob: NonNull<Blob>) -> usize {
+        // SAFETY: by the contract the header is initialised and live.
+        size_of::<Blob>() + unsafe { (*blob.as_ptr()).length }
+    }
+
     /// Frees it.
     ///
     /// # Safety

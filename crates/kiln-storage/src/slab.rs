@@ -9,6 +9,11 @@
 //! A slot's free list, its chunk and its counters are touched by the owner of the slot alone, so
 //! that allocating and freeing need no shared cache line; only the next chunk, twice as large as
 //! the last, is taken under a mutex.
+//!
+//! A cell is freed to the slot of the participant that collects it, which may be another one than it came from. So
+//! a slot keeps up to two *batches* of free cells and gives further ones to all: a slot takes one of these
+//! before it takes a new chunk. Else the memory of a table would grow for ever whose rows one worker
+//! inserts and another one deletes.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::cell::UnsafeCell;
@@ -167,6 +172,10 @@ struct LocalCells {
     /// The most recently freed cell; each free cell holds the address of the next in its third
     /// word.
     free: *mut u8,
+    /// The number of cells that it leads to.
+    free_count: usize,
+    /// A whole batch of free cells that were freed before these, or null.
+    spare: *mut u8,
     bump: *mut u8,
     end: *mut u8,
     next_chunk_bytes: usize,
@@ -178,10 +187,20 @@ struct LocalCells {
 pub struct Slab {
     stride: usize,
     cell_bytes: usize,
+    /// Free cells of a batch.
+    batch: usize,
     locals: Box<[Local]>,
+    /// Batches of free cells that slots have too many of, by their first cells.
+    batches: Mutex<Vec<FreeBatch>>,
     chunks: Chunks,
     name: Option<&'static str>,
 }
+
+/// The first of a batch of free cells.
+struct FreeBatch(*mut u8);
+
+// SAFETY: the cells are memory of the slab, without thread affinity.
+unsafe impl Send for FreeBatch {}
 
 // SAFETY: the raw pointers lead into `chunks`, which moves along.
 unsafe impl Send for Slab {}
@@ -192,6 +211,8 @@ unsafe impl Sync for Slab {}
 impl Slab {
     const FIRST_CHUNK_BYTES: usize = 32 << 10;
     const CHUNK_BYTES_MAX: usize = 1 << 20;
+    /// Bytes of the cells of a batch, if these are between eight and 512 cells.
+    const BATCH_BYTES: usize = 32 << 10;
     /// The smallest cell: a free cell keeps its link in the third word, so that a record's header stays
     /// as it is.
     const CELL_BYTES_MIN: usize = 24;
@@ -211,6 +232,8 @@ impl Slab {
             .map(|_| Local {
                 cells: UnsafeCell::new(LocalCells {
                     free: null_mut(),
+                    free_count: 0,
+                    spare: null_mut(),
                     bump: null_mut(),
                     end: null_mut(),
                     next_chunk_bytes: first_chunk_bytes,
@@ -221,7 +244,9 @@ impl Slab {
         Slab {
             stride,
             cell_bytes,
+            batch: (Self::BATCH_BYTES / stride).clamp(8, 512),
             locals,
+            batches: Mutex::default(),
             chunks: Chunks::new(),
             name: None,
         }
@@ -282,16 +307,17 @@ impl Slab {
         let local = &self.locals[slot];
         // SAFETY: the caller owns the slot, and no reference outlives this call.
         let cells = unsafe { &mut *local.cells.get() };
+        if cells.free.is_null() && !self.has_cells(cells) {
+            self.refill(cells)?;
+        }
         let cell = if let Some(cell) = NonNull::new(cells.free) {
             // SAFETY: a free cell is ours alone; its third word was set in `free`.
             cells.free = unsafe { Self::link(cell).load(Ordering::Relaxed) } as *mut u8;
+            cells.free_count -= 1;
             // The next allocation reads the link of that cell, probably long out of the cache.
             prefetch(cells.free);
             cell
         } else {
-            if cells.bump == cells.end {
-                self.refill(cells)?;
-            }
             let cell = cells.bump;
             // SAFETY: between `bump` and `end` there is a whole number of cells, and at least one.
             cells.bump = unsafe { cell.add(self.stride) };
@@ -306,8 +332,26 @@ impl Slab {
         Ok(cell)
     }
 
+    /// Whether the slot, without free cells at hand, has put a batch of them aside, which is at hand then, or has
+    /// cells that were never used.
+    #[inline]
+    fn has_cells(&self, cells: &mut LocalCells) -> bool {
+        if !cells.spare.is_null() {
+            cells.free = std::mem::replace(&mut cells.spare, null_mut());
+            cells.free_count = self.batch;
+            return true;
+        }
+        cells.bump != cells.end
+    }
+
+    /// Gets cells that are free for all, or a new chunk.
     #[cold]
     fn refill(&self, cells: &mut LocalCells) -> Result<(), OutOfMemory> {
+        if let Some(FreeBatch(first)) = lock(&self.batches).pop() {
+            cells.free = first;
+            cells.free_count = self.batch;
+            return Ok(());
+        }
         let bytes = cells.next_chunk_bytes;
         let chunk = self.chunks.take(bytes)?;
         if let Some(name) = self.name {
@@ -336,10 +380,25 @@ impl Slab {
         // SAFETY: the cell is at least three words and ours again.
         unsafe { Self::link(cell).store(cells.free as u64, Ordering::Relaxed) };
         cells.free = cell.as_ptr();
+        cells.free_count += 1;
+        if cells.free_count == self.batch {
+            self.put_aside(cells);
+        }
         let in_use = local.in_use.load(Ordering::Relaxed);
         local
             .in_use
             .store(in_use.wrapping_sub(1), Ordering::Relaxed);
+    }
+
+    /// Puts the batch of free cells that the slot has at hand aside, for all if there is one already.
+    #[cold]
+    fn put_aside(&self, cells: &mut LocalCells) {
+        let batch = std::mem::replace(&mut cells.free, null_mut());
+        cells.free_count = 0;
+        let former = std::mem::replace(&mut cells.spare, batch);
+        if !former.is_null() {
+            lock(&self.batches).push(FreeBatch(former));
+        }
     }
 
     /// The object to hand to [`Participant::retire`](crate::epoch::Participant::retire) so that
@@ -356,6 +415,7 @@ impl Slab {
             pointer: cell,
             reclaim,
             context: std::ptr::from_ref(self).cast(),
+            bytes: self.stride,
         }
     }
 

@@ -522,6 +522,7 @@ fn retired_objects_wait_for_two_epochs_and_owners_for_their_objects() {
         pointer: NonNull::dangling(),
         reclaim,
         context: context as *const (),
+        bytes: 1,
     };
 
     second.enter();
@@ -600,6 +601,7 @@ fn memory_is_lent_to_one_after_the_other_with_what_waits_in_it() {
             pointer: NonNull::dangling(),
             reclaim,
             context: std::ptr::without_provenance(1),
+            bytes: 1,
         });
     };
     assert!(lend(0, 1));
@@ -650,6 +652,7 @@ fn memory_is_lent_to_one_after_the_other_with_what_waits_in_it() {
             pointer: NonNull::dangling(),
             reclaim,
             context: std::ptr::null(),
+            bytes: 1,
         });
     }
     drop(first);
@@ -711,4 +714,52 @@ fn cells_are_zeroed_distinct_and_recycled() {
     slab.for_each_cell(|cell| assert!(all.insert(cell)));
     assert!(cells.iter().all(|cell| all.contains(cell)));
     assert!(Slab::new(64, 8).bytes_reserved() == 0);
+}
+
+#[test]
+fn cells_that_others_free_are_used_again() {
+    const ROUNDS: usize = 2_000;
+    let slab = Slab::new(64, 3);
+    let mut cells = Vec::new();
+    for round in 0..ROUNDS {
+        for _ in 0..100 {
+            // SAFETY: one thread uses all slots.
+            cells.push(unsafe { slab.alloc(0) }.expect("memory"));
+        }
+        let unique: std::collections::HashSet<_> = cells.iter().collect();
+        assert_eq!(unique.len(), 100, "a cell was handed out twice");
+        for cell in cells.drain(..) {
+            // SAFETY: as above, and nobody uses the cell any more.
+            unsafe { slab.free(1 + round % 2, cell) };
+        }
+    }
+    assert_eq!(slab.cells_in_use(), 0);
+    let reserved = slab.bytes_reserved();
+    assert!(
+        reserved < 1 << 20,
+        "{reserved} bytes for 100 cells at a time"
+    );
+}
+
+#[test]
+fn index_nodes_that_others_free_are_used_again() {
+    let epochs = Epochs::new(2);
+    let [first, second] = [0, 1].map(|_| epochs.register().expect("a slot"));
+    let (ordered, hash) = (
+        OrderedIndex::<u64>::new(),
+        HashIndex::<u64>::with_capacity(0),
+    );
+    for round in 0..400_u64 {
+        let keys = || (1..=500).map(|number| round * 500 + number);
+        for key in keys() {
+            assert!(inserted(ordered.insert(&key, key, &first)));
+            assert!(inserted(hash.insert(&key, key, &first)));
+        }
+        for key in keys() {
+            assert!(ordered.remove(&key, key, &second));
+            assert!(hash.remove(&key, key, &second));
+        }
+    }
+    assert!(ordered.bytes() < 1 << 20, "{} bytes", ordered.bytes());
+    assert!(hash.bytes() < 1 << 20, "{} bytes", hash.bytes());
 }

@@ -125,6 +125,40 @@ fn same(data_type: &DataType, a: Slot, a_heap: &Heap, b: Slot, b_heap: &Heap) ->
     }
 }
 
+/// What a column appends that holds this value.
+fn appended(column: &Column, slot: Slot, heap: &Heap) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    if !column.not_null {
+        bytes.push(u8::from(!slot.is_null()));
+    }
+    if slot.is_null() {
+        return bytes;
+    }
+    let (low, high) = slot.words();
+    let length = match &column.data_type {
+        data_type if is_bytes(data_type) => {
+            let value = heap.bytes(slot);
+            bytes.extend_from_slice(&(value.len() as u32).to_le_bytes());
+            bytes.extend_from_slice(value);
+            return bytes;
+        }
+        DataType::Boolean => 1,
+        DataType::SmallInt => 2,
+        DataType::Integer | DataType::Date => 4,
+        DataType::Numeric {
+            precision_scale: Some((..=9, _)),
+        } => 4,
+        DataType::Numeric {
+            precision_scale: Some((..=18, _)),
+        } => 8,
+        DataType::Numeric { .. } => 16,
+        _ => 8,
+    };
+    let words: Vec<u8> = [low.to_le_bytes(), high.to_le_bytes()].concat();
+    bytes.extend_from_slice(&words[..length]);
+    bytes
+}
+
 #[test]
 fn columns_hold_what_was_stored_and_leave_their_neighbours_alone() {
     let seed = 7;
@@ -181,6 +215,14 @@ fn columns_hold_what_was_stored_and_leave_their_neighbours_alone() {
                 let data_type = &columns[position].data_type;
                 assert!(
                     same(data_type, loaded, &loaded_heap, wanted, &heap),
+                    "seed {seed}, round {round}, column {position} of type {data_type}"
+                );
+                let mut bytes = Vec::new();
+                // SAFETY: only this thread uses the row, which has its blobs.
+                unsafe { layout.column(column).append(from, &mut bytes) };
+                assert_eq!(
+                    bytes,
+                    appended(&columns[position], wanted, &heap),
                     "seed {seed}, round {round}, column {position} of type {data_type}"
                 );
             }

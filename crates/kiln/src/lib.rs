@@ -49,13 +49,14 @@
 //! | change the protocol of a running database | [`Engine::set_protocol`] |
 
 pub use kiln_engine::{
-    Configuration, Engine, LoadReport, Loader, ProtocolOption, Row, Rows, ScanRange, Statistics,
-    TableMemory,
+    Configuration, Engine, EpochHolder, LoadReport, Loader, ProtocolOption, RetiredMemory, Row,
+    Rows, ScanRange, SeatUser, Statistics, TableMemory,
 };
 pub use kiln_sql::{
-    Call, Completion, Completions, DataType, Database, Decimal, Error, FromRow, FromValue,
-    IdempotencyKey, Interval, IntoValues, Notice, Options, Protocol, Refused, Reply, Result,
-    ResultSet, Session, SqlState, StatementResult, SubmitError, Ticket, Transaction, Value,
+    Call, CancelHandle, Column, ColumnOrigin, Completion, Completions, DataType, Database, Decimal,
+    Error, FromRow, FromValue, IdempotencyKey, Interval, IntoValues, Notice, Options, Portal,
+    Portion, Protocol, Refused, Reply, Result, ResultSet, Session, SqlState, Statement,
+    StatementKind, StatementResult, SubmitError, Ticket, Transaction, Value, parameter_value,
 };
 
 /// The quick start of the README, so that it keeps compiling.

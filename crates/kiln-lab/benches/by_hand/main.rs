@@ -20,8 +20,10 @@
 //!
 //! With the name of a protocol in the place of `compiled` it serves the calls with a whole worker of that protocol,
 //! scheduler included: `--only new_order lock-sorted 4`, to be counted with `--toggle-collect='*by_hand*serve_turn*'`. That
-//! and `compiled` take any of the five procedures.
+//! and `compiled` take any of the five procedures; that takes `mix`, too, which is all of them as often as TPC-C has them. With
+//! `listen` at the end the worker's commits are reported to a listener that copies them into a buffer of its own.
 
+mod listener;
 mod new_order;
 mod payment;
 mod store;
@@ -44,7 +46,7 @@ const SEED: u64 = 42;
 
 /// The calls of one turn, in the form of both sides.
 struct Turn {
-    compiled: Vec<Arguments>,
+    compiled: Vec<(Arc<Program>, Arguments)>,
     new_orders: Vec<new_order::Call>,
     payments: Vec<payment::Call>,
 }
@@ -56,7 +58,9 @@ fn main() {
     thread::pin_to_core(0);
     let config = tpcc::Config {
         mix: match &only {
-            Some(only) if !matches!(only.procedure, tpcc::NEW_ORDER | tpcc::PAYMENT) => Mix::Full,
+            Some(only) if !matches!(only.procedure, Some(tpcc::NEW_ORDER | tpcc::PAYMENT)) => {
+                Mix::Full
+            }
             _ => Mix::NewOrderPayment,
         },
         ..if quick {
@@ -78,7 +82,10 @@ fn main() {
         match only.side {
             Side::Worker(configuration) => {
                 let common = Arc::new(Common::new(configuration));
-                let worker = Worker::new(&common, participant, Random::from_seed(SEED));
+                let mut worker = Worker::new(&common, participant, Random::from_seed(SEED));
+                if only.listens {
+                    worker.attach(Some(&listener::journal()));
+                }
                 only.run_worker(worker, &workload, &catalog, calls);
             }
             _ if only.is_serial => only.run(Serial::new(participant), &workload, &catalog, calls),
@@ -99,11 +106,12 @@ fn main() {
         let program = program(&engine.catalog(), procedure);
         let (mut compiled, mut by_hand) = (Vec::new(), Vec::new());
         for number in 0..turns {
-            let turn = turn(&workload, procedure, &program, number, calls);
+            let programs = [(procedure, program.clone())];
+            let turn = turn(&workload, &programs, number, calls);
             // Who goes first changes, so that neither always finds the other's cache lines.
             for side in [number % 2, 1 - number % 2] {
                 match side {
-                    0 => compiled.push(bench.compiled(&program, &turn)),
+                    0 => compiled.push(bench.compiled(&turn)),
                     _ => by_hand.push(bench.by_hand(&turn)),
                 }
             }
@@ -121,10 +129,12 @@ fn main() {
 
 /// One side of one transaction, to be profiled.
 struct Only {
-    procedure: ProcedureIndex,
+    /// Without one, all of them.
+    procedure: Option<ProcedureIndex>,
     side: Side,
     turns: u64,
     is_serial: bool,
+    listens: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -140,42 +150,54 @@ impl Only {
     fn from_arguments() -> Option<Only> {
         let mut arguments = std::env::args().skip_while(|argument| argument != "--only");
         arguments.next()?;
-        let usage = "--only <procedure> <compiled|by-hand|protocol> <turns> [serial]";
+        let is_set = |wanted: &str| std::env::args().any(|argument| argument == wanted);
+        let usage = "--only <procedure|mix> <compiled|by-hand|protocol> <turns> [serial|listen]";
         let mut next = || arguments.next().expect(usage);
+        let name = next();
+        let mut names = tpcc::PROCEDURES.iter().map(|procedure| procedure.name);
+        let procedure = match name.as_str() {
+            "mix" => None,
+            name => Some(ProcedureIndex(
+                names.position(|one| one == name).expect(usage),
+            )),
+        };
         Some(Only {
-            procedure: {
-                let name = next();
-                let mut names = tpcc::PROCEDURES.iter().map(|procedure| procedure.name);
-                ProcedureIndex(names.position(|one| one == name).expect(usage))
-            },
+            procedure,
             side: match next().as_str() {
                 "compiled" => Side::Compiled,
                 "by-hand" => Side::ByHand,
                 name => Side::Worker(name.parse().expect(usage)),
             },
             turns: next().parse().expect(usage),
-            is_serial: arguments.next().as_deref() == Some("serial"),
+            is_serial: is_set("serial"),
+            listens: is_set("listen"),
         })
+    }
+
+    /// The procedures whose calls are made.
+    fn programs(&self, catalog: &Catalog) -> Vec<(ProcedureIndex, Arc<Program>)> {
+        let all = (0..tpcc::PROCEDURES.len()).map(ProcedureIndex);
+        let asked = all.filter(|one| self.procedure.is_none_or(|procedure| procedure == *one));
+        asked.map(|one| (one, program(catalog, one))).collect()
     }
 
     fn run(&self, access: impl Access, workload: &Workload, catalog: &Catalog, calls: usize) {
         let mut bench = Bench::new(access, catalog);
-        let program = program(catalog, self.procedure);
+        let programs = self.programs(catalog);
         for number in 0..self.turns {
-            let turn = turn(workload, self.procedure, &program, number, calls);
+            let turn = turn(workload, &programs, number, calls);
             match self.side {
                 Side::ByHand => bench.by_hand(&turn),
-                _ => bench.compiled(&program, &turn),
+                _ => bench.compiled(&turn),
             };
         }
     }
 
     fn run_worker(&self, mut worker: Worker, workload: &Workload, catalog: &Catalog, calls: usize) {
-        let program = program(catalog, self.procedure);
+        let programs = self.programs(catalog);
         for number in 0..self.turns {
-            let turn = turn(workload, self.procedure, &program, number, calls);
+            let turn = turn(workload, &programs, number, calls);
             let mut calls = TurnCalls {
-                program: &program,
                 left: turn.compiled.iter(),
             };
             serve_turn(&mut worker, &mut calls);
@@ -193,8 +215,7 @@ fn program(catalog: &Catalog, procedure: ProcedureIndex) -> Arc<Program> {
 /// Draws the calls of a turn.
 fn turn(
     workload: &Workload,
-    procedure: ProcedureIndex,
-    program: &Arc<Program>,
+    programs: &[(ProcedureIndex, Arc<Program>)],
     number: u64,
     calls: usize,
 ) -> Turn {
@@ -206,14 +227,16 @@ fn turn(
         payments: Vec::new(),
     };
     while turn.compiled.len() < calls {
-        if terminal.next(&mut values).procedure != procedure {
+        let procedure = terminal.next(&mut values).procedure;
+        let mut programs = programs.iter();
+        let Some((_, program)) = programs.find(|(asked, _)| *asked == procedure) else {
             continue;
-        }
+        };
         let mut arguments = Arguments::from_values(values.values());
         arguments
             .bind(program)
             .expect("the workload's arguments fit its procedures");
-        turn.compiled.push(arguments);
+        turn.compiled.push((program.clone(), arguments));
         match procedure {
             tpcc::NEW_ORDER => turn.new_orders.push(new_order::Call::new(values.values())),
             tpcc::PAYMENT => turn.payments.push(payment::Call::new(values.values())),
@@ -225,16 +248,15 @@ fn turn(
 
 /// The calls of a turn, one after the other.
 struct TurnCalls<'a> {
-    program: &'a Arc<Program>,
-    left: std::slice::Iter<'a, Arguments>,
+    left: std::slice::Iter<'a, (Arc<Program>, Arguments)>,
 }
 
 impl Calls for TurnCalls<'_> {
     fn next(&mut self, call: &mut Call) -> Next {
-        let Some(arguments) = self.left.next() else {
+        let Some((program, arguments)) = self.left.next() else {
             return Next::Pause;
         };
-        call.set_program(self.program);
+        call.set_program(program);
         call.arguments.copy_from(arguments);
         Next::Call
     }
@@ -277,9 +299,9 @@ impl<A: Access> Bench<A> {
 
     /// Runs a turn by the executor; ns per call.
     #[inline(never)]
-    fn compiled(&mut self, program: &Program, turn: &Turn) -> f64 {
+    fn compiled(&mut self, turn: &Turn) -> f64 {
         let begin = time::now_ns();
-        for arguments in &turn.compiled {
+        for (program, arguments) in &turn.compiled {
             self.access.begin();
             let run = Executor::run(program, &mut self.access, &mut self.frame, arguments);
             finish(&mut self.access, run);

@@ -8,7 +8,7 @@ use kiln_platform::sync::Arc;
 use kiln_platform::work::{Work, charge};
 use kiln_platform::{spin, thread, time};
 use kiln_procedure::executor::Ran;
-use kiln_procedure::{Access, Arguments, Executor, Frame, Program, Stop};
+use kiln_procedure::{Access, Arguments, Executor, Frame, Interrupt, Program, Stop};
 
 use crate::phases::{Phase, Phased};
 use crate::schedule::direct::{Direct, End};
@@ -72,6 +72,7 @@ impl<C> InFlight<C> {
         direct: &mut Direct<A>,
     ) -> Next {
         self.call.is_history_full = direct.is_history_full();
+        self.call.interrupt = None;
         let next = calls.next(&mut self.call);
         if next == Next::Call {
             let Some(program) = &self.call.program else {
@@ -93,10 +94,16 @@ impl<C> InFlight<C> {
         unsafe { &*self.program }
     }
 
-    /// Whether its time is over.
+    /// Whether its time is over, or it was asked to end.
     pub fn is_expired(&self) -> bool {
         let deadline = self.call.deadline_ns;
-        deadline.is_some_and(|deadline| time::now_ns() >= deadline)
+        self.is_canceled() || deadline.is_some_and(|deadline| time::now_ns() >= deadline)
+    }
+
+    /// Whether it was asked to end.
+    pub fn is_canceled(&self) -> bool {
+        let interrupt = self.call.interrupt.as_ref();
+        interrupt.is_some_and(Interrupt::is_canceled)
     }
 
     /// As [`Parked::look`], before its next attempt is planned.
@@ -149,7 +156,8 @@ impl<C> InFlight<C> {
         if !self.begin(direct, demand, held) {
             return;
         }
-        self.frame.begin(self.call.deadline_ns);
+        self.frame
+            .begin(self.call.deadline_ns, self.call.interrupt.as_ref());
         let program = self.program();
         let access = direct.access();
         let ran = Executor::run(program, access, &mut self.frame, &self.call.arguments);
@@ -170,7 +178,7 @@ impl<C> InFlight<C> {
             self.frame.silence();
             return;
         }
-        frame.begin(self.call.deadline_ns);
+        frame.begin(self.call.deadline_ns, self.call.interrupt.as_ref());
         let program = self.program();
         let access = direct.access();
         let ran = Executor::run(program, access, frame, &self.call.arguments);
@@ -209,7 +217,8 @@ impl<C> InFlight<C> {
         if !self.begin(direct, demand, held) {
             return Ran::Ended;
         }
-        self.frame.begin(self.call.deadline_ns);
+        self.frame
+            .begin(self.call.deadline_ns, self.call.interrupt.as_ref());
         let program = self.program();
         let access = direct.access();
         let ran = Executor::run_part(program, access, &mut self.frame, &self.call.arguments);
@@ -345,21 +354,24 @@ pub(crate) struct Single<'a> {
     program: &'a Arc<Program>,
     arguments: &'a Arguments,
     deadline_ns: Option<u64>,
+    interrupt: Option<Interrupt>,
     is_drawn: bool,
     outcome: Option<Outcome>,
 }
 
 impl<'a> Single<'a> {
-    /// A call with these arguments, which ends at `deadline_ns` if ever.
+    /// A call with these arguments, which ends at `deadline_ns` if ever, or when it is asked to.
     pub fn new(
         program: &'a Arc<Program>,
         arguments: &'a Arguments,
         deadline_ns: Option<u64>,
+        interrupt: Option<&Interrupt>,
     ) -> Single<'a> {
         Single {
             program,
             arguments,
             deadline_ns,
+            interrupt: interrupt.cloned(),
             is_drawn: false,
             outcome: None,
         }
@@ -381,6 +393,7 @@ impl Calls for Single<'_> {
         call.set_program(self.program);
         call.arguments.copy_from(self.arguments);
         (call.deadline_ns, call.ticket) = (self.deadline_ns, 0);
+        call.interrupt = self.interrupt.take();
         Next::Call
     }
 

@@ -62,9 +62,6 @@ pub struct Done {
 // SAFETY: as for `InPlace`.
 unsafe impl Send for Done {}
 
-/// Freed objects per transaction at most: garbage leaves as fast as it comes, in small portions.
-const COLLECT_MAX: usize = 8;
-
 /// The changes of one attempt, made at once and undone if need be.
 pub struct InPlace {
     /// The worker's part in the epochs.
@@ -394,8 +391,9 @@ impl InPlace {
         self.last = tid;
         // Before the first entry moves and the first tid is stored, while the caller holds its records: what others
         // see is of its log epoch.
-        let window = self.reporter.open();
+        let mut window = Window::none();
         if self.reporter.is_asked(&mut self.recorder) {
+            window = self.reporter.open();
             self.report(&window, tid);
         }
         if !self.changes.is_empty() {
@@ -433,6 +431,7 @@ impl InPlace {
         if removals {
             self.remove_deleted();
         }
+        drop(window);
     }
 
     /// With a flaw on purpose: reports the commit when its records are others' already.
@@ -445,16 +444,7 @@ impl InPlace {
     fn above_deletions(&mut self, tid: Tid) -> Tid {
         let entries = self.log.iter();
         let inserted = entries.filter(|entry| matches!(entry.change, Change::Insert));
-        // SAFETY: a new record is the attempt's own until it has committed, and the table is kept.
-        let inserted = inserted.map(|entry| unsafe {
-            Reported::new(
-                entry.table(),
-                entry.record,
-                ChangeKind::Insert,
-                ColumnSet::EMPTY,
-                0,
-            )
-        });
+        let inserted = inserted.map(Entry::table);
         self.reporter.above_deletions(inserted, &self.changes, tid)
     }
 
@@ -600,13 +590,10 @@ impl InPlace {
         self.leave_epoch();
     }
 
-    /// Leaves the epoch, and frees some of what waits for that.
+    /// Leaves the epoch.
     #[inline]
     pub fn leave_epoch(&mut self) {
         self.participant.leave();
-        if self.participant.waiting() > 0 {
-            self.participant.collect(COLLECT_MAX);
-        }
     }
 }
 

@@ -202,10 +202,10 @@ impl IndexChanges {
         change.old.as_ref()
     }
 
-    /// The keys that records get in their tables' first indexes.
-    pub fn first_keys(&self) -> impl Iterator<Item = (&Table, &EntryKey)> {
+    /// The tables in whose first indexes records get other keys.
+    pub fn first_tables(&self) -> impl Iterator<Item = &Table> {
         let changes = self.0.iter().filter(|change| change.index == 0);
-        changes.map(|change| (change.place().0, &change.new))
+        changes.map(|change| change.place().0)
     }
 
     /// Moves `record` in the index at `index` from `old` (`None` when it is new) to `new`; the two

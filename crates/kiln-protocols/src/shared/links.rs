@@ -355,6 +355,8 @@ pub fn retire_blob(blob: NonNull<Blob>, participant: &Participant) {
         pointer: blob.cast(),
         reclaim,
         context: std::ptr::null(),
+        // SAFETY: readers may still have the blob, so it is not freed.
+        bytes: unsafe { Blob::bytes_allocated(blob) },
     };
     // SAFETY: no row points to the blob any more, and freeing it needs no context.
     unsafe { participant.retire(retired) };

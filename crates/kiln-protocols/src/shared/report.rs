@@ -3,7 +3,7 @@
 //! Each of the doors ([`Optimistic::install`](super::optimistic::Optimistic::install),
 //! [`InPlace::commit_leaving`](super::in_place::InPlace::commit_leaving), and that of `mvcc`) does the same:
 //!
-//! 1. opens the worker's window of the log epoch ([`Reporter::open`]). Nothing can refuse the commit any more, all
+//! 1. unless there is nothing to report, opens the worker's window of the log epoch ([`Reporter::open`]). Nothing can refuse the commit any more, all
 //!    records that it writes are held, and no other transaction has seen anything of it;
 //! 2. adds what it writes, a row at a time, and sends it: to the recorder of the history, if the run is observed, and to
 //!    the worker's listener, if there is one;
@@ -15,11 +15,11 @@
 use std::ptr;
 
 use kiln_history::Version;
+use kiln_platform::sync::Arc;
 use kiln_storage::journal::{Change, Commit, Journal, Listener};
 use kiln_storage::log_epoch::LogEpoch;
 use kiln_storage::record::{RecordRef, Tid};
 use kiln_storage::schema::ColumnSet;
-use kiln_storage::slot::Heap;
 use kiln_storage::table::{EntryKey, Table};
 
 use super::index_changes::IndexChanges;
@@ -29,21 +29,24 @@ use crate::canary::Canary;
 /// A worker's part in a journal, if there is one.
 #[derive(Default)]
 pub struct Reporter {
-    /// Boxed, so that a [`Window`] knows where it is.
-    attached: Option<Box<Attached>>,
+    attached: Option<Attached>,
     /// The report that is being made, deletions first.
     changes: Vec<Change>,
     deletions: usize,
     /// Records that get a version and have no row, before or after: where they are, and their former version.
     void: Vec<(RecordRef, u64)>,
-    /// For keys computed outside a procedure's own memory.
-    heap: Heap,
 }
 
 struct Attached {
+    /// Shared with nobody: so that a [`Window`] can point to it while the listener is told.
+    place: Arc<Place>,
+    listener: Box<dyn Listener>,
+}
+
+/// Where a worker reports.
+struct Place {
     journal: Journal,
     worker: usize,
-    listener: Box<dyn Listener>,
 }
 
 // SAFETY: the changes point to records, rows and images of the attempt that is being reported; there are none
@@ -53,24 +56,37 @@ unsafe impl Send for Reporter {}
 /// A worker's window of a log epoch; closed when this is dropped, also by a panic.
 pub struct Window {
     /// Null where nobody listens.
-    attached: *const Attached,
+    place: *const Place,
     epoch: LogEpoch,
 }
 
 impl Window {
-    /// No window.
-    const NONE: Window = Window {
-        attached: ptr::null(),
-        epoch: LogEpoch(0),
-    };
+    /// No window: there is nothing to report.
+    #[inline(always)]
+    pub fn none() -> Window {
+        Window {
+            place: ptr::null(),
+            epoch: LogEpoch(0),
+        }
+    }
 }
 
 impl Drop for Window {
     #[inline(always)]
     fn drop(&mut self) {
-        // SAFETY: the box is the worker's, and is not exchanged while the worker commits.
-        if let Some(attached) = unsafe { self.attached.as_ref() } {
-            attached.journal.epochs().leave(attached.worker);
+        // SAFETY: the place is the worker's, and is not exchanged while the worker commits.
+        if let Some(place) = unsafe { self.place.as_ref() } {
+            place.journal.epochs().leave(place.worker);
+        }
+    }
+}
+
+impl Attached {
+    fn enter(&self) -> Window {
+        let Place { journal, worker } = &*self.place;
+        Window {
+            place: Arc::as_ptr(&self.place),
+            epoch: journal.epochs().enter(*worker),
         }
     }
 }
@@ -83,11 +99,13 @@ impl Reporter {
         self.attached = None;
         self.attached = journal.map(|journal| {
             journal.epochs().join(worker);
-            Box::new(Attached {
-                journal: journal.clone(),
-                worker,
+            Attached {
+                place: Arc::new(Place {
+                    journal: journal.clone(),
+                    worker,
+                }),
                 listener: journal.listeners().listener(worker),
-            })
+            }
         });
     }
 
@@ -98,19 +116,11 @@ impl Reporter {
     }
 
     /// Opens the worker's window, if somebody listens.
-    #[inline(always)]
+    #[inline]
     pub fn open(&self) -> Window {
         match &self.attached {
-            Some(attached) if !Canary::LogEpochAfterUnlocking.sings() => Reporter::enter(attached),
-            _ => Window::NONE,
-        }
-    }
-
-    #[inline(never)]
-    fn enter(attached: &Attached) -> Window {
-        Window {
-            attached,
-            epoch: attached.journal.epochs().enter(attached.worker),
+            Some(attached) if !Canary::LogEpochAfterUnlocking.sings() => attached.enter(),
+            _ => Window::none(),
         }
     }
 
@@ -140,17 +150,16 @@ impl Reporter {
         key: Option<&EntryKey>,
         (tid, follows): (Tid, bool),
     ) {
-        let key = match key {
-            Some(key) => key.clone(),
-            None => change.key(&mut self.heap),
-        };
         if let Some(attached) = &self.attached
             && !follows
         {
-            let deletions = attached.journal.deletions();
-            deletions.raise(change.table(), &key, tid.version());
+            let deletions = attached.place.journal.deletions();
+            deletions.raise(change.table(), tid.version());
         }
-        self.changes.push(change.keyed(key));
+        self.changes.push(match key {
+            Some(key) => change.keyed(key.clone()),
+            None => change,
+        });
         // Deletions come first, in any order.
         let last = self.changes.len() - 1;
         self.changes.swap(self.deletions, last);
@@ -212,7 +221,7 @@ impl Reporter {
         if Canary::LogEpochAfterUnlocking.sings()
             && let Some(attached) = &self.attached
         {
-            let window = Reporter::enter(attached);
+            let window = attached.enter();
             self.tell(window.epoch, tid);
         }
     }
@@ -236,12 +245,12 @@ impl Reporter {
     }
 
     /// `tid`, or a greater one that is above the versions of all transactions that deleted one of the keys that an attempt
-    /// adds: those of `inserted`, its new rows, and those to which it has moved others. Their entries are there.
+    /// adds: to the tables into which it has `inserted` rows, and where it has moved others. Their entries are there.
     #[inline(never)]
-    pub fn above_deletions(
-        &mut self,
-        inserted: impl Iterator<Item = Change>,
-        changes: &IndexChanges,
+    pub fn above_deletions<'a>(
+        &self,
+        inserted: impl Iterator<Item = &'a Table>,
+        changes: &'a IndexChanges,
         tid: Tid,
     ) -> Tid {
         let Some(attached) = &self.attached else {
@@ -250,16 +259,10 @@ impl Reporter {
         if Canary::DeletionForgotten.sings() {
             return tid;
         }
-        let deletions = attached.journal.deletions();
-        let mut newest = 0;
-        for change in inserted {
-            let key = change.key(&mut self.heap);
-            newest = newest.max(deletions.newest(change.table(), &key));
-        }
-        for (table, key) in changes.first_keys() {
-            newest = newest.max(deletions.newest(table, key));
-        }
-        Tid(tid.0.max(newest + 1))
+        let deletions = attached.place.journal.deletions();
+        let bounds = inserted.chain(changes.first_tables());
+        let bounds = bounds.map(|table| deletions.bound(table));
+        Tid(bounds.fold(tid.0, |tid, bound| tid.max(bound + 1)))
     }
 }
 

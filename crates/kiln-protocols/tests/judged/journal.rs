@@ -70,12 +70,28 @@ impl Listener for Ear {
                 change.append(column, &mut bytes);
                 (column.0, bytes)
             });
+            let values: Vec<(u16, Vec<u8>)> = values.collect();
+            let mut row = Vec::new();
+            if change.append_row(&mut row) {
+                let words = row.chunks_exact(8);
+                let words = words.map(|word| word.try_into().expect("eight bytes"));
+                let row: Vec<AtomicU64> = words
+                    .map(|word| AtomicU64::new(u64::from_le_bytes(word)))
+                    .collect();
+                for (column, expected) in &values {
+                    let mut bytes = Vec::new();
+                    let access = change.table().layout().column(ColumnId(*column));
+                    // SAFETY: the row is this one's own, and no byte string lies elsewhere.
+                    unsafe { access.append(&row, &mut bytes) };
+                    assert_eq!(&bytes, expected, "the row has what the columns have");
+                }
+            }
             Changed {
                 object: change.record().address(),
                 former: change.former(),
                 kind: change.kind(),
                 key: change.key(heap).to_bytes(),
-                values: values.collect(),
+                values,
             }
         });
         let changes = changes.collect();

@@ -146,6 +146,11 @@ pub(super) fn call(
             AggregateKind::BoolAnd | AggregateKind::BoolOr => {
                 Some(coerce(bound, &DataType::Boolean, CastContext::Implicit)?)
             }
+            AggregateKind::Count if let Kind::Parameter(parameter) = &bound.kind => {
+                // Any type would do, so that none is decided.
+                parameter.leave_undecided(bound.position);
+                Some(Bound::null(DataType::Text, bound.position))
+            }
             _ => Some(coerce(bound, &DataType::Text, CastContext::Implicit)?),
         },
         other => other,

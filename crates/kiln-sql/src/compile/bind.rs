@@ -9,7 +9,7 @@ use sqlparser::ast::{
 };
 
 use super::bound::{Bound, Kind, Operation};
-use super::coerce::{CastContext, call, coerce, common_type, operation};
+use super::coerce::{CastContext, call, coerce, common_type, operation, without_length};
 use super::{Compiler, Position, fail, functions, operators, position_of, position_of_span};
 use super::{types, unsupported};
 
@@ -124,10 +124,11 @@ impl Compiler<'_> {
                 negated,
             } => {
                 let left = self.bind(expr)?;
+                let items: Result<Vec<Bound>> = list.iter().map(|item| self.bind(item)).collect();
+                let (left, items) = alike(left, items?, position)?;
                 let left = self.share(left);
-                let mut tests = Vec::with_capacity(list.len());
-                for item in list {
-                    let item = self.bind(item)?;
+                let mut tests = Vec::with_capacity(items.len());
+                for item in items {
                     tests.push(operators::compare(
                         Comparison::Equal,
                         left.clone(),
@@ -146,9 +147,15 @@ impl Compiler<'_> {
             } => {
                 let operand = self.bind(expr)?;
                 let operand = self.share(operand);
-                let (low, high) = (self.bind(low)?, self.bind(high)?);
+                let low = self.bind(low)?;
                 let lower =
                     operators::compare(Comparison::GreaterOrEqual, operand.clone(), low, position)?;
+                // A parameter has got its type from the lower bound.
+                let operand = match operand.is_open_parameter() {
+                    true => self.bind(expr)?,
+                    false => operand,
+                };
+                let high = self.bind(high)?;
                 let upper = operators::compare(Comparison::LessOrEqual, operand, high, position)?;
                 let test = operators::all(vec![lower, upper]);
                 Ok(if *negated { operators::not(test) } else { test })
@@ -641,6 +648,27 @@ impl Compiler<'_> {
             position,
         )
     }
+}
+
+/// The operands of IN. Where the list has several items that are no columns, open parameters get
+/// the type that all of these have in common with the left side.
+fn alike(left: Bound, items: Vec<Bound>, position: Position) -> Result<(Bound, Vec<Bound>)> {
+    let is_column = |bound: &Bound| bound.any(|part| matches!(part.kind, Kind::Column { .. }));
+    let values = items.iter().filter(|item| !is_column(item));
+    let mut all: Vec<&Bound> = values.collect();
+    all.insert(0, &left);
+    if all.len() < 3 || !all.iter().any(|bound| bound.is_open_parameter()) {
+        return Ok((left, items));
+    }
+    let Ok(common) = common_type("IN", &all, position) else {
+        return Ok((left, items));
+    };
+    let decide = |bound: Bound| match bound.is_open_parameter() {
+        true => coerce(bound, &without_length(&common), CastContext::Implicit),
+        false => Ok(bound),
+    };
+    let items: Result<Vec<Bound>> = items.into_iter().map(decide).collect();
+    Ok((decide(left)?, items?))
 }
 
 fn any_of_array(

@@ -5,6 +5,7 @@ use kiln_storage::types::{DataType, Value};
 
 use super::Position;
 use super::aggregate::AggregateCall;
+use super::parameters::OpenParameter;
 use super::plpgsql::Callee;
 use super::scope::SourceId;
 use super::subquery::Subquery;
@@ -22,6 +23,8 @@ pub(crate) struct Bound {
 pub(crate) enum Kind {
     /// A literal whose type the context decides; `None` is NULL. Its `data_type` is TEXT.
     Unknown(Option<String>),
+    /// A parameter whose type the context decides. Its `data_type` is TEXT.
+    Parameter(OpenParameter),
     /// A constant of the expression's type.
     Constant(Value),
     /// A variable, or something computed before.
@@ -138,6 +141,7 @@ impl Bound {
         };
         match (&self.kind, &other.kind) {
             (Kind::Unknown(a), Kind::Unknown(b)) => a == b,
+            (Kind::Parameter(a), Kind::Parameter(b)) => a == b,
             (Kind::Constant(a), Kind::Constant(b)) => a == b,
             (Kind::Register(a), Kind::Register(b)) => a == b,
             (
@@ -227,7 +231,12 @@ impl Bound {
 
     /// Whether its type is not decided yet.
     pub(super) fn is_unknown(&self) -> bool {
-        matches!(self.kind, Kind::Unknown(_))
+        matches!(self.kind, Kind::Unknown(_) | Kind::Parameter(_))
+    }
+
+    /// Whether it is a parameter whose type is open.
+    pub(super) fn is_open_parameter(&self) -> bool {
+        matches!(self.kind, Kind::Parameter(_))
     }
 
     /// Whether it is the literal NULL, typed or not.
@@ -256,6 +265,7 @@ impl Bound {
         matches!(
             self.kind,
             Kind::Unknown(_)
+                | Kind::Parameter(_)
                 | Kind::Constant(_)
                 | Kind::Register(_)
                 | Kind::Column { .. }

@@ -146,16 +146,15 @@ pub(super) fn coerce(bound: Bound, target: &DataType, context: CastContext) -> R
         Kind::Unknown(None) => return Ok(Bound::null(target.clone(), position)),
         Kind::Unknown(Some(text)) => {
             let value = parse_value(&text, target).map_err(|error| located(error, position))?;
-            let data_type = match target {
-                // What the literal is before its length is looked at.
-                DataType::Char(_) => DataType::Char(u32::MAX),
-                other => other.without_modifier(),
-            };
             return Ok(apply_modifier(
-                Bound::constant(value, data_type, position),
+                Bound::constant(value, without_length(target), position),
                 target,
                 context,
             ));
+        }
+        Kind::Parameter(parameter) => {
+            let decided = parameter.decide(&without_length(target), position)?;
+            return Ok(apply_modifier(decided, target, context));
         }
         Kind::Constant(Value::Null) if bound.data_type != *target => {
             check_context(&bound.data_type, target, context, position)?;
@@ -170,6 +169,14 @@ pub(super) fn coerce(bound: Bound, target: &DataType, context: CastContext) -> R
     check_context(&bound.data_type, target, context, position)?;
     let converted = convert(bound, target)?;
     Ok(apply_modifier(converted, target, context))
+}
+
+/// The type of a literal or parameter before its length is looked at.
+pub(super) fn without_length(data_type: &DataType) -> DataType {
+    match data_type {
+        DataType::Char(_) => DataType::Char(u32::MAX),
+        other => other.without_modifier(),
+    }
 }
 
 fn located(error: Error, position: Position) -> Error {

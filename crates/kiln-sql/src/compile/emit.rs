@@ -57,6 +57,7 @@ impl Compiler<'_> {
                 None,
             ));
         }
+        self.positional.tell(&mut self.builder);
         let mut columns = Vec::new();
         for bound in bounds {
             eager_columns(bound, &mut columns);
@@ -95,6 +96,11 @@ impl Compiler<'_> {
                 .constant(DataType::Text, Value::Text(text.clone()))),
             Kind::Constant(value) => Ok(self.builder.constant(data_type.clone(), value.clone())),
             Kind::Register(register) => Ok(*register),
+            Kind::Parameter(parameter) => {
+                // Nothing asked for a type before: TEXT.
+                let decided = parameter.decide(data_type, bound.position)?;
+                self.emit_node(&decided, target)
+            }
             Kind::Column { source, column } => match self.find_available(*source, *column) {
                 Some(register) => Ok(register),
                 None => {

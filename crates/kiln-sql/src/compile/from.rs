@@ -301,7 +301,8 @@ impl Compiler<'_> {
                     )
                     .with_hint("For example, FROM (SELECT ...) [AS] foo."));
                 };
-                let bound = self.bind_query(subquery)?;
+                let mut bound = self.bind_query(subquery)?;
+                bound.decide_outputs()?;
                 let columns = bound.columns.clone();
                 let kind = ItemKind::Derived(Box::new(bound));
                 let name = name_of(&alias.name);

@@ -17,6 +17,7 @@
 //! | `bound` | bound expressions and walks over them |
 //! | `bind`, `operators`, `coerce`, `functions` | binding expressions |
 //! | `emit` | bound expressions to instructions |
+//! | `parameters` | parameters of statements, whose types are inferred |
 //! | `query`, `with`, `select`, `set`, `from`, `table_function`, `names`, `aggregate`, `subquery` | binding queries |
 //! | `plan`, `path`, `produce`, `read`, `group`, `limit`, `rows` | access paths and the loops over them |
 //! | `once` | what a statement computes only once |
@@ -38,6 +39,7 @@ mod limit;
 mod names;
 mod once;
 mod operators;
+mod parameters;
 mod path;
 mod plan;
 pub mod plpgsql;
@@ -68,11 +70,13 @@ use kiln_storage::types::DataType;
 use sqlparser::ast::Expr;
 use sqlparser::ast::Spanned;
 
-pub use arguments::{CallArguments, bind_call};
+pub use arguments::{CallArgumentValue, CallArguments, bind_call};
 pub(crate) use bound::Bound;
 pub use coerce::CastContext;
 pub use control::LoopHandle;
-pub use query::{ColumnMeta, OutputColumn, QueryOptions};
+pub(crate) use parameters::Parameters;
+pub use parameters::{PARAMETERS_MAX, count as parameter_count};
+pub use query::{ColumnMeta, ColumnOrigin, OutputColumn, QueryOptions};
 pub use rows::RowSource;
 pub use scope::{Field, SourceId, Variable};
 pub use types::data_type;
@@ -135,7 +139,7 @@ pub struct Compiler<'a> {
     pub requirements: Vec<IndexUse>,
     catalog: &'a dyn CatalogView,
     variables: Vec<scope::VariableScope>,
-    positional: Vec<Typed>,
+    positional: Parameters,
     levels: Vec<scope::Level>,
     sources: Vec<scope::Source>,
     available: Vec<scope::Available>,
@@ -168,7 +172,7 @@ impl<'a> Compiler<'a> {
             requirements: Vec::new(),
             catalog,
             variables: Vec::new(),
-            positional: Vec::new(),
+            positional: Parameters::default(),
             levels: Vec::new(),
             sources: Vec::new(),
             available: Vec::new(),

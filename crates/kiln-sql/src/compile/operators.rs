@@ -107,14 +107,14 @@ pub(super) fn arithmetic(
         (true, false) => {
             let data_type = open_operand(operator, &right, false);
             let Some(data_type) = data_type else {
-                return Err(no_operator(symbol, &left, &right, position));
+                return Err(no_open_operator(operator, &left, &right, position));
             };
             (coerce(left, &data_type, CastContext::Implicit)?, right)
         }
         (false, true) => {
             let data_type = open_operand(operator, &left, true);
             let Some(data_type) = data_type else {
-                return Err(no_operator(symbol, &left, &right, position));
+                return Err(no_open_operator(operator, &left, &right, position));
             };
             let right = coerce(right, &data_type, CastContext::Implicit)?;
             (left, right)
@@ -132,6 +132,25 @@ pub(super) fn arithmetic(
         return Ok(call(named, vec![left, right], result, position));
     }
     Err(no_operator(symbol, &left, &right, position))
+}
+
+/// The error of an operator with one operand whose type is open.
+#[cold]
+fn no_open_operator(
+    operator: Arithmetic,
+    left: &Bound,
+    right: &Bound,
+    position: Position,
+) -> Error {
+    let symbol = symbol_of(operator);
+    let is_date = |bound: &Bound| !bound.is_unknown() && bound.data_type == DataType::Date;
+    // Days, a time and an interval can be added to a date.
+    match operator {
+        Arithmetic::Add if is_date(left) || is_date(right) => {
+            not_unique(symbol, left, right, position)
+        }
+        _ => no_operator(symbol, left, right, position),
+    }
 }
 
 /// The type of a literal beside an operand of a known type.
@@ -185,6 +204,11 @@ fn numbers(operator: Arithmetic, left: Bound, right: Bound, position: Position) 
 /// As [`arithmetic`].
 pub(super) fn negate(operand: Bound, position: Position) -> Result<Bound> {
     let zero = match &operand.data_type {
+        // An interval would do as well as a number.
+        _ if operand.is_open_parameter() => {
+            let message = "operator is not unique: - unknown";
+            return Err(fail(SqlState::AMBIGUOUS_FUNCTION, message, position));
+        }
         _ if operand.is_unknown() => {
             let operand = coerce(operand, &DataType::Double, CastContext::Implicit)?;
             return negate(operand, position);
@@ -229,8 +253,16 @@ pub(super) fn comparable(
 ) -> Result<(Bound, Bound)> {
     let target = match (left.is_unknown(), right.is_unknown()) {
         (true, true) => DataType::Text,
-        (true, false) => literal_type(&right.data_type),
-        (false, true) => literal_type(&left.data_type),
+        // The known side stays as it is.
+        (true, false) => {
+            let target = literal_type(&right.data_type);
+            return Ok((coerce(left, &target, CastContext::Implicit)?, right));
+        }
+        (false, true) => {
+            let target = literal_type(&left.data_type);
+            let right = coerce(right, &target, CastContext::Implicit)?;
+            return Ok((left, right));
+        }
         (false, false) => {
             let (from, to) = (&left.data_type, &right.data_type);
             if same_base(from, to) {
@@ -267,6 +299,8 @@ pub(super) fn comparable(
 fn literal_type(data_type: &DataType) -> DataType {
     match data_type {
         DataType::Char(_) => DataType::Char(u32::MAX),
+        // VARCHAR has no operators of its own.
+        DataType::VarChar(_) => DataType::Text,
         other => other.without_modifier(),
     }
 }
@@ -427,6 +461,10 @@ pub(super) fn is_null(operand: Bound, negated: bool, position: Position) -> Resu
             DataType::Boolean,
             position,
         )),
+        Kind::Parameter(parameter) => {
+            parameter.leave_undecided(position);
+            Ok(Bound::null(DataType::Boolean, position))
+        }
         Kind::Row(columns) => {
             let each: Result<Vec<Bound>> = columns
                 .into_iter()

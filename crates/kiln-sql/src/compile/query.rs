@@ -2,6 +2,7 @@
 
 use kiln_procedure::ir::{BufferId, Class, Reg, SortKey, Step};
 use kiln_storage::error::{Result, SqlState};
+use kiln_storage::schema::{ColumnId, TableId};
 use kiln_storage::types::{DataType, Value};
 use sqlparser::ast::{
     Expr, OrderByKind, OrderByOptions, OrderBySort, Query, SetExpr, SetOperator, SetQuantifier,
@@ -26,6 +27,19 @@ pub struct ColumnMeta {
     pub name: String,
     /// Its type.
     pub data_type: DataType,
+    /// The column of a table that it is, where it is one as it stands.
+    pub origin: Option<ColumnOrigin>,
+}
+
+/// The column of a table that a result column shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ColumnOrigin {
+    /// The table.
+    pub table: TableId,
+    /// Its column.
+    pub column: ColumnId,
+    /// Whether it is never NULL in the result.
+    pub not_null: bool,
 }
 
 /// A column of a result row, inside a sink.
@@ -402,6 +416,7 @@ impl Compiler<'_> {
                     .map(|(index, bound)| ColumnMeta {
                         name: format!("column{}", index + 1),
                         data_type: bound.data_type.clone(),
+                        origin: None,
                     })
                     .collect();
                 let order = self.bind_output_order(query, &columns)?;

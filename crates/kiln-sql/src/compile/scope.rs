@@ -9,6 +9,7 @@ use kiln_storage::types::DataType;
 use sqlparser::ast::Ident;
 
 use super::bound::{Bound, Kind};
+use super::parameters::Parameters;
 use super::{Compiler, Position, Typed, fail, name_of, position_of_span, unsupported};
 
 /// A variable of PL/pgSQL.
@@ -200,7 +201,14 @@ impl Compiler<'_> {
 
     /// Sets what `$1`, `$2`, … mean.
     pub fn set_positional(&mut self, parameters: Vec<Typed>) {
-        self.positional = parameters;
+        self.positional = Parameters::known(parameters);
+    }
+
+    /// Makes the program's parameters what `$1`, `$2`, … mean; the types that `declared` lacks are
+    /// inferred. Returns the handle by which they are asked for when all is compiled.
+    pub(crate) fn infer_positional(&mut self, declared: &[Option<DataType>]) -> Parameters {
+        self.positional = Parameters::of_program(&self.builder, declared);
+        self.positional.clone()
     }
 
     /// Declares a row whose columns are read through `record` as they are needed.
@@ -499,18 +507,13 @@ impl Compiler<'_> {
     /// What `$number` means.
     pub(super) fn placeholder(&self, text: &str, position: Position) -> Result<Bound> {
         let number: Option<usize> = text.strip_prefix('$').and_then(|text| text.parse().ok());
-        let parameter: Option<&Typed> =
-            number.and_then(|number| self.positional.get(number.checked_sub(1)?));
-        match parameter {
-            Some(Typed {
-                register,
-                data_type,
-            }) => Ok(Bound::register(*register, data_type.clone(), position)),
-            None => Err(fail(
+        let parameter = number.and_then(|number| self.positional.reference(number, position));
+        parameter.ok_or_else(|| {
+            fail(
                 SqlState::UNDEFINED_PARAMETER,
                 format!("there is no parameter {text}"),
                 position,
-            )),
-        }
+            )
+        })
     }
 }

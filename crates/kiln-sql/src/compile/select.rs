@@ -2,6 +2,7 @@
 
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Result, SqlState};
+use kiln_storage::schema::ColumnId;
 use kiln_storage::table::Table;
 use kiln_storage::types::Value;
 use sqlparser::ast::{
@@ -15,7 +16,8 @@ use super::from::FromScope;
 use super::names::figure_name;
 use super::plpgsql::Callee;
 use super::query::{
-    Body, BoundQuery, ColumnMeta, OrderKey, order_items, order_key, output_number, rewrite_in_place,
+    Body, BoundQuery, ColumnMeta, ColumnOrigin, OrderKey, order_items, order_key, output_number,
+    rewrite_in_place,
 };
 use super::scope::{AggregatePolicy, Level, Source, SourceId};
 use super::with::WithReference;
@@ -224,10 +226,6 @@ impl Compiler<'_> {
         from: FromScope,
     ) -> Result<BoundQuery> {
         let mut filters = from.filters;
-        if let Some(selection) = &select.selection {
-            let bound = self.bind_condition(selection, "WHERE")?;
-            conjuncts(bound, &mut filters);
-        }
         self.allow_aggregates(AggregatePolicy::Allowed);
         let mut outputs = Vec::new();
         let mut columns = Vec::new();
@@ -276,12 +274,23 @@ impl Compiler<'_> {
                 }
             }
         }
+        // After the output, as in PostgreSQL: the first context decides a parameter's type.
+        if let Some(selection) = &select.selection {
+            self.allow_aggregates(AggregatePolicy::Refused("WHERE"));
+            let bound = self.bind_condition(selection, "WHERE")?;
+            conjuncts(bound, &mut filters);
+            self.allow_aggregates(AggregatePolicy::Allowed);
+        }
         for (index, bound) in outputs.iter_mut().enumerate() {
             if matches!(bound.kind, Kind::Row(_)) {
                 return Err(unsupported("a row as a value", bound.position));
             }
             if bound.is_unknown() {
                 open_outputs.push(index);
+                // What the query is part of may still decide; TEXT is the last resort.
+                if bound.is_open_parameter() {
+                    continue;
+                }
                 let taken = std::mem::replace(bound, Bound::boolean(true));
                 let data_type = taken.data_type.clone();
                 *bound = coerce(taken, &data_type, CastContext::Implicit)?;
@@ -306,6 +315,7 @@ impl Compiler<'_> {
                 position_of(query),
             ));
         }
+        let origins: Vec<_> = outputs.iter().map(|bound| self.origin_of(bound)).collect();
         let keys = self.bind_group_by(select, &outputs, &columns)?;
         let mut having = None;
         if let Some(expr) = &select.having {
@@ -342,9 +352,11 @@ impl Compiler<'_> {
         let columns = columns
             .into_iter()
             .zip(&outputs)
-            .map(|(name, bound)| ColumnMeta {
+            .zip(origins)
+            .map(|((name, bound), origin)| ColumnMeta {
                 name,
                 data_type: bound.data_type.clone(),
+                origin,
             })
             .collect();
         Ok(BoundQuery {
@@ -370,6 +382,21 @@ impl Compiler<'_> {
         }
     }
 
+    /// The column of a table that an expression is.
+    pub(super) fn origin_of(&self, bound: &Bound) -> Option<ColumnOrigin> {
+        let Kind::Column { source, column } = bound.kind else {
+            return None;
+        };
+        let source = self.source(source);
+        let table = source.table.as_ref()?;
+        let definition = table.schema().columns.get(usize::from(column))?;
+        Some(ColumnOrigin {
+            table: table.id(),
+            column: ColumnId(column),
+            not_null: definition.not_null && !source.nullable,
+        })
+    }
+
     /// `TABLE name`.
     pub(super) fn bind_table_query(&mut self, name: &Ident, query: &Query) -> Result<BoundQuery> {
         let table = self.table(&name_of(name), None)?;
@@ -386,6 +413,7 @@ impl Compiler<'_> {
             .map(|(name, bound)| ColumnMeta {
                 name,
                 data_type: bound.data_type.clone(),
+                origin: self.origin_of(bound),
             })
             .collect();
         let mut order = Vec::new();

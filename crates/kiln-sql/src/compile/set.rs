@@ -92,6 +92,7 @@ impl Compiler<'_> {
             columns.push(ColumnMeta {
                 name: left.columns[index].name.clone(),
                 data_type,
+                origin: None,
             });
         }
         let order = self.bind_output_order(query, &columns)?;
@@ -188,6 +189,25 @@ impl BoundQuery {
             }
         }
         self.columns[index].data_type = data_type.clone();
+        Ok(())
+    }
+}
+
+impl BoundQuery {
+    /// Makes outputs TEXT whose type is open still: where a query is a part of another one,
+    /// nothing outside decides.
+    pub(super) fn decide_outputs(&mut self) -> Result<()> {
+        let Body::Select(select) = &mut self.body else {
+            return Ok(());
+        };
+        for output in select
+            .outputs
+            .iter_mut()
+            .filter(|output| output.is_open_parameter())
+        {
+            let taken = std::mem::replace(output, Bound::boolean(true));
+            *output = coerce(taken, &DataType::Text, CastContext::Implicit)?;
+        }
         Ok(())
     }
 }

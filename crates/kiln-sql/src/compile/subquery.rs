@@ -164,7 +164,8 @@ impl Compiler<'_> {
         query: &Query,
     ) -> Result<(BoundQuery, Range<u32>, Range<usize>)> {
         let (first_source, first_slot) = (self.sources.len(), self.next_slot + 1);
-        let query = self.bind_query(query)?;
+        let mut query = self.bind_query(query)?;
+        query.decide_outputs()?;
         let sources = first_source as u32..self.sources.len() as u32;
         Ok((query, sources, first_slot..self.next_slot + 1))
     }

@@ -30,14 +30,19 @@ impl Compiler<'_> {
         });
         let bounds: Result<Vec<Bound>> = arguments
             .iter()
-            .map(|(_, argument)| match is_routine {
-                // Its parameters give literals their types.
-                true => self.bind(argument),
-                false => self.bind_expected(argument, None),
-            })
+            .map(|(_, argument)| self.bind(argument))
             .collect();
         self.levels.pop();
         let mut bounds = bounds?;
+        if !is_routine {
+            // The others say what an argument is whose type is open.
+            let known = bounds.iter().find(|bound| !bound.is_unknown());
+            let known = known.map_or(DataType::Text, |bound| bound.data_type.clone());
+            for bound in bounds.iter_mut().filter(|bound| bound.is_unknown()) {
+                let taken = std::mem::replace(bound, Bound::boolean(true));
+                *bound = coerce(taken, &known, CastContext::Implicit)?;
+            }
+        }
         if is_routine {
             let given = arguments
                 .iter()
@@ -122,6 +127,7 @@ impl Compiler<'_> {
         let columns = [ColumnMeta {
             name: alias_name.clone(),
             data_type,
+            origin: None,
         }];
         let source = self.add_derived_source(&alias_name, &columns, position);
         self.rename_columns(source, alias, position)?;
@@ -150,7 +156,11 @@ impl Compiler<'_> {
         let columns: Vec<ColumnMeta> = callee
             .columns_in_from(&alias_name)
             .into_iter()
-            .map(|(name, data_type)| ColumnMeta { name, data_type })
+            .map(|(name, data_type)| ColumnMeta {
+                name,
+                data_type,
+                origin: None,
+            })
             .collect();
         let source = self.add_derived_source(&alias_name, &columns, position);
         self.rename_columns(source, alias, position)?;

@@ -1,4 +1,4 @@
-//! Statements that were parsed and compiled before, by their text.
+//! Statements that were parsed and analysed before, by their text.
 
 use std::collections::HashMap;
 
@@ -8,8 +8,8 @@ use kiln_storage::error::Result;
 use kiln_storage::types::DataType;
 
 use super::panics::caught;
-use super::statement::{Prepared, compile};
-use crate::parse::{SourceStatement, Statement, statement};
+use super::prepared::Statement;
+use crate::parse::{self, SourceStatement};
 
 /// Statements that are kept.
 const ENTRIES_MAX: usize = 256;
@@ -23,13 +23,11 @@ struct Key {
     text: String,
     line: u32,
     column: u32,
-    parameters: Vec<DataType>,
+    declared: Vec<Option<DataType>>,
 }
 
 struct Entry {
-    statement: Arc<Statement>,
-    /// Compiled for the catalog of this version.
-    prepared: Option<(u64, Prepared)>,
+    statement: Statement,
     /// When it was used last, in uses of the cache.
     used: u64,
 }
@@ -41,61 +39,53 @@ pub(super) struct StatementCache {
     uses: u64,
 }
 
-/// A parsed statement and where it may be found compiled.
-pub(super) struct Parsed {
-    pub statement: Arc<Statement>,
-    parameters: Vec<DataType>,
-    key: Option<Key>,
-}
-
 impl StatementCache {
-    /// The statement that `source` says.
+    /// The statement that `source` says, analysed for `catalog`. `admit` sees its syntax before the
+    /// analysis.
     ///
     /// # Errors
-    /// Those of the parser.
-    pub fn parse(
+    /// Those of the parser, of `admit`, and of the analysis.
+    pub fn statement(
         &mut self,
         source: &SourceStatement<'_>,
-        parameters: Vec<DataType>,
-    ) -> Result<Parsed> {
+        declared: Vec<Option<DataType>>,
+        catalog: &Arc<Catalog>,
+        admit: impl FnOnce(&parse::Statement) -> Result<()>,
+    ) -> Result<Statement> {
         if source.text.len() > TEXT_BYTES_MAX {
-            let statement = Arc::new(parsed(source)?);
-            return Ok(Parsed {
-                statement,
-                parameters,
-                key: None,
-            });
+            let tree = Arc::new(parsed(source)?);
+            admit(&tree)?;
+            return Statement::analyse(tree, source, declared, catalog);
         }
         self.uses += 1;
         let key = Key {
             text: source.text.to_owned(),
             line: source.line,
             column: source.column,
-            parameters: parameters.clone(),
+            declared: declared.clone(),
         };
-        if let Some(entry) = self.entries.get_mut(&key) {
+        let known = self.entries.get_mut(&key).map(|entry| {
             entry.used = self.uses;
-            return Ok(Parsed {
-                statement: entry.statement.clone(),
-                parameters,
-                key: Some(key),
-            });
+            entry.statement.clone()
+        });
+        let tree = known.as_ref().and_then(Statement::tree).cloned();
+        let tree = tree.map_or_else(|| parsed(source).map(Arc::new), Ok)?;
+        admit(&tree)?;
+        if let Some(known) = known
+            && known.is_planned_for(catalog)
+        {
+            return Ok(known);
         }
-        let statement = Arc::new(parsed(source)?);
+        let statement = Statement::analyse(tree, source, declared, catalog)?;
         if self.entries.len() >= ENTRIES_MAX {
             self.evict();
         }
         let entry = Entry {
             statement: statement.clone(),
-            prepared: None,
             used: self.uses,
         };
-        self.entries.insert(key.clone(), entry);
-        Ok(Parsed {
-            statement,
-            parameters,
-            key: Some(key),
-        })
+        self.entries.insert(key, entry);
+        Ok(statement)
     }
 
     /// Makes room: a quarter goes at once, so that it is not looked for every time.
@@ -105,36 +95,14 @@ impl StatementCache {
         let limit = uses.get(ENTRIES_MAX / 4).copied().unwrap_or(u64::MAX);
         self.entries.retain(|_, entry| entry.used > limit);
     }
-
-    /// The statement compiled for `catalog`.
-    ///
-    /// # Errors
-    /// Those of the compiler.
-    pub fn prepare(&mut self, catalog: &Catalog, parsed: &Parsed) -> Result<Prepared> {
-        let entry = parsed
-            .key
-            .as_ref()
-            .and_then(|key| self.entries.get_mut(key));
-        let Some(entry) = entry else {
-            return compile(catalog, &parsed.statement, &parsed.parameters);
-        };
-        if let Some((version, prepared)) = &entry.prepared
-            && *version == catalog.version()
-        {
-            return Ok(prepared.clone());
-        }
-        let prepared = compile(catalog, &parsed.statement, &parsed.parameters)?;
-        entry.prepared = Some((catalog.version(), prepared.clone()));
-        Ok(prepared)
-    }
 }
 
 /// # Errors
 /// Those of the parser.
-fn parsed(source: &SourceStatement<'_>) -> Result<Statement> {
+fn parsed(source: &SourceStatement<'_>) -> Result<parse::Statement> {
     caught(|| {
         #[cfg(test)]
         super::panics::planted::reach(super::panics::planted::Step::Parse);
-        statement(source)
+        parse::statement(source)
     })
 }

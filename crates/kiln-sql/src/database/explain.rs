@@ -12,6 +12,9 @@ use super::design::is_auxiliary;
 use super::result::{ResultSet, StatementResult};
 use super::view::stored;
 
+/// The column of an explanation.
+pub(super) const COLUMN: &str = "QUERY PLAN";
+
 /// The program's operations and what the analysis knows of them.
 pub(super) fn text(program: &Program) -> String {
     kiln_procedure::explain::text(program)
@@ -71,7 +74,7 @@ pub(super) fn as_rows(text: &str) -> StatementResult {
     StatementResult {
         tag: "EXPLAIN".to_owned(),
         result: Some(ResultSet {
-            columns: vec![("QUERY PLAN".to_owned(), DataType::Text)],
+            columns: vec![(COLUMN.to_owned(), DataType::Text)],
             rows: text.lines().map(|line| vec![Value::from(line)]).collect(),
         }),
         notices: Vec::new(),

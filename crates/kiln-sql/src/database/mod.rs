@@ -3,10 +3,11 @@
 //! | module | holds |
 //! |---|---|
 //! | `session` | statements one after the other, transaction blocks |
+//! | `prepared`, `portal`, `values` | statements in stages: parse, describe, bind, execute, fetch |
 //! | `transaction` | SQL within transactions that are Rust closures |
 //! | `definition` | CREATE, DROP, TRUNCATE |
 //! | `design` | the physical design that procedures' uses of indexes derive |
-//! | `statement`, `cache`, `parameters` | statements on data, compiled and kept |
+//! | `statement`, `call`, `cache` | statements on data and calls, compiled and kept |
 //! | `rows` | programs for rows that Rust code writes |
 //! | `settings` | SET and SHOW |
 //! | `view` | the catalog as the compiler sees it |
@@ -15,11 +16,13 @@
 //! | `panics` | panics of the compiler as errors |
 
 mod cache;
+mod call;
 mod definition;
 mod design;
 mod explain;
 pub(crate) mod panics;
-mod parameters;
+mod portal;
+mod prepared;
 mod print;
 mod result;
 mod rows;
@@ -27,6 +30,7 @@ mod session;
 mod settings;
 mod statement;
 mod transaction;
+mod values;
 mod view;
 
 #[cfg(test)]
@@ -41,9 +45,12 @@ use kiln_platform::sync::{Arc, Mutex, lock};
 use kiln_storage::error::{Error, Result, SqlState};
 
 pub use design::is_auxiliary;
+pub use portal::{Portal, Portion};
+pub use prepared::{Column, Statement, StatementKind};
 pub use result::{Notice, ResultSet, StatementResult};
 pub use session::Session;
 pub use transaction::Transaction;
+pub use values::parameter_value;
 
 use cache::StatementCache;
 

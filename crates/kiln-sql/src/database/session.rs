@@ -2,21 +2,23 @@
 
 use std::time::Duration;
 
-use kiln_engine::{Arguments, Catalog, Ended, IntoValues, Rows};
+use kiln_engine::{Arguments, CancelHandle, Catalog, Ended, IntoValues, Rows};
 use kiln_platform::sync::Arc;
-use kiln_procedure::Program;
 use kiln_storage::error::{Error, Result, SqlState};
-use kiln_storage::types::Value;
+use kiln_storage::types::{DataType, Value};
 
 use super::cache::StatementCache;
+use super::call::{self, CallPlan};
 use super::panics::{caught, of_statement};
+use super::portal::{Portal, Portion};
+use super::prepared::{ExplainPlan, Plan, Statement};
 use super::result::{Notice, ResultSet, StatementResult};
-use super::statement::{Prepared, notices_of, result_of};
-use super::view::{View, stored};
-use super::{definition, explain, parameters, settings};
+use super::statement::{notices_of, result_of};
+use super::view::View;
+use super::{definition, explain, settings};
+use crate::compile::parameter_count;
 use crate::compile::plpgsql::compile_do;
-use crate::compile::{CallArguments, bind_call, fail, object_name, position_of};
-use crate::parse::{self, Call, RoutineKind, SourceStatement, Statement, script};
+use crate::parse::{self, SourceStatement, Statement as Tree, script};
 
 /// How often a statement is started again that had to be run as several programs and met a
 /// conflict, before the conflict is reported.
@@ -59,64 +61,99 @@ impl Session {
     /// # Errors
     /// PostgreSQL's, with line and column in the script.
     pub fn execute_statement(&mut self, source: &SourceStatement<'_>) -> Result<StatementResult> {
-        self.run_source(source, &[])
+        let statement = self.analyse(source, Vec::new())?;
+        self.run_statement(&statement, &[])
     }
 
-    /// Runs one statement with the values of its parameters `$1`, `$2`, ….
+    /// Runs one statement with the values of its parameters `$1`, `$2`, …: parses, binds and
+    /// executes it.
     ///
     /// # Errors
     /// PostgreSQL's, with line and column in the text; 42601 unless it is one statement.
     pub fn run(&mut self, sql: &str, parameters: impl IntoValues) -> Result<StatementResult> {
         let values = parameters.into_values();
-        let sources = caught(|| Ok(script(sql)))?;
-        let [source] = sources.as_slice() else {
-            let message = match sources.len() {
-                0 => "there is no statement",
-                _ => "cannot insert multiple commands into a prepared statement",
-            };
-            self.session.fail();
-            return Err(Error::new(SqlState::SYNTAX_ERROR, message));
+        let Some(source) = self.single(sql)? else {
+            return Err(Error::new(SqlState::SYNTAX_ERROR, "there is no statement"));
         };
-        if values.is_empty() {
-            return self.run_source(source, &[]);
-        }
-        let text = match values.iter().any(Value::is_null) {
-            true => parameters::inline(source.text, &values, Value::is_null),
-            false => source.text.to_owned(),
+        let statement = self.analyse(&source, vec![None; values.len()])?;
+        let portal = self.bind(&statement, &values)?;
+        self.run_statement(&statement, portal.values())
+    }
+
+    /// Parses and analyses one statement. The types of its parameters `$1`, `$2`, … are those
+    /// declared, and for the others, or `None`, those that PostgreSQL infers from the statement. A
+    /// text without any token gives the empty statement.
+    ///
+    /// ```
+    /// use kiln_sql::{DataType, Database, Options, Value};
+    /// # fn main() -> kiln_storage::error::Result<()> {
+    /// let database = Database::open(Options::new().workers(1))?;
+    /// let mut session = database.session()?;
+    /// session.execute("CREATE TABLE account (id INTEGER PRIMARY KEY, owner VARCHAR(20))")?;
+    ///
+    /// let insert = session.parse("INSERT INTO account VALUES ($1, $2)", &[])?;
+    /// assert_eq!(insert.parameters(), [DataType::Integer, DataType::VarChar(None)]);
+    /// assert_eq!(insert.columns(), None);
+    /// for (id, owner) in [("1", "Ada"), ("2", "Edsger"), ("3", "Grace")] {
+    ///     let mut portal = session.bind(&insert, &[id.into(), owner.into()])?;
+    ///     assert_eq!(session.execute_portal(&mut portal, 0)?.tag, "INSERT 0 1");
+    /// }
+    ///
+    /// let select = session.parse("SELECT owner FROM account WHERE id > $1 ORDER BY id", &[])?;
+    /// assert_eq!(select.columns().map(|columns| columns[0].name.as_str()), Some("owner"));
+    /// let mut portal = session.bind(&select, &[Value::Integer(1)])?;
+    /// let first = session.execute_portal(&mut portal, 1)?;
+    /// assert_eq!((first.rows, first.suspended), (vec![vec![Value::from("Edsger")]], true));
+    /// let rest = portal.fetch(0)?;
+    /// assert_eq!((rest.rows.len(), rest.suspended, rest.tag.as_str()), (1, false, "SELECT 1"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// What PostgreSQL reports, with line and column; 42601 for several statements, 42P18 and
+    /// 42P08 for parameters whose types cannot be inferred, 25P02 in a failed block unless the
+    /// statement ends it. An error fails an open block.
+    pub fn parse(&mut self, sql: &str, declared: &[Option<DataType>]) -> Result<Statement> {
+        let Some(source) = self.single(sql)? else {
+            return Ok(Statement::empty());
         };
-        let first = self.run_source(
-            &SourceStatement {
-                text: &text,
-                ..*source
-            },
-            &values,
-        );
-        let is_text = |value: &Value| matches!(value, Value::Null | Value::Text(_));
-        match first {
-            // PostgreSQL would infer the type of a text parameter.
-            Err(error)
-                if values.iter().any(|value| matches!(value, Value::Text(_)))
-                    && is_type_error(&error)
-                    && !self.session.in_transaction() =>
-            {
-                let text = parameters::inline(source.text, &values, is_text);
-                self.run_source(
-                    &SourceStatement {
-                        text: &text,
-                        ..*source
-                    },
-                    &values,
-                )
-                .map_err(|second| {
-                    if is_type_error(&second) {
-                        error
-                    } else {
-                        second
-                    }
-                })
-            }
-            result => result,
+        let count = parameter_count(source.text).inspect_err(|_| self.session.fail())?;
+        let mut declared = declared.to_vec();
+        if declared.len() < count {
+            declared.resize(count, None);
         }
+        self.analyse(&source, declared)
+    }
+
+    /// [`Statement::bind`] for execution in this session.
+    ///
+    /// # Errors
+    /// As there, and 25P02 in a failed block unless the statement ends it. An error fails an open
+    /// block.
+    pub fn bind(&mut self, statement: &Statement, values: &[Value]) -> Result<Portal> {
+        let admitted = match statement.tree() {
+            Some(tree) => self.admit(tree),
+            None => Ok(()),
+        };
+        let bound = admitted.and_then(|()| statement.bind(values));
+        bound.inspect_err(|_| self.session.fail())
+    }
+
+    /// Executes a portal, and hands out the first rows of its result, at most `row_limit`; 0 means
+    /// all. A portal that was executed before is only fetched from, as by [`Portal::fetch`].
+    ///
+    /// # Errors
+    /// PostgreSQL's, with line and column; 55000 for a portal whose execution failed; 0A000 when
+    /// the catalog changed so that the columns would be others. An error fails an open block.
+    pub fn execute_portal(&mut self, portal: &mut Portal, row_limit: usize) -> Result<Portion> {
+        portal.check().inspect_err(|_| self.session.fail())?;
+        if !portal.is_finished() {
+            let statement = portal.statement().clone();
+            let result = self.run_statement(&statement, portal.values());
+            portal.end(result)?;
+        }
+        portal.fetch(row_limit)
     }
 
     /// Runs one statement and returns its rows; see [`Session::run`].
@@ -125,6 +162,11 @@ impl Session {
     /// As there; a statement that returns no rows gives a result without columns.
     pub fn query(&mut self, sql: &str, parameters: impl IntoValues) -> Result<ResultSet> {
         Ok(self.run(sql, parameters)?.result.unwrap_or_default())
+    }
+
+    /// What cancels the statements of this session, from any thread.
+    pub fn cancel_handle(&self) -> CancelHandle {
+        self.session.cancel_handle()
     }
 
     /// Whether a transaction block is open or failed.
@@ -150,56 +192,70 @@ impl Session {
         }
     }
 
-    fn run_source(
-        &mut self,
-        source: &SourceStatement<'_>,
-        values: &[Value],
-    ) -> Result<StatementResult> {
-        let result = self.dispatch(source, values);
-        if result.is_err() {
-            self.session.fail();
+    /// The only statement of a text; `None` when it has no token.
+    fn single<'t>(&mut self, sql: &'t str) -> Result<Option<SourceStatement<'t>>> {
+        match caught(|| Ok(script(sql)))?.as_slice() {
+            [] => Ok(None),
+            [source] => Ok(Some(*source)),
+            _ => {
+                self.session.fail();
+                Err(Error::new(
+                    SqlState::SYNTAX_ERROR,
+                    "cannot insert multiple commands into a prepared statement",
+                ))
+            }
         }
-        result.map_err(|error| of_statement(error, source.text).or_at(source.position()))
     }
 
-    fn dispatch(
+    /// Parses and analyses a statement whose parameters are those declared and no others.
+    fn analyse(
         &mut self,
         source: &SourceStatement<'_>,
+        declared: Vec<Option<DataType>>,
+    ) -> Result<Statement> {
+        let catalog = self.session.catalog();
+        let has_failed = self.session.has_failed();
+        let statement = self
+            .cache
+            .statement(source, declared, &catalog, |tree| admit(tree, has_failed));
+        statement.map_err(|error| {
+            self.session.fail();
+            of_statement(error, source.text).or_at(source.position())
+        })
+    }
+
+    /// Refuses what a failed block refuses.
+    fn admit(&self, tree: &Tree) -> Result<()> {
+        admit(tree, self.session.has_failed())
+    }
+
+    fn run_statement(
+        &mut self,
+        statement: &Statement,
         values: &[Value],
     ) -> Result<StatementResult> {
-        let parsed = self.cache.parse(source, parameters::types(values))?;
-        let statement = parsed.statement.clone();
-        match &*statement {
-            Statement::Commit => return self.commit(),
-            Statement::Rollback => return self.end_without_effects(),
-            _ if self.session.has_failed() => return Err(failed_block()),
-            _ => {}
-        }
-        match &*statement {
-            Statement::Query(_)
-            | Statement::Insert(_)
-            | Statement::Update(_)
-            | Statement::Delete(_) => {
-                let cache = &mut self.cache;
-                let mut shape = None;
-                let mut arguments = Arguments::from_values(values);
-                let rows = self.session.run_with(
-                    |catalog| {
-                        let Prepared {
-                            program,
-                            shape: known,
-                        } = cache.prepare(catalog, &parsed)?;
-                        shape = Some(known);
-                        Ok(program)
-                    },
-                    &mut arguments,
-                )?;
-                shape
-                    .map(|shape| result_of(shape, rows))
-                    .ok_or_else(|| Error::internal("a program ran that was not compiled"))
+        self.session.begin_statement();
+        let result = self.dispatch(statement, values);
+        self.session.end_statement();
+        result.map_err(|error| {
+            self.session.fail();
+            of_statement(error, statement.text()).or_at(statement.position())
+        })
+    }
+
+    fn dispatch(&mut self, statement: &Statement, values: &[Value]) -> Result<StatementResult> {
+        let Some(tree) = statement.tree() else {
+            return Ok(StatementResult::default());
+        };
+        self.admit(tree)?;
+        match &**tree {
+            Tree::Commit => self.commit(),
+            Tree::Rollback => self.end_without_effects(),
+            Tree::Query(_) | Tree::Insert(_) | Tree::Update(_) | Tree::Delete(_) => {
+                self.run_data(statement, values)
             }
-            Statement::Call(call) => self.call(call, values),
-            Statement::Do(block) => {
+            Tree::Call(_) => self.call(statement, values),
+            Tree::Do(block) => {
                 let rows = self.session.run_with(
                     |catalog| {
                         let compiled = caught(|| compile_do(&View(catalog), block))?;
@@ -213,28 +269,40 @@ impl Session {
                     ..StatementResult::of_tag("DO")
                 })
             }
-            Statement::Begin(modes) => self.begin(modes),
-            Statement::Set(set) => {
+            Tree::Begin(modes) => self.begin(modes),
+            Tree::Set(set) => {
                 if let settings::Change::StatementTimeout(timeout) = settings::set(set)? {
                     self.statement_timeout = timeout;
                     self.session.set_statement_timeout(timeout);
                 }
                 Ok(StatementResult::of_tag("SET"))
             }
-            Statement::Show(name) => settings::show(name, self.statement_timeout),
-            Statement::Explain(statement) => self.explain(statement, values),
-            Statement::Truncate(truncate) if self.session.in_transaction() => {
+            Tree::Show(name) => settings::show(name, self.statement_timeout),
+            Tree::Explain(explain) => self.explain(explain, statement, values),
+            Tree::Truncate(truncate) if self.session.in_transaction() => {
                 self.truncate_in_block(truncate)
             }
-            _ => self.define(&statement, source),
+            tree => self.define(tree, statement.text()),
         }
     }
 
-    fn define(
-        &mut self,
-        statement: &Statement,
-        source: &SourceStatement<'_>,
-    ) -> Result<StatementResult> {
+    /// A query, INSERT, UPDATE or DELETE.
+    fn run_data(&mut self, statement: &Statement, values: &[Value]) -> Result<StatementResult> {
+        let mut shape = None;
+        let rows = self.session.run_with(
+            |catalog| {
+                let (program, known) = statement.plan(catalog)?.data()?;
+                shape = Some(known);
+                Ok(program)
+            },
+            &mut Arguments::from_values(values),
+        )?;
+        shape
+            .map(|shape| result_of(shape, rows))
+            .ok_or_else(|| Error::internal("a program ran that was not compiled"))
+    }
+
+    fn define(&mut self, tree: &Tree, text: &str) -> Result<StatementResult> {
         let engine = self.session.engine().clone();
         if self.session.in_transaction() {
             return Err(Error::new(
@@ -243,16 +311,14 @@ impl Session {
             )
             .with_hint("Commit first: tables, indexes and functions are defined at once."));
         }
-        match statement {
-            Statement::CreateTable(create) => definition::create_table(&engine, create),
-            Statement::CreateIndex(create) => definition::create_index(&engine, create),
-            Statement::CreateFunction(create) => {
-                definition::create_function(&engine, create, source.text)
-            }
-            Statement::AlterTable(alter) => definition::alter_table(&engine, alter),
-            Statement::Drop(drop) => definition::drop(&engine, drop),
-            Statement::DropFunction(drop) => definition::drop_function(&engine, drop),
-            Statement::Truncate(truncate) => definition::truncate(&engine, truncate),
+        match tree {
+            Tree::CreateTable(create) => definition::create_table(&engine, create),
+            Tree::CreateIndex(create) => definition::create_index(&engine, create),
+            Tree::CreateFunction(create) => definition::create_function(&engine, create, text),
+            Tree::AlterTable(alter) => definition::alter_table(&engine, alter),
+            Tree::Drop(drop) => definition::drop(&engine, drop),
+            Tree::DropFunction(drop) => definition::drop_function(&engine, drop),
+            Tree::Truncate(truncate) => definition::truncate(&engine, truncate),
             _ => Err(Error::internal(
                 "a statement of this kind was handled before",
             )),
@@ -299,19 +365,18 @@ impl Session {
         for target in &truncate.table_names {
             let delete = format!("DELETE FROM {}", target.name);
             let source = SourceStatement::from(delete.as_str());
-            let parsed = self.cache.parse(&source, Vec::new())?;
-            let cache = &mut self.cache;
-            self.session.run_with(
-                |catalog| Ok(cache.prepare(catalog, &parsed)?.program),
-                &mut Arguments::new(),
-            )?;
+            let statement = self.analyse(&source, Vec::new())?;
+            self.run_data(&statement, &[])?;
         }
         Ok(StatementResult::of_tag("TRUNCATE TABLE"))
     }
 
     /// CALL.
-    fn call(&mut self, call: &Call, values: &[Value]) -> Result<StatementResult> {
-        let rows = self.call_rows(call, values)?;
+    fn call(&mut self, statement: &Statement, values: &[Value]) -> Result<StatementResult> {
+        let Plan::Call(plan) = statement.plan(&self.session.catalog())? else {
+            return Err(Error::internal("a CALL was planned as something else"));
+        };
+        let rows = self.call_rows(statement, &plan, values)?;
         let notices = notices_of(&rows);
         let result = (!rows.columns().is_empty()).then(|| ResultSet::from(rows));
         Ok(StatementResult {
@@ -321,60 +386,16 @@ impl Session {
         })
     }
 
-    fn call_rows(&mut self, call: &Call, values: &[Value]) -> Result<Rows> {
-        let name = object_name(&call.name)?;
-        let types = parameters::types(values);
-        let bind =
-            |catalog: &Catalog| {
-                let position = position_of(&call.name);
-                let routine = catalog.procedure(&name).and_then(|known| stored(known));
-                let Some(routine) = routine else {
-                    let message = format!("procedure {name} does not exist");
-                    return Err(fail(SqlState::UNDEFINED_FUNCTION, message, position).with_hint(
-                    "No procedure matches the given name and argument types. You might need to \
-                     add explicit type casts.",
-                ));
-                };
-                if routine.routine.kind == RoutineKind::Function {
-                    let message = format!("{name} is not a procedure");
-                    return Err(fail(SqlState::WRONG_OBJECT_TYPE, message, position)
-                        .with_hint("To call a function, use SELECT."));
-                }
-                let view = View(catalog);
-                bind_call(
-                    &view,
-                    &routine.routine,
-                    &call.arguments,
-                    true,
-                    &types,
-                    position,
-                )
-            };
-        let program = |catalog: &Catalog| -> Result<Arc<Program>> {
-            Ok(catalog.require_procedure(&name)?.program().clone())
-        };
-        let bind = |catalog: &Catalog| caught(|| bind(catalog));
-        match bind(&self.session.catalog())? {
-            CallArguments::Constant(constants) => {
-                let mut arguments = Arguments::from_values(&constants);
-                self.session
-                    .run_with(|catalog| program(catalog), &mut arguments)
-            }
-            CallArguments::Computed(_) => self.in_one_transaction(|session| {
-                let mut parameters = Arguments::from_values(values);
-                let computed = session.run_with(
-                    |catalog| match bind(catalog)? {
-                        CallArguments::Computed(program) => Ok(Arc::from(program)),
-                        CallArguments::Constant(_) => {
-                            Err(Error::internal("arguments became constant"))
-                        }
-                    },
-                    &mut parameters,
-                )?;
-                let constants = computed.into_values().pop().unwrap_or_default();
-                let mut arguments = Arguments::from_values(&constants);
-                session.run_with(|catalog| program(catalog), &mut arguments)
-            }),
+    fn call_rows(
+        &mut self,
+        statement: &Statement,
+        plan: &CallPlan,
+        values: &[Value],
+    ) -> Result<Rows> {
+        match plan.computing() {
+            None => call::call_directly(&mut self.session, statement, plan, values),
+            Some(_) => self
+                .in_one_transaction(|session| call::compute_and_call(session, statement, values)),
         }
     }
 
@@ -390,6 +411,7 @@ impl Session {
         let mut attempts = 0;
         loop {
             attempts += 1;
+            self.session.check_limits()?;
             self.session.begin()?;
             let result = match body(&mut self.session) {
                 Ok(value) => self.session.commit().map(|_| value),
@@ -407,29 +429,25 @@ impl Session {
         }
     }
 
-    fn explain(&mut self, explain: &parse::Explain, values: &[Value]) -> Result<StatementResult> {
-        let catalog = self.session.catalog();
-        let (program, mut text) = match &*explain.statement {
-            Statement::Call(call) => {
-                let procedure = catalog.require_procedure(&object_name(&call.name)?)?;
-                (
-                    procedure.program().clone(),
-                    explain::procedure(&catalog, procedure),
-                )
-            }
-            statement => {
-                let types = parameters::types(values);
-                let prepared = super::statement::compile(&catalog, statement, &types)?;
-                let text = explain::text(&prepared.program);
-                (prepared.program, text)
-            }
+    fn explain(
+        &mut self,
+        explain: &parse::Explain,
+        statement: &Statement,
+        values: &[Value],
+    ) -> Result<StatementResult> {
+        let Plan::Explain(plan) = statement.plan(&self.session.catalog())? else {
+            return Err(Error::internal("an EXPLAIN was planned as something else"));
         };
+        let ExplainPlan { text, analyzed } = &*plan;
+        let mut text = text.clone();
         if explain.analyze {
-            let rows = match &*explain.statement {
-                Statement::Call(call) => self.call_rows(call, values)?,
-                _ => self
-                    .session
-                    .run(&program, &mut Arguments::from_values(values))?,
+            let rows = match analyzed {
+                Plan::Call(call) => self.call_rows(statement, call, values)?,
+                analyzed => {
+                    let (program, _) = analyzed.clone().data()?;
+                    let mut arguments = Arguments::from_values(values);
+                    self.session.run(&program, &mut arguments)?
+                }
             };
             text.push_str(&format!("Rows: {}\n", rows.len()));
         }
@@ -437,19 +455,13 @@ impl Session {
     }
 }
 
-/// Whether another type of a parameter may make the error go away.
-fn is_type_error(error: &Error) -> bool {
-    [
-        SqlState::DATATYPE_MISMATCH,
-        SqlState::UNDEFINED_FUNCTION,
-        SqlState::CANNOT_COERCE,
-    ]
-    .contains(&error.state())
-}
-
-fn failed_block() -> Error {
-    Error::new(
-        SqlState::IN_FAILED_SQL_TRANSACTION,
-        "current transaction is aborted, commands ignored until end of transaction block",
-    )
+/// Refuses, in a failed block, all but its end.
+fn admit(tree: &Tree, has_failed: bool) -> Result<()> {
+    if has_failed && !matches!(tree, Tree::Commit | Tree::Rollback) {
+        return Err(Error::new(
+            SqlState::IN_FAILED_SQL_TRANSACTION,
+            "current transaction is aborted, commands ignored until end of transaction block",
+        ));
+    }
+    Ok(())
 }

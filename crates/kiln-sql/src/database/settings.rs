@@ -184,15 +184,7 @@ pub(super) fn show(
     name: &[ast::Ident],
     statement_timeout: Option<Duration>,
 ) -> Result<StatementResult> {
-    let words: Vec<String> = name
-        .iter()
-        .map(|ident| ident.value.to_lowercase())
-        .collect();
-    let name = match words.join(" ").as_str() {
-        "time zone" => "timezone".to_owned(),
-        "transaction isolation level" => "transaction_isolation".to_owned(),
-        _ => words.join("."),
-    };
+    let name = shown(name);
     let value = if name == "statement_timeout" {
         statement_timeout.map_or("0".to_owned(), |timeout| {
             format!("{}ms", timeout.as_millis())
@@ -207,18 +199,39 @@ pub(super) fn show(
         })?;
         (*value).to_owned()
     };
-    let column = match name.as_str() {
-        "timezone" => "TimeZone".to_owned(),
-        "datestyle" => "DateStyle".to_owned(),
-        "intervalstyle" => "IntervalStyle".to_owned(),
-        _ => name,
-    };
     Ok(StatementResult {
         tag: "SHOW".to_owned(),
         result: Some(ResultSet {
-            columns: vec![(column, DataType::Text)],
+            columns: vec![(column_of(name), DataType::Text)],
             rows: vec![vec![Value::Text(value)]],
         }),
         notices: Vec::new(),
     })
+}
+
+/// The setting that SHOW names.
+fn shown(name: &[ast::Ident]) -> String {
+    let words: Vec<String> = name
+        .iter()
+        .map(|ident| ident.value.to_lowercase())
+        .collect();
+    match words.join(" ").as_str() {
+        "time zone" => "timezone".to_owned(),
+        "transaction isolation level" => "transaction_isolation".to_owned(),
+        _ => words.join("."),
+    }
+}
+
+/// What the column of SHOW is called.
+pub(super) fn shown_column(name: &[ast::Ident]) -> String {
+    column_of(shown(name))
+}
+
+fn column_of(name: String) -> String {
+    match name.as_str() {
+        "timezone" => "TimeZone".to_owned(),
+        "datestyle" => "DateStyle".to_owned(),
+        "intervalstyle" => "IntervalStyle".to_owned(),
+        _ => name,
+    }
 }

@@ -10,7 +10,7 @@ use kiln_storage::types::{DataType, Value};
 use super::panics::caught;
 use super::result::{Notice, ResultSet, StatementResult};
 use super::view::View;
-use crate::compile::{Compiler, OutputColumn, QueryOptions, Typed};
+use crate::compile::{ColumnMeta, Compiler, OutputColumn, Parameters, QueryOptions};
 use crate::parse::Statement;
 
 /// What a program's rows are.
@@ -29,39 +29,34 @@ pub(super) enum Shape {
 pub(super) struct Prepared {
     pub program: Arc<Program>,
     pub shape: Shape,
+    /// The types of its parameters.
+    pub parameters: Arc<[DataType]>,
+    /// The columns of the program's rows.
+    pub columns: Arc<[ColumnMeta]>,
 }
 
-/// Compiles a query, INSERT, UPDATE or DELETE whose parameters `$1`, `$2`, … have these types.
+/// Compiles a query, INSERT, UPDATE or DELETE; the types that `declared` lacks of its parameters
+/// `$1`, `$2`, … are inferred.
 ///
 /// # Errors
 /// What PostgreSQL reports when it analyses the statement; 0A000 for what is not supported.
 pub(super) fn compile(
     catalog: &Catalog,
     statement: &Statement,
-    parameters: &[DataType],
+    declared: &[Option<DataType>],
 ) -> Result<Prepared> {
-    caught(|| compile_on_data(catalog, statement, parameters))
+    caught(|| compile_on_data(catalog, statement, declared))
 }
 
 fn compile_on_data(
     catalog: &Catalog,
     statement: &Statement,
-    parameters: &[DataType],
+    declared: &[Option<DataType>],
 ) -> Result<Prepared> {
     let view = View(catalog);
-    let names = parameters
-        .iter()
-        .map(|data_type| (String::new(), data_type.clone()));
-    let mut compiler = Compiler::new(ProgramBuilder::new(name(statement), names), &view);
-    let typed: Vec<Typed> = parameters
-        .iter()
-        .enumerate()
-        .map(|(number, data_type)| Typed {
-            register: compiler.builder.parameter(number),
-            data_type: data_type.clone(),
-        })
-        .collect();
-    compiler.set_positional(typed);
+    let builder = ProgramBuilder::of_parameters(name(statement), declared);
+    let mut compiler = Compiler::new(builder, &view);
+    let parameters = compiler.infer_positional(declared);
     let mut emit = |compiler: &mut Compiler<'_>, columns: &[OutputColumn]| {
         let row = columns.iter().map(|column| column.register).collect();
         compiler.builder.push(Step::Emit { row });
@@ -69,12 +64,7 @@ fn compile_on_data(
     };
     if let Statement::Query(query) = statement {
         let columns = compiler.query(query, QueryOptions::default(), &mut emit)?;
-        let columns = columns
-            .into_iter()
-            .map(|column| (column.name, column.data_type));
-        let columns: Vec<_> = columns.collect();
-        compiler.builder.returns(columns);
-        return finish(compiler, Shape::Query);
+        return finish(compiler, Shape::Query, columns, &parameters);
     }
     let (command, returns) = match statement {
         Statement::Insert(insert) => ("INSERT 0", insert.returning.is_some()),
@@ -91,39 +81,44 @@ fn compile_on_data(
         Statement::Delete(delete) => compiler.delete(delete, sink, counter)?,
         _ => Vec::new(),
     };
-    match counter {
-        Some(counter) => {
-            compiler.builder.push(Step::Emit {
-                row: [counter].into(),
-            });
-            compiler
-                .builder
-                .returns(vec![("count".to_owned(), DataType::BigInt)]);
-            finish(compiler, Shape::Count(command))
-        }
-        None => {
-            let columns = columns
-                .into_iter()
-                .map(|column| (column.name, column.data_type));
-            let columns: Vec<_> = columns.collect();
-            compiler.builder.returns(columns);
-            finish(compiler, Shape::Returning(command))
-        }
-    }
+    let Some(counter) = counter else {
+        return finish(compiler, Shape::Returning(command), columns, &parameters);
+    };
+    compiler.builder.push(Step::Emit {
+        row: [counter].into(),
+    });
+    let count = ColumnMeta {
+        name: "count".to_owned(),
+        data_type: DataType::BigInt,
+        origin: None,
+    };
+    finish(compiler, Shape::Count(command), vec![count], &parameters)
 }
 
-fn finish(compiler: Compiler<'_>, shape: Shape) -> Result<Prepared> {
+fn finish(
+    mut compiler: Compiler<'_>,
+    shape: Shape,
+    columns: Vec<ColumnMeta>,
+    parameters: &Parameters,
+) -> Result<Prepared> {
     #[cfg(test)]
     super::panics::planted::reach(super::panics::planted::Step::Finish);
+    let types = parameters.types()?;
+    parameters.tell(&mut compiler.builder);
     if compiler.builder.is_too_large() {
         return Err(Error::new(
             SqlState::STATEMENT_TOO_COMPLEX,
             "the statement is too large",
         ));
     }
+    let named = columns.iter();
+    let named = named.map(|column| (column.name.clone(), column.data_type.clone()));
+    compiler.builder.returns(named.collect());
     Ok(Prepared {
         program: Arc::new(compiler.builder.finish()),
         shape,
+        parameters: types.into(),
+        columns: columns.into(),
     })
 }
 

@@ -9,7 +9,6 @@ use kiln_storage::types::Value;
 
 use super::cache::StatementCache;
 use super::panics::{caught, of_statement};
-use super::parameters;
 use super::result::{ResultSet, StatementResult};
 use super::statement::result_of;
 use crate::parse::{SourceStatement, Statement, script};
@@ -42,38 +41,23 @@ impl<'t, 'e> Transaction<'t, 'e> {
                 "exactly one statement is expected",
             ));
         };
-        let text = match values.iter().any(Value::is_null) {
-            true => parameters::inline(source.text, &values, Value::is_null),
-            false => source.text.to_owned(),
-        };
-        let source = SourceStatement {
-            text: &text,
-            ..*source
-        };
-        self.run(&source, &values)
+        self.run(source, &values)
             .map_err(|error| of_statement(error, source.text).or_at(source.position()))
     }
 
     fn run(&mut self, source: &SourceStatement<'_>, values: &[Value]) -> Result<StatementResult> {
-        let prepared = {
-            let mut statements = lock(self.statements);
-            let parsed = statements.parse(source, parameters::types(values))?;
-            if !matches!(
-                *parsed.statement,
-                Statement::Query(_)
-                    | Statement::Insert(_)
-                    | Statement::Update(_)
-                    | Statement::Delete(_)
-            ) {
-                return Err(Error::unsupported(
-                    "only statements on data run in a transaction",
-                ));
-            }
-            statements.prepare(self.inner.catalog(), &parsed)?
-        };
-        let mut arguments = Arguments::from_values(values);
-        let rows = self.inner.run(&prepared.program, &mut arguments)?;
-        Ok(result_of(prepared.shape, rows))
+        let catalog = self.inner.catalog().clone();
+        let statement = lock(self.statements).statement(
+            source,
+            vec![None; values.len()],
+            &catalog,
+            only_on_data,
+        )?;
+        let portal = statement.bind(values)?;
+        let (program, shape) = statement.plan(&catalog)?.data()?;
+        let mut arguments = Arguments::from_values(portal.values());
+        let rows = self.inner.run(&program, &mut arguments)?;
+        Ok(result_of(shape, rows))
     }
 
     /// Runs a statement and returns its rows; see [`Transaction::execute`].
@@ -82,6 +66,19 @@ impl<'t, 'e> Transaction<'t, 'e> {
     /// As there.
     pub fn query(&mut self, sql: &str, parameters: impl IntoValues) -> Result<ResultSet> {
         Ok(self.execute(sql, parameters)?.result.unwrap_or_default())
+    }
+}
+
+/// Refuses what cannot be part of a closure's transaction.
+fn only_on_data(tree: &Statement) -> Result<()> {
+    match tree {
+        Statement::Query(_)
+        | Statement::Insert(_)
+        | Statement::Update(_)
+        | Statement::Delete(_) => Ok(()),
+        _ => Err(Error::unsupported(
+            "only statements on data run in a transaction",
+        )),
     }
 }
 

@@ -30,7 +30,7 @@ pub use function::{
 pub use kiln_storage::error::Position;
 pub use position::position_of;
 pub use reserved::is_reserved;
-pub use script::{SourceStatement, is_complete, script};
+pub use script::{SourceStatement, highest_placeholder, is_complete, script};
 pub use sqlparser;
 pub use statement::{
     AlterTable, Call, CallArgument, Drop, DropFunction, DropKind, Explain, RoutineKind,

@@ -70,6 +70,19 @@ pub(super) fn script_at(text: &str, start: Position) -> Vec<SourceStatement<'_>>
     statements
 }
 
+/// The highest number of a parameter, `$1`, `$2`, …, that `text` names; 0 when it names none.
+pub fn highest_placeholder(text: &str) -> usize {
+    let mut scanner = Scanner::new(text, START);
+    let mut highest = 0;
+    while let Some(element) = scanner.next() {
+        if element.kind == Kind::Placeholder {
+            let digits = text[element.start..element.end].trim_start_matches('$');
+            highest = highest.max(digits.parse().unwrap_or(usize::MAX));
+        }
+    }
+    highest
+}
+
 /// Whether a shell may run `text` now: every statement has its semicolon, and no quote or comment
 /// is open. Text without a statement is complete.
 pub fn is_complete(text: &str) -> bool {

@@ -67,6 +67,9 @@ impl Pool {
             node
         } else {
             if nodes.left < self.node_bytes {
+                if let Some(node) = self.steal(&mut nodes) {
+                    return self.latched(node);
+                }
                 let bytes = nodes.next_chunk_bytes;
                 let chunk = self.chunks.take(bytes).expect("memory for index nodes");
                 nodes.bump = chunk.as_ptr();
@@ -81,9 +84,29 @@ impl Pool {
             NonNull::new(node.cast()).expect("chunks are not at address 0")
         };
         drop(nodes);
+        self.latched(node)
+    }
+
+    fn latched(&self, node: NonNull<AtomicU64>) -> (NonNull<AtomicU64>, u64) {
         // SAFETY: the node is in the pool's memory and its first word is a version word.
         let seen = version::latch_unlinked(unsafe { node.as_ref() });
         (node, seen)
+    }
+
+    /// Takes the free nodes of another shard over, all but one, which it returns. The worker that removes
+    /// entries may be another one than inserts them, and its shard would have all nodes in the end.
+    #[cold]
+    fn steal(&self, nodes: &mut Nodes) -> Option<NonNull<AtomicU64>> {
+        for shard in &self.shards {
+            // The caller's own is among them, and locked. Whoever tries another one now waits for none.
+            if let Ok(mut other) = shard.0.try_lock()
+                && let Some(node) = NonNull::new(std::mem::replace(&mut other.free, null_mut()))
+            {
+                nodes.free = self.link(node).load(Ordering::Relaxed) as *mut AtomicU64;
+                return Some(node);
+            }
+        }
+        None
     }
 
     /// Takes back a node that is unlinked and unlatched, its version raised since it was linked.

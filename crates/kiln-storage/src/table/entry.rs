@@ -74,17 +74,6 @@ pub enum EntryKey {
 }
 
 impl EntryKey {
-    /// A hash of the key; see [`Key::hash`].
-    #[inline]
-    pub fn hash(&self) -> u64 {
-        match self {
-            EntryKey::Word(key) => key.hash(),
-            EntryKey::DoubleWord(key) => key.hash(),
-            EntryKey::Bytes64(key) => key.hash(),
-            EntryKey::Bytes256(key) => key.hash(),
-        }
-    }
-
     /// The key as bytes that compare as the keys of its index do.
     pub fn to_bytes(&self) -> Vec<u8> {
         match self {

@@ -159,6 +159,8 @@ impl fmt::Display for DataType {
             } => {
                 write!(f, "numeric({precision},{scale})")
             }
+            // That of a literal or parameter: no length is known.
+            DataType::Char(u32::MAX) => f.write_str("character"),
             DataType::Char(length) => write!(f, "character({length})"),
             DataType::VarChar(Some(length)) => write!(f, "character varying({length})"),
             DataType::Array(element) => write!(f, "{element}[]"),
@@ -177,6 +179,7 @@ mod tests {
             (DataType::VarChar(Some(16)), "character varying(16)"),
             (DataType::VarChar(None), "character varying"),
             (DataType::Char(9), "character(9)"),
+            (DataType::Char(u32::MAX), "character"),
             (DataType::numeric(12, 2), "numeric(12,2)"),
             (DataType::NUMERIC, "numeric"),
             (DataType::Timestamp, "timestamp without time zone"),

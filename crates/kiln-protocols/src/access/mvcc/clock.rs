@@ -137,6 +137,11 @@ impl Clock {
         self.used.fetch_max(worker + 1, Ordering::SeqCst);
     }
 
+    /// Workers at and above this number have never joined.
+    pub fn workers(&self) -> usize {
+        self.used.load(Ordering::SeqCst)
+    }
+
     /// The newest timestamp.
     #[inline]
     pub fn now(&self) -> u64 {

@@ -222,11 +222,10 @@ impl Mvcc {
     pub(super) fn install(&mut self, timestamp: u64) {
         // Behind the timestamp and the validation, and before the first version is decided: others that meet one
         // wait for its decision, and are of this log epoch or a later one.
-        let window = self.reporter.open();
-        if self.recorder.log().is_some() {
+        let mut window = Window::none();
+        if self.reporter.is_asked(&mut self.recorder) && !self.writes.is_empty() {
             self.record_removals_and_touches();
-        }
-        if self.reporter.is_asked(&mut self.recorder) {
+            window = self.reporter.open();
             self.report(&window, timestamp);
         }
         if !self.takeovers.is_empty() {
@@ -252,6 +251,7 @@ impl Mvcc {
                 }
             }
         }
+        drop(window);
         self.reporter.send_late(Tid(timestamp));
     }
 
@@ -259,6 +259,9 @@ impl Mvcc {
     #[cold]
     #[inline(never)]
     fn record_removals_and_touches(&mut self) {
+        if self.recorder.log().is_none() {
+            return;
+        }
         for position in 0..self.writes.len() {
             let write = &self.writes[position];
             let (table, record, kind) = (write.table(), write.record, write.kind);

@@ -136,9 +136,6 @@ const SPINS_MAX: u32 = 128;
 /// Marks an [`Item`] without a write.
 const NO_WRITE: u32 = u32::MAX;
 
-/// Freed objects per transaction at most: garbage leaves as fast as it comes, in small portions.
-const COLLECT_MAX: usize = 32;
-
 /// What the workers of a database share while the protocol is in force.
 pub struct Shared {
     clock: Clock,
@@ -169,6 +166,13 @@ impl Shared {
     /// the tables that transactions have used are there.
     pub fn settle(&self, participant: &Participant) {
         reclaim::settle(self, participant);
+    }
+
+    /// Looks after what idle workers have noted, in place of them: shortens chains and takes deleted rows out of the
+    /// indexes. Returns whether it did all that could be done. `participant` has a number of its own among
+    /// the workers, and is not used by one.
+    pub fn look_after_idle(&self, participant: &Participant) -> bool {
+        reclaim::look_after_idle(self, participant)
     }
 
     /// Bytes taken from the system for versions, used or not.
@@ -422,9 +426,6 @@ impl Mvcc {
         self.heap.clear();
         self.reclaim();
         self.participant.leave();
-        if self.participant.waiting() > 0 {
-            self.participant.collect(COLLECT_MAX);
-        }
     }
 }
 

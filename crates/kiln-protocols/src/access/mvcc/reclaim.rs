@@ -24,12 +24,18 @@
 //! records, of those it has met and of those in the leaf of an index that it goes through. So a record
 //! that left the indexes first waits, in a *grave*, until all snapshots that were there have ended, and then
 //! for its epoch.
+//!
+//! # Idle workers
+//!
+//! A worker looks after its notes when it runs transactions. The notes of a worker that runs none for some epochs
+//! go to the database's ticker ([`look_after_idle`]): else deleted rows would stay in the indexes for as long as the
+//! session that deleted them is idle.
 
 use std::cell::UnsafeCell;
 use std::collections::VecDeque;
 
-use kiln_platform::atomic::{Ordering, fence};
-use kiln_storage::epoch::Participant;
+use kiln_platform::atomic::{AtomicU64, Ordering, fence};
+use kiln_storage::epoch::{Participant, STALE_EPOCHS};
 use kiln_storage::record::{RecordRef, Tid};
 use kiln_storage::slot::Heap;
 use kiln_storage::table::{Entry, Table};
@@ -68,13 +74,75 @@ pub(super) struct Notes {
     graves: VecDeque<Grave>,
 }
 
+impl Notes {
+    fn is_empty(&self) -> bool {
+        self.fresh.is_empty() && self.waiting.is_empty() && self.graves.is_empty()
+    }
+
+    /// Takes all notes out, and leaves room for the next ones.
+    fn take(&mut self) -> Notes {
+        fn take<T>(list: &mut VecDeque<T>) -> VecDeque<T> {
+            let room = list.capacity().min(KEPT_CAPACITY);
+            std::mem::replace(list, VecDeque::with_capacity(room))
+        }
+        Notes {
+            fresh: take(&mut self.fresh),
+            waiting: take(&mut self.waiting),
+            graves: take(&mut self.graves),
+        }
+    }
+
+    /// Adds what another worker has noted.
+    fn append(&mut self, mut other: Notes) {
+        self.fresh.append(&mut other.fresh);
+        self.waiting.append(&mut other.waiting);
+        self.graves.append(&mut other.graves);
+    }
+}
+
 /// The notes of the worker with one number.
 #[repr(align(128))]
-#[derive(Default)]
-pub(super) struct NotesCell(UnsafeCell<Notes>);
+pub(super) struct NotesCell {
+    notes: UnsafeCell<Notes>,
+    /// The epoch when the worker looked after its notes last, or noted the first one; [`NOTHING_NOTED`] if it has none.
+    since: AtomicU64,
+}
 
-// SAFETY: used by the worker that has the number while it runs transactions, and by whoever settles
-// while none does. The tables that notes point to live: the engine settles before it changes any.
+/// The value of [`NotesCell::since`] without notes.
+const NOTHING_NOTED: u64 = u64::MAX;
+
+impl Default for NotesCell {
+    fn default() -> NotesCell {
+        NotesCell {
+            notes: UnsafeCell::default(),
+            since: AtomicU64::new(NOTHING_NOTED),
+        }
+    }
+}
+
+impl NotesCell {
+    /// Shows that there is something to look after, noted in `epoch`.
+    #[inline]
+    fn show_noted(&self, epoch: u64) {
+        // Relaxed: the ticker takes it for a reason to look closer.
+        if self.since.load(Ordering::Relaxed) == NOTHING_NOTED {
+            self.since.store(epoch, Ordering::Relaxed);
+        }
+    }
+
+    /// Shows what is left after a look in `epoch`.
+    fn show_looked(&self, notes: &Notes, epoch: u64) {
+        let since = match notes.is_empty() {
+            true => NOTHING_NOTED,
+            false => epoch,
+        };
+        self.since.store(since, Ordering::Relaxed);
+    }
+}
+
+// SAFETY: used by the worker that has the number while its participant is active, by whoever has seized the
+// participant, and by whoever settles while no transaction runs. The tables that notes point to live: the engine
+// settles before it changes any.
 unsafe impl Sync for NotesCell {}
 // SAFETY: as above.
 unsafe impl Send for NotesCell {}
@@ -91,18 +159,25 @@ enum Tidied {
 
 /// Noted versions before a worker looks after them.
 const BATCH: usize = 16;
+/// Notes of each kind that a worker looks after at a time, besides twice what it has noted since.
+const LOOKED_AFTER_MIN: usize = 64;
+/// Room in notes that a list has at most when its notes were taken over: enough for the steady state, whatever it grew to.
+const KEPT_CAPACITY: usize = 4_096;
+/// Notes of each kind that the ticker looks after at a time.
+const PORTION: usize = 1_024;
 /// Attempts of a worker between two looks at what waits, when little is noted.
 const PERIOD: u32 = 64;
 
 impl Mvcc {
     fn notes(&mut self) -> &mut Notes {
         // SAFETY: this is the worker with the number, and it runs.
-        unsafe { &mut *self.shared.notes[self.worker].0.get() }
+        unsafe { &mut *self.shared.notes[self.worker].notes.get() }
     }
 
     /// Notes a version that the attempt has just committed.
     #[inline]
     pub(super) fn note_version(&mut self, record: RecordRef, table: *const Table, wts: u64) {
+        self.shared.notes[self.worker].show_noted(self.participant.epoch());
         self.notes().fresh.push_back(Noted { record, table, wts });
     }
 
@@ -114,6 +189,7 @@ impl Mvcc {
             table,
             stamp,
         };
+        self.shared.notes[self.worker].show_noted(self.participant.epoch());
         self.notes().graves.push_back(grave);
     }
 
@@ -151,8 +227,12 @@ impl Mvcc {
             chain,
             alone: false,
         };
+        let cell = &shared.notes[*worker];
         // SAFETY: this is the worker with the number, and it runs.
-        tidier.look_after(unsafe { &mut *shared.notes[*worker].0.get() });
+        let notes = unsafe { &mut *cell.notes.get() };
+        let limit = 2 * notes.fresh.len() + LOOKED_AFTER_MIN;
+        tidier.look_after(notes, limit);
+        cell.show_looked(notes, participant.epoch());
     }
 }
 
@@ -173,9 +253,59 @@ pub(super) fn settle(shared: &Shared, participant: &Participant) {
     for _ in 0..2 {
         for cell in &shared.notes {
             // SAFETY: no worker runs.
-            tidier.look_after(unsafe { &mut *cell.0.get() });
+            let notes = unsafe { &mut *cell.notes.get() };
+            tidier.look_after(notes, usize::MAX);
+            cell.show_looked(notes, participant.epochs().current());
         }
     }
+}
+
+/// Takes over what idle workers have noted, and looks after a portion of it; `participant` is the ticker's. Returns
+/// whether nothing is left that can be done now.
+pub(super) fn look_after_idle(shared: &Shared, participant: &Participant) -> bool {
+    let own = &shared.notes[participant.slot()];
+    let epochs = participant.epochs();
+    let now = epochs.current();
+    for worker in 0..shared.clock.workers() {
+        let cell = &shared.notes[worker];
+        let since = cell.since.load(Ordering::Relaxed);
+        let is_idle = since != NOTHING_NOTED && since + STALE_EPOCHS < now;
+        if !is_idle || worker == participant.slot() {
+            continue;
+        }
+        let Some(seized) = epochs.seize(worker) else {
+            continue;
+        };
+        // SAFETY: the worker's participant is seized.
+        let notes = unsafe { &mut *cell.notes.get() }.take();
+        cell.since.store(NOTHING_NOTED, Ordering::Relaxed);
+        drop(seized);
+        own.show_noted(now);
+        // SAFETY: no worker has the ticker's number, and the caller alone uses the participant.
+        unsafe { &mut *own.notes.get() }.append(notes);
+    }
+    if own.since.load(Ordering::Relaxed) == NOTHING_NOTED {
+        return true;
+    }
+    participant.enter();
+    let (mut heap, mut chain) = (Heap::new(), Vec::new());
+    let mut horizon = Horizon::default();
+    shared.clock.look(&mut horizon);
+    let mut tidier = Tidier {
+        shared,
+        horizon: &horizon,
+        participant,
+        recorder: Recorder::default(),
+        heap: &mut heap,
+        chain: &mut chain,
+        alone: false,
+    };
+    // SAFETY: as above.
+    let notes = unsafe { &mut *own.notes.get() };
+    let is_done = tidier.look_after(notes, PORTION);
+    own.show_looked(notes, now);
+    participant.leave();
+    is_done
 }
 
 /// Shortens chains for one worker.
@@ -193,8 +323,11 @@ struct Tidier<'a> {
 }
 
 impl Tidier<'_> {
-    fn look_after(&mut self, notes: &mut Notes) {
-        // First, as the horizon was looked for after these were buried.
+    /// Looks after at most `limit` notes of each kind. Returns whether there were no more for which it is time.
+    fn look_after(&mut self, notes: &mut Notes, limit: usize) -> bool {
+        let mut is_done = notes.fresh.len() <= limit;
+        // Graves first, as the horizon was looked for after these were buried.
+        let mut left = limit;
         while let Some(grave) = notes.graves.front() {
             if !self.horizon.is_older_than_snapshots(grave.stamp) {
                 break;
@@ -202,8 +335,13 @@ impl Tidier<'_> {
             // SAFETY: the engine settles before it changes tables.
             links::retire(unsafe { &*grave.table }, grave.record, self.participant);
             notes.graves.pop_front();
+            left -= 1;
+            if left == 0 {
+                is_done = false;
+                break;
+            }
         }
-        for _ in 0..notes.fresh.len() {
+        for _ in 0..notes.fresh.len().min(limit) {
             let Some(noted) = notes.fresh.pop_front() else {
                 break;
             };
@@ -213,12 +351,14 @@ impl Tidier<'_> {
                 Tidied::Waits(wts) => notes.waiting.push_back(Noted { wts, ..noted }),
             }
         }
-        for _ in 0..notes.waiting.len() {
+        let mut has_waited = notes.waiting.len() <= limit;
+        for _ in 0..notes.waiting.len().min(limit) {
             // In about the order of their timestamps: behind the first in vain there is little to do.
             let Some(noted) = notes.waiting.front().copied() else {
                 break;
             };
             if !self.horizon.has_passed(noted.wts) {
+                has_waited = true;
                 break;
             }
             notes.waiting.pop_front();
@@ -228,6 +368,7 @@ impl Tidier<'_> {
                 Tidied::Waits(wts) => notes.waiting.push_back(Noted { wts, ..noted }),
             }
         }
+        is_done && has_waited
     }
 
     /// Shortens the chain of a record for a version that was noted.

@@ -17,9 +17,6 @@ use crate::shared::links;
 use crate::shared::recorder::object;
 use crate::shared::scratch::RowImage;
 
-/// Freed objects per transaction at most: garbage leaves as fast as it comes, in small portions.
-const COLLECT_MAX: usize = 8;
-
 /// What was done to a record.
 #[derive(Clone, Copy)]
 pub(super) enum Change {
@@ -196,8 +193,5 @@ impl Unprotected {
             record.aux().fetch_and(!CLAIMED, Ordering::Release);
         }
         self.participant.leave();
-        if self.participant.waiting() > 0 {
-            self.participant.collect(COLLECT_MAX);
-        }
     }
 }

@@ -11,7 +11,7 @@ use kiln_platform::spin::Backoff;
 use kiln_platform::sync::Arc;
 use kiln_platform::time;
 use kiln_platform::work::{Work, charge};
-use kiln_procedure::{AbortCause, Access, Arguments, Executor, Frame, Program, Stop};
+use kiln_procedure::{AbortCause, Access, Arguments, Executor, Frame, Interrupt, Program, Stop};
 use kiln_storage::epoch::Epochs;
 use kiln_storage::journal::Journal;
 
@@ -139,6 +139,17 @@ impl<A: Access + Phased + Recorded> Direct<A> {
         }
     }
 
+    /// See [`Worker::limit`](crate::Worker::limit).
+    pub fn limit(&mut self, deadline_ns: Option<u64>, interrupt: Option<&Interrupt>) {
+        self.frame.deadline_ns = deadline_ns;
+        self.frame.interrupt = interrupt.cloned();
+    }
+
+    /// What may ask the next call to end.
+    pub(crate) fn interrupt(&self) -> Option<&Interrupt> {
+        self.frame.interrupt.as_ref()
+    }
+
     /// Leaves the turn to somebody who waits: the worker has nothing to do.
     pub(crate) fn give_way(&mut self) {
         if let Some(turn) = &mut self.turn {
@@ -212,7 +223,6 @@ impl<A: Access + Phased + Recorded> Direct<A> {
         debug_assert_eq!(self.backoff.attempts(), 0, "the last transaction is over");
         self.frame.deadline_ns = deadline_ns;
         self.frame.memory.heap.transaction_began_us = None;
-        let expired = || deadline_ns.is_some_and(|deadline| time::now_ns() >= deadline);
         let invoked = self.access.recorder().now();
         // The same call again, when the last one was given up.
         if !std::mem::take(&mut self.was_given_up) {
@@ -223,7 +233,7 @@ impl<A: Access + Phased + Recorded> Direct<A> {
         let mut failing_since = None;
         let read_only = program.analysis.is_read_only();
         let outcome = loop {
-            if expired() {
+            if self.frame.is_over() {
                 self.statistics.expired += 1;
                 break Outcome::Expired;
             }
@@ -274,7 +284,7 @@ impl<A: Access + Phased + Recorded> Direct<A> {
                         }
                     };
                     self.record_end(End::Rejected);
-                    if expired() {
+                    if self.frame.is_over() {
                         self.statistics.expired += 1;
                         break Outcome::Expired;
                     }
@@ -476,12 +486,6 @@ impl<A: Access + Phased + Recorded> Direct<A> {
         if std::mem::take(&mut self.open.recorded) {
             self.record_end(end);
         }
-    }
-
-    /// Begins an attempt and ends it, for the sake of what an end does besides.
-    pub(crate) fn touch_nothing(&mut self) {
-        self.access.begin();
-        self.access.roll_back();
     }
 
     /// Whether what the transaction has read is consistent and final, asked before its caller

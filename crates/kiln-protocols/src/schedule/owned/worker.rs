@@ -5,7 +5,7 @@ use kiln_platform::random::Random;
 use kiln_platform::schedule::point;
 use kiln_platform::sync::Arc;
 use kiln_platform::time;
-use kiln_procedure::{AbortCause, Arguments, Frame, Program};
+use kiln_procedure::{AbortCause, Arguments, Frame, Interrupt, Program};
 use kiln_storage::epoch::Participant;
 use kiln_storage::table::Part;
 
@@ -39,6 +39,7 @@ struct Context<T: PartitionTable> {
     deadline_ns: Option<u64>,
     /// The call's.
     ticket: u64,
+    interrupt: Option<Interrupt>,
 }
 
 impl<T: PartitionTable> Context<T> {
@@ -51,13 +52,15 @@ impl<T: PartitionTable> Context<T> {
             demand,
             deadline_ns: None,
             ticket: 0,
+            interrupt: None,
         }
     }
 
     /// Whether its call's time is over; also while it is lent.
     fn is_expired(&self) -> bool {
-        self.deadline_ns
-            .is_some_and(|deadline| time::now_ns() >= deadline)
+        let interrupt = self.interrupt.as_ref();
+        interrupt.is_some_and(Interrupt::is_canceled)
+            || (self.deadline_ns).is_some_and(|deadline| time::now_ns() >= deadline)
     }
 }
 
@@ -357,6 +360,7 @@ impl<T: PartitionTable> Owned<T> {
             Next::Call => {
                 let call = &passenger.flight.call;
                 (context.deadline_ns, context.ticket) = (call.deadline_ns, call.ticket);
+                context.interrupt.clone_from(&call.interrupt);
                 self.start(context, calls)
             }
             none => {
@@ -629,7 +633,7 @@ impl<T: PartitionTable> Owned<T> {
         deadline_ns: Option<u64>,
         _patience_ns: Option<u64>,
     ) -> Option<Outcome> {
-        let mut single = Single::new(program, arguments, deadline_ns);
+        let mut single = Single::new(program, arguments, deadline_ns, self.direct.interrupt());
         self.serve_calls(&mut single);
         Some(single.outcome())
     }

@@ -653,7 +653,7 @@ impl Strife {
         deadline_ns: Option<u64>,
         _patience_ns: Option<u64>,
     ) -> Option<Outcome> {
-        let mut single = Single::new(program, arguments, deadline_ns);
+        let mut single = Single::new(program, arguments, deadline_ns, self.direct.interrupt());
         self.is_single = true;
         self.serve(&mut single);
         self.is_single = false;
@@ -672,12 +672,6 @@ impl Strife {
         }
         self.direct.access().manager().mode = Mode::Locking;
         self.direct.begin()
-    }
-
-    /// Begins and ends a transaction that touches nothing, for the sake of its end. No batch is to know: all calls of one
-    /// in which a transaction of several statements was open are residuals.
-    pub fn tidy(&mut self) {
-        self.direct.touch_nothing();
     }
 
     /// Ends the transaction.

@@ -87,7 +87,7 @@ use kiln_platform::random::Random;
 use kiln_platform::schedule::point;
 use kiln_platform::sync::{Arc, Mutex, lock};
 use kiln_platform::time;
-use kiln_procedure::{AbortCause, Arguments, Frame, Program};
+use kiln_procedure::{AbortCause, Arguments, Frame, Interrupt, Program};
 use kiln_storage::epoch::Participant;
 use kiln_storage::table::WORKERS_MAX;
 
@@ -682,11 +682,14 @@ impl<L: Ledger> Vll<L> {
 
     /// Ends the worker's calls that wait in the queue although their time is over.
     fn expire(&mut self, calls: &mut dyn Calls) {
+        // A client that can cancel has no other call here.
+        let is_canceled = (self.direct.interrupt()).is_some_and(Interrupt::is_canceled);
         let now = match self
             .waiting
             .iter()
             .any(|(_, deadline)| *deadline != NEVER_NS)
         {
+            _ if is_canceled => NEVER_NS,
             true => time::now_ns(),
             false => return,
         };
@@ -763,7 +766,7 @@ impl<L: Ledger> Vll<L> {
         deadline_ns: Option<u64>,
         _patience_ns: Option<u64>,
     ) -> Option<Outcome> {
-        let mut single = Single::new(program, arguments, deadline_ns);
+        let mut single = Single::new(program, arguments, deadline_ns, self.direct.interrupt());
         self.serve(&mut single);
         Some(single.outcome())
     }

@@ -527,11 +527,8 @@ impl<L: Ledger> TxnQueue<L> {
         while number != NONE {
             let node = &list.nodes[number as usize];
             if let Some(context) = &node.waiting
-                && context
-                    .flight
-                    .call
-                    .deadline_ns
-                    .is_some_and(|deadline| now_ns >= deadline)
+                && (context.flight.is_canceled()
+                    || (context.flight.call.deadline_ns).is_some_and(|deadline| now_ns >= deadline))
             {
                 let place = context.place;
                 drop(list);

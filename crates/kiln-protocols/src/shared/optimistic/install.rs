@@ -11,17 +11,15 @@ use super::{CLAIMED, Commit, Optimistic, Write, WriteKind};
 use crate::shared::links;
 use crate::shared::report::{Window, all_columns};
 
-/// Freed objects per transaction at most: garbage leaves as fast as it comes, in small portions.
-const COLLECT_MAX: usize = 8;
-
 impl<C: Commit> Optimistic<C> {
     /// Makes the writes visible with `tid`, which is above the versions that they replace. The tids of
     /// all written records are locked by this attempt, and are not afterwards.
     #[inline]
     pub fn install(&mut self, tid: Tid) {
         // Before the first entry moves and the first tid is stored: what others see is of its log epoch.
-        let window = self.reporter.open();
-        if self.reporter.is_asked(&mut self.recorder) {
+        let mut window = Window::none();
+        if self.reporter.is_asked(&mut self.recorder) && !self.writes.is_empty() {
+            window = self.reporter.open();
             self.report(&window, tid);
         }
         if !self.changes.is_empty() {
@@ -67,6 +65,7 @@ impl<C: Commit> Optimistic<C> {
         if removals {
             self.remove_deleted();
         }
+        drop(window);
         self.reporter.send_late(tid);
     }
 
@@ -137,17 +136,7 @@ impl<C: Commit> Optimistic<C> {
             ..
         } = self;
         let inserted = (writes.iter()).filter(|write| write.kind == WriteKind::Insert);
-        let inserted = inserted.map(|write| {
-            let (table, record) = (write.table(), write.record);
-            // SAFETY: a new record is the attempt's own, and so is its image; the table is kept.
-            let change =
-                unsafe { Change::new(table, record, ChangeKind::Insert, ColumnSet::EMPTY, 0) };
-            match write.columns.is_empty() {
-                true => change,
-                // SAFETY: as above.
-                false => unsafe { change.imaged(write.columns, write.image()) },
-            }
-        });
+        let inserted = inserted.map(Write::table);
         reporter.above_deletions(inserted, changes, tid)
     }
 
@@ -222,9 +211,6 @@ impl<C: Commit> Optimistic<C> {
         self.forget();
         self.protocol.end();
         self.participant.leave();
-        if self.participant.waiting() > 0 {
-            self.participant.collect(COLLECT_MAX);
-        }
     }
 }
 

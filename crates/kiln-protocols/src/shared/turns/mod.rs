@@ -16,8 +16,9 @@
 //! A worker has its turn for a slice of time and call by call: in between it leaves the turn free, so that one
 //! that has no calls keeps nobody out, and takes it again without a switch. When the time is over, or when it has nothing to do, it hands
 //! the turn to whoever has waited longest. Nobody waits without looking around: the first of those who
-//! wait takes a turn that is free, and nobody waits past the deadline of its call, or when the turn was not handed on for
-//! `WAIT_MAX_NS`; it goes inside without a turn then. While the turn goes round whoever waits will have it, and to go inside would only make
+//! wait takes a turn that is free, and nobody waits past the deadline of its call; it goes inside without a turn then. A turn that was not handed
+//! on for `WAIT_MAX_NS` is taken from its holder, which is in a call that takes long: the turn goes round without it, so that
+//! the calls of others wait for a long call once. While the turn goes round whoever waits will have it, and to go inside would only make
 //! the round longer, for all. The others sleep until they can expect to have been handed the turn, as each look
 //! of theirs interrupts the one that has it in the middle of a call, and whoever waits for its locks on another core with it.
 //!
@@ -38,7 +39,7 @@ mod working;
 use std::collections::VecDeque;
 use std::mem;
 
-use kiln_platform::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use kiln_platform::atomic::{AtomicU32, AtomicU64, Ordering};
 use kiln_platform::sync::{Arc, Mutex, lock};
 use kiln_platform::thread::{self, Thread};
 use kiln_platform::time;
@@ -75,13 +76,13 @@ const STRIDE_MAX: u32 = 16;
 const STUCK_NS: u64 = if cfg!(kiln_sim) { 100_000 } else { 20_000_000 };
 const STUCK_SLICES: u64 = 4;
 /// The longest wait for a turn that nobody hands on, in nanoseconds.
-const WAIT_MAX_NS: u64 = 200_000_000;
+const WAIT_MAX_NS: u64 = 50_000_000;
 
 /// The turn of a core, on cache lines of its own.
 #[repr(align(128))]
 struct Core {
-    /// Whether nobody has it.
-    is_free: AtomicBool,
+    /// The worker that has it, or [`NO_WORKER`].
+    holder: AtomicU32,
     /// How many wait for it. Where the core rests, one: it is to be left.
     waiting: AtomicU32,
     /// When it was handed on last, of [`time::now_ns`].
@@ -100,6 +101,7 @@ struct Waiter {
 }
 
 const NO_CORE: u32 = u32::MAX;
+const NO_WORKER: u32 = u32::MAX;
 
 /// Who waits for the turn of each core. All of it has room for all workers.
 struct Queues {
@@ -132,7 +134,7 @@ impl Default for SharedTurns {
 impl SharedTurns {
     fn of(cores: usize) -> SharedTurns {
         let core = |_| Core {
-            is_free: AtomicBool::new(true),
+            holder: AtomicU32::new(NO_WORKER),
             waiting: AtomicU32::new(0),
             handed_on_ns: AtomicU64::new(0),
             slice_ns: AtomicU64::new(SLICE_NS),
@@ -223,7 +225,7 @@ impl Turn {
     #[inline]
     pub fn enter(&mut self, deadline_ns: Option<u64>) {
         if self.is_needed() {
-            self.is_held = self.is_there() && self.shared.cores[self.core].take_free()
+            self.is_held = self.is_there() && self.shared.cores[self.core].take_free(self.worker)
                 || self.wait(deadline_ns);
             if self.is_held {
                 // SAFETY: the worker does nothing else at this time. Who has the memory still, if anybody, has not left its turn.
@@ -313,8 +315,10 @@ impl Turn {
     #[cold]
     fn offer_free(&self) {
         let core = &self.shared.cores[self.core];
-        if core.take_free() && !self.shared.hand_on(self.core, self.since_ns) {
-            core.is_free.store(true, Ordering::Relaxed);
+        if core.take_free(self.worker)
+            && !self.shared.hand_on(self.core, self.worker, self.since_ns)
+        {
+            core.release(self.worker);
         }
     }
 
@@ -328,10 +332,8 @@ impl Turn {
             }
             // In this order: it may be this worker that lets another number of cores work.
             let hands_on = self.is_awaited() && (is_over(self) || !self.is_there());
-            if !hands_on || !self.shared.hand_on(self.core, self.since_ns) {
-                // Nothing is handed on with a turn: relaxed.
-                let core = &self.shared.cores[self.core];
-                core.is_free.store(true, Ordering::Relaxed);
+            if !hands_on || !self.shared.hand_on(self.core, self.worker, self.since_ns) {
+                self.shared.cores[self.core].release(self.worker);
             }
         }
     }
@@ -377,11 +379,19 @@ impl Turn {
                 }
                 let place = queue.iter().position(|&worker| worker == self.worker);
                 let ahead = place.expect("whoever waits is in the queue") as u64;
-                let is_free = core.is_free.load(Ordering::Relaxed);
+                let is_free = core.holder.load(Ordering::Relaxed) == NO_WORKER;
                 found_free = if is_free { found_free + 1 } else { 0 };
                 let moved = core.handed_on_ns.load(Ordering::Relaxed).max(since);
                 let latest = deadline.min(moved + WAIT_MAX_NS);
-                let takes = ahead == 0 && found_free >= LOOKS && core.take_free();
+                let takes = match now >= moved + WAIT_MAX_NS {
+                    // The holder is in a call that takes long, or has no core. The turn goes round without it.
+                    true => {
+                        core.holder.store(self.worker, Ordering::Relaxed);
+                        core.handed_on_ns.store(now, Ordering::Relaxed);
+                        true
+                    }
+                    false => ahead == 0 && found_free >= LOOKS && core.take_free(self.worker),
+                };
                 if takes || now >= latest {
                     queue.retain(|worker| *worker != self.worker);
                     let next = queue.front().copied().filter(|_| ahead == 0);
@@ -444,9 +454,21 @@ impl Drop for Turn {
 }
 
 impl Core {
+    // Nothing is handed on with a turn: relaxed.
     #[inline]
-    fn take_free(&self) -> bool {
-        self.is_free.load(Ordering::Relaxed) && self.is_free.swap(false, Ordering::Relaxed)
+    fn take_free(&self, worker: u32) -> bool {
+        let taken = || {
+            let (free, relaxed) = (NO_WORKER, Ordering::Relaxed);
+            self.holder.compare_exchange(free, worker, relaxed, relaxed)
+        };
+        self.holder.load(Ordering::Relaxed) == NO_WORKER && taken().is_ok()
+    }
+
+    /// Leaves the turn free, unless it was taken from this worker.
+    #[inline]
+    fn release(&self, worker: u32) {
+        let (free, relaxed) = (NO_WORKER, Ordering::Relaxed);
+        let _ = self.holder.compare_exchange(worker, free, relaxed, relaxed);
     }
 
     /// Somebody runs now who was handed the turn: adjusts the slice.
@@ -480,17 +502,20 @@ impl Turns {
         let waiter = &self.waiters[next as usize];
         waiter.handed.store(core as u32, Ordering::Relaxed);
         let core = &self.cores[core];
+        core.holder.store(next, Ordering::Relaxed);
         core.handed_on_ns.store(now_ns, Ordering::Relaxed);
         Some(next)
     }
 
-    /// Hands the turn that was had since `since_ns` to whoever has waited longest, if anybody waits and the core works.
+    /// Hands the turn that `holder` has had since `since_ns` to the worker that has waited longest, if one waits, the core works and
+    /// the turn was not taken from the holder.
     #[cold]
-    fn hand_on(&self, core: usize, since_ns: u64) -> bool {
+    fn hand_on(&self, core: usize, holder: u32, since_ns: u64) -> bool {
         let now = time::now_ns();
         let is_early = now - since_ns < self.cores[core].slice_ns.load(Ordering::Relaxed);
         let (next, first) = self.change(core, |at, queue| {
-            if at != core {
+            // Under the lock nobody takes the turn from the holder.
+            if at != core || self.cores[core].holder.load(Ordering::Relaxed) != holder {
                 return (None, None);
             }
             let next = self.hand(core, queue, now);
@@ -520,7 +545,9 @@ impl Turns {
             queues[self.working.place_of(home as usize)].push_back(worker);
         }
         for (at, (core, queue)) in self.cores.iter().zip(queues.iter_mut()).enumerate() {
-            if !queue.is_empty() && core.take_free() {
+            if let Some(&next) = queue.front()
+                && core.take_free(next)
+            {
                 let handed = self.hand(at, queue, now_ns);
                 dealt.extend(handed.map(|worker| (at, worker)));
             }
@@ -575,12 +602,12 @@ mod tests {
     fn all_have_turns(shared: SharedTurns, numbers: Option<[u32; 4]>) {
         let cores = shared.0.cores.len() as u32;
         let workers = cores + 6;
-        let (inside, most) = (AtomicU32::new(0), AtomicU32::new(0));
+        let (inside, most, taken) = (AtomicU32::new(0), AtomicU32::new(0), AtomicU32::new(0));
         let calls = if cfg!(miri) { 20 } else { 2_000 };
         let turns = turns(&shared, workers);
         thread::scope(|scope| {
             for (worker, mut turn) in turns.into_iter().enumerate() {
-                let (inside, most) = (&inside, &most);
+                let (inside, most, taken) = (&inside, &most, &taken);
                 scope.spawn(move || {
                     for call in 0..calls {
                         if let (0, Some(numbers)) = (worker, numbers) {
@@ -592,6 +619,10 @@ mod tests {
                             let now = inside.fetch_add(1, Ordering::SeqCst) + 1;
                             most.fetch_max(now, Ordering::SeqCst);
                             thread::pause(100);
+                            let holder = &turn.shared.cores[turn.core].holder;
+                            // From a thread that the system lets wait for long.
+                            let is_taken = holder.load(Ordering::SeqCst) != turn.worker;
+                            taken.fetch_add(u32::from(is_taken), Ordering::SeqCst);
                             inside.fetch_sub(1, Ordering::SeqCst);
                         }
                         turn.leave(0);
@@ -599,9 +630,9 @@ mod tests {
                 });
             }
         });
-        assert!(most.load(Ordering::SeqCst) <= cores);
+        assert!(most.load(Ordering::SeqCst) <= cores + taken.load(Ordering::SeqCst));
         for core in &shared.0.cores {
-            assert!(core.is_free.load(Ordering::SeqCst));
+            assert_eq!(core.holder.load(Ordering::SeqCst), NO_WORKER);
         }
         let handed = |waiter: &Waiter| waiter.handed.load(Ordering::SeqCst) != NO_CORE;
         assert!(!shared.0.waiters.iter().any(handed));
@@ -619,6 +650,33 @@ mod tests {
         turns[1].enter(None);
         assert!(turns[1].is_held);
         assert_eq!((shared.0.working.number(), turns[1].core), (2, 1));
+    }
+
+    #[test]
+    fn a_call_that_takes_long_keeps_others_waiting_once() {
+        let shared = SharedTurns::of(1);
+        let mut turns = turns(&shared, 3);
+        let [long, short, other] = &mut turns[..] else {
+            unreachable!("there are three")
+        };
+        long.enter(None);
+        let begun = time::now_ns();
+        for _ in 0..20 {
+            short.enter(None);
+            assert!(short.is_held, "the turn goes round without the long call");
+            short.leave(0);
+        }
+        assert!(time::now_ns() - begun < 10 * WAIT_MAX_NS);
+        // The long call has no turn to leave to others, and none to leave free.
+        short.enter(None);
+        long.leave(0);
+        let deadline = time::now_ns() + 1_000_000;
+        other.enter(Some(deadline));
+        assert!(!other.is_held);
+        other.leave(0);
+        short.leave(0);
+        long.enter(None);
+        assert!(long.is_held);
     }
 
     #[test]

@@ -236,13 +236,22 @@ impl<'a> Compiler<'a> {
         targets: &[ColumnId],
         row: &[Expr],
     ) -> Result<Vec<Reg>> {
+        // All values first, as they were written: then the columns decide the types of parameters.
+        let mut written = Vec::with_capacity(row.len());
+        for expr in row {
+            written.push(match is_default(expr) {
+                true => None,
+                false => Some(self.bind(expr)?),
+            });
+        }
         let mut bounds = Vec::new();
         for column in all_columns(&plan.table) {
             let definition = &plan.table.schema().columns[column.index()];
             let position = targets.iter().position(|target| *target == column);
-            bounds.push(match position.and_then(|position| row.get(position)) {
-                Some(expr) if !is_default(expr) => self.bind_for_column(expr, definition)?,
-                _ => self.bind_default(definition)?,
+            let given = position.and_then(|position| written.get_mut(position)?.take());
+            bounds.push(match given {
+                Some(bound) => super::for_column(bound, definition, "expression")?,
+                None => self.bind_default(definition)?,
             });
         }
         Ok(self

@@ -95,15 +95,7 @@ impl<'a> Compiler<'a> {
         wildcard: &[SourceId],
     ) -> Result<Returning> {
         let mut columns = Vec::new();
-        let mut push = |name: String, bound: Bound| {
-            columns.push((
-                ColumnMeta {
-                    name,
-                    data_type: bound.data_type.clone(),
-                },
-                bound,
-            ));
-        };
+        let mut push = |name: String, bound: Bound| columns.push((name, bound));
         for item in items.unwrap_or_default() {
             match item {
                 SelectItem::UnnamedExpr(expr) => {
@@ -146,7 +138,17 @@ impl<'a> Compiler<'a> {
                 None,
             ));
         }
-        Ok(Returning { columns })
+        let columns = columns.into_iter().map(|(name, bound)| {
+            let meta = ColumnMeta {
+                name,
+                data_type: bound.data_type.clone(),
+                origin: self.origin_of(&bound),
+            };
+            (meta, bound)
+        });
+        Ok(Returning {
+            columns: columns.collect(),
+        })
     }
 
     /// Names and values of a row's columns.
@@ -202,12 +204,6 @@ impl<'a> Compiler<'a> {
         self.levels = levels;
         self.positional = positional;
         result
-    }
-
-    /// Binds a value that is assigned to `column`.
-    fn bind_for_column(&mut self, expr: &Expr, column: &Column) -> Result<Bound> {
-        let bound = self.bind(expr)?;
-        for_column(bound, column, "expression")
     }
 
     /// Binds the value that `column` has when a statement gives none.

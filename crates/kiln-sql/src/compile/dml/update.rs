@@ -335,11 +335,17 @@ impl<'a> Compiler<'a> {
         table: &Table,
         assignments: &[(ColumnId, Option<&Expr>)],
     ) -> Result<Vec<(ColumnId, Bound)>> {
+        // All values first: then the columns decide the types of parameters.
+        let written = assignments.iter().map(|(_, value)| match value {
+            Some(expr) => self.bind(expr).map(Some),
+            None => Ok(None),
+        });
+        let written: Vec<Option<Bound>> = written.collect::<Result<_>>()?;
         let mut values = Vec::with_capacity(assignments.len());
-        for (column, value) in assignments {
+        for ((column, _), bound) in assignments.iter().zip(written) {
             let definition = &table.schema().columns[column.index()];
-            let bound = match value {
-                Some(expr) => self.bind_for_column(expr, definition)?,
+            let bound = match bound {
+                Some(bound) => super::for_column(bound, definition, "expression")?,
                 None => self.bind_default(definition)?,
             };
             values.push((*column, bound));

@@ -13,7 +13,7 @@ use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::slot::{Heap, Slot};
 use kiln_storage::types::{DataType, Decimal};
 
-use super::bound::{Bound, Builtin, Operation};
+use super::bound::{Bound, Builtin, Kind, Operation};
 use super::coerce::{
     CastContext, Category, call, category, coerce, converts_implicitly, is_preferred, operation,
     same_base,
@@ -216,6 +216,12 @@ pub(super) fn bind(name: &str, arguments: Vec<Bound>, position: Position) -> Res
             .or(signature.arguments.last());
         let target = match ty {
             Some(Ty::AnyText) => {
+                if let Kind::Parameter(parameter) = &argument.kind {
+                    // Any type would do, so that none is decided.
+                    parameter.leave_undecided(argument.position);
+                    operands.push(Bound::null(DataType::Text, argument.position));
+                    continue;
+                }
                 operands.push(super::coerce::to_output_text(argument)?);
                 continue;
             }

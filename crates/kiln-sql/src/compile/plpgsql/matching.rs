@@ -30,7 +30,13 @@ impl Routine {
         let mut values = Vec::new();
         for (parameter, chosen) in self.taken(outputs).zip(chosen) {
             let bound = match (chosen, &parameter.default) {
-                (Some(_), _) if !parameter.mode.is_input() => continue,
+                (Some(number), _) if !parameter.mode.is_input() => {
+                    let given = &given[number].1;
+                    if given.is_open_parameter() {
+                        coerce(given.clone(), &parameter.data_type, CastContext::Assignment)?;
+                    }
+                    continue;
+                }
                 (Some(number), _) => given[number].1.clone(),
                 (None, Some(default)) => c.isolated(|c| c.bind(default))?,
                 (None, None) => return Err(self.undefined(given, position)),

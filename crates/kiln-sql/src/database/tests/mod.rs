@@ -1,5 +1,6 @@
 //! Whole statements, from text to rows.
 
+mod cancel;
 mod changes;
 mod constraints;
 mod definitions;
@@ -9,6 +10,7 @@ mod joins;
 mod no_columns;
 mod panics;
 mod sessions;
+mod stages;
 mod volatile;
 
 use kiln_engine::Options;

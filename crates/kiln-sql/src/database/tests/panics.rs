@@ -17,7 +17,8 @@ const DOORS: &[(&str, Door)] = &[
         database.query(sql, ()).map(drop)
     }),
     ("Database::query with a parameter", |database, _, sql| {
-        database.query(sql, (1,)).map(drop)
+        let sql = format!("{sql} WHERE $1 = 1");
+        database.query(&sql, (1,)).map(drop)
     }),
     ("Session::execute", |_, session, sql| {
         session.execute(sql).map(drop)

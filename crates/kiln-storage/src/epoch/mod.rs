@@ -18,22 +18,47 @@
 //!    `e + 1`, which rule 1 makes an upper bound without looking at `E`.
 //! 3. An object with tag `t` is *reclaimable* when `E >= t + 2`: whoever could hold it had
 //!    published at most `t`, and `E` reached `t + 2` only after all of those had left.
+//! 4. A participant touches what is kept for it, its limbo above all, only while it is active. So a
+//!    thread that has [seized](Epochs::seize) an inactive participant has these things to itself.
+//!
+//! # Who frees
+//!
+//! Memory comes back at the rate at which it goes:
+//!
+//! - A participant that leaves frees up to twice what it retired since it entered, in objects and in bytes,
+//!   and a few objects more. While epochs move, no more waits than is retired in three of them.
+//! - What could have been freed for [`STALE_EPOCHS`] epochs and was not becomes an *orphan*: the participant itself
+//!   gives it away when it leaves, or [`Epochs::take_over_idle`] takes it from a participant that does nothing.
+//!   What a participant has when it is dropped becomes an orphan at once.
+//! - The database's ticker frees orphans, and participants that free something help it.
 
-use std::cell::{Cell, UnsafeCell};
-use std::collections::VecDeque;
+mod limbo;
+mod orphans;
+#[cfg(test)]
+mod tests;
+
+use std::cell::Cell;
 use std::fmt;
 use std::marker::PhantomData;
-use std::ptr::NonNull;
 
 use kiln_platform::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 use kiln_platform::memory::name_range;
+use kiln_platform::spin::Spinner;
 use kiln_platform::sync::{Arc, Mutex, lock};
+use kiln_platform::time;
+
+pub use limbo::{Amount, Retired};
+use limbo::{Limbo, NOTHING_WAITS};
+use orphans::{Orphans, RetiredOwner};
 
 /// The published value of a participant that is not active; no epoch has this number.
 const INACTIVE: u64 = 0;
 
-/// The value of [`Slot::oldest_tag`] when nothing waits.
-const NOTHING_WAITS: u64 = u64::MAX;
+/// Epochs in which a retired object could have been freed, after which its participant is thought to be idle.
+pub const STALE_EPOCHS: u64 = 8;
+
+/// Objects that a participant frees when it leaves, besides twice what it retired.
+const FREED_MIN: usize = 8;
 
 /// What one participant shows to the others, on cache lines of its own (two, because processors
 /// fetch lines in pairs).
@@ -45,33 +70,18 @@ struct Slot {
     memory: AtomicUsize,
     /// Whether a [`Participant`] owns this slot.
     taken: AtomicBool,
-}
-
-/// What waits in a memory, on cache lines of its own; see [`Participant::memory`].
-#[repr(align(128))]
-struct Limbo {
-    /// Retired objects with their tags. Tags grow from front to back but for one step back, when a retirement outside an
-    /// epoch follows one inside, or somebody else uses the memory; that only delays.
-    objects: UnsafeCell<VecDeque<(u64, Retired)>>,
-    /// The tag of the oldest one, or [`NOTHING_WAITS`].
-    oldest_tag: AtomicU64,
-    /// Whether the memory, which is nobody's own, is lent to a participant.
-    is_lent: AtomicBool,
+    /// Whether another thread has what is kept for the participant, which is not active.
+    seized: AtomicBool,
 }
 
 /// The global counter on lines of its own: everybody reads it, once in some milliseconds it moves.
 #[repr(align(128))]
 struct Global(AtomicU64);
 
-/// An object that is freed as a whole, with everything that was retired into it.
-struct RetiredOwner {
-    /// The global epoch when the owner was retired.
-    epoch: u64,
-    owner: Box<dyn Send>,
-}
-
 struct Shared {
     global: Global,
+    /// When the global epoch began, of [`time::now_ns`].
+    began_ns: AtomicU64,
     slots: Box<[Slot]>,
     /// Slots at and above this position were never taken, so that scans may end here.
     slots_used: AtomicUsize,
@@ -79,10 +89,7 @@ struct Shared {
     limbos: Box<[Limbo]>,
     /// As `slots_used`, of the memories that are lent.
     lent_used: AtomicUsize,
-    /// What participants left behind when they were dropped, each with its tag.
-    orphans: Mutex<VecDeque<(u64, Retired)>>,
-    /// The length of `orphans`, so that collecting looks at the mutex only when there are any.
-    orphan_count: AtomicUsize,
+    orphans: Orphans,
     owners: Mutex<Vec<RetiredOwner>>,
     owner_count: AtomicUsize,
     /// Whether a participant broke down.
@@ -93,10 +100,10 @@ impl Drop for Shared {
     fn drop(&mut self) {
         // Participants have a handle, so there are none, and nobody has an address any more. What belongs to
         // a context is memory inside of it.
-        let orphans = std::mem::take(&mut *lock(&self.orphans));
+        let orphans = std::mem::take(&mut *self.orphans.lock());
         let limbos = self.limbos.iter_mut();
-        let waiting = limbos.flat_map(|limbo| std::mem::take(limbo.objects.get_mut()));
-        for (_, retired) in orphans.into_iter().chain(waiting) {
+        let waiting = limbos.flat_map(|limbo| std::mem::take(limbo.objects_mut()));
+        for (_, retired) in orphans.into_iter().flatten().chain(waiting) {
             if retired.context.is_null() {
                 // SAFETY: by the contract of `retire`, as nobody is active.
                 unsafe { (retired.reclaim)(retired.context, retired.pointer, 0) };
@@ -126,24 +133,19 @@ impl Epochs {
                 published: AtomicU64::new(INACTIVE),
                 memory: AtomicUsize::new(slot),
                 taken: AtomicBool::new(false),
+                seized: AtomicBool::new(false),
             })
             .collect();
-        let limbos = (0..2 * participants)
-            .map(|_| Limbo {
-                objects: UnsafeCell::default(),
-                oldest_tag: AtomicU64::new(NOTHING_WAITS),
-                is_lent: AtomicBool::new(false),
-            })
-            .collect();
+        let limbos = (0..2 * participants).map(|_| Limbo::new()).collect();
         let epochs = Epochs {
             shared: Arc::new(Shared {
                 global: Global(AtomicU64::new(1)),
+                began_ns: AtomicU64::new(time::now_ns()),
                 slots,
                 slots_used: AtomicUsize::new(0),
                 limbos,
                 lent_used: AtomicUsize::new(0),
-                orphans: Mutex::new(VecDeque::new()),
-                orphan_count: AtomicUsize::new(0),
+                orphans: Orphans::default(),
                 owners: Mutex::new(Vec::new()),
                 owner_count: AtomicUsize::new(0),
                 is_broken: AtomicBool::new(false),
@@ -215,23 +217,79 @@ impl Epochs {
         };
         // Acquire: as in `lend`.
         if !limbo.is_lent.swap(true, Ordering::Acquire) {
-            self.abandon(limbo);
+            // SAFETY: the memory is lent to this call.
+            unsafe { self.shared.orphans.adopt(limbo) };
             limbo.is_lent.store(false, Ordering::Release);
         }
     }
 
-    /// Gives what waits to whoever collects. The caller has the memory.
-    fn abandon(&self, limbo: &Limbo) {
-        // SAFETY: as the caller has the memory.
-        let objects = unsafe { &mut *limbo.objects.get() };
-        if !objects.is_empty() {
-            let mut orphans = lock(&self.shared.orphans);
-            orphans.extend(objects.drain(..));
-            self.shared
-                .orphan_count
-                .store(orphans.len(), Ordering::Relaxed);
+    /// Makes orphans of what idle participants, and memories that are not lent, could have freed for
+    /// [`STALE_EPOCHS`] epochs. Called now and then by the thread that frees orphans.
+    pub fn take_over_idle(&self) {
+        let shared = &*self.shared;
+        let stale = self.reclaimable().saturating_sub(STALE_EPOCHS);
+        // Acquire as in `drop_owners`; that the tag is old is only a reason to look closer.
+        let is_stale = |limbo: &Limbo| limbo.oldest_tag.load(Ordering::Acquire) <= stale;
+        let (own, lent) = shared.limbos.split_at(shared.slots.len());
+        let used = shared.slots_used.load(Ordering::SeqCst);
+        for (slot, limbo) in own[..used].iter().enumerate() {
+            if is_stale(limbo)
+                && let Some(_seized) = self.seize(slot)
+            {
+                // SAFETY: the participant of the slot is seized.
+                unsafe { shared.orphans.adopt(limbo) };
+            }
         }
-        limbo.oldest_tag.store(NOTHING_WAITS, Ordering::Release);
+        let lent_used = shared.lent_used.load(Ordering::SeqCst);
+        for (number, limbo) in lent[..lent_used].iter().enumerate() {
+            if is_stale(limbo) {
+                self.clear_lent(number);
+            }
+        }
+    }
+
+    /// Takes hold of what is kept for the participant with this slot, unless it is active: it does not become so
+    /// before the result is dropped. A participant that wants to enter spins that long, so it should be short.
+    pub fn seize(&self, slot: usize) -> Option<Seized<'_>> {
+        let slot = &self.shared.slots[slot];
+        if slot.published.load(Ordering::Relaxed) != INACTIVE
+            || slot.seized.swap(true, Ordering::SeqCst)
+        {
+            return None;
+        }
+        let seized = Seized { slot };
+        // Pairs with the barrier in `enter`: the participant publishes and then looks whether it is seized, this
+        // thread says so and then looks whether it has published. At least one of them sees the other.
+        fence(Ordering::SeqCst);
+        // Acquire pairs with the release in `leave`: what is kept is as the participant left it.
+        (slot.published.load(Ordering::SeqCst) == INACTIVE).then_some(seized)
+    }
+
+    /// What is retired and not freed yet, of all participants and of orphans. A moment's figure: none of it
+    /// stops for that.
+    pub fn waiting(&self) -> Amount {
+        let shared = &*self.shared;
+        let mut sum = shared.orphans.waiting();
+        for limbo in &shared.limbos {
+            let waiting = limbo.waiting();
+            sum.objects += waiting.objects;
+            sum.bytes = sum.bytes.wrapping_add(waiting.bytes);
+        }
+        sum
+    }
+
+    /// The participants that keep the global epoch from moving on, and so all memory from being freed: those
+    /// that entered before it began, and have not left.
+    pub fn laggards(&self) -> Vec<Laggard> {
+        let shared = &*self.shared;
+        let epoch = self.current();
+        // At least since then: they had entered when it began.
+        let since_ns = shared.began_ns.load(Ordering::Relaxed);
+        let used = shared.slots_used.load(Ordering::SeqCst);
+        let slots = shared.slots[..used].iter().enumerate();
+        let published = slots.map(|(slot, state)| (slot, state.published.load(Ordering::Relaxed)));
+        let lag = published.filter(|&(_, published)| published != INACTIVE && published < epoch);
+        lag.map(|(slot, _)| Laggard { slot, since_ns }).collect()
     }
 
     /// Takes a free slot, or `None` when all are taken.
@@ -252,6 +310,7 @@ impl Epochs {
                     epochs: self.clone(),
                     slot,
                     published: Cell::new(INACTIVE),
+                    retired: Cell::new(Amount::default()),
                     not_sync: PhantomData,
                 });
             }
@@ -312,6 +371,9 @@ impl Epochs {
             .0
             .compare_exchange(epoch, epoch + 1, Ordering::AcqRel, Ordering::Relaxed)
             .is_ok();
+        if moved {
+            shared.began_ns.store(time::now_ns(), Ordering::Relaxed);
+        }
         if shared.owner_count.load(Ordering::Relaxed) > 0 {
             self.drop_owners();
         }
@@ -321,8 +383,8 @@ impl Epochs {
     /// Drops `owner` once nobody can reach it: when every participant that was active has left,
     /// and nothing that was retired until then, which may name `owner` as its context, waits in
     /// any limbo. The owner must be unlinked already. It is dropped inside a later
-    /// [`Epochs::advance`]; with participants that are idle and never call
-    /// [`Participant::collect`], that may be never.
+    /// [`Epochs::advance`], at the latest when [`Epochs::take_over_idle`] has taken from idle participants what
+    /// they had retired, and that was freed.
     pub fn retire_owner(&self, owner: Box<dyn Send>) {
         // The owner was unlinked before this fence; a participant that enters after it cannot
         // find the owner, and one that entered before it published at most the epoch read below.
@@ -342,18 +404,20 @@ impl Epochs {
         let used = shared.slots_used.load(Ordering::SeqCst);
         let (own, lent) = shared.limbos.split_at(shared.slots.len());
         let lent = &lent[..shared.lent_used.load(Ordering::SeqCst)];
-        let oldest = own[..used]
-            .iter()
-            .chain(lent)
-            // Acquire pairs with the release in `collect`: the reclaim functions that ran before
-            // have finished with their contexts.
-            .map(|limbo| limbo.oldest_tag.load(Ordering::Acquire))
-            .min()
-            .unwrap_or(NOTHING_WAITS);
         let mut ready = Vec::new();
         {
-            let orphans = lock(&shared.orphans);
-            let oldest = orphans.iter().map(|&(tag, _)| tag).fold(oldest, u64::min);
+            // Before the limbos: a batch that goes to a collector is in one or the other.
+            let batches = shared.orphans.lock();
+            let orphans = batches.iter().filter_map(|batch| batch.front());
+            let oldest = own[..used]
+                .iter()
+                .chain(lent)
+                // Acquire pairs with the release in `Limbo::show_oldest`: the reclaim functions that ran
+                // before have finished with their contexts.
+                .map(|limbo| limbo.oldest_tag.load(Ordering::Acquire))
+                .chain(orphans.map(|&(tag, _)| tag))
+                .min()
+                .unwrap_or(NOTHING_WAITS);
             let mut owners = lock(&shared.owners);
             // Participants that could still reach the owner had published at most `epoch`, so
             // their tags are at most `epoch + 1`, and they have left when `E` is `epoch + 3`.
@@ -383,17 +447,25 @@ impl fmt::Debug for Epochs {
     }
 }
 
-/// An unlinked object and how to free it.
-#[derive(Clone, Copy, Debug)]
-pub struct Retired {
-    /// The object.
-    pub pointer: NonNull<u8>,
-    /// Frees the object. The arguments are `context`, `pointer` and the memory of the participant
-    /// that collects, whose free lists the function may use.
-    pub reclaim: unsafe fn(context: *const (), pointer: NonNull<u8>, memory: usize),
-    /// What `reclaim` needs to know, usually the slab. The object is a part of it: what still waits when the
-    /// last handle to the epochs is dropped goes with its context, and is only freed by itself if this is null.
-    pub context: *const (),
+/// A participant that keeps the epoch from moving on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Laggard {
+    /// The participant's slot.
+    pub slot: usize,
+    /// It has been active at least since then, of [`time::now_ns`].
+    pub since_ns: u64,
+}
+
+/// What is kept for an inactive participant, in the hands of another thread; see [`Epochs::seize`].
+pub struct Seized<'a> {
+    slot: &'a Slot,
+}
+
+impl Drop for Seized<'_> {
+    fn drop(&mut self) {
+        // Release pairs with the acquire in `enter`: the participant finds what this thread has left.
+        self.slot.seized.store(false, Ordering::Release);
+    }
 }
 
 /// One worker's part in the epochs: its published epoch and its garbage. It may move to another
@@ -403,6 +475,8 @@ pub struct Participant {
     slot: usize,
     /// What the slot shows, kept here to be read without touching shared memory.
     published: Cell<u64>,
+    /// What it has retired since it entered.
+    retired: Cell<Amount>,
     not_sync: PhantomData<*const ()>,
 }
 
@@ -433,13 +507,6 @@ impl Participant {
     #[inline]
     fn limbo(&self) -> &Limbo {
         &self.epochs.shared.limbos[self.memory()]
-    }
-
-    /// Calls `body` with what waits in the memory. It retires nothing.
-    #[inline]
-    fn with_objects<R>(&self, body: impl FnOnce(&mut VecDeque<(u64, Retired)>) -> R) -> R {
-        // SAFETY: no other participant uses the memory, this one is used by one thread, and `body` comes to no other access.
-        body(unsafe { &mut *self.limbo().objects.get() })
     }
 
     /// The epochs this participant belongs to.
@@ -482,13 +549,40 @@ impl Participant {
             }
             epoch = now;
         }
+        // After the barrier above; see `Epochs::seize`.
+        if slot.seized.load(Ordering::SeqCst) {
+            self.wait_while_seized();
+        }
         self.published.set(epoch);
         epoch
     }
 
-    /// Ends what [`Participant::enter`] began: this participant holds no address any more.
+    #[cold]
+    fn wait_while_seized(&self) {
+        let mut spinner = Spinner::default();
+        // Acquire pairs with the release when the seizure is dropped.
+        while self.epochs.shared.slots[self.slot]
+            .seized
+            .load(Ordering::Acquire)
+        {
+            spinner.turn();
+        }
+    }
+
+    /// Ends what [`Participant::enter`] began: this participant holds no address any more. Before that it frees its
+    /// share of what waits: as much as it retired since it entered, twice over, and a few objects more.
     #[inline]
     pub fn leave(&self) {
+        if self.limbo().oldest_tag.load(Ordering::Relaxed) <= self.epochs.reclaimable() {
+            self.free_share();
+        }
+        self.withdraw();
+    }
+
+    /// Shows that this participant is not active.
+    #[inline]
+    fn withdraw(&self) {
+        self.retired.set(Amount::default());
         self.published.set(INACTIVE);
         // Release pairs with the acquire in `advance`: no read of an unlinked object may sink
         // below this store, or its memory could be reused under the reader.
@@ -503,8 +597,8 @@ impl Participant {
         self.published.get() != INACTIVE
     }
 
-    /// Takes over an unlinked object, to be freed by a later [`Participant::collect`] of this
-    /// participant, or of another one when this one is dropped first.
+    /// Takes over an unlinked object, to be freed when this participant leaves or
+    /// [collects](Participant::collect) later, or by another one when this one is idle or dropped.
     ///
     /// # Safety
     /// The object is unlinked, nobody retires it twice, and calling `reclaim` once with these
@@ -512,86 +606,123 @@ impl Participant {
     /// is active any more. The context must live until then; [`Epochs::retire_owner`] knows when.
     #[inline]
     pub unsafe fn retire(&self, retired: Retired) {
-        let tag = if self.is_active() {
-            // No participant can have published more while this one is active (invariant 1), and
-            // one that enters later than this participant leaves sees the unlinking.
-            self.published.get() + 1
-        } else {
-            // Whoever enters after this fence sees the unlinking; whoever entered before it had
-            // published at most the epoch read after it. Pairs with the fence in `enter`.
-            fence(Ordering::SeqCst);
-            self.epochs.current()
-        };
-        self.with_objects(|objects| {
-            if objects.is_empty() {
-                // Relaxed is enough: `drop_owners` looks only after this participant has left the
-                // epoch, and leaving releases.
-                self.limbo().oldest_tag.store(tag, Ordering::Relaxed);
-            }
-            objects.push_back((tag, retired));
-        });
+        if !self.is_active() {
+            // Whoever enters after the barrier in `enter` sees the unlinking; whoever entered before it had
+            // published at most the epoch read after it.
+            // SAFETY: this participant uses the memory, and is active.
+            let push = || unsafe { self.limbo().push(self.published.get(), retired) };
+            return self.while_active(push);
+        }
+        // No participant can have published more while this one is active (invariant 1), and
+        // one that enters later than this participant leaves sees the unlinking.
+        let tag = self.published.get() + 1;
+        // SAFETY: this participant uses the memory, and is active.
+        unsafe { self.limbo().push(tag, retired) };
+        let mut sum = self.retired.get();
+        sum.add(retired.bytes);
+        self.retired.set(sum);
+    }
+
+    /// Calls `body` while this participant, which is not active, is.
+    #[cold]
+    fn while_active<R>(&self, body: impl FnOnce() -> R) -> R {
+        self.enter();
+        let result = body();
+        self.withdraw();
+        result
     }
 
     /// The number of objects that wait in the memory that this participant uses.
     pub fn waiting(&self) -> usize {
-        self.with_objects(|objects| objects.len())
+        self.limbo().waiting().objects
     }
 
-    /// Frees at most `limit` objects that nobody can hold any more: its own first, then those of
-    /// dropped participants. Returns how many.
-    #[inline]
-    pub fn collect(&self, limit: usize) -> usize {
-        let reclaimable = self.epochs.reclaimable();
-        let mut freed = 0;
-        if self.waiting() > 0 {
-            while freed < limit {
-                // The access ends before the call, because `reclaim` may retire something itself.
-                let next = self.with_objects(|objects| match objects.front() {
-                    Some(&(tag, _)) if tag <= reclaimable => objects.pop_front(),
-                    _ => None,
-                });
-                let Some((_, retired)) = next else { break };
-                // SAFETY: by the contract of `retire`, for the grace period has passed.
-                unsafe { (retired.reclaim)(retired.context, retired.pointer, self.memory()) };
-                freed += 1;
-            }
-            if freed > 0 {
-                let oldest = self
-                    .with_objects(|objects| objects.front().map_or(NOTHING_WAITS, |&(tag, _)| tag));
-                // Release pairs with the acquire in `drop_owners`: the calls above are over.
-                self.limbo().oldest_tag.store(oldest, Ordering::Release);
-            }
-        }
-        if freed < limit && self.epochs.shared.orphan_count.load(Ordering::Relaxed) > 0 {
-            freed += self.collect_orphans(limit - freed, reclaimable);
-        }
-        freed
-    }
-
+    /// Frees what [`Participant::leave`] promises; something can be freed.
     #[cold]
-    fn collect_orphans(&self, limit: usize, reclaimable: u64) -> usize {
-        let shared = &*self.epochs.shared;
-        // Whoever holds the lock is collecting too; waiting for it would gain nothing.
-        let Ok(mut orphans) = shared.orphans.try_lock() else {
-            return 0;
+    fn free_share(&self) {
+        if !self.is_active() {
+            // It has left already; what is kept for it may be seized.
+            return;
+        }
+        let retired = self.retired.get();
+        let share = Amount {
+            objects: 2 * retired.objects + FREED_MIN,
+            bytes: 2 * retired.bytes,
+        };
+        let reclaimable = self.epochs.reclaimable();
+        let freed = self.free_own(reclaimable, share);
+        let oldest = self.limbo().oldest_tag.load(Ordering::Relaxed);
+        if oldest <= reclaimable.saturating_sub(STALE_EPOCHS) {
+            // SAFETY: this participant uses the memory, and is active.
+            unsafe { self.epochs.shared.orphans.adopt(self.limbo()) };
+        } else if freed.objects < share.objects && !self.epochs.shared.orphans.is_empty() {
+            self.free_orphans(reclaimable, share.objects - freed.objects);
+        }
+    }
+
+    /// Frees at most `limit` objects that no participant can hold any more: its own first, then orphans. Returns
+    /// how many.
+    pub fn collect(&self, limit: usize) -> usize {
+        if !self.is_active() {
+            return self.while_active(|| self.collect(limit));
+        }
+        let reclaimable = self.epochs.reclaimable();
+        let most = Amount {
+            objects: limit,
+            bytes: 0,
         };
         let mut freed = 0;
-        while freed < limit {
-            match orphans.front() {
-                Some(&(tag, _)) if tag <= reclaimable => {}
-                _ => break,
+        if self.limbo().oldest_tag.load(Ordering::Relaxed) <= reclaimable {
+            freed += self.free_own(reclaimable, most).objects;
+        }
+        while freed < limit && !self.epochs.shared.orphans.is_empty() {
+            match self.free_orphans(reclaimable, limit - freed) {
+                0 => break,
+                more => freed += more,
             }
-            let Some((_, retired)) = orphans.pop_front() else {
+        }
+        freed
+    }
+
+    /// Frees what waits in the memory, oldest first, until `limit` is reached.
+    fn free_own(&self, reclaimable: u64, limit: Amount) -> Amount {
+        let limbo = self.limbo();
+        let mut freed = Amount::default();
+        while !freed.reaches(limit) {
+            // SAFETY: this participant uses the memory, and is active.
+            let Some(retired) = (unsafe { limbo.pop(reclaimable) }) else {
                 break;
             };
-            // SAFETY: by the contract of `retire`, for the grace period has passed. The lock is
-            // held, so that `drop_owners` cannot miss an object that is being freed; a reclaim
-            // function only touches its own slab and retires with this participant at most.
+            // SAFETY: by the contract of `retire`, for the grace period has passed.
             unsafe { (retired.reclaim)(retired.context, retired.pointer, self.memory()) };
-            freed += 1;
+            freed.add(retired.bytes);
         }
-        shared.orphan_count.store(orphans.len(), Ordering::Relaxed);
+        // SAFETY: as above.
+        unsafe { limbo.show_oldest() };
         freed
+    }
+
+    /// Frees at most `limit` objects of a batch of orphans. Returns how many.
+    #[cold]
+    fn free_orphans(&self, reclaimable: u64, limit: usize) -> usize {
+        let (orphans, limbo) = (&self.epochs.shared.orphans, self.limbo());
+        let Some(mut batch) = orphans.take(reclaimable, limbo) else {
+            return 0;
+        };
+        let mut freed = Amount::default();
+        while freed.objects < limit
+            && let Some(&(tag, retired)) = batch.front()
+            && tag <= reclaimable
+        {
+            batch.pop_front();
+            // SAFETY: by the contract of `retire`, for the grace period has passed.
+            unsafe { (retired.reclaim)(retired.context, retired.pointer, self.memory()) };
+            freed.add(retired.bytes);
+        }
+        orphans.put_back(batch, freed);
+        // SAFETY: this participant uses the memory, and is active.
+        unsafe { limbo.show_oldest() };
+        freed.objects
     }
 }
 
@@ -600,7 +731,11 @@ impl Drop for Participant {
         let shared = &*self.epochs.shared;
         // SAFETY: this is the thread that uses it.
         unsafe { self.epochs.take_back(self.slot) };
-        self.epochs.abandon(&shared.limbos[self.slot]);
+        if !self.is_active() {
+            self.enter();
+        }
+        // SAFETY: this participant uses the memory, and is active.
+        unsafe { shared.orphans.adopt(&shared.limbos[self.slot]) };
         let slot = &shared.slots[self.slot];
         slot.published.store(INACTIVE, Ordering::Release);
         // Release pairs with the acquire in `register`.

@@ -1,0 +1,158 @@
+//! CALL of a stored procedure: its arguments, bound to the statement's parameters.
+
+use kiln_engine::{Arguments, Catalog, Rows};
+use kiln_platform::sync::Arc;
+use kiln_procedure::Program;
+use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::types::{DataType, Value};
+
+use super::panics::caught;
+use super::prepared::{Column, Plan, Statement};
+use super::view::{View, stored};
+use crate::compile::{CallArgumentValue, CallArguments, bind_call, fail, object_name, position_of};
+use crate::parse::{Call, RoutineKind};
+
+/// A CALL whose arguments are bound.
+pub(super) struct CallPlan {
+    /// The procedure.
+    pub name: String,
+    program: Arc<Program>,
+    arguments: CallArguments,
+    /// The types of the statement's parameters.
+    pub parameters: Vec<DataType>,
+    columns: Vec<(String, DataType)>,
+}
+
+impl CallPlan {
+    /// Binds a CALL; the types that `declared` lacks of the statement's parameters are inferred.
+    ///
+    /// # Errors
+    /// 42883 when there is no such procedure or it takes other arguments, 42809 for a function.
+    pub fn of(catalog: &Catalog, call: &Call, declared: &[Option<DataType>]) -> Result<CallPlan> {
+        let name = object_name(&call.name)?;
+        let position = position_of(&call.name);
+        let procedure = catalog.procedure(&name);
+        let routine = procedure.and_then(|known| Some((known, stored(known)?)));
+        let Some((procedure, routine)) = routine else {
+            let message = format!("procedure {name} does not exist");
+            return Err(
+                fail(SqlState::UNDEFINED_FUNCTION, message, position).with_hint(
+                    "No procedure matches the given name and argument types. You might need to \
+                     add explicit type casts.",
+                ),
+            );
+        };
+        let routine = &routine.routine;
+        if routine.kind == RoutineKind::Function {
+            let message = format!("{name} is not a procedure");
+            return Err(fail(SqlState::WRONG_OBJECT_TYPE, message, position)
+                .with_hint("To call a function, use SELECT."));
+        }
+        let (arguments, parameters) = caught(|| {
+            bind_call(
+                &View(catalog),
+                routine,
+                &call.arguments,
+                true,
+                declared,
+                position,
+            )
+        })?;
+        Ok(CallPlan {
+            program: procedure.program().clone(),
+            columns: routine.result_columns(),
+            name,
+            arguments,
+            parameters,
+        })
+    }
+
+    /// The columns of the row that its output parameters are.
+    pub fn columns(&self) -> Vec<Column> {
+        let columns = self.columns.iter().map(|(name, data_type)| Column {
+            name: name.clone(),
+            data_type: data_type.clone(),
+            origin: None,
+        });
+        columns.collect()
+    }
+
+    /// The program that computes the arguments; `None` when they are at hand.
+    pub fn computing(&self) -> Option<&Arc<Program>> {
+        match &self.arguments {
+            CallArguments::Computed(program) => Some(program),
+            CallArguments::Direct(_) => None,
+        }
+    }
+
+    /// The arguments that are at hand, when the statement's parameters have these values.
+    fn direct(&self, values: &[Value]) -> Arguments {
+        let mut arguments = Arguments::new();
+        let CallArguments::Direct(direct) = &self.arguments else {
+            return arguments;
+        };
+        for argument in direct {
+            match argument {
+                CallArgumentValue::Constant(value) => arguments.push(value),
+                CallArgumentValue::Parameter(position) => match values.get(*position) {
+                    Some(value) => arguments.push(value),
+                    None => arguments.push_null(),
+                },
+            }
+        }
+        arguments
+    }
+}
+
+/// What a [`Statement`] is called as in a catalog: it may have changed since the plan was looked at.
+fn plan_in(statement: &Statement, catalog: &Arc<Catalog>) -> Result<Arc<CallPlan>> {
+    let call_of = |plan: Plan| match plan {
+        Plan::Call(call) => Some(call),
+        Plan::Explain(explain) => match &explain.analyzed {
+            Plan::Call(call) => Some(call.clone()),
+            _ => None,
+        },
+        _ => None,
+    };
+    call_of(statement.plan(catalog)?).ok_or_else(|| Error::internal("this is no CALL"))
+}
+
+/// Calls with arguments that are at hand.
+///
+/// # Errors
+/// Those of the procedure.
+pub(super) fn call_directly(
+    session: &mut kiln_engine::Session,
+    statement: &Statement,
+    plan: &CallPlan,
+    values: &[Value],
+) -> Result<Rows> {
+    session.run_with(
+        |catalog| Ok(plan_in(statement, catalog)?.program.clone()),
+        &mut plan.direct(values),
+    )
+}
+
+/// Computes the arguments and calls; both are parts of one transaction.
+///
+/// # Errors
+/// Those of the arguments and of the procedure.
+pub(super) fn compute_and_call(
+    session: &mut kiln_engine::Session,
+    statement: &Statement,
+    values: &[Value],
+) -> Result<Rows> {
+    let computed = session.run_with(
+        |catalog| {
+            let plan = plan_in(statement, catalog)?;
+            let program = plan.computing().cloned();
+            program.ok_or_else(|| Error::internal("the arguments need no computation any more"))
+        },
+        &mut Arguments::from_values(values),
+    )?;
+    let computed = computed.into_values().pop().unwrap_or_default();
+    session.run_with(
+        |catalog| Ok(plan_in(statement, catalog)?.program.clone()),
+        &mut Arguments::from_values(&computed),
+    )
+}

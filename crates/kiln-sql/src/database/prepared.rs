@@ -1,0 +1,441 @@
+//! Statements in stages: one is parsed and analysed once, described, bound to values and executed
+//! any number of times.
+
+use kiln_engine::Catalog;
+use kiln_platform::sync::{Arc, Mutex, OnceLock, Weak, lock};
+use kiln_procedure::Program;
+use kiln_storage::error::{Error, Position, Result, SqlState};
+use kiln_storage::types::{DataType, Value};
+
+use super::call::CallPlan;
+use super::portal::Portal;
+use super::statement::{Prepared, Shape, compile};
+use super::{explain, settings, values};
+use crate::compile::{ColumnMeta, ColumnOrigin};
+use crate::parse::{self, DropKind, RoutineKind};
+
+/// A column of a statement's rows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Its name. Names may repeat.
+    pub name: String,
+    /// Its type.
+    pub data_type: DataType,
+    /// The column of a table that it shows, where it shows one as it stands.
+    pub origin: Option<ColumnOrigin>,
+}
+
+/// What kind of thing a statement does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StatementKind {
+    /// There is no statement: the text has no token.
+    Empty,
+    /// It reads and has no effects.
+    Read,
+    /// It may change rows: INSERT, UPDATE, DELETE, TRUNCATE, CALL, DO, a query that calls a function
+    /// which writes.
+    Write,
+    /// BEGIN, COMMIT or ROLLBACK.
+    TransactionControl,
+    /// SET, SHOW or EXPLAIN.
+    Utility,
+    /// It changes the catalog.
+    Definition,
+}
+
+/// A statement that was parsed and analysed: the types of its parameters and columns are known.
+///
+/// It belongs to no session and no transaction, and may be bound and executed by any session of its
+/// database. When the catalog changed since, it is compiled again by itself; its parameters keep
+/// their types, and execution fails with 0A000 if its columns would not.
+#[derive(Clone)]
+pub struct Statement {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    text: String,
+    position: Position,
+    /// `None` for the empty statement.
+    tree: Option<Arc<parse::Statement>>,
+    /// The parameters' types as far as the client declared them.
+    declared: Vec<Option<DataType>>,
+    /// What the first analysis found.
+    description: OnceLock<Description>,
+    /// The statement compiled for the catalog beside it.
+    plan: Mutex<Option<(Weak<Catalog>, Plan)>>,
+}
+
+struct Description {
+    parameters: Vec<DataType>,
+    columns: Option<Vec<Column>>,
+    kind: StatementKind,
+}
+
+/// A statement compiled for one catalog.
+#[derive(Clone)]
+pub(super) enum Plan {
+    /// A query, INSERT, UPDATE or DELETE.
+    Data(Prepared),
+    Call(Arc<CallPlan>),
+    Explain(Arc<ExplainPlan>),
+    /// Nothing of it is compiled ahead.
+    Other,
+}
+
+/// EXPLAIN of a statement that is compiled ahead.
+pub(super) struct ExplainPlan {
+    pub text: String,
+    /// What EXPLAIN ANALYZE runs.
+    pub analyzed: Plan,
+}
+
+impl Statement {
+    /// The statement without a token.
+    pub(super) fn empty() -> Statement {
+        let position = Position { line: 1, column: 1 };
+        let statement = Statement::of(None, String::new(), position, Vec::new());
+        let description = Description {
+            parameters: Vec::new(),
+            columns: None,
+            kind: StatementKind::Empty,
+        };
+        let _ = statement.inner.description.set(description);
+        statement
+    }
+
+    /// Analyses a statement.
+    ///
+    /// # Errors
+    /// What PostgreSQL reports when it analyses the statement; 42P18 and 42P08 for parameters whose
+    /// types cannot be inferred.
+    pub(super) fn analyse(
+        tree: Arc<parse::Statement>,
+        source: &parse::SourceStatement<'_>,
+        declared: Vec<Option<DataType>>,
+        catalog: &Arc<Catalog>,
+    ) -> Result<Statement> {
+        let text = source.text.to_owned();
+        let statement = Statement::of(Some(tree), text, source.position(), declared);
+        statement.plan(catalog)?;
+        Ok(statement)
+    }
+
+    fn of(
+        tree: Option<Arc<parse::Statement>>,
+        text: String,
+        position: Position,
+        declared: Vec<Option<DataType>>,
+    ) -> Statement {
+        Statement {
+            inner: Arc::new(Inner {
+                text,
+                position,
+                tree,
+                declared,
+                description: OnceLock::new(),
+                plan: Mutex::new(None),
+            }),
+        }
+    }
+
+    /// The text, without its semicolon.
+    pub fn text(&self) -> &str {
+        &self.inner.text
+    }
+
+    /// Where the text begins in its script.
+    pub(super) fn position(&self) -> Position {
+        self.inner.position
+    }
+
+    /// The syntax tree; `None` for the empty statement.
+    pub(super) fn tree(&self) -> Option<&Arc<parse::Statement>> {
+        self.inner.tree.as_ref()
+    }
+
+    fn description(&self) -> &Description {
+        const EMPTY: &Description = &Description {
+            parameters: Vec::new(),
+            columns: None,
+            kind: StatementKind::Empty,
+        };
+        self.inner.description.get().unwrap_or(EMPTY)
+    }
+
+    /// The types of the parameters `$1`, `$2`, …: those declared, the others inferred.
+    pub fn parameters(&self) -> &[DataType] {
+        &self.description().parameters
+    }
+
+    /// The columns of the rows; `None` for a statement that returns no rows.
+    pub fn columns(&self) -> Option<&[Column]> {
+        self.description().columns.as_deref()
+    }
+
+    /// What kind of thing the statement does.
+    pub fn kind(&self) -> StatementKind {
+        self.description().kind
+    }
+
+    /// The command as PostgreSQL's command tags begin, for instance `INSERT` or `CREATE TABLE`;
+    /// empty for the empty statement.
+    pub fn command(&self) -> &'static str {
+        self.tree().map_or("", |tree| command(tree))
+    }
+
+    /// Gives the parameters their values, converted to the parameters' types; texts are read as
+    /// literals of them. The session that will execute the portal may be asked to do it instead, as
+    /// an error must fail its block: [`Session::bind`](super::Session::bind).
+    ///
+    /// # Errors
+    /// 08P01 for a wrong number of values, 42804 for a type that does not convert, 22P02, 22003 and
+    /// their like for values that do not fit.
+    pub fn bind(&self, values: &[Value]) -> Result<Portal> {
+        Ok(Portal::new(
+            self.clone(),
+            values::bind(self.parameters(), values)?,
+        ))
+    }
+
+    /// Whether the statement is compiled for `catalog`.
+    pub(super) fn is_planned_for(&self, catalog: &Arc<Catalog>) -> bool {
+        let plan = lock(&self.inner.plan);
+        plan.as_ref()
+            .is_some_and(|(known, _)| is_same(known, catalog))
+    }
+
+    /// The statement compiled for `catalog`.
+    ///
+    /// # Errors
+    /// Those of the compiler; 0A000 when the columns are not what was described.
+    pub(super) fn plan(&self, catalog: &Arc<Catalog>) -> Result<Plan> {
+        let Some(tree) = self.tree() else {
+            return Ok(Plan::Other);
+        };
+        let mut plan = lock(&self.inner.plan);
+        if let Some((known, plan)) = &*plan
+            && is_same(known, catalog)
+        {
+            return Ok(plan.clone());
+        }
+        let declared = match self.inner.description.get() {
+            Some(known) => known.parameters.iter().cloned().map(Some).collect(),
+            None => self.inner.declared.clone(),
+        };
+        let (fresh, description) = plan_of(tree, &declared, catalog)?;
+        let known = self.inner.description.get_or_init(|| Description {
+            parameters: description.parameters,
+            columns: description.columns.clone(),
+            kind: description.kind,
+        });
+        if !is_same_shape(known.columns.as_deref(), description.columns.as_deref()) {
+            return Err(Error::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "cached plan must not change result type",
+            ));
+        }
+        *plan = Some((Arc::downgrade(catalog), fresh.clone()));
+        Ok(fresh)
+    }
+}
+
+impl std::fmt::Debug for Statement {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Statement")
+            .field("text", &self.inner.text)
+            .field("parameters", &self.parameters())
+            .field("columns", &self.columns())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Whether `known` is `catalog`: an address is not used again while a weak pointer holds it.
+fn is_same(known: &Weak<Catalog>, catalog: &Arc<Catalog>) -> bool {
+    std::ptr::eq(known.as_ptr(), Arc::as_ptr(catalog))
+}
+
+fn is_same_shape(one: Option<&[Column]>, other: Option<&[Column]>) -> bool {
+    let shape = |columns: &[Column]| -> Vec<(String, DataType)> {
+        let columns = columns.iter();
+        let columns = columns.map(|column| (column.name.clone(), column.data_type.clone()));
+        columns.collect()
+    };
+    one.map(shape) == other.map(shape)
+}
+
+/// Compiles a statement, as far as that is done ahead.
+fn plan_of(
+    tree: &parse::Statement,
+    declared: &[Option<DataType>],
+    catalog: &Arc<Catalog>,
+) -> Result<(Plan, Description)> {
+    use parse::Statement as Tree;
+    let described = |columns, kind| -> Result<Description> {
+        Ok(Description {
+            parameters: without_inference(declared)?,
+            columns,
+            kind,
+        })
+    };
+    Ok(match tree {
+        Tree::Query(_) | Tree::Insert(_) | Tree::Update(_) | Tree::Delete(_) => {
+            let prepared = compile(catalog, tree, declared)?;
+            let columns = match prepared.shape {
+                Shape::Count(_) => None,
+                _ => Some(prepared.columns.iter().map(Column::from).collect()),
+            };
+            let description = Description {
+                parameters: prepared.parameters.to_vec(),
+                columns,
+                kind: match prepared.program.analysis.is_read_only() {
+                    true => StatementKind::Read,
+                    false => StatementKind::Write,
+                },
+            };
+            (Plan::Data(prepared), description)
+        }
+        Tree::Call(call) => {
+            let plan = CallPlan::of(catalog, call, declared)?;
+            let columns = plan.columns();
+            let description = Description {
+                parameters: plan.parameters.clone(),
+                columns: (!columns.is_empty()).then_some(columns),
+                kind: StatementKind::Write,
+            };
+            (Plan::Call(Arc::new(plan)), description)
+        }
+        Tree::Explain(explain) => {
+            let (analyzed, inner) = plan_of(&explain.statement, declared, catalog)?;
+            let text = match &analyzed {
+                Plan::Data(prepared) => explain::text(&prepared.program),
+                Plan::Call(call) => {
+                    explain::procedure(catalog, catalog.require_procedure(&call.name)?)
+                }
+                _ => return Err(Error::unsupported("EXPLAIN of this statement")),
+            };
+            let description = Description {
+                parameters: inner.parameters,
+                columns: Some(vec![Column::of_text(explain::COLUMN)]),
+                kind: match explain.analyze {
+                    true => inner.kind,
+                    false => StatementKind::Utility,
+                },
+            };
+            (
+                Plan::Explain(Arc::new(ExplainPlan { text, analyzed })),
+                description,
+            )
+        }
+        Tree::Show(name) => {
+            let column = Column::of_text(&settings::shown_column(name));
+            (
+                Plan::Other,
+                described(Some(vec![column]), StatementKind::Utility)?,
+            )
+        }
+        other => (Plan::Other, described(None, kind(other))?),
+    })
+}
+
+/// The parameters' types where there is no expression to infer one from.
+fn without_inference(declared: &[Option<DataType>]) -> Result<Vec<DataType>> {
+    let declared = declared.iter().enumerate();
+    let types = declared.map(|(index, data_type)| {
+        data_type.clone().ok_or_else(|| {
+            Error::new(
+                SqlState::INDETERMINATE_DATATYPE,
+                format!("could not determine data type of parameter ${}", index + 1),
+            )
+        })
+    });
+    types.collect()
+}
+
+/// What kind of thing a statement does that is not compiled ahead.
+fn kind(tree: &parse::Statement) -> StatementKind {
+    use parse::Statement as Tree;
+    match tree {
+        Tree::Begin(_) | Tree::Commit | Tree::Rollback => StatementKind::TransactionControl,
+        Tree::Set(_) | Tree::Show(_) | Tree::Explain(_) => StatementKind::Utility,
+        Tree::Truncate(_) | Tree::Do(_) | Tree::Call(_) => StatementKind::Write,
+        Tree::Query(_) | Tree::Insert(_) | Tree::Update(_) | Tree::Delete(_) => {
+            StatementKind::Write
+        }
+        Tree::CreateTable(_)
+        | Tree::CreateIndex(_)
+        | Tree::AlterTable(_)
+        | Tree::Drop(_)
+        | Tree::CreateFunction(_)
+        | Tree::DropFunction(_) => StatementKind::Definition,
+    }
+}
+
+fn command(tree: &parse::Statement) -> &'static str {
+    use parse::Statement as Tree;
+    match tree {
+        Tree::Query(_) => "SELECT",
+        Tree::Insert(_) => "INSERT",
+        Tree::Update(_) => "UPDATE",
+        Tree::Delete(_) => "DELETE",
+        Tree::CreateTable(_) => "CREATE TABLE",
+        Tree::CreateIndex(_) => "CREATE INDEX",
+        Tree::AlterTable(_) => "ALTER TABLE",
+        Tree::Drop(drop) => match drop.kind {
+            DropKind::Table => "DROP TABLE",
+            DropKind::Index => "DROP INDEX",
+        },
+        Tree::Truncate(_) => "TRUNCATE TABLE",
+        Tree::Begin(_) => "BEGIN",
+        Tree::Commit => "COMMIT",
+        Tree::Rollback => "ROLLBACK",
+        Tree::CreateFunction(definition) => match definition.kind {
+            RoutineKind::Function => "CREATE FUNCTION",
+            RoutineKind::Procedure => "CREATE PROCEDURE",
+        },
+        Tree::DropFunction(drop) => match drop.kind {
+            Some(RoutineKind::Function) => "DROP FUNCTION",
+            Some(RoutineKind::Procedure) => "DROP PROCEDURE",
+            None => "DROP ROUTINE",
+        },
+        Tree::Call(_) => "CALL",
+        Tree::Explain(_) => "EXPLAIN",
+        Tree::Set(_) => "SET",
+        Tree::Show(_) => "SHOW",
+        Tree::Do(_) => "DO",
+    }
+}
+
+impl Column {
+    /// A column of texts that comes from no table.
+    pub(super) fn of_text(name: &str) -> Column {
+        Column {
+            name: name.to_owned(),
+            data_type: DataType::Text,
+            origin: None,
+        }
+    }
+}
+
+impl From<&ColumnMeta> for Column {
+    fn from(column: &ColumnMeta) -> Column {
+        Column {
+            name: column.name.clone(),
+            data_type: column.data_type.clone(),
+            origin: column.origin,
+        }
+    }
+}
+
+impl Plan {
+    /// The program that runs, and what its rows are, for statements on data.
+    ///
+    /// # Errors
+    /// XX000 for any other statement.
+    pub(super) fn data(self) -> Result<(Arc<Program>, Shape)> {
+        match self {
+            Plan::Data(prepared) => Ok((prepared.program, prepared.shape)),
+            _ => Err(Error::internal("only statements on data have a program")),
+        }
+    }
+}

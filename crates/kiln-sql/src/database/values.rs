@@ -1,0 +1,63 @@
+//! Values of parameters, converted to the types that the statement's analysis found.
+
+use kiln_procedure::arguments;
+use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::types::{DataType, Decimal, Value};
+
+/// Converts a client's value to the type of a parameter: numbers without loss, texts by reading
+/// them as PostgreSQL reads a literal of the type, and anything to a text by printing it.
+///
+/// ```
+/// use kiln_sql::{DataType, Value, parameter_value};
+/// let date = parameter_value(Value::from("2024-05-06"), &DataType::Date);
+/// assert_eq!(date.map(|date| date.to_text()), Ok(Some("2024-05-06".to_owned())));
+/// assert!(parameter_value(Value::from("x"), &DataType::Integer).is_err());
+/// ```
+///
+/// # Errors
+/// 42804 for a type that does not convert, 22P02, 22003 and their like for values that do not fit.
+pub fn parameter_value(value: Value, data_type: &DataType) -> Result<Value> {
+    let value = match value {
+        Value::Text(_) | Value::Null => value,
+        other if data_type.is_string() => Value::Text(other.to_text().unwrap_or_default()),
+        Value::Numeric(number) if data_type.is_integer() => whole(number)?,
+        Value::Double(number) if data_type.is_integer() => whole(Decimal::from_f64(number)?)?,
+        other => other,
+    };
+    arguments::convert(value, data_type)
+}
+
+/// A number without a fraction as an integer.
+fn whole(number: Decimal) -> Result<Value> {
+    let text = number.normalize().to_string();
+    text.parse().map(Value::BigInt).map_err(|_| {
+        Error::new(
+            SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+            format!("{text} is no integer in range"),
+        )
+    })
+}
+
+/// Converts the values of all parameters.
+///
+/// # Errors
+/// 08P01 for a wrong number of values, and those of [`parameter_value`].
+pub(super) fn bind(types: &[DataType], values: &[Value]) -> Result<Vec<Value>> {
+    if types.len() != values.len() {
+        return Err(Error::new(
+            SqlState::PROTOCOL_VIOLATION,
+            format!(
+                "{} values were given, but the statement has {} parameters",
+                values.len(),
+                types.len()
+            ),
+        ));
+    }
+    let pairs = types.iter().zip(values).enumerate();
+    let converted = pairs.map(|(index, (data_type, value))| {
+        parameter_value(value.clone(), data_type).map_err(|error| {
+            error.with_detail(format!("This is the value of ${}, {data_type}.", index + 1))
+        })
+    });
+    converted.collect()
+}
