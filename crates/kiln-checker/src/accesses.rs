@@ -77,6 +77,9 @@ pub(crate) struct Accesses<'a> {
     pub(crate) passing: HashSet<(IndexId, u32)>,
 }
 
+/// The memory that an access takes, with its object's number in the sequence of the logs.
+pub(crate) const BYTES_PER_ACCESS: usize = size_of::<Access>() + 4;
+
 /// The largest number of accesses: a span's ends are 32-bit numbers.
 pub(crate) const ACCESSES_MAX: u64 = u32::MAX as u64;
 

@@ -20,6 +20,11 @@ pub enum HistoryError {
     },
     /// There is more of something than can be judged at one time.
     TooLarge(&'static str),
+    /// Judging it takes more memory than [`Options::memory_bytes`](crate::Options::memory_bytes).
+    NoMemory {
+        /// The memory that there is.
+        bytes: u64,
+    },
 }
 
 impl fmt::Display for HistoryError {
@@ -31,6 +36,11 @@ impl fmt::Display for HistoryError {
             HistoryError::TooLarge(what) => {
                 write!(formatter, "the history is too large to be judged: {what}")
             }
+            HistoryError::NoMemory { bytes } => write!(
+                formatter,
+                "judging the history takes more memory than the {} MiB that there are besides its logs",
+                bytes >> 20
+            ),
         }
     }
 }
@@ -70,6 +80,9 @@ impl Attempt {
 
 /// Numbers of objects in the order in which they are met.
 pub(crate) type Numbers = HashMap<u64, u32, BuildHasherDefault<AddressHasher>>;
+
+/// The memory that an object takes: its address, its number by address, and where its accesses are.
+pub(crate) const BYTES_PER_OBJECT: usize = 64;
 
 /// Mixes an address; addresses are not chosen by an adversary.
 #[derive(Default)]

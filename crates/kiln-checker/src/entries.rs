@@ -3,19 +3,14 @@
 //! An entry is a key and an object. Its changes, in order of time, divide time into intervals in which
 //! it was there and in which it was not; only the windows in which changes happened are in doubt.
 //!
-//! The changes are sorted by key and cut into blocks. A tree over the blocks answers for a range of
-//! keys *and* a moment: a node holds the changes of its blocks in order of time. Nodes are made when
-//! they are first asked for, as most never are.
+//! The changes are sorted by key and cut into blocks; `nodes` has the tree over the blocks.
 
-use std::collections::HashMap;
-
-use kiln_history::{EntryChange, IndexId, Key};
+use kiln_history::{EntryChange, Key};
 
 use crate::accesses::EntryEvent;
-use crate::graph::{Edge, Kind, Reason, Sink};
 
 /// Entries of one block: as many as are looked at one by one.
-const BLOCK: usize = 4;
+pub(crate) const BLOCK: usize = 4;
 
 /// All changes of one key and object: `events[begin..end]`.
 #[derive(Clone, Copy, Debug)]
@@ -23,16 +18,28 @@ pub(crate) struct Entry {
     /// The first bytes of the key: most comparisons need no more of it.
     prefix: u64,
     pub(crate) object: u32,
-    begin: u32,
+    pub(crate) begin: u32,
     end: u32,
 }
 
 /// A time at which an entry was certainly there: after its addition was done and before its removal
 /// began.
 #[derive(Clone, Copy, Debug)]
-struct Presence {
-    begin: u64,
-    end: u64,
+pub(crate) struct Presence {
+    pub(crate) begin: u64,
+    pub(crate) end: u64,
+}
+
+/// A presence of one of an object's entries.
+#[derive(Clone, Copy, Debug)]
+struct Holding {
+    object: u32,
+    entry: u32,
+    /// When its addition began: 0 if it was there at first.
+    since: u64,
+    certain: Presence,
+    /// The latest end of the certain presences of the object up to this one.
+    latest: u64,
 }
 
 /// What can be said about a range in which an entry was not met.
@@ -40,7 +47,8 @@ struct Presence {
 pub(crate) enum Absence {
     /// It was there all the time.
     Impossible,
-    /// After this change of it, and before that one, as far as there are any.
+    /// After this change of it, and before that one, as far as there are any. Between the two it may have
+    /// been there for a while.
     Between(Option<u32>, Option<u32>),
 }
 
@@ -51,42 +59,14 @@ pub(crate) struct Entries<'a> {
     pub(crate) all: Vec<Entry>,
     /// Positions in `events` by object and version installed.
     by_object: Vec<u32>,
-    /// Positions in `all` by object.
-    of_object: Vec<(u32, u32)>,
+    /// When the first of the changes from each one of `by_object` on began, among those of its object.
+    earliest: Vec<u64>,
+    /// By object and beginning.
+    holdings: Vec<Holding>,
     /// A bit for each object, whether any entry of it was changed: mostly none was.
     changed: Vec<u64>,
-    nodes: HashMap<(u32, u32), Node>,
-}
-
-/// The changes of the entries of some blocks.
-struct Node {
-    /// Additions by their windows' beginnings, with the latest end so far, and the first of their
-    /// auxiliary nodes.
-    added: Vec<Timed>,
-    added_aux: u32,
-    /// Removals by their windows' ends, from the last to the first, with the earliest beginning so
-    /// far, and the first of their auxiliary nodes.
-    removed: Vec<Timed>,
-    removed_aux: u32,
-    /// Removals of which only the beginning is known: the entry went some time afterwards, if it has. By when
-    /// the entry was certainly there and its removal under way, which is `from`; and the first of their
-    /// auxiliary nodes.
-    pending: Vec<Timed>,
-    pending_aux: u32,
-    presence_begins: Vec<Presence>,
-    presence_ends: Vec<u64>,
-}
-
-/// A change in a node.
-#[derive(Clone, Copy)]
-struct Timed {
-    attempt: u32,
-    entry: u32,
-    from: u64,
-    to: u64,
-    /// Of all up to this one in the node's order: the latest end (additions) or the earliest
-    /// beginning (removals).
-    extreme: u64,
+    /// Attempts and the entries that they changed.
+    changers: Vec<(u32, u32)>,
 }
 
 /// Who read a range, and when.
@@ -171,25 +151,71 @@ impl<'a> Entries<'a> {
             let event = &events[*position as usize];
             (event.object, event.version, event.from)
         });
-        let mut of_object: Vec<(u32, u32)> = all
-            .iter()
-            .enumerate()
-            .map(|(position, entry)| (entry.object, position as u32))
-            .collect();
-        of_object.sort_unstable();
-        let last = of_object.last().map_or(0, |(object, _)| *object);
-        let mut changed = vec![0; last as usize / 64 + 1];
-        for (object, _) in &of_object {
-            changed[*object as usize / 64] |= 1 << (object % 64);
+        let mut earliest = vec![0; events.len()];
+        let mut later = (u32::MAX, u64::MAX);
+        for (at, position) in by_object.iter().enumerate().rev() {
+            let event = &events[*position as usize];
+            let from = match later.0 == event.object {
+                true => event.from.min(later.1),
+                false => event.from,
+            };
+            earliest[at] = from;
+            later = (event.object, from);
         }
-        Entries {
+        let last = all.iter().map(|entry| entry.object).max().unwrap_or(0);
+        let mut changed = vec![0; last as usize / 64 + 1];
+        for entry in &all {
+            changed[entry.object as usize / 64] |= 1 << (entry.object % 64);
+        }
+        let mut changers = Vec::with_capacity(events.len());
+        for (number, entry) in all.iter().enumerate() {
+            let events = &events[entry.begin as usize..entry.end as usize];
+            changers.extend(events.iter().map(|event| (event.attempt, number as u32)));
+        }
+        changers.sort_unstable();
+        changers.dedup();
+        let mut entries = Entries {
             events,
             all,
             by_object,
-            of_object,
+            earliest,
+            holdings: Vec::new(),
             changed,
-            nodes: HashMap::new(),
+            changers,
+        };
+        entries.holdings = entries.all_holdings();
+        entries
+    }
+
+    fn all_holdings(&self) -> Vec<Holding> {
+        let mut holdings = Vec::new();
+        for (number, entry) in self.all.iter().enumerate() {
+            let events = self.events_of(number as u32);
+            for position in 0..=events.len() {
+                let Some(certain) = Entries::presence(events, position) else {
+                    continue;
+                };
+                let added = position.checked_sub(1).map(|before| events[before].from);
+                holdings.push(Holding {
+                    object: entry.object,
+                    entry: number as u32,
+                    since: added.unwrap_or(0),
+                    certain,
+                    latest: 0,
+                });
+            }
         }
+        holdings.sort_unstable_by_key(|holding| (holding.object, holding.since, holding.entry));
+        let mut latest = (u32::MAX, 0);
+        for holding in &mut holdings {
+            let before = match latest.0 == holding.object {
+                true => latest.1,
+                false => 0,
+            };
+            holding.latest = holding.certain.end.max(before);
+            latest = (holding.object, holding.latest);
+        }
+        holdings
     }
 
     pub(crate) fn key(&self, entry: u32) -> Key<'a> {
@@ -199,11 +225,6 @@ impl<'a> Entries<'a> {
     pub(crate) fn events_of(&self, entry: u32) -> &[EntryEvent<'a>] {
         let entry = &self.all[entry as usize];
         &self.events[entry.begin as usize..entry.end as usize]
-    }
-
-    /// Forgets the nodes: they are made again, with the same numbers in the same order.
-    pub(crate) fn forget_nodes(&mut self) {
-        self.nodes.clear();
     }
 
     /// How many entries have smaller keys.
@@ -261,27 +282,123 @@ impl<'a> Entries<'a> {
         word.is_some_and(|word| word >> (object % 64) & 1 == 1)
     }
 
-    /// The entries of an object among those from one to before another.
-    pub(crate) fn of_object_within(
+    /// An object's presences that began at a moment or before, the latest first.
+    fn holdings_until(&self, object: u32, to: u64) -> impl Iterator<Item = &Holding> {
+        let begun = |holding: &Holding| (holding.object, holding.since) <= (object, to);
+        let behind = self.holdings.partition_point(begun);
+        let holdings = self.holdings[..behind].iter().rev();
+        holdings.take_while(move |holding| holding.object == object)
+    }
+
+    /// Whether an object had an entry, among those from one to before another, that may have been there
+    /// between the two moments of a reading, or is the reader's own.
+    pub(crate) fn explains(
         &self,
         object: u32,
         (begin, end): (u32, u32),
+        reading: &Reading,
+    ) -> bool {
+        self.holdings_until(object, reading.to.max(reading.responded))
+            .map(|holding| holding.entry)
+            .filter(|entry| (begin..end).contains(entry))
+            .any(|entry| {
+                self.may_be_present(entry, reading.from, reading.to)
+                    || self.is_own(entry, reading.attempt)
+            })
+    }
+
+    /// The entries of an object that were certainly there from one moment to another.
+    pub(crate) fn present_of(&self, object: u32, from: u64, to: u64) -> impl Iterator<Item = u32> {
+        self.holdings_until(object, to)
+            .take_while(move |holding| holding.latest > to)
+            .filter(move |holding| holding.certain.begin < from && holding.certain.end > to)
+            .map(|holding| holding.entry)
+    }
+
+    /// The entries of an object, some several times.
+    pub(crate) fn of_object(&self, object: u32) -> impl Iterator<Item = u32> {
+        self.holdings_until(object, u64::MAX)
+            .map(|holding| holding.entry)
+    }
+
+    /// The positions of the changes of an object that came after a version, or may have, and some of which began
+    /// until a moment.
+    pub(crate) fn changes_after(
+        &self,
+        object: u32,
+        version: u64,
+        until: u64,
     ) -> impl Iterator<Item = u32> {
-        let first = self.of_object.partition_point(|of| *of < (object, begin));
-        let entries = self.of_object[first..].iter();
-        entries
-            .take_while(move |of| **of < (object, end))
+        let behind = |version: u64| {
+            self.by_object.partition_point(|position| {
+                let event = &self.events[*position as usize];
+                (event.object, event.version) <= (object, version)
+            })
+        };
+        let of_object = move |position: &u32| self.events[*position as usize].object == object;
+        let later = (behind(version)..self.by_object.len())
+            .take_while(move |at| self.earliest[*at] <= until)
+            .map(|at| self.by_object[at]);
+        // Without a version it is not known when the object was changed.
+        let unknown = self.by_object[..behind(0)].iter().rev().copied();
+        let unknown = unknown.take_while(|position| self.events[*position as usize].version == 0);
+        later
+            .take_while(of_object)
+            .chain(unknown.take_while(of_object))
+    }
+
+    /// The entry that the change at a position is of.
+    pub(crate) fn entry_of(&self, position: u32) -> u32 {
+        self.all.partition_point(|entry| entry.begin <= position) as u32 - 1
+    }
+
+    /// The entries that an attempt has changed itself, among those from one to before another.
+    pub(crate) fn own(&self, attempt: u32, (begin, end): (u32, u32)) -> impl Iterator<Item = u32> {
+        let first = self.changers.partition_point(|of| *of < (attempt, begin));
+        let own = self.changers[first..].iter();
+        own.take_while(move |of| **of < (attempt, end))
             .map(|(_, entry)| *entry)
     }
 
+    /// The positions of the changes of a reader's own entries during its lifetime.
+    pub(crate) fn own_changes(
+        &self,
+        reading: &Reading,
+        span: (u32, u32),
+    ) -> impl Iterator<Item = u32> {
+        let (invoked, responded) = (reading.invoked, reading.responded);
+        self.own(reading.attempt, span).flat_map(move |entry| {
+            let (first, events) = (self.all[entry as usize].begin, self.events_of(entry));
+            let begin = events.partition_point(|event| event.to < invoked);
+            let end = events.partition_point(|event| event.from <= responded);
+            first + begin as u32..first + end.max(begin) as u32
+        })
+    }
+
+    /// The positions of the changes of the entries from one to before another.
+    pub(crate) fn changes_of(&self, (begin, end): (u32, u32)) -> std::ops::Range<u32> {
+        let at = |entry: u32| {
+            let entry = self.all.get(entry as usize);
+            entry.map_or(self.events.len() as u32, |entry| entry.begin)
+        };
+        at(begin)..at(end)
+    }
+
     /// Whether an attempt has changed an entry itself.
-    pub(crate) fn is_own(&self, entry: u32, reading: &Reading) -> bool {
-        let events = self.events_of(entry);
-        let first = events.partition_point(|event| event.to < reading.invoked);
-        events[first..]
-            .iter()
-            .take_while(|event| event.from <= reading.responded)
-            .any(|event| event.attempt == reading.attempt)
+    pub(crate) fn is_own(&self, entry: u32, attempt: u32) -> bool {
+        self.changers.binary_search(&(attempt, entry)).is_ok()
+    }
+
+    /// From when on a range without the entry comes after the removal at `position` of its changes: when the
+    /// removal was under way, and the entry certainly there before.
+    pub(crate) fn gone_since(events: &[EntryEvent<'a>], position: usize) -> u64 {
+        let event = &events[position];
+        match position.checked_sub(1).map(|before| &events[before]) {
+            None => event.from,
+            Some(before) if before.change == EntryChange::Added => event.from.max(before.to),
+            // Changes that contradict each other: only that it is done is certain.
+            Some(_) => event.to,
+        }
     }
 
     /// The positions of an entry's changes next to which it was in doubt between two moments: the
@@ -325,6 +442,23 @@ impl<'a> Entries<'a> {
         )
     }
 
+    /// The changes, between two others, with which the entry came and then went again.
+    pub(crate) fn stays(
+        &self,
+        entry: u32,
+        (after, before): (Option<u32>, Option<u32>),
+    ) -> impl Iterator<Item = (u32, u32)> {
+        let all = self.changes_of((entry, entry + 1));
+        let begin = after.map_or(all.start, |after| after + 1);
+        let end = before.unwrap_or(all.end);
+        let change = |position: u32| self.events[position as usize].change;
+        (begin + 1..end.max(begin + 1))
+            .map(|removed| (removed - 1, removed))
+            .filter(move |(added, removed)| {
+                change(*added) == EntryChange::Added && change(*removed) == EntryChange::Removed
+            })
+    }
+
     /// Whether an entry may have been there between two moments.
     pub(crate) fn may_be_present(&self, entry: u32, from: u64, to: u64) -> bool {
         let events = self.events_of(entry);
@@ -342,7 +476,7 @@ impl<'a> Entries<'a> {
         })
     }
 
-    fn presences(&self, entry: u32) -> impl Iterator<Item = Presence> {
+    pub(crate) fn presences(&self, entry: u32) -> impl Iterator<Item = Presence> {
         let events = self.events_of(entry);
         (0..=events.len())
             .filter_map(|position| Entries::presence(events, position))
@@ -372,237 +506,26 @@ impl<'a> Entries<'a> {
         }
         singles.extend(begin..first * block);
         singles.extend(last * block..end);
-        // As in a segment tree that is stored bottom up; a node is its level and its position there.
-        let (mut left, mut right, mut level) = (first, last, 0);
-        while left < right {
-            if left % 2 == 1 {
-                nodes.push((level, left));
-                left += 1;
-            }
-            if right % 2 == 1 {
-                right -= 1;
-                nodes.push((level, right));
-            }
-            left /= 2;
-            right /= 2;
-            level += 1;
-        }
+        parts(first, last, |level, position| nodes.push((level, position)));
     }
+}
 
-    /// Whether a node has an entry.
-    pub(crate) fn contains((level, position): (u32, u32), entry: u32) -> bool {
-        u64::from(entry) / ((BLOCK as u64) << level) == u64::from(position)
-    }
-
-    /// Makes a node unless it is there, with the edges of its chains.
-    pub(crate) fn require<S: Sink>(
-        &mut self,
-        index: IndexId,
-        node: (u32, u32),
-        auxiliary: &mut Auxiliary,
-        sink: &mut S,
-    ) {
-        if self.nodes.contains_key(&node) {
-            return;
+/// Splits the elements from one to before another into nodes of a binary tree over them: a node is its
+/// level, 0 for the elements themselves, and its position there.
+pub(crate) fn parts(begin: u32, end: u32, mut node: impl FnMut(u32, u32)) {
+    let (mut left, mut right, mut level) = (begin, end, 0);
+    while left < right {
+        if left % 2 == 1 {
+            node(level, left);
+            left += 1;
         }
-        let (level, position) = node;
-        let width = (BLOCK as u64) << level;
-        let begin = u64::from(position) * width;
-        let end = (begin + width).min(self.all.len() as u64);
-        let (mut added, mut removed, mut pending) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut presence_begins, mut presence_ends) = (Vec::new(), Vec::new());
-        for entry in begin as u32..end as u32 {
-            for event in self.events_of(entry) {
-                let timed = Timed {
-                    attempt: event.attempt,
-                    entry,
-                    from: event.from,
-                    to: event.to,
-                    extreme: 0,
-                };
-                match event.change {
-                    EntryChange::Added => added.push(timed),
-                    EntryChange::Removed => removed.push(timed),
-                }
-            }
-            if let Some((since, event)) = self.pending(entry) {
-                let last = removed.pop();
-                debug_assert_eq!(last.map(|last| last.entry), Some(entry));
-                pending.push(Timed {
-                    attempt: event.attempt,
-                    entry,
-                    from: since,
-                    to: event.to,
-                    extreme: 0,
-                });
-            }
-            for presence in self.presences(entry) {
-                presence_begins.push(presence);
-                presence_ends.push(presence.end);
-            }
+        if right % 2 == 1 {
+            right -= 1;
+            node(level, right);
         }
-        presence_begins.sort_unstable_by_key(|presence| presence.begin);
-        presence_ends.sort_unstable();
-
-        added.sort_unstable_by_key(|timed| timed.from);
-        let mut latest = 0;
-        for timed in &mut added {
-            latest = timed.to.max(latest);
-            timed.extreme = latest;
-        }
-        let added_aux = auxiliary.take(added.len());
-        removed.sort_unstable_by_key(|timed| std::cmp::Reverse(timed.to));
-        let mut earliest = u64::MAX;
-        for timed in &mut removed {
-            earliest = timed.from.min(earliest);
-            timed.extreme = earliest;
-        }
-        let removed_aux = auxiliary.take(removed.len());
-        pending.sort_unstable_by_key(|timed| timed.from);
-        let pending_aux = auxiliary.take(pending.len());
-
-        let mut rest = |from, to| {
-            let reason = Reason::Rest;
-            sink.edge(Edge { from, to, reason });
-        };
-        for (position, timed) in added.iter().enumerate() {
-            let aux = added_aux + position as u32;
-            rest(aux, timed.attempt);
-            if position + 1 < added.len() {
-                rest(aux, aux + 1);
-            }
-        }
-        for position in 1..removed.len() as u32 {
-            let aux = removed_aux + position;
-            rest(aux, aux - 1);
-        }
-        for position in 1..pending.len() as u32 {
-            let aux = pending_aux + position;
-            rest(aux - 1, aux);
-        }
-        for (first, changes) in [(removed_aux, &removed), (pending_aux, &pending)] {
-            for (position, timed) in changes.iter().enumerate() {
-                let kind = Kind::RangeWriteRead;
-                sink.edge(Edge {
-                    from: timed.attempt,
-                    to: first + position as u32,
-                    reason: Reason::Range { kind, index },
-                });
-            }
-        }
-        self.nodes.insert(
-            node,
-            Node {
-                added,
-                added_aux,
-                removed,
-                removed_aux,
-                pending,
-                pending_aux,
-                presence_begins,
-                presence_ends,
-            },
-        );
-    }
-
-    /// The removal of an entry of which only the beginning is known, and since when it was under way and the
-    /// entry certainly there before.
-    fn pending(&self, entry: u32) -> Option<(u64, &EntryEvent<'a>)> {
-        let events = self.events_of(entry);
-        let last = events
-            .last()
-            .filter(|event| event.change == EntryChange::Removed && event.to == u64::MAX)?;
-        let before = events.len().checked_sub(2).map_or(0, |at| events[at].to);
-        Some((last.from.max(before), last))
-    }
-
-    /// The node's claims about a range in which these objects were met. Entries that changed meanwhile are put
-    /// into `singles`; they may come several times.
-    pub(crate) fn claim(
-        &self,
-        node: (u32, u32),
-        reading: &Reading,
-        met: &[u32],
-        singles: &mut Vec<u32>,
-        mut edge: impl FnMut(u32, u32, Kind),
-    ) {
-        let (level, position) = node;
-        let width = (BLOCK as u64) << level;
-        let begin = u64::from(position) * width;
-        let end = (begin + width).min(self.all.len() as u64);
-        let node = &self.nodes[&node];
-        let (reader, from, to) = (reading.attempt, reading.from, reading.to);
-        // All that was added afterwards.
-        let after = node.added.partition_point(|timed| timed.from <= to);
-        let lifetime = |timed: &Timed| timed.from <= reading.responded;
-        let free = free_of_own(&node.added, after, reader, lifetime);
-        for timed in &node.added[after..free] {
-            if timed.attempt != reader {
-                edge(reader, timed.attempt, Kind::RangeReadWrite);
-            }
-        }
-        if free < node.added.len() {
-            let aux = node.added_aux + free as u32;
-            edge(reader, aux, Kind::RangeReadWrite);
-        }
-        let overlapping = node.added[..after].iter().rev();
-        let overlapping = overlapping.take_while(|timed| timed.extreme >= from);
-        let meanwhile = overlapping.filter(|timed| timed.to >= from);
-        singles.extend(meanwhile.map(|timed| timed.entry));
-        // All that was removed before.
-        let before = node.removed.partition_point(|timed| timed.to >= from);
-        let lifetime = |timed: &Timed| timed.to >= reading.invoked;
-        let free = free_of_own(&node.removed, before, reader, lifetime);
-        for timed in &node.removed[before..free] {
-            if timed.attempt != reader {
-                edge(timed.attempt, reader, Kind::RangeWriteRead);
-            }
-        }
-        if free < node.removed.len() {
-            let aux = node.removed_aux + free as u32;
-            edge(aux, reader, Kind::Rest);
-        }
-        let overlapping = node.removed[..before].iter().rev();
-        let overlapping = overlapping.take_while(|timed| timed.extreme <= to);
-        let meanwhile = overlapping.filter(|timed| timed.from <= to);
-        singles.extend(meanwhile.map(|timed| timed.entry));
-        // What was being removed before and was not met, had gone. The reader holds on to the chain up to the first
-        // that it met, or removed itself; the others are few, as entries that were met go soon.
-        let begun = node.pending.partition_point(|timed| timed.from < from);
-        let own = node.pending[..begun].iter().enumerate().rev();
-        let own = own.take_while(|(_, timed)| timed.from >= reading.invoked);
-        let own = own.filter(|(_, timed)| timed.attempt == reader);
-        let mut free = own.last().map_or(begun, |(position, _)| position);
-        if free > 0 {
-            for object in met.iter().filter(|object| self.has_object(**object)) {
-                for entry in self.of_object_within(*object, (begin as u32, end as u32)) {
-                    if let Some((since, _)) = self.pending(entry) {
-                        let of = node.pending.partition_point(|timed| timed.from < since);
-                        free = free.min(of);
-                    }
-                }
-            }
-        }
-        if let Some(last) = free.checked_sub(1) {
-            edge(node.pending_aux + last as u32, reader, Kind::Rest);
-        }
-        let doubtful = node.pending[free..].iter();
-        let doubtful = doubtful.take_while(|timed| timed.from <= to);
-        singles.extend(doubtful.map(|timed| timed.entry));
-    }
-
-    /// How many entries of a node were certainly there from one moment to another.
-    pub(crate) fn count_present(&self, node: (u32, u32), from: u64, to: u64) -> i64 {
-        let node = &self.nodes[&node];
-        let begun = node.presence_begins.partition_point(|p| p.begin < from);
-        let ended = node.presence_ends.partition_point(|end| *end <= to);
-        // Those that began and ended meanwhile are among the ended, but not among the begun.
-        let meanwhile = node.presence_begins[begun..].iter();
-        let within = meanwhile
-            .take_while(|presence| presence.begin <= to)
-            .filter(|presence| presence.end <= to)
-            .count();
-        (begun + within) as i64 - ended as i64
+        left /= 2;
+        right /= 2;
+        level += 1;
     }
 }
 
@@ -623,18 +546,4 @@ fn tighten(events: &mut [EntryEvent<'_>]) {
     for position in (1..events.len()).rev() {
         events[position - 1].to = events[position - 1].to.min(events[position].to);
     }
-}
-
-/// Where a chain is free of the reader's own changes, from `begin` on: it cannot hold on to the chain
-/// before them, which would lead back to itself. They lie within its lifetime.
-fn free_of_own(
-    changes: &[Timed],
-    begin: usize,
-    reader: u32,
-    lifetime: impl Fn(&Timed) -> bool,
-) -> usize {
-    let later = &changes[begin..];
-    let meanwhile = &later[..later.partition_point(lifetime)];
-    let last = meanwhile.iter().rposition(|timed| timed.attempt == reader);
-    begin + last.map_or(0, |position| position + 1)
 }

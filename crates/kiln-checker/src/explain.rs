@@ -3,6 +3,7 @@
 use kiln_history::{EntryChange, Event, IndexId, Key};
 
 use crate::attempts::Attempts;
+use crate::choices::Choice;
 use crate::graph::{EXISTENCE, Edge, Kind, Reason};
 use crate::names::{Names, key, version};
 
@@ -99,6 +100,17 @@ fn step(attempts: &Attempts<'_>, names: &Names<'_>, from: u32, to: u32, reason: 
             format!("{first} was over (at moment {end}) before {second} began (at {begin})")
         }
     }
+}
+
+/// Why a cycle by what a range did not meet cannot be avoided.
+pub(crate) fn choice(names: &Names<'_>, choice: &Choice) -> String {
+    let (reader, object) = (names.attempt(choice.reader), names.object(choice.object));
+    let (added, removed) = (names.attempt(choice.added), names.attempt(choice.removed));
+    let index = names.index(choice.index);
+    format!(
+        "while {reader} read {index} and did not meet {object}, {added} added it and {removed} removed it: the \
+         reader comes before the one or after the other, and each closes a cycle"
+    )
 }
 
 /// A range and a change of an entry in it.

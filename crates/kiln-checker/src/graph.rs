@@ -1,6 +1,11 @@
 //! The serialization graph: its edges, and the sets of nodes that lie on cycles.
 
+use std::collections::VecDeque;
+
 use kiln_history::IndexId;
+
+use crate::budget::Budget;
+use crate::violation::KEPT_MAX;
 
 /// The column that stands for whether an object exists; column `c` of a table is `c + 1`.
 pub(crate) const EXISTENCE: u32 = 0;
@@ -76,16 +81,26 @@ pub(crate) trait Sink {
 }
 
 /// Edges without their reasons, in pieces, so that growing copies nothing.
-#[derive(Default)]
-pub(crate) struct BareEdges {
+pub(crate) struct BareEdges<'a> {
     pieces: Vec<Vec<(u32, u32)>>,
     last: Option<(u32, u32)>,
+    /// What the pieces' memory is taken from.
+    budget: Option<&'a Budget>,
 }
+
+/// The memory that an edge takes while the graph is made of it: in a piece and as a target.
+pub(crate) const BYTES_PER_EDGE: usize = 12;
+
+/// The memory that a node takes: where its edges begin, its component, and what finds it.
+pub(crate) const BYTES_PER_NODE: usize = 32;
+
+/// The most edges within components whose reasons are gathered.
+pub(crate) const EXPLAINED_MAX: usize = 4_000_000;
 
 /// Edges of one piece.
 const PIECE: usize = 1 << 16;
 
-impl Sink for BareEdges {
+impl Sink for BareEdges<'_> {
     #[inline]
     fn edge(&mut self, edge: Edge) {
         let pair = (edge.from, edge.to);
@@ -97,6 +112,10 @@ impl Sink for BareEdges {
         match self.pieces.last_mut() {
             Some(piece) if piece.len() < PIECE => piece.push(pair),
             _ => {
+                let mut budget = self.budget.iter();
+                if !budget.all(|budget| budget.take(PIECE, BYTES_PER_EDGE)) {
+                    return;
+                }
                 let mut piece = Vec::with_capacity(PIECE);
                 piece.push(pair);
                 self.pieces.push(piece);
@@ -105,8 +124,16 @@ impl Sink for BareEdges {
     }
 }
 
-impl BareEdges {
-    pub(crate) fn append(&mut self, mut other: BareEdges) {
+impl<'a> BareEdges<'a> {
+    pub(crate) fn new(budget: Option<&'a Budget>) -> BareEdges<'a> {
+        BareEdges {
+            pieces: Vec::new(),
+            last: None,
+            budget,
+        }
+    }
+
+    pub(crate) fn append(&mut self, mut other: BareEdges<'_>) {
         self.pieces.append(&mut other.pieces);
     }
 
@@ -142,7 +169,7 @@ pub(crate) const EDGES_MAX: usize = u32::MAX as usize;
 
 impl Graph {
     /// The graph of so many nodes; each edge is in it once. `None` if there are too many edges.
-    pub(crate) fn new(nodes: usize, edges: BareEdges) -> Option<Graph> {
+    pub(crate) fn new(nodes: usize, edges: BareEdges<'_>) -> Option<Graph> {
         if edges.len() >= EDGES_MAX {
             return None;
         }
@@ -190,8 +217,7 @@ impl Graph {
         self.starts.len() - 1
     }
 
-    #[cfg(test)]
-    fn successors(&self, node: u32) -> &[u32] {
+    pub(crate) fn successors(&self, node: u32) -> &[u32] {
         let (begin, end) = (self.starts[node as usize], self.starts[node as usize + 1]);
         &self.targets[begin as usize..end as usize]
     }
@@ -273,9 +299,71 @@ impl Graph {
         (components, count)
     }
 
+    /// Where components have so many edges that their reasons do not fit: a short cycle of each of the first
+    /// ones in their stead.
+    pub(crate) fn narrowed(
+        &self,
+        components: &[u32],
+        count: u32,
+        transactions: u32,
+        edges_max: usize,
+    ) -> Option<Vec<u32>> {
+        let set = |node: u32| components[node as usize];
+        let nodes = || (0..self.nodes() as u32).filter(|node| set(*node) != 0);
+        let inside = |node: u32| {
+            let successors = self.successors(node).iter();
+            successors.filter(move |next| set(**next) == set(node))
+        };
+        let edges: usize = nodes().map(|node| inside(node).count()).sum();
+        if edges <= edges_max {
+            return None;
+        }
+        let mut starts = vec![None; count.min(KEPT_MAX as u32) as usize];
+        for node in nodes().filter(|node| *node < transactions) {
+            if let Some(start) = starts.get_mut(set(node) as usize - 1) {
+                start.get_or_insert(node);
+            }
+        }
+        let mut narrowed = vec![0; components.len()];
+        let mut reached = vec![u32::MAX; components.len()];
+        for start in starts.into_iter().flatten() {
+            let mut queue = VecDeque::from([start]);
+            'search: while let Some(node) = queue.pop_front() {
+                for &next in inside(node) {
+                    if next == start {
+                        let mut of_cycle = node;
+                        while of_cycle != start {
+                            narrowed[of_cycle as usize] = set(start);
+                            of_cycle = reached[of_cycle as usize];
+                        }
+                        narrowed[start as usize] = set(start);
+                        break 'search;
+                    }
+                    if reached[next as usize] == u32::MAX {
+                        reached[next as usize] = node;
+                        queue.push_back(next);
+                    }
+                }
+            }
+        }
+        Some(narrowed)
+    }
+
+    /// The graph with more edges.
+    pub(crate) fn with(&self, more: &[Edge]) -> Option<Graph> {
+        let mut edges = BareEdges::new(None);
+        let reason = Reason::Rest;
+        for from in 0..self.nodes() as u32 {
+            let successors = self.successors(from).iter();
+            successors.for_each(|&to| edges.edge(Edge { from, to, reason }));
+        }
+        more.iter().for_each(|edge| edges.edge(*edge));
+        Graph::new(self.nodes(), edges)
+    }
+
     /// The graph of some edges between nodes that are numbered from 0.
     pub(crate) fn of_pairs(nodes: usize, pairs: impl Iterator<Item = (u32, u32)>) -> Graph {
-        let mut edges = BareEdges::default();
+        let mut edges = BareEdges::new(None);
         for (from, to) in pairs {
             let reason = Reason::Rest;
             edges.edge(Edge { from, to, reason });
@@ -334,6 +422,36 @@ mod tests {
         assert_ne!(components[0], components[4]);
         for alone in [3, 6, 7] {
             assert_eq!(components[alone], 0);
+        }
+    }
+
+    #[test]
+    fn components_of_many_edges_are_narrowed_to_a_cycle_each() {
+        // A ring of five with a chord, and a pair; node 2 is on the short cycle of node 0.
+        let pairs = [
+            (0, 1),
+            (1, 2),
+            (2, 3),
+            (3, 4),
+            (4, 0),
+            (2, 0),
+            (5, 6),
+            (6, 5),
+            (4, 5),
+        ];
+        let graph = Graph::of_pairs(8, pairs.into_iter());
+        let (components, count) = graph.components();
+        assert_eq!(graph.narrowed(&components, count, 8, 8), None);
+        let narrowed = graph
+            .narrowed(&components, count, 8, 7)
+            .expect("there are eight edges");
+        for node in 0..8 {
+            let expected = if [3, 4].contains(&node) {
+                0
+            } else {
+                components[node]
+            };
+            assert_eq!(narrowed[node], expected, "{node}");
         }
     }
 

@@ -33,19 +33,24 @@
 //! | `attempts` | the attempts of all logs, and whether the logs could have been recorded |
 //! | `accesses` | reads, writes and installations by object; changes of entries by index |
 //! | `items` | dependencies by objects; values against versions |
-//! | `ranges`, `entries` | dependencies by ranges |
+//! | `budget` | the memory that judging may take |
+//! | `ranges`, `entries`, `nodes` | dependencies by ranges |
+//! | `choices` | what ranges leave open |
 //! | `real_time` | the order of real time |
 //! | `graph`, `cycles` | components, and short cycles of the strongest class |
 //! | `explain`, `values`, `names` | what was found, in words |
 
 mod accesses;
 mod attempts;
+mod budget;
+mod choices;
 mod cycles;
 mod entries;
 mod explain;
 mod graph;
 mod items;
 mod names;
+mod nodes;
 mod ranges;
 mod real_time;
 mod values;
@@ -58,8 +63,10 @@ use kiln_platform::thread;
 
 use crate::accesses::{ACCESSES_MAX, Access, Accesses};
 use crate::attempts::{Attempts, Ending};
+use crate::budget::Budget;
+use crate::choices::{Choice, Settled};
 use crate::entries::Auxiliary;
-use crate::graph::{BareEdges, DetailedEdges, Edge, Graph, Sink};
+use crate::graph::{BYTES_PER_NODE, BareEdges, DetailedEdges, EXPLAINED_MAX, Edge, Graph, Sink};
 use crate::items::{Finding, Sweep};
 use crate::names::Names;
 use crate::ranges::Ranges;
@@ -85,13 +92,19 @@ pub struct Options {
     pub order: Order,
     /// Threads that judge; at least one.
     pub threads: usize,
+    /// The memory that judging may take besides the logs; a history that takes more is refused.
+    pub memory_bytes: u64,
 }
+
+/// How far the judge is: the part that is done, from 0 to 1.
+pub type Watch<'a> = dyn FnMut(f64) + 'a;
 
 impl Default for Options {
     fn default() -> Options {
         Options {
             order: Order::default(),
             threads: thread::available_cores().clamp(1, 8),
+            memory_bytes: 2 << 30,
         }
     }
 }
@@ -111,6 +124,8 @@ pub struct Report {
     pub events: u64,
     /// Dependencies between transactions, those of real time apart, each pair counted once.
     pub edges: u64,
+    /// Whether it was left open if the choices can be made that ranges leave: the search took too long.
+    pub is_open: bool,
     /// What is wrong: the first violations of each kind of rule.
     pub violations: Vec<Violation>,
     /// How many violations there are in all; cycles count once for each set of transactions that
@@ -133,10 +148,16 @@ impl fmt::Display for Report {
         };
         let (transactions, edges) = (self.transactions, self.edges);
         if self.is_serializable() {
-            return write!(
+            write!(
                 formatter,
                 "{property}: yes ({transactions} transactions, {edges} edges)"
-            );
+            )?;
+            return match self.is_open {
+                true => formatter.write_str(
+                    "\nNot decided: on which side of entries that came and went some ranges are.",
+                ),
+                false => Ok(()),
+            };
         }
         let plural = if self.violations_count == 1 { "" } else { "s" };
         write!(
@@ -156,6 +177,19 @@ impl fmt::Display for Report {
 /// # Errors
 /// Why it is no history, or too large.
 pub fn check(history: &History, options: &Options) -> Result<Report, HistoryError> {
+    check_watched(history, options, &mut |_| {})
+}
+
+/// Judges a history, and tells `watch` now and then how far it is.
+///
+/// # Errors
+/// Why it is no history, or too large.
+pub fn check_watched(
+    history: &History,
+    options: &Options,
+    watch: &mut Watch<'_>,
+) -> Result<Report, HistoryError> {
+    let budget = &Budget::new(options.memory_bytes);
     let mut attempts = Attempts::of(history)?;
     let sequence = std::mem::take(&mut attempts.sequence);
     let attempts = attempts;
@@ -167,20 +201,28 @@ pub fn check(history: &History, options: &Options) -> Result<Report, HistoryErro
     if total > ACCESSES_MAX {
         return Err(HistoryError::TooLarge("there are more than 2^32 accesses"));
     }
+    budget.take(total as usize, accesses::BYTES_PER_ACCESS);
+    budget.take(attempts.all.capacity(), size_of::<attempts::Attempt>());
+    budget.take(attempts.objects.len(), attempts::BYTES_PER_OBJECT);
+    budget.take(history.objects.len(), 48);
+    budget.check()?;
+    watch(0.1);
     let names = Names::new(&attempts);
-    let mut violations = Violations::default();
-    let accesses = Accesses::of(&attempts, sequence, &names, &mut violations);
-    let mut found = Found::default();
-    let (edges, nodes) = edges(
-        accesses,
-        &attempts,
-        &names,
+    let search = Search {
+        attempts: &attempts,
+        names: &names,
         options,
-        BareEdges::default,
-        &mut found,
-        &mut violations,
-    );
-    let mut bare = BareEdges::default();
+        budget,
+    };
+    let mut found = Found::default();
+    let accesses = Accesses::of(&attempts, sequence, &names, &mut found.violations);
+    let sink = || BareEdges::new(Some(budget));
+    let (edges, nodes) = edges(&search, accesses, sink, &mut found, watch);
+    let mut violations = std::mem::take(&mut found.violations);
+    budget.take(nodes as usize, BYTES_PER_NODE);
+    budget.check()?;
+    watch(0.8);
+    let mut bare = BareEdges::new(None);
     for part in edges {
         bare.append(part);
     }
@@ -188,14 +230,34 @@ pub fn check(history: &History, options: &Options) -> Result<Report, HistoryErro
     violations.count += found.count - found.findings.len() as u64;
 
     let too_many = HistoryError::TooLarge("there are more than 2^32 edges");
-    let graph = Graph::new(nodes as usize, bare).ok_or(too_many)?;
+    let mut graph = Graph::new(nodes as usize, bare).ok_or(too_many.clone())?;
     let edges = graph.edges_within(attempts.all.len());
-    let (components, count) = graph.components();
+    let (mut components, mut count) = graph.components();
+    let mut settled = Settled::Consistent;
+    if count == 0 {
+        let ended: Vec<u64> = attempts.all.iter().map(|a| a.responded.0).collect();
+        settled = choices::settle(&graph, &ended, &found.choices);
+    }
+    let mut forced = &[][..];
+    if let Settled::Contradiction { edges, .. } = &settled {
+        forced = edges;
+        graph = graph.with(forced).ok_or(too_many)?;
+        (components, count) = graph.components();
+    }
+    let transactions = attempts.all.len() as u32;
+    if let Some(sets) = graph.narrowed(&components, count, transactions, EXPLAINED_MAX) {
+        components = sets;
+    }
     drop(graph);
     let mut cycles = Violations::default();
     if count > 0 {
-        report_cycles(history, options, &names, (&components, count), &mut cycles)?;
+        let sets = (&*components, count);
+        report_cycles(history, options, &names, sets, forced, &mut cycles)?;
         cycles.count = u64::from(count);
+    }
+    if let (Settled::Contradiction { last, .. }, Some(cycle)) = (&settled, cycles.kept.first_mut())
+    {
+        cycle.lines.push(explain::choice(&names, last));
     }
 
     let ended = |ending: Ending| attempts.all.iter().filter(|a| a.ending == ending).count() as u64;
@@ -210,29 +272,45 @@ pub fn check(history: &History, options: &Options) -> Result<Report, HistoryErro
         aborted: ended(Ending::Aborted),
         events: attempts.events,
         edges,
+        is_open: matches!(settled, Settled::Open),
         violations: cycles.kept,
         violations_count: cycles.count + violations.count,
     })
 }
 
-/// Findings of all threads.
+/// What the search for edges looks at.
+struct Search<'s, 'a> {
+    attempts: &'s Attempts<'a>,
+    names: &'s Names<'s>,
+    options: &'s Options,
+    budget: &'s Budget,
+}
+
+/// What it finds besides edges.
 #[derive(Default)]
 struct Found {
+    /// Findings of all threads.
     findings: Vec<Finding>,
     count: u64,
+    choices: Vec<Choice>,
+    violations: Violations,
 }
 
 /// Finds all edges, and returns them with the number of nodes. The same history gives auxiliary nodes
 /// the same numbers.
 fn edges<'a, S: Sink + Send>(
+    search: &Search<'_, 'a>,
     accesses: Accesses<'a>,
-    attempts: &Attempts<'a>,
-    names: &Names<'_>,
-    options: &Options,
     sink: impl Fn() -> S + Sync,
     found: &mut Found,
-    violations: &mut Violations,
+    watch: &mut Watch<'_>,
 ) -> (Vec<S>, u32) {
+    let Search {
+        attempts,
+        names,
+        options,
+        budget,
+    } = *search;
     let Accesses {
         mut all,
         spans,
@@ -245,13 +323,22 @@ fn edges<'a, S: Sink + Send>(
         found.count += sweep.findings_count;
         sinks.push(sweep.sink);
     }
+    budget.give(all.len(), accesses::BYTES_PER_ACCESS);
     drop((all, spans));
+    watch(0.4);
     let mut auxiliary = Auxiliary {
         next: attempts.all.len() as u32,
     };
     let mut others = sink();
-    let mut ranges = Ranges::new(entries, passing);
-    ranges.add(attempts, names, &mut auxiliary, &mut others, violations);
+    let changes: usize = entries.values().map(Vec::len).sum();
+    if budget.take(changes, ranges::BYTES_PER_CHANGE) {
+        let mut ranges = Ranges::new(entries, passing);
+        let places = (&mut auxiliary, &mut others, &mut found.violations);
+        found.choices = ranges.add(attempts, names, budget, places, &mut |part| {
+            watch(0.4 + 0.4 * part);
+        });
+        budget.give(changes, ranges::BYTES_PER_CHANGE);
+    }
     if options.order == Order::Strict {
         real_time::add(attempts, &mut auxiliary, &mut others);
     }
@@ -325,29 +412,33 @@ fn report_cycles(
     options: &Options,
     names: &Names<'_>,
     (components, count): (&[u32], u32),
+    forced: &[Edge],
     cycles: &mut Violations,
 ) -> Result<(), HistoryError> {
     // All edges once more, with their reasons, but only those within components.
     let mut attempts = Attempts::of(history)?;
     let sequence = std::mem::take(&mut attempts.sequence);
-    let mut ignored = Violations::default();
-    let accesses = Accesses::of(&attempts, sequence, names, &mut ignored);
-    let (sinks, _) = edges(
-        accesses,
-        &attempts,
+    let mut ignored = Found::default();
+    let accesses = Accesses::of(&attempts, sequence, names, &mut ignored.violations);
+    let search = Search {
+        attempts: &attempts,
         names,
         options,
-        || DetailedEdges {
-            sets: components,
-            edges: Vec::new(),
-        },
-        &mut Found::default(),
-        &mut ignored,
-    );
+        // There is room for what `Graph::narrowed` has left.
+        budget: &Budget::new(u64::MAX),
+    };
+    let sink = || DetailedEdges {
+        sets: components,
+        edges: Vec::new(),
+    };
+    let (sinks, _) = edges(&search, accesses, sink, &mut ignored, &mut |_| {});
     let mut by_component: Vec<Vec<Edge>> = (0..count).map(|_| Vec::new()).collect();
-    for edge in sinks.into_iter().flat_map(|sink| sink.edges) {
+    let edges = sinks.into_iter().flat_map(|sink| sink.edges);
+    for edge in edges.chain(forced.iter().copied()) {
         let component = components[edge.from as usize];
-        by_component[component as usize - 1].push(edge);
+        if component != 0 && component == components[edge.to as usize] {
+            by_component[component as usize - 1].push(edge);
+        }
     }
     let transactions = attempts.all.len() as u32;
     by_component.sort_by_key(Vec::len);

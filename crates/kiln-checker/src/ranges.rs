@@ -6,14 +6,20 @@ use kiln_history::{Event, IndexId, Key};
 
 use crate::accesses::EntryEvent;
 use crate::attempts::{Attempts, Ending};
+use crate::budget::Budget;
+use crate::choices::{BYTES_PER_CHOICE, Choice};
 use crate::entries::{Absence, Auxiliary, Entries, Reading};
 use crate::graph::{Edge, Kind, Reason, Sink};
 use crate::names::{Names, key};
+use crate::nodes::{Edges, Nodes, contains};
 use crate::violation::{Anomaly, Violations};
+
+/// The memory that a change of an entry takes, without the tree's nodes.
+pub(crate) const BYTES_PER_CHANGE: usize = size_of::<EntryEvent<'_>>() + 72;
 
 /// The changed entries of all indexes.
 pub(crate) struct Ranges<'a> {
-    entries: BTreeMap<IndexId, Entries<'a>>,
+    entries: BTreeMap<IndexId, (Entries<'a>, Nodes)>,
     /// Entries that were taken back by whoever added them.
     passing: HashSet<(IndexId, u32)>,
 }
@@ -38,26 +44,23 @@ impl<'a> Ranges<'a> {
             let mut pass = |object| {
                 passing.insert((index, object));
             };
-            (index, Entries::new(events, &mut pass))
+            (index, (Entries::new(events, &mut pass), Nodes::default()))
         });
         let entries = entries.collect();
         Ranges { entries, passing }
     }
 
-    /// Finds the edges of all ranges; always in the same order.
+    /// Finds the edges of all ranges, always in the same order, and returns what is no edge.
     pub(crate) fn add<S: Sink>(
         &mut self,
         attempts: &Attempts<'a>,
         names: &Names<'_>,
-        auxiliary: &mut Auxiliary,
-        sink: &mut S,
-        violations: &mut Violations,
-    ) {
+        budget: &Budget,
+        (auxiliary, sink, violations): (&mut Auxiliary, &mut S, &mut Violations),
+        watch: &mut dyn FnMut(f64),
+    ) -> Vec<Choice> {
         if self.entries.is_empty() {
-            return;
-        }
-        for entries in self.entries.values_mut() {
-            entries.forget_nodes();
+            return Vec::new();
         }
         let mut judge = Judge {
             attempts,
@@ -69,10 +72,19 @@ impl<'a> Ranges<'a> {
             versions: Vec::new(),
             versions_of: None,
             singles: Vec::new(),
-            nodes: Vec::new(),
+            cover: Vec::new(),
+            kept: Vec::new(),
+            choices: Vec::new(),
+            budget,
         };
         let mut open: Vec<Open<'a>> = Vec::new();
         for number in 0..attempts.all.len() as u32 {
+            if number.is_multiple_of(4096) {
+                watch(f64::from(number) / attempts.all.len() as f64);
+                if budget.is_exceeded() {
+                    break;
+                }
+            }
             let attempt = attempts.get(number);
             if attempt.ending == Ending::Aborted || !attempt.ranges {
                 continue;
@@ -119,13 +131,14 @@ impl<'a> Ranges<'a> {
                             responded: attempt.responded.0,
                         };
                         let entries = self.entries.get_mut(&range.index);
-                        let entries = entries.expect("others are not opened");
-                        judge.range(entries, &range, reading, (stopped_at, reverse));
+                        let (entries, nodes) = entries.expect("others are not opened");
+                        judge.range(entries, nodes, &range, reading, (stopped_at, reverse));
                     }
                     _ => {}
                 }
             }
         }
+        judge.choices
     }
 }
 
@@ -141,13 +154,18 @@ struct Judge<'b, 'a, S> {
     /// Which attempt.
     versions_of: Option<u32>,
     singles: Vec<u32>,
-    nodes: Vec<(u32, u32)>,
+    cover: Vec<(u32, u32)>,
+    /// Removals that say nothing about the range, as positions of changes.
+    kept: Vec<u32>,
+    choices: Vec<Choice>,
+    budget: &'b Budget,
 }
 
 impl<'a, S: Sink> Judge<'_, 'a, S> {
     fn range(
         &mut self,
-        entries: &mut Entries<'a>,
+        entries: &Entries<'a>,
+        nodes: &mut Nodes,
         range: &Open<'a>,
         reading: Reading,
         (stopped_at, reverse): (Key<'a>, bool),
@@ -164,32 +182,34 @@ impl<'a, S: Sink> Judge<'_, 'a, S> {
                 true => begin = begin.max(entries.count_up_to(stopped_at)),
             }
         }
+        self.kept.clear();
         for object in &range.met {
             self.met(entries, range, whole, reading, *object);
         }
         if begin >= end {
             return;
         }
-        self.singles.clear();
-        self.nodes.clear();
-        entries.cover(begin, end, &mut self.singles, &mut self.nodes);
-        let nodes = std::mem::take(&mut self.nodes);
         let mut singles = std::mem::take(&mut self.singles);
-        for node in &nodes {
-            entries.require(range.index, *node, self.auxiliary, self.sink);
-            let index = range.index;
-            entries.claim(
+        let mut cover = std::mem::take(&mut self.cover);
+        singles.clear();
+        cover.clear();
+        entries.cover(begin, end, &mut singles, &mut cover);
+        self.kept.sort_unstable();
+        self.kept.dedup();
+        for node in &cover {
+            let mut edges = Edges {
+                index: range.index,
+                auxiliary: &mut *self.auxiliary,
+                sink: &mut *self.sink,
+                budget: self.budget,
+            };
+            nodes.claim(
+                entries,
                 *node,
                 &reading,
-                &range.met,
+                &self.kept,
                 &mut singles,
-                |from, to, kind| {
-                    let reason = match kind {
-                        Kind::Rest => Reason::Rest,
-                        _ => Reason::Range { kind, index },
-                    };
-                    self.sink.edge(Edge { from, to, reason });
-                },
+                &mut edges,
             );
         }
         singles.sort_unstable();
@@ -197,9 +217,10 @@ impl<'a, S: Sink> Judge<'_, 'a, S> {
         for entry in &singles {
             self.unmet(entries, range, reading, *entry);
         }
-        self.count(entries, range, reading, (begin, end), &nodes, &singles);
+        let both = (entries, &*nodes);
+        self.count(both, range, reading, (begin, end), &cover, &singles);
         self.singles = singles;
-        self.nodes = nodes;
+        self.cover = cover;
     }
 
     fn edge(&mut self, from: u32, to: u32, kind: Kind, index: IndexId) {
@@ -226,6 +247,18 @@ impl<'a, S: Sink> Judge<'_, 'a, S> {
                     let to = attempt(after);
                     self.edge(reading.attempt, to, Kind::RangeReadWrite, range.index);
                 }
+                for (added, removed) in entries.stays(entry, (before, after)) {
+                    let (added, removed) = (attempt(added), attempt(removed));
+                    if added != removed && self.budget.take(1, BYTES_PER_CHOICE) {
+                        self.choices.push(Choice {
+                            reader: reading.attempt,
+                            added,
+                            removed,
+                            object: entries.all[entry as usize].object,
+                            index: range.index,
+                        });
+                    }
+                }
             }
         }
     }
@@ -239,35 +272,46 @@ impl<'a, S: Sink> Judge<'_, 'a, S> {
         entry: u32,
     ) -> bool {
         let object = entries.all[entry as usize].object;
-        range.met.binary_search(&object).is_ok() || entries.is_own(entry, &reading)
+        range.met.binary_search(&object).is_ok() || entries.is_own(entry, reading.attempt)
     }
 
     /// Looks for missed entries in the nodes of a range by counting.
     fn count(
         &mut self,
-        entries: &Entries<'a>,
+        (entries, nodes): (&Entries<'a>, &Nodes),
         range: &Open<'a>,
         reading: Reading,
         (begin, end): (u32, u32),
-        nodes: &[(u32, u32)],
+        cover: &[(u32, u32)],
         singles: &[u32],
     ) {
-        if nodes.is_empty() {
+        if cover.is_empty() {
             return;
         }
         let (from, to) = (reading.from, reading.to);
-        let expected: i64 = nodes
+        let present = cover
             .iter()
-            .map(|node| entries.count_present(*node, from, to))
-            .sum();
-        let in_nodes = |entry: u32| nodes.iter().any(|node| Entries::contains(*node, entry));
+            .map(|node| nodes.count_present(*node, from, to));
+        let expected: i64 = present.sum();
+        let in_nodes = |entry: u32| cover.iter().any(|node| contains(*node, entry));
         let mut found = 0;
         for object in &range.met {
-            for entry in entries.of_object_within(*object, (begin, end)) {
-                found += i64::from(in_nodes(entry) && entries.is_present(entry, from, to));
-            }
+            let present = entries.present_of(*object, from, to);
+            found += present.filter(|entry| in_nodes(*entry)).count() as i64;
         }
+        let own = entries.own(reading.attempt, (begin, end));
+        let own = own.filter(|entry| in_nodes(*entry) && entries.is_present(*entry, from, to));
+        let is_met = |entry: &u32| {
+            let object = entries.all[*entry as usize].object;
+            range.met.binary_search(&object).is_ok()
+        };
+        found += own.filter(|entry| !is_met(entry)).count() as i64;
         if expected == found {
+            return;
+        }
+        if self.violations.is_full() {
+            // Which they are is not asked any more.
+            self.violations.count += expected.abs_diff(found);
             return;
         }
         for entry in begin..end {
@@ -325,14 +369,19 @@ impl<'a, S: Sink> Judge<'_, 'a, S> {
             if let Some(after) = after {
                 self.edge(reading.attempt, after, Kind::RangeReadWrite, range.index);
             }
+            let later = entries.changes_after(object, version, reading.to);
+            self.kept.extend(later);
+        } else {
+            for entry in entries.of_object(object) {
+                let begin = entries.all[entry as usize].begin;
+                self.kept
+                    .extend((begin..).take(entries.events_of(entry).len()));
+            }
         }
         if self.passing.contains(&(range.index, object)) {
             return;
         }
-        let (from, to) = (reading.from, reading.to);
-        let explains =
-            |entry: u32| entries.may_be_present(entry, from, to) || entries.is_own(entry, &reading);
-        if !entries.of_object_within(object, whole).any(explains) {
+        if !entries.explains(object, whole, &reading) {
             let names = self.names;
             self.violations.add(Anomaly::StaleEntry, || {
                 let mut lines = describe(names, range, reading);

@@ -176,9 +176,14 @@ pub(crate) struct Violations {
 pub(crate) const KEPT_MAX: usize = 16;
 
 impl Violations {
+    /// Whether further violations are only counted.
+    pub(crate) fn is_full(&self) -> bool {
+        self.kept.len() >= KEPT_MAX
+    }
+
     pub(crate) fn add(&mut self, anomaly: Anomaly, lines: impl FnOnce() -> Vec<String>) {
         self.count += 1;
-        if self.kept.len() < KEPT_MAX {
+        if !self.is_full() {
             self.kept.push(Violation {
                 anomaly,
                 lines: lines(),

@@ -423,7 +423,7 @@ fn an_entry_met_before_its_row_is_committed_orders_the_reader_first() {
 }
 
 #[test]
-fn an_entry_that_came_and_went_while_the_range_was_read_claims_nothing() {
+fn an_entry_that_came_and_went_while_the_range_was_read_is_no_edge() {
     let mut tape = concurrent(3);
     let early = tape.now();
     let range = tape.range_begin(0, b"a", b"m");
@@ -440,7 +440,7 @@ fn an_entry_that_came_and_went_while_the_range_was_read_claims_nothing() {
     tape.commit(2);
     let report = tape.judge(Serializable);
     assert_serializable(&report);
-    // The deletion replaced the insertion; the reader depends on neither.
+    // The deletion replaced the insertion; the reader may be before the one or after the other.
     assert_eq!(report.edges, 1);
 }
 

@@ -12,7 +12,7 @@ use kiln_history::WriteKind;
 use kiln_platform::random::Random;
 
 const OBJECTS: u64 = 3;
-/// Objects that are inserted or deleted by at most one transaction each, and found by ranges.
+/// Objects that are inserted and deleted, each time by another transaction, and found by ranges.
 const ROWS: u64 = 3;
 const COLUMNS: u16 = 2;
 
@@ -23,10 +23,8 @@ struct Transaction {
     reads: Vec<(u64, usize, Vec<u16>)>,
     /// Object, columns.
     writes: BTreeMap<u64, BTreeSet<u16>>,
-    /// Ranges of rows, with the rows that were met.
-    ranges: Vec<(u64, u64, BTreeSet<u64>)>,
-    /// Rows inserted (true) or deleted.
-    rows: BTreeMap<u64, bool>,
+    /// Ranges of rows, with the rows that were met and the positions of their versions.
+    ranges: Vec<(u64, u64, BTreeMap<u64, usize>)>,
 }
 
 #[derive(Clone, Debug)]
@@ -36,6 +34,8 @@ struct Tiny {
     orders: Vec<Vec<usize>>,
     /// Which rows were there at first.
     initial: BTreeSet<u64>,
+    /// Who inserted or deleted each row, in the order of its versions.
+    changes: Vec<Vec<usize>>,
 }
 
 /// A history in which anything may have been read.
@@ -60,19 +60,17 @@ fn draw(random: &mut Random) -> Tiny {
         orders.push(writers);
     }
     let mut initial = BTreeSet::new();
-    let mut changed = BTreeSet::new();
+    let mut changes = Vec::new();
     for row in 0..ROWS {
-        let is_there = random.percent(50.0);
-        if is_there {
+        if random.percent(50.0) {
             initial.insert(row);
         }
-        if random.percent(60.0) {
-            changed.insert(row);
-            let by = random.below(count);
-            transactions[by].rows.insert(row, !is_there);
-        }
+        let mut changers: Vec<usize> = (0..count).collect();
+        random.shuffle(&mut changers);
+        changers.truncate([0, 1, 1, 2, 2, 3][random.below(6)]);
+        changes.push(changers);
     }
-    for transaction in &mut transactions {
+    for (number, transaction) in transactions.iter_mut().enumerate() {
         for object in 0..OBJECTS {
             if random.percent(40.0) {
                 let version = random.below(orders[object as usize].len() + 1);
@@ -83,15 +81,25 @@ fn draw(random: &mut Random) -> Tiny {
         if random.percent(50.0) {
             let (a, b) = (random.below(3) as u64, random.below(3) as u64);
             let (low, high) = (a.min(b), a.max(b));
-            let met = (low..=high)
-                .filter(|row| {
-                    if transaction.rows.contains_key(row) || !changed.contains(row) {
-                        initial.contains(row)
-                    } else {
-                        random.percent(50.0)
-                    }
-                })
-                .collect();
+            let is_own = |row: u64| changes[row as usize].contains(&number);
+            // What a range meets of rows that others change too is not compared with the reader's own changes.
+            if (low..=high).any(|row| is_own(row) && changes[row as usize].len() > 1) {
+                continue;
+            }
+            let mut met = BTreeMap::new();
+            for row in low..=high {
+                let versions = if is_own(row) {
+                    1
+                } else {
+                    changes[row as usize].len() + 1
+                };
+                let exists = |version: &usize| initial.contains(&row) == version.is_multiple_of(2);
+                let existing: Vec<usize> = (0..versions).filter(exists).collect();
+                let must_be_met = existing.len() == versions;
+                if !existing.is_empty() && (must_be_met || random.percent(40.0)) {
+                    met.insert(row, existing[random.below(existing.len())]);
+                }
+            }
             transaction.ranges.push((low, high, met));
         }
     }
@@ -99,6 +107,7 @@ fn draw(random: &mut Random) -> Tiny {
         transactions,
         orders,
         initial,
+        changes,
     }
 }
 
@@ -117,7 +126,7 @@ impl Tiny {
     /// of its versions.
     fn is_explained_by(&self, serial: &[usize]) -> bool {
         let mut last: BTreeMap<(u64, u16), usize> = BTreeMap::new();
-        let mut rows = self.initial.clone();
+        let mut rows = [0; ROWS as usize];
         for number in serial {
             let transaction = &self.transactions[*number];
             for (object, version, columns) in &transaction.reads {
@@ -130,7 +139,9 @@ impl Tiny {
                 }
             }
             for (low, high, met) in &transaction.ranges {
-                let there: BTreeSet<u64> = rows.range(low..=high).copied().collect();
+                let there = (*low..=*high).filter(|row| self.exists(*row, rows[*row as usize]));
+                let there: BTreeMap<u64, usize> =
+                    there.map(|row| (row, rows[row as usize])).collect();
                 if there != *met {
                     return false;
                 }
@@ -145,14 +156,21 @@ impl Tiny {
                     }
                 }
             }
-            for (row, inserted) in &transaction.rows {
-                match inserted {
-                    true => rows.insert(*row),
-                    false => rows.remove(row),
-                };
+            for (changers, version) in self.changes.iter().zip(&mut rows) {
+                if let Some(position) = changers.iter().position(|changer| changer == number) {
+                    if position != *version {
+                        return false;
+                    }
+                    *version += 1;
+                }
             }
         }
         true
+    }
+
+    /// Whether a row exists in a version.
+    fn exists(&self, row: u64, version: usize) -> bool {
+        self.initial.contains(&row) == version.is_multiple_of(2)
     }
 
     fn is_serializable(&self) -> bool {
@@ -191,11 +209,9 @@ impl Tiny {
             }
         }
         for (worker, range, met) in &ranges {
-            for row in *met {
+            for (row, version) in *met {
                 tape.met(*worker, *range, row_name(*row));
-                // A row that was there at first is read in its first version.
-                let version = if self.initial.contains(row) { 1 } else { 2 };
-                tape.read(*worker, row_name(*row), version, &[]);
+                tape.read(*worker, row_name(*row), 1 + *version as u64, &[]);
             }
         }
         for (worker, transaction) in self.transactions.iter().enumerate() {
@@ -215,19 +231,22 @@ impl Tiny {
                 let versions = (before, before + 1);
                 tape.update(worker, object_name(*object), versions, &cells);
             }
-            for (row, inserted) in &transaction.rows {
-                let name = row_name(*row);
-                match inserted {
-                    true => {
-                        tape.write(worker, name, WriteKind::Insert, &[(0, 7)]);
-                        tape.added(worker, name, &[*row as u8], early);
-                    }
+            for (row, changers) in self.changes.iter().enumerate() {
+                let Some(before) = changers.iter().position(|changer| *changer == worker) else {
+                    continue;
+                };
+                let (name, key) = (row_name(row as u64), [row as u8]);
+                match self.exists(row as u64, before) {
                     false => {
+                        tape.write(worker, name, WriteKind::Insert, &[(0, 7)]);
+                        tape.added(worker, name, &key, early);
+                    }
+                    true => {
                         tape.write(worker, name, WriteKind::Delete, &[]);
-                        tape.removed(worker, name, &[*row as u8], early);
+                        tape.removed(worker, name, &key, early);
                     }
                 }
-                tape.install(worker, name, 1, 2);
+                tape.install(worker, name, 1 + before as u64, 2 + before as u64);
             }
         }
         for (worker, range, _) in ranges {

@@ -313,7 +313,11 @@ fn damaged_logs_are_errors_or_judged_but_never_a_panic() {
             }
         }
         for order in [Order::Serializable, Order::Strict] {
-            let options = Options { order, threads: 1 };
+            let options = Options {
+                order,
+                threads: 1,
+                ..Options::default()
+            };
             match check(&damaged, &options) {
                 Ok(report) => drop(report.to_string()),
                 Err(error) => {

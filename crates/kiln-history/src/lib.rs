@@ -27,7 +27,7 @@
 //! An index entry is added and removed in a window of moments, a range is read in one. If the windows
 //! do not overlap, the range saw the entry exactly if it was there. If they do, the list of entries met
 //! decides. Only an entry both added and removed while the range was being read, and not met, leaves two
-//! possibilities; then neither is claimed.
+//! possibilities: the range was read before or after.
 
 mod event;
 mod file;

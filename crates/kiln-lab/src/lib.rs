@@ -28,7 +28,7 @@ mod bench;
 mod load;
 mod number;
 mod plan;
-mod progress;
+pub mod progress;
 mod report;
 mod run;
 mod sessions;

@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// Where the user sees how far a long step is. Shared by the threads that make the progress.
-pub(crate) struct Progress {
+pub struct Progress {
     bar: ProgressBar,
     /// Whether a bar is drawn; else lines are printed.
     drawn: bool,
@@ -21,7 +21,7 @@ impl Progress {
     }
 
     /// A step of so many parts, each of which says what it is.
-    pub(crate) fn steps(what: &str, length: u64) -> Progress {
+    pub fn steps(what: &str, length: u64) -> Progress {
         let progress = Progress::start(what, "{msg}  {wide_bar}  {pos}/{len}  {elapsed}");
         progress.bar.set_length(length);
         progress
@@ -52,7 +52,7 @@ impl Progress {
     }
 
     /// So much more is done.
-    pub(crate) fn advance(&self, done: u64) {
+    pub fn advance(&self, done: u64) {
         self.bar.inc(done);
     }
 
@@ -70,7 +70,7 @@ impl Progress {
     }
 
     /// Removes the bar.
-    pub(crate) fn clear(self) {
+    pub fn clear(self) {
         self.bar.finish_and_clear();
     }
 }

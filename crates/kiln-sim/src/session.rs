@@ -236,6 +236,7 @@ impl Session<'_> {
                     false => kiln_checker::Order::Serializable,
                 },
                 threads: 1,
+                ..kiln_checker::Options::default()
             };
             let report =
                 kiln_checker::check(&history, &options).map_err(|error| error.to_string())?;

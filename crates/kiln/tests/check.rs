@@ -112,6 +112,26 @@ fn a_run_ends_when_a_log_is_full() {
 }
 
 #[test]
+fn a_history_that_takes_too_much_memory_is_refused() {
+    let path = scratch("large.history");
+    let path_text = path.display().to_string();
+    let output = kiln(&[
+        "--protocol",
+        "serial",
+        "--seconds",
+        "0.3",
+        "--save",
+        &path_text,
+    ]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let output = kiln(&["--history", &path_text, "--memory-mb", "4"]);
+    let text = stderr(&output);
+    assert!(!output.status.success(), "{text}");
+    assert!(text.contains("takes more memory than"), "{text}");
+    assert!(text.contains("more with --memory-mb"), "{text}");
+}
+
+#[test]
 fn a_history_is_kept_and_judged_again() {
     let path = scratch("kept.history");
     let path_text = path.display().to_string();

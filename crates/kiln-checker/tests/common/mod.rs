@@ -110,6 +110,11 @@ impl Tape {
         self.logs[worker].entry(INDEX, EntryChange::Removed, Object(object), from, key);
     }
 
+    /// An entry that goes some time from now on.
+    pub fn goes(&mut self, worker: usize, object: u64, key: &[u8]) {
+        self.logs[worker].entry_goes(INDEX, Object(object), key);
+    }
+
     /// A new row with its entry.
     pub fn insert(
         &mut self,
@@ -181,7 +186,11 @@ impl Tape {
 /// Judges a history, with one thread and with two, which must agree.
 pub fn judge(history: &History, order: Order) -> Report {
     let report = |threads| {
-        let options = Options { order, threads };
+        let options = Options {
+            order,
+            threads,
+            ..Options::default()
+        };
         check(history, &options).expect("the logs are sound")
     };
     let (one, two) = (report(1), report(2));

@@ -502,6 +502,7 @@ fn judged(history: History) -> Result<Report, String> {
             false => Order::Serializable,
         },
         threads: 1,
+        ..kiln_checker::Options::default()
     };
     kiln_checker::check(&history, &options).map_err(|error| format!("{NO_HISTORY}: {error}"))
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 use clap::{Args, ValueEnum};
-use kiln_checker::{Options, Order, Report};
+use kiln_checker::{HistoryError, Options, Order, Report};
 use kiln_engine::{
     Answer, Asked, Caller, Configuration, Driver, Engine, Outcome, ProcedureHandle, Protocol,
     Request,
@@ -13,6 +13,7 @@ use kiln_engine::{
 use kiln_history::History;
 use kiln_lab::Plan;
 use kiln_lab::audit::{AuditReport, audit};
+use kiln_lab::progress::Progress;
 use kiln_platform::sync::{Mutex, lock};
 use kiln_platform::{file, thread, time};
 use kiln_storage::error::Error;
@@ -54,9 +55,14 @@ pub struct Arguments {
     #[arg(long, value_enum)]
     order: Option<OrderName>,
     /// MiB that all workers may record together; the run ends when there is no room
-    #[arg(long, value_name = "MIB", default_value_t = 1_024,
+    /// [default: a third of --memory-mb]
+    #[arg(long, value_name = "MIB",
         value_parser = clap::value_parser!(u32).range(1..=1_048_576))]
-    limit_mb: u32,
+    limit_mb: Option<u32>,
+    /// MiB that what is recorded and its judge may take together; a history that takes more is refused
+    #[arg(long, value_name = "MIB", default_value_t = 2_048,
+        value_parser = clap::value_parser!(u32).range(4..=1_048_576))]
+    memory_mb: u32,
     /// Keep the history in this file; for one protocol at a time
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
@@ -96,6 +102,7 @@ struct Run {
     /// The order that is promised, if not the protocol's.
     order: Option<Order>,
     limit_bytes: usize,
+    memory_bytes: u64,
     save: Option<PathBuf>,
 }
 
@@ -133,7 +140,8 @@ impl Arguments {
             seconds: self.seconds,
             seed: self.seed,
             order: self.order.map(Order::from),
-            limit_bytes: (self.limit_mb as usize) << 20,
+            limit_bytes: (self.limit_mb.unwrap_or(self.memory_mb / 3) as usize) << 20,
+            memory_bytes: u64::from(self.memory_mb) << 20,
             save: self.save,
         })
     }
@@ -156,7 +164,8 @@ pub fn run(arguments: Arguments) -> Result<ExitCode, String> {
             path.display()
         ))?;
         let order = arguments.order.map(Order::from);
-        let report = judge(&history, order).map_err(|error| at(path, error))?;
+        let memory_bytes = u64::from(arguments.memory_mb) << 20;
+        let report = judge(&history, order, memory_bytes).map_err(|error| at(path, error))?;
         return verdict(report.is_serializable());
     }
     let run = match arguments.run() {
@@ -194,18 +203,39 @@ fn at(path: &Path, error: impl std::fmt::Display) -> String {
     }
 }
 
-/// Judges a history by an order, or by the one that its protocol promises, and prints what was found.
-fn judge(history: &History, order: Option<Order>) -> Result<Report, String> {
+/// Parts of judging that the bar shows.
+const PARTS: u64 = 1_000;
+
+/// Judges a history by an order, or by the one that its protocol promises, and prints what was found. The logs and the
+/// judge together may take so much memory.
+fn judge(history: &History, order: Option<Order>, memory_bytes: u64) -> Result<Report, String> {
     let promised = || match history.protocol.parse::<Configuration>() {
         Ok(configuration) if !configuration.protocol.is_strict() => Order::Serializable,
         _ => Order::Strict,
     };
     let options = &Options {
         order: order.unwrap_or_else(promised),
+        memory_bytes: memory_bytes.saturating_sub(history.log_bytes() as u64),
         ..Options::default()
     };
     let begin = time::now_ns();
-    let report = kiln_checker::check(history, options).map_err(|error| error.to_string())?;
+    let progress = Progress::steps("Judging", PARTS);
+    let mut done = 0;
+    let mut watch = |part: f64| {
+        let now = (part * PARTS as f64) as u64;
+        progress.advance(now.saturating_sub(done));
+        done = now.max(done);
+    };
+    let report = kiln_checker::check_watched(history, options, &mut watch);
+    progress.clear();
+    let report = report.map_err(|error| match error {
+        HistoryError::NoMemory { .. } => format!(
+            "{error}, which are {} MiB: record less, with --seconds, --limit-mb or fewer --threads, or allow \
+             more with --memory-mb",
+            history.log_bytes() >> 20
+        ),
+        error => error.to_string(),
+    })?;
     let seconds = (time::now_ns() - begin) as f64 / 1e9;
     super::print(&format!(
         "{report}\njudged {} events in {seconds:.1} s\n",
@@ -268,7 +298,9 @@ impl Run {
         engine.set_protocol(Protocol::default()).map_err(readable)?;
         let audit = audit(&database, &self.workload, self.seed, &calls.totals).map_err(readable)?;
         super::print(&audit_lines(&audit))?;
-        let report = judge(&history, self.order)?;
+        // The judge needs the memory more.
+        drop(database);
+        let report = judge(&history, self.order, self.memory_bytes)?;
         Ok(calls.failure.is_none() && audit.passed() && report.is_serializable())
     }
 
@@ -445,6 +477,7 @@ mod tests {
             ("--seconds 0", "seconds is 0"),
             ("--seconds nan", "seconds is NaN"),
             ("--limit-mb 0", "1..="),
+            ("--memory-mb 0", "4..="),
             ("--order causal", "possible values: strict, serializable"),
             ("--keys 1", "keys is \"1\""),
             ("tpcc --keys 5", "tpcc has no option \"keys\""),
