@@ -23,6 +23,8 @@ pub struct TableEntry {
     pub table: Arc<Table>,
     /// What the layer above attached.
     pub extra: Option<Extra>,
+    /// The version of the catalog in which the table took the place of another one; 0 if it never did.
+    pub(crate) changed: u64,
 }
 
 /// A stored procedure.
@@ -170,6 +172,12 @@ impl Catalog {
             .values()
             .map(|entry| &entry.table)
             .find(|table| table.id() == id)
+    }
+
+    /// Whether a table took the place of another one after the catalog had this version.
+    pub(crate) fn is_changed_since(&self, version: u64, id: TableId) -> bool {
+        let mut entries = self.tables.values();
+        entries.any(|entry| entry.table.id() == id && entry.changed > version)
     }
 
     /// All tables, by name.

@@ -1,14 +1,18 @@
-//! Changes of the catalog, made while no transaction runs.
+//! Changes of the catalog, made while no transaction runs. Open blocks that use none of the tables that a change
+//! replaces or removes may stand aside meanwhile.
 
 use std::collections::BTreeMap;
 
 use kiln_platform::sync::{Arc, lock};
 use kiln_storage::error::{Error, Result, SqlState};
-use kiln_storage::schema::{IndexDefinition, IndexKind, Partitioning, TableId, TableSchema};
+use kiln_storage::schema::{
+    ColumnSet, IndexDefinition, IndexKind, Partitioning, TableId, TableSchema,
+};
 use kiln_storage::table::Table;
 
 use crate::catalog::{Catalog, Extra, Procedure, RowPrograms, TableEntry};
 use crate::errors;
+use crate::memory::SeatUser;
 use crate::options::Options;
 use crate::shared::Shared;
 
@@ -19,6 +23,10 @@ pub struct CatalogChange<'a> {
     inner: &'a Shared,
     before: Arc<Catalog>,
     catalog: Catalog,
+    /// Which columns of tables are kept apart from now on.
+    splits: Vec<(Arc<Table>, ColumnSet)>,
+    /// Tables that it changes and that an open block uses: it must wait, and begin anew.
+    awaited: Vec<TableId>,
 }
 
 impl<'a> CatalogChange<'a> {
@@ -28,6 +36,42 @@ impl<'a> CatalogChange<'a> {
             inner,
             before,
             catalog,
+            splits: Vec::new(),
+            awaited: Vec::new(),
+        }
+    }
+
+    /// The tables whose blocks it must wait for, if it is not complete for that reason.
+    pub(crate) fn awaited(&self) -> &[TableId] {
+        &self.awaited
+    }
+
+    /// The error of waiting for them in vain.
+    #[cold]
+    pub(crate) fn in_use(&self) -> Error {
+        let user = self.inner.blocks.user_of(&self.awaited);
+        let (id, user) = user.unwrap_or((self.awaited[0], SeatUser::Engine));
+        let table = self.before.table_by_id(id);
+        let name = table.map_or("", |table| &table.schema().name);
+        errors::table_in_use(name, user)
+    }
+
+    /// Checks that no open block uses a table that this is about to change.
+    ///
+    /// # Errors
+    /// 42P01; 55P03 when one does: the change is made anew later.
+    fn claim(&mut self, name: &str) -> Result<()> {
+        let id = self.catalog.require_table(name)?.id();
+        self.claim_table(id, name)
+    }
+
+    fn claim_table(&mut self, id: TableId, name: &str) -> Result<()> {
+        match self.inner.blocks.user_of(&[id]) {
+            None => Ok(()),
+            Some((_, user)) => {
+                self.awaited.push(id);
+                Err(errors::table_in_use(name, user))
+            }
         }
     }
 
@@ -57,6 +101,12 @@ impl<'a> CatalogChange<'a> {
         if self.catalog.tables.contains_key(&name) {
             return Err(duplicate(&name));
         }
+        // A block may have deleted a row of the other table with a program that knows nothing of this one.
+        for key in &schema.foreign_keys {
+            if key.table != name {
+                self.claim(&key.table)?;
+            }
+        }
         let id = TableId(self.inner.next_table_id());
         let table = Arc::new(Table::new(id, schema, partition_columns, indexes)?);
         self.catalog.tables.insert(
@@ -64,6 +114,7 @@ impl<'a> CatalogChange<'a> {
             TableEntry {
                 table: table.clone(),
                 extra,
+                changed: 0,
             },
         );
         Ok(table)
@@ -75,6 +126,7 @@ impl<'a> CatalogChange<'a> {
     /// # Errors
     /// 42P01.
     pub fn drop_table(&mut self, name: &str) -> Result<()> {
+        self.claim(name)?;
         let removed = self.catalog.tables.remove(name);
         removed
             .map(|_| ())
@@ -86,6 +138,7 @@ impl<'a> CatalogChange<'a> {
     /// # Errors
     /// 42P01.
     pub fn truncate_table(&mut self, name: &str) -> Result<Arc<Table>> {
+        self.claim(name)?;
         let old = self.catalog.require_table(name)?;
         let partition_columns = match old.indexes()[0].definition().kind {
             IndexKind::Ordered { partition_columns } => partition_columns,
@@ -110,6 +163,7 @@ impl<'a> CatalogChange<'a> {
         if self.index_owner(&definition.name).is_some() {
             return Err(duplicate(&definition.name));
         }
+        self.claim(table)?;
         let old = self.catalog.require_table(table)?;
         let new = old.with_index(definition, &lock(&self.inner.maintenance))?;
         Ok(self.replace(table, new))
@@ -125,6 +179,7 @@ impl<'a> CatalogChange<'a> {
         index: &str,
         kind: IndexKind,
     ) -> Result<Arc<Table>> {
+        self.claim(table)?;
         let old = self.catalog.require_table(table)?;
         let position = old
             .indexes()
@@ -145,6 +200,7 @@ impl<'a> CatalogChange<'a> {
     /// # Errors
     /// 42P01; 42704 when the table has no such index besides its first.
     pub fn drop_index(&mut self, table: &str, index: &str) -> Result<Arc<Table>> {
+        self.claim(table)?;
         let old = self.catalog.require_table(table)?;
         let new = old
             .without_index(index)
@@ -161,6 +217,7 @@ impl<'a> CatalogChange<'a> {
         table: &str,
         partitioning: Option<Partitioning>,
     ) -> Result<Arc<Table>> {
+        self.claim(table)?;
         let old = self.catalog.require_table(table)?;
         let new = old.with_partitioning(partitioning)?;
         Ok(self.replace(table, new))
@@ -181,8 +238,23 @@ impl<'a> CatalogChange<'a> {
         let table = Arc::new(table);
         if let Some(entry) = self.catalog.tables.get_mut(name) {
             entry.table = table.clone();
+            entry.changed = self.catalog.version;
         }
         table
+    }
+
+    /// Has protocols with timestamp splitting cover these columns of a table by a second timestamp
+    /// ([`Table::split_by`]), from the completion of this change on.
+    ///
+    /// # Errors
+    /// 42P01.
+    pub fn split_table(&mut self, name: &str, columns: ColumnSet) -> Result<()> {
+        let table = self.catalog.require_table(name)?.clone();
+        if table.split() != columns {
+            self.claim_table(table.id(), name)?;
+            self.splits.push((table, columns));
+        }
+        Ok(())
     }
 
     /// Attaches something to a table, in place of what was attached.
@@ -257,6 +329,9 @@ impl<'a> CatalogChange<'a> {
 
     /// Checks the whole and puts it into force. Returns the new catalog and the tables that are
     /// replaced or gone; nobody runs a transaction.
+    ///
+    /// # Errors
+    /// 2BP01.
     pub(crate) fn complete(self) -> Result<(Catalog, Vec<Arc<Table>>)> {
         if let Some(procedure) = self.stale_procedures().first() {
             return Err(Error::new(
@@ -267,6 +342,9 @@ impl<'a> CatalogChange<'a> {
                 ),
             )
             .with_hint("Compile it again, or drop it, in the same change."));
+        }
+        for (table, columns) in &self.splits {
+            table.split_by(*columns);
         }
         let tables = self.current_tables();
         let mut replaced = Vec::new();

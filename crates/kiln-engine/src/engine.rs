@@ -11,7 +11,7 @@ use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::table::{Table, WORKERS_MAX};
 use kiln_storage::types::Value;
 
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, TableEntry};
 use crate::change::CatalogChange;
 use crate::completion::deadline_after;
 use crate::delivery;
@@ -148,33 +148,59 @@ impl Engine {
     /// Changes the catalog. `change` runs while no transaction does; what it changed comes into
     /// force when it returns `Ok`, all at once, and not at all when it returns an error.
     ///
+    /// Open blocks of sessions that wait for their clients stand aside, unless they have used a table that the change
+    /// replaces or removes: then `change` runs **again** when these blocks are over, and its first result is
+    /// forgotten. All others go on until then. Under `mvcc` every open block is waited for.
+    ///
     /// Procedures that use a changed table ([`CatalogChange::stale_procedures`]) must be compiled
     /// again in the same change. Programs that others hold and that use one are refused with
-    /// 55000 from then on.
+    /// 55000 from then on, and blocks that began before and come to use one with 40001.
     ///
     /// # Errors
-    /// Those of `change`; 55P03 when running transactions do not end within
+    /// Those of `change`; 55P03 when transactions that are in the way do not end within
     /// [`Options::ddl_wait_ms`], for instance because the caller has one open itself; 2BP01 when
     /// a procedure still uses a changed table; 57P01 when the database is closed.
     pub fn change_catalog<T>(
         &self,
-        change: impl FnOnce(&mut CatalogChange<'_>) -> Result<T>,
+        mut change: impl FnMut(&mut CatalogChange<'_>) -> Result<T>,
     ) -> Result<T> {
         let inner = self.inner();
         if inner.gate.state() & CLOSING != 0 {
             return Err(errors::closing());
         }
-        let alone = inner.shut_gate()?;
-        let mut catalog_change = CatalogChange::new(inner, inner.catalog());
-        let result = change(&mut catalog_change)?;
-        let (catalog, replaced) = catalog_change.complete()?;
-        inner.set_catalog(catalog);
-        for table in replaced {
-            // Garbage of former transactions may still refer to the table's memory.
-            inner.epochs.retire_owner(Box::new(table));
+        let deadline_ns = inner.change_deadline();
+        // Tables whose blocks it waits for; barred until the change is over.
+        let mut bars = Vec::new();
+        loop {
+            let alone = inner.shut_gate_beside_blocks(deadline_ns)?;
+            let mut catalog_change = CatalogChange::new(inner, inner.catalog());
+            let result = change(&mut catalog_change);
+            if !catalog_change.awaited().is_empty() {
+                let bar = inner.blocks.bar(catalog_change.awaited().to_vec());
+                drop(alone);
+                if !bar.wait(deadline_ns) {
+                    return Err(result.err().unwrap_or_else(|| catalog_change.in_use()));
+                }
+                bars.push(bar);
+                continue;
+            }
+            let result = result?;
+            let (catalog, replaced) = catalog_change.complete()?;
+            inner.set_catalog(catalog);
+            for table in replaced {
+                // Garbage of former transactions may still refer to the table's memory.
+                inner.epochs.retire_owner(Box::new(table));
+            }
+            alone.announce_change();
+            return Ok(result);
         }
-        alone.announce_change();
-        Ok(result)
+    }
+
+    /// Whether a change of the catalog waits for blocks that use the table called `name`.
+    pub fn is_awaited(&self, name: &str) -> bool {
+        let catalog = self.catalog();
+        let id = catalog.table(name).map(|table| table.id());
+        id.is_some_and(|id| self.inner().blocks.is_barred(id))
     }
 
     /// The protocol in force, with its options.
@@ -380,17 +406,26 @@ impl Engine {
         RetiredMemory::of(&inner.epochs, &inner.users)
     }
 
-    /// The memory of all tables, by name. No transaction runs meanwhile.
+    /// The memory of all tables, by name. Transactions go on meanwhile, so that figures may differ by what they
+    /// change.
+    pub fn memory(&self) -> Vec<TableMemory> {
+        let catalog = self.catalog();
+        let tables = catalog.tables();
+        tables
+            .map(|(_, entry)| TableMemory::of(&entry.table))
+            .collect()
+    }
+
+    /// The bytes that the values of all rows take, as if each were stored alone, and by table: for measurements. No
+    /// transaction runs meanwhile, however long that takes; [`Engine::memory`] holds nobody up.
     ///
     /// # Errors
     /// 55P03 when running transactions do not end within [`Options::ddl_wait_ms`].
-    pub fn memory(&self) -> Result<Vec<TableMemory>> {
+    pub fn raw_bytes(&self) -> Result<Vec<(String, usize)>> {
         let _alone = self.inner().shut_gate()?;
         let catalog = self.catalog();
-        Ok(catalog
-            .tables()
-            .map(|(_, entry)| TableMemory::of(&entry.table))
-            .collect())
+        let bytes = |(name, entry): (&str, &TableEntry)| (name.to_owned(), entry.table.raw_bytes());
+        Ok(catalog.tables().map(bytes).collect())
     }
 }
 

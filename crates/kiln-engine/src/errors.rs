@@ -4,6 +4,8 @@ use kiln_procedure::AbortCause;
 use kiln_protocols::{Outcome, broken_down};
 use kiln_storage::error::{Error, SqlState};
 
+use crate::memory::SeatUser;
+
 /// Why a seat may not start a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
@@ -100,6 +102,24 @@ pub(crate) fn failed_transaction() -> Error {
         SqlState::IN_FAILED_SQL_TRANSACTION,
         "current transaction is aborted, commands ignored until end of transaction block",
     )
+}
+
+#[cold]
+pub(crate) fn changed_meanwhile(table: &str) -> Error {
+    Error::new(
+        SqlState::SERIALIZATION_FAILURE,
+        format!("table \"{table}\" was changed after the transaction began"),
+    )
+    .with_hint("The transaction was rolled back and can be started again.")
+}
+
+#[cold]
+pub(crate) fn table_in_use(table: &str, user: SeatUser) -> Error {
+    Error::new(
+        SqlState::LOCK_NOT_AVAILABLE,
+        format!("table \"{table}\" is used by an open transaction of {user}"),
+    )
+    .with_hint("Commit or roll back that transaction, or wait longer with ddl_wait_ms.")
 }
 
 #[cold]

@@ -5,11 +5,18 @@
 //! until all flags are down. Of a seat that raises its flag and a gate that is being shut, at
 //! least one sees the other, because both write before they read and all four accesses are
 //! sequentially consistent.
+//!
+//! A seat whose transaction waits for its client stands aside: its flag is half down. It touches
+//! nothing of the database until it has raised the flag again and found the gate open. A change
+//! that leaves the transaction's tables alone goes on beside it ([`Beside::Blocks`]).
+//!
+//! A gate that is shut holds everyone up, so it is shut for moments only ([`MOMENT_NS`]): when
+//! transactions run on, it opens again, and is tried later.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use kiln_platform::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use kiln_platform::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use kiln_platform::memory::name_range;
 use kiln_platform::sync::{Arc, Condvar, Mutex, lock};
 use kiln_platform::{spin, thread, time};
@@ -31,9 +38,35 @@ pub(crate) const NEVER: u64 = u64::MAX;
 /// So long a client waits that may be asked to end, before it looks.
 const LOOK_NS: u64 = 5_000_000;
 
+/// For how long the gate is shut at a time while transactions run on, and how many such moments there are until
+/// they become longer: procedures that run for longer than a moment must end some day.
+const MOMENT_NS: u64 = 2_000_000;
+const MOMENT_MAX_NS: u64 = 256_000_000;
+const SHORT_MOMENTS: u32 = 64;
+/// The gate is open for so many times as long between two moments.
+const OPEN_FOR: u64 = 4;
+/// How often it is asked whether an open block has ended.
+const ASIDE_LOOK_NS: u64 = 500_000;
+
 /// A seat's flag, on a pair of cache lines of its own.
 #[repr(align(128))]
-struct Flag(AtomicBool);
+struct Flag(AtomicU8);
+
+/// No transaction is open in the seat.
+const OUT: u8 = 0;
+/// A transaction runs.
+const IN: u8 = 1;
+/// A transaction is open and waits for its client.
+const ASIDE: u8 = 2;
+
+/// Which transactions may be open while the gate is shut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Beside {
+    /// None at all.
+    Nothing,
+    /// Those that stand aside.
+    Blocks,
+}
 
 pub(crate) struct Gate {
     state: AtomicU64,
@@ -61,7 +94,7 @@ impl Gate {
     pub fn new(seats: usize) -> Gate {
         Gate {
             state: AtomicU64::new(0),
-            flags: (0..seats).map(|_| Flag(AtomicBool::new(false))).collect(),
+            flags: (0..seats).map(|_| Flag(AtomicU8::new(OUT))).collect(),
             free: Mutex::new((0..seats).rev().collect()),
             waiting: Mutex::new(()),
             opened: Condvar::new(),
@@ -100,7 +133,7 @@ impl Gate {
     #[inline(always)]
     pub fn enter(&self, seat: usize) -> u64 {
         // A swap, because it is a full barrier on x86-64 at half the price of a fence.
-        self.flags[seat].0.swap(true, Ordering::SeqCst);
+        self.flags[seat].0.swap(IN, Ordering::SeqCst);
         self.state.load(Ordering::SeqCst)
     }
 
@@ -108,7 +141,34 @@ impl Gate {
     #[inline(always)]
     pub fn leave(&self, seat: usize) {
         // Release pairs with the acquire in `shut`: what the transaction did comes before.
-        self.flags[seat].0.store(false, Ordering::Release);
+        self.flags[seat].0.store(OUT, Ordering::Release);
+    }
+
+    /// Lowers the flag by half: a transaction stays open, and touches nothing before [`Gate::resume`].
+    #[inline(always)]
+    pub fn step_aside(&self, seat: usize) {
+        // Release: as in `leave`.
+        self.flags[seat].0.store(ASIDE, Ordering::Release);
+    }
+
+    /// Raises the flag of a seat that stands aside, once the gate is open; returns the gate's state.
+    ///
+    /// # Errors
+    /// When `deadline_ns` passes before, or `interrupt` asks for the end: the seat still stands aside.
+    pub fn resume(
+        &self,
+        seat: usize,
+        deadline_ns: Option<u64>,
+        interrupt: Option<&Interrupt>,
+    ) -> Result<u64, Refusal> {
+        loop {
+            let state = self.enter(seat);
+            if state & SHUT == 0 {
+                return Ok(state);
+            }
+            self.step_aside(seat);
+            self.wait_until_open(deadline_ns, interrupt)?;
+        }
     }
 
     /// The state now.
@@ -130,34 +190,76 @@ impl Gate {
                 return Ok(state);
             }
             self.leave(seat);
-            let mut guard = lock(&self.waiting);
-            while self.state() & SHUT != 0 {
-                guard = match wait_unless(&self.opened, guard, deadline_ns, interrupt) {
-                    Some(guard) => guard,
-                    None => return Err(Refusal::Expired),
-                };
-            }
+            self.wait_until_open(deadline_ns, interrupt)?;
         }
     }
 
-    /// Shuts the gate and waits until no seat is busy; `None` when that takes longer than
-    /// `wait_ns`.
-    pub fn shut(&self, wait_ns: u64) -> Option<Alone<'_>> {
-        let deadline = time::now_ns().saturating_add(wait_ns);
+    fn wait_until_open(
+        &self,
+        deadline_ns: Option<u64>,
+        interrupt: Option<&Interrupt>,
+    ) -> Result<(), Refusal> {
+        let mut guard = lock(&self.waiting);
+        while self.state() & SHUT != 0 {
+            guard = match wait_unless(&self.opened, guard, deadline_ns, interrupt) {
+                Some(guard) => guard,
+                None => return Err(Refusal::Expired),
+            };
+        }
+        Ok(())
+    }
+
+    /// Shuts the gate when no transaction is open but those that may be; `None` when there is no such moment until
+    /// `deadline_ns`. Others are held up for [`MOMENT_NS`] at a time, and after [`SHORT_MOMENTS`] of these for longer
+    /// ones, but never for more than a fifth of the time.
+    pub fn shut(&self, beside: Beside, deadline_ns: u64) -> Option<Alone<'_>> {
+        let (mut moment_ns, mut moments) = (MOMENT_NS, 0);
+        loop {
+            let pause_ns = match beside == Beside::Nothing && self.has_aside() {
+                // That transaction's client decides when it ends: there is no point in shutting the gate.
+                true => ASIDE_LOOK_NS,
+                false => {
+                    if let Some(alone) = self.shut_for(beside, moment_ns, deadline_ns) {
+                        return Some(alone);
+                    }
+                    moments += 1;
+                    if moments > SHORT_MOMENTS {
+                        moment_ns = (2 * moment_ns).min(MOMENT_MAX_NS);
+                    }
+                    OPEN_FOR * moment_ns
+                }
+            };
+            let left_ns = deadline_ns.saturating_sub(time::now_ns());
+            if left_ns == 0 {
+                return None;
+            }
+            thread::park_for(pause_ns.min(left_ns));
+        }
+    }
+
+    /// Whether a transaction waits for its client. It may have ended when this returns.
+    fn has_aside(&self) -> bool {
+        let mut flags = self.flags.iter();
+        flags.any(|flag| flag.0.load(Ordering::Relaxed) == ASIDE)
+    }
+
+    /// Shuts the gate, and opens it again when the transactions that run have not ended after `moment_ns`.
+    fn shut_for(&self, beside: Beside, moment_ns: u64, deadline_ns: u64) -> Option<Alone<'_>> {
         {
             let mut guard = lock(&self.waiting);
             while self.state.fetch_or(SHUT, Ordering::SeqCst) & SHUT != 0 {
-                guard = wait(&self.opened, guard, Some(deadline))?;
+                guard = wait(&self.opened, guard, Some(deadline_ns))?;
             }
         }
         let alone = Alone { gate: self };
-        self.wait_for_others(None, deadline).then_some(alone)
+        let until = time::now_ns().saturating_add(moment_ns).min(deadline_ns);
+        self.wait_for_others(None, beside, until).then_some(alone)
     }
 
     /// Shuts the gate for the one seat that calls this, whose flag is up and stays up, so that nothing
-    /// changes for it; `None` when somebody else shuts it already, when others are busy for longer
-    /// than `wait_ns`, or when that was so not long ago: a client that thinks in the middle of its transaction keeps the gate from
-    /// being shut for as long as it likes, and each try holds all the others up.
+    /// changes for it; transactions that stand aside may be open. `None` when another thread shuts it already,
+    /// when transactions run for longer than `wait_ns`, or when being alone was of no use not long ago:
+    /// each try holds all the others up.
     pub fn shut_around(&self, seat: usize, wait_ns: u64) -> Option<Alone<'_>> {
         let now = time::now_ns();
         // Relaxed, here and below: two seats that try at the same time hold the others up for twice as long, once.
@@ -167,26 +269,34 @@ impl Gate {
             return None;
         }
         let alone = Alone { gate: self };
-        let is_alone = self.wait_for_others(Some(seat), now.saturating_add(wait_ns));
-        let pause_ns = match is_alone {
+        let until = now.saturating_add(wait_ns);
+        let is_alone = self.wait_for_others(Some(seat), Beside::Blocks, until);
+        self.note_alone(is_alone);
+        is_alone.then_some(alone)
+    }
+
+    /// Notes whether being alone, or asking for it, was of use: if not, it is asked for less often.
+    pub fn note_alone(&self, was_of_use: bool) {
+        let pause_ns = match was_of_use {
             true => 0,
             false => (self.pause_ns.load(Ordering::Relaxed) * 2).clamp(PAUSE_NS, PAUSE_MAX_NS),
         };
         self.pause_ns.store(pause_ns, Ordering::Relaxed);
         let not_before_ns = time::now_ns() + pause_ns;
         self.not_before_ns.store(not_before_ns, Ordering::Relaxed);
-        is_alone.then_some(alone)
     }
 
-    /// Waits until no flag is up but that of `seat`; false when `deadline_ns` has passed.
-    fn wait_for_others(&self, seat: Option<usize>, deadline_ns: u64) -> bool {
+    /// Waits until no flag is up but that of `seat`, and none half up unless `beside` allows it; false when
+    /// `deadline_ns` has passed.
+    fn wait_for_others(&self, seat: Option<usize>, beside: Beside, deadline_ns: u64) -> bool {
+        let is_out = |flag: u8| flag == OUT || flag == ASIDE && beside == Beside::Blocks;
         let mut turns = 0_u32;
         for (number, flag) in self.flags.iter().enumerate() {
             if Some(number) == seat {
                 continue;
             }
             // Acquire is part of it; see `leave`.
-            while flag.0.load(Ordering::SeqCst) {
+            while !is_out(flag.0.load(Ordering::SeqCst)) {
                 turns += 1;
                 match turns {
                     0..100 => spin::hint(),
@@ -213,6 +323,12 @@ impl Gate {
 }
 
 impl Alone<'_> {
+    /// Whether transactions other than that of `seat` may be open: their clients are being waited for.
+    pub fn is_beside_blocks(&self, seat: usize) -> bool {
+        let mut flags = self.gate.flags.iter().enumerate();
+        flags.any(|(number, flag)| number != seat && flag.0.load(Ordering::Relaxed) != OUT)
+    }
+
     /// Makes every seat look at the catalog and the protocol again.
     pub fn announce_change(&self) {
         self.gate.state.fetch_add(GENERATION, Ordering::SeqCst);
@@ -281,12 +397,17 @@ pub(crate) struct Token {
 
 impl Token {
     #[inline(always)]
-    pub fn take(&self, deadline_ns: Option<u64>, interrupt: Option<&Interrupt>) -> bool {
+    pub fn try_take(&self) -> bool {
         // Acquire pairs with the release in `give`: the transaction before comes before.
         let taken = self
             .word
             .compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed);
-        taken.is_ok() || self.wait(deadline_ns, interrupt)
+        taken.is_ok()
+    }
+
+    /// False when `deadline_ns` has passed or `interrupt` has asked for the end before it could be had.
+    pub fn take(&self, deadline_ns: Option<u64>, interrupt: Option<&Interrupt>) -> bool {
+        self.try_take() || self.wait(deadline_ns, interrupt)
     }
 
     #[cold]

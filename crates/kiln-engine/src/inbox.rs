@@ -272,7 +272,9 @@ impl Inboxes {
         Some(job)
     }
 
-    /// Takes the next call for the worker at `position`: of its own inbox, or of another.
+    /// Takes the next call for the worker at `position`: of its own inbox, or of another. If calls are left, it
+    /// wakes another worker that sleeps: those who offered them may all have woken this one, and the call that it has
+    /// taken may be a long one.
     pub fn take(&self, position: usize) -> Option<Job> {
         let count = self.inboxes.len();
         for step in 0..count {
@@ -284,6 +286,10 @@ impl Inboxes {
                 self.inboxes[position]
                     .in_hand
                     .fetch_add(1, Ordering::Relaxed);
+                // Relaxed: a worker that is about to sleep looks at the inboxes itself.
+                if self.sleeping.load(Ordering::Relaxed) > 0 && self.has_calls() {
+                    self.wake_one();
+                }
                 return Some(job);
             }
         }

@@ -19,8 +19,10 @@
 //! says whether a transaction runs on it. A session is no worker: it takes a seat from a pool
 //! (a *worker slot*) for the time of a statement or of an open block. Changes of the catalog and of
 //! the protocol shut the *gate*: they wait until no seat is busy, and then have the database for
-//! themselves for a moment.
+//! themselves for a moment. The seat of an open block stands *aside* while its client thinks: a
+//! change of the catalog waits for it only if the block has used a table that it changes.
 
+mod blocks;
 mod call;
 mod catalog;
 mod change;

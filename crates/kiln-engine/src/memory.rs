@@ -117,10 +117,8 @@ impl RetiredMemory {
 pub struct TableMemory {
     /// The table's name.
     pub table: String,
-    /// Its rows.
+    /// Its rows; under `mvcc` also those that were deleted a moment ago.
     pub rows: usize,
-    /// The bytes that the values of all rows take, as if each were stored alone.
-    pub raw_bytes: usize,
     /// The bytes of the records in use, headers and padding included.
     pub record_bytes: usize,
     /// The bytes taken from the system for records, used or not; long values kept outside of
@@ -143,9 +141,8 @@ pub struct IndexMemory {
 }
 
 impl TableMemory {
-    /// The memory of a table that nobody changes meanwhile.
+    /// The memory of a table, which may be changed meanwhile.
     pub(crate) fn of(table: &Table) -> TableMemory {
-        let (raw_bytes, rows) = table.raw_bytes();
         let slab = table.slab();
         let indexes = table.indexes().iter().map(|index| IndexMemory {
             index: index.definition().name.clone(),
@@ -154,8 +151,7 @@ impl TableMemory {
         });
         TableMemory {
             table: table.schema().name.clone(),
-            rows,
-            raw_bytes,
+            rows: table.rows_present(),
             record_bytes: slab.cells_in_use() * slab.cell_stride(),
             reserved_bytes: slab.bytes_reserved(),
             indexes: indexes.collect(),

@@ -69,10 +69,11 @@ options! {
     session_slots: usize = SESSION_SLOTS;
     /// Milliseconds that a statement waits for a worker slot at most (10,000).
     slot_wait_ms: u64 = 10_000;
-    /// Milliseconds that a change of the catalog waits for running transactions to end (10,000).
+    /// Milliseconds that a change of the catalog waits for the transactions that are in its way to end
+    /// (10,000). Others go on meanwhile, but for moments of two milliseconds.
     ddl_wait_ms: u64 = 10_000;
     /// Milliseconds that a session's open transaction may idle before it is rolled back (60,000);
-    /// 0 lets it idle forever, which holds up changes of the catalog and the reuse of memory.
+    /// 0 lets it idle forever, which holds up changes of its tables and the reuse of memory.
     idle_in_transaction_ms: u64 = 60_000;
     /// Outcomes that are remembered by their idempotency key (65,536); 0 refuses keys.
     idempotency_capacity: usize = 65_536;

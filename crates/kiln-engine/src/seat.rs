@@ -17,7 +17,7 @@ use crate::shared::Shared;
 /// One worker and its seat number; used by one thread at a time.
 ///
 /// Invariants: the worker is of `common`, and `catalog` is the one of the gate's state `known`.
-/// A transaction is open in the worker only while the flag is up (`entered`).
+/// A transaction is open in the worker only while the flag is up (`entered`), or half up (`aside`).
 pub(crate) struct Seat {
     inner: Arc<Shared>,
     number: usize,
@@ -41,6 +41,8 @@ pub(crate) struct Seat {
     /// Whether transactions may start although the database is being closed.
     draining: bool,
     entered: bool,
+    /// Whether a transaction is open that waits for its client: the flag is half down.
+    aside: bool,
     /// What may ask the present statement to end.
     interrupt: Option<Interrupt>,
     /// Whether control is inside the worker: a panic there leaves records in an unknown state.
@@ -75,6 +77,7 @@ impl Seat {
             past: Statistics::default(),
             draining: false,
             entered: false,
+            aside: false,
             interrupt: None,
             inside: false,
         })
@@ -143,36 +146,119 @@ impl Seat {
         &self.inner.log_epochs
     }
 
-    /// Raises the flag: from here to [`Seat::leave`] the catalog and the protocol stay as they
-    /// are, and no other transaction runs if the protocol needs that.
+    /// Raises the flag: from here to [`Seat::leave`] or [`Seat::step_aside`] the catalog and the protocol stay as
+    /// they are, and up to [`Seat::leave`] no other transaction runs if the protocol needs that.
     #[inline(always)]
     pub fn enter(&mut self, deadline_ns: Option<u64>) -> std::result::Result<(), Refusal> {
-        let state = self.inner.gate.enter(self.number);
-        if state != self.known {
-            self.catch_up(state, deadline_ns)?;
-        }
-        self.entered = true;
+        self.raise(deadline_ns)?;
         if self.single {
             self.take_token(deadline_ns)
         } else {
+            self.entered = true;
             Ok(())
+        }
+    }
+
+    #[inline(always)]
+    fn raise(&mut self, deadline_ns: Option<u64>) -> std::result::Result<(), Refusal> {
+        let state = self.inner.gate.enter(self.number);
+        match state == self.known {
+            true => Ok(()),
+            false => self.catch_up(state, deadline_ns),
         }
     }
 
     #[inline]
     fn take_token(&mut self, deadline_ns: Option<u64>) -> std::result::Result<(), Refusal> {
-        let gate = &self.inner.gate;
-        if !gate.token().take(deadline_ns, self.interrupt.as_ref()) {
-            self.entered = false;
-            gate.leave(self.number);
-            return Err(Refusal::Expired);
+        if !self.inner.gate.token().try_take() {
+            self.wait_for_token(deadline_ns)?;
         }
-        // Whoever had the token may have panicked with it.
-        if gate.state() & BROKEN != 0 {
+        self.entered = true;
+        // The one that had the token may have panicked with it.
+        if self.inner.gate.state() & BROKEN != 0 {
             self.leave();
             return Err(Refusal::Broken);
         }
         Ok(())
+    }
+
+    /// Waits with the flag down: an open block that has the token holds up other transactions, but not a change of
+    /// the catalog. The flag is up again when the seat has the token, or needs none any more.
+    #[cold]
+    fn wait_for_token(&mut self, deadline_ns: Option<u64>) -> std::result::Result<(), Refusal> {
+        let inner = self.inner.clone();
+        let (gate, token) = (&inner.gate, inner.gate.token());
+        loop {
+            gate.leave(self.number);
+            if !token.take(deadline_ns, self.interrupt.as_ref()) {
+                return Err(Refusal::Expired);
+            }
+            if gate.enter(self.number) == self.known {
+                return Ok(());
+            }
+            gate.leave(self.number);
+            token.give();
+            self.raise(deadline_ns)?;
+            if !self.single || token.try_take() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The transaction waits for its client: until [`Seat::resume`] it touches nothing of the database, which
+    /// may change but for the tables that it has used ([`crate::blocks`]).
+    pub fn step_aside(&mut self) {
+        debug_assert!(self.entered);
+        (self.entered, self.aside) = (false, true);
+        self.inner.gate.step_aside(self.number);
+    }
+
+    /// Goes on with a transaction that has stood aside, in the present catalog.
+    ///
+    /// # Errors
+    /// When the gate stays shut until `deadline_ns`, or until the statement is asked to end.
+    pub fn resume(&mut self, deadline_ns: Option<u64>) -> std::result::Result<(), Refusal> {
+        if !self.aside {
+            return Ok(());
+        }
+        let (gate, interrupt) = (&self.inner.gate, self.interrupt.as_ref());
+        let state = gate.resume(self.number, deadline_ns, interrupt)?;
+        (self.entered, self.aside) = (true, false);
+        if state != self.known {
+            self.catalog = self.inner.catalog();
+            // The next transaction looks at what is refused. Protocol, observers and listeners do not change while
+            // a transaction is open.
+            let is_refused = state & (BROKEN | CLOSING) != 0;
+            self.known = if is_refused { NEVER } else { state };
+        }
+        Ok(())
+    }
+
+    /// Notes that the open block uses a program's tables; false when it must wait for one of them first.
+    pub fn use_tables(&self, program: &Program) -> bool {
+        let blocks = &self.inner.blocks;
+        blocks.use_tables(self.number, self.user, &program.tables)
+    }
+
+    /// Whether the open block has used a table.
+    pub fn uses_tables(&self) -> bool {
+        self.inner.blocks.uses_tables(self.number)
+    }
+
+    /// Waits, aside, until a program's tables can be used; false when the limits end the wait before.
+    pub fn wait_for_tables(
+        &self,
+        program: &Program,
+        deadline_ns: Option<u64>,
+        interrupt: &Interrupt,
+    ) -> bool {
+        let blocks = &self.inner.blocks;
+        blocks.wait_unbarred(&program.tables, deadline_ns, interrupt)
+    }
+
+    /// The block is over: changes of the catalog need not wait for its tables any more.
+    pub fn forget_tables(&self) {
+        self.inner.blocks.forget(self.number);
     }
 
     /// Lowers the flag; no transaction is open in the worker. After a panic there the flag is down already.
@@ -312,7 +398,8 @@ impl Seat {
             let inner = self.inner.clone();
             let alone = inner.gate.shut_around(self.number, ALONE_WAIT_NS);
             let patience = match &alone {
-                Some(_) => None,
+                // What it needs may belong to the open block of a client that thinks.
+                Some(alone) => alone.is_beside_blocks(self.number).then_some(ALONE_WAIT_NS),
                 None => {
                     patience_ns = patience_ns.saturating_mul(2);
                     Some(patience_ns)
@@ -322,6 +409,9 @@ impl Seat {
                 self.inside(|worker| worker.try_call(program, arguments, deadline_ns, patience));
             if let Some(outcome) = ended {
                 return outcome;
+            }
+            if alone.is_some() {
+                inner.gate.note_alone(false);
             }
         }
     }
@@ -388,7 +478,7 @@ impl Seat {
 
     /// Whether nothing runs on it, and nothing panicked while it did.
     pub fn is_at_rest(&self) -> bool {
-        !self.inside && !self.entered
+        !self.inside && !self.entered && !self.aside
     }
 
     /// The transaction of several statements is over, however it has ended: nothing of it is left in the worker.

@@ -8,6 +8,7 @@ use kiln_procedure::{Arguments, Interrupt, Program, Stop, interrupt};
 use kiln_protocols::Outcome;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::log_epoch::LogEpoch;
+use kiln_storage::table::Table;
 
 use crate::call::Rows;
 use crate::catalog::Catalog;
@@ -78,6 +79,8 @@ pub(crate) struct State {
     idle_since_ns: u64,
     /// The log epoch that was current when the last statement ended.
     observed: LogEpoch,
+    /// The version of the catalog in which the open transaction began.
+    version: u64,
 }
 
 impl State {
@@ -96,6 +99,7 @@ impl State {
             seat.leave();
             return Err(refusal.error());
         }
+        self.version = seat.catalog().version();
         self.seat = Some(seat);
         self.block = Block::Open;
         Ok(())
@@ -109,6 +113,8 @@ impl State {
     /// Rolls the open transaction back, if there is one; the block goes on as `block`.
     fn abandon(&mut self, block: Block) {
         if let Some(seat) = &mut self.seat {
+            // Without a limit it waits until the gate is open.
+            let _ = seat.resume(None);
             seat.roll_back();
         }
         self.close(block);
@@ -118,6 +124,7 @@ impl State {
     fn close(&mut self, block: Block) {
         if let Some(mut seat) = self.seat.take() {
             seat.end_transaction();
+            seat.forget_tables();
             seat.leave();
         }
         self.block = block;
@@ -136,8 +143,9 @@ impl State {
 /// [`Options::slot_wait_ms`](crate::Options) at most (53300). A session without a block costs some
 /// hundred bytes.
 ///
-/// An open block holds up changes of the catalog and the reuse of memory, and under protocols
-/// that run one transaction at a time all other transactions. One that idles longer than
+/// An open block holds up changes of the tables that it has used (under `mvcc`, of all tables) and
+/// the reuse of memory, and under protocols that run one transaction at a time all other
+/// transactions. One that idles longer than
 /// [`Options::idle_in_transaction_ms`](crate::Options) is therefore rolled back; the next
 /// statement reports that as 25P03.
 pub struct Session {
@@ -158,6 +166,7 @@ impl Session {
             began_us: 0,
             idle_since_ns: 0,
             observed: LogEpoch::default(),
+            version: 0,
         };
         Ok(Session {
             engine,
@@ -235,13 +244,14 @@ impl Session {
     }
 
     /// Runs the program that `compile` finds or makes for the catalog it is given, which does not
-    /// change before the program has run.
+    /// change before the program has run. It is asked again when the catalog has changed while the
+    /// program waited for a table.
     ///
     /// # Errors
     /// Those of `compile`, which fail an open transaction too, and those of [`Session::run`].
     pub fn run_with(
         &mut self,
-        compile: impl FnOnce(&Arc<Catalog>) -> Result<Arc<Program>>,
+        compile: impl FnMut(&Arc<Catalog>) -> Result<Arc<Program>>,
         arguments: &mut Arguments,
     ) -> Result<Rows> {
         if self.running.is_some() {
@@ -255,7 +265,7 @@ impl Session {
 
     fn run_limited(
         &mut self,
-        compile: impl FnOnce(&Arc<Catalog>) -> Result<Arc<Program>>,
+        compile: impl FnMut(&Arc<Catalog>) -> Result<Arc<Program>>,
         arguments: &mut Arguments,
     ) -> Result<Rows> {
         let mut guard = self.state();
@@ -267,7 +277,7 @@ impl Session {
     fn run_in(
         &self,
         state: &mut State,
-        compile: impl FnOnce(&Arc<Catalog>) -> Result<Arc<Program>>,
+        compile: impl FnMut(&Arc<Catalog>) -> Result<Arc<Program>>,
         arguments: &mut Arguments,
     ) -> Result<Rows> {
         let limits = self.limits();
@@ -295,8 +305,9 @@ impl Session {
                 (state.seat()).limit(limits.deadline_ns, Some(limits.interrupt));
                 let result = state.run_in_block(compile, arguments, limits);
                 state.seat().limit(None, None);
-                if result.is_err() && state.block == Block::Open {
-                    state.abandon(Block::Failed);
+                match result {
+                    Ok(_) => state.seat().step_aside(),
+                    Err(_) => state.abandon(Block::Failed),
                 }
                 state.idle_since_ns = time::now_ns();
                 result
@@ -317,11 +328,7 @@ impl Session {
 
     /// The catalog that the next program would run in.
     pub fn catalog(&self) -> Arc<Catalog> {
-        let guard = self.state();
-        match (&guard.seat, guard.block) {
-            (Some(seat), Block::Open) => seat.catalog().clone(),
-            _ => self.engine.catalog(),
-        }
+        self.engine.catalog()
     }
 
     /// Opens a transaction block.
@@ -364,6 +371,8 @@ impl Session {
                 Ok(Ended::Committed)
             }
             Block::Open => {
+                // Without a limit it waits until the gate is open.
+                let _ = state.seat().resume(None);
                 let committed = state.seat().commit();
                 state.observed = self.engine.log_epochs().current();
                 state.close(Block::None);
@@ -419,16 +428,29 @@ impl Session {
 impl State {
     fn run_in_block(
         &mut self,
-        compile: impl FnOnce(&Arc<Catalog>) -> Result<Arc<Program>>,
+        mut compile: impl FnMut(&Arc<Catalog>) -> Result<Arc<Program>>,
         arguments: &mut Arguments,
         limits: Limits<'_>,
     ) -> Result<Rows> {
-        if let Some(refusal) = self.seat().interruption() {
-            return Err(refusal.error());
-        }
-        limits.check()?;
-        let program = compile(self.seat().catalog())?;
-        check_current(&program)?;
+        let program = loop {
+            limits.resume(self.seat())?;
+            if let Some(refusal) = self.seat().interruption() {
+                return Err(refusal.error());
+            }
+            limits.check()?;
+            let program = compile(self.seat().catalog())?;
+            check_current(&program)?;
+            let catalog = self.seat().catalog().clone();
+            if !self.seat().uses_tables() {
+                // It has seen nothing of any table yet.
+                self.version = catalog.version();
+            }
+            check_unchanged(&catalog, self.version, &program)?;
+            if self.seat().use_tables(&program) {
+                break program;
+            }
+            limits.wait_for_tables(self.seat(), &program)?;
+        };
         arguments.bind(&program)?;
         match self.seat().run(&program, arguments) {
             Ok(()) => Ok(rows(self.seat(), &program)),
@@ -482,6 +504,21 @@ impl Limits<'_> {
         slot.map_err(|error| self.check().err().unwrap_or(error))
     }
 
+    /// Goes on with the transaction of a block.
+    fn resume(self, seat: &mut Seat) -> Result<()> {
+        seat.resume(self.deadline_ns)
+            .map_err(|refusal| self.refused(refusal))
+    }
+
+    /// Waits, aside, until no change of the catalog waits for a table that the program uses.
+    fn wait_for_tables(self, seat: &mut Seat, program: &Program) -> Result<()> {
+        seat.step_aside();
+        match seat.wait_for_tables(program, self.deadline_ns, self.interrupt) {
+            true => Ok(()),
+            false => Err(self.exceeded()),
+        }
+    }
+
     /// The error of a statement that could not start.
     fn refused(self, refusal: errors::Refusal) -> Error {
         match refusal {
@@ -493,7 +530,7 @@ impl Limits<'_> {
 
 fn run_alone(
     seat: &mut Seat,
-    compile: impl FnOnce(&Arc<Catalog>) -> Result<Arc<Program>>,
+    mut compile: impl FnMut(&Arc<Catalog>) -> Result<Arc<Program>>,
     arguments: &mut Arguments,
     limits: Limits<'_>,
 ) -> Result<Rows> {
@@ -504,6 +541,22 @@ fn run_alone(
         Outcome::Committed => Ok(rows(seat, &program)),
         Outcome::Rejected(error) => Err(error),
         Outcome::Expired => Err(limits.exceeded()),
+    }
+}
+
+/// Checks that no table of a program was changed since the catalog had this version: a transaction that began then
+/// comes before the change, and cannot see the table as it was.
+///
+/// # Errors
+/// 40001.
+fn check_unchanged(catalog: &Catalog, version: u64, program: &Program) -> Result<()> {
+    if catalog.version() == version {
+        return Ok(());
+    }
+    let is_changed = |table: &Arc<Table>| catalog.is_changed_since(version, table.id());
+    match program.tables.iter().find(|table| is_changed(table)) {
+        Some(table) => Err(errors::changed_meanwhile(&table.schema().name)),
+        None => Ok(()),
     }
 }
 

@@ -11,9 +11,10 @@ use kiln_storage::journal::Journal;
 use kiln_storage::log_epoch::LogEpochs;
 use kiln_storage::table::WORKERS_MAX;
 
+use crate::blocks::Blocks;
 use crate::catalog::Catalog;
 use crate::errors::{self, Refusal};
-use crate::gate::{Alone, BROKEN, CLOSING, Gate};
+use crate::gate::{Alone, BROKEN, Beside, CLOSING, Gate, SHUT};
 use crate::idempotency::Idempotency;
 use crate::inbox::Inboxes;
 use crate::memory::SeatUsers;
@@ -27,6 +28,8 @@ pub(crate) struct Shared {
     pub epochs: Epochs,
     pub log_epochs: LogEpochs,
     pub gate: Gate,
+    /// The tables that open blocks use.
+    pub blocks: Blocks,
     /// The engine's own part in the epochs: for changes of the catalog, and for freeing what
     /// former workers left behind.
     pub maintenance: Mutex<Participant>,
@@ -51,7 +54,7 @@ pub(crate) struct Shared {
     sessions_open: AtomicUsize,
     next_session: AtomicU64,
     /// Sessions with an open block.
-    blocks: Mutex<Vec<Weak<Mutex<State>>>>,
+    watched: Mutex<Vec<Weak<Mutex<State>>>>,
     stopping: AtomicBool,
 }
 
@@ -77,6 +80,7 @@ impl Shared {
             journal: Mutex::default(),
             log_epochs: LogEpochs::new(WORKERS_MAX),
             gate: Gate::new(WORKERS_MAX - RESERVED),
+            blocks: Blocks::new(WORKERS_MAX - RESERVED),
             maintenance: Mutex::new(maintenance),
             users: SeatUsers::new(WORKERS_MAX),
             inboxes,
@@ -88,7 +92,7 @@ impl Shared {
             idempotency: Arc::new(idempotency),
             sessions_open: AtomicUsize::new(0),
             next_session: AtomicU64::new(1),
-            blocks: Mutex::default(),
+            watched: Mutex::default(),
             stopping: AtomicBool::new(false),
             epochs,
             options,
@@ -214,31 +218,72 @@ impl Shared {
 
     /// Lets the reaper look after a session until its block has ended.
     pub fn watch(&self, session: Weak<Mutex<State>>) {
-        lock(&self.blocks).push(session);
+        lock(&self.watched).push(session);
     }
 
     /// The session whose open block has idled longest, and for how many nanoseconds.
     pub fn longest_open_block(&self) -> Option<(u64, u64)> {
-        let blocks = lock(&self.blocks).clone();
-        let idle = blocks.iter().filter_map(session::idle_block);
+        let watched = lock(&self.watched).clone();
+        let idle = watched.iter().filter_map(session::idle_block);
         let (number, since_ns) = idle.min_by_key(|&(_, since_ns)| since_ns)?;
         Some((number, time::now_ns().saturating_sub(since_ns)))
     }
 
-    /// Keeps transactions out, once those that run have ended. The rows are up to date then.
-    pub fn shut_gate(&self) -> Result<Alone<'_>> {
+    /// The time until which a change of the database waits for transactions, if it begins now.
+    pub fn change_deadline(&self) -> u64 {
         let wait_ns = self.options.ddl_wait_ms.saturating_mul(1_000_000);
-        let alone = self.gate.shut(wait_ns).ok_or_else(|| {
+        time::now_ns().saturating_add(wait_ns)
+    }
+
+    /// Keeps transactions out, once those that are open have ended. The rows are up to date then.
+    ///
+    /// # Errors
+    /// 55P03 when they do not end in time.
+    pub fn shut_gate(&self) -> Result<Alone<'_>> {
+        self.shut_gate_until(Beside::Nothing, self.change_deadline())
+    }
+
+    /// Keeps transactions out for a change of tables: open blocks stand aside, if the protocol in force can
+    /// bring the rows of a table up to date beside them.
+    ///
+    /// # Errors
+    /// 55P03 when the others do not end until `deadline_ns`.
+    pub fn shut_gate_beside_blocks(&self, deadline_ns: u64) -> Result<Alone<'_>> {
+        let beside = match self.common().settles() {
+            true => Beside::Nothing,
+            false => Beside::Blocks,
+        };
+        let alone = self.shut_gate_until(beside, deadline_ns)?;
+        match beside == Beside::Blocks && self.common().settles() {
+            // Another protocol came into force in between.
+            true => {
+                drop(alone);
+                self.shut_gate_until(Beside::Nothing, deadline_ns)
+            }
+            false => Ok(alone),
+        }
+    }
+
+    fn shut_gate_until(&self, beside: Beside, deadline_ns: u64) -> Result<Alone<'_>> {
+        let alone = self.gate.shut(beside, deadline_ns).ok_or_else(|| {
+            let block = self.longest_open_block().map_or(String::new(), |(session, idle_ns)| {
+                let seconds = idle_ns as f64 / 1e9;
+                format!("; session {session} has idled in a transaction for {seconds:.1} s")
+            });
             Error::new(
                 SqlState::LOCK_NOT_AVAILABLE,
-                "transactions are still running that keep the database from being changed",
+                format!(
+                    "transactions are still running that keep the database from being changed{block}"
+                ),
             )
             .with_hint("Commit or roll back open transactions, or wait longer with ddl_wait_ms.")
         })?;
         if self.gate.state() & BROKEN != 0 {
             return Err(Refusal::Broken.error());
         }
-        self.common().settle(&lock(&self.maintenance));
+        if beside == Beside::Nothing {
+            self.common().settle(&lock(&self.maintenance));
+        }
         Ok(alone)
     }
 
@@ -288,7 +333,7 @@ impl Shared {
     pub fn finish_end(&self) {
         self.slots.close();
         // A session may still have a transaction open; then what it has read stays as it is.
-        if let Some(_alone) = self.gate.shut(0)
+        if let Some(_alone) = self.gate.shut(Beside::Nothing, 0)
             && self.gate.state() & BROKEN == 0
         {
             self.common().settle(&lock(&self.maintenance));
@@ -310,10 +355,14 @@ impl Shared {
         } else {
             now_ns.saturating_sub(limit_ns)
         };
+        // A roll-back waits while the gate is shut, and the epochs would wait with it.
+        if self.gate.state() & SHUT != 0 {
+            return;
+        }
         // Outside the mutex: rolling back takes a moment.
-        let mut blocks = std::mem::take(&mut *lock(&self.blocks));
-        blocks.retain(|session| session::reap(session, before));
-        lock(&self.blocks).append(&mut blocks);
+        let mut watched = std::mem::take(&mut *lock(&self.watched));
+        watched.retain(|session| session::reap(session, before));
+        lock(&self.watched).append(&mut watched);
     }
 }
 

@@ -73,8 +73,12 @@ pub(crate) fn load(
         seconds: (time::now_ns() - begin) as f64 / 1e9,
         ..LoadFigures::default()
     };
-    for table in engine.memory()? {
-        figures.raw_bytes += table.raw_bytes as u64;
+    figures.raw_bytes = engine
+        .raw_bytes()?
+        .iter()
+        .map(|(_, bytes)| *bytes as u64)
+        .sum();
+    for table in engine.memory() {
         figures.record_bytes += table.record_bytes as u64;
         figures.index_bytes += table.index_bytes() as u64;
     }

@@ -305,6 +305,11 @@ impl Common {
         }
     }
 
+    /// Whether [`Common::settle`] has something to do, for which no transaction may be open.
+    pub fn settles(&self) -> bool {
+        matches!(self.shared, Shared::Mvcc(_))
+    }
+
     /// Does for idle workers what the protocol's workers do for memory between their transactions, a portion of it;
     /// `participant` belongs to no worker. Returns whether it did all that can be done now. Nobody settles
     /// meanwhile.

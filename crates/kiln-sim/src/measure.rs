@@ -147,7 +147,7 @@ pub(crate) fn measure_one(
             plan.seed,
         )
         .map_err(text)?;
-        let memory = sim::quiet(|| session.database.engine().memory()).map_err(text)?;
+        let memory = sim::quiet(|| session.database.engine().memory());
         let bytes: usize = memory
             .iter()
             .map(|table| table.record_bytes + table.index_bytes())

@@ -20,7 +20,7 @@ use crate::parse::{
 /// Changes the catalog, or leaves it as it is when `change` fails or panics.
 fn change_catalog<T>(
     engine: &Engine,
-    change: impl FnOnce(&mut CatalogChange<'_>) -> Result<T>,
+    mut change: impl FnMut(&mut CatalogChange<'_>) -> Result<T>,
 ) -> Result<T> {
     engine.change_catalog(|catalog| caught(|| change(catalog)))
 }

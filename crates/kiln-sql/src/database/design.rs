@@ -14,11 +14,11 @@
 
 use std::collections::BTreeMap;
 
-use kiln_engine::{Catalog, CatalogChange};
+use kiln_engine::{Catalog, CatalogChange, TableEntry};
 use kiln_platform::sync::Arc;
 use kiln_procedure::analysis::groups::{self, TIMESTAMPS_MAX, Weighted};
 use kiln_storage::error::Result;
-use kiln_storage::schema::{ColumnId, IndexDefinition, IndexKind, TableId};
+use kiln_storage::schema::{ColumnId, ColumnSet, IndexDefinition, IndexKind, TableId};
 use kiln_storage::table::{Index, Table};
 
 use super::view::{recompile_routine, stored};
@@ -55,13 +55,14 @@ pub(super) fn settle(change: &mut CatalogChange<'_>, changed_routine: Option<&st
         }
         recompile(change, None)?;
     }
-    split_tables(change.catalog());
+    for (name, apart) in splits(change.catalog()) {
+        change.split_table(&name, apart)?;
+    }
     Ok(())
 }
 
-/// Says for each table which columns timestamp splitting keeps apart. No transaction runs; were the
-/// change to fail after this, the columns would be kept apart in vain until the next one, and no more.
-fn split_tables(catalog: &Catalog) {
+/// Which columns of each table timestamp splitting keeps apart.
+fn splits(catalog: &Catalog) -> Vec<(String, ColumnSet)> {
     let procedures: Vec<_> = catalog.procedures().collect();
     let programs: Vec<Weighted<'_>> = procedures
         .iter()
@@ -70,7 +71,7 @@ fn split_tables(catalog: &Catalog) {
             weight: 1.0,
         })
         .collect();
-    for (_, entry) in catalog.tables() {
+    let split = |(name, entry): (&str, &TableEntry)| {
         let table = &entry.table;
         let usages = groups::usages(&programs, table.id(), true);
         let columns = table.schema().columns.len();
@@ -82,8 +83,9 @@ fn split_tables(catalog: &Catalog) {
             true => (0..columns).map(|column| ColumnId(column as u16)).collect(),
             false => groups::derive(columns, usages, TIMESTAMPS_MAX).apart(),
         };
-        table.split_by(apart);
-    }
+        (name.to_owned(), apart)
+    };
+    catalog.tables().map(split).collect()
 }
 
 fn recompile(change: &mut CatalogChange<'_>, changed_routine: Option<&str>) -> Result<()> {

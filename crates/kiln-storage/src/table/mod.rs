@@ -443,23 +443,28 @@ impl Table {
         (slot as i64) << (64 - ROW_NUMBER_SLOT_BITS) | number as i64
     }
 
-    /// The bytes that the values of all present rows take, as if each were stored alone, and
-    /// their number. Nobody changes the table meanwhile.
-    pub fn raw_bytes(&self) -> (usize, usize) {
-        let (mut bytes, mut rows) = (0, 0);
+    /// The number of its rows; concurrent changes may or may not be seen.
+    pub fn rows_present(&self) -> usize {
+        let mut rows = 0;
+        self.indexes[0].for_each(|record| {
+            let is_absent = Tid(record.tid().load(Ordering::Acquire)).is_absent();
+            rows += usize::from(!is_absent);
+        });
+        rows
+    }
+
+    /// The bytes that the values of all present rows take, as if each were stored alone. Nobody changes the table
+    /// meanwhile.
+    pub fn raw_bytes(&self) -> usize {
+        let mut bytes = 0;
         self.indexes[0].for_each(|record| {
             if !Tid(record.tid().load(Ordering::Acquire)).is_absent() {
                 let row = self.row(record);
-                bytes += self
-                    .layout
-                    .columns()
-                    .iter()
-                    .map(|access| access.raw_bytes(row))
-                    .sum::<usize>();
-                rows += 1;
+                let columns = self.layout.columns().iter();
+                bytes += columns.map(|access| access.raw_bytes(row)).sum::<usize>();
             }
         });
-        (bytes, rows)
+        bytes
     }
 }
 

@@ -1,0 +1,251 @@
+//! Changes of the catalog beside transaction blocks that wait for their clients: they wait for the blocks that use
+//! what they change, and for no others.
+
+use kiln::{Configuration, Database, Error, Options, Protocol, Session, SqlState, Value};
+use kiln_platform::atomic::{AtomicBool, AtomicU64, Ordering};
+use kiln_platform::{thread, time};
+
+const SCHEMA: &str = "
+    CREATE TABLE used (id INTEGER PRIMARY KEY, value INTEGER NOT NULL);
+    CREATE TABLE other (id INTEGER PRIMARY KEY, value INTEGER NOT NULL);
+    CREATE TABLE busy (id INTEGER PRIMARY KEY, value INTEGER NOT NULL);
+    INSERT INTO used VALUES (1, 10), (2, 20);
+    INSERT INTO other VALUES (1, 10), (2, 20);
+    INSERT INTO busy VALUES (1, 0), (2, 0);
+    CREATE PROCEDURE work(which INTEGER) LANGUAGE plpgsql AS $$
+    BEGIN UPDATE busy SET value = value + 1 WHERE id = which; END $$;";
+
+/// All serializable protocols, plain and with all their options, but for those under which a change waits for every
+/// open block.
+fn configurations() -> impl Iterator<Item = Configuration> {
+    let plain = Protocol::serializable().filter(|protocol| *protocol != Protocol::Mvcc);
+    plain.flat_map(|protocol| {
+        let plain = Configuration::of(protocol);
+        let all = protocol.options().iter().fold(plain, |all, option| {
+            all.with(*option).expect("it is one of its options")
+        });
+        std::iter::once(plain).chain((all != plain).then_some(all))
+    })
+}
+
+fn open(protocol: Configuration, ddl_wait_ms: u64) -> Database {
+    let options = Options::new()
+        .workers(2)
+        .pin_workers(false)
+        .ddl_wait_ms(ddl_wait_ms);
+    let database = Database::open(options.protocol(protocol)).expect("a database opens");
+    database.execute(SCHEMA).expect("the schema is sound");
+    database
+}
+
+/// A session whose block has changed a row of `used` and waits for its client.
+fn block(database: &Database) -> Session {
+    let mut session = database.session().expect("a session is free");
+    session
+        .execute("BEGIN; UPDATE used SET value = value + 1 WHERE id = 1")
+        .expect("nobody else wants the row");
+    session
+}
+
+fn number(session: &mut Session, query: &str) -> Result<Option<Value>, Error> {
+    let rows = session.query(query, ())?.rows;
+    Ok(rows.first().and_then(|row| row.first()).cloned())
+}
+
+#[test]
+fn a_change_goes_on_beside_a_block_that_uses_other_tables() {
+    for protocol in configurations() {
+        let database = open(protocol, 5_000);
+        let mut session = block(&database);
+        for statement in [
+            "CREATE TABLE later (id INTEGER PRIMARY KEY)",
+            "CREATE INDEX other_value ON other (value)",
+            "CREATE FUNCTION twice(x INTEGER) RETURNS INTEGER LANGUAGE sql AS 'SELECT 2 * x'",
+            "CREATE PROCEDURE change_other(x INTEGER) LANGUAGE plpgsql AS $$
+             BEGIN UPDATE other SET value = x WHERE id = x; END $$",
+            "TRUNCATE busy",
+            "DROP INDEX other_value",
+        ] {
+            let done = database.execute(statement);
+            done.unwrap_or_else(|error| panic!("{protocol}: {statement}: {error}"));
+        }
+        let twice = number(
+            &mut session,
+            "SELECT value + twice(1) FROM used WHERE id = 1",
+        );
+        assert_eq!(twice, Ok(Some(Value::Integer(13))), "{protocol}");
+        let inserted = session.execute("INSERT INTO later VALUES (5)");
+        inserted.unwrap_or_else(|error| panic!("{protocol}: {error}"));
+        let later = number(&mut session, "SELECT id FROM later");
+        assert_eq!(later, Ok(Some(Value::Integer(5))), "{protocol}");
+        session.execute("COMMIT").expect("nobody is in the way");
+        let committed = number(&mut session, "SELECT value FROM used WHERE id = 1");
+        assert_eq!(committed, Ok(Some(Value::Integer(11))), "{protocol}");
+        database
+            .execute("DROP TABLE used")
+            .expect("no block uses it any more");
+    }
+}
+
+#[test]
+fn a_block_that_comes_to_a_table_changed_since_it_began_starts_again() {
+    for protocol in configurations() {
+        let database = open(protocol, 5_000);
+        let mut session = block(&database);
+        database
+            .execute("TRUNCATE other")
+            .expect("the block has not used it");
+        let refused = number(&mut session, "SELECT count(*) FROM other");
+        let error = refused.expect_err("it would see the table as it was not");
+        assert_eq!(error.state(), SqlState::SERIALIZATION_FAILURE, "{protocol}");
+        assert!(error.message().contains("\"other\""), "{error}");
+        session.execute("ROLLBACK").expect("it has failed");
+        session.execute("BEGIN").expect("no block is open");
+        let count = number(&mut session, "SELECT count(*) FROM other");
+        assert_eq!(count, Ok(Some(Value::BigInt(0))), "{protocol}");
+        let undone = number(&mut session, "SELECT value FROM used WHERE id = 1");
+        assert_eq!(undone, Ok(Some(Value::Integer(10))), "{protocol}");
+        session.execute("COMMIT").expect("nobody is in the way");
+    }
+}
+
+#[test]
+fn a_change_waits_for_the_blocks_that_use_its_table_and_names_them() {
+    for protocol in configurations() {
+        let database = open(protocol, 50);
+        let mut session = block(&database);
+        for statement in [
+            "DROP TABLE used",
+            "TRUNCATE used",
+            "CREATE INDEX used_value ON used (value)",
+            "CREATE TABLE child (id INTEGER PRIMARY KEY, parent INTEGER REFERENCES used)",
+        ] {
+            let error = database.execute(statement).expect_err("a block uses it");
+            assert_eq!(
+                error.state(),
+                SqlState::LOCK_NOT_AVAILABLE,
+                "{statement}: {error}"
+            );
+            assert!(error.message().contains("\"used\""), "{statement}: {error}");
+            assert!(error.message().contains("session"), "{statement}: {error}");
+        }
+        session.execute("COMMIT").expect("nothing has changed");
+        database
+            .execute("CREATE INDEX used_value ON used (value)")
+            .expect("no block uses it any more");
+    }
+}
+
+#[test]
+fn a_table_that_a_change_waits_for_is_barred_to_other_blocks() {
+    for protocol in [
+        Protocol::Silo,
+        Protocol::TwoPhaseLockingNoWait,
+        Protocol::Serial,
+        Protocol::Vll,
+    ] {
+        let database = open(protocol.into(), 20_000);
+        let mut first = block(&database);
+        let changed = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let created = database.execute("CREATE INDEX used_value ON used (value)");
+                created.expect("the first block ends");
+                changed.store(true, Ordering::SeqCst);
+            });
+            while !database.engine().is_awaited("used") {
+                thread::sleep(200_000);
+            }
+            let second = scope.spawn(|| {
+                let mut session = database.session().expect("a session is free");
+                session.execute("BEGIN").expect("no block is open");
+                let value = number(&mut session, "SELECT value FROM used WHERE id = 2");
+                (
+                    value,
+                    changed.load(Ordering::SeqCst),
+                    session.execute("COMMIT").is_ok(),
+                )
+            });
+            thread::sleep(30_000_000);
+            assert!(!changed.load(Ordering::SeqCst), "{protocol}");
+            // The block that uses the table goes on, and so do calls.
+            let own = number(&mut first, "SELECT value FROM used WHERE id = 1");
+            assert_eq!(own, Ok(Some(Value::Integer(11))), "{protocol}");
+            if protocol != Protocol::Serial {
+                database
+                    .execute("CALL work(1)")
+                    .expect("it is another table");
+                let mut session = database.session().expect("a session is free");
+                let alone = number(&mut session, "SELECT value FROM used WHERE id = 2");
+                assert_eq!(alone, Ok(Some(Value::Integer(20))), "{protocol}");
+            }
+            first.execute("COMMIT").expect("nobody is in the way");
+            let (value, is_changed, is_committed) = second.join().expect("no panic");
+            assert_eq!(value, Ok(Some(Value::Integer(20))), "{protocol}");
+            assert!(is_changed && is_committed, "{protocol}");
+        });
+    }
+}
+
+/// Calls that end in `duration_ns`, and nanoseconds that the longest took.
+fn calls(database: &Database, duration_ns: u64) -> (u64, u64) {
+    let (calls, longest) = (AtomicU64::new(0), AtomicU64::new(0));
+    let until = time::now_ns() + duration_ns;
+    thread::scope(|scope| {
+        for which in 1..=2 {
+            let (calls, longest) = (&calls, &longest);
+            scope.spawn(move || {
+                let call = format!("CALL work({which})");
+                let mut session = database.session().expect("a session is free");
+                while time::now_ns() < until {
+                    let begin = time::now_ns();
+                    session.execute(&call).expect("it always works");
+                    longest.fetch_max(time::now_ns() - begin, Ordering::Relaxed);
+                    calls.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    (calls.into_inner(), longest.into_inner())
+}
+
+/// Half a second each, of which a gate that stays shut while a change waits would leave nothing.
+#[test]
+fn others_go_on_while_a_change_waits_for_an_idle_block() {
+    const DURATION_NS: u64 = 500_000_000;
+    for protocol in [
+        Protocol::Silo,
+        Protocol::TwoPhaseLockingNoWait,
+        Protocol::Mvcc,
+        Protocol::Orthrus,
+    ] {
+        let database = open(protocol.into(), 700);
+        let (before, _) = calls(&database, DURATION_NS);
+        let mut session = block(&database);
+        let (beside, longest_ns) = thread::scope(|scope| {
+            let change = scope.spawn(|| database.execute("DROP TABLE used"));
+            let beside = calls(&database, DURATION_NS);
+            let error = change
+                .join()
+                .expect("no panic")
+                .expect_err("a block uses it");
+            assert_eq!(error.state(), SqlState::LOCK_NOT_AVAILABLE, "{error}");
+            beside
+        });
+        println!("{protocol}: {before} calls before, {beside} beside, longest {longest_ns} ns");
+        assert!(
+            beside > before / 3,
+            "{protocol}: {before} before, {beside} beside"
+        );
+        session.execute("COMMIT").expect("nothing has changed");
+        // What is asked of memory holds nobody up, and is not held up.
+        let mut session = block(&database);
+        let memory = database.engine().memory();
+        assert!(
+            memory
+                .iter()
+                .any(|table| table.table == "used" && table.rows == 2)
+        );
+        session.execute("ROLLBACK").expect("a block is open");
+    }
+}
