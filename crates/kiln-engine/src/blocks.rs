@@ -67,6 +67,13 @@ impl Blocks {
         true
     }
 
+    /// Notes that a call, which has begun already, uses these tables, barred or not.
+    pub fn hold_tables(&self, seat: usize, user: SeatUser, tables: &[Arc<Table>]) {
+        let mut used = lock(&self.used[seat]);
+        used.user = Some(user);
+        used.tables = tables.iter().map(|table| table.id()).collect();
+    }
+
     /// Whether the block on a seat has used a table.
     pub fn uses_tables(&self, seat: usize) -> bool {
         lock(&self.used[seat]).user.is_some()

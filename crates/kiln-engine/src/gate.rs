@@ -70,6 +70,8 @@ pub(crate) enum Beside {
 
 pub(crate) struct Gate {
     state: AtomicU64,
+    /// Threads that try to shut the gate.
+    wanted: AtomicU32,
     flags: Box<[Flag]>,
     free: Mutex<Vec<usize>>,
     waiting: Mutex<()>,
@@ -93,6 +95,7 @@ pub(crate) struct Alone<'a> {
 impl Gate {
     pub fn new(seats: usize) -> Gate {
         Gate {
+            wanted: AtomicU32::new(0),
             state: AtomicU64::new(0),
             flags: (0..seats).map(|_| Flag(AtomicU8::new(OUT))).collect(),
             free: Mutex::new((0..seats).rev().collect()),
@@ -213,6 +216,19 @@ impl Gate {
     /// `deadline_ns`. Others are held up for [`MOMENT_NS`] at a time, and after [`SHORT_MOMENTS`] of these for longer
     /// ones, but never for more than a fifth of the time.
     pub fn shut(&self, beside: Beside, deadline_ns: u64) -> Option<Alone<'_>> {
+        // Relaxed, here and in `is_wanted`: a seat that steps aside for it may do so a moment later.
+        self.wanted.fetch_add(1, Ordering::Relaxed);
+        let alone = self.shut_when_possible(beside, deadline_ns);
+        self.wanted.fetch_sub(1, Ordering::Relaxed);
+        alone
+    }
+
+    /// Whether a thread tries to shut the gate.
+    pub fn is_wanted(&self) -> bool {
+        self.wanted.load(Ordering::Relaxed) > 0
+    }
+
+    fn shut_when_possible(&self, beside: Beside, deadline_ns: u64) -> Option<Alone<'_>> {
         let (mut moment_ns, mut moments) = (MOMENT_NS, 0);
         loop {
             let pause_ns = match beside == Beside::Nothing && self.has_aside() {
@@ -257,33 +273,28 @@ impl Gate {
     }
 
     /// Shuts the gate for the one seat that calls this, whose flag is up and stays up, so that nothing
-    /// changes for it; transactions that stand aside may be open. `None` when another thread shuts it already,
-    /// when transactions run for longer than `wait_ns`, or when being alone was of no use not long ago:
-    /// each try holds all the others up.
+    /// changes for it; `None` when another thread shuts it already, when transactions are open for longer
+    /// than `wait_ns`, or when being alone could not be had not long ago: each try holds all the others up.
     pub fn shut_around(&self, seat: usize, wait_ns: u64) -> Option<Alone<'_>> {
         let now = time::now_ns();
         // Relaxed, here and below: two seats that try at the same time hold the others up for twice as long, once.
         if now < self.not_before_ns.load(Ordering::Relaxed)
+            || self.has_aside()
             || self.state.fetch_or(SHUT, Ordering::SeqCst) & SHUT != 0
         {
             return None;
         }
         let alone = Alone { gate: self };
         let until = now.saturating_add(wait_ns);
-        let is_alone = self.wait_for_others(Some(seat), Beside::Blocks, until);
-        self.note_alone(is_alone);
-        is_alone.then_some(alone)
-    }
-
-    /// Notes whether being alone, or asking for it, was of use: if not, it is asked for less often.
-    pub fn note_alone(&self, was_of_use: bool) {
-        let pause_ns = match was_of_use {
+        let is_alone = self.wait_for_others(Some(seat), Beside::Nothing, until);
+        let pause_ns = match is_alone {
             true => 0,
             false => (self.pause_ns.load(Ordering::Relaxed) * 2).clamp(PAUSE_NS, PAUSE_MAX_NS),
         };
         self.pause_ns.store(pause_ns, Ordering::Relaxed);
         let not_before_ns = time::now_ns() + pause_ns;
         self.not_before_ns.store(not_before_ns, Ordering::Relaxed);
+        is_alone.then_some(alone)
     }
 
     /// Waits until no flag is up but that of `seat`, and none half up unless `beside` allows it; false when
@@ -323,12 +334,6 @@ impl Gate {
 }
 
 impl Alone<'_> {
-    /// Whether transactions other than that of `seat` may be open: their clients are being waited for.
-    pub fn is_beside_blocks(&self, seat: usize) -> bool {
-        let mut flags = self.gate.flags.iter().enumerate();
-        flags.any(|(number, flag)| number != seat && flag.0.load(Ordering::Relaxed) != OUT)
-    }
-
     /// Makes every seat look at the catalog and the protocol again.
     pub fn announce_change(&self) {
         self.gate.state.fetch_add(GENERATION, Ordering::SeqCst);

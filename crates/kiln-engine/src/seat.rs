@@ -2,6 +2,7 @@
 
 use kiln_platform::random::Random;
 use kiln_platform::sync::Arc;
+use kiln_platform::{thread, time};
 use kiln_procedure::{AbortCause, Arguments, Frame, Interrupt, Program, Stop};
 use kiln_protocols::{Call, Calls, Common, Next, Observation, Outcome, Statistics, Worker};
 use kiln_storage::error::Result;
@@ -54,6 +55,10 @@ const PATIENCE_NS: u64 = 50_000_000;
 /// So long the others may take to let it be alone. They are held up meanwhile, so it is a tenth of the
 /// patience.
 const ALONE_WAIT_NS: u64 = 5_000_000;
+/// A call that starves stands aside for so long at most while a change of the catalog waits, and looks so often whether
+/// it still does.
+const STAND_BY_NS: u64 = 1_000_000_000;
+const STAND_BY_LOOK_NS: u64 = 500_000;
 
 impl Seat {
     /// A free seat for `user` with a worker of the present protocol; `None` when all are taken.
@@ -395,11 +400,11 @@ impl Seat {
     ) -> Outcome {
         let mut patience_ns = PATIENCE_NS;
         loop {
+            self.stand_by(program, deadline_ns);
             let inner = self.inner.clone();
             let alone = inner.gate.shut_around(self.number, ALONE_WAIT_NS);
             let patience = match &alone {
-                // What it needs may belong to the open block of a client that thinks.
-                Some(alone) => alone.is_beside_blocks(self.number).then_some(ALONE_WAIT_NS),
+                Some(_) => None,
                 None => {
                     patience_ns = patience_ns.saturating_mul(2);
                     Some(patience_ns)
@@ -410,10 +415,28 @@ impl Seat {
             if let Some(outcome) = ended {
                 return outcome;
             }
-            if alone.is_some() {
-                inner.gate.note_alone(false);
-            }
         }
+    }
+
+    /// Stands aside between two attempts of a call that starves, if a change of the catalog waits: what the call
+    /// waits for may be an open block, and the change need not wait for that. The call's tables stay as they are.
+    #[cold]
+    fn stand_by(&mut self, program: &Program, deadline_ns: Option<u64>) {
+        // Where one transaction runs at a time none is in its way.
+        if self.single || !self.inner.gate.is_wanted() {
+            return;
+        }
+        let blocks = &self.inner.blocks;
+        blocks.hold_tables(self.number, self.user, &program.tables);
+        self.step_aside();
+        let latest_ns = time::now_ns() + STAND_BY_NS;
+        let latest_ns = deadline_ns.map_or(latest_ns, |deadline| deadline.min(latest_ns));
+        while self.inner.gate.is_wanted() && time::now_ns() < latest_ns {
+            thread::park_for(STAND_BY_LOOK_NS);
+        }
+        // Without a limit it waits until the gate is open. The call itself sees when its time is over.
+        let _ = self.resume(None);
+        self.forget_tables();
     }
 
     /// Whether the worker has several calls in flight when it serves; the seat is entered.

@@ -211,7 +211,7 @@ impl<A: Access + Phased + Recorded> Direct<A> {
 
     /// Runs a call to its end; `arguments` are bound to `program`. The rows that it emitted are in
     /// [`Direct::frame`] until the next call. Gives up, with `None`, when attempts have failed for
-    /// longer than `patience_ns`: nothing of the call is left then, but the next call is taken for the
+    /// longer than `patience_ns`, or one has waited for a lock in vain: nothing of the call is left then, but the next call is taken for the
     /// same one.
     pub fn call(
         &mut self,
@@ -230,7 +230,7 @@ impl<A: Access + Phased + Recorded> Direct<A> {
         }
         self.enter_turn();
         self.access.phases().start();
-        let mut failing_since = None;
+        let (mut failing_since, mut has_waited_long) = (None, false);
         let read_only = program.analysis.is_read_only();
         let outcome = loop {
             if self.frame.is_over() {
@@ -240,13 +240,13 @@ impl<A: Access + Phased + Recorded> Direct<A> {
             if self.backoff.attempts() > 0 && self.is_broken() {
                 break Outcome::Rejected(broken_down());
             }
-            if self.backoff.attempts() >= ATTEMPTS_BEFORE_STARVING
+            if (self.backoff.attempts() >= ATTEMPTS_BEFORE_STARVING || has_waited_long)
                 && let Some(patience_ns) = patience_ns
             {
                 // Waiting for turns is not failing.
                 let now = time::now_ns() - self.outside_ns;
                 let since = *failing_since.get_or_insert(now);
-                if now - since >= patience_ns {
+                if now - since >= patience_ns || has_waited_long {
                     self.end_transaction();
                     self.access.phases().stop();
                     self.leave_turn();
@@ -269,7 +269,11 @@ impl<A: Access + Phased + Recorded> Direct<A> {
                     self.statistics.committed += 1;
                     break Outcome::Committed;
                 }
-                Err(Stop::Abort(cause)) => self.retreat(cause, read_only),
+                Err(Stop::Abort(cause)) => {
+                    // As long as ten attempts of others, and longer than anybody's patience at first.
+                    has_waited_long = cause == AbortCause::LockTimeout;
+                    self.retreat(cause, read_only);
+                }
                 Err(Stop::Raise(error)) => {
                     charge(Work::Reject);
                     let confirmed = self.access.confirm_raise(error);
