@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use kiln_platform::sync::Arc;
 use kiln_procedure::frame::Notice;
-use kiln_procedure::{Arguments, Frame, Program};
+use kiln_procedure::{Arguments, Frame, Interrupt, Program};
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::{DataType, FromRow, Value};
 
@@ -59,6 +59,7 @@ pub struct Call {
     pub(crate) arguments: Arguments,
     pub(crate) deadline: Option<Duration>,
     pub(crate) key: Option<IdempotencyKey>,
+    pub(crate) interrupt: Option<Interrupt>,
 }
 
 impl Call {
@@ -84,7 +85,16 @@ impl Call {
             arguments,
             deadline: None,
             key: None,
+            interrupt: None,
         }
+    }
+
+    /// Lets another thread ask the call to end before its time; it ends as [`Reply::Expired`] then.
+    /// One that waits in a queue ends when a worker comes to it.
+    #[must_use]
+    pub(crate) fn interrupt(mut self, interrupt: &Interrupt) -> Call {
+        self.interrupt = Some(interrupt.clone());
+        self
     }
 
     /// Bounds the time from now to the call's end: waiting in the queue, repeated attempts, and

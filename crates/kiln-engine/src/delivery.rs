@@ -55,6 +55,13 @@ pub(crate) fn work(inboxes: &Inboxes, position: usize, mut seat: Seat) {
 
 /// Runs one call on a seat and completes it.
 fn run(seat: &mut Seat, mut job: Job) {
+    if job.is_canceled() {
+        let (result, epoch) = (Ok(Reply::Expired), seat.observed());
+        return job.promise.keep(Observed { result, epoch });
+    }
+    if job.interrupt.is_some() {
+        seat.limit(None, job.interrupt.as_ref());
+    }
     let result = match seat.enter(job.deadline_ns) {
         Ok(()) => {
             let result = job.settle_in(seat.catalog()).map(|()| {
@@ -67,6 +74,9 @@ fn run(seat: &mut Seat, mut job: Job) {
         }
         Err(refusal) => refused(refusal),
     };
+    if job.interrupt.is_some() {
+        seat.limit(None, None);
+    }
     job.promise.keep(Observed {
         result,
         epoch: seat.observed(),
@@ -137,6 +147,10 @@ impl Delivery<'_> {
         loop {
             let job = self.next.take();
             let mut job = job.or_else(|| self.inboxes.take(self.position))?;
+            if job.is_canceled() {
+                self.end(job.promise, Ok(Reply::Expired));
+                continue;
+            }
             match job.settle_in(&self.catalog) {
                 Ok(()) => return Some(job),
                 Err(error) => self.end(job.promise, Err(error)),
@@ -160,6 +174,7 @@ impl Calls for Delivery<'_> {
         });
         call.set_program(job.work.program());
         call.arguments = job.arguments;
+        call.interrupt = job.interrupt;
         (call.deadline_ns, call.ticket) = (job.deadline_ns, ticket as u64);
         self.delivered[ticket] = Some((job.promise, job.work));
         self.in_flight += 1;

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use kiln_platform::atomic::{AtomicBool, AtomicUsize, Ordering};
 use kiln_platform::sync::{Arc, Condvar, Mutex, lock};
-use kiln_procedure::{Arguments, Program};
+use kiln_procedure::{Arguments, Interrupt, Program};
 use kiln_storage::error::Result;
 
 use crate::call::Statement;
@@ -67,10 +67,18 @@ pub(crate) struct Job {
     pub resolved_in: u64,
     pub arguments: Arguments,
     pub deadline_ns: Option<u64>,
+    /// What may ask it to end before its time.
+    pub interrupt: Option<Interrupt>,
     pub promise: Promise,
 }
 
 impl Job {
+    /// Whether it was asked to end.
+    #[inline]
+    pub fn is_canceled(&self) -> bool {
+        self.interrupt.as_ref().is_some_and(Interrupt::is_canceled)
+    }
+
     /// Makes sure that the work is of `catalog`, which does not change while the job runs.
     ///
     /// # Errors

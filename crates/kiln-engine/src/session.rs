@@ -10,9 +10,9 @@ use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::log_epoch::LogEpoch;
 use kiln_storage::table::Table;
 
-use crate::call::Rows;
+use crate::call::{Call, Reply, Rows, Statement, SubmitError};
 use crate::catalog::Catalog;
-use crate::completion::deadline_after;
+use crate::completion::{Completions, deadline_after};
 use crate::engine::Engine;
 use crate::errors;
 use crate::memory::SeatUser;
@@ -212,6 +212,44 @@ impl Session {
     pub fn end_statement(&mut self) {
         self.interrupt.end();
         self.running = None;
+    }
+
+    /// Submits `statement`, as a transaction of its own on a worker, whose outcome arrives in `completions` under
+    /// `token`; see [`Engine::submit_to`]. It is the statement that began last
+    /// ([`Session::begin_statement`]): its deadline and its cancel are the call's.
+    ///
+    /// # Errors
+    /// As there; and 25001 in a transaction block, whose statements run in the caller's thread.
+    pub fn submit(
+        &self,
+        statement: Arc<dyn Statement>,
+        arguments: Arguments,
+        completions: &Arc<Completions>,
+        token: u64,
+    ) -> std::result::Result<(), SubmitError> {
+        if self.in_transaction() {
+            let message = "a statement of a transaction block cannot be submitted";
+            return Err(Error::new(SqlState::ACTIVE_SQL_TRANSACTION, message).into());
+        }
+        let mut call = Call::statement(statement, arguments).interrupt(&self.interrupt);
+        if let Some(deadline_ns) = self.limits().deadline_ns {
+            let left_ns = deadline_ns.saturating_sub(time::now_ns());
+            call = call.deadline(Duration::from_nanos(left_ns));
+        }
+        let refused = self.engine.submit_to(call, completions, token);
+        refused.map_err(|refused| refused.error)
+    }
+
+    /// The rows of the statement that was submitted.
+    ///
+    /// # Errors
+    /// What the statement raised; 57014 when it was cancelled or its time was over.
+    pub fn submitted(&self, outcome: Result<Reply>) -> Result<Rows> {
+        match outcome? {
+            Reply::Committed(rows) => Ok(rows),
+            Reply::Rejected(error) => Err(error),
+            Reply::Expired => Err(self.limits().exceeded()),
+        }
     }
 
     /// Why the statement that runs must end, if it must: it was cancelled, or its time is over.

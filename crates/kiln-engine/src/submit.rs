@@ -195,6 +195,7 @@ impl Engine {
             resolved_in: catalog.version(),
             arguments: std::mem::take(&mut call.arguments),
             deadline_ns,
+            interrupt: call.interrupt.clone(),
             promise: Promise::new(recipient, key.map(|key| (key, inner.idempotency.clone()))),
         };
         let (job, unplaced) = match inner.inboxes.offer(job) {

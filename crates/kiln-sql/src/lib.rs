@@ -13,7 +13,7 @@ pub mod parse;
 pub use compile::ColumnOrigin;
 pub use database::{
     Column, Database, Notice, Portal, Portion, ResultSet, Session, Statement, StatementKind,
-    StatementResult, Transaction, parameter_value,
+    StatementResult, StatementsKept, Transaction, parameter_value,
 };
 pub use kiln_engine::{
     Call, CancelHandle, Completion, Completions, IdempotencyKey, IntoValues, Options, Protocol,

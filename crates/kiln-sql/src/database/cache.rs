@@ -1,9 +1,11 @@
-//! Statements that were parsed and analysed before, by their text.
+//! Statements that were parsed and analysed before, by their text: one cache for all sessions.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
 
 use kiln_engine::Catalog;
-use kiln_platform::sync::Arc;
+use kiln_platform::atomic::{AtomicU64, Ordering};
+use kiln_platform::sync::{Arc, Mutex, lock};
 use kiln_storage::error::Result;
 use kiln_storage::types::DataType;
 
@@ -11,8 +13,11 @@ use super::panics::caught;
 use super::prepared::Statement;
 use crate::parse::{self, SourceStatement};
 
-/// Statements that are kept.
-const ENTRIES_MAX: usize = 256;
+/// Parts of the cache, each with a lock of its own, which is held for a look-up only.
+const PARTS: usize = 16;
+
+/// Statements that each part keeps.
+const ENTRIES_MAX: usize = 128;
 
 /// Longer statements are not kept: scripts that load data are full of them.
 const TEXT_BYTES_MAX: usize = 8_192;
@@ -32,9 +37,29 @@ struct Entry {
     used: u64,
 }
 
-/// A bounded cache; the statement that was not used for longest goes first.
+/// How the cache of statements is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StatementsKept {
+    /// Statements that are kept.
+    pub entries: usize,
+    /// Statements that were found compiled for the catalog of their time.
+    pub hits: u64,
+    /// Statements that were parsed or compiled anew.
+    pub misses: u64,
+}
+
+/// A bounded cache; of a part that is full, the statements that were not used for longest go first.
 #[derive(Default)]
 pub(super) struct StatementCache {
+    hasher: RandomState,
+    parts: [Mutex<Part>; PARTS],
+    hits: AtomicU64,
+    misses: AtomicU64,
+}
+
+#[derive(Default)]
+struct Part {
     entries: HashMap<Key, Entry>,
     uses: u64,
 }
@@ -46,7 +71,7 @@ impl StatementCache {
     /// # Errors
     /// Those of the parser, of `admit`, and of the analysis.
     pub fn statement(
-        &mut self,
+        &self,
         source: &SourceStatement<'_>,
         declared: Vec<Option<DataType>>,
         catalog: &Arc<Catalog>,
@@ -57,26 +82,59 @@ impl StatementCache {
             admit(&tree)?;
             return Statement::analyse(tree, source, declared, catalog);
         }
-        self.uses += 1;
         let key = Key {
             text: source.text.to_owned(),
             line: source.line,
             column: source.column,
             declared: declared.clone(),
         };
-        let known = self.entries.get_mut(&key).map(|entry| {
-            entry.used = self.uses;
-            entry.statement.clone()
-        });
+        let part = &self.parts[self.hasher.hash_one(&key) as usize % PARTS];
+        let known = lock(part).find(&key);
         let tree = known.as_ref().and_then(Statement::tree).cloned();
         let tree = tree.map_or_else(|| parsed(source).map(Arc::new), Ok)?;
         admit(&tree)?;
+        // Relaxed: the counts are for reports.
         if let Some(known) = known
             && known.is_planned_for(catalog)
         {
+            self.hits.fetch_add(1, Ordering::Relaxed);
             return Ok(known);
         }
+        self.misses.fetch_add(1, Ordering::Relaxed);
+        // Without the lock: compiling takes a while, and may panic.
         let statement = Statement::analyse(tree, source, declared, catalog)?;
+        lock(part).keep(key, &statement);
+        Ok(statement)
+    }
+
+    /// Forgets all statements: they are compiled for a catalog that was changed, and keep the tables
+    /// that it had.
+    pub fn clear(&self) {
+        for part in &self.parts {
+            lock(part).entries.clear();
+        }
+    }
+
+    /// How it is used.
+    pub fn kept(&self) -> StatementsKept {
+        let entries = self.parts.iter().map(|part| lock(part).entries.len());
+        StatementsKept {
+            entries: entries.sum(),
+            hits: self.hits.load(Ordering::Relaxed),
+            misses: self.misses.load(Ordering::Relaxed),
+        }
+    }
+}
+
+impl Part {
+    fn find(&mut self, key: &Key) -> Option<Statement> {
+        self.uses += 1;
+        let entry = self.entries.get_mut(key)?;
+        entry.used = self.uses;
+        Some(entry.statement.clone())
+    }
+
+    fn keep(&mut self, key: Key, statement: &Statement) {
         if self.entries.len() >= ENTRIES_MAX {
             self.evict();
         }
@@ -85,7 +143,6 @@ impl StatementCache {
             used: self.uses,
         };
         self.entries.insert(key, entry);
-        Ok(statement)
     }
 
     /// Makes room: a quarter goes at once, so that it is not looked for every time.

@@ -77,6 +77,11 @@ impl CallPlan {
         columns.collect()
     }
 
+    /// The procedure's program.
+    pub fn program(&self) -> &Arc<Program> {
+        &self.program
+    }
+
     /// The program that computes the arguments; `None` when they are at hand.
     pub fn computing(&self) -> Option<&Arc<Program>> {
         match &self.arguments {
@@ -86,7 +91,7 @@ impl CallPlan {
     }
 
     /// The arguments that are at hand, when the statement's parameters have these values.
-    fn direct(&self, values: &[Value]) -> Arguments {
+    pub fn direct(&self, values: &[Value]) -> Arguments {
         let mut arguments = Arguments::new();
         let CallArguments::Direct(direct) = &self.arguments else {
             return arguments;

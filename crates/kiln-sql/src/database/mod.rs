@@ -53,6 +53,7 @@ pub use transaction::Transaction;
 pub use values::parameter_value;
 
 use cache::StatementCache;
+pub use cache::StatementsKept;
 
 /// Sessions that are kept for the next statement outside of one.
 const IDLE_SESSIONS_MAX: usize = 4;
@@ -60,7 +61,7 @@ const IDLE_SESSIONS_MAX: usize = 4;
 struct Shared {
     engine: Engine,
     idle: Mutex<Vec<Session>>,
-    statements: Mutex<StatementCache>,
+    statements: Arc<StatementCache>,
 }
 
 /// A main-memory SQL database. A handle is cheap to clone; the last one to go closes it.
@@ -98,7 +99,7 @@ impl Database {
             shared: Arc::new(Shared {
                 engine,
                 idle: Mutex::default(),
-                statements: Mutex::default(),
+                statements: Arc::default(),
             }),
         })
     }
@@ -113,7 +114,8 @@ impl Database {
     /// # Errors
     /// 53300 when all sessions are in use, 57P01 when the database is closed.
     pub fn session(&self) -> Result<Session> {
-        Ok(Session::new(self.shared.engine.session()?))
+        let statements = self.shared.statements.clone();
+        Ok(Session::new(self.shared.engine.session()?, statements))
     }
 
     /// Runs the statements of a script up to the first that fails. Each is a transaction of its
@@ -244,6 +246,11 @@ impl Database {
         Ok(explain::dot(
             catalog.require_procedure(procedure)?.program(),
         ))
+    }
+
+    /// How the cache of compiled statements is used, which all sessions share.
+    pub fn statements_kept(&self) -> StatementsKept {
+        self.shared.statements.kept()
     }
 
     /// Closes the database: what was accepted is finished, nothing new is. Dropping the last

@@ -84,6 +84,17 @@ impl Portal {
         }
     }
 
+    /// Whether it is still to be executed.
+    ///
+    /// # Errors
+    /// 55000 when it was executed.
+    pub(super) fn check_bound(&self) -> Result<()> {
+        match self.state {
+            State::Bound => Ok(()),
+            _ => Err(cannot_run()),
+        }
+    }
+
     /// Notes how the execution ended.
     pub(super) fn end(&mut self, result: Result<StatementResult>) -> Result<()> {
         match result {

@@ -1,7 +1,7 @@
 //! Statements in stages: one is parsed and analysed once, described, bound to values and executed
 //! any number of times.
 
-use kiln_engine::Catalog;
+use kiln_engine::{Catalog, Rows};
 use kiln_platform::sync::{Arc, Mutex, OnceLock, Weak, lock};
 use kiln_procedure::Program;
 use kiln_storage::error::{Error, Position, Result, SqlState};
@@ -9,7 +9,8 @@ use kiln_storage::types::{DataType, Value};
 
 use super::call::CallPlan;
 use super::portal::Portal;
-use super::statement::{Prepared, Shape, compile};
+use super::result::StatementResult;
+use super::statement::{Prepared, Shape, compile, result_of, result_of_call};
 use super::{explain, settings, values};
 use crate::compile::{ColumnMeta, ColumnOrigin};
 use crate::parse::{self, DropKind, RoutineKind};
@@ -210,21 +211,70 @@ impl Statement {
     /// # Errors
     /// Those of the compiler; 0A000 when the columns are not what was described.
     pub(super) fn plan(&self, catalog: &Arc<Catalog>) -> Result<Plan> {
-        let Some(tree) = self.tree() else {
+        self.inner.plan(catalog)
+    }
+
+    /// What the rows say that its program has emitted.
+    ///
+    /// # Errors
+    /// XX000 for a statement that has no program.
+    pub(super) fn result_of(&self, rows: Rows) -> Result<StatementResult> {
+        let tree = self.tree().map(|tree| &**tree);
+        let returns = |returning: bool, command| match returning {
+            true => Shape::Returning(command),
+            false => Shape::Count(command),
+        };
+        let shape = match tree {
+            Some(parse::Statement::Call(_)) => return Ok(result_of_call(rows)),
+            Some(parse::Statement::Query(_)) => Shape::Query,
+            Some(parse::Statement::Insert(it)) => returns(it.returning.is_some(), "INSERT 0"),
+            Some(parse::Statement::Update(it)) => returns(it.returning.is_some(), "UPDATE"),
+            Some(parse::Statement::Delete(it)) => returns(it.returning.is_some(), "DELETE"),
+            _ => return Err(cannot_submit()),
+        };
+        Ok(result_of(shape, rows))
+    }
+
+    /// What a worker asks for the program.
+    pub(super) fn to_submit(&self) -> Arc<dyn kiln_engine::Statement> {
+        self.inner.clone()
+    }
+}
+
+impl kiln_engine::Statement for Inner {
+    fn program(&self, catalog: &Arc<Catalog>) -> Result<Arc<Program>> {
+        match self.plan(catalog)? {
+            Plan::Data(prepared) => Ok(prepared.program),
+            Plan::Call(call) if call.computing().is_none() => Ok(call.program().clone()),
+            _ => Err(cannot_submit()),
+        }
+    }
+}
+
+/// The error of a statement that needs a thread of its own.
+#[cold]
+pub(super) fn cannot_submit() -> Error {
+    Error::unsupported("a statement of this kind cannot be submitted")
+        .with_hint("Execute it in a thread of its own.")
+}
+
+impl Inner {
+    fn plan(&self, catalog: &Arc<Catalog>) -> Result<Plan> {
+        let Some(tree) = &self.tree else {
             return Ok(Plan::Other);
         };
-        let mut plan = lock(&self.inner.plan);
+        let mut plan = lock(&self.plan);
         if let Some((known, plan)) = &*plan
             && is_same(known, catalog)
         {
             return Ok(plan.clone());
         }
-        let declared = match self.inner.description.get() {
+        let declared = match self.description.get() {
             Some(known) => known.parameters.iter().cloned().map(Some).collect(),
-            None => self.inner.declared.clone(),
+            None => self.declared.clone(),
         };
         let (fresh, description) = plan_of(tree, &declared, catalog)?;
-        let known = self.inner.description.get_or_init(|| Description {
+        let known = self.description.get_or_init(|| Description {
             parameters: description.parameters,
             columns: description.columns.clone(),
             kind: description.kind,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kiln_engine::{Arguments, CancelHandle, Catalog, Ended, IntoValues, Rows};
+use kiln_engine::{Arguments, CancelHandle, Catalog, Completions, Ended, IntoValues, Reply, Rows};
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::{DataType, Value};
@@ -11,9 +11,9 @@ use super::cache::StatementCache;
 use super::call::{self, CallPlan};
 use super::panics::{caught, of_statement};
 use super::portal::{Portal, Portion};
-use super::prepared::{ExplainPlan, Plan, Statement};
+use super::prepared::{ExplainPlan, Plan, Statement, cannot_submit};
 use super::result::{Notice, ResultSet, StatementResult};
-use super::statement::{notices_of, result_of};
+use super::statement::{notices_of, result_of, result_of_call};
 use super::view::View;
 use super::{definition, explain, settings};
 use crate::compile::parameter_count;
@@ -32,16 +32,19 @@ const ATTEMPTS_MAX: usize = 1_000;
 /// but its end is refused with 25P02. Dropping a session rolls an open block back.
 pub struct Session {
     session: kiln_engine::Session,
-    cache: StatementCache,
+    statements: Arc<StatementCache>,
     statement_timeout: Option<Duration>,
+    /// Whether a statement was submitted whose outcome has not come.
+    is_submitted: bool,
 }
 
 impl Session {
-    pub(super) fn new(session: kiln_engine::Session) -> Session {
+    pub(super) fn new(session: kiln_engine::Session, statements: Arc<StatementCache>) -> Session {
         Session {
             session,
-            cache: StatementCache::default(),
+            statements,
             statement_timeout: None,
+            is_submitted: false,
         }
     }
 
@@ -156,6 +159,120 @@ impl Session {
         portal.fetch(row_limit)
     }
 
+    /// Submits a portal to the database's workers, without waiting for its end, for a thread that serves
+    /// many sessions. Its outcome arrives in `completions` under `token`; [`Session::complete`] takes it,
+    /// and until then the session runs nothing else. The statement's time is bounded, and it can be cancelled, as one
+    /// that is executed.
+    ///
+    /// Queries, INSERT, UPDATE, DELETE, and CALL whose arguments need no query can be submitted, outside of
+    /// transaction blocks ([`Session::can_submit`]). Others are executed in a thread.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use kiln_engine::Completions;
+    /// use kiln_sql::{Database, Options, Value};
+    /// # fn main() -> kiln_storage::error::Result<()> {
+    /// let database = Database::open(Options::new().workers(1))?;
+    /// database.execute("CREATE TABLE seat (id INTEGER PRIMARY KEY, taken BOOLEAN NOT NULL)")?;
+    /// database.execute("INSERT INTO seat SELECT i, FALSE FROM generate_series(1, 100) AS g(i)")?;
+    /// let completions = Completions::new(1_000);
+    /// let mut clients = Vec::new();
+    /// for client in 0..100 {
+    ///     let mut session = database.session()?;
+    ///     let take = session.parse("UPDATE seat SET taken = TRUE WHERE id = $1", &[])?;
+    ///     let portal = session.bind(&take, &[Value::Integer(client + 1)])?;
+    ///     let portal = session.submit(portal, &completions, client as u64)?;
+    ///     clients.push((session, Some(portal)));
+    /// }
+    /// let (mut ended, mut left) = (Vec::new(), clients.len());
+    /// while left > 0 {
+    ///     completions.wait(&mut ended, Duration::from_secs(1));
+    ///     for completion in ended.drain(..) {
+    ///         let (session, portal) = &mut clients[completion.token as usize];
+    ///         let mut portal = portal.take().expect("it was submitted");
+    ///         session.complete(&mut portal, completion.result)?;
+    ///         assert_eq!(portal.fetch(0)?.tag, "UPDATE 1");
+    ///         left -= 1;
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// 54000 when too many calls wait, so that the portal may be submitted again; 0A000 and 25001 for what cannot be
+    /// submitted; 55000 while another statement is on its way, and for a portal that was executed; PostgreSQL's
+    /// when the statement cannot be compiled any more. The portal is lost then; clone it to submit it again.
+    pub fn submit(
+        &mut self,
+        portal: Portal,
+        completions: &Arc<Completions>,
+        token: u64,
+    ) -> Result<Portal> {
+        self.check_idle()?;
+        portal.check_bound()?;
+        self.session.begin_statement();
+        let submitted = self.offer(&portal, completions, token);
+        if let Err(error) = submitted {
+            self.session.end_statement();
+            let statement = portal.statement();
+            return Err(of_statement(error, statement.text()).or_at(statement.position()));
+        }
+        self.is_submitted = true;
+        Ok(portal)
+    }
+
+    fn offer(&self, portal: &Portal, completions: &Arc<Completions>, token: u64) -> Result<()> {
+        let statement = portal.statement();
+        let arguments = match statement.plan(&self.session.catalog())? {
+            Plan::Data(_) => Arguments::from_values(portal.values()),
+            Plan::Call(call) if call.computing().is_none() => call.direct(portal.values()),
+            _ => return Err(cannot_submit()),
+        };
+        let program = statement.to_submit();
+        let submitted = self.session.submit(program, arguments, completions, token);
+        Ok(submitted?)
+    }
+
+    /// Whether a portal can be submitted now: its kind, and that no block is open.
+    pub fn can_submit(&self, portal: &Portal) -> bool {
+        let plan = || portal.statement().plan(&self.session.catalog());
+        !self.session.in_transaction()
+            && match plan() {
+                Ok(Plan::Data(_)) => true,
+                Ok(Plan::Call(call)) => call.computing().is_none(),
+                _ => false,
+            }
+    }
+
+    /// Takes the outcome of the portal that was submitted, which can be fetched from then.
+    ///
+    /// # Errors
+    /// What the statement raised; 57014 when it was cancelled or its time was over.
+    pub fn complete(&mut self, portal: &mut Portal, outcome: Result<Reply>) -> Result<()> {
+        let rows = self.session.submitted(outcome);
+        self.session.end_statement();
+        self.is_submitted = false;
+        let statement = portal.statement();
+        let result = rows.and_then(|rows| statement.result_of(rows));
+        let result = result
+            .map_err(|error| of_statement(error, statement.text()).or_at(statement.position()));
+        portal.end(result)
+    }
+
+    /// # Errors
+    /// 55000 while a statement that was submitted is on its way.
+    fn check_idle(&self) -> Result<()> {
+        match self.is_submitted {
+            false => Ok(()),
+            true => Err(Error::new(
+                SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "a statement of this session is on its way",
+            )
+            .with_hint("Take its outcome first, or use another session.")),
+        }
+    }
+
     /// Runs one statement and returns its rows; see [`Session::run`].
     ///
     /// # Errors
@@ -216,7 +333,7 @@ impl Session {
         let catalog = self.session.catalog();
         let has_failed = self.session.has_failed();
         let statement = self
-            .cache
+            .statements
             .statement(source, declared, &catalog, |tree| admit(tree, has_failed));
         statement.map_err(|error| {
             self.session.fail();
@@ -234,6 +351,7 @@ impl Session {
         statement: &Statement,
         values: &[Value],
     ) -> Result<StatementResult> {
+        self.check_idle()?;
         self.session.begin_statement();
         let result = self.dispatch(statement, values);
         self.session.end_statement();
@@ -282,7 +400,11 @@ impl Session {
             Tree::Truncate(truncate) if self.session.in_transaction() => {
                 self.truncate_in_block(truncate)
             }
-            tree => self.define(tree, statement.text()),
+            tree => {
+                let result = self.define(tree, statement.text());
+                self.statements.clear();
+                result
+            }
         }
     }
 
@@ -377,13 +499,7 @@ impl Session {
             return Err(Error::internal("a CALL was planned as something else"));
         };
         let rows = self.call_rows(statement, &plan, values)?;
-        let notices = notices_of(&rows);
-        let result = (!rows.columns().is_empty()).then(|| ResultSet::from(rows));
-        Ok(StatementResult {
-            result,
-            notices,
-            ..StatementResult::of_tag("CALL")
-        })
+        Ok(result_of_call(rows))
     }
 
     fn call_rows(

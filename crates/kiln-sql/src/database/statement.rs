@@ -167,6 +167,17 @@ pub(super) fn result_of(shape: Shape, rows: Rows) -> StatementResult {
     }
 }
 
+/// What the rows of a CALL say.
+pub(super) fn result_of_call(rows: Rows) -> StatementResult {
+    let notices = notices_of(&rows);
+    let result = (!rows.columns().is_empty()).then(|| ResultSet::from(rows));
+    StatementResult {
+        result,
+        notices,
+        ..StatementResult::of_tag("CALL")
+    }
+}
+
 /// The notices that came with some rows.
 pub(super) fn notices_of(rows: &Rows) -> Vec<Notice> {
     let notices = rows.notices().iter();

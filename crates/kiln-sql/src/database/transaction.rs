@@ -3,7 +3,6 @@
 use std::ops::{Deref, DerefMut};
 
 use kiln_engine::{Arguments, IntoValues};
-use kiln_platform::sync::{Mutex, lock};
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::Value;
 
@@ -17,13 +16,13 @@ use crate::parse::{SourceStatement, Statement, script};
 /// transaction, with its access to single rows and its calls, and SQL.
 pub struct Transaction<'t, 'e> {
     inner: &'t mut kiln_engine::Transaction<'e>,
-    statements: &'t Mutex<StatementCache>,
+    statements: &'t StatementCache,
 }
 
 impl<'t, 'e> Transaction<'t, 'e> {
     pub(super) fn new(
         inner: &'t mut kiln_engine::Transaction<'e>,
-        statements: &'t Mutex<StatementCache>,
+        statements: &'t StatementCache,
     ) -> Transaction<'t, 'e> {
         Transaction { inner, statements }
     }
@@ -47,12 +46,9 @@ impl<'t, 'e> Transaction<'t, 'e> {
 
     fn run(&mut self, source: &SourceStatement<'_>, values: &[Value]) -> Result<StatementResult> {
         let catalog = self.inner.catalog().clone();
-        let statement = lock(self.statements).statement(
-            source,
-            vec![None; values.len()],
-            &catalog,
-            only_on_data,
-        )?;
+        let statement =
+            self.statements
+                .statement(source, vec![None; values.len()], &catalog, only_on_data)?;
         let portal = statement.bind(values)?;
         let (program, shape) = statement.plan(&catalog)?.data()?;
         let mut arguments = Arguments::from_values(portal.values());

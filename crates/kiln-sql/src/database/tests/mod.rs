@@ -11,6 +11,7 @@ mod no_columns;
 mod panics;
 mod sessions;
 mod stages;
+mod submitted;
 mod volatile;
 
 use kiln_engine::Options;
