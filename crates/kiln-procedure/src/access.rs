@@ -48,11 +48,13 @@ pub enum AbortCause {
     LockTimeout,
     /// The attempt met a record that was not in its plan, and could not have it.
     FootprintMiss,
+    /// The attempt waited for a lock in a turn that other workers wanted, with more workers than cores.
+    GaveWay,
 }
 
 impl AbortCause {
     /// All causes, in the order of their numbers.
-    pub const ALL: [AbortCause; 9] = [
+    pub const ALL: [AbortCause; 10] = [
         AbortCause::ReadValidation,
         AbortCause::Phantom,
         AbortCause::ReadLock,
@@ -62,6 +64,7 @@ impl AbortCause {
         AbortCause::Died,
         AbortCause::LockTimeout,
         AbortCause::FootprintMiss,
+        AbortCause::GaveWay,
     ];
 
     /// Its number: its position in [`AbortCause::ALL`].
@@ -83,6 +86,7 @@ impl AbortCause {
             AbortCause::Died => "died",
             AbortCause::LockTimeout => "lock_timeout",
             AbortCause::FootprintMiss => "footprint_miss",
+            AbortCause::GaveWay => "gave_way",
         }
     }
 }

@@ -15,6 +15,7 @@ use kiln_protocols::shared::locks::counters::BesideRecords;
 use kiln_protocols::shared::locks::handling::NoWait;
 use kiln_protocols::shared::locks::{LockTable, LockWords, Locks, QueuedLocks, SharedLocks, Taken};
 use kiln_protocols::shared::planning::{Claim, Findings};
+use kiln_protocols::shared::turns::SharedTurns;
 use kiln_protocols::{Common, Outcome, Protocol, Worker};
 use kiln_storage::epoch::Epochs;
 use kiln_storage::record::RecordRef;
@@ -156,7 +157,7 @@ fn main() {
         measure("lock word", &mut |claims| {
             one_by_one(&mut words, &mut none, claims)
         });
-        let shared = SharedLocks::new();
+        let shared = SharedLocks::new(SharedTurns::default());
         let table = LockTable::new(LockTable::BUCKETS);
         let mut queues = QueuedLocks::new(table, NoWait, shared.alarms.clone(), 0);
         let mut held = Vec::new();

@@ -77,7 +77,7 @@ impl Common {
             | Protocol::TwoPhaseLockingDreadlocks
             | Protocol::LockSorted
             | Protocol::LockAtomic
-            | Protocol::PreNoWait => Shared::Locks(SharedLocks::new()),
+            | Protocol::PreNoWait => Shared::Locks(SharedLocks::new(turns.clone())),
             Protocol::Vll | Protocol::VllSca => {
                 Shared::Vll(Arc::new(SharedVll::new(BesideRecords)))
             }

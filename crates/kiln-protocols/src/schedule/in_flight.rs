@@ -12,7 +12,7 @@ use kiln_procedure::{Access, Arguments, Executor, Frame, Interrupt, Program, Sto
 
 use crate::phases::{Phase, Phased};
 use crate::schedule::direct::{Direct, End};
-use crate::schedule::parking::{Blocks, Parked};
+use crate::schedule::parking::{self, Blocks, Parked};
 use crate::serve::{Call, Calls, Next};
 use crate::shared::planning::{Claim, Demand, Findings, PlannedAhead};
 use crate::shared::recorder::Recorded;
@@ -115,6 +115,11 @@ impl<C> InFlight<C> {
     /// As [`Parked::park`], after its attempt has failed.
     pub fn park(&mut self, blocks: &Blocks) -> bool {
         self.parked.park(self.failures, blocks)
+    }
+
+    /// Its attempt has failed, as its scheduler gave up the wait for what a block has: enough failures to be parked.
+    pub fn give_up(&mut self) {
+        self.failures = self.failures.max(parking::FAILURES - 1) + 1;
     }
 
     /// As [`Parked::pause`], which is a failure.
@@ -456,6 +461,11 @@ impl Idle {
     /// Whether those who should do something seem not to run: they were given the core again and again, and half a
     /// millisecond.
     pub fn is_long(&self) -> bool {
-        self.turns >= Idle::YIELDS && time::now_ns() - self.since_ns >= Idle::LONG_NS
+        self.has_lasted(Idle::LONG_NS)
+    }
+
+    /// Whether others were given the core again and again, and for this time.
+    pub fn has_lasted(&self, nanoseconds: u64) -> bool {
+        self.turns >= Idle::YIELDS && time::now_ns() - self.since_ns >= nanoseconds
     }
 }

@@ -9,7 +9,7 @@ use kiln_platform::atomic::{AtomicU32, AtomicU64, Ordering};
 use kiln_platform::time;
 
 /// A call that has failed so often while a block is open is parked.
-const FAILURES: u32 = 3;
+pub const FAILURES: u32 = 3;
 /// The first pause. It doubles with each further failure, so often.
 const PAUSE_NS: u64 = 20_000;
 const DOUBLINGS: u32 = 9;

@@ -356,8 +356,9 @@ impl<A: Access + Phased + Recorded> Direct<A> {
         // What only reads without a lock is in nobody's way: the longer it waited, the fewer attempts it would have.
         let in_nobodys_way =
             read_only && matches!(cause, AbortCause::ReadValidation | AbortCause::Phantom);
-        // The first waits are shorter than that for another turn.
-        let leaves_turn = self.backoff.attempts() >= ATTEMPTS_IN_TURN;
+        // The first waits are shorter than that for another turn, but other workers want this one.
+        let leaves_turn =
+            self.backoff.attempts() >= ATTEMPTS_IN_TURN || cause == AbortCause::GaveWay;
         if leaves_turn && let Some(turn) = &mut self.turn {
             turn.give_way();
         }

@@ -23,6 +23,7 @@ use crate::serve::{Calls, Next};
 use crate::shared::lent::Lent;
 use crate::shared::planning::Claim;
 use crate::shared::recorder::Recorded;
+use crate::shared::turns::WAIT_IN_TURN_NS;
 use crate::{Observation, Outcome};
 
 /// A call that has failed so often runs alone.
@@ -205,7 +206,11 @@ impl<T: PartitionTable> Owned<T> {
                 true => idle = Idle::default(),
                 false => {
                     if idle.has_spun() {
-                        self.expire();
+                        // Its turn is wanted, and a client that thinks may have what its call waits for.
+                        let is_in_vain = is_crowded
+                            && self.shared.blocks.any_open()
+                            && idle.has_lasted(WAIT_IN_TURN_NS);
+                        self.withdraw(is_in_vain);
                     }
                     let is_free = self.pool.len() + self.parked.len() == IN_FLIGHT_MAX;
                     if is_free && std::mem::take(&mut has_turn) {
@@ -324,11 +329,11 @@ impl<T: PartitionTable> Owned<T> {
         }
     }
 
-    /// Withdraws demands that wait although the time of their calls is over: who has their locks may be somebody who
-    /// thinks.
-    fn expire(&mut self) {
+    /// Withdraws demands that wait although the time of their calls is over, as the lock holder may be a client that thinks; or
+    /// all demands, where a wait is in vain. Their calls are parked then.
+    fn withdraw(&mut self, is_in_vain: bool) {
         for context in &self.waiting {
-            if context.demand.is_withdrawn() || !context.is_expired() {
+            if context.demand.is_withdrawn() || !is_in_vain && !context.is_expired() {
                 continue;
             }
             let demand = &context.demand;
@@ -483,13 +488,23 @@ impl<T: PartitionTable> Owned<T> {
                     self.tell(&mut context, calls);
                     self.leaving.push(context);
                 } else if context.demand.stage < context.demand.spans.len() {
-                    self.direct.counted().count_abort(AbortCause::LockTimeout);
                     let flight = &mut context.passenger.flight;
-                    match context.demand.is_withdrawn() {
-                        true => flight.outcome = Some(Outcome::Expired),
+                    let cause = match context.demand.is_withdrawn() {
+                        true if flight.is_expired() => {
+                            flight.outcome = Some(Outcome::Expired);
+                            AbortCause::LockTimeout
+                        }
+                        true => {
+                            flight.give_up();
+                            AbortCause::GaveWay
+                        }
                         // A statement has what it wants.
-                        false => flight.failures += 1,
-                    }
+                        false => {
+                            flight.failures += 1;
+                            AbortCause::LockTimeout
+                        }
+                    };
+                    self.direct.counted().count_abort(cause);
                     self.leave(context, calls);
                 } else {
                     self.run_one(context, calls);
@@ -574,7 +589,7 @@ impl<T: PartitionTable> Owned<T> {
             match has_done {
                 true => idle = Idle::default(),
                 false => {
-                    self.expire();
+                    self.withdraw(false);
                     idle.turn();
                 }
             }

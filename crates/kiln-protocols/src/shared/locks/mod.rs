@@ -66,7 +66,8 @@
 //! A waiting worker spins a little, yields its core some times, then sleeps until it is woken, so that
 //! more workers than cores get on. It waits neither past the deadline of its call nor longer than
 //! [`WAIT_MAX_NS`] for one lock ([`AbortCause::LockTimeout`]), whatever the handling of deadlocks misses.
-//! More workers than cores take turns besides; see [`turns`](super::turns).
+//! More workers than cores take turns besides; a worker whose turn others want waits for a millisecond at most, as the lock
+//! holder may be a client that thinks. See [`turns`](super::turns).
 
 pub mod counters;
 pub mod fresh;
@@ -93,6 +94,7 @@ use queue::Upgrade;
 use request::Pool;
 
 use super::planning::Claim;
+use super::turns::SharedTurns;
 use planned::CriticalSection;
 
 pub use placement::{BesideRecord, LockTable, Placement};
@@ -341,11 +343,10 @@ pub struct SharedLocks {
 }
 
 impl SharedLocks {
-    /// For workers with numbers below [`kiln_storage::table::WORKERS_MAX`].
-    #[expect(clippy::new_without_default, reason = "it takes some megabytes")]
-    pub fn new() -> SharedLocks {
+    /// For workers with numbers below [`kiln_storage::table::WORKERS_MAX`], which take these turns.
+    pub fn new(turns: SharedTurns) -> SharedLocks {
         SharedLocks {
-            alarms: Alarms::default(),
+            alarms: Alarms::new(turns),
             table: LockTable::new(LockTable::BUCKETS),
             waits_for: WaitsFor::default(),
             digests: Digests::default(),

@@ -13,6 +13,7 @@ use super::handling::Handling;
 use super::request::{CHANGED, GRANTED, Request, RequestRef};
 use super::waiting::Look;
 use super::{Alarms, BesideRecord, LockTable, Locks, Placement, QueuedLocks, Taken};
+use crate::shared::turns::SharedTurns;
 
 const WORKERS: usize = 7;
 const RECORDS: usize = 3;
@@ -237,7 +238,7 @@ fn run<P: Placement, const BY_AGE: bool, const OVERTAKES: bool>(
         ..Model::default()
     };
     let mut models = vec![model; RECORDS];
-    let alarms = Alarms::default();
+    let alarms = Alarms::new(SharedTurns::default());
     let mut workers: Vec<Worker<P, BY_AGE, OVERTAKES>> = (0..WORKERS)
         .map(|number| Worker {
             locks: QueuedLocks::new(

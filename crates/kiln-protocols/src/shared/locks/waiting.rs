@@ -14,8 +14,9 @@ use super::handling::Handling;
 use super::placement::Placement;
 use super::queue::Sleepers;
 use super::request::{CHANGED, GRANTED, PARKED, RequestRef, WAITING};
+use crate::shared::turns::{SharedTurns, WAIT_IN_TURN_NS};
 
-/// The longest wait for one lock, in nanoseconds: half a second.
+/// The longest wait for one lock, in nanoseconds: half a second. Where others want the worker's turn it is [`WAIT_IN_TURN_NS`].
 pub const WAIT_MAX_NS: u64 = 500_000_000;
 
 /// Turns spent spinning, about two microseconds: a holder that runs is often done by then.
@@ -32,22 +33,27 @@ const PAUSE_SPINS: u64 = 8;
 /// A worker that sleeps looks around after so long, though nobody has woken it.
 const SLEEP_NS: [u64; 5] = [50_000, 100_000, 200_000, 400_000, 800_000];
 
-/// The threads of the workers that sleep; clones are the same.
+/// The threads of the workers that sleep, and the turns that they keep meanwhile; clones are the same.
 #[derive(Clone)]
-pub struct Alarms(Arc<[Mutex<Option<Thread>>]>);
-
-impl Default for Alarms {
-    fn default() -> Alarms {
-        Alarms((0..WORKERS_MAX).map(|_| Mutex::new(None)).collect())
-    }
+pub struct Alarms {
+    threads: Arc<[Mutex<Option<Thread>>]>,
+    turns: SharedTurns,
 }
 
 impl Alarms {
+    /// For workers that take these turns.
+    pub fn new(turns: SharedTurns) -> Alarms {
+        Alarms {
+            threads: (0..WORKERS_MAX).map(|_| Mutex::new(None)).collect(),
+            turns,
+        }
+    }
+
     /// Wakes workers that have been told something while they slept.
     #[cold]
     pub(super) fn wake(&self, sleepers: Sleepers) {
         for worker in sleepers.iter() {
-            if let Some(thread) = &*lock(&self.0[worker]) {
+            if let Some(thread) = &*lock(&self.threads[worker]) {
                 thread.unpark();
             }
         }
@@ -89,7 +95,7 @@ impl<P: Placement, H: Handling> QueuedLocks<P, H> {
     }
 
     fn turns(&mut self, record: RecordRef, request: RequestRef) -> Result<(), AbortCause> {
-        let mut latest_ns = None;
+        let mut since_ns = None;
         // Turns since the lock was missed last, and how often that was.
         let (mut idle, mut missed) = (0, 0);
         for turn in 1.. {
@@ -118,13 +124,14 @@ impl<P: Placement, H: Handling> QueuedLocks<P, H> {
                 continue;
             }
             let now = time::now_ns();
-            let latest = *latest_ns.get_or_insert_with(|| {
-                let latest = now + WAIT_MAX_NS;
-                self.deadline_ns
-                    .map_or(latest, |deadline| latest.min(deadline))
-            });
+            let since = *since_ns.get_or_insert(now);
+            let deadline = self.deadline_ns.unwrap_or(u64::MAX);
+            let latest = deadline.min(since + WAIT_MAX_NS);
             if now >= latest {
                 return self.give_up(record, request, AbortCause::LockTimeout);
+            }
+            if now - since >= WAIT_IN_TURN_NS && self.keeps_others_out() {
+                return self.give_up(record, request, AbortCause::GaveWay);
             }
             match idle - SPINS {
                 ..=YIELDS => thread::yield_now(),
@@ -137,10 +144,16 @@ impl<P: Placement, H: Handling> QueuedLocks<P, H> {
         unreachable!("the wait ends before its turns are counted out")
     }
 
+    /// Whether others want the turn in which it waits.
+    #[cold]
+    fn keeps_others_out(&self) -> bool {
+        self.alarms.turns.is_awaited(self.pool.worker())
+    }
+
     /// Sleeps until something is told, or for `nanoseconds`.
     fn sleep(&self, request: RequestRef, nanoseconds: u64) {
         // The thread may be another one than last time.
-        *lock(&self.alarms.0[self.pool.worker() as usize]) = Some(thread::current());
+        *lock(&self.alarms.threads[self.pool.worker() as usize]) = Some(thread::current());
         // Release pairs with the acquire of the swap in `Queue::tell`, whose worker then looks for the
         // thread; a wake-up that comes before the sleep ends it at once.
         let parked =

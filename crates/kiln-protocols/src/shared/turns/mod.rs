@@ -32,7 +32,10 @@
 //! what that one has retired. Else all that a worker retires would wait for its next turn, and the memory of many workers for
 //! theirs, in no cache.
 //!
-//! Transactions of several statements take no turns: they last as long as their client thinks.
+//! Transactions of several statements take no turns: they last as long as their client thinks. A call that waits for what such a
+//! transaction has locked would keep its turn for nothing, and a few of these calls would keep all other workers out. So a call
+//! whose turn others want ends its attempt after a wait of [`WAIT_IN_TURN_NS`] ([`SharedTurns::is_awaited`]), lets its locks go,
+//! hands the turn on and repeats the attempt in its next turn.
 
 mod working;
 
@@ -75,6 +78,9 @@ const STRIDE_MAX: u32 = 16;
 /// Where cores rest, whoever has waited so long for a turn that nobody hands on, and for so many slices, lets all of them work.
 const STUCK_NS: u64 = if cfg!(kiln_sim) { 100_000 } else { 20_000_000 };
 const STUCK_SLICES: u64 = 4;
+/// How long a call waits for the locks of others in a turn that other workers want, in nanoseconds. A lock holder that runs lets
+/// them go sooner; one that does not run has no use for the turn either.
+pub(crate) const WAIT_IN_TURN_NS: u64 = if cfg!(kiln_sim) { 40_000 } else { 1_000_000 };
 /// The longest wait for a turn that nobody hands on, in nanoseconds.
 const WAIT_MAX_NS: u64 = 50_000_000;
 
@@ -163,6 +169,16 @@ impl SharedTurns {
     pub fn has_core_to_spare(&self) -> bool {
         // Relaxed: whoever comes later or goes is seen some time later.
         (self.0.workers.load(Ordering::Relaxed) as usize) < self.0.cores.len()
+    }
+
+    /// Whether this worker has a turn that another worker waits for.
+    pub fn is_awaited(&self, worker: u32) -> bool {
+        // Relaxed: a worker that sees it late keeps its turn a little longer.
+        let mut cores = self.0.cores.iter();
+        cores.any(|core| {
+            core.holder.load(Ordering::Relaxed) == worker
+                && core.waiting.load(Ordering::Relaxed) > 0
+        })
     }
 }
 
@@ -677,6 +693,31 @@ mod tests {
         short.leave(0);
         long.enter(None);
         assert!(long.is_held);
+    }
+
+    #[test]
+    fn a_turn_is_awaited_while_another_worker_waits_for_it() {
+        let shared = SharedTurns::of(1);
+        let mut turns = turns(&shared, 2);
+        let [holder, waiter] = &mut turns[..] else {
+            unreachable!("there are two")
+        };
+        holder.enter(None);
+        let (holding, waiting) = (holder.worker, waiter.worker);
+        assert!(!shared.is_awaited(holding));
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                waiter.enter(None);
+                waiter.leave(0);
+            });
+            // Until it waits; its own turn is nothing that others want.
+            while !shared.is_awaited(holding) {
+                thread::yield_now();
+            }
+            assert!(!shared.is_awaited(waiting));
+            holder.leave(0);
+        });
+        assert!(!shared.is_awaited(holding) && !shared.is_awaited(waiting));
     }
 
     #[test]
