@@ -389,7 +389,7 @@ impl Engine {
         let catalog = self.catalog();
         Ok(catalog
             .tables()
-            .map(|(_, entry)| TableMemory::of(&entry.table))
+            .map(|(_, table)| TableMemory::of(table))
             .collect())
     }
 }

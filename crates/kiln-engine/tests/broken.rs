@@ -47,7 +47,7 @@ fn call_function(builder: &mut ProgramBuilder, name: &'static str, function: Fun
 fn create(engine: &Engine, builder: ProgramBuilder) {
     let program = Arc::new(builder.finish());
     let created =
-        engine.change_catalog(|change| change.create_procedure(Procedure::new(program, ""), false));
+        engine.change_catalog(|change| change.create_procedure(Procedure::new(program), false));
     created.expect("the name is free");
 }
 
