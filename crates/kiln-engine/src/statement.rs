@@ -27,8 +27,8 @@ pub struct Source {
 /// the same physical design.
 ///
 /// [`Catalog::statement`](crate::Catalog::statement) is the one that made a catalog;
-/// [`CatalogChange::redo`](crate::CatalogChange::redo) makes a change by it again. Its [`Display`](fmt::Display)
-/// form is read by [`FromStr`].
+/// [`CatalogChange::redo`](crate::CatalogChange::redo) makes a change by it again. Its
+/// [`Display`](fmt::Display) form is read by [`FromStr`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CatalogStatement {
     /// The version of the catalog that it made; the one before had the version before.
@@ -51,7 +51,8 @@ impl fmt::Display for CatalogStatement {
         let switch = |on| if on { "on" } else { "off" };
         write!(
             f,
-            "statement 1 version {} tables {} hash-indexes {} partitioned-indexes {} split-indexes {} ",
+            "statement 1 version {} tables {} hash-indexes {} partitioned-indexes {} \
+             split-indexes {} ",
             self.version,
             self.first_table_id.0,
             switch(hash_indexes),

@@ -28,8 +28,8 @@ use crate::engine::Engine;
 use crate::statement::{Source, read_source, write_source};
 use crate::text_form::{Columns, Counted, Reader};
 
-/// A catalog that was written down. Its [`Display`](fmt::Display) form is read by [`FromStr`]; catalogs
-/// with the same form have the same numbers, row numbers and physical design.
+/// A catalog that was written down. Its [`Display`](fmt::Display) form is read by [`FromStr`];
+/// catalogs with the same form have the same numbers, row numbers and physical design.
 #[derive(Clone, Debug)]
 pub struct WrittenCatalog {
     pub(crate) version: u64,

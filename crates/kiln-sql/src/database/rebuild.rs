@@ -11,8 +11,9 @@ use crate::parse::{self, SourceStatement};
 
 impl Database {
     /// Opens a database with the tables and procedures of a catalog that was written down
-    /// ([`Engine::written_catalog`](kiln_engine::Engine::written_catalog)), without rows. Its catalog is written as the same text: numbers,
-    /// row numbers and the physical design of tables are what they were, whatever the options say.
+    /// ([`Engine::written_catalog`](kiln_engine::Engine::written_catalog)), without rows. Its
+    /// catalog is written as the same text: numbers, row numbers and the physical design of tables
+    /// are what they were, whatever the options say.
     ///
     /// ```
     /// use kiln_sql::{Database, Options};
@@ -43,12 +44,13 @@ impl Database {
         Ok(database)
     }
 
-    /// Runs a statement again that changed a catalog ([`Catalog::statement`](kiln_engine::Catalog::statement)), on the catalog that it
-    /// changed then. It makes the same catalog again, under the settings that were in force.
+    /// Runs a statement again that changed a catalog
+    /// ([`Catalog::statement`](kiln_engine::Catalog::statement)), on the catalog that it changed
+    /// then. It makes the same catalog again, under the settings that were in force.
     ///
     /// # Errors
-    /// 55000 when the present catalog is not the one that the statement changed; those of the statement,
-    /// which it can only have when rows are not as they were.
+    /// 55000 when the present catalog is not the one that the statement changed; those of the
+    /// statement, which it can only have when rows are not as they were.
     pub fn redo(&self, statement: &CatalogStatement) -> Result<()> {
         let source = SourceStatement {
             text: &statement.source.text,
