@@ -1,6 +1,5 @@
 //! The catalog: which tables and procedures there are. Immutable; a change makes the next one.
 
-use std::any::Any;
 use std::collections::BTreeMap;
 
 use kiln_platform::sync::Arc;
@@ -11,45 +10,58 @@ use kiln_storage::table::Table;
 use kiln_storage::types::DataType;
 
 use crate::errors;
+use crate::lookups::Lookups;
 use crate::records::RecordPrograms;
+use crate::statement::{CatalogStatement, Source};
 
-/// What a layer above attaches to the catalog's entries; the engine only keeps it.
-pub type Extra = Arc<dyn Any + Send + Sync>;
-
-/// A table of the catalog.
-#[derive(Clone)]
-pub struct TableEntry {
+/// One use of an index by a compiled procedure; the physical design follows from them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexUse {
     /// The table.
-    pub table: Arc<Table>,
-    /// What the layer above attached.
-    pub extra: Option<Extra>,
-    /// The version of the catalog in which the table took the place of another one; 0 if it never did.
-    pub(crate) changed: u64,
+    pub table: TableId,
+    /// The index's position in [`Table::indexes`].
+    pub index: u16,
+    /// A look-up of a whole unique key, and not a scan.
+    pub point: bool,
+    /// How many leading key columns are fixed.
+    pub prefix_columns: usize,
 }
 
 /// A stored procedure.
 #[derive(Clone)]
 pub struct Procedure {
     program: Arc<Program>,
-    source: String,
-    extra: Option<Extra>,
+    source: Option<Arc<Source>>,
+    index_uses: Vec<IndexUse>,
+    lookups: Lookups,
 }
 
 impl Procedure {
-    /// A procedure called as its program is; `source` is the text that created it.
-    pub fn new(program: Arc<Program>, source: impl Into<String>) -> Procedure {
+    /// A procedure that Rust code made: no statement says what it does, so that a catalog that has
+    /// it cannot be written down.
+    pub fn new(program: Arc<Program>) -> Procedure {
         Procedure {
             program,
-            source: source.into(),
-            extra: None,
+            source: None,
+            index_uses: Vec::new(),
+            lookups: Lookups::default(),
         }
     }
 
-    /// Attaches something of the layer above.
-    #[must_use]
-    pub fn with_extra(mut self, extra: Extra) -> Procedure {
-        self.extra = Some(extra);
-        self
+    /// A procedure compiled from the statement `source`; the compiler looked up `lookups`, and the
+    /// program uses indexes as `index_uses` says.
+    pub fn compiled(
+        program: Arc<Program>,
+        source: Arc<Source>,
+        index_uses: Vec<IndexUse>,
+        lookups: Lookups,
+    ) -> Procedure {
+        Procedure {
+            program,
+            source: Some(source),
+            index_uses,
+            lookups,
+        }
     }
 
     /// Its name.
@@ -63,14 +75,19 @@ impl Procedure {
         &self.program
     }
 
-    /// The text that created it.
-    pub fn source(&self) -> &str {
-        &self.source
+    /// The statement that created it; `None` when Rust code did.
+    pub fn source(&self) -> Option<&Arc<Source>> {
+        self.source.as_ref()
     }
 
-    /// What the layer above attached.
-    pub fn extra(&self) -> Option<&Extra> {
-        self.extra.as_ref()
+    /// How its program uses indexes.
+    pub fn index_uses(&self) -> &[IndexUse] {
+        &self.index_uses
+    }
+
+    /// What its compiler looked up.
+    pub(crate) fn lookups(&self) -> &Lookups {
+        &self.lookups
     }
 
     /// Names and types of the columns of its result.
@@ -118,15 +135,32 @@ pub trait RowPrograms: Send + Sync {
 }
 
 /// Which tables and procedures there are at one time.
-#[derive(Default)]
 pub struct Catalog {
     pub(crate) version: u64,
-    pub(crate) tables: BTreeMap<String, TableEntry>,
+    pub(crate) next_table_id: u32,
+    pub(crate) tables: BTreeMap<String, Arc<Table>>,
+    /// The versions of the catalog in which tables took the places of others.
+    pub(crate) changed: BTreeMap<TableId, u64>,
     pub(crate) procedures: BTreeMap<String, Arc<Procedure>>,
-    pub(crate) extra: Option<Extra>,
+    pub(crate) statement: Option<Arc<CatalogStatement>>,
     pub(crate) row_programs: Option<Arc<dyn RowPrograms>>,
     /// Programs made on demand; they go with this catalog.
     pub(crate) record_programs: RecordPrograms,
+}
+
+impl Default for Catalog {
+    fn default() -> Catalog {
+        Catalog {
+            version: 0,
+            next_table_id: 1,
+            tables: BTreeMap::new(),
+            changed: BTreeMap::new(),
+            procedures: BTreeMap::new(),
+            statement: None,
+            row_programs: None,
+            record_programs: RecordPrograms::default(),
+        }
+    }
 }
 
 impl Catalog {
@@ -134,9 +168,11 @@ impl Catalog {
     pub(crate) fn next(&self) -> Catalog {
         Catalog {
             version: self.version + 1,
+            next_table_id: self.next_table_id,
             tables: self.tables.clone(),
+            changed: self.changed.clone(),
             procedures: self.procedures.clone(),
-            extra: self.extra.clone(),
+            statement: None,
             row_programs: self.row_programs.clone(),
             record_programs: RecordPrograms::default(),
         }
@@ -147,13 +183,18 @@ impl Catalog {
         self.version
     }
 
-    /// The table called `name`.
-    pub fn table(&self, name: &str) -> Option<&Arc<Table>> {
-        self.tables.get(name).map(|entry| &entry.table)
+    /// The number that the next table gets.
+    pub fn next_table_id(&self) -> TableId {
+        TableId(self.next_table_id)
     }
 
-    /// The table called `name` with what is attached to it.
-    pub fn table_entry(&self, name: &str) -> Option<&TableEntry> {
+    /// The statement that made this catalog of the one before; `None` when Rust code did.
+    pub fn statement(&self) -> Option<&Arc<CatalogStatement>> {
+        self.statement.as_ref()
+    }
+
+    /// The table called `name`.
+    pub fn table(&self, name: &str) -> Option<&Arc<Table>> {
         self.tables.get(name)
     }
 
@@ -168,23 +209,20 @@ impl Catalog {
 
     /// The table with this number.
     pub fn table_by_id(&self, id: TableId) -> Option<&Arc<Table>> {
-        self.tables
-            .values()
-            .map(|entry| &entry.table)
-            .find(|table| table.id() == id)
+        self.tables.values().find(|table| table.id() == id)
     }
 
     /// Whether a table took the place of another one after the catalog had this version.
     pub(crate) fn is_changed_since(&self, version: u64, id: TableId) -> bool {
-        let mut entries = self.tables.values();
-        entries.any(|entry| entry.table.id() == id && entry.changed > version)
+        let changed = self.changed.get(&id);
+        changed.is_some_and(|changed| *changed > version)
     }
 
     /// All tables, by name.
-    pub fn tables(&self) -> impl Iterator<Item = (&str, &TableEntry)> {
+    pub fn tables(&self) -> impl Iterator<Item = (&str, &Arc<Table>)> {
         self.tables
             .iter()
-            .map(|(name, entry)| (name.as_str(), entry))
+            .map(|(name, table)| (name.as_str(), table))
     }
 
     /// The procedure called `name`.
@@ -206,15 +244,10 @@ impl Catalog {
         self.procedures.values()
     }
 
-    /// What the layer above attached to the catalog as a whole.
-    pub fn extra(&self) -> Option<&Extra> {
-        self.extra.as_ref()
-    }
-
     /// The names of the tables that reference `name`, itself included if it does.
     pub fn referencing<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
-        self.tables().filter_map(move |(other, entry)| {
-            let keys = &entry.table.schema().foreign_keys;
+        self.tables().filter_map(move |(other, table)| {
+            let keys = &table.schema().foreign_keys;
             keys.iter().any(|key| key.table == name).then_some(other)
         })
     }

@@ -10,11 +10,13 @@ use kiln_storage::schema::{
 };
 use kiln_storage::table::Table;
 
-use crate::catalog::{Catalog, Extra, Procedure, RowPrograms, TableEntry};
+use crate::catalog::{Catalog, Procedure, RowPrograms};
 use crate::errors;
 use crate::memory::SeatUser;
-use crate::options::Options;
+use crate::options::DesignFactors;
 use crate::shared::Shared;
+use crate::statement::{CatalogStatement, Source};
+use crate::written::WrittenCatalog;
 
 /// A change of the catalog in progress; see [`Engine::change_catalog`](crate::Engine::change_catalog).
 ///
@@ -27,6 +29,8 @@ pub struct CatalogChange<'a> {
     splits: Vec<(Arc<Table>, ColumnSet)>,
     /// Tables that it changes and that an open block uses: it must wait, and begin anew.
     awaited: Vec<TableId>,
+    design: DesignFactors,
+    source: Option<Arc<Source>>,
 }
 
 impl<'a> CatalogChange<'a> {
@@ -38,6 +42,8 @@ impl<'a> CatalogChange<'a> {
             catalog,
             splits: Vec::new(),
             awaited: Vec::new(),
+            design: inner.options.basis_factors.design(),
+            source: None,
         }
     }
 
@@ -75,14 +81,80 @@ impl<'a> CatalogChange<'a> {
         }
     }
 
+    /// Says which statement makes this change. Without one it is a change of Rust code, which a
+    /// log can only keep as the whole catalog that came of it.
+    pub fn set_statement(&mut self, source: Arc<Source>) {
+        self.source = Some(source);
+    }
+
+    /// Makes this change what `statement` says it was: its text, and the settings in force then.
+    /// The caller runs the statement.
+    ///
+    /// # Errors
+    /// 55000 when the present catalog is not the one that the statement changed.
+    pub fn redo(&mut self, statement: &CatalogStatement) -> Result<()> {
+        let (version, id) = (self.before.version + 1, self.before.next_table_id);
+        if (statement.version, statement.first_table_id.0) != (version, id) {
+            return Err(Error::new(
+                SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!(
+                    "the statement made version {} of a catalog, with tables from number {}; the next \
+                     one here is version {version}, with tables from number {id}",
+                    statement.version, statement.first_table_id.0
+                ),
+            )
+            .with_hint("Run all statements since the catalog was written, in their order."));
+        }
+        self.design = statement.design;
+        self.set_statement(statement.source.clone());
+        Ok(())
+    }
+
+    /// Restores version, table numbers and tables of a written catalog. The caller restores the
+    /// procedures: it has the compiler.
+    ///
+    /// # Errors
+    /// 55000 when there are tables or procedures already; XX001 for what no catalog can have been;
+    /// those of [`Table::new`].
+    pub fn restore(&mut self, written: &WrittenCatalog) -> Result<()> {
+        if !self.catalog.tables.is_empty() || !self.catalog.procedures.is_empty() {
+            return Err(Error::new(
+                SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "a catalog can only be rebuilt in an empty database",
+            ));
+        }
+        written.check()?;
+        self.catalog.version = written.version;
+        self.catalog.next_table_id = written.next_table_id.0;
+        for table in &written.tables {
+            let indexes = table.indexes.iter().skip(1).cloned().collect();
+            let schema = table.schema.clone();
+            let made = Table::new(table.id, schema, table.partition_columns(), indexes)?;
+            let (first, wanted) = (made.indexes()[0].definition(), &table.indexes[0]);
+            if (&first.name, &first.columns, first.kind)
+                != (&wanted.name, &wanted.columns, wanted.kind)
+            {
+                let message = format!("index \"{}\" cannot be the first of its table", wanted.name);
+                return Err(Error::new(SqlState::DATA_CORRUPTED, message));
+            }
+            made.split_by(table.split);
+            for (memory, next) in &table.row_numbers {
+                made.restore_row_number(*memory, *next);
+            }
+            let name = table.schema.name.clone();
+            self.catalog.tables.insert(name, Arc::new(made));
+        }
+        Ok(())
+    }
+
     /// The catalog as changed so far.
     pub fn catalog(&self) -> &Catalog {
         &self.catalog
     }
 
-    /// The settings of the database.
-    pub fn options(&self) -> &Options {
-        &self.inner.options
+    /// The settings that the derived physical design depends on.
+    pub fn design(&self) -> DesignFactors {
+        self.design
     }
 
     /// Adds an empty table. The first `partition_columns` columns of its primary key partition
@@ -95,7 +167,6 @@ impl<'a> CatalogChange<'a> {
         schema: TableSchema,
         partition_columns: usize,
         indexes: Vec<IndexDefinition>,
-        extra: Option<Extra>,
     ) -> Result<Arc<Table>> {
         let name = schema.name.clone();
         if self.catalog.tables.contains_key(&name) {
@@ -107,17 +178,21 @@ impl<'a> CatalogChange<'a> {
                 self.claim(&key.table)?;
             }
         }
-        let id = TableId(self.inner.next_table_id());
+        let id = self.next_table_id()?;
         let table = Arc::new(Table::new(id, schema, partition_columns, indexes)?);
-        self.catalog.tables.insert(
-            name,
-            TableEntry {
-                table: table.clone(),
-                extra,
-                changed: 0,
-            },
-        );
+        self.catalog.tables.insert(name, table.clone());
         Ok(table)
+    }
+
+    /// Gives out a table number. One of a change that fails was never seen and is given out again,
+    /// so that the numbers follow from the changes that were made.
+    fn next_table_id(&mut self) -> Result<TableId> {
+        let id = self.catalog.next_table_id;
+        self.catalog.next_table_id = id.checked_add(1).ok_or_else(|| {
+            let message = "the database has given out all table numbers";
+            Error::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message)
+        })?;
+        Ok(TableId(id))
     }
 
     /// Removes a table with its rows. Procedures that use it must go, or be compiled without it,
@@ -128,9 +203,9 @@ impl<'a> CatalogChange<'a> {
     pub fn drop_table(&mut self, name: &str) -> Result<()> {
         self.claim(name)?;
         let removed = self.catalog.tables.remove(name);
-        removed
-            .map(|_| ())
-            .ok_or_else(|| errors::undefined_table(name))
+        let removed = removed.ok_or_else(|| errors::undefined_table(name))?;
+        self.catalog.changed.remove(&removed.id());
+        Ok(())
     }
 
     /// Puts an empty table of the same shape in a table's place.
@@ -150,7 +225,7 @@ impl<'a> CatalogChange<'a> {
             .skip(1)
             .map(|index| index.definition().clone());
         let (schema, indexes) = (old.schema().clone(), indexes.collect());
-        let id = TableId(self.inner.next_table_id());
+        let id = self.next_table_id()?;
         let table = Table::new(id, schema, partition_columns, indexes)?;
         Ok(self.replace(name, table))
     }
@@ -226,8 +301,8 @@ impl<'a> CatalogChange<'a> {
     /// The name of the table that has an index called `index`.
     pub fn index_owner(&self, index: &str) -> Option<&str> {
         let mut tables = self.catalog.tables();
-        tables.find_map(|(name, entry)| {
-            let mut indexes = entry.table.indexes().iter();
+        tables.find_map(|(name, table)| {
+            let mut indexes = table.indexes().iter();
             indexes
                 .any(|known| known.definition().name == index)
                 .then_some(name)
@@ -237,8 +312,10 @@ impl<'a> CatalogChange<'a> {
     fn replace(&mut self, name: &str, table: Table) -> Arc<Table> {
         let table = Arc::new(table);
         if let Some(entry) = self.catalog.tables.get_mut(name) {
-            entry.table = table.clone();
-            entry.changed = self.catalog.version;
+            let old = std::mem::replace(entry, table.clone());
+            let version = self.catalog.version;
+            self.catalog.changed.remove(&old.id());
+            self.catalog.changed.insert(table.id(), version);
         }
         table
     }
@@ -250,20 +327,11 @@ impl<'a> CatalogChange<'a> {
     /// 42P01.
     pub fn split_table(&mut self, name: &str, columns: ColumnSet) -> Result<()> {
         let table = self.catalog.require_table(name)?.clone();
+        self.splits.retain(|(other, _)| other.id() != table.id());
         if table.split() != columns {
             self.claim_table(table.id(), name)?;
             self.splits.push((table, columns));
         }
-        Ok(())
-    }
-
-    /// Attaches something to a table, in place of what was attached.
-    ///
-    /// # Errors
-    /// 42P01.
-    pub fn set_table_extra(&mut self, name: &str, extra: Option<Extra>) -> Result<()> {
-        let entry = self.catalog.tables.get_mut(name);
-        entry.ok_or_else(|| errors::undefined_table(name))?.extra = extra;
         Ok(())
     }
 
@@ -295,36 +363,27 @@ impl<'a> CatalogChange<'a> {
             .ok_or_else(|| errors::undefined_procedure(name))
     }
 
-    /// Attaches something to the catalog as a whole, in place of what was attached.
-    pub fn set_extra(&mut self, extra: Option<Extra>) {
-        self.catalog.extra = extra;
-    }
-
     /// Says who makes the programs for rows written from Rust.
     pub fn set_row_programs(&mut self, programs: Arc<dyn RowPrograms>) {
         self.catalog.row_programs = Some(programs);
     }
 
     /// The procedures that use a table which is not in the catalog any more, or not in that
-    /// shape: they must be compiled again or dropped before the change is complete.
+    /// shape, or whose compiler looked up what is another thing now: they must be compiled again
+    /// or dropped before the change is complete.
     pub fn stale_procedures(&self) -> Vec<Arc<Procedure>> {
         let tables = self.current_tables();
         let stale = self.catalog.procedures.values().filter(|procedure| {
-            procedure
-                .program()
-                .tables
-                .iter()
-                .any(|table| !is_current(&tables, table))
+            let mut used = procedure.program().tables.iter();
+            used.any(|table| !is_current(&tables, table))
+                || !procedure.lookups().hold_in(&self.catalog)
         });
         stale.cloned().collect()
     }
 
     fn current_tables(&self) -> BTreeMap<TableId, &Arc<Table>> {
-        self.catalog
-            .tables
-            .values()
-            .map(|entry| (entry.table.id(), &entry.table))
-            .collect()
+        let tables = self.catalog.tables.values();
+        tables.map(|table| (table.id(), table)).collect()
     }
 
     /// Checks the whole and puts it into force. Returns the new catalog and the tables that are
@@ -332,7 +391,7 @@ impl<'a> CatalogChange<'a> {
     ///
     /// # Errors
     /// 2BP01.
-    pub(crate) fn complete(self) -> Result<(Catalog, Vec<Arc<Table>>)> {
+    pub(crate) fn complete(mut self) -> Result<(Catalog, Vec<Arc<Table>>)> {
         if let Some(procedure) = self.stale_procedures().first() {
             return Err(Error::new(
                 SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
@@ -348,13 +407,21 @@ impl<'a> CatalogChange<'a> {
         }
         let tables = self.current_tables();
         let mut replaced = Vec::new();
-        for entry in self.before.tables.values() {
-            let (old, new) = (&entry.table, tables.get(&entry.table.id()));
+        for old in self.before.tables.values() {
+            let new = tables.get(&old.id());
             if new.is_none_or(|new| !Arc::ptr_eq(new, old)) {
                 old.supersede(new.map(|table| &***table));
                 replaced.push(old.clone());
             }
         }
+        self.catalog.statement = self.source.map(|source| {
+            Arc::new(CatalogStatement {
+                version: self.catalog.version,
+                first_table_id: TableId(self.before.next_table_id),
+                design: self.design,
+                source,
+            })
+        });
         Ok((self.catalog, replaced))
     }
 }

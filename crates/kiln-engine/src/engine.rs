@@ -11,7 +11,7 @@ use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::table::{Table, WORKERS_MAX};
 use kiln_storage::types::Value;
 
-use crate::catalog::{Catalog, TableEntry};
+use crate::catalog::Catalog;
 use crate::change::CatalogChange;
 use crate::completion::deadline_after;
 use crate::delivery;
@@ -411,9 +411,7 @@ impl Engine {
     pub fn memory(&self) -> Vec<TableMemory> {
         let catalog = self.catalog();
         let tables = catalog.tables();
-        tables
-            .map(|(_, entry)| TableMemory::of(&entry.table))
-            .collect()
+        tables.map(|(_, table)| TableMemory::of(table)).collect()
     }
 
     /// The bytes that the values of all rows take, as if each were stored alone, and by table: for measurements. No
@@ -424,7 +422,7 @@ impl Engine {
     pub fn raw_bytes(&self) -> Result<Vec<(String, usize)>> {
         let _alone = self.inner().shut_gate()?;
         let catalog = self.catalog();
-        let bytes = |(name, entry): (&str, &TableEntry)| (name.to_owned(), entry.table.raw_bytes());
+        let bytes = |(name, table): (&str, &Arc<Table>)| (name.to_owned(), table.raw_bytes());
         Ok(catalog.tables().map(bytes).collect())
     }
 }

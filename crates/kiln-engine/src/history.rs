@@ -74,13 +74,13 @@ impl Engine {
 /// The names of all tables, by their numbers.
 fn table_names(catalog: &Catalog) -> Vec<TableNames> {
     let mut names = Vec::new();
-    for (name, entry) in catalog.tables() {
-        let number = entry.table.id().0 as usize;
+    for (name, table) in catalog.tables() {
+        let number = table.id().0 as usize;
         if names.len() <= number {
             names.resize_with(number + 1, TableNames::default);
         }
-        let columns = entry.table.schema().columns.iter();
-        let indexes = entry.table.indexes().iter();
+        let columns = table.schema().columns.iter();
+        let indexes = table.indexes().iter();
         names[number] = TableNames {
             name: name.to_owned(),
             columns: columns.map(|column| column.name.clone()).collect(),
@@ -111,18 +111,17 @@ fn object_names(catalog: &Catalog, logs: &[Vec<u64>]) -> Vec<ObjectName> {
                     index, object, key, ..
                 } if index.index == 0 => {
                     let mut tables = catalog.tables();
-                    let table = tables.find(|(_, entry)| entry.table.id().0 == index.table);
-                    if let Some((table, entry)) = table {
-                        let key = entry.table.indexes()[0].key_layout().describe(key);
-                        names.insert(object, (index.table, format!("{table}[{key}]")));
+                    let table = tables.find(|(_, table)| table.id().0 == index.table);
+                    if let Some((name, table)) = table {
+                        let key = table.indexes()[0].key_layout().describe(key);
+                        names.insert(object, (index.table, format!("{name}[{key}]")));
                     }
                 }
                 _ => {}
             }
         }
     }
-    for (name, entry) in catalog.tables() {
-        let table = &*entry.table;
+    for (name, table) in catalog.tables() {
         table.indexes()[0].for_each(|record| {
             let object = Object(record.address());
             if mentioned.contains(&object) {

@@ -14,6 +14,7 @@
 //! | listeners to what is committed | [`Engine::attach_listeners`], [`Engine::log_epochs`], [`Observed`] |
 //! | histories for a judge | [`Engine::record_history`], [`Engine::take_history`] |
 //! | data definition | [`Engine::change_catalog`], [`CatalogChange`] |
+//! | a catalog as text | [`Catalog::written`], [`WrittenCatalog`], [`CatalogStatement`] |
 //!
 //! A thread that runs transactions owns a *seat*: a worker of the present protocol and a flag that
 //! says whether a transaction runs on it. A session is no worker: it takes a seat from a pool
@@ -37,6 +38,7 @@ mod idempotency;
 mod inbox;
 mod journal;
 mod loader;
+mod lookups;
 mod memory;
 mod options;
 mod records;
@@ -44,23 +46,29 @@ mod seat;
 mod session;
 mod shared;
 mod slots;
+mod statement;
 mod submit;
+mod text_form;
 mod transaction;
 mod values;
+mod written;
 
 pub use call::{Call, IdempotencyKey, Refused, Reply, Rows, Statement, SubmitError};
-pub use catalog::{Catalog, Extra, Procedure, RowPrograms, TableEntry};
+pub use catalog::{Catalog, IndexUse, Procedure, RowPrograms};
 pub use change::CatalogChange;
 pub use completion::{Completion, Completions, Ticket};
 pub use driver::{Answer, Asked, Caller, Driver, ProcedureHandle, Request};
 pub use engine::Engine;
 pub use journal::Observed;
 pub use loader::{LoadReport, Loader};
+pub use lookups::Lookups;
 pub use memory::{EpochHolder, IndexMemory, RetiredMemory, SeatUser, TableMemory};
-pub use options::{BasisFactors, Options};
+pub use options::{BasisFactors, DesignFactors, Options};
 pub use session::{CancelHandle, Ended, Session};
+pub use statement::{CatalogStatement, Source};
 pub use transaction::{Row, ScanRange, Transaction};
 pub use values::IntoValues;
+pub use written::WrittenCatalog;
 
 pub use kiln_history::History;
 pub use kiln_procedure::{Arguments, Frame, Program, ProgramBuilder};

@@ -122,7 +122,28 @@ impl Default for BasisFactors {
     }
 }
 
+/// The basis factors that the derived physical design of tables depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DesignFactors {
+    /// See [`BasisFactors::hash_indexes`].
+    pub hash_indexes: bool,
+    /// See [`BasisFactors::partitioned_indexes`].
+    pub partitioned_indexes: bool,
+    /// See [`BasisFactors::split_indexes`].
+    pub split_indexes: bool,
+}
+
 impl BasisFactors {
+    /// Those that the derived physical design depends on.
+    pub fn design(&self) -> DesignFactors {
+        DesignFactors {
+            hash_indexes: self.hash_indexes,
+            partitioned_indexes: self.partitioned_indexes,
+            split_indexes: self.split_indexes,
+        }
+    }
+
     /// All of them: names and values as on the command line, in the order of their names.
     pub fn choices(&self) -> Vec<(&'static str, String)> {
         // Without `..`: a factor that is added has to be named here.

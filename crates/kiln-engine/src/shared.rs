@@ -1,7 +1,7 @@
 //! What all parts of a database share: the gate, the catalog, the worker slots, and the ticker that
 //! looks after them.
 
-use kiln_platform::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use kiln_platform::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use kiln_platform::sync::{Arc, Mutex, RwLock, Weak, lock};
 use kiln_platform::{thread, time};
 use kiln_protocols::{Common, Configuration, Observation};
@@ -45,7 +45,6 @@ pub(crate) struct Shared {
     observation: Mutex<Option<Observation>>,
     /// Who hears what transactions commit.
     journal: Mutex<Option<Journal>>,
-    next_table_id: AtomicU32,
     next_stream: AtomicU64,
     /// Names that procedure handles were made for.
     handles: Mutex<Vec<Arc<str>>>,
@@ -86,7 +85,6 @@ impl Shared {
             inboxes,
             slots: Slots::new(options.session_slots, slot_wait_ns),
             catalog: RwLock::default(),
-            next_table_id: AtomicU32::new(1),
             next_stream: AtomicU64::new(0),
             handles: Mutex::default(),
             idempotency: Arc::new(idempotency),
@@ -130,9 +128,9 @@ impl Shared {
             )),
         );
         let next = self.common();
-        for (_, entry) in self.catalog().tables() {
-            former.clear_aux(&entry.table);
-            next.prepare(&entry.table);
+        for (_, table) in self.catalog().tables() {
+            former.clear_aux(table);
+            next.prepare(table);
         }
         // Versions may be smaller from now on than those that the former protocol gave to other records of the
         // same keys.
@@ -166,10 +164,6 @@ impl Shared {
             handles.len() - 1
         });
         (number, handles[number].clone())
-    }
-
-    pub fn next_table_id(&self) -> u32 {
-        self.next_table_id.fetch_add(1, Ordering::Relaxed)
     }
 
     pub fn next_stream(&self) -> u64 {

@@ -46,9 +46,8 @@ fn call_function(builder: &mut ProgramBuilder, name: &'static str, function: Fun
 
 fn create(engine: &Engine, builder: ProgramBuilder) {
     let program = Arc::new(builder.finish());
-    let created = engine.change_catalog(|change| {
-        change.create_procedure(Procedure::new(program.clone(), ""), false)
-    });
+    let created = engine
+        .change_catalog(|change| change.create_procedure(Procedure::new(program.clone()), false));
     created.expect("the name is free");
 }
 

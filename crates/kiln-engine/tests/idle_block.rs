@@ -132,9 +132,9 @@ fn open(options: Options) -> (Engine, Arc<Table>) {
     let engine = Engine::open(options).expect("the options make sense");
     let by_place = index("item_place", &[PLACE, ID], false, ORDERED);
     let change = engine.change_catalog(|change| {
-        let table = change.create_table(schema(), 0, vec![by_place.clone()], None)?;
+        let table = change.create_table(schema(), 0, vec![by_place.clone()])?;
         for program in [touch(&table), visit(&table)] {
-            change.create_procedure(Procedure::new(Arc::new(program), ""), false)?;
+            change.create_procedure(Procedure::new(Arc::new(program)), false)?;
         }
         Ok(())
     });

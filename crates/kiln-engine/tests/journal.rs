@@ -214,7 +214,7 @@ fn rows_without_a_key_are_told_by_their_number() {
                 primary_key: Vec::new(),
                 ..account_schema("note")
             };
-            change.create_table(schema, 0, Vec::new(), None).map(|_| ())
+            change.create_table(schema, 0, Vec::new()).map(|_| ())
         });
         created.expect("the name is free");
         let heard = Heard::listen_to(&engine);

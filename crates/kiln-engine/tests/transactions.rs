@@ -303,7 +303,7 @@ fn constraints_that_the_engine_cannot_check_are_not_passed_by() {
             name: "checked_balance_check".to_owned(),
             expression: "balance >= 0".to_owned(),
         });
-        change.create_table(schema, 0, Vec::new(), None)
+        change.create_table(schema, 0, Vec::new())
     });
     created.expect("the name is free");
     let insert = |engine: &Engine| {

@@ -14,8 +14,7 @@ const LINE_BYTES: usize = 64;
 /// or what the memory was named when it was taken.
 pub(crate) fn of_line(database: &Database, address: usize) -> String {
     let catalog = database.engine().catalog();
-    for (_, entry) in catalog.tables() {
-        let table = &entry.table;
+    for (_, table) in catalog.tables() {
         if let Some(name) = in_table(table, address) {
             return name;
         }

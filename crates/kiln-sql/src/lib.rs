@@ -16,8 +16,8 @@ pub use database::{
     StatementResult, StatementsKept, Transaction, parameter_value,
 };
 pub use kiln_engine::{
-    Call, CancelHandle, Completion, Completions, IdempotencyKey, IntoValues, Options, Protocol,
-    Refused, Reply, SubmitError, Ticket,
+    Call, CancelHandle, CatalogStatement, Completion, Completions, IdempotencyKey, IntoValues,
+    Options, Protocol, Refused, Reply, SubmitError, Ticket, WrittenCatalog,
 };
 pub use kiln_storage::error::{Error, Result, SqlState};
 pub use kiln_storage::types::{DataType, Decimal, FromRow, FromValue, Interval, Value};

@@ -203,7 +203,7 @@ pub struct KeyLayout {
 }
 
 /// The uppermost bits of a row number: the slot of the worker that gave it.
-pub(crate) const ROW_NUMBER_SLOT_BITS: u32 = 16;
+pub const ROW_NUMBER_SLOT_BITS: u32 = 16;
 
 impl KeyLayout {
     /// The layout of a key of the columns `declared`, followed by those of `suffix` that are not

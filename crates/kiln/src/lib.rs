@@ -45,12 +45,13 @@
 //! | write the logic of a transaction in Rust | [`Database::transaction`] |
 //! | have transactions of several statements | [`Database::session`] |
 //! | load many rows | [`Engine::loader`] of [`Database::engine`] |
+//! | write the catalog down, and rebuild it | [`Engine::written_catalog`], [`Database::rebuild`] |
 //! | choose a protocol and its options | [`Options::protocol`], [`Configuration`] |
 //! | change the protocol of a running database | [`Engine::set_protocol`] |
 
 pub use kiln_engine::{
-    Configuration, Engine, EpochHolder, LoadReport, Loader, ProtocolOption, RetiredMemory, Row,
-    Rows, ScanRange, SeatUser, Statistics, TableMemory,
+    CatalogStatement, Configuration, Engine, EpochHolder, LoadReport, Loader, ProtocolOption,
+    RetiredMemory, Row, Rows, ScanRange, SeatUser, Statistics, TableMemory, WrittenCatalog,
 };
 pub use kiln_sql::{
     Call, CancelHandle, Column, ColumnOrigin, Completion, Completions, DataType, Database, Decimal,

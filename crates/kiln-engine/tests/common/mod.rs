@@ -239,7 +239,7 @@ pub fn programs(table: &Arc<Table>) -> Vec<Program> {
 /// Compiles the procedures anew for the table as it is in a change.
 pub fn recompile(change: &mut kiln_engine::CatalogChange<'_>, table: &Arc<Table>) -> Result<()> {
     for program in programs(table) {
-        change.create_procedure(Procedure::new(Arc::new(program), ""), true)?;
+        change.create_procedure(Procedure::new(Arc::new(program)), true)?;
     }
     Ok(())
 }
@@ -249,10 +249,10 @@ pub fn bank(options: Options, accounts: i64, balance: i64) -> Engine {
     let engine = Engine::open(options).expect("the options make sense");
     engine
         .change_catalog(|change| {
-            let table = change.create_table(account_schema("account"), 0, Vec::new(), None)?;
+            let table = change.create_table(account_schema("account"), 0, Vec::new())?;
             recompile(change, &table)?;
             for program in [spin(), nothing()] {
-                change.create_procedure(Procedure::new(Arc::new(program), ""), false)?;
+                change.create_procedure(Procedure::new(Arc::new(program)), false)?;
             }
             Ok(())
         })

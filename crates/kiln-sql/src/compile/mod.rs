@@ -60,11 +60,11 @@ mod with;
 
 use std::collections::HashMap;
 
+use kiln_engine::IndexUse;
 use kiln_platform::sync::Arc;
 use kiln_procedure::ProgramBuilder;
 use kiln_procedure::ir::Reg;
 use kiln_storage::error::{Error, Result, SqlState};
-use kiln_storage::schema::TableId;
 use kiln_storage::table::Table;
 use kiln_storage::types::DataType;
 use sqlparser::ast::Expr;
@@ -89,9 +89,18 @@ pub trait CatalogView {
     /// The table called `name` (already folded to lower case unless it was quoted).
     fn table(&self, name: &str) -> Option<Arc<Table>>;
 
-    /// All tables: those whose rows refer to another table must be known when its rows go.
+    /// All tables.
     fn tables(&self) -> Vec<Arc<Table>> {
         Vec::new()
+    }
+
+    /// The tables whose rows refer to those of the one called `name`, itself included if they do.
+    fn referencing(&self, name: &str) -> Vec<Arc<Table>> {
+        let refers = |table: &Arc<Table>| {
+            let mut keys = table.schema().foreign_keys.iter();
+            keys.any(|key| key.table == name)
+        };
+        self.tables().into_iter().filter(refers).collect()
     }
 
     /// The definition of the user's function or procedure called `name`, whose body is compiled in
@@ -106,20 +115,6 @@ pub trait CatalogView {
         let _ = name;
         false
     }
-}
-
-/// One use of an index by a compiled statement; the catalog derives from them which hash indexes
-/// and partitions help.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct IndexUse {
-    /// The table.
-    pub table: TableId,
-    /// The index's position in [`Table::indexes`].
-    pub index: u16,
-    /// A look-up of a whole unique key, and not a scan.
-    pub point: bool,
-    /// How many leading key columns are fixed.
-    pub prefix_columns: usize,
 }
 
 /// A computed value: where it is and what it is.

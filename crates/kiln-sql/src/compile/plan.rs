@@ -12,12 +12,13 @@ use kiln_storage::types::DataType;
 #[cfg(test)]
 use crate::database::panics::planted;
 
+use super::Compiler;
 use super::bound::{Bound, Kind, Operation};
 use super::path::{Access, Candidate, Each, FULL, Restriction, candidate_expressions, restriction};
 use super::query::OrderKey;
 use super::scope::SourceId;
 use super::select::{FromItem, ItemKind, Select};
-use super::{Compiler, IndexUse};
+use kiln_engine::IndexUse;
 
 /// How the rows of one SELECT come about.
 pub(super) struct Plan {

@@ -10,8 +10,9 @@ use kiln_storage::schema::TableId;
 use kiln_storage::table::Table;
 use kiln_storage::types::{DataType, Value};
 
-use super::{CatalogView, Compiler, IndexUse, QueryOptions, Typed, Variable, ddl};
+use super::{CatalogView, Compiler, QueryOptions, Typed, Variable, ddl};
 use crate::parse::{self, Statement};
+use kiln_engine::IndexUse;
 
 #[derive(Default)]
 struct Tables(Vec<Arc<Table>>);

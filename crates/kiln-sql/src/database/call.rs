@@ -8,7 +8,7 @@ use kiln_storage::types::{DataType, Value};
 
 use super::panics::caught;
 use super::prepared::{Column, Plan, Statement};
-use super::view::{View, stored};
+use super::view::{View, routine};
 use crate::compile::{CallArgumentValue, CallArguments, bind_call, fail, object_name, position_of};
 use crate::parse::{Call, RoutineKind};
 
@@ -32,7 +32,7 @@ impl CallPlan {
         let name = object_name(&call.name)?;
         let position = position_of(&call.name);
         let procedure = catalog.procedure(&name);
-        let routine = procedure.and_then(|known| Some((known, stored(known)?)));
+        let routine = procedure.and_then(|known| Some((known, routine(catalog, known)?)));
         let Some((procedure, routine)) = routine else {
             let message = format!("procedure {name} does not exist");
             return Err(
@@ -42,7 +42,6 @@ impl CallPlan {
                 ),
             );
         };
-        let routine = &routine.routine;
         if routine.kind == RoutineKind::Function {
             let message = format!("{name} is not a procedure");
             return Err(fail(SqlState::WRONG_OBJECT_TYPE, message, position)
@@ -50,8 +49,8 @@ impl CallPlan {
         }
         let (arguments, parameters) = caught(|| {
             bind_call(
-                &View(catalog),
-                routine,
+                &View::of(catalog),
+                &routine,
                 &call.arguments,
                 true,
                 declared,

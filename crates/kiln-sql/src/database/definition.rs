@@ -1,6 +1,6 @@
 //! Statements that define: tables, indexes, functions.
 
-use kiln_engine::{CatalogChange, Engine};
+use kiln_engine::{CatalogChange, CatalogStatement, Engine, Source};
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::table::Table;
@@ -9,35 +9,87 @@ use sqlparser::ast;
 use super::design;
 use super::panics::caught;
 use super::result::{Notice, StatementResult};
-use super::view::{View, compile_routine, stored};
+use super::view::{View, compile_routine, routine};
 use crate::compile::ddl::{self, IndexDeclaration, TableDeclaration};
 use crate::compile::plpgsql::Routine;
 use crate::compile::{fail, object_name, position_of, unsupported};
 use crate::parse::{
     self, Drop, DropFunction, DropKind, FunctionDefinition, RoutineKind, RoutineSignature,
+    Statement as Tree,
 };
 
-/// Changes the catalog, or leaves it as it is when `change` fails or panics.
-fn change_catalog<T>(
-    engine: &Engine,
-    mut change: impl FnMut(&mut CatalogChange<'_>) -> Result<T>,
-) -> Result<T> {
-    engine.change_catalog(|catalog| caught(|| change(catalog)))
+/// A statement that defines, on its way into a database's catalog.
+pub(super) struct Definition<'a> {
+    engine: &'a Engine,
+    source: Arc<Source>,
+    /// The change that it made when it was run first.
+    known: Option<&'a CatalogStatement>,
+}
+
+impl<'a> Definition<'a> {
+    /// The statement of a client.
+    pub fn new(engine: &'a Engine, source: Source) -> Definition<'a> {
+        Definition {
+            engine,
+            source: Arc::new(source),
+            known: None,
+        }
+    }
+
+    /// A statement that a log kept.
+    pub fn again(engine: &'a Engine, statement: &'a CatalogStatement) -> Definition<'a> {
+        Definition {
+            engine,
+            source: statement.source.clone(),
+            known: Some(statement),
+        }
+    }
+
+    /// Runs the statement, whose syntax tree is `tree`.
+    ///
+    /// # Errors
+    /// PostgreSQL's; the catalog is as before then.
+    pub fn run(&self, tree: &Tree) -> Result<StatementResult> {
+        match tree {
+            Tree::CreateTable(statement) => create_table(self, statement),
+            Tree::CreateIndex(statement) => create_index(self, statement),
+            Tree::CreateFunction(statement) => create_function(self, statement),
+            Tree::AlterTable(statement) => alter_table(self, statement),
+            Tree::Drop(statement) => drop(self, statement),
+            Tree::DropFunction(statement) => drop_function(self, statement),
+            Tree::Truncate(statement) => truncate(self, statement),
+            _ => Err(Error::internal("the statement is none that defines")),
+        }
+    }
+
+    /// Changes the catalog, or leaves it as it is when `change` fails or panics.
+    fn change_catalog<T>(
+        &self,
+        mut change: impl FnMut(&mut CatalogChange<'_>) -> Result<T>,
+    ) -> Result<T> {
+        self.engine.change_catalog(|catalog| {
+            match self.known {
+                Some(known) => catalog.redo(known)?,
+                None => catalog.set_statement(self.source.clone()),
+            }
+            caught(|| change(catalog))
+        })
+    }
 }
 
 /// CREATE TABLE.
-pub(super) fn create_table(
-    engine: &Engine,
+fn create_table(
+    definition: &Definition<'_>,
     statement: &ast::CreateTable,
 ) -> Result<StatementResult> {
     let created = StatementResult::of_tag("CREATE TABLE");
-    let is_new = change_catalog(engine, |change| {
-        let declaration = ddl::create_table(statement, &View(change.catalog()))?;
+    let is_new = definition.change_catalog(|change| {
+        let declaration = ddl::create_table(statement, &View::of(change.catalog()))?;
         let Some(TableDeclaration { schema, indexes }) = declaration else {
             return Ok(false);
         };
-        change.create_table(schema, 0, indexes, None)?;
-        design::settle(change, None)?;
+        change.create_table(schema, 0, indexes)?;
+        design::settle(change)?;
         Ok(true)
     })?;
     if is_new {
@@ -50,18 +102,18 @@ pub(super) fn create_table(
 }
 
 /// CREATE INDEX.
-pub(super) fn create_index(
-    engine: &Engine,
+fn create_index(
+    definition: &Definition<'_>,
     statement: &ast::CreateIndex,
 ) -> Result<StatementResult> {
     let created = StatementResult::of_tag("CREATE INDEX");
-    let is_new = change_catalog(engine, |change| {
-        let declaration = ddl::create_index(statement, &View(change.catalog()))?;
+    let is_new = definition.change_catalog(|change| {
+        let declaration = ddl::create_index(statement, &View::of(change.catalog()))?;
         let Some(IndexDeclaration { table, definition }) = declaration else {
             return Ok(false);
         };
         change.add_index(&table.schema().name, definition)?;
-        design::settle(change, None)?;
+        design::settle(change)?;
         Ok(true)
     })?;
     if is_new {
@@ -79,31 +131,31 @@ pub(super) fn create_index(
 }
 
 /// ALTER TABLE: how rows are divided over partitions.
-pub(super) fn alter_table(
-    engine: &Engine,
+fn alter_table(
+    definition: &Definition<'_>,
     statement: &parse::AlterTable,
 ) -> Result<StatementResult> {
-    change_catalog(engine, |change| {
-        let (name, partitioning) = ddl::alter_table(statement, &View(change.catalog()))?;
+    definition.change_catalog(|change| {
+        let (name, partitioning) = ddl::alter_table(statement, &View::of(change.catalog()))?;
         change.partition_table(&name, Some(partitioning))?;
-        design::settle(change, None)
+        design::settle(change)
     })?;
     Ok(StatementResult::of_tag("ALTER TABLE"))
 }
 
 /// DROP TABLE and DROP INDEX.
-pub(super) fn drop(engine: &Engine, statement: &Drop) -> Result<StatementResult> {
+fn drop(definition: &Definition<'_>, statement: &Drop) -> Result<StatementResult> {
     let tag = match statement.kind {
         DropKind::Table => "DROP TABLE",
         DropKind::Index => "DROP INDEX",
     };
     let mut result = StatementResult::of_tag(tag);
-    result.notices = change_catalog(engine, |change| {
+    result.notices = definition.change_catalog(|change| {
         let notices = match statement.kind {
             DropKind::Table => drop_tables(change, statement)?,
             DropKind::Index => drop_indexes(change, statement)?,
         };
-        design::settle(change, None)?;
+        design::settle(change)?;
         Ok(notices)
     })?;
     Ok(result)
@@ -161,11 +213,11 @@ fn referring(
     name: &str,
     except: &[String],
 ) -> Option<(String, String)> {
-    change.catalog().tables().find_map(|(other, entry)| {
+    change.catalog().tables().find_map(|(other, table)| {
         if other == name || except.iter().any(|known| known == other) {
             return None;
         }
-        let mut keys = entry.table.schema().foreign_keys.iter();
+        let mut keys = table.schema().foreign_keys.iter();
         let key = keys.find(|key| key.table == name)?;
         Some((other.to_owned(), key.name.clone()))
     })
@@ -247,8 +299,8 @@ fn needs_unique(
         columns.len() == key.referenced.len()
             && columns.iter().all(|column| key.referenced.contains(column))
     };
-    change.catalog().tables().find_map(|(other, entry)| {
-        let key = entry.table.schema().foreign_keys.iter().find(|key| {
+    change.catalog().tables().find_map(|(other, referring)| {
+        let key = referring.schema().foreign_keys.iter().find(|key| {
             let mut others = table.indexes().iter().map(|known| known.definition());
             key.table == table.schema().name
                 && same(&index.columns, key)
@@ -299,42 +351,37 @@ fn truncated(change: &CatalogChange<'_>, statement: &ast::Truncate) -> Result<Ve
 }
 
 /// TRUNCATE.
-pub(super) fn truncate(engine: &Engine, statement: &ast::Truncate) -> Result<StatementResult> {
+fn truncate(definition: &Definition<'_>, statement: &ast::Truncate) -> Result<StatementResult> {
     if statement.partitions.is_some() || statement.on_cluster.is_some() {
         return Err(unsupported("this form of TRUNCATE", None));
     }
-    change_catalog(engine, |change| {
+    definition.change_catalog(|change| {
         for name in truncated(change, statement)? {
             change.truncate_table(&name)?;
         }
-        design::settle(change, None)
+        design::settle(change)
     })?;
     Ok(StatementResult::of_tag("TRUNCATE TABLE"))
 }
 
-/// CREATE FUNCTION and CREATE PROCEDURE; `source` is the whole statement.
-pub(super) fn create_function(
-    engine: &Engine,
-    definition: &FunctionDefinition,
-    source: &str,
+/// CREATE FUNCTION and CREATE PROCEDURE.
+fn create_function(
+    definition: &Definition<'_>,
+    function: &FunctionDefinition,
 ) -> Result<StatementResult> {
-    let definition = Arc::new(definition.clone());
-    change_catalog(engine, |change| {
-        let procedure = compile_routine(change.catalog(), definition.clone(), source)?;
-        let name = procedure.name().to_owned();
-        if let Some(old) = change
-            .catalog()
-            .procedure(&name)
-            .and_then(|old| stored(old))
-        {
-            let new = Routine::of(&View(change.catalog()), &definition)?;
-            check_replacement(&old.routine, &new, definition.or_replace)
-                .map_err(|error| error.or_at(definition.position))?;
+    definition.change_catalog(|change| {
+        let catalog = change.catalog();
+        let procedure = compile_routine(catalog, function, &definition.source)?;
+        let old = catalog.procedure(procedure.name());
+        if let Some(old) = old.and_then(|old| routine(catalog, old)) {
+            let new = Routine::of(&View::of(catalog), function)?;
+            check_replacement(&old, &new, function.or_replace)
+                .map_err(|error| error.or_at(function.position))?;
         }
-        change.create_procedure(procedure, definition.or_replace)?;
-        design::settle(change, Some(&name))
+        change.create_procedure(procedure, function.or_replace)?;
+        design::settle(change)
     })?;
-    Ok(StatementResult::of_tag(match definition.kind {
+    Ok(StatementResult::of_tag(match function.kind {
         RoutineKind::Function => "CREATE FUNCTION",
         RoutineKind::Procedure => "CREATE PROCEDURE",
     }))
@@ -390,17 +437,14 @@ fn kind_name(kind: RoutineKind) -> &'static str {
 }
 
 /// DROP FUNCTION, DROP PROCEDURE and DROP ROUTINE.
-pub(super) fn drop_function(engine: &Engine, statement: &DropFunction) -> Result<StatementResult> {
+fn drop_function(definition: &Definition<'_>, statement: &DropFunction) -> Result<StatementResult> {
     let kind = statement.kind.map_or("routine", kind_name);
     let mut result = StatementResult::of_tag(&format!("DROP {}", kind.to_uppercase()));
-    result.notices = change_catalog(engine, |change| {
+    result.notices = definition.change_catalog(|change| {
         let mut notices = Vec::new();
         for signature in &statement.routines {
             match find_routine(change, statement.kind, signature)? {
-                Some(name) => {
-                    change.drop_procedure(&name)?;
-                    design::settle(change, Some(&name))?;
-                }
+                Some(name) => change.drop_procedure(&name)?,
                 None => {
                     let name = object_name(&signature.name)?;
                     let (text, message) = match &signature.arguments {
@@ -424,6 +468,7 @@ pub(super) fn drop_function(engine: &Engine, statement: &DropFunction) -> Result
                 }
             }
         }
+        design::settle(change)?;
         Ok(notices)
     })?;
     Ok(result)
@@ -436,15 +481,12 @@ fn find_routine(
     signature: &RoutineSignature,
 ) -> Result<Option<String>> {
     let name = object_name(&signature.name)?;
-    let Some(known) = change
-        .catalog()
-        .procedure(&name)
-        .and_then(|known| stored(known))
-    else {
+    let known = change.catalog().procedure(&name);
+    let Some(known) = known.and_then(|known| routine(change.catalog(), known)) else {
         return Ok(None);
     };
     if let Some(arguments) = &signature.arguments {
-        let inputs = known.routine.inputs();
+        let inputs = known.inputs();
         let names = type_names(arguments)?;
         let same = names.len() == inputs.len()
             && names
@@ -456,9 +498,9 @@ fn find_routine(
         }
     }
     if let Some(kind) = kind
-        && kind != known.routine.kind
+        && kind != known.kind
     {
-        let types = known.routine.inputs();
+        let types = known.inputs();
         let types: Vec<&str> = types
             .iter()
             .map(|(_, data_type)| data_type.base_name())

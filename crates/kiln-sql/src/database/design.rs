@@ -14,15 +14,14 @@
 
 use std::collections::BTreeMap;
 
-use kiln_engine::{Catalog, CatalogChange, TableEntry};
+use kiln_engine::{Catalog, CatalogChange, IndexUse};
 use kiln_platform::sync::Arc;
 use kiln_procedure::analysis::groups::{self, TIMESTAMPS_MAX, Weighted};
 use kiln_storage::error::Result;
 use kiln_storage::schema::{ColumnId, ColumnSet, IndexDefinition, IndexKind, TableId};
 use kiln_storage::table::{Index, Table};
 
-use super::view::{recompile_routine, stored};
-use crate::compile::IndexUse;
+use super::view::recompile_routine;
 
 /// Rounds of deriving and compiling; each may change which indexes the programs use.
 const ROUNDS_MAX: usize = 4;
@@ -41,19 +40,19 @@ pub fn is_auxiliary(table: &Table, index: &IndexDefinition) -> bool {
         })
 }
 
-/// Compiles what the change left stale or may cure, and derives the design anew.
+/// Compiles what the change left stale, and derives the design anew.
 ///
-/// `changed_routine` is the name of a routine that came, went or was replaced: others may contain
-/// a copy of it.
-pub(super) fn settle(change: &mut CatalogChange<'_>, changed_routine: Option<&str>) -> Result<()> {
+/// # Errors
+/// 2BP01 when a routine cannot be without what the change drops.
+pub(super) fn settle(change: &mut CatalogChange<'_>) -> Result<()> {
     #[cfg(test)]
     super::panics::planted::reach(super::panics::planted::Step::Derive);
-    recompile(change, changed_routine)?;
+    recompile(change)?;
     for _ in 0..ROUNDS_MAX {
         if !derive_once(change)? {
             break;
         }
-        recompile(change, None)?;
+        recompile(change)?;
     }
     for (name, apart) in splits(change.catalog()) {
         change.split_table(&name, apart)?;
@@ -71,8 +70,7 @@ fn splits(catalog: &Catalog) -> Vec<(String, ColumnSet)> {
             weight: 1.0,
         })
         .collect();
-    let split = |(name, entry): (&str, &TableEntry)| {
-        let table = &entry.table;
+    let split = |(name, table): (&str, &Arc<Table>)| {
         let usages = groups::usages(&programs, table.id(), true);
         let columns = table.schema().columns.len();
         // What no procedure writes is all rarely written: who reads it need not note the timestamp that
@@ -88,29 +86,12 @@ fn splits(catalog: &Catalog) -> Vec<(String, ColumnSet)> {
     catalog.tables().map(split).collect()
 }
 
-fn recompile(change: &mut CatalogChange<'_>, changed_routine: Option<&str>) -> Result<()> {
-    let mut names: Vec<String> = change
-        .stale_procedures()
-        .iter()
-        .map(|procedure| procedure.name().to_owned())
-        .collect();
-    for procedure in change.catalog().procedures() {
-        let has_errors = stored(procedure).is_some_and(|stored| stored.has_errors);
-        let calls = changed_routine.is_some_and(|name| {
-            procedure.name() != name
-                && procedure
-                    .source()
-                    .to_lowercase()
-                    .contains(&name.to_lowercase())
-        });
-        if (has_errors || calls) && !names.iter().any(|name| name == procedure.name()) {
-            names.push(procedure.name().to_owned());
-        }
-    }
-    for name in names {
-        let old = change.catalog().procedure(&name).cloned();
-        let fresh = old.and_then(|old| recompile_routine(change.catalog(), &old));
-        if let Some(fresh) = fresh {
+/// Compiles the routines anew whose tables are others now, or whose compiler looked up what is
+/// another thing now: missing tables that came, functions that were replaced.
+pub(super) fn recompile(change: &mut CatalogChange<'_>) -> Result<()> {
+    for stale in change.stale_procedures() {
+        if let Some(source) = stale.source() {
+            let fresh = recompile_routine(change.catalog(), source)?;
             change.create_procedure(fresh, true)?;
         }
     }
@@ -129,13 +110,13 @@ struct Usage {
 /// Brings every table's indexes in line with their uses; says whether that changed one.
 fn derive_once(change: &mut CatalogChange<'_>) -> Result<bool> {
     let usage = usage(change.catalog());
-    let options = change.options().basis_factors;
+    let options = change.design();
     let (hashes, partitions) = (options.hash_indexes, options.partitioned_indexes);
     let splits = options.split_indexes;
     let tables: Vec<Arc<Table>> = change
         .catalog()
         .tables()
-        .map(|(_, entry)| entry.table.clone())
+        .map(|(_, table)| table.clone())
         .collect();
     let mut changed = false;
     for table in tables {
@@ -224,15 +205,12 @@ fn dividing_columns(table: &Table, index: &Index) -> usize {
 fn usage(catalog: &Catalog) -> BTreeMap<(TableId, usize), Usage> {
     let mut result: BTreeMap<(TableId, usize), Usage> = BTreeMap::new();
     for procedure in catalog.procedures() {
-        let Some(stored) = stored(procedure) else {
-            continue;
-        };
         for IndexUse {
             table,
             index,
             point,
             prefix_columns,
-        } in &stored.requirements
+        } in procedure.index_uses()
         {
             let usage = result.entry((*table, usize::from(*index))).or_default();
             if *point {

@@ -10,7 +10,6 @@ use kiln_storage::types::{DataType, Value};
 
 use super::design::is_auxiliary;
 use super::result::{ResultSet, StatementResult};
-use super::view::stored;
 
 /// The column of an explanation.
 pub(super) const COLUMN: &str = "QUERY PLAN";
@@ -23,11 +22,8 @@ pub(super) fn text(program: &Program) -> String {
 /// As [`text()`], with the indexes that a stored procedure uses and how they are built.
 pub(super) fn procedure(catalog: &Catalog, procedure: &Procedure) -> String {
     let mut out = text(procedure.program());
-    let Some(stored) = stored(procedure) else {
-        return out;
-    };
     let mut seen = Vec::new();
-    for requirement in &stored.requirements {
+    for requirement in procedure.index_uses() {
         let found = (requirement.table, requirement.index);
         let table = catalog.table_by_id(requirement.table);
         let (Some(table), false) = (table, seen.contains(&found)) else {

@@ -9,6 +9,7 @@
 //! | `design` | the physical design that procedures' uses of indexes derive |
 //! | `statement`, `call`, `cache` | statements on data and calls, compiled and kept |
 //! | `rows` | programs for rows that Rust code writes |
+//! | `rebuild` | catalogs that were written down |
 //! | `settings` | SET and SHOW |
 //! | `view` | the catalog as the compiler sees it |
 //! | `result`, `print` | results, and how psql prints them |
@@ -24,6 +25,7 @@ pub(crate) mod panics;
 mod portal;
 mod prepared;
 mod print;
+mod rebuild;
 mod result;
 mod rows;
 mod session;

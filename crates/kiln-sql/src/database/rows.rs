@@ -21,7 +21,7 @@ impl RowPrograms for CheckedRows {
         table: &Arc<Table>,
         ignore_conflict: bool,
     ) -> Result<Program> {
-        caught(|| dml::insert_program(&View(catalog), table, ignore_conflict))
+        caught(|| dml::insert_program(&View::of(catalog), table, ignore_conflict))
     }
 
     fn update(
@@ -30,10 +30,10 @@ impl RowPrograms for CheckedRows {
         table: &Arc<Table>,
         columns: &[ColumnId],
     ) -> Result<Program> {
-        caught(|| dml::update_program(&View(catalog), table, columns))
+        caught(|| dml::update_program(&View::of(catalog), table, columns))
     }
 
     fn delete(&self, catalog: &Catalog, table: &Arc<Table>) -> Result<Program> {
-        caught(|| dml::delete_program(&View(catalog), table))
+        caught(|| dml::delete_program(&View::of(catalog), table))
     }
 }

@@ -2,20 +2,23 @@
 
 use std::time::Duration;
 
-use kiln_engine::{Arguments, CancelHandle, Catalog, Completions, Ended, IntoValues, Reply, Rows};
+use kiln_engine::{
+    Arguments, CancelHandle, Catalog, Completions, Ended, IntoValues, Reply, Rows, Source,
+};
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::{DataType, Value};
 
 use super::cache::StatementCache;
 use super::call::{self, CallPlan};
+use super::definition::Definition;
 use super::panics::{caught, of_statement};
 use super::portal::{Portal, Portion};
 use super::prepared::{ExplainPlan, Plan, Statement, cannot_submit};
 use super::result::{Notice, ResultSet, StatementResult};
 use super::statement::{notices_of, result_of, result_of_call};
 use super::view::View;
-use super::{definition, explain, settings};
+use super::{explain, settings};
 use crate::compile::parameter_count;
 use crate::compile::plpgsql::compile_do;
 use crate::parse::{self, SourceStatement, Statement as Tree, script};
@@ -376,7 +379,7 @@ impl Session {
             Tree::Do(block) => {
                 let rows = self.session.run_with(
                     |catalog| {
-                        let compiled = caught(|| compile_do(&View(catalog), block))?;
+                        let compiled = caught(|| compile_do(&View::of(catalog), block))?;
                         Ok(Arc::new(compiled.program))
                     },
                     &mut Arguments::new(),
@@ -401,7 +404,7 @@ impl Session {
                 self.truncate_in_block(truncate)
             }
             tree => {
-                let result = self.define(tree, statement.text());
+                let result = self.define(tree, statement);
                 self.statements.clear();
                 result
             }
@@ -424,8 +427,7 @@ impl Session {
             .ok_or_else(|| Error::internal("a program ran that was not compiled"))
     }
 
-    fn define(&mut self, tree: &Tree, text: &str) -> Result<StatementResult> {
-        let engine = self.session.engine().clone();
+    fn define(&mut self, tree: &Tree, statement: &Statement) -> Result<StatementResult> {
         if self.session.in_transaction() {
             return Err(Error::new(
                 SqlState::ACTIVE_SQL_TRANSACTION,
@@ -433,18 +435,13 @@ impl Session {
             )
             .with_hint("Commit first: tables, indexes and functions are defined at once."));
         }
-        match tree {
-            Tree::CreateTable(create) => definition::create_table(&engine, create),
-            Tree::CreateIndex(create) => definition::create_index(&engine, create),
-            Tree::CreateFunction(create) => definition::create_function(&engine, create, text),
-            Tree::AlterTable(alter) => definition::alter_table(&engine, alter),
-            Tree::Drop(drop) => definition::drop(&engine, drop),
-            Tree::DropFunction(drop) => definition::drop_function(&engine, drop),
-            Tree::Truncate(truncate) => definition::truncate(&engine, truncate),
-            _ => Err(Error::internal(
-                "a statement of this kind was handled before",
-            )),
-        }
+        let position = statement.position();
+        let source = Source {
+            text: statement.text().to_owned(),
+            line: position.line,
+            column: position.column,
+        };
+        Definition::new(self.session.engine(), source).run(tree)
     }
 
     fn begin(&mut self, modes: &[sqlparser::ast::TransactionMode]) -> Result<StatementResult> {

@@ -53,7 +53,7 @@ fn compile_on_data(
     statement: &Statement,
     declared: &[Option<DataType>],
 ) -> Result<Prepared> {
-    let view = View(catalog);
+    let view = View::of(catalog);
     let builder = ProgramBuilder::of_parameters(name(statement), declared);
     let mut compiler = Compiler::new(builder, &view);
     let parameters = compiler.infer_positional(declared);

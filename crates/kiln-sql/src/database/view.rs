@@ -1,61 +1,99 @@
-//! The engine's catalog as the compiler sees it, and what is kept there about routines.
+//! The engine's catalog as the compiler sees it, and routines compiled for it.
 
-use kiln_engine::{Catalog, Extra, Procedure};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use kiln_engine::{Catalog, Lookups, Procedure, Source};
 use kiln_platform::sync::Arc;
 use kiln_procedure::ir::{Failure, Step, TextSource};
 use kiln_procedure::{Program, ProgramBuilder};
-use kiln_storage::error::{Error, Result};
+use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::table::Table;
 
 use super::panics::caught;
+use crate::compile::CatalogView;
 use crate::compile::plpgsql::{CompiledFunction, Routine, compile_function};
-use crate::compile::{CatalogView, IndexUse};
-use crate::parse::FunctionDefinition;
+use crate::parse::{self, FunctionDefinition, RoutineKind, SourceStatement, function_header};
 
 /// The tables and routines of a catalog.
-pub(super) struct View<'a>(pub &'a Catalog);
+pub(super) struct View<'a> {
+    catalog: &'a Catalog,
+    /// Definitions read so far: the compiler knows the nodes of one by their addresses.
+    definitions: RefCell<BTreeMap<String, Arc<FunctionDefinition>>>,
+    /// What was looked up.
+    lookups: RefCell<Lookups>,
+}
+
+impl<'a> View<'a> {
+    /// A view of `catalog`.
+    pub fn of(catalog: &'a Catalog) -> View<'a> {
+        View {
+            catalog,
+            definitions: RefCell::default(),
+            lookups: RefCell::default(),
+        }
+    }
+}
 
 impl CatalogView for View<'_> {
     fn table(&self, name: &str) -> Option<Arc<Table>> {
-        self.0.table(name).cloned()
+        let found = self.catalog.table(name);
+        self.lookups.borrow_mut().note_table(name, found);
+        found.cloned()
     }
 
     fn tables(&self) -> Vec<Arc<Table>> {
-        self.0
-            .tables()
-            .map(|(_, entry)| entry.table.clone())
-            .collect()
+        let tables = self.catalog.tables();
+        tables.map(|(_, table)| table.clone()).collect()
+    }
+
+    fn referencing(&self, name: &str) -> Vec<Arc<Table>> {
+        let names = self.catalog.referencing(name);
+        let tables = names.filter_map(|name| self.catalog.table(name).cloned());
+        let tables: Vec<Arc<Table>> = tables.collect();
+        self.lookups.borrow_mut().note_referencing(name, &tables);
+        tables
     }
 
     fn routine(&self, name: &str) -> Option<Arc<FunctionDefinition>> {
-        let stored = stored(self.0.procedure(name)?)?;
-        Some(stored.definition.clone())
+        let found = self.catalog.procedure(name);
+        self.lookups.borrow_mut().note_procedure(name, found);
+        let mut definitions = self.definitions.borrow_mut();
+        if let Some(known) = definitions.get(name) {
+            return Some(known.clone());
+        }
+        let definition = definition(found?.source()?)?;
+        definitions.insert(name.to_owned(), definition.clone());
+        Some(definition)
     }
 
     fn has_function(&self, name: &str) -> bool {
-        self.0.procedure(name).is_some()
+        let found = self.catalog.procedure(name);
+        self.lookups.borrow_mut().note_procedure(name, found);
+        found.is_some()
     }
 }
 
-/// What the catalog keeps about a function or procedure besides its program.
-pub(super) struct StoredRoutine {
-    /// As it was created.
-    pub definition: Arc<FunctionDefinition>,
-    /// Its header.
-    pub routine: Routine,
-    /// The indexes that its program uses.
-    pub requirements: Vec<IndexUse>,
-    /// Whether statements of it wait with an error for the call that reaches them: a change of the
-    /// catalog may cure them.
-    pub has_errors: bool,
+fn statement(source: &Source) -> SourceStatement<'_> {
+    SourceStatement {
+        text: &source.text,
+        line: source.line,
+        column: source.column,
+    }
 }
 
-/// What is stored with `procedure`.
-pub(super) fn stored(procedure: &Procedure) -> Option<Arc<StoredRoutine>> {
-    procedure
-        .extra()
-        .cloned()
-        .and_then(|extra| Arc::downcast(extra).ok())
+/// What the statement that created a routine says.
+fn definition(source: &Source) -> Option<Arc<FunctionDefinition>> {
+    match parse::statement(&statement(source)) {
+        Ok(parse::Statement::CreateFunction(definition)) => Some(Arc::from(definition)),
+        _ => None,
+    }
+}
+
+/// The header of a stored function or procedure; `None` for one that Rust code made.
+pub(super) fn routine(catalog: &Catalog, procedure: &Procedure) -> Option<Routine> {
+    let header = function_header(&statement(procedure.source()?)).ok()?;
+    Routine::of(&View::of(catalog), &header).ok()
 }
 
 /// Compiles a routine for the catalog.
@@ -64,51 +102,62 @@ pub(super) fn stored(procedure: &Procedure) -> Option<Arc<StoredRoutine>> {
 /// What PostgreSQL reports when the routine is created.
 pub(super) fn compile_routine(
     catalog: &Catalog,
-    definition: Arc<FunctionDefinition>,
-    source: &str,
+    definition: &FunctionDefinition,
+    source: &Arc<Source>,
 ) -> Result<Procedure> {
-    let compiled = caught(|| compile_function(&View(catalog), &definition))?;
-    let CompiledFunction {
-        routine,
-        program,
-        requirements,
-        deferred,
-    } = compiled;
-    let has_errors = !deferred.is_empty();
-    Ok(procedure(
-        program,
-        source,
-        StoredRoutine {
-            definition,
-            routine,
-            requirements,
-            has_errors,
-        },
-    ))
+    let view = View::of(catalog);
+    let compiled = caught(|| compile_function(&view, definition))?;
+    Ok(procedure(compiled, source, view))
 }
 
-/// Compiles a stored routine again. When that fails its program only raises the error.
-pub(super) fn recompile_routine(catalog: &Catalog, old: &Procedure) -> Option<Procedure> {
-    let known = stored(old)?;
-    let fresh = compile_routine(catalog, known.definition.clone(), old.source());
-    Some(fresh.unwrap_or_else(|error| {
-        let stored = StoredRoutine {
-            definition: known.definition.clone(),
-            routine: known.routine.clone(),
-            requirements: Vec::new(),
-            has_errors: true,
-        };
-        procedure(
-            raising_program(&known.routine, &error),
-            old.source(),
-            stored,
-        )
-    }))
+/// Compiles the routine that `source` created. When that fails its program only raises the error.
+///
+/// # Errors
+/// 2BP01 when its header names a table that is gone; XX001 when `source` creates no routine.
+pub(super) fn recompile_routine(catalog: &Catalog, source: &Arc<Source>) -> Result<Procedure> {
+    let view = View::of(catalog);
+    let definition = caught(|| Ok(definition(source)))?.ok_or_else(|| {
+        let message = "a procedure is kept with a text that creates none";
+        Error::new(SqlState::DATA_CORRUPTED, message)
+    })?;
+    let compiled = match caught(|| compile_function(&view, &definition)) {
+        Ok(compiled) => compiled,
+        Err(error) => {
+            let routine = Routine::of(&view, &definition);
+            let routine = routine.map_err(|error| depends(&definition, &error))?;
+            CompiledFunction {
+                program: raising_program(&routine, &error),
+                routine,
+                requirements: Vec::new(),
+                deferred: vec![error],
+            }
+        }
+    };
+    Ok(procedure(compiled, source, view))
 }
 
-fn procedure(program: Program, source: &str, stored: StoredRoutine) -> Procedure {
-    let extra: Extra = Arc::new(stored);
-    Procedure::new(Arc::new(program), source).with_extra(extra)
+/// The error of a change after which a header means nothing any more.
+fn depends(definition: &FunctionDefinition, error: &Error) -> Error {
+    let kind = match definition.kind {
+        RoutineKind::Function => "function",
+        RoutineKind::Procedure => "procedure",
+    };
+    let name = &definition.name;
+    Error::new(
+        SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
+        format!("the header of {kind} {name} depends on what this drops"),
+    )
+    .with_detail(format!("Without it: {}.", error.message()))
+    .with_hint(format!("Drop {kind} {name} first."))
+}
+
+fn procedure(compiled: CompiledFunction, source: &Arc<Source>, view: View<'_>) -> Procedure {
+    Procedure::compiled(
+        Arc::new(compiled.program),
+        source.clone(),
+        compiled.requirements,
+        view.lookups.into_inner(),
+    )
 }
 
 /// A program with the routine's parameters that raises `error`.

@@ -11,11 +11,29 @@ use kiln_storage::error::{Error, Position, Result, SqlState};
 use sqlparser::ast::{Ident, ObjectName};
 use sqlparser::tokenizer::Token;
 use std::borrow::Cow;
+use std::ops::Deref;
 use std::ops::Range;
 
 /// `CREATE FUNCTION` or `CREATE PROCEDURE`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FunctionDefinition {
+    /// How it is called.
+    pub header: FunctionHeader,
+    /// What it does.
+    pub body: Body,
+}
+
+impl Deref for FunctionDefinition {
+    type Target = FunctionHeader;
+
+    fn deref(&self) -> &FunctionHeader {
+        &self.header
+    }
+}
+
+/// A routine without its body.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FunctionHeader {
     /// The CREATE keyword.
     pub position: Position,
     /// An existing routine of this name gives way.
@@ -33,8 +51,6 @@ pub struct FunctionDefinition {
     pub volatility: Volatility,
     /// A null argument makes the result null without running the body.
     pub strict: bool,
-    /// What it does.
-    pub body: Body,
 }
 
 /// An argument of a routine.
@@ -118,13 +134,28 @@ pub enum Body {
     Sql(Vec<(Position, Statement)>),
 }
 
-/// Parses `range`, whose token at `kind` is FUNCTION or PROCEDURE.
-pub(super) fn definition(
+/// Reads the header of a CREATE FUNCTION or CREATE PROCEDURE that was parsed before, and not its
+/// body, which may be long.
+///
+/// # Errors
+/// Those of [`statement`](super::statement()) that concern the header.
+pub fn function_header(source: &SourceStatement<'_>) -> Result<FunctionHeader> {
+    let tokens = Tokens::new(source.text, source.position())?;
+    let mut end = tokens.len();
+    if end > 0 && *tokens.get(end - 1) == Token::SemiColon {
+        end -= 1;
+    }
+    let or_replace = tokens.words(1, &["or", "replace"]);
+    let kind = if or_replace { 3 } else { 1 };
+    header(&tokens, 0..end, kind, or_replace).map(|(header, _)| header)
+}
+
+fn header(
     tokens: &Tokens<'_>,
     range: Range<usize>,
     kind: usize,
     or_replace: bool,
-) -> Result<FunctionDefinition> {
+) -> Result<(FunctionHeader, Attributes)> {
     let routine = match tokens.word(kind) {
         "procedure" => RoutineKind::Procedure,
         _ => RoutineKind::Function,
@@ -135,11 +166,31 @@ pub(super) fn definition(
     let name = ObjectName::from(types::identifiers(tokens, kind + 1..open)?);
     let close = closing(tokens, open, range.end)?;
     let arguments = arguments(tokens, open + 1..close)?;
-    let attributes = Attributes::parse(tokens, close + 1..range.end)?;
-
+    let mut attributes = Attributes::parse(tokens, close + 1..range.end)?;
     if let (RoutineKind::Procedure, Some((at, _))) = (routine, &attributes.returns) {
         return Err(tokens.syntax_error(*at));
     }
+    let header = FunctionHeader {
+        position: tokens.position(range.start),
+        or_replace,
+        kind: routine,
+        name,
+        arguments,
+        returns: attributes.returns.take().map(|(_, returns)| returns),
+        volatility: attributes.volatility.unwrap_or(Volatility::Volatile),
+        strict: attributes.strict.unwrap_or(false),
+    };
+    Ok((header, attributes))
+}
+
+/// Parses `range`, whose token at `kind` is FUNCTION or PROCEDURE.
+pub(super) fn definition(
+    tokens: &Tokens<'_>,
+    range: Range<usize>,
+    kind: usize,
+    or_replace: bool,
+) -> Result<FunctionDefinition> {
+    let (header, attributes) = header(tokens, range.clone(), kind, or_replace)?;
     let Some(body) = attributes.body else {
         return Err(tokens.error_at(
             range.start,
@@ -165,17 +216,7 @@ pub(super) fn definition(
             ));
         }
     };
-    Ok(FunctionDefinition {
-        position: tokens.position(range.start),
-        or_replace,
-        kind: routine,
-        name,
-        arguments,
-        returns: attributes.returns.map(|(_, returns)| returns),
-        volatility: attributes.volatility.unwrap_or(Volatility::Volatile),
-        strict: attributes.strict.unwrap_or(false),
-        body,
-    })
+    Ok(FunctionDefinition { header, body })
 }
 
 /// Parses all of `range` as `DO [LANGUAGE plpgsql] $$…$$`.

@@ -25,7 +25,8 @@ mod types;
 mod tests;
 
 pub use function::{
-    Argument, ArgumentMode, Body, FunctionDefinition, ResultColumn, Returns, Volatility,
+    Argument, ArgumentMode, Body, FunctionDefinition, FunctionHeader, ResultColumn, Returns,
+    Volatility, function_header,
 };
 pub use kiln_storage::error::Position;
 pub use position::position_of;

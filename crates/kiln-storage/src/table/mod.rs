@@ -443,6 +443,24 @@ impl Table {
         (slot as i64) << (64 - ROW_NUMBER_SLOT_BITS) | number as i64
     }
 
+    /// The next row number of each memory that has given one out, without the memory's own bits: for
+    /// [`Table::restore_row_number`]. While transactions run they are those of some moment.
+    pub fn row_numbers(&self) -> Vec<(usize, u64)> {
+        let counters = self.rows.row_numbers.iter().enumerate();
+        // Relaxed: the counters order nothing.
+        let counts = counters.map(|(slot, counter)| (slot, counter.0.load(Ordering::Relaxed)));
+        counts.filter(|(_, next)| *next > 0).collect()
+    }
+
+    /// Goes on counting from `next` in a memory, where it has not come as far yet. There may be no
+    /// such memory here: then its numbers are not given out again either, as they have its bits.
+    pub fn restore_row_number(&self, slot: usize, next: u64) {
+        if let Some(counter) = self.rows.row_numbers.get(slot) {
+            // Relaxed: the counters order nothing.
+            counter.0.fetch_max(next, Ordering::Relaxed);
+        }
+    }
+
     /// The number of its rows; concurrent changes may or may not be seen.
     pub fn rows_present(&self) -> usize {
         let mut rows = 0;

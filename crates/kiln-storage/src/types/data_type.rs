@@ -1,6 +1,7 @@
 //! The types of columns and expressions, named as PostgreSQL names them.
 
 use std::fmt;
+use std::str::FromStr;
 
 /// The most significant digits that every NUMERIC value can have; see
 /// [`Decimal`](super::Decimal).
@@ -169,6 +170,50 @@ impl fmt::Display for DataType {
     }
 }
 
+/// The type that [`DataType`] prints as this name; the error is that there is none.
+impl FromStr for DataType {
+    type Err = ();
+
+    fn from_str(name: &str) -> Result<DataType, ()> {
+        const PLAIN: [DataType; 15] = [
+            DataType::SmallInt,
+            DataType::Integer,
+            DataType::BigInt,
+            DataType::NUMERIC,
+            DataType::Double,
+            DataType::Boolean,
+            DataType::Char(u32::MAX),
+            DataType::VarChar(None),
+            DataType::Text,
+            DataType::Bytea,
+            DataType::Date,
+            DataType::Timestamp,
+            DataType::TimestampTz,
+            DataType::Uuid,
+            DataType::Interval,
+        ];
+        if let Some(element) = name.strip_suffix("[]") {
+            return element.parse().map(DataType::array);
+        }
+        if let Some(plain) = PLAIN.iter().find(|known| known.base_name() == name) {
+            return Ok(plain.clone());
+        }
+        let (base, modifier) = name.split_once('(').ok_or(())?;
+        let modifier = modifier.strip_suffix(')').ok_or(())?;
+        let length = || modifier.parse::<u32>().map_err(drop);
+        match base {
+            "character" => Ok(DataType::Char(length()?)),
+            "character varying" => Ok(DataType::VarChar(Some(length()?))),
+            "numeric" => {
+                let (precision, scale) = modifier.split_once(',').ok_or(())?;
+                let number = |text: &str| text.parse::<u8>().map_err(drop);
+                Ok(DataType::numeric(number(precision)?, number(scale)?))
+            }
+            _ => Err(()),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -188,6 +233,21 @@ mod tests {
             (DataType::array(DataType::Integer), "integer[]"),
         ] {
             assert_eq!(data_type.to_string(), name);
+            assert_eq!(name.parse(), Ok(data_type));
+        }
+    }
+    #[test]
+    fn what_is_no_name_of_a_type_is_refused() {
+        for name in [
+            "",
+            "int",
+            "numeric(1)",
+            "numeric(300,1)",
+            "character(",
+            "text(3)",
+            "[]",
+        ] {
+            assert_eq!(name.parse::<DataType>(), Err(()), "{name}");
         }
     }
 }

@@ -90,7 +90,7 @@ impl Compiler<'_> {
             }
         }
         if !matches!(change, Change::Insert) {
-            for other in self.catalog.tables() {
+            for other in self.catalog.referencing(name) {
                 for key in &other.schema().foreign_keys {
                     if key.table != *name || !touches(&key.referenced) {
                         continue;

@@ -53,10 +53,11 @@ use kiln_procedure::{Program, ProgramBuilder};
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::DataType;
 
-use super::{CatalogView, Compiler, IndexUse, Position, fail};
+use super::{CatalogView, Compiler, Position, fail};
 use crate::parse::{self, FunctionDefinition};
 use body::Body;
 pub(crate) use call::Callee;
+use kiln_engine::IndexUse;
 pub use routine::{ResultKind, Routine, RoutineParameter};
 
 /// A routine ready to run.

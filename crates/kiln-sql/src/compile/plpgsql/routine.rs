@@ -9,7 +9,7 @@ use super::super::{
 };
 use super::{Shape, at};
 use crate::parse::{
-    ArgumentMode, FunctionDefinition, Returns, RoutineKind, TypeKind, TypeReference, Volatility,
+    ArgumentMode, FunctionHeader, Returns, RoutineKind, TypeKind, TypeReference, Volatility,
 };
 
 /// A function's or procedure's header, its types resolved.
@@ -93,12 +93,12 @@ pub(super) enum Declared {
 }
 
 impl Routine {
-    /// The header of a definition.
+    /// What a header declares.
     ///
     /// # Errors
     /// 42704 for unknown types, 42P13 where parameters and result do not go together, 0A000 for
     /// what is not supported.
-    pub fn of(catalog: &dyn CatalogView, definition: &FunctionDefinition) -> Result<Routine> {
+    pub fn of(catalog: &dyn CatalogView, definition: &FunctionHeader) -> Result<Routine> {
         let position = at(definition.position);
         let invalid =
             |message: String| fail(SqlState::INVALID_FUNCTION_DEFINITION, message, position);

@@ -9,6 +9,7 @@ mod groups;
 mod joins;
 mod no_columns;
 mod panics;
+mod rebuild;
 mod sessions;
 mod stages;
 mod submitted;

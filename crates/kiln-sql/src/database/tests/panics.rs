@@ -53,13 +53,13 @@ fn content(database: &Database) -> String {
         .expect("the table is there");
     let catalog = database.engine().catalog();
     let tables = catalog.tables().map(|(name, table)| {
-        let indexes = table.table.indexes().iter();
+        let indexes = table.indexes().iter();
         let indexes: Vec<_> = indexes.map(|index| &index.definition().name).collect();
         format!("{name} {indexes:?}")
     });
     let procedures = catalog
         .procedures()
-        .map(|known| format!("{} {}", known.name(), known.source()));
+        .map(|known| format!("{} {:?}", known.name(), known.source()));
     let names: Vec<String> = tables.chain(procedures).collect();
     format!("{}{names:?}", rows.to_csv())
 }

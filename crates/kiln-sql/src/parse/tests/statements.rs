@@ -208,6 +208,7 @@ fn results_of_functions() {
         definition(&format!(
             "create function f() {returns} language plpgsql called on null input as $$begin end$$"
         ))
+        .header
         .returns
     };
     assert_eq!(returns(""), None);
@@ -247,7 +248,7 @@ fn bodies_in_other_quotes_and_languages() {
     ));
     let procedure = definition("create procedure p(out a int) language plpgsql as $$begin end$$");
     assert_eq!(
-        (procedure.kind, procedure.returns),
+        (procedure.kind, procedure.header.returns),
         (RoutineKind::Procedure, None)
     );
 }

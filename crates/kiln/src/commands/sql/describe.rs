@@ -23,12 +23,10 @@ fn listing<const N: usize>(title: &str, headings: [&str; N], rows: Vec<[String; 
 
 /// All tables.
 pub(super) fn tables(catalog: &Catalog) -> String {
-    let rows = catalog.tables().map(|(name, entry)| {
-        let schema = entry.table.schema();
-        let indexes = entry.table.indexes().iter().map(|index| index.definition());
-        let indexes = indexes
-            .filter(|index| !is_auxiliary(&entry.table, index))
-            .count();
+    let rows = catalog.tables().map(|(name, table)| {
+        let schema = table.schema();
+        let indexes = table.indexes().iter().map(|index| index.definition());
+        let indexes = indexes.filter(|index| !is_auxiliary(table, index)).count();
         [
             name.to_owned(),
             schema.columns.len().to_string(),
@@ -73,18 +71,7 @@ pub(super) fn table(catalog: &Catalog, name: &str) -> Result<String, String> {
         text.truncate(end);
     }
     text += &constraints(table, schema);
-    let referencing: Vec<&str> = catalog
-        .tables()
-        .filter(|(_, entry)| {
-            entry
-                .table
-                .schema()
-                .foreign_keys
-                .iter()
-                .any(|key| key.table == folded)
-        })
-        .map(|(other, _)| other)
-        .collect();
+    let referencing: Vec<&str> = catalog.referencing(&folded).collect();
     if !referencing.is_empty() {
         text += &format!("Referenced by: {}\n", referencing.join(", "));
     }

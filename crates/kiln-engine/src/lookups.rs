@@ -1,0 +1,72 @@
+//! What a compiler looked up in the catalog by name, so that what it compiled can follow.
+
+use std::collections::BTreeMap;
+
+use kiln_platform::sync::{Arc, Weak};
+use kiln_storage::table::Table;
+
+use crate::catalog::{Catalog, Procedure};
+use crate::statement::Source;
+
+/// The names that the compiler of a procedure looked up, and what it found; names without an
+/// object too. As long as each look-up ends as it did, compiling again gives the same program.
+#[derive(Clone, Debug, Default)]
+pub struct Lookups {
+    tables: BTreeMap<String, Option<Weak<Table>>>,
+    procedures: BTreeMap<String, Option<Arc<Source>>>,
+    /// By the table referred to.
+    referencing: BTreeMap<String, Vec<Weak<Table>>>,
+}
+
+impl Lookups {
+    /// The compiler looked for a table.
+    pub fn note_table(&mut self, name: &str, found: Option<&Arc<Table>>) {
+        if !self.tables.contains_key(name) {
+            self.tables
+                .insert(name.to_owned(), found.map(Arc::downgrade));
+        }
+    }
+
+    /// The compiler looked for a procedure.
+    pub fn note_procedure(&mut self, name: &str, found: Option<&Arc<Procedure>>) {
+        if !self.procedures.contains_key(name) {
+            let source = found.and_then(|procedure| procedure.source().cloned());
+            self.procedures.insert(name.to_owned(), source);
+        }
+    }
+
+    /// The compiler looked for the tables that refer to the one called `name`, and found these, in
+    /// the order of their names.
+    pub fn note_referencing(&mut self, name: &str, found: &[Arc<Table>]) {
+        if !self.referencing.contains_key(name) {
+            let found = found.iter().map(Arc::downgrade);
+            self.referencing.insert(name.to_owned(), found.collect());
+        }
+    }
+
+    /// Whether all look-ups end in `catalog` as they did.
+    pub(crate) fn hold_in(&self, catalog: &Catalog) -> bool {
+        let is_same =
+            |known: &Weak<Table>, table: &Arc<Table>| known.as_ptr() == Arc::as_ptr(table);
+        let mut tables = self.tables.iter();
+        let mut procedures = self.procedures.iter();
+        let mut referencing = self.referencing.iter();
+        tables.all(
+            |(name, known)| match (known.as_ref(), catalog.table(name)) {
+                (Some(known), Some(table)) => is_same(known, table),
+                (known, table) => known.is_none() && table.is_none(),
+            },
+        ) && procedures.all(|(name, known)| {
+            let procedure = catalog.procedure(name);
+            known.as_ref() == procedure.and_then(|procedure| procedure.source())
+        }) && referencing.all(|(name, known)| {
+            let names = catalog.referencing(name);
+            let tables = names.filter_map(|name| catalog.table(name));
+            known.len() == catalog.referencing(name).count()
+                && known
+                    .iter()
+                    .zip(tables)
+                    .all(|(known, table)| is_same(known, table))
+        })
+    }
+}

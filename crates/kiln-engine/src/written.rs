@@ -1,0 +1,443 @@
+//! Catalogs as text.
+//!
+//! A catalog is written as the list of what is in it, and not of the statements that made it: a
+//! database that creates and drops tables all day has a list as long as the number of its objects.
+//! Written are the tables, with their numbers, the order and the kind of their indexes, derived ones
+//! included, and their next row numbers; and the statements that created the procedures. Nothing
+//! else of a catalog depends on how it came about, as the programs of procedures follow from their
+//! statements and the tables ([`Lookups`](crate::Lookups) sees to that).
+//!
+//! A log keeps a written catalog with each checkpoint, and the
+//! [`CatalogStatement`](crate::CatalogStatement)s after it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::str::FromStr;
+
+use kiln_platform::sync::Arc;
+use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::key::ROW_NUMBER_SLOT_BITS;
+use kiln_storage::schema::{
+    COLUMNS_MAX, Check, Column, ColumnId, ColumnSet, ForeignKey, IndexDefinition, IndexKind,
+    Partitioning, TableId, TableSchema,
+};
+use kiln_storage::table::Table;
+
+use crate::catalog::Catalog;
+use crate::engine::Engine;
+use crate::statement::{Source, read_source, write_source};
+use crate::text_form::{Columns, Counted, Reader};
+
+/// A catalog that was written down. Its [`Display`](fmt::Display) form is read by [`FromStr`];
+/// catalogs with the same form have the same numbers, row numbers and physical design.
+#[derive(Clone, Debug)]
+pub struct WrittenCatalog {
+    pub(crate) version: u64,
+    pub(crate) next_table_id: TableId,
+    /// In the order of their names.
+    pub(crate) tables: Vec<WrittenTable>,
+    /// In the order of the names of the procedures that they create.
+    pub(crate) procedures: Vec<Arc<Source>>,
+}
+
+/// A table that was written down.
+#[derive(Clone, Debug)]
+pub(crate) struct WrittenTable {
+    pub id: TableId,
+    pub schema: TableSchema,
+    /// The first one, which follows from the schema, included.
+    pub indexes: Vec<IndexDefinition>,
+    /// The columns that timestamp splitting keeps apart.
+    pub split: ColumnSet,
+    /// See [`Table::row_numbers`].
+    pub row_numbers: Vec<(usize, u64)>,
+}
+
+impl Engine {
+    /// The present catalog written down, so that it can be rebuilt. The row numbers in it are those
+    /// of some moment meanwhile.
+    ///
+    /// # Errors
+    /// As for [`Catalog::written`].
+    pub fn written_catalog(&self) -> Result<WrittenCatalog> {
+        self.catalog().written()
+    }
+}
+
+impl Catalog {
+    /// The catalog written down, so that it can be rebuilt.
+    ///
+    /// # Errors
+    /// 55000 for a procedure that Rust code made, as no statement says what it does.
+    pub fn written(&self) -> Result<WrittenCatalog> {
+        let procedures = self.procedures().map(|procedure| {
+            procedure.source().cloned().ok_or_else(|| {
+                let name = procedure.name();
+                let message = format!(
+                    "the catalog cannot be written down: Rust code made procedure {name} without a \
+                     statement"
+                );
+                Error::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
+                    .with_hint("Create it with CREATE PROCEDURE, or drop it.")
+            })
+        });
+        Ok(WrittenCatalog {
+            procedures: procedures.collect::<Result<_>>()?,
+            version: self.version(),
+            next_table_id: self.next_table_id(),
+            tables: self
+                .tables()
+                .map(|(_, table)| WrittenTable::of(table))
+                .collect(),
+        })
+    }
+}
+
+impl WrittenCatalog {
+    /// The statements that created the procedures.
+    pub fn procedures(&self) -> &[Arc<Source>] {
+        &self.procedures
+    }
+
+    /// Refuses what no catalog can have been.
+    pub(crate) fn check(&self) -> Result<()> {
+        let corrupted = |message: String| Err(Error::new(SqlState::DATA_CORRUPTED, message));
+        let mut widths: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut ids = BTreeSet::new();
+        for table in &self.tables {
+            let name = &table.schema.name;
+            let width = table.schema.columns.len();
+            if widths.insert(name, width).is_some() || !ids.insert(table.id) {
+                return corrupted(format!("table \"{name}\" is twice in the written catalog"));
+            }
+            if table.id >= self.next_table_id {
+                return corrupted(format!("table \"{name}\" has a number not given out yet"));
+            }
+        }
+        for table in &self.tables {
+            let name = &table.schema.name;
+            if let Some(column) = table.column_beyond(&widths) {
+                return corrupted(format!("table \"{name}\" has no column {column}"));
+            }
+            let mut columns = table.schema.columns.iter();
+            if let Some(column) = columns.find(|column| !column.data_type.is_storable()) {
+                let data_type = &column.data_type;
+                return corrupted(format!("table \"{name}\" has a column of type {data_type}"));
+            }
+            let mut numbers = table.row_numbers.iter();
+            if numbers.any(|(_, next)| next >> (64 - ROW_NUMBER_SLOT_BITS) != 0) {
+                return corrupted(format!("a row number of table \"{name}\" cannot be"));
+            }
+            if table.indexes.is_empty() || table.indexes[1..].iter().any(is_impossible) {
+                return corrupted(format!("an index of table \"{name}\" cannot be"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a table cannot have such an index besides its first.
+fn is_impossible(index: &IndexDefinition) -> bool {
+    let mut columns = BTreeSet::new();
+    let repeats = !index.columns.iter().all(|column| columns.insert(column));
+    let kind = match index.kind {
+        IndexKind::Hash | IndexKind::SplitHash => !index.unique,
+        IndexKind::Ordered { partition_columns } => partition_columns > index.columns.len(),
+    };
+    repeats || kind || index.columns.is_empty()
+}
+
+impl WrittenTable {
+    fn of(table: &Arc<Table>) -> WrittenTable {
+        let indexes = table.indexes().iter().map(|index| index.definition());
+        WrittenTable {
+            id: table.id(),
+            schema: table.schema().clone(),
+            indexes: indexes.cloned().collect(),
+            split: table.split(),
+            row_numbers: table.row_numbers(),
+        }
+    }
+
+    /// How many leading columns partition the first index.
+    pub fn partition_columns(&self) -> usize {
+        match self.indexes.first().map(|index| index.kind) {
+            Some(IndexKind::Ordered { partition_columns }) => {
+                partition_columns.min(self.schema.primary_key.len())
+            }
+            _ => 0,
+        }
+    }
+
+    /// A column that is named, and that its table does not have.
+    fn column_beyond(&self, widths: &BTreeMap<&str, usize>) -> Option<u16> {
+        let beyond = |columns: &[ColumnId], table: &str| {
+            let width = widths.get(table).copied().unwrap_or_default();
+            let mut columns = columns.iter();
+            columns
+                .find(|column| column.index() >= width)
+                .map(|column| column.0)
+        };
+        let own = |columns: &[ColumnId]| beyond(columns, &self.schema.name);
+        let split: Vec<ColumnId> = self.split.iter().collect();
+        let partition: Vec<ColumnId> = self.schema.partition_column().into_iter().collect();
+        let mut indexes = self.indexes.iter();
+        let mut keys = self.schema.foreign_keys.iter();
+        own(&self.schema.primary_key)
+            .or_else(|| own(&split))
+            .or_else(|| own(&partition))
+            .or_else(|| indexes.find_map(|index| own(&index.columns)))
+            .or_else(|| {
+                keys.find_map(|key| {
+                    own(&key.columns).or_else(|| beyond(&key.referenced, &key.table))
+                })
+            })
+    }
+}
+
+impl fmt::Display for WrittenCatalog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "catalog 1 version {} next {}",
+            self.version, self.next_table_id.0
+        )?;
+        for table in &self.tables {
+            write!(f, "{table}")?;
+        }
+        for source in &self.procedures {
+            f.write_str("procedure ")?;
+            write_source(f, source)?;
+        }
+        f.write_str("end\n")
+    }
+}
+
+impl fmt::Display for WrittenTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Without `..`: what is added to a schema has to be written, too.
+        let TableSchema {
+            name,
+            columns,
+            primary_key,
+            primary_key_name,
+            checks,
+            foreign_keys,
+            partition_by,
+        } = &self.schema;
+        writeln!(f, "table {} {}", self.id.0, Counted(name))?;
+        for column in columns {
+            let Column {
+                name,
+                data_type,
+                not_null,
+                default,
+            } = column;
+            let null = if *not_null { "not-null" } else { "null" };
+            let data_type = data_type.to_string();
+            write!(
+                f,
+                "  column {} {} {null}",
+                Counted(name),
+                Counted(&data_type)
+            )?;
+            if let Some(default) = default {
+                write!(f, " default {}", Counted(default))?;
+            }
+            writeln!(f)?;
+        }
+        if !primary_key.is_empty() {
+            write!(f, "  primary-key {}", Columns(primary_key))?;
+            if let Some(name) = primary_key_name {
+                write!(f, " called {}", Counted(name))?;
+            }
+            writeln!(f)?;
+        }
+        for Check { name, expression } in checks {
+            writeln!(f, "  check {} {}", Counted(name), Counted(expression))?;
+        }
+        for key in foreign_keys {
+            let ForeignKey {
+                name,
+                columns,
+                table,
+                referenced,
+            } = key;
+            let (name, table) = (Counted(name), Counted(table));
+            let (columns, referenced) = (Columns(columns), Columns(referenced));
+            writeln!(
+                f,
+                "  foreign-key {name} {columns} references {table} {referenced}"
+            )?;
+        }
+        match partition_by {
+            Some(Partitioning::Column(column)) => writeln!(f, "  partition-by {}", column.0)?,
+            Some(Partitioning::Replicated) => writeln!(f, "  replicated")?,
+            None => {}
+        }
+        for index in &self.indexes {
+            let IndexDefinition {
+                name,
+                columns,
+                unique,
+                constraint,
+                kind,
+            } = index;
+            let unique = if *unique { " unique" } else { "" };
+            let constraint = if *constraint { " constraint" } else { "" };
+            let (name, columns) = (Counted(name), Columns(columns));
+            write!(f, "  index {name} {columns}{unique}{constraint} ")?;
+            match kind {
+                IndexKind::Hash => writeln!(f, "hash")?,
+                IndexKind::SplitHash => writeln!(f, "split-hash")?,
+                IndexKind::Ordered { partition_columns } => {
+                    writeln!(f, "ordered {partition_columns}")?;
+                }
+            }
+        }
+        if !self.split.is_empty() {
+            let columns: Vec<ColumnId> = self.split.iter().collect();
+            writeln!(f, "  split {}", Columns(&columns))?;
+        }
+        for (memory, next) in &self.row_numbers {
+            writeln!(f, "  row-number {memory} {next}")?;
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for WrittenCatalog {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<WrittenCatalog> {
+        let mut reader = Reader::new(text);
+        reader.expect("catalog 1 version")?;
+        let version = reader.number()?;
+        reader.expect("next")?;
+        let next_table_id = TableId(reader.number()?);
+        let mut tables = Vec::new();
+        while reader.takes("table") {
+            tables.push(read_table(&mut reader)?);
+        }
+        let mut procedures = Vec::new();
+        while reader.takes("procedure") {
+            procedures.push(Arc::new(read_source(&mut reader)?));
+        }
+        reader.expect("end")?;
+        reader.end()?;
+        Ok(WrittenCatalog {
+            version,
+            next_table_id,
+            tables,
+            procedures,
+        })
+    }
+}
+
+fn read_table(reader: &mut Reader<'_>) -> Result<WrittenTable> {
+    let id = TableId(reader.number()?);
+    let mut schema = TableSchema {
+        name: reader.counted()?.to_owned(),
+        columns: Vec::new(),
+        primary_key: Vec::new(),
+        primary_key_name: None,
+        checks: Vec::new(),
+        foreign_keys: Vec::new(),
+        partition_by: None,
+    };
+    while reader.takes("column") {
+        schema.columns.push(read_column(reader)?);
+    }
+    if reader.takes("primary-key") {
+        schema.primary_key = reader.columns()?;
+        if reader.takes("called") {
+            schema.primary_key_name = Some(reader.counted()?.to_owned());
+        }
+    }
+    while reader.takes("check") {
+        schema.checks.push(Check {
+            name: reader.counted()?.to_owned(),
+            expression: reader.counted()?.to_owned(),
+        });
+    }
+    while reader.takes("foreign-key") {
+        let (name, columns) = (reader.counted()?.to_owned(), reader.columns()?);
+        reader.expect("references")?;
+        schema.foreign_keys.push(ForeignKey {
+            name,
+            columns,
+            table: reader.counted()?.to_owned(),
+            referenced: reader.columns()?,
+        });
+    }
+    if reader.takes("partition-by") {
+        schema.partition_by = Some(Partitioning::Column(ColumnId(reader.number()?)));
+    } else if reader.takes("replicated") {
+        schema.partition_by = Some(Partitioning::Replicated);
+    }
+    let mut indexes = Vec::new();
+    while reader.takes("index") {
+        indexes.push(read_index(reader)?);
+    }
+    let mut split = ColumnSet::EMPTY;
+    if reader.takes("split") {
+        for column in reader.columns()? {
+            if column.index() >= COLUMNS_MAX {
+                return Err(reader.damaged("columns of the table"));
+            }
+            split.insert(column);
+        }
+    }
+    let mut row_numbers = Vec::new();
+    while reader.takes("row-number") {
+        row_numbers.push((reader.number()?, reader.number()?));
+    }
+    Ok(WrittenTable {
+        id,
+        schema,
+        indexes,
+        split,
+        row_numbers,
+    })
+}
+
+fn read_column(reader: &mut Reader<'_>) -> Result<Column> {
+    let name = reader.counted()?.to_owned();
+    let data_type = reader.counted()?.parse();
+    let data_type = data_type.map_err(|()| reader.damaged("a known type before it"))?;
+    let not_null = reader.takes("not-null");
+    if !not_null {
+        reader.expect("null")?;
+    }
+    let default = match reader.takes("default") {
+        true => Some(reader.counted()?.to_owned()),
+        false => None,
+    };
+    Ok(Column {
+        name,
+        data_type,
+        not_null,
+        default,
+    })
+}
+
+fn read_index(reader: &mut Reader<'_>) -> Result<IndexDefinition> {
+    let (name, columns) = (reader.counted()?.to_owned(), reader.columns()?);
+    let unique = reader.takes("unique");
+    let constraint = reader.takes("constraint");
+    let kind = match reader.word() {
+        "hash" => IndexKind::Hash,
+        "split-hash" => IndexKind::SplitHash,
+        "ordered" => IndexKind::Ordered {
+            partition_columns: reader.number()?,
+        },
+        _ => return Err(reader.damaged("the kind of an index before it")),
+    };
+    Ok(IndexDefinition {
+        name,
+        columns,
+        unique,
+        constraint,
+        kind,
+    })
+}
