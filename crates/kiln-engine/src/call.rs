@@ -90,7 +90,7 @@ impl Call {
     }
 
     /// Lets another thread ask the call to end before its time; it ends as [`Reply::Expired`] then.
-    /// One that waits in a queue ends when a worker comes to it.
+    /// One that waits in a queue ends some milliseconds later.
     #[must_use]
     pub(crate) fn interrupt(mut self, interrupt: &Interrupt) -> Call {
         self.interrupt = Some(interrupt.clone());

@@ -79,6 +79,11 @@ impl Job {
         self.interrupt.as_ref().is_some_and(Interrupt::is_canceled)
     }
 
+    /// Whether it must end before a worker runs it.
+    fn is_overdue(&self, now_ns: u64) -> bool {
+        self.is_canceled() || self.deadline_ns.is_some_and(|deadline| now_ns >= deadline)
+    }
+
     /// Makes sure that the work is of `catalog`, which does not change while the job runs.
     ///
     /// # Errors
@@ -257,6 +262,31 @@ impl Inboxes {
             };
         }
         true
+    }
+
+    /// Takes out the calls that were cancelled while they waited, or whose time is over. All workers may be busy
+    /// with long calls meanwhile.
+    pub fn take_overdue(&self, now_ns: u64) -> Vec<Job> {
+        let mut overdue = Vec::new();
+        for inbox in &self.inboxes {
+            // Relaxed: a call that is missed here is looked at the next time.
+            if inbox.length.load(Ordering::Relaxed) == 0 {
+                continue;
+            }
+            let mut queue = lock(&inbox.queue);
+            if !queue.jobs.iter().any(|job| job.is_overdue(now_ns)) {
+                continue;
+            }
+            for job in std::mem::take(&mut queue.jobs) {
+                match job.is_overdue(now_ns) {
+                    true => overdue.push(job),
+                    false => queue.jobs.push_back(job),
+                }
+            }
+            inbox.length.store(queue.jobs.len(), Ordering::Relaxed);
+            inbox.room.notify_all();
+        }
+        overdue
     }
 
     /// Takes no further calls.

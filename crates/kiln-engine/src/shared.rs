@@ -12,11 +12,13 @@ use kiln_storage::log_epoch::LogEpochs;
 use kiln_storage::table::WORKERS_MAX;
 
 use crate::blocks::Blocks;
+use crate::call::Reply;
 use crate::catalog::Catalog;
 use crate::errors::{self, Refusal};
 use crate::gate::{Alone, BROKEN, Beside, CLOSING, Gate, SHUT};
 use crate::idempotency::Idempotency;
 use crate::inbox::Inboxes;
+use crate::journal::Observed;
 use crate::memory::SeatUsers;
 use crate::options::{Options, RESERVED};
 use crate::session::{self, State};
@@ -294,6 +296,7 @@ impl Shared {
                 next_look = now + LOOK_NS;
                 self.slots.drop_idle(now.saturating_sub(IDLE_SEAT_NS));
                 self.reap_blocks(now);
+                self.end_overdue(now);
             }
         }
     }
@@ -337,6 +340,16 @@ impl Shared {
             self.epochs.advance();
         }
         lock(&self.maintenance).collect(usize::MAX);
+    }
+
+    /// Ends the calls that were cancelled in an inbox, or whose time is over.
+    fn end_overdue(&self, now_ns: u64) {
+        for job in self.inboxes.take_overdue(now_ns) {
+            job.promise.keep(Observed {
+                result: Ok(Reply::Expired),
+                epoch: self.log_epochs.current(),
+            });
+        }
     }
 
     fn reap_blocks(&self, now_ns: u64) {

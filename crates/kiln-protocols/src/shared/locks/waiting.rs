@@ -16,7 +16,7 @@ use super::queue::Sleepers;
 use super::request::{CHANGED, GRANTED, PARKED, RequestRef, WAITING};
 use crate::shared::turns::{SharedTurns, WAIT_IN_TURN_NS};
 
-/// The longest wait for one lock, in nanoseconds: half a second. Where others want the worker's turn it is [`WAIT_IN_TURN_NS`].
+/// The longest wait for one lock, in nanoseconds: half a second. Where others want the worker's turn it is `WAIT_IN_TURN_NS`.
 pub const WAIT_MAX_NS: u64 = 500_000_000;
 
 /// Turns spent spinning, about two microseconds: a holder that runs is often done by then.

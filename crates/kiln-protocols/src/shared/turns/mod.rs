@@ -34,7 +34,7 @@
 //!
 //! Transactions of several statements take no turns: they last as long as their client thinks. A call that waits for what such a
 //! transaction has locked would keep its turn for nothing, and a few of these calls would keep all other workers out. So a call
-//! whose turn others want ends its attempt after a wait of [`WAIT_IN_TURN_NS`] ([`SharedTurns::is_awaited`]), lets its locks go,
+//! whose turn others want ends its attempt after a wait of `WAIT_IN_TURN_NS` ([`SharedTurns::is_awaited`]), lets its locks go,
 //! hands the turn on and repeats the attempt in its next turn.
 
 mod working;

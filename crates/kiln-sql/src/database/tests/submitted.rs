@@ -253,6 +253,55 @@ fn what_was_submitted_is_cancelled_and_runs_out_of_time() {
     }
 }
 
+/// All workers are busy with what has no end.
+#[test]
+fn what_waits_for_a_worker_is_cancelled_and_runs_out_of_time() {
+    for protocol in [Protocol::Silo, Protocol::Orthrus] {
+        let database = open(protocol);
+        let completions = Completions::new(8);
+        let mut busy: Vec<Session> = Vec::new();
+        for _ in 0..2 {
+            let mut session = database.session().expect("there is room");
+            let portal = bound(&mut session, "CALL spin()", &[]).expect("it is sound");
+            session
+                .submit(portal, &completions, 0)
+                .expect("there is room");
+            busy.push(session);
+        }
+        thread::sleep(50_000_000);
+        let mut session = database.session().expect("there is room");
+        let submit = |session: &mut Session| {
+            let portal = bound(session, "CALL add(1, NULL)", &[]).expect("it is sound");
+            let queue = Completions::new(1);
+            let portal = session.submit(portal, &queue, 1).expect("there is room");
+            (portal, queue)
+        };
+        let (mut portal, queue) = submit(&mut session);
+        assert!(session.cancel_handle().cancel());
+        let error = session.complete(&mut portal, next(&queue).result);
+        let error = error.expect_err("it was cancelled");
+        assert!(
+            error.message().contains("user request"),
+            "{protocol}: {error}"
+        );
+        session
+            .execute("SET statement_timeout = '30ms'")
+            .expect("it is a setting");
+        let (mut portal, queue) = submit(&mut session);
+        let error = session.complete(&mut portal, next(&queue).result);
+        let error = error.expect_err("its time is over");
+        assert!(error.message().contains("timeout"), "{protocol}: {error}");
+        assert_eq!(
+            completions.outstanding(),
+            2,
+            "{protocol}: the others run on"
+        );
+        for session in &busy {
+            assert!(session.cancel_handle().cancel());
+        }
+    }
+}
+
 #[test]
 fn the_catalog_may_change_on_the_way() {
     let database = open(Protocol::Silo);
