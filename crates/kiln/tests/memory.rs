@@ -190,6 +190,26 @@ fn settle(database: &Database, what: &str) {
     }
 }
 
+/// As fast as one session can: the rows of some epochs wait, and not those of all calls.
+#[test]
+fn rows_that_come_and_go_in_one_transaction_leave_nothing_behind() {
+    const CALLS: usize = 30_000;
+    let _alone = alone();
+    for protocol in configurations() {
+        let database = open(protocol);
+        let mut session = database.session().expect("a seat");
+        let mut most = 0;
+        for round in 0..CALLS {
+            session.execute("CALL churn(0)").expect("it commits");
+            if round % 1_000 == 0 {
+                most = most.max(cells_waiting(&database));
+            }
+        }
+        assert!(most < CALLS * 20 / 8, "{protocol}: {most} cells wait");
+        settle(&database, "an idle session");
+    }
+}
+
 #[test]
 fn what_is_retired_is_freed_at_the_rate_it_is_retired() {
     let _alone = alone();

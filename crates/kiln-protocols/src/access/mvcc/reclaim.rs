@@ -72,6 +72,8 @@ pub(super) struct Notes {
     /// entry each over all workers.
     waiting: VecDeque<Noted>,
     graves: VecDeque<Grave>,
+    /// Graves that transactions have left since the last look: of rows that came and went in one.
+    left: usize,
 }
 
 impl Notes {
@@ -89,6 +91,7 @@ impl Notes {
             fresh: take(&mut self.fresh),
             waiting: take(&mut self.waiting),
             graves: take(&mut self.graves),
+            left: std::mem::take(&mut self.left),
         }
     }
 
@@ -97,6 +100,7 @@ impl Notes {
         self.fresh.append(&mut other.fresh);
         self.waiting.append(&mut other.waiting);
         self.graves.append(&mut other.graves);
+        self.left += other.left;
     }
 }
 
@@ -190,7 +194,9 @@ impl Mvcc {
             stamp,
         };
         self.shared.notes[self.worker].show_noted(self.participant.epoch());
-        self.notes().graves.push_back(grave);
+        let notes = self.notes();
+        notes.graves.push_back(grave);
+        notes.left += 1;
     }
 
     /// Looks after what was noted, if it is time; inside the attempt's epoch.
@@ -198,7 +204,7 @@ impl Mvcc {
     pub(super) fn reclaim(&mut self) {
         self.until_look = self.until_look.saturating_sub(1);
         let notes = self.notes();
-        if notes.fresh.len() >= BATCH || self.until_look == 0 {
+        if notes.fresh.len() + notes.left >= BATCH || self.until_look == 0 {
             self.look_after();
         }
     }
@@ -230,7 +236,8 @@ impl Mvcc {
         let cell = &shared.notes[*worker];
         // SAFETY: this is the worker with the number, and it runs.
         let notes = unsafe { &mut *cell.notes.get() };
-        let limit = 2 * notes.fresh.len() + LOOKED_AFTER_MIN;
+        let noted = notes.fresh.len() + std::mem::take(&mut notes.left);
+        let limit = 2 * noted + LOOKED_AFTER_MIN;
         tidier.look_after(notes, limit);
         cell.show_looked(notes, participant.epoch());
     }
