@@ -36,7 +36,7 @@ const GENERATION: u64 = 8;
 pub(crate) const NEVER: u64 = u64::MAX;
 
 /// So long a client waits that may be asked to end, before it looks.
-const LOOK_NS: u64 = 5_000_000;
+const LOOK_NS: u64 = 100_000_000;
 
 /// For how long the gate is shut at a time while transactions run on, and how many such moments there are until
 /// they become longer: procedures that run for longer than a moment must end some day.
@@ -515,7 +515,7 @@ mod tests {
             assert!(!token.take(Some(0), None));
             assert_eq!(length(), WAITERS, "who gives up leaves the line");
             // So long that those who look have looked.
-            thread::sleep(4 * LOOK_NS);
+            thread::sleep(2 * LOOK_NS);
             token.give();
         });
         assert!(lock(&order).iter().copied().eq(0..WAITERS));

@@ -15,7 +15,7 @@ const CANCELED: u32 = 2;
 /// thread that runs the statement looks at where it looks at its limits.
 ///
 /// The word passes no data to or from the statement, so that all accesses are relaxed; a thread
-/// that runs sees the change soon, and one that waits looks again after some milliseconds.
+/// that runs sees the change soon, and one that waits looks again after a tenth of a second.
 #[derive(Clone, Debug, Default)]
 pub struct Interrupt {
     word: Arc<AtomicU32>,
