@@ -1,7 +1,8 @@
 //! Statements that were parsed and analysed before, by their text: one cache for all sessions.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
 
 use kiln_engine::Catalog;
 use kiln_platform::atomic::{AtomicU64, Ordering};
@@ -52,7 +53,6 @@ pub struct StatementsKept {
 /// A bounded cache; of a part that is full, the statements that were not used for longest go first.
 #[derive(Default)]
 pub(super) struct StatementCache {
-    hasher: RandomState,
     parts: [Mutex<Part>; PARTS],
     hits: AtomicU64,
     misses: AtomicU64,
@@ -88,7 +88,9 @@ impl StatementCache {
             column: source.column,
             declared: declared.clone(),
         };
-        let part = &self.parts[self.hasher.hash_one(&key) as usize % PARTS];
+        let mut hasher = DefaultHasher::new();
+        key.hash(&mut hasher);
+        let part = &self.parts[hasher.finish() as usize % PARTS];
         let known = lock(part).find(&key);
         let tree = known.as_ref().and_then(Statement::tree).cloned();
         let tree = tree.map_or_else(|| parsed(source).map(Arc::new), Ok)?;
