@@ -179,13 +179,18 @@ fn steady_calls(are_reported: bool) {
             rounds(&mut driver, 100);
             kiln_platform::thread::sleep(5_000_000);
         }
-        // A list may meet what it has to hold at most late, as when a thread has lost its core for a while. It grows once: of
-        // three times 500 rounds two allocate nothing.
-        let allocations = [(); 3].map(|()| rounds(&mut driver, 500));
-        let none = allocations.iter().filter(|sums| **sums == [0; 5]);
+        // While this thread has lost its core, the ticker takes over what the thread has retired, and a list meets what it
+        // has to hold at most. Such an allocation comes once; one that belongs to the calls comes in every part.
+        let mut seen = Vec::new();
+        let mut quiet = 0;
+        while quiet < 2 && seen.len() < 8 {
+            let sums = rounds(&mut driver, 500);
+            quiet += usize::from(sums == [0; 5]);
+            seen.push(sums);
+        }
         assert!(
-            none.count() >= 2,
-            "{protocol}: allocations of transfer, deposit, total, open, shut, three times in 500 rounds: {allocations:?}"
+            quiet == 2,
+            "{protocol}: allocations of transfer, deposit, total, open, shut in parts of 500 rounds: {seen:?}"
         );
     }
 }
