@@ -82,6 +82,20 @@ fn money_is_conserved_under_every_protocol() {
     }
 }
 
+/// Sets of workers are words of 64 bits, and numbers of workers share words with others: the highest ones must do, too.
+#[test]
+fn as_many_drivers_as_there_may_be_conserve_money() {
+    for protocol in Protocol::serializable() {
+        let engine = bank(small(protocol).session_slots(4), ACCOUNTS, OPENING);
+        let run = |driver: &mut kiln_engine::Driver| {
+            transfers(driver, &engine, 60);
+        };
+        engine.drive(240, run).expect("there are seats");
+        let sum = number(&engine, "total", &[]);
+        assert_eq!(sum, ACCOUNTS * OPENING, "{protocol}");
+    }
+}
+
 #[test]
 fn a_hot_counter_counts_every_call() {
     for protocol in Protocol::serializable() {

@@ -42,7 +42,7 @@ pub struct Plan {
 
 impl Plan {
     /// The most threads of a run; the database keeps memory apart for each.
-    pub const THREADS_MAX: usize = 96;
+    pub const THREADS_MAX: usize = 224;
     /// The most sessions of a run.
     pub const SESSIONS_MAX: usize = 100_000;
     /// The default of [`Plan::seconds`].

@@ -178,7 +178,8 @@ struct LocalCells {
     spare: *mut u8,
     bump: *mut u8,
     end: *mut u8,
-    next_chunk_bytes: usize,
+    /// The bytes of the last chunk, 0 before the first.
+    chunk_bytes: usize,
 }
 
 /// Fixed-size cells for one table.
@@ -227,20 +228,10 @@ impl Slab {
             "a cell is a whole number of words, not {cell_bytes} bytes"
         );
         let stride = Self::stride_for(cell_bytes.max(Self::CELL_BYTES_MIN));
-        let first_chunk_bytes = Self::FIRST_CHUNK_BYTES.max(stride.next_multiple_of(64));
-        let locals = (0..slots)
-            .map(|_| Local {
-                cells: UnsafeCell::new(LocalCells {
-                    free: null_mut(),
-                    free_count: 0,
-                    spare: null_mut(),
-                    bump: null_mut(),
-                    end: null_mut(),
-                    next_chunk_bytes: first_chunk_bytes,
-                }),
-                in_use: AtomicUsize::new(0),
-            })
-            .collect();
+        // Zeroed by the system, page by page as slots come to be used: most slots of most tables never are.
+        let locals = Box::<[Local]>::new_zeroed_slice(slots);
+        // SAFETY: pointers that are null, counts of 0 and an atomic 0 are what a slot begins with.
+        let locals = unsafe { locals.assume_init() };
         Slab {
             stride,
             cell_bytes,
@@ -352,12 +343,15 @@ impl Slab {
             cells.free_count = self.batch;
             return Ok(());
         }
-        let bytes = cells.next_chunk_bytes;
+        let bytes = match cells.chunk_bytes {
+            0 => Self::FIRST_CHUNK_BYTES.max(self.stride.next_multiple_of(64)),
+            last => (last * 2).min(Self::CHUNK_BYTES_MAX).max(last),
+        };
         let chunk = self.chunks.take(bytes)?;
         if let Some(name) = self.name {
             name_range(chunk.addr().get(), bytes, || name.to_owned());
         }
-        cells.next_chunk_bytes = (bytes * 2).min(Self::CHUNK_BYTES_MAX).max(bytes);
+        cells.chunk_bytes = bytes;
         cells.bump = chunk.as_ptr();
         // SAFETY: at most `bytes` from the start of a chunk of that size.
         cells.end = unsafe { chunk.as_ptr().add(bytes / self.stride * self.stride) };

@@ -18,3 +18,4 @@ pub mod trials;
 pub mod turns;
 pub mod unwinding;
 pub mod updates;
+pub mod workers;

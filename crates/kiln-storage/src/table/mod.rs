@@ -33,7 +33,7 @@ use index::Map;
 use key_space::KeySpaces;
 
 /// How many workers may have memory of a table of their own.
-pub const WORKERS_MAX: usize = 128;
+pub const WORKERS_MAX: usize = 256;
 /// Numbers of the memories that workers use are smaller ([`Participant::memory`](crate::epoch::Participant::memory)).
 pub const MEMORIES_MAX: usize = 2 * WORKERS_MAX;
 
@@ -163,11 +163,13 @@ impl Table {
             };
             Index::new(definition, key_layout, 0, None)
         };
+        // Zeroed by the system, page by page as memories come to be used.
+        let row_numbers = Box::<[PaddedCounter]>::new_zeroed_slice(MEMORIES_MAX);
+        // SAFETY: zero bytes are an atomic 0.
+        let row_numbers = unsafe { row_numbers.assume_init() };
         let rows = Rows {
             slab: Slab::new(cell_bytes, MEMORIES_MAX),
-            row_numbers: (0..MEMORIES_MAX)
-                .map(|_| PaddedCounter(AtomicU64::new(0)))
-                .collect(),
+            row_numbers,
             layout: layout.clone(),
             newest: Mutex::new(primary.map.clone()),
             split: [const { AtomicU64::new(0) }; 2],

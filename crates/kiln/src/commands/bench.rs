@@ -349,7 +349,7 @@ mod tests {
                 &["silo has no locks in a table"],
             ),
             ("tpcc --backoff never", &["exponential, none"]),
-            ("tpcc --threads 0", &["'0'", "1..=96"]),
+            ("tpcc --threads 0", &["'0'", "1..=224"]),
             ("tpcc --threads many", &["many"]),
             ("tpcc --mix half", &["half", "full or new-order-payment"]),
             ("ycsb --mix D", &["mix is \"D\"", "A, B or C"]),

@@ -4,25 +4,7 @@ use kiln_platform::atomic::Ordering;
 
 use super::request::{CHANGED, GRANTED, PARKED, RequestRef, WAITING};
 use crate::canary::Canary;
-
-/// The workers that sleep and are to be woken once the latch is free.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub(super) struct Sleepers([u64; 2]);
-
-impl Sleepers {
-    fn add(&mut self, worker: u32) {
-        self.0[worker as usize / 64] |= 1 << (worker % 64);
-    }
-
-    #[inline(always)]
-    pub(super) fn is_empty(self) -> bool {
-        self.0 == [0; 2]
-    }
-
-    pub(super) fn iter(self) -> impl Iterator<Item = usize> {
-        (0..128).filter(move |worker| self.0[worker / 64] & 1 << (worker % 64) != 0)
-    }
-}
+use crate::shared::workers::WorkerSet;
 
 /// What became of the wish to hold a shared lock exclusively.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,7 +21,8 @@ pub(super) enum Upgrade {
 pub(super) struct Queue {
     /// Its first request, whose second half describes the queue; none when nobody wants the lock.
     pub(super) first: Option<RequestRef>,
-    pub(super) sleepers: Sleepers,
+    /// The workers that sleep and are to be woken once the latch is free.
+    pub(super) sleepers: WorkerSet,
 }
 
 impl Queue {
@@ -47,7 +30,7 @@ impl Queue {
     pub(super) fn new(first: Option<RequestRef>) -> Queue {
         Queue {
             first,
-            sleepers: Sleepers::default(),
+            sleepers: WorkerSet::default(),
         }
     }
 
@@ -295,7 +278,7 @@ impl Queue {
         // did, whose releases of the latch the acquisition of the latch has gathered. Acquire is for
         // nothing but the latch's next holder.
         if waiter.state.swap(state, Ordering::AcqRel) == PARKED {
-            self.sleepers.add(worker);
+            self.sleepers.insert(worker as usize);
         }
     }
 

@@ -12,9 +12,9 @@ use kiln_storage::table::WORKERS_MAX;
 use super::QueuedLocks;
 use super::handling::Handling;
 use super::placement::Placement;
-use super::queue::Sleepers;
 use super::request::{CHANGED, GRANTED, PARKED, RequestRef, WAITING};
 use crate::shared::turns::{SharedTurns, WAIT_IN_TURN_NS};
+use crate::shared::workers::WorkerSet;
 
 /// The longest wait for one lock, in nanoseconds: half a second. Where others want the worker's turn it is `WAIT_IN_TURN_NS`.
 pub const WAIT_MAX_NS: u64 = 500_000_000;
@@ -51,7 +51,7 @@ impl Alarms {
 
     /// Wakes workers that have been told something while they slept.
     #[cold]
-    pub(super) fn wake(&self, sleepers: Sleepers) {
+    pub(super) fn wake(&self, sleepers: WorkerSet) {
         for worker in sleepers.iter() {
             if let Some(thread) = &*lock(&self.threads[worker]) {
                 thread.unpark();

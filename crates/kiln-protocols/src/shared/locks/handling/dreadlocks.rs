@@ -10,9 +10,10 @@
 //!
 //! # Bits
 //!
-//! A digest is a cache line: three bits for each worker, which its attempts use in turn, the present
-//! attempt's number, and the lock that it waits for. So what is left in some digest of an attempt that
-//! has ended does not speak of the worker's next ones.
+//! A digest has three bits for each worker, which its attempts use in turn, the present attempt's number, and the
+//! lock that it waits for. So what is left in some digest of an attempt that has ended does not speak of
+//! the worker's next ones. The bits of the first half of the workers are on its first cache line. Those of the others
+//! are on a second one, which is looked at only where the first line says that some of them are set.
 //!
 //! A digest may be out of date while its worker sleeps, or has not noticed that it got its lock. That of
 //! a holder that still says it waits for this very lock is passed over: else what ended long ago would
@@ -28,25 +29,28 @@ use kiln_storage::table::WORKERS_MAX;
 use super::Handling;
 use crate::canary::Canary;
 use crate::shared::locks::request::Request;
+use crate::shared::workers::{WORKER_BITS, worker_in};
 
 const BITS_PER_WORKER: usize = 3;
 const WORDS: usize = WORKERS_MAX * BITS_PER_WORKER / 64;
-const WORKER_BITS: u32 = 7;
-const _: () = assert!(WORKERS_MAX <= 1 << WORKER_BITS);
+/// Words of the bits that are on a digest's first line.
+const NEAR_WORDS: usize = WORDS / 2;
 
 type Bits = [u64; WORDS];
 
 /// What a worker shows to those behind it.
-#[repr(C, align(64))]
+#[repr(C, align(128))]
 struct Digest {
     /// The attempt that is blocked, its worker in the low bits; 0 when none is.
     blocked: AtomicU64,
-    /// The address of the record whose lock it waits for, and [`UPGRADE`] if it shares it already.
+    /// The address of the record whose lock it waits for, with [`UPGRADE`] if it shares it already, and
+    /// [`FAR`] if there are bits on the second line.
     lock: AtomicU64,
     bits: [AtomicU64; WORDS],
 }
 
-const _: () = assert!(size_of::<Digest>() == 64);
+const _: () = assert!(std::mem::offset_of!(Digest, bits) + NEAR_WORDS * 8 == 64);
+const _: () = assert!(size_of::<Digest>() == 128);
 
 /// The digests of all workers; clones are the same ones.
 #[derive(Clone)]
@@ -86,13 +90,15 @@ pub struct Dreadlocks {
 
 /// In a lock's address, a multiple of eight.
 const UPGRADE: u64 = 1;
+/// As above.
+const FAR: u64 = 2;
 
 /// Turns between the first sight of the own bit and the second.
 const CONFIRMED_AFTER: u32 = 4;
 
 /// The position of an attempt's bit.
 fn bit(attempt: u64) -> (usize, u64) {
-    let worker = attempt as usize & ((1 << WORKER_BITS) - 1);
+    let worker = worker_in(attempt);
     let number = (attempt >> WORKER_BITS) as usize;
     let position = worker * BITS_PER_WORKER + number % BITS_PER_WORKER;
     (position / 64, 1 << (position % 64))
@@ -112,22 +118,24 @@ impl Dreadlocks {
     }
 
     fn own(&self) -> &Digest {
-        &self.digests.0[self.attempt as usize & ((1 << WORKER_BITS) - 1)]
+        &self.digests.0[worker_in(self.attempt)]
     }
 
     /// The union of the digests of those watched, and the own bit.
     fn union(&self) -> (Bits, bool) {
         let mut union = [0; WORDS];
         for &(attempt, has_lock) in &self.watched {
-            let worker = attempt as usize & ((1 << WORKER_BITS) - 1);
-            let digest = &self.digests.0[worker];
+            let digest = &self.digests.0[worker_in(attempt)];
             // Acquire pairs with the release in `show`: bits of this attempt, or later ones.
             if digest.blocked.load(Ordering::Acquire) == attempt {
+                let lock = digest.lock.load(Ordering::Relaxed);
                 // It has this lock, and does not wait to have it alone.
-                let is_outdated =
-                    has_lock && digest.lock.load(Ordering::Relaxed) == self.lock & !UPGRADE;
-                let bits: Bits =
-                    std::array::from_fn(|word| digest.bits[word].load(Ordering::Relaxed));
+                let is_outdated = has_lock && lock & !FAR == self.lock & !UPGRADE;
+                let words = if lock & FAR != 0 { WORDS } else { NEAR_WORDS };
+                let mut bits: Bits = [0; WORDS];
+                for (word, shown) in bits[..words].iter_mut().zip(&digest.bits) {
+                    *word = shown.load(Ordering::Relaxed);
+                }
                 // Acquire keeps the reads above before the one below.
                 fence(Ordering::Acquire);
                 // Bits of another attempt say nothing about this one.
@@ -148,10 +156,19 @@ impl Dreadlocks {
     }
 
     fn show(&mut self, bits: Bits) {
+        let is_far = |bits: &Bits| bits[NEAR_WORDS..] != [0; WORDS - NEAR_WORDS];
+        // Words of the second line that stay 0 are not written.
+        let words = match is_far(&bits) || is_far(&self.shown) {
+            true => WORDS,
+            false => NEAR_WORDS,
+        };
+        let far = if is_far(&bits) { FAR } else { 0 };
         self.shown = bits;
-        for (word, bits) in self.own().bits.iter().zip(bits) {
-            word.store(bits, Ordering::Relaxed);
+        let own = self.own();
+        for (word, bits) in own.bits.iter().zip(&bits[..words]) {
+            word.store(*bits, Ordering::Relaxed);
         }
+        own.lock.store(self.lock | far, Ordering::Relaxed);
     }
 }
 
@@ -185,7 +202,6 @@ impl Handling for Dreadlocks {
     fn block(&mut self) {
         let (bits, _) = self.union();
         self.show(bits);
-        self.own().lock.store(self.lock, Ordering::Relaxed);
         self.suspected = None;
         if !Canary::EdgesRemovedEarly.sings() {
             // Release pairs with the acquire in `union`.

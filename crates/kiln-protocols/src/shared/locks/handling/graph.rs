@@ -40,17 +40,10 @@ use kiln_storage::table::WORKERS_MAX;
 use super::Handling;
 use crate::canary::Canary;
 use crate::shared::locks::request::Request;
+use crate::shared::workers::{WORKER_BITS, WorkerSet, worker_in};
 
 /// An attempt as an edge's end: its number and, in the low bits, its worker.
 type Attempt = u64;
-
-const WORKER_BITS: u32 = 7;
-const _: () = assert!(WORKERS_MAX <= 1 << WORKER_BITS);
-
-/// The worker whose attempt it is.
-fn worker_of(attempt: Attempt) -> usize {
-    attempt as usize & ((1 << WORKER_BITS) - 1)
-}
 
 /// One worker's part of the graph, on cache lines of its own.
 #[repr(C, align(128))]
@@ -123,7 +116,7 @@ impl WaitForGraph {
     /// Adds for whom `attempt` waits to the search; whether it waits. What changes meanwhile does not
     /// matter: whoever changes its edges searches itself.
     fn follow(&mut self, attempt: Attempt) -> bool {
-        let partition = &self.graph.0[worker_of(attempt)];
+        let partition = &self.graph.0[worker_in(attempt)];
         // Acquire pairs with the release in `block`: the edges are there.
         let version = partition.version.load(Ordering::Acquire);
         if version % 2 == 1 || partition.blocked.load(Ordering::Relaxed) != attempt {
@@ -145,17 +138,17 @@ impl WaitForGraph {
 
     /// Whether a path leads from this worker back to it.
     fn search(&mut self) -> bool {
-        let mut seen: u128 = 0;
+        let mut seen = WorkerSet::default();
         self.open.clear();
         self.open.extend_from_slice(&self.watched);
         while let Some(attempt) = self.open.pop() {
             if attempt == self.attempt {
                 return true;
             }
-            let worker = worker_of(attempt);
-            let is_followed = seen & 1 << worker != 0 && self.followed[worker] == attempt;
+            let worker = worker_in(attempt);
+            let is_followed = seen.contains(worker) && self.followed[worker] == attempt;
             if !is_followed && self.follow(attempt) {
-                seen |= 1 << worker;
+                seen.insert(worker);
                 self.followed[worker] = attempt;
             }
         }

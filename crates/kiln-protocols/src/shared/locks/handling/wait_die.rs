@@ -16,6 +16,7 @@ use kiln_platform::time;
 use kiln_procedure::AbortCause;
 
 use super::Handling;
+use crate::shared::workers::WORKER_BITS;
 
 /// One worker's ages.
 #[derive(Clone, Copy, Debug)]
@@ -23,9 +24,6 @@ pub struct WaitDie {
     worker: u32,
     born: u64,
 }
-
-/// The low bits of an age that are the worker's number: no two transactions are of the same age.
-const WORKER_BITS: u32 = 7;
 
 impl WaitDie {
     /// For the worker with this number.
@@ -42,7 +40,8 @@ impl Handling for WaitDie {
 
     #[inline]
     fn begin_call(&mut self) {
-        // The core's own counter: nobody shares it. About forty nanoseconds count as one moment.
+        // The core's own counter: nobody shares it. About eighty nanoseconds count as one moment. The worker's number in
+        // the low bits makes no two transactions of the same age.
         self.born = time::cycles() >> WORKER_BITS << WORKER_BITS | u64::from(self.worker);
     }
 
