@@ -278,18 +278,18 @@ impl Session {
     /// one; 55000 when a table of the program was changed since it was compiled
     /// ([`Session::run_with`] avoids that); those of [`Arguments::bind`].
     pub fn run(&mut self, program: &Arc<Program>, arguments: &mut Arguments) -> Result<Rows> {
-        self.run_with(|_| Ok(program.clone()), arguments)
+        self.run_with(|_, _| Ok(program.clone()), arguments)
     }
 
     /// Runs the program that `compile` finds or makes for the catalog it is given, which does not
-    /// change before the program has run. It is asked again when the catalog has changed while the
-    /// program waited for a table.
+    /// change before the program has run. It may set the arguments. It is asked again when the catalog has changed
+    /// while the program waited for a table.
     ///
     /// # Errors
     /// Those of `compile`, which fail an open transaction too, and those of [`Session::run`].
     pub fn run_with(
         &mut self,
-        compile: impl FnMut(&Arc<Catalog>) -> Result<Arc<Program>>,
+        compile: impl FnMut(&Arc<Catalog>, &mut Arguments) -> Result<Arc<Program>>,
         arguments: &mut Arguments,
     ) -> Result<Rows> {
         if self.running.is_some() {
@@ -303,7 +303,7 @@ impl Session {
 
     fn run_limited(
         &mut self,
-        compile: impl FnMut(&Arc<Catalog>) -> Result<Arc<Program>>,
+        compile: impl FnMut(&Arc<Catalog>, &mut Arguments) -> Result<Arc<Program>>,
         arguments: &mut Arguments,
     ) -> Result<Rows> {
         let mut guard = self.state();
@@ -315,7 +315,7 @@ impl Session {
     fn run_in(
         &self,
         state: &mut State,
-        compile: impl FnMut(&Arc<Catalog>) -> Result<Arc<Program>>,
+        compile: impl FnMut(&Arc<Catalog>, &mut Arguments) -> Result<Arc<Program>>,
         arguments: &mut Arguments,
     ) -> Result<Rows> {
         let limits = self.limits();
@@ -466,7 +466,7 @@ impl Session {
 impl State {
     fn run_in_block(
         &mut self,
-        mut compile: impl FnMut(&Arc<Catalog>) -> Result<Arc<Program>>,
+        mut compile: impl FnMut(&Arc<Catalog>, &mut Arguments) -> Result<Arc<Program>>,
         arguments: &mut Arguments,
         limits: Limits<'_>,
     ) -> Result<Rows> {
@@ -476,7 +476,7 @@ impl State {
                 return Err(refusal.error());
             }
             limits.check()?;
-            let program = compile(self.seat().catalog())?;
+            let program = compile(self.seat().catalog(), arguments)?;
             check_current(&program)?;
             let catalog = self.seat().catalog().clone();
             if !self.seat().uses_tables() {
@@ -568,11 +568,11 @@ impl Limits<'_> {
 
 fn run_alone(
     seat: &mut Seat,
-    mut compile: impl FnMut(&Arc<Catalog>) -> Result<Arc<Program>>,
+    mut compile: impl FnMut(&Arc<Catalog>, &mut Arguments) -> Result<Arc<Program>>,
     arguments: &mut Arguments,
     limits: Limits<'_>,
 ) -> Result<Rows> {
-    let program = compile(seat.catalog())?;
+    let program = compile(seat.catalog(), arguments)?;
     check_current(&program)?;
     arguments.bind(&program)?;
     match seat.call(&program, arguments, limits.deadline_ns) {

@@ -206,7 +206,7 @@ fn programs_of_a_former_shape_are_refused() {
     assert_eq!(error.state(), SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE);
     // Compiled for the catalog at hand it runs, and finds the table empty.
     let result = session.run_with(
-        |catalog| Ok(Arc::new(deposit(catalog.require_table("account")?))),
+        |catalog, _| Ok(Arc::new(deposit(catalog.require_table("account")?))),
         &mut arguments,
     );
     assert_eq!(

@@ -97,7 +97,7 @@ fn after_an_error_only_the_end_is_accepted() {
         assert_eq!(session.commit(), Ok(Ended::RolledBack));
         session.begin().expect("no block is open");
         let refused = session.run_with(
-            |_| Err(kiln_storage::error::Error::division_by_zero()),
+            |_, _| Err(kiln_storage::error::Error::division_by_zero()),
             &mut Arguments::new(),
         );
         assert_eq!(state(refused), SqlState::DIVISION_BY_ZERO);
@@ -268,7 +268,7 @@ fn a_statement_waits_for_a_slot_and_is_told_who_has_it() {
             scope.spawn(move || {
                 let mut session = engine.session().expect("there is room");
                 // While it has the slot: afterwards the next one may be faster.
-                let compile = |_: &Arc<kiln_engine::Catalog>| {
+                let compile = |_: &Arc<kiln_engine::Catalog>, _: &mut Arguments| {
                     kiln_platform::sync::lock(order).push(number);
                     Ok(total.clone())
                 };

@@ -89,6 +89,23 @@ impl CallPlan {
         }
     }
 
+    /// Whether arguments that were made for another plan of the same statement are what this one takes.
+    pub fn has_arguments_of(&self, other: &CallPlan) -> bool {
+        match (&self.arguments, &other.arguments) {
+            (CallArguments::Direct(these), CallArguments::Direct(those)) => {
+                these == those && self.parameters == other.parameters
+            }
+            _ => false,
+        }
+    }
+
+    /// The error of a call whose arguments were made for another procedure of this name.
+    #[cold]
+    pub fn replaced(&self) -> Error {
+        let message = format!("procedure \"{}\" was replaced during its call", self.name);
+        Error::new(SqlState::SERIALIZATION_FAILURE, message).with_hint("Try again.")
+    }
+
     /// The arguments that are at hand, when the statement's parameters have these values.
     pub fn direct(&self, values: &[Value]) -> Arguments {
         let mut arguments = Arguments::new();
@@ -121,42 +138,68 @@ fn plan_in(statement: &Statement, catalog: &Arc<Catalog>) -> Result<Arc<CallPlan
     call_of(statement.plan(catalog)?).ok_or_else(|| Error::internal("this is no CALL"))
 }
 
-/// Calls with arguments that are at hand.
+/// Calls with arguments that are at hand; `None` when the procedure was replaced by one whose arguments are not.
 ///
 /// # Errors
 /// Those of the procedure.
 pub(super) fn call_directly(
     session: &mut kiln_engine::Session,
     statement: &Statement,
-    plan: &CallPlan,
     values: &[Value],
-) -> Result<Rows> {
-    session.run_with(
-        |catalog| Ok(plan_in(statement, catalog)?.program.clone()),
-        &mut plan.direct(values),
-    )
+) -> Result<Option<Rows>> {
+    let mut must_compute = false;
+    let called = session.run_with(
+        |catalog, arguments| {
+            let plan = plan_in(statement, catalog)?;
+            must_compute = plan.computing().is_some();
+            if must_compute {
+                return Err(plan.replaced());
+            }
+            *arguments = plan.direct(values);
+            Ok(plan.program.clone())
+        },
+        &mut Arguments::new(),
+    );
+    match called {
+        // In a block the error has failed it.
+        Err(_) if must_compute && !session.in_transaction() => Ok(None),
+        called => called.map(Some),
+    }
 }
 
 /// Computes the arguments and calls; both are parts of one transaction.
 ///
 /// # Errors
-/// Those of the arguments and of the procedure.
+/// 40001 when the procedure is replaced in between; those of the arguments and of the procedure.
 pub(super) fn compute_and_call(
     session: &mut kiln_engine::Session,
     statement: &Statement,
     values: &[Value],
 ) -> Result<Rows> {
+    let mut planned = None;
     let computed = session.run_with(
-        |catalog| {
+        |catalog, arguments| {
             let plan = plan_in(statement, catalog)?;
-            let program = plan.computing().cloned();
-            program.ok_or_else(|| Error::internal("the arguments need no computation any more"))
+            let Some(program) = plan.computing().cloned() else {
+                return Err(plan.replaced());
+            };
+            *arguments = Arguments::from_values(values);
+            planned = Some(plan);
+            Ok(program)
         },
-        &mut Arguments::from_values(values),
+        &mut Arguments::new(),
     )?;
     let computed = computed.into_values().pop().unwrap_or_default();
     session.run_with(
-        |catalog| Ok(plan_in(statement, catalog)?.program.clone()),
+        |catalog, _| {
+            let plan = plan_in(statement, catalog)?;
+            let is_same = (planned.as_ref())
+                .is_some_and(|planned| Arc::ptr_eq(&planned.program, &plan.program));
+            match is_same {
+                true => Ok(plan.program.clone()),
+                false => Err(plan.replaced()),
+            }
+        },
         &mut Arguments::from_values(&computed),
     )
 }

@@ -235,9 +235,29 @@ impl Statement {
         Ok(result_of(shape, rows))
     }
 
-    /// What a worker asks for the program.
-    pub(super) fn to_submit(&self) -> Arc<dyn kiln_engine::Statement> {
-        self.inner.clone()
+    /// What a worker asks for the program; `call` says what the arguments were bound to, if it is a CALL.
+    pub(super) fn to_submit(&self, call: Option<Arc<CallPlan>>) -> Arc<dyn kiln_engine::Statement> {
+        let statement = self.inner.clone();
+        match call {
+            Some(planned) => Arc::new(SubmittedCall { statement, planned }),
+            None => statement,
+        }
+    }
+}
+
+/// A CALL on its way, with what its arguments were bound to.
+struct SubmittedCall {
+    statement: Arc<Inner>,
+    planned: Arc<CallPlan>,
+}
+
+impl kiln_engine::Statement for SubmittedCall {
+    fn program(&self, catalog: &Arc<Catalog>) -> Result<Arc<Program>> {
+        match self.statement.plan(catalog)? {
+            Plan::Call(call) if call.has_arguments_of(&self.planned) => Ok(call.program().clone()),
+            Plan::Call(call) => Err(call.replaced()),
+            _ => Err(Error::internal("a CALL was planned as something else")),
+        }
     }
 }
 
@@ -245,7 +265,6 @@ impl kiln_engine::Statement for Inner {
     fn program(&self, catalog: &Arc<Catalog>) -> Result<Arc<Program>> {
         match self.plan(catalog)? {
             Plan::Data(prepared) => Ok(prepared.program),
-            Plan::Call(call) if call.computing().is_none() => Ok(call.program().clone()),
             _ => Err(cannot_submit()),
         }
     }

@@ -227,12 +227,14 @@ impl Session {
 
     fn offer(&self, portal: &Portal, completions: &Arc<Completions>, token: u64) -> Result<()> {
         let statement = portal.statement();
-        let arguments = match statement.plan(&self.session.catalog())? {
-            Plan::Data(_) => Arguments::from_values(portal.values()),
-            Plan::Call(call) if call.computing().is_none() => call.direct(portal.values()),
+        let (arguments, call) = match statement.plan(&self.session.catalog())? {
+            Plan::Data(_) => (Arguments::from_values(portal.values()), None),
+            Plan::Call(call) if call.computing().is_none() => {
+                (call.direct(portal.values()), Some(call))
+            }
             _ => return Err(cannot_submit()),
         };
-        let program = statement.to_submit();
+        let program = statement.to_submit(call);
         let submitted = self.session.submit(program, arguments, completions, token);
         Ok(submitted?)
     }
@@ -378,7 +380,7 @@ impl Session {
             Tree::Call(_) => self.call(statement, values),
             Tree::Do(block) => {
                 let rows = self.session.run_with(
-                    |catalog| {
+                    |catalog, _| {
                         let compiled = caught(|| compile_do(&View::of(catalog), block))?;
                         Ok(Arc::new(compiled.program))
                     },
@@ -415,7 +417,7 @@ impl Session {
     fn run_data(&mut self, statement: &Statement, values: &[Value]) -> Result<StatementResult> {
         let mut shape = None;
         let rows = self.session.run_with(
-            |catalog| {
+            |catalog, _| {
                 let (program, known) = statement.plan(catalog)?.data()?;
                 shape = Some(known);
                 Ok(program)
@@ -505,11 +507,13 @@ impl Session {
         plan: &CallPlan,
         values: &[Value],
     ) -> Result<Rows> {
-        match plan.computing() {
-            None => call::call_directly(&mut self.session, statement, plan, values),
-            Some(_) => self
-                .in_one_transaction(|session| call::compute_and_call(session, statement, values)),
+        if plan.computing().is_none() {
+            let called = call::call_directly(&mut self.session, statement, values)?;
+            if let Some(rows) = called {
+                return Ok(rows);
+            }
         }
+        self.in_one_transaction(|session| call::compute_and_call(session, statement, values))
     }
 
     /// Runs several programs as one transaction: within the open block, or in one of their own

@@ -10,6 +10,7 @@ mod joins;
 mod no_columns;
 mod panics;
 mod rebuild;
+mod replaced;
 mod sessions;
 mod stages;
 mod submitted;
