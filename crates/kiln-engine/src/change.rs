@@ -62,7 +62,7 @@ impl<'a> CatalogChange<'a> {
         errors::table_in_use(name, user)
     }
 
-    /// Checks that no open block uses a table that this is about to change.
+    /// Checks that no open block uses a table that this is about to change, and brings its rows up to date.
     ///
     /// # Errors
     /// 42P01; 55P03 when one does: the change is made anew later.
@@ -73,7 +73,10 @@ impl<'a> CatalogChange<'a> {
 
     fn claim_table(&mut self, id: TableId, name: &str) -> Result<()> {
         match self.inner.blocks.user_of(&[id]) {
-            None => Ok(()),
+            None => {
+                self.inner.settle_table(id);
+                Ok(())
+            }
             Some((_, user)) => {
                 self.awaited.push(id);
                 Err(errors::table_in_use(name, user))

@@ -9,6 +9,7 @@ use kiln_storage::epoch::{Epochs, Participant};
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::journal::Journal;
 use kiln_storage::log_epoch::LogEpochs;
+use kiln_storage::schema::TableId;
 use kiln_storage::table::WORKERS_MAX;
 
 use crate::blocks::Blocks;
@@ -239,25 +240,18 @@ impl Shared {
         self.shut_gate_until(Beside::Nothing, self.change_deadline())
     }
 
-    /// Keeps transactions out for a change of tables: open blocks stand aside, if the protocol in force can
-    /// bring the rows of a table up to date beside them.
+    /// Keeps transactions out for a change of tables, beside open blocks. The rows of a table are not up to date before
+    /// [`Shared::settle_table`].
     ///
     /// # Errors
     /// 55P03 when the others do not end until `deadline_ns`.
     pub fn shut_gate_beside_blocks(&self, deadline_ns: u64) -> Result<Alone<'_>> {
-        let beside = match self.common().settles() {
-            true => Beside::Nothing,
-            false => Beside::Blocks,
-        };
-        let alone = self.shut_gate_until(beside, deadline_ns)?;
-        match beside == Beside::Blocks && self.common().settles() {
-            // Another protocol came into force in between.
-            true => {
-                drop(alone);
-                self.shut_gate_until(Beside::Nothing, deadline_ns)
-            }
-            false => Ok(alone),
-        }
+        self.shut_gate_until(Beside::Blocks, deadline_ns)
+    }
+
+    /// Brings the rows of a table up to date that no open block has used; the gate is shut.
+    pub fn settle_table(&self, table: TableId) {
+        self.common().settle_table(&lock(&self.maintenance), table);
     }
 
     fn shut_gate_until(&self, beside: Beside, deadline_ns: u64) -> Result<Alone<'_>> {

@@ -379,7 +379,7 @@ fn protocols_that_do_not_serialize_are_refused_unless_they_are_allowed() {
 fn options_without_sense_are_refused() {
     for options in [
         Options::new().workers(0),
-        Options::new().workers(100).session_slots(100),
+        Options::new().workers(200).session_slots(100),
         Options::new().session_slots(0),
         Options::new().sessions_max(0),
         Options::new().slot_wait_ms(0),

@@ -4,6 +4,7 @@ use kiln_platform::atomic::Ordering;
 use kiln_platform::sync::Arc;
 use kiln_storage::epoch::Participant;
 use kiln_storage::record::RecordRef;
+use kiln_storage::schema::TableId;
 use kiln_storage::table::Table;
 
 use crate::access::mocc::Temperatures;
@@ -305,9 +306,12 @@ impl Common {
         }
     }
 
-    /// Whether [`Common::settle`] has something to do, for which no transaction may be open.
-    pub fn settles(&self) -> bool {
-        matches!(self.shared, Shared::Mvcc(_))
+    /// As [`Common::settle`] for one table, before it is changed or goes, beside open transactions between two of
+    /// their statements that have not used the table. They do not read a snapshot.
+    pub fn settle_table(&self, participant: &Participant, table: TableId) {
+        if let Shared::Mvcc(shared) = &self.shared {
+            shared.settle_table(participant, table);
+        }
     }
 
     /// Does for idle workers what the protocol's workers do for memory between their transactions, a portion of it;

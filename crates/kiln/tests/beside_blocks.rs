@@ -15,11 +15,9 @@ const SCHEMA: &str = "
     CREATE PROCEDURE work(which INTEGER) LANGUAGE plpgsql AS $$
     BEGIN UPDATE busy SET value = value + 1 WHERE id = which; END $$;";
 
-/// All serializable protocols, plain and with all their options, but for those under which a change waits for every
-/// open block.
+/// All serializable protocols, plain and with all their options.
 fn configurations() -> impl Iterator<Item = Configuration> {
-    let plain = Protocol::serializable().filter(|protocol| *protocol != Protocol::Mvcc);
-    plain.flat_map(|protocol| {
+    Protocol::serializable().flat_map(|protocol| {
         let plain = Configuration::of(protocol);
         let all = protocol.options().iter().fold(plain, |all, option| {
             all.with(*option).expect("it is one of its options")
@@ -56,6 +54,14 @@ fn number(session: &mut Session, query: &str) -> Result<Option<Value>, Error> {
 fn a_change_goes_on_beside_a_block_that_uses_other_tables() {
     for protocol in configurations() {
         let database = open(protocol, 5_000);
+        // Rows whose newest versions are young, and one that is gone.
+        for statement in [
+            "UPDATE other SET value = 30 WHERE id = 1",
+            "INSERT INTO other VALUES (3, 30)",
+            "DELETE FROM other WHERE id = 2",
+        ] {
+            database.execute(statement).expect("nobody is in the way");
+        }
         let mut session = block(&database);
         for statement in [
             "CREATE TABLE later (id INTEGER PRIMARY KEY)",
@@ -64,7 +70,6 @@ fn a_change_goes_on_beside_a_block_that_uses_other_tables() {
             "CREATE PROCEDURE change_other(x INTEGER) LANGUAGE plpgsql AS $$
              BEGIN UPDATE other SET value = x WHERE id = x; END $$",
             "TRUNCATE busy",
-            "DROP INDEX other_value",
         ] {
             let done = database.execute(statement);
             done.unwrap_or_else(|error| panic!("{protocol}: {statement}: {error}"));
@@ -81,6 +86,14 @@ fn a_change_goes_on_beside_a_block_that_uses_other_tables() {
         session.execute("COMMIT").expect("nobody is in the way");
         let committed = number(&mut session, "SELECT value FROM used WHERE id = 1");
         assert_eq!(committed, Ok(Some(Value::Integer(11))), "{protocol}");
+        for (value, count) in [(10, 0), (20, 0), (30, 2)] {
+            let query = format!("SELECT count(*) FROM other WHERE value = {value}");
+            let found = number(&mut session, &query);
+            assert_eq!(found, Ok(Some(Value::BigInt(count))), "{protocol}: {value}");
+        }
+        database
+            .execute("DROP INDEX other_value")
+            .expect("no block uses the table");
         database
             .execute("DROP TABLE used")
             .expect("no block uses it any more");
@@ -229,6 +242,99 @@ fn a_call_that_waits_for_a_block_is_not_in_the_way_of_a_change() {
             let expected = if is_committed { 211 } else { 210 };
             assert_eq!(value, Ok(Some(Value::Integer(expected))), "{protocol}");
         });
+    }
+}
+
+/// Rows go from one table to another, deleted here and inserted there, while changes of the one are tried in vain: they
+/// bring its rows up to date, and leave the table as it is. A block that reads both tables, with time between, sees each
+/// row in one of them.
+#[test]
+fn a_block_sees_one_moment_of_tables_that_changes_left_alone() {
+    const ROWS: i64 = 16;
+    const DURATION_NS: u64 = 300_000_000;
+    let is_tried = |protocol: &Configuration| {
+        let name = protocol.to_string();
+        name.starts_with("mvcc") || ["silo", "2pl-no-wait", "healing"].contains(&name.as_str())
+    };
+    for protocol in configurations().filter(is_tried) {
+        let database = open(protocol, 200);
+        let rows = (0..ROWS).map(|id| format!("({id}, 10)"));
+        let rows: Vec<String> = rows.collect();
+        let script = format!(
+            "CREATE TABLE left_side (id INTEGER PRIMARY KEY, value INTEGER NOT NULL);
+             CREATE TABLE right_side (id INTEGER PRIMARY KEY, value INTEGER NOT NULL);
+             INSERT INTO left_side VALUES {};
+             INSERT INTO right_side VALUES (100, 10), (101, 10)",
+            rows.join(", ")
+        );
+        database.execute(&script).expect("it is sound");
+        let until = time::now_ns() + DURATION_NS;
+        let (read, lost, tried) = thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut session = database.session().expect("a session is free");
+                let sides = ["left_side", "right_side"];
+                let moves = (0..2).flat_map(|from| (0..ROWS).map(move |id| (from, id)));
+                for (from, id) in moves.cycle() {
+                    if time::now_ns() >= until {
+                        break;
+                    }
+                    let (from, to) = (sides[from], sides[1 - from]);
+                    // What fails is undone; a later round moves the row.
+                    let _ = session.execute(&format!(
+                        "BEGIN; INSERT INTO {to} SELECT id, value FROM {from} WHERE id = {id};
+                         DELETE FROM {from} WHERE id = {id}; COMMIT"
+                    ));
+                    if session.in_transaction() {
+                        session.execute("ROLLBACK").expect("a block is open");
+                    }
+                }
+            });
+            let changes = scope.spawn(|| {
+                let mut tried = 0;
+                while time::now_ns() < until {
+                    let create = "CREATE UNIQUE INDEX right_value ON right_side (value)";
+                    let error = database.execute(create).expect_err("rows are alike");
+                    tried += i64::from(error.state() == SqlState::UNIQUE_VIOLATION);
+                    thread::sleep(2_000_000);
+                }
+                tried
+            });
+            let mut session = database.session().expect("a session is free");
+            let (mut read, mut lost) = (0_u64, 0_u64);
+            while time::now_ns() < until {
+                let idle_ns = (read + lost) % 4 * 500_000;
+                let mut sum = || -> Result<i64, Error> {
+                    session.execute("BEGIN")?;
+                    let left = number(&mut session, "SELECT count(*) FROM left_side")?;
+                    thread::sleep(idle_ns);
+                    let right = number(&mut session, "SELECT count(*) FROM right_side")?;
+                    session.execute("COMMIT")?;
+                    match (left, right) {
+                        (Some(Value::BigInt(left)), Some(Value::BigInt(right))) => Ok(left + right),
+                        other => panic!("{other:?}"),
+                    }
+                };
+                match sum() {
+                    Ok(sum) => {
+                        assert_eq!(sum, ROWS + 2, "{protocol}");
+                        read += 1;
+                    }
+                    Err(error) => {
+                        let state = error.state();
+                        assert_eq!(
+                            state,
+                            SqlState::SERIALIZATION_FAILURE,
+                            "{protocol}: {error}"
+                        );
+                        session.execute("ROLLBACK").expect("the block has failed");
+                        lost += 1;
+                    }
+                }
+            }
+            (read, lost, changes.join().expect("no panic"))
+        });
+        println!("{protocol}: {read} blocks, {lost} began again, {tried} changes in vain");
+        assert!(read > 0 && tried > 0, "{protocol}");
     }
 }
 

@@ -207,6 +207,13 @@ impl Clock {
         self.slots[worker].reading.0.store(IDLE, Ordering::Release);
     }
 
+    /// Whether somebody reads a snapshot.
+    pub fn has_snapshots(&self) -> bool {
+        let used = self.used.load(Ordering::SeqCst);
+        let mut slots = self.slots[..used].iter();
+        slots.any(|slot| slot.reading.0.load(Ordering::Acquire) != IDLE)
+    }
+
     /// Finds out which versions are still wanted.
     pub fn look(&self, horizon: &mut Horizon) {
         let now = self.now();

@@ -113,7 +113,7 @@ use kiln_storage::error::Error;
 use kiln_storage::index::NodeVersion;
 use kiln_storage::journal::Journal;
 use kiln_storage::record::{RecordRef, Tid};
-use kiln_storage::schema::{ColumnId, ColumnSet};
+use kiln_storage::schema::{ColumnId, ColumnSet, TableId};
 use kiln_storage::slot::{Heap, Memory};
 use kiln_storage::table::{Entry, MEMORIES_MAX, Table, WORKERS_MAX};
 
@@ -165,7 +165,13 @@ impl Shared {
     /// Brings all rows up to date, and takes what was deleted out of the indexes. No transaction runs, and
     /// the tables that transactions have used are there.
     pub fn settle(&self, participant: &Participant) {
-        reclaim::settle(self, participant);
+        reclaim::settle(self, participant, None);
+    }
+
+    /// Brings the rows of one table up to date, and takes what was deleted out of its indexes. No statement runs, no open
+    /// transaction has used the table, and none reads a snapshot: what they read, they validate when they commit.
+    pub fn settle_table(&self, participant: &Participant, table: TableId) {
+        reclaim::settle(self, participant, Some(table));
     }
 
     /// Looks after what idle workers have noted, in place of them: shortens chains and takes deleted rows out of the

@@ -37,6 +37,7 @@ use std::collections::VecDeque;
 use kiln_platform::atomic::{AtomicU64, Ordering, fence};
 use kiln_storage::epoch::{Participant, STALE_EPOCHS};
 use kiln_storage::record::{RecordRef, Tid};
+use kiln_storage::schema::TableId;
 use kiln_storage::slot::Heap;
 use kiln_storage::table::{Entry, Table};
 
@@ -95,6 +96,23 @@ impl Notes {
         }
     }
 
+    /// Takes out what concerns one table.
+    fn take_of(&mut self, table: TableId) -> Notes {
+        // SAFETY: the engine settles before it changes tables.
+        let is_of = |noted: *const Table| unsafe { &*noted }.id() == table;
+        fn split<T>(list: &mut VecDeque<T>, is_taken: impl Fn(&T) -> bool) -> VecDeque<T> {
+            let (taken, left) = std::mem::take(list).into_iter().partition(is_taken);
+            *list = left;
+            taken
+        }
+        Notes {
+            fresh: split(&mut self.fresh, |noted| is_of(noted.table)),
+            waiting: split(&mut self.waiting, |noted| is_of(noted.table)),
+            graves: split(&mut self.graves, |grave| is_of(grave.table)),
+            left: 0,
+        }
+    }
+
     /// Adds what another worker has noted.
     fn append(&mut self, mut other: Notes) {
         self.fresh.append(&mut other.fresh);
@@ -145,8 +163,8 @@ impl NotesCell {
 }
 
 // SAFETY: used by the worker that has the number while its participant is active, by whoever has seized the
-// participant, and by whoever settles while no transaction runs. The tables that notes point to live: the engine
-// settles before it changes any.
+// participant, and by whoever settles while the gate is shut. The tables that notes point to live: the engine
+// settles a table before it changes it.
 unsafe impl Sync for NotesCell {}
 // SAFETY: as above.
 unsafe impl Send for NotesCell {}
@@ -243,8 +261,20 @@ impl Mvcc {
     }
 }
 
-/// Looks after everything that any worker has noted; no transaction runs.
-pub(super) fn settle(shared: &Shared, participant: &Participant) {
+/// Looks after everything that any worker has noted, or what concerns one table. No transaction runs that has used it, or
+/// that reads a snapshot.
+pub(super) fn settle(shared: &Shared, participant: &Participant, only: Option<TableId>) {
+    let mut notes = Notes::default();
+    for cell in &shared.notes {
+        // SAFETY: no worker runs.
+        let noted = unsafe { &mut *cell.notes.get() };
+        match only {
+            None => notes.append(noted.take()),
+            Some(table) => notes.append(noted.take_of(table)),
+        }
+        cell.show_looked(noted, participant.epochs().current());
+    }
+    assert!(!shared.clock.has_snapshots(), "a snapshot is open");
     let horizon = Horizon::alone();
     let (mut heap, mut chain) = (Heap::new(), Vec::new());
     let mut tidier = Tidier {
@@ -256,15 +286,15 @@ pub(super) fn settle(shared: &Shared, participant: &Participant) {
         chain: &mut chain,
         alone: true,
     };
-    // A record may have waited for another one's sake; nobody else is there, so twice is enough.
+    // A record may have waited for another one's sake, and those that are buried here leave graves; nobody else is
+    // there, so twice is enough.
     for _ in 0..2 {
-        for cell in &shared.notes {
-            // SAFETY: no worker runs.
-            let notes = unsafe { &mut *cell.notes.get() };
-            tidier.look_after(notes, usize::MAX);
-            cell.show_looked(notes, participant.epochs().current());
-        }
+        tidier.look_after(&mut notes, usize::MAX);
     }
+    assert!(
+        notes.is_empty(),
+        "a transaction runs that has used a table which settles"
+    );
 }
 
 /// Takes over what idle workers have noted, and looks after a portion of it; `participant` is the ticker's. Returns
