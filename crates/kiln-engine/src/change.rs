@@ -52,6 +52,11 @@ impl<'a> CatalogChange<'a> {
         &self.awaited
     }
 
+    /// Whether it changes which columns a table keeps apart.
+    pub(crate) fn splits_tables(&self) -> bool {
+        !self.splits.is_empty()
+    }
+
     /// The error of waiting for them in vain.
     #[cold]
     pub(crate) fn in_use(&self) -> Error {

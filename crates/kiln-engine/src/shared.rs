@@ -239,15 +239,15 @@ impl Shared {
         self.shut_gate_until(Beside::Nothing, self.change_deadline())
     }
 
-    /// Keeps transactions out for a change of tables: open blocks stand aside, if the protocol in force can
-    /// bring the rows of a table up to date beside them.
+    /// Keeps transactions out for a change of tables. Open blocks stand aside, if `beside` lets them and the protocol
+    /// in force can bring the rows of a table up to date beside them.
     ///
     /// # Errors
     /// 55P03 when the others do not end until `deadline_ns`.
-    pub fn shut_gate_beside_blocks(&self, deadline_ns: u64) -> Result<Alone<'_>> {
+    pub fn shut_gate_for_change(&self, beside: Beside, deadline_ns: u64) -> Result<Alone<'_>> {
         let beside = match self.common().settles() {
             true => Beside::Nothing,
-            false => Beside::Blocks,
+            false => beside,
         };
         let alone = self.shut_gate_until(beside, deadline_ns)?;
         match beside == Beside::Blocks && self.common().settles() {

@@ -310,6 +310,13 @@ impl Common {
         matches!(self.shared, Shared::Mvcc(_))
     }
 
+    /// Whether which columns a table keeps apart may change only while no transaction is open: timestamps of such columns are
+    /// not those of the record, and say nothing of what was read and written before. A transaction from before the
+    /// change and one from after it could then each come before the other.
+    pub fn orders_columns(&self) -> bool {
+        matches!(self.shared, Shared::TicToc(_, Some(_)) | Shared::Mvcc(_))
+    }
+
     /// Does for idle workers what the protocol's workers do for memory between their transactions, a portion of it;
     /// `participant` belongs to no worker. Returns whether it did all that can be done now. Nobody settles
     /// meanwhile.
