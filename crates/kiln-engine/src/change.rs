@@ -4,16 +4,17 @@
 use std::collections::BTreeMap;
 
 use kiln_platform::sync::{Arc, lock};
+use kiln_procedure::CallCounts;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::schema::{
     ColumnSet, IndexDefinition, IndexKind, Partitioning, TableId, TableSchema,
 };
-use kiln_storage::table::Table;
+use kiln_storage::table::{Table, WORKERS_MAX};
 
 use crate::catalog::{Catalog, Procedure, RowPrograms};
 use crate::errors;
 use crate::memory::SeatUser;
-use crate::options::DesignFactors;
+use crate::options::{DesignFactors, RESERVED};
 use crate::shared::Shared;
 use crate::statement::{CatalogStatement, Source};
 use crate::written::WrittenCatalog;
@@ -353,6 +354,15 @@ impl<'a> CatalogChange<'a> {
             )
             .with_hint("Use CREATE OR REPLACE, or drop it first."));
         }
+        let replaced = self.catalog.procedures.get(&name);
+        let known = replaced.and_then(|replaced| replaced.program().calls.get());
+        // Who replaces a procedure does not change how often clients call it.
+        let calls = known.cloned().unwrap_or_else(|| {
+            let seats = WORKERS_MAX - RESERVED;
+            Arc::new(CallCounts::new(seats))
+        });
+        // One that Rust code made, and that was created before, has its own.
+        procedure.program().calls.get_or_init(|| calls);
         self.catalog.procedures.insert(name, Arc::new(procedure));
         Ok(())
     }
