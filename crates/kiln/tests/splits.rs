@@ -102,6 +102,38 @@ fn calls_decide_which_columns_are_apart() {
     }
 }
 
+/// Whatever way calls take, those that commit are counted, and no others.
+#[test]
+fn calls_are_counted_under_every_protocol() {
+    for protocol in kiln::Protocol::serializable() {
+        let database = open(&protocol.to_string(), 1_000);
+        database.execute(SHOP).expect("the script is good");
+        database
+            .execute(
+                "CREATE PROCEDURE third() LANGUAGE plpgsql AS $$
+                 BEGIN UPDATE shop SET a = 1 WHERE id = 1; RAISE EXCEPTION 'no'; END $$",
+            )
+            .expect("it is sound");
+        let calls = |name: &str| {
+            let catalog = database.engine().catalog();
+            catalog.procedure(name).expect("it is there").calls()
+        };
+        let handle = database.engine().procedure("first").expect("it is there");
+        let mut driver = database.engine().driver(0).expect("a seat is free");
+        for _ in 0..5 {
+            database.call("first", ()).expect("it is there");
+            database.execute("CALL first(NULL)").expect("it is sound");
+            let outcome = driver.call(&handle, &mut Arguments::new());
+            assert!(matches!(outcome, Outcome::Committed), "{protocol}");
+            database.call("third", ()).expect("it is there");
+            let error = database.execute("CALL third()").expect_err("it raises");
+            assert_eq!(error.message(), "no", "{protocol}");
+        }
+        drop(driver);
+        assert_eq!((calls("first"), calls("third")), (15, 0), "{protocol}");
+    }
+}
+
 /// ANALYZE does it at once, for all tables or for those named; calls of blocks count when the block has committed.
 #[test]
 fn analyze_splits_anew() {
