@@ -194,6 +194,9 @@ impl Engine {
             }
             let (catalog, replaced) = catalog_change.complete()?;
             inner.set_catalog(catalog);
+            if !replaced.is_empty() {
+                inner.common().tables_changed();
+            }
             for table in replaced {
                 // Garbage of former transactions may still refer to the table's memory.
                 inner.epochs.retire_owner(Box::new(table));

@@ -317,6 +317,13 @@ impl Common {
         matches!(self.shared, Shared::TicToc(_, Some(_)) | Shared::Mvcc(_))
     }
 
+    /// Tables have taken the places of others, with other indexes: no transaction runs, but blocks may be open.
+    pub fn tables_changed(&self) {
+        if let Shared::TicToc(gaps, _) = &self.shared {
+            gaps.spread();
+        }
+    }
+
     /// Does for idle workers what the protocol's workers do for memory between their transactions, a portion of it;
     /// `participant` belongs to no worker. Returns whether it did all that can be done now. Nobody settles
     /// meanwhile.
