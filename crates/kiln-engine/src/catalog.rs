@@ -90,6 +90,20 @@ impl Procedure {
         &self.lookups
     }
 
+    /// How often it was called since it was created or the database opened, with the calls of those that it has
+    /// replaced. A call counts when it has committed: in a transaction block, when the block has.
+    pub fn calls(&self) -> u64 {
+        self.program.calls.get().map_or(0, |calls| calls.sum())
+    }
+
+    /// Has it weigh, where a design is derived from calls, as if it had been called so often besides: to see what would
+    /// follow from a load before there is one.
+    pub fn assume_calls(&self, calls: u64) {
+        if let Some(counts) = self.program.calls.get() {
+            counts.assume(calls);
+        }
+    }
+
     /// Names and types of the columns of its result.
     pub fn columns(&self) -> &Arc<[(String, DataType)]> {
         &self.program.result.columns

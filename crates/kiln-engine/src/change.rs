@@ -4,18 +4,19 @@
 use std::collections::BTreeMap;
 
 use kiln_platform::sync::{Arc, lock};
+use kiln_procedure::CallCounts;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::schema::{
     ColumnSet, IndexDefinition, IndexKind, Partitioning, TableId, TableSchema,
 };
-use kiln_storage::table::Table;
+use kiln_storage::table::{Table, WORKERS_MAX};
 
 use crate::catalog::{Catalog, Procedure, RowPrograms};
 use crate::errors;
 use crate::memory::SeatUser;
-use crate::options::DesignFactors;
+use crate::options::{DesignFactors, RESERVED};
 use crate::shared::Shared;
-use crate::statement::{CatalogStatement, Source};
+use crate::statement::{CatalogStatement, Source, TableSplit};
 use crate::written::WrittenCatalog;
 
 /// A change of the catalog in progress; see [`Engine::change_catalog`](crate::Engine::change_catalog).
@@ -31,6 +32,8 @@ pub struct CatalogChange<'a> {
     awaited: Vec<TableId>,
     design: DesignFactors,
     source: Option<Arc<Source>>,
+    /// The splits of the statement that makes this change again.
+    known_splits: Option<Vec<TableSplit>>,
 }
 
 impl<'a> CatalogChange<'a> {
@@ -44,12 +47,18 @@ impl<'a> CatalogChange<'a> {
             awaited: Vec::new(),
             design: inner.options.basis_factors.design(),
             source: None,
+            known_splits: None,
         }
     }
 
     /// The tables whose blocks it must wait for, if it is not complete for that reason.
     pub(crate) fn awaited(&self) -> &[TableId] {
         &self.awaited
+    }
+
+    /// Whether it changes which columns a table keeps apart.
+    pub(crate) fn splits_tables(&self) -> bool {
+        !self.splits.is_empty()
     }
 
     /// The error of waiting for them in vain.
@@ -109,8 +118,33 @@ impl<'a> CatalogChange<'a> {
             .with_hint("Run all statements since the catalog was written, in their order."));
         }
         self.design = statement.design;
+        self.known_splits = Some(statement.splits.clone());
         self.set_statement(statement.source.clone());
         Ok(())
+    }
+
+    /// Keeps apart the columns that the statement kept apart which makes this change again, whatever was called since;
+    /// false when the change is a new one.
+    ///
+    /// # Errors
+    /// XX001 when the statement names what is not there.
+    pub fn redo_splits(&mut self) -> Result<bool> {
+        let Some(splits) = self.known_splits.clone() else {
+            return Ok(false);
+        };
+        for TableSplit { table, columns } in splits {
+            let known = self.catalog.table_by_id(table).map(|table| table.schema());
+            let known = known.filter(|schema| {
+                let mut columns = columns.iter();
+                columns.all(|column| column.index() < schema.columns.len())
+            });
+            let name = known.map(|schema| schema.name.clone()).ok_or_else(|| {
+                let message = format!("the statement splits table {}, which is none", table.0);
+                Error::new(SqlState::DATA_CORRUPTED, message)
+            })?;
+            self.split_table(&name, columns)?;
+        }
+        Ok(true)
     }
 
     /// Restores version, table numbers and tables of a written catalog. The caller restores the
@@ -148,6 +182,11 @@ impl<'a> CatalogChange<'a> {
             self.catalog.tables.insert(name, Arc::new(made));
         }
         Ok(())
+    }
+
+    /// The catalog before the change.
+    pub fn before(&self) -> &Catalog {
+        &self.before
     }
 
     /// The catalog as changed so far.
@@ -228,8 +267,10 @@ impl<'a> CatalogChange<'a> {
             .skip(1)
             .map(|index| index.definition().clone());
         let (schema, indexes) = (old.schema().clone(), indexes.collect());
+        let split = old.split();
         let id = self.next_table_id()?;
         let table = Table::new(id, schema, partition_columns, indexes)?;
+        table.split_by(split);
         Ok(self.replace(name, table))
     }
 
@@ -338,6 +379,13 @@ impl<'a> CatalogChange<'a> {
         Ok(())
     }
 
+    /// Whether no open block is in the way of another split of a table.
+    pub fn can_split_now(&self, table: TableId) -> bool {
+        let inner = self.inner;
+        inner.blocks.user_of(&[table]).is_none()
+            && (!inner.common().orders_columns() || inner.gate.is_empty())
+    }
+
     /// Adds a procedure, or replaces the one of that name if `or_replace`.
     ///
     /// # Errors
@@ -351,6 +399,15 @@ impl<'a> CatalogChange<'a> {
             )
             .with_hint("Use CREATE OR REPLACE, or drop it first."));
         }
+        let replaced = self.catalog.procedures.get(&name);
+        let known = replaced.and_then(|replaced| replaced.program().calls.get());
+        // Who replaces a procedure does not change how often clients call it.
+        let calls = known.cloned().unwrap_or_else(|| {
+            let seats = WORKERS_MAX - RESERVED;
+            Arc::new(CallCounts::new(seats))
+        });
+        // One that Rust code made, and that was created before, has its own.
+        procedure.program().calls.get_or_init(|| calls);
         self.catalog.procedures.insert(name, Arc::new(procedure));
         Ok(())
     }
@@ -417,8 +474,14 @@ impl<'a> CatalogChange<'a> {
                 replaced.push(old.clone());
             }
         }
+        let splits = self.splits.iter().map(|(table, columns)| TableSplit {
+            table: table.id(),
+            columns: *columns,
+        });
+        let splits = splits.collect();
         self.catalog.statement = self.source.map(|source| {
             Arc::new(CatalogStatement {
+                splits,
                 version: self.catalog.version,
                 first_table_id: TableId(self.before.next_table_id),
                 design: self.design,

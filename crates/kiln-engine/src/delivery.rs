@@ -191,8 +191,8 @@ impl Calls for Delivery<'_> {
         true
     }
 
-    fn ended(&mut self, ticket: u64, outcome: Outcome, frame: &Frame) {
-        let delivered = self.delivered.get_mut(ticket as usize);
+    fn ended(&mut self, call: &Call, outcome: Outcome, frame: &Frame) {
+        let delivered = self.delivered.get_mut(call.ticket as usize);
         let (promise, work) = delivered
             .and_then(Option::take)
             .expect("a call ends that was drawn, once");

@@ -392,12 +392,12 @@ impl<C: Caller> Calls for Driven<'_, C> {
         self.has_paused
     }
 
-    fn ended(&mut self, ticket: u64, outcome: Outcome, frame: &Frame) {
+    fn ended(&mut self, call: &Call, outcome: Outcome, frame: &Frame) {
         let answer = Answer {
             frame,
             resolved: self.resolved,
             observed: self.epochs.current(),
         };
-        self.caller.ended(ticket, outcome, &answer);
+        self.caller.ended(call.ticket, outcome, &answer);
     }
 }

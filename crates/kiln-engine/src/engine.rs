@@ -17,7 +17,7 @@ use crate::completion::deadline_after;
 use crate::delivery;
 use crate::driver::{Driver, ProcedureHandle};
 use crate::errors;
-use crate::gate::CLOSING;
+use crate::gate::{Beside, CLOSING};
 use crate::journal::{Observed, check_order};
 use crate::loader::{LoadReport, Loader};
 use crate::memory::{RetiredMemory, SeatUser, TableMemory};
@@ -150,7 +150,8 @@ impl Engine {
     ///
     /// Open blocks of sessions that wait for their clients stand aside, unless they have used a table that the change
     /// replaces or removes: then `change` runs **again** when these blocks are over, and its first result is
-    /// forgotten. All others go on until then. Under `mvcc` every open block is waited for.
+    /// forgotten. All others go on until then. Under `tictoc+ts` and `mvcc+ts` a change of the columns that a table
+    /// keeps apart waits for every open block.
     ///
     /// Procedures that use a changed table ([`CatalogChange::stale_procedures`]) must be compiled
     /// again in the same change. Programs that others hold and that use one are refused with
@@ -171,8 +172,9 @@ impl Engine {
         let deadline_ns = inner.change_deadline();
         // Tables whose blocks it waits for; barred until the change is over.
         let mut bars = Vec::new();
+        let mut beside = Beside::Blocks;
         loop {
-            let alone = inner.shut_gate_beside_blocks(deadline_ns)?;
+            let alone = inner.shut_gate_for_change(beside, deadline_ns)?;
             let mut catalog_change = CatalogChange::new(inner, inner.catalog());
             let result = change(&mut catalog_change);
             if !catalog_change.awaited().is_empty() {
@@ -185,8 +187,16 @@ impl Engine {
                 continue;
             }
             let result = result?;
+            let waits_for_all = catalog_change.splits_tables() && inner.common().orders_columns();
+            if waits_for_all && beside == Beside::Blocks && !inner.gate.is_empty() {
+                beside = Beside::Nothing;
+                continue;
+            }
             let (catalog, replaced) = catalog_change.complete()?;
             inner.set_catalog(catalog);
+            if !replaced.is_empty() {
+                inner.common().tables_changed();
+            }
             for table in replaced {
                 // Garbage of former transactions may still refer to the table's memory.
                 inner.epochs.retire_owner(Box::new(table));

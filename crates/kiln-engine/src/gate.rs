@@ -259,6 +259,14 @@ impl Gate {
         flags.any(|flag| flag.0.load(Ordering::Relaxed) == ASIDE)
     }
 
+    /// Whether no transaction is open, asked by the thread that has shut the gate. A seat that finds the gate shut has its
+    /// flag up for a moment, so that this may say no for no reason.
+    pub fn is_empty(&self) -> bool {
+        let mut flags = self.flags.iter();
+        // Acquire pairs with the release in `leave`.
+        flags.all(|flag| flag.0.load(Ordering::Acquire) == OUT)
+    }
+
     /// Shuts the gate, and opens it again when the transactions that run have not ended after `moment_ns`.
     fn shut_for(&self, beside: Beside, moment_ns: u64, deadline_ns: u64) -> Option<Alone<'_>> {
         {

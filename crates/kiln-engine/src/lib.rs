@@ -65,7 +65,7 @@ pub use lookups::Lookups;
 pub use memory::{EpochHolder, IndexMemory, RetiredMemory, SeatUser, TableMemory};
 pub use options::{BasisFactors, DesignFactors, Options};
 pub use session::{CancelHandle, Ended, Session};
-pub use statement::{CatalogStatement, Source};
+pub use statement::{CatalogStatement, Source, TableSplit};
 pub use transaction::{Row, ScanRange, Transaction};
 pub use values::IntoValues;
 pub use written::WrittenCatalog;

@@ -3,7 +3,7 @@
 use kiln_platform::random::Random;
 use kiln_platform::sync::Arc;
 use kiln_platform::{thread, time};
-use kiln_procedure::{AbortCause, Arguments, Frame, Interrupt, Program, Stop};
+use kiln_procedure::{AbortCause, Arguments, CallCounts, Frame, Interrupt, Program, Stop};
 use kiln_protocols::{Call, Calls, Common, Next, Observation, Outcome, Statistics, Worker};
 use kiln_storage::error::Result;
 use kiln_storage::journal::Journal;
@@ -44,6 +44,8 @@ pub(crate) struct Seat {
     entered: bool,
     /// Whether a transaction is open that waits for its client: the flag is half down.
     aside: bool,
+    /// The procedures that the open transaction of several statements has called, and how often.
+    called: Vec<(Arc<CallCounts>, u64)>,
     /// What may ask the present statement to end.
     interrupt: Option<Interrupt>,
     /// Whether control is inside the worker: a panic there leaves records in an unknown state.
@@ -83,6 +85,7 @@ impl Seat {
             draining: false,
             entered: false,
             aside: false,
+            called: Vec::new(),
             interrupt: None,
             inside: false,
         })
@@ -382,10 +385,14 @@ impl Seat {
         let patience = Some(PATIENCE_NS);
         let ended =
             self.inside(|worker| worker.try_call(program, arguments, deadline_ns, patience));
-        match ended {
+        let outcome = match ended {
             Some(outcome) => outcome,
             None => self.call_alone(program, arguments, deadline_ns),
+        };
+        if let Outcome::Committed = outcome {
+            count(self.number, program);
         }
+        outcome
     }
 
     /// Runs a call that starves: whoever it loses to is kept out for its time, so that no call is
@@ -452,6 +459,7 @@ impl Seat {
         let mut gated = Gated {
             gate: &inner.gate,
             known: self.known,
+            seat: self.number,
             calls,
         };
         self.inside(|worker| worker.serve(&mut gated));
@@ -459,6 +467,7 @@ impl Seat {
 
     /// Starts an attempt of a transaction of several statements.
     pub fn begin(&mut self) -> std::result::Result<(), Refusal> {
+        self.called.clear();
         match self.inside(Worker::begin) {
             true => Ok(()),
             false => Err(Refusal::Broken),
@@ -479,12 +488,24 @@ impl Seat {
         program: &Arc<Program>,
         arguments: &Arguments,
     ) -> std::result::Result<(), Stop> {
-        self.inside(|worker| worker.run(program, arguments))
+        self.inside(|worker| worker.run(program, arguments))?;
+        if let Some(calls) = program.calls.get() {
+            let mut called = self.called.iter_mut();
+            match called.find(|(known, _)| Arc::ptr_eq(known, calls)) {
+                Some((_, count)) => *count += 1,
+                None => self.called.push((calls.clone(), 1)),
+            }
+        }
+        Ok(())
     }
 
     /// Commits it; when that fails it is rolled back.
     pub fn commit(&mut self) -> std::result::Result<(), AbortCause> {
-        self.inside(Worker::commit)
+        self.inside(Worker::commit)?;
+        for (calls, count) in self.called.drain(..) {
+            calls.add(self.number, count);
+        }
+        Ok(())
     }
 
     /// Rolls it back, unless the worker panicked in it.
@@ -506,6 +527,7 @@ impl Seat {
 
     /// The transaction of several statements is over, however it has ended: nothing of it is left in the worker.
     pub fn end_transaction(&mut self) {
+        self.called.clear();
         if !self.inside {
             self.worker_mut().end_transaction();
         }
@@ -554,7 +576,16 @@ struct Gated<'a> {
     gate: &'a Gate,
     /// The gate's state that the seat entered in: open.
     known: u64,
+    seat: usize,
     calls: &'a mut dyn Calls,
+}
+
+/// Counts a call of a program that has committed on a seat, if it is a stored procedure's.
+#[inline(always)]
+fn count(seat: usize, program: &Program) {
+    if let Some(calls) = program.calls.get() {
+        calls.add(seat, 1);
+    }
 }
 
 impl Calls for Gated<'_> {
@@ -573,8 +604,11 @@ impl Calls for Gated<'_> {
         self.calls.is_bound()
     }
 
-    fn ended(&mut self, ticket: u64, outcome: Outcome, frame: &Frame) {
-        self.calls.ended(ticket, outcome, frame);
+    fn ended(&mut self, call: &Call, outcome: Outcome, frame: &Frame) {
+        if let (Outcome::Committed, Some(program)) = (&outcome, &call.program) {
+            count(self.seat, program);
+        }
+        self.calls.ended(call, outcome, frame);
     }
 
     fn lost(&mut self, ticket: u64) {

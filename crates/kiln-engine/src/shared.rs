@@ -240,13 +240,13 @@ impl Shared {
         self.shut_gate_until(Beside::Nothing, self.change_deadline())
     }
 
-    /// Keeps transactions out for a change of tables, beside open blocks. The rows of a table are not up to date before
-    /// [`Shared::settle_table`].
+    /// Keeps transactions out for a change of tables. Open blocks stand aside, if `beside` lets them: then the rows of a
+    /// table are not up to date before [`Shared::settle_table`].
     ///
     /// # Errors
     /// 55P03 when the others do not end until `deadline_ns`.
-    pub fn shut_gate_beside_blocks(&self, deadline_ns: u64) -> Result<Alone<'_>> {
-        self.shut_gate_until(Beside::Blocks, deadline_ns)
+    pub fn shut_gate_for_change(&self, beside: Beside, deadline_ns: u64) -> Result<Alone<'_>> {
+        self.shut_gate_until(beside, deadline_ns)
     }
 
     /// Brings the rows of a table up to date that no open block has used; the gate is shut.

@@ -5,10 +5,10 @@ use std::str::FromStr;
 
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result};
-use kiln_storage::schema::TableId;
+use kiln_storage::schema::{ColumnId, ColumnSet, TableId};
 
 use crate::options::DesignFactors;
-use crate::text_form::{Counted, Reader};
+use crate::text_form::{Columns, Counted, Reader};
 
 /// The text of a statement, and where it stood in its script: programs tell the lines of what they
 /// do by it.
@@ -22,9 +22,19 @@ pub struct Source {
     pub column: u32,
 }
 
+/// Which columns of a table timestamp splitting keeps apart from some change on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableSplit {
+    /// The table.
+    pub table: TableId,
+    /// The columns.
+    pub columns: ColumnSet,
+}
+
 /// A statement that changed the catalog, with all that its effect depends on besides its text and
 /// the catalog before. Run again on that catalog it makes the same one: the same numbers of tables,
-/// the same physical design.
+/// the same physical design. The splits are noted as they came out, because they follow from calls too, which
+/// are counted and not kept.
 ///
 /// [`Catalog::statement`](crate::Catalog::statement) is the one that made a catalog;
 /// [`CatalogChange::redo`](crate::CatalogChange::redo) makes a change by it again. Its
@@ -37,6 +47,8 @@ pub struct CatalogStatement {
     pub first_table_id: TableId,
     /// The settings in force.
     pub design: DesignFactors,
+    /// The tables that it split in another way than before.
+    pub splits: Vec<TableSplit>,
     /// What it says.
     pub source: Arc<Source>,
 }
@@ -59,6 +71,10 @@ impl fmt::Display for CatalogStatement {
             switch(partitioned_indexes),
             switch(split_indexes),
         )?;
+        for TableSplit { table, columns } in &self.splits {
+            let columns: Vec<ColumnId> = columns.iter().collect();
+            write!(f, "split {} {} ", table.0, Columns(&columns))?;
+        }
         write_source(f, &self.source)
     }
 }
@@ -82,12 +98,20 @@ impl FromStr for CatalogStatement {
             partitioned_indexes,
             split_indexes: reader.switch()?,
         };
+        let mut splits = Vec::new();
+        while reader.takes("split") {
+            splits.push(TableSplit {
+                table: TableId(reader.number()?),
+                columns: reader.column_set()?,
+            });
+        }
         let source = Arc::new(read_source(&mut reader)?);
         reader.end()?;
         Ok(CatalogStatement {
             version,
             first_table_id,
             design,
+            splits,
             source,
         })
     }

@@ -4,7 +4,7 @@
 use std::fmt;
 
 use kiln_storage::error::{Error, Result, SqlState};
-use kiln_storage::schema::ColumnId;
+use kiln_storage::schema::{COLUMNS_MAX, ColumnId, ColumnSet};
 
 /// A text after the number of its bytes.
 pub(crate) struct Counted<'a>(pub &'a str);
@@ -123,6 +123,18 @@ impl<'a> Reader<'a> {
         let columns = columns.map_err(|_| self.damaged("numbers of columns"))?;
         self.at += word.len();
         Ok(columns)
+    }
+
+    /// Takes what [`Columns`] writes, as a set.
+    ///
+    /// # Errors
+    /// XX001 when that is not next, or no table has as many columns.
+    pub fn column_set(&mut self) -> Result<ColumnSet> {
+        let columns = self.columns()?;
+        match columns.iter().all(|column| column.index() < COLUMNS_MAX) {
+            true => Ok(columns.into_iter().collect()),
+            false => Err(self.damaged("columns of the table")),
+        }
     }
 
     /// Takes what [`Counted`] writes.

@@ -18,8 +18,8 @@ use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::key::ROW_NUMBER_SLOT_BITS;
 use kiln_storage::schema::{
-    COLUMNS_MAX, Check, Column, ColumnId, ColumnSet, ForeignKey, IndexDefinition, IndexKind,
-    Partitioning, TableId, TableSchema,
+    Check, Column, ColumnId, ColumnSet, ForeignKey, IndexDefinition, IndexKind, Partitioning,
+    TableId, TableSchema,
 };
 use kiln_storage::table::Table;
 
@@ -379,15 +379,10 @@ fn read_table(reader: &mut Reader<'_>) -> Result<WrittenTable> {
     while reader.takes("index") {
         indexes.push(read_index(reader)?);
     }
-    let mut split = ColumnSet::EMPTY;
-    if reader.takes("split") {
-        for column in reader.columns()? {
-            if column.index() >= COLUMNS_MAX {
-                return Err(reader.damaged("columns of the table"));
-            }
-            split.insert(column);
-        }
-    }
+    let split = match reader.takes("split") {
+        true => reader.column_set()?,
+        false => ColumnSet::EMPTY,
+    };
     let mut row_numbers = Vec::new();
     while reader.takes("row-number") {
         row_numbers.push((reader.number()?, reader.number()?));

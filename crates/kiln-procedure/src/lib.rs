@@ -14,6 +14,7 @@
 //! | [`access`] | what a protocol must offer to the executor |
 //! | [`arguments`] | a call's arguments |
 //! | [`buffer`] | rows kept within a run |
+//! | [`calls`] | how often a stored procedure was called |
 //! | [`frame`] | the memory of a running procedure |
 //! | [`interrupt`] | the request to end before its time |
 //! | [`code`] | a program lowered to flat code |
@@ -23,6 +24,7 @@ pub mod access;
 pub mod analysis;
 pub mod arguments;
 pub mod buffer;
+pub mod calls;
 pub mod code;
 pub mod executor;
 pub mod explain;
@@ -37,6 +39,7 @@ pub mod verify;
 
 pub use access::{AbortCause, Access, Handle, Stop};
 pub use arguments::Arguments;
+pub use calls::CallCounts;
 pub use executor::Executor;
 pub use frame::Frame;
 pub use interrupt::Interrupt;

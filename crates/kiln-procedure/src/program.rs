@@ -6,6 +6,7 @@ use kiln_storage::table::Table;
 use kiln_storage::types::{DataType, Value};
 
 use crate::analysis::Analysis;
+use crate::calls::CallCounts;
 use crate::code::Code;
 use crate::ir::*;
 use crate::reconnaissance::Changes;
@@ -61,6 +62,8 @@ pub struct Program {
     pub reconnaissance: OnceLock<Option<Box<Program>>>,
     /// As `reconnaissance`, for [`Program::reconnaissance_with_keys`].
     pub reconnaissance_with_keys: OnceLock<Option<Box<Program>>>,
+    /// How often it was called, where it is a stored procedure's: set once, when that is created.
+    pub calls: OnceLock<Arc<CallCounts>>,
 }
 
 impl Program {

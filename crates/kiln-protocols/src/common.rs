@@ -314,6 +314,21 @@ impl Common {
         }
     }
 
+    /// Whether which columns a table keeps apart may change only while no transaction is open: timestamps of such columns are
+    /// not those of the record, and say nothing of what was read and written before. A transaction from before the
+    /// change and one from after it could then each come before the other.
+    pub fn orders_columns(&self) -> bool {
+        let is_split = self.configuration.has(ProtocolOption::TimestampSplitting);
+        is_split && matches!(self.shared, Shared::TicToc(..) | Shared::Mvcc(_))
+    }
+
+    /// Tables have taken the places of others, with other indexes: no transaction runs, but blocks may be open.
+    pub fn tables_changed(&self) {
+        if let Shared::TicToc(gaps, _) = &self.shared {
+            gaps.spread();
+        }
+    }
+
     /// Does for idle workers what the protocol's workers do for memory between their transactions, a portion of it;
     /// `participant` belongs to no worker. Returns whether it did all that can be done now. Nobody settles
     /// meanwhile.

@@ -71,11 +71,15 @@ pub trait Calls {
     }
 
     /// A call that was drawn has ended; its rows are in `frame`.
-    fn ended(&mut self, ticket: u64, outcome: Outcome, frame: &Frame);
+    fn ended(&mut self, call: &Call, outcome: Outcome, frame: &Frame);
 
     /// A worker broke down, and what has become of a call that was drawn is not known.
     #[cold]
     fn lost(&mut self, ticket: u64) {
-        self.ended(ticket, Outcome::Rejected(broken_down()), &Frame::new());
+        let call = Call {
+            ticket,
+            ..Call::default()
+        };
+        self.ended(&call, Outcome::Rejected(broken_down()), &Frame::new());
     }
 }

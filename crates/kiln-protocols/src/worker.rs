@@ -542,7 +542,7 @@ impl Worker {
                 unreachable!("a call that was drawn has a program")
             };
             let outcome = self.call(program, &call.arguments, call.deadline_ns);
-            calls.ended(call.ticket, outcome, self.frame());
+            calls.ended(&call, outcome, self.frame());
         }
     }
 

@@ -51,7 +51,8 @@
 
 pub use kiln_engine::{
     CatalogStatement, Configuration, Engine, EpochHolder, LoadReport, Loader, ProtocolOption,
-    RetiredMemory, Row, Rows, ScanRange, SeatUser, Statistics, TableMemory, WrittenCatalog,
+    RetiredMemory, Row, Rows, ScanRange, SeatUser, Statistics, TableMemory, TableSplit,
+    WrittenCatalog,
 };
 pub use kiln_sql::{
     Call, CancelHandle, Column, ColumnOrigin, Completion, Completions, DataType, Database, Decimal,

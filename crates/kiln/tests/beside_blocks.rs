@@ -400,3 +400,33 @@ fn others_go_on_while_a_change_waits_for_an_idle_block() {
         session.execute("ROLLBACK").expect("a block is open");
     }
 }
+
+/// A block reads `used`, which another transaction overwrites that has found no row of `other` with some value. The index by
+/// which it looked gets another place among the table's, a third transaction inserts such a row and reads `busy`, and the
+/// block writes `busy`: it comes before the second transaction and after the third, which comes after the second.
+#[test]
+fn a_gap_is_remembered_when_its_index_gets_another_place() {
+    for protocol in ["tictoc", "tictoc+cu+ts", "silo"] {
+        let database = open(protocol.parse().expect("a protocol"), 9_000);
+        let run = |text: &str| database.execute(text).expect("the script is good");
+        run(
+            "CREATE TABLE third (id INTEGER PRIMARY KEY, a INTEGER, b INTEGER);
+             CREATE INDEX third_a ON third (a); CREATE INDEX third_b ON third (b);
+             DROP PROCEDURE work",
+        );
+        for _ in 0..50 {
+            run("UPDATE used SET value = value + 1 WHERE id = 1");
+        }
+        let mut block = database.session().expect("a session is free");
+        let begun = block.execute("BEGIN; SELECT value FROM used WHERE id = 1");
+        begun.expect("no other transaction is open");
+        run(
+            "BEGIN; UPDATE used SET value = 0 WHERE id = 1; SELECT id FROM third WHERE b = 7; COMMIT",
+        );
+        run("DROP INDEX third_a");
+        run("INSERT INTO third SELECT 2, value, 7 FROM busy WHERE id = 1");
+        let ended = block.execute("UPDATE busy SET value = 1 WHERE id = 1; COMMIT");
+        let error = ended.expect_err(protocol);
+        assert_eq!(error.state(), SqlState::SERIALIZATION_FAILURE, "{protocol}");
+    }
+}

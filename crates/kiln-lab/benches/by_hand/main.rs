@@ -265,7 +265,7 @@ impl Calls for TurnCalls<'_> {
         self.left.len() == 0
     }
 
-    fn ended(&mut self, _: u64, outcome: Outcome, _: &Frame) {
+    fn ended(&mut self, _: &Call, outcome: Outcome, _: &Frame) {
         match outcome {
             Outcome::Committed => {}
             Outcome::Rejected(error) => {

@@ -25,6 +25,12 @@
 //! with a group for each set of columns that the same operations observe and write, and then joins the two groups
 //! whose joining costs least, down to one; the cheapest grouping met on the way is taken, and of equal ones that
 //! with fewer groups. Any of its groups may be the base: the cheapest choice is taken there too.
+//!
+//! # When a table is split anew
+//!
+//! A table that runs has a split already, and a change of it holds transactions up. Once calls were counted, [`better`]
+//! says that another one is taken only if it saves a tenth of the cost ([`GAIN_MIN`]), so that two splits
+//! of nearly the same cost do not take turns.
 
 use std::collections::BTreeMap;
 
@@ -43,6 +49,8 @@ const WORD: f64 = 0.05;
 /// The timestamps that a record can have here, the header's included: the second is in its `aux`
 /// word. STO found that a third costs more than it gains (§6.2).
 pub const TIMESTAMPS_MAX: usize = 2;
+/// The least part of a split's cost that another one must save to take its place.
+pub const GAIN_MIN: f64 = 0.1;
 /// The most groups that the search starts with.
 const START_MAX: usize = 16;
 
@@ -97,6 +105,41 @@ pub struct Grouping {
 }
 
 impl Grouping {
+    /// The grouping of a table with `columns` columns that keeps some apart: one group has these, the base all others.
+    pub fn of(columns: usize, apart: ColumnSet, usages: Vec<Usage>) -> Grouping {
+        let all: ColumnSet = (0..columns as u16).map(ColumnId).collect();
+        let mut groups = vec![all.difference(apart)];
+        if !apart.is_empty() {
+            groups.push(apart);
+        }
+        Grouping::with(all, groups, usages)
+    }
+
+    fn with(all: ColumnSet, groups: Vec<ColumnSet>, usages: Vec<Usage>) -> Grouping {
+        let share = |of: &dyn Fn(&Usage) -> bool| {
+            let usages = usages.iter().filter(|usage| of(usage));
+            usages.map(|usage| usage.share).sum()
+        };
+        let cost = cost_with_base(&groups, &usages);
+        let groups = groups.into_iter().map(|columns| ColumnGroup {
+            columns,
+            observed: share(&|usage| usage.observed.intersects(columns)),
+            written: share(&|usage| usage.written.intersects(columns)),
+        });
+        Grouping {
+            groups: groups.collect(),
+            cost,
+            cost_of_one: cost_with_base(&[all], &usages),
+            usages,
+        }
+    }
+
+    /// Whether the table is looked at, and no procedure writes what is there.
+    pub fn is_read_only(&self) -> bool {
+        let mut usages = self.usages.iter();
+        !self.usages.is_empty() && usages.all(|usage| usage.written.is_empty())
+    }
+
     /// The columns that do not belong to the base.
     pub fn apart(&self) -> ColumnSet {
         let others = self.groups.iter().skip(1);
@@ -171,26 +214,37 @@ pub fn derive(columns: usize, usages: Vec<Usage>, groups_max: usize) -> Grouping
         }
         groups = joined(&groups, &usages);
     }
-    let (cost, mut chosen) = best;
+    let (_, mut chosen) = best;
     // The base first, the others in the order of their columns.
     chosen[1..].sort_by_key(|group| group.iter().next());
-    let share = |usages: &[Usage], of: &dyn Fn(&Usage) -> bool| {
-        usages
-            .iter()
-            .filter(|usage| of(usage))
-            .map(|usage| usage.share)
-            .sum()
-    };
-    let groups = chosen.into_iter().map(|columns| ColumnGroup {
-        columns,
-        observed: share(&usages, &|usage| usage.observed.intersects(columns)),
-        written: share(&usages, &|usage| usage.written.intersects(columns)),
-    });
-    Grouping {
-        groups: groups.collect(),
-        cost,
-        cost_of_one,
-        usages,
+    Grouping::with(all, chosen, usages)
+}
+
+/// The split that a table with `columns` columns gets: [`derive`], but for tables whose rows no procedure writes. All
+/// their columns are kept apart, so that a reader need not note the timestamp that every write would advance, which under
+/// `tictoc` is one that readers advance, too.
+pub fn best(columns: usize, usages: Vec<Usage>) -> Grouping {
+    let whole = Grouping::of(columns, ColumnSet::EMPTY, usages);
+    match whole.is_read_only() {
+        true => {
+            let all = whole.groups[0].columns;
+            Grouping::of(columns, all, whole.usages)
+        }
+        false => derive(columns, whole.usages, TIMESTAMPS_MAX),
+    }
+}
+
+/// The columns to keep apart of a table that keeps `present` apart now, when another split must be worth the change.
+pub fn better(columns: usize, present: ColumnSet, usages: Vec<Usage>) -> ColumnSet {
+    let (best, now) = (
+        best(columns, usages.clone()),
+        Grouping::of(columns, present, usages),
+    );
+    // That a table is only read is no matter of shares.
+    let is_worth_it = best.is_read_only() || best.cost <= (1.0 - GAIN_MIN) * now.cost;
+    match is_worth_it {
+        true => best.apart(),
+        false => present,
     }
 }
 
@@ -363,6 +417,30 @@ mod tests {
         assert_eq!(derive(3, busy, GROUPS_MAX).groups.len(), 3);
         let rare = usages(&[(0.001, &[0], &[0]), (0.599, &[1], &[1]), (0.4, &[2], &[])]);
         assert_eq!(derive(3, rare, GROUPS_MAX).groups.len(), 2);
+    }
+
+    /// What no procedure writes is apart as a whole, and what no procedure uses is not.
+    #[test]
+    fn tables_that_are_only_read_are_apart() {
+        let reader = usages(&[(1.0, &[1], &[])]);
+        assert_eq!(best(3, reader.clone()).apart(), set(&[0, 1, 2]));
+        assert_eq!(better(3, ColumnSet::EMPTY, reader), set(&[0, 1, 2]));
+        assert!(!best(3, Vec::new()).is_split());
+    }
+
+    /// Two procedures, each of which reads the column that the other writes: the one that writes more often has its
+    /// column in the base. About where they are alike, the split stays as it is, whichever it is.
+    #[test]
+    fn a_split_stays_while_another_saves_little() {
+        let mix = |share: f64| usages(&[(share, &[0], &[1]), (1.0 - share, &[1], &[0])]);
+        let taken = |share: f64, present: &[u16]| better(2, set(present), mix(share));
+        for present in [0, 1] {
+            assert_eq!(taken(0.9, &[present]), set(&[0]));
+            assert_eq!(taken(0.1, &[present]), set(&[1]));
+            for share in [0.49, 0.5, 0.51] {
+                assert_eq!(taken(share, &[present]), set(&[present]), "{share}");
+            }
+        }
     }
 
     /// Many columns, each with procedures of its own, end in few groups, and each column in one.

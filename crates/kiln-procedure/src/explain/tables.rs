@@ -6,7 +6,7 @@ use kiln_storage::table::Table;
 
 use super::grid::Grid;
 use crate::analysis::conflicts::{self, ConflictKind, Resolution, Statement};
-use crate::analysis::groups::{self, Grouping, TIMESTAMPS_MAX, Weighted};
+use crate::analysis::groups::{self, Grouping, Weighted};
 
 /// The numbers of timestamps that are compared.
 const MORE_MAX: usize = 4;
@@ -26,7 +26,7 @@ fn names(table: &Table, columns: ColumnSet) -> String {
     }
 }
 
-/// The grouping of every table that the programs use, with commit-time updates.
+/// The split of every table that the programs use, as it is in force, and what it costs with commit-time updates.
 fn groupings(programs: &[Weighted<'_>]) -> Vec<(Arc<Table>, Grouping)> {
     let mut tables: Vec<Arc<Table>> = Vec::new();
     for Weighted { program, .. } in programs {
@@ -41,8 +41,8 @@ fn groupings(programs: &[Weighted<'_>]) -> Vec<(Arc<Table>, Grouping)> {
         .into_iter()
         .map(|table| {
             let usages = groups::usages(programs, table.id(), true);
-            let columns = table.schema().columns.len();
-            (table, groups::derive(columns, usages, TIMESTAMPS_MAX))
+            let grouping = Grouping::of(table.schema().columns.len(), table.split(), usages);
+            (table, grouping)
         })
         .collect()
 }
@@ -64,8 +64,8 @@ fn partitioning(table: &Table) -> String {
     }
 }
 
-/// The column groups of every table that the programs use, what they follow from, and how rows are divided over
-/// partitions.
+/// The column groups of every table that the programs use, as they are in force, what the cost rule says of them, and
+/// how rows are divided over partitions.
 pub fn tables(programs: &[Weighted<'_>]) -> String {
     let mut out = String::new();
     for (table, grouping) in groupings(programs) {
@@ -81,6 +81,9 @@ pub fn tables(programs: &[Weighted<'_>]) -> String {
             continue;
         }
         let because = match grouping.is_split() {
+            true if grouping.is_read_only() => {
+                "2 timestamps; no procedure updates a column".to_owned()
+            }
             true => format!(
                 "{} timestamps; cost {:.2}, with one {:.2}",
                 grouping.groups.len(),
@@ -91,13 +94,21 @@ pub fn tables(programs: &[Weighted<'_>]) -> String {
         };
         // What further timestamps would be good for.
         let (columns, usages) = (table.schema().columns.len(), grouping.usages.clone());
-        let more = groups::derive(columns, usages, MORE_MAX);
-        let more = match more.groups.len() > grouping.groups.len() {
+        let more = groups::derive(columns, usages.clone(), MORE_MAX);
+        let mut others = match more.groups.len() > grouping.groups.len().max(2) {
             true => format!(", with {} {:.2}", more.groups.len(), more.cost),
             false => String::new(),
         };
+        let best = groups::best(columns, usages);
+        if best.apart() != grouping.apart() {
+            others.push_str(&format!(
+                ", with {} apart {:.2}",
+                names(&table, best.apart()),
+                best.cost
+            ));
+        }
         let partitioning = partitioning(&table);
-        out.push_str(&format!("{name}: {because}{more}{partitioning}\n"));
+        out.push_str(&format!("{name}: {because}{others}{partitioning}\n"));
         if grouping.is_split() {
             let headings = ["group", "observed by", "written by", "columns"];
             let mut grid = Grid::new(&headings, &[1, 2]);

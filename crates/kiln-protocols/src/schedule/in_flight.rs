@@ -349,7 +349,7 @@ impl<C> InFlight<C> {
                 Outcome::Rejected(_) => counted.rejected += 1,
                 Outcome::Expired => counted.expired += 1,
             }
-            calls.ended(self.call.ticket, outcome, &self.frame);
+            calls.ended(&self.call, outcome, &self.frame);
         }
     }
 }
@@ -406,7 +406,7 @@ impl Calls for Single<'_> {
         self.is_drawn
     }
 
-    fn ended(&mut self, _: u64, outcome: Outcome, _: &Frame) {
+    fn ended(&mut self, _: &Call, outcome: Outcome, _: &Frame) {
         self.outcome = Some(outcome);
     }
 }

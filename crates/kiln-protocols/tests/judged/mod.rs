@@ -448,7 +448,7 @@ impl Calls for Drawn<'_> {
         self.left == 0
     }
 
-    fn ended(&mut self, _: u64, outcome: Outcome, _: &Frame) {
+    fn ended(&mut self, _: &Call, outcome: Outcome, _: &Frame) {
         self.check(outcome);
     }
 }

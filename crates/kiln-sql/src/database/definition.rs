@@ -1,4 +1,4 @@
-//! Statements that define: tables, indexes, functions.
+//! Statements that define: tables, indexes, functions, and how columns are split.
 
 use kiln_engine::{CatalogChange, CatalogStatement, Engine, Source};
 use kiln_platform::sync::Arc;
@@ -9,6 +9,7 @@ use sqlparser::ast;
 use super::design;
 use super::panics::caught;
 use super::result::{Notice, StatementResult};
+use super::splits;
 use super::view::{View, compile_routine, routine};
 use crate::compile::ddl::{self, IndexDeclaration, TableDeclaration};
 use crate::compile::plpgsql::Routine;
@@ -58,6 +59,7 @@ impl<'a> Definition<'a> {
             Tree::Drop(statement) => drop(self, statement),
             Tree::DropFunction(statement) => drop_function(self, statement),
             Tree::Truncate(statement) => truncate(self, statement),
+            Tree::Analyze(names) => analyze(self, names),
             _ => Err(Error::internal("the statement is none that defines")),
         }
     }
@@ -362,6 +364,26 @@ fn truncate(definition: &Definition<'_>, statement: &ast::Truncate) -> Result<St
         design::settle(change)
     })?;
     Ok(StatementResult::of_tag("TRUNCATE TABLE"))
+}
+
+/// ANALYZE: derives anew which columns of tables are kept apart, from the calls that were counted.
+fn analyze(definition: &Definition<'_>, names: &[ast::ObjectName]) -> Result<StatementResult> {
+    definition.change_catalog(|change| {
+        let mut tables = Vec::new();
+        for name in names {
+            let (table, position) = (object_name(name)?, position_of(name));
+            if change.catalog().table(&table).is_none() {
+                let message = format!("relation \"{table}\" does not exist");
+                return Err(fail(SqlState::UNDEFINED_TABLE, message, position));
+            }
+            tables.push(table);
+        }
+        match tables.is_empty() {
+            true => splits::analyse_all(change),
+            false => splits::analyse(change, &tables),
+        }
+    })?;
+    Ok(StatementResult::of_tag("ANALYZE"))
 }
 
 /// CREATE FUNCTION and CREATE PROCEDURE.

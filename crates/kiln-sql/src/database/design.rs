@@ -10,17 +10,17 @@
 //!   so that scans of one prefix never meet inserts elsewhere (STO §4.5).
 //!
 //! Either can be turned off when the database is opened ([`kiln_engine::Options`]). Statements outside of
-//! procedures never change the design.
+//! procedures never change the design. Which columns timestamp splitting keeps apart is derived last (`splits`).
 
 use std::collections::BTreeMap;
 
 use kiln_engine::{Catalog, CatalogChange, IndexUse};
 use kiln_platform::sync::Arc;
-use kiln_procedure::analysis::groups::{self, TIMESTAMPS_MAX, Weighted};
 use kiln_storage::error::Result;
-use kiln_storage::schema::{ColumnId, ColumnSet, IndexDefinition, IndexKind, TableId};
+use kiln_storage::schema::{IndexDefinition, IndexKind, TableId};
 use kiln_storage::table::{Index, Table};
 
+use super::splits;
 use super::view::recompile_routine;
 
 /// Rounds of deriving and compiling; each may change which indexes the programs use.
@@ -54,36 +54,7 @@ pub(super) fn settle(change: &mut CatalogChange<'_>) -> Result<()> {
         }
         recompile(change)?;
     }
-    for (name, apart) in splits(change.catalog()) {
-        change.split_table(&name, apart)?;
-    }
-    Ok(())
-}
-
-/// Which columns of each table timestamp splitting keeps apart.
-fn splits(catalog: &Catalog) -> Vec<(String, ColumnSet)> {
-    let procedures: Vec<_> = catalog.procedures().collect();
-    let programs: Vec<Weighted<'_>> = procedures
-        .iter()
-        .map(|procedure| Weighted {
-            program: procedure.program(),
-            weight: 1.0,
-        })
-        .collect();
-    let split = |(name, table): (&str, &Arc<Table>)| {
-        let usages = groups::usages(&programs, table.id(), true);
-        let columns = table.schema().columns.len();
-        // What no procedure writes is all rarely written: who reads it need not note the timestamp that
-        // every write would advance, which under `tictoc` is one that readers advance, too.
-        let is_read_only =
-            !usages.is_empty() && usages.iter().all(|usage| usage.written.is_empty());
-        let apart = match is_read_only {
-            true => (0..columns).map(|column| ColumnId(column as u16)).collect(),
-            false => groups::derive(columns, usages, TIMESTAMPS_MAX).apart(),
-        };
-        (name.to_owned(), apart)
-    };
-    catalog.tables().map(split).collect()
+    splits::derive(change)
 }
 
 /// Compiles the routines anew whose tables are others now, or whose compiler looked up what is

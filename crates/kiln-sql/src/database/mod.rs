@@ -7,6 +7,7 @@
 //! | `transaction` | SQL within transactions that are Rust closures |
 //! | `definition` | CREATE, DROP, TRUNCATE |
 //! | `design` | the physical design that procedures' uses of indexes derive |
+//! | `splits` | the columns that timestamp splitting keeps apart, from procedures and their calls |
 //! | `statement`, `call`, `cache` | statements on data and calls, compiled and kept |
 //! | `rows` | programs for rows that Rust code writes |
 //! | `rebuild` | catalogs that were written down |
@@ -30,6 +31,7 @@ mod result;
 mod rows;
 mod session;
 mod settings;
+mod splits;
 mod statement;
 mod transaction;
 mod values;

@@ -434,6 +434,7 @@ fn kind(tree: &parse::Statement) -> StatementKind {
         Tree::CreateTable(_)
         | Tree::CreateIndex(_)
         | Tree::AlterTable(_)
+        | Tree::Analyze(_)
         | Tree::Drop(_)
         | Tree::CreateFunction(_)
         | Tree::DropFunction(_) => StatementKind::Definition,
@@ -450,6 +451,7 @@ fn command(tree: &parse::Statement) -> &'static str {
         Tree::CreateTable(_) => "CREATE TABLE",
         Tree::CreateIndex(_) => "CREATE INDEX",
         Tree::AlterTable(_) => "ALTER TABLE",
+        Tree::Analyze(_) => "ANALYZE",
         Tree::Drop(drop) => match drop.kind {
             DropKind::Table => "DROP TABLE",
             DropKind::Index => "DROP INDEX",

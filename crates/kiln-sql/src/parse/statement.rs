@@ -32,6 +32,8 @@ pub enum Statement {
     Drop(Drop),
     /// `TRUNCATE`.
     Truncate(Box<ast::Truncate>),
+    /// `ANALYZE` of these tables; none stands for all.
+    Analyze(Vec<ast::ObjectName>),
     /// `BEGIN` or `START TRANSACTION`.
     Begin(Vec<ast::TransactionMode>),
     /// `COMMIT` or `END`.
@@ -154,7 +156,6 @@ pub struct Explain {
 
 /// Statements of PostgreSQL that are refused by name; everything else is a syntax error.
 const REFUSED: &[&str] = &[
-    "analyze",
     "checkpoint",
     "close",
     "cluster",
@@ -223,6 +224,7 @@ pub(super) fn parse(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statemen
         "alter" => alter(tokens, range),
         "truncate" | "begin" | "start" | "commit" | "end" | "rollback" | "abort" | "set"
         | "show" => control(tokens, range),
+        "analyze" | "analyse" => analyze(tokens, range),
         "call" => call(tokens, range).map(Statement::Call),
         "explain" => explain(tokens, range),
         "do" => function::do_block(tokens, range).map(|block| Statement::Do(Box::new(block))),
@@ -374,6 +376,27 @@ fn alter(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
     };
     let name = ast::ObjectName::from(types::identifiers(tokens, name..at)?);
     Ok(Statement::AlterTable(Box::new(AlterTable { name, change })))
+}
+
+/// Parses ANALYZE of all tables, or of those named. Its options, and lists of columns, are refused.
+fn analyze(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
+    let mut start = range.start + 1;
+    let is_option = |at: usize| tokens.word(at) == "verbose" || *tokens.get(at) == Token::LParen;
+    if let Some(option) = (start..range.end).find(|at| is_option(*at)) {
+        return Err(tokens.unsupported(option, "ANALYZE with options or columns"));
+    }
+    let mut names = Vec::new();
+    while start < range.end || !names.is_empty() {
+        let mut rest = start..range.end;
+        let end = rest.find(|at| *tokens.get(*at) == Token::Comma);
+        let name = types::identifiers(tokens, start..end.unwrap_or(range.end))?;
+        names.push(ast::ObjectName::from(name));
+        match end {
+            Some(comma) => start = comma + 1,
+            None => break,
+        }
+    }
+    Ok(Statement::Analyze(names))
 }
 
 fn drop(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use kiln_engine::{Catalog, Procedure};
 use kiln_platform::file;
+use kiln_platform::sync::Arc;
 use kiln_procedure::analysis::groups::Weighted;
 use kiln_procedure::{Program, explain};
 use kiln_sql::{Database, Options};
@@ -31,7 +33,8 @@ pub struct Arguments {
     /// Print which statements may conflict, on which columns, and what +cu and +ts remove
     #[arg(long, conflicts_with_all = ["procedure", "dot"])]
     conflicts: bool,
-    /// How often procedures are called, for --tables and --conflicts; 1 for those not named
+    /// How often procedures are called, for --tables and --conflicts; 1 for those not named. Columns are split as they are
+    /// in a database where these calls were counted
     #[arg(long, value_name = "NAME=WEIGHT", value_delimiter = ',', value_parser = weight)]
     weights: Vec<(String, f64)>,
     /// Scripts that create the tables and the procedure, instead of the bundled workloads
@@ -64,6 +67,7 @@ pub fn run(arguments: Arguments) -> Result<ExitCode, String> {
         }
         let catalog = database.engine().catalog();
         if arguments.tables || arguments.conflicts {
+            let catalog = weighed(&database, &arguments.weights)?;
             let procedures = catalog.procedures().collect::<Vec<_>>();
             let programs: Vec<Weighted<'_>> = procedures
                 .iter()
@@ -112,6 +116,26 @@ pub fn run(arguments: Arguments) -> Result<ExitCode, String> {
             Ok(ExitCode::SUCCESS)
         }
     }
+}
+
+/// Calls that stand for all weights together.
+const ASSUMED_CALLS: f64 = 1e9;
+
+/// The catalog of a database in which procedures were called as these weights say, if any are given.
+fn weighed(database: &Database, weights: &[(String, f64)]) -> Result<Arc<Catalog>, String> {
+    let catalog = database.engine().catalog();
+    if weights.is_empty() {
+        return Ok(catalog);
+    }
+    let weight = |procedure: &Arc<Procedure>| weight_of(weights, procedure.name());
+    let total: f64 = catalog.procedures().map(weight).sum();
+    for procedure in catalog.procedures() {
+        let share = weight(procedure) / total.max(f64::MIN_POSITIVE);
+        procedure.assume_calls((share * ASSUMED_CALLS) as u64);
+    }
+    let analysed = database.execute("ANALYZE");
+    analysed.map_err(|error| format!("{error:#}"))?;
+    Ok(database.engine().catalog())
 }
 
 /// `name=weight`.

@@ -89,6 +89,22 @@ impl Gaps {
         }
     }
 
+    /// Indexes have got other stripes, as tables were changed: what was said of any gap is said of all from now on. No
+    /// transaction runs, but blocks may be open that began before.
+    pub fn spread(&self) {
+        // The gate orders all of it.
+        let latest = |word: fn(&Stripe) -> &AtomicU64| {
+            let words = self.stripes.iter().map(word);
+            words.map(|word| word.load(Ordering::Relaxed)).max()
+        };
+        let read = latest(|stripe| &stripe.read).unwrap_or_default();
+        let left = latest(|stripe| &stripe.left).unwrap_or_default();
+        for stripe in self.stripes.iter() {
+            stripe.read.store(read, Ordering::Relaxed);
+            stripe.left.store(left, Ordering::Relaxed);
+        }
+    }
+
     /// Notes that a commit at `timestamp` leaves gaps. Before entries go or their records are dead.
     pub(super) fn left(&self, mask: Mask, timestamp: u64) {
         for stripe in self.each(mask) {

@@ -938,7 +938,7 @@ impl Calls for NoCalls {
         true
     }
 
-    fn ended(&mut self, _: u64, _: Outcome, _: &Frame) {
+    fn ended(&mut self, _: &Call, _: Outcome, _: &Frame) {
         unreachable!("no call was drawn")
     }
 }
