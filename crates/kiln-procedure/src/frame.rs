@@ -2,6 +2,7 @@
 
 use std::mem::offset_of;
 
+use kiln_platform::plain;
 use kiln_platform::time;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::index::Sighting;
@@ -70,6 +71,17 @@ impl Frame {
     /// An empty frame.
     pub fn new() -> Frame {
         Frame::default()
+    }
+
+    /// Tells virtual cores that the calling thread runs `program` in this frame, in which another one may have run.
+    #[inline(always)]
+    pub fn note_run(&self, program: &Program) {
+        let slots = &self.memory.slots;
+        let used = &slots[..slots.len().min(program.code.registers)];
+        plain::reads(used);
+        self.memory.heap.note_reads();
+        plain::writes(used);
+        self.memory.heap.note_writes();
     }
 
     /// A transaction begins that ends at `deadline_ns` if ever, or when it is asked to.

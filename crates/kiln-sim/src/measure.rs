@@ -292,6 +292,34 @@ mod tests {
         assert!(without_locks > u64::from(SIZE) / 2, "{text}");
     }
 
+    /// Each request of a SmallBank call is a cache line: it goes to the owner of its lock with the call's demand, and the
+    /// next call's comes back to the worker.
+    #[test]
+    fn requests_for_locks_move_between_caches() {
+        let measurement = Measurement {
+            machine: Preset::named("orthrus").expect("a machine"),
+            milliseconds: 0.5,
+            warmup_ms: 0.2,
+            lines: 0,
+        };
+        let plan = Plan {
+            workload: smallbank("1000"),
+            protocols: vec![Protocol::Orthrus.into()],
+            cores: vec![2],
+            seed: 3,
+            mode: Mode::Measure(measurement.clone()),
+            check: false,
+            basis_factors: BasisFactors::default(),
+            jobs: 1,
+            json: None,
+        };
+        let points = measure_all(&plan, &measurement).expect("points");
+        let text = report::measured(&plan, &points);
+        // Four of the rings, two of each demand, and the requests, of which there are more than two.
+        let moved = points[0].per_commit(points[0].statistics.lines_transferred());
+        assert!(moved > 12.0, "{moved}: {text}");
+    }
+
     #[test]
     fn the_same_plan_gives_the_same_report() {
         let measurement = Measurement {
