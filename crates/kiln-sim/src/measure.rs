@@ -100,7 +100,7 @@ fn measure_all(plan: &Plan, measurement: &Measurement) -> Result<Vec<Point>, Str
                         break;
                     };
                     let begin = time::now_ns();
-                    let point = measure_one(plan, measurement, *protocol, *cores);
+                    let point = measure_one(plan, measurement, *protocol, *cores, *cores);
                     let seconds = (time::now_ns() - begin) as f64 / 1e9;
                     if let Ok(point) = &point {
                         eprintln!(
@@ -120,7 +120,7 @@ fn measure_all(plan: &Plan, measurement: &Measurement) -> Result<Vec<Point>, Str
 /// Bytes of a cache line.
 const LINE_BYTES: usize = 64;
 
-/// Measures one point: a protocol on a number of cores.
+/// Measures one point: a protocol with a number of workers, each on a core of its own, of a machine that may have more.
 ///
 /// # Errors
 /// Why there is no result.
@@ -128,6 +128,7 @@ pub(crate) fn measure_one(
     plan: &Plan,
     measurement: &Measurement,
     protocol: Configuration,
+    workers: usize,
     cores: usize,
 ) -> Result<Point, String> {
     /// The engine's usual one.
@@ -160,7 +161,7 @@ pub(crate) fn measure_one(
         let end_ns = begin_ns + measured_ns;
         let until = Until::Time { begin_ns, end_ns };
         let mut seen = None;
-        let done = session.make_calls(cores, until, || {
+        let done = session.make_calls(workers, until, || {
             thread::sleep(begin_ns.saturating_sub(time::now_ns()));
             sim::reset_statistics();
             thread::sleep(end_ns.saturating_sub(time::now_ns()));
@@ -192,7 +193,7 @@ pub(crate) fn measure_one(
     };
     Ok(Point {
         protocol,
-        cores,
+        cores: workers,
         seconds: measured_ns as f64 / 1e9,
         done,
         statistics,
