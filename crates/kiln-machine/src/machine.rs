@@ -149,8 +149,8 @@ impl Machine {
         done
     }
 
-    /// As [`Machine::access`], to plain memory: without what a hit in the first-level cache takes, as that is in the prices of
-    /// the work that uses it.
+    /// As [`Machine::access`], to plain memory: without what a hit in the first-level cache takes,
+    /// as that is in the prices of the work that uses it.
     ///
     /// # Panics
     /// As there.

@@ -1,10 +1,11 @@
 //! Plain memory that goes from one thread to another, told to virtual cores.
 //!
-//! A virtual core sees atomics by itself. What a message, a queue or a latch hands over (a call with its arguments, a demand
-//! for locks, a plan) is plain memory, whose lines move between the caches all the same. The thread that writes it tells
-//! so here after it has written, and the thread that receives it before it reads. Each line costs what the
-//! machine says beyond a hit in the first-level cache, which the prices of the engine's [`work`](crate::work) contain. On
-//! real cores all of this is nothing.
+//! A virtual core sees atomics by itself. What a message, a queue or a latch hands over (a call
+//! with its arguments, a demand for locks, a plan) is plain memory, whose lines move between the
+//! caches all the same. The thread that writes it tells so here after it has written, and the
+//! thread that receives it before it reads. Each line costs what the machine says beyond a hit in
+//! the first-level cache, which the prices of the engine's [`work`](crate::work) contain. On real
+//! cores all of this is nothing.
 
 /// The calling thread reads these elements, which another thread may have written.
 #[inline(always)]

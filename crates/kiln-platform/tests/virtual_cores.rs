@@ -446,8 +446,8 @@ fn what_cannot_be_run_is_refused() {
     assert!(refusal(|config| config.script.push(("a".to_owned(), "b"))).contains("script"));
 }
 
-/// Two cores that hand ten lines of plain memory to and fro this often. Returns the lines that moved and the virtual nanoseconds
-/// that it took.
+/// Two cores that hand ten lines of plain memory to and fro this often. Returns the lines that
+/// moved and the virtual nanoseconds that it took.
 fn hands_over(rounds: u64, tells: bool) -> (u64, u64) {
     let mut config = config(Schedule::LeastTime, 1);
     config.cores = 2;

@@ -206,7 +206,8 @@ impl Arguments {
         self.heap.fetch(FETCHED_BYTES);
     }
 
-    /// Tells virtual cores that the calling thread reads the values, which another one may have written.
+    /// Tells virtual cores that the calling thread reads the values, which another one may have
+    /// written.
     #[inline(always)]
     pub fn note_reads(&self) {
         plain::reads(self.slots.as_slice());

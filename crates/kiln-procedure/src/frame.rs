@@ -73,15 +73,27 @@ impl Frame {
         Frame::default()
     }
 
-    /// Tells virtual cores that the calling thread runs `program` in this frame, in which another one may have run.
+    /// Tells virtual cores that the calling thread has run `program` in this frame, in which
+    /// another one may run next. Each register is written before it is read.
     #[inline(always)]
     pub fn note_run(&self, program: &Program) {
-        let slots = &self.memory.slots;
-        let used = &slots[..slots.len().min(program.code.registers)];
-        plain::reads(used);
-        self.memory.heap.note_reads();
-        plain::writes(used);
+        plain::writes(self.used(program));
         self.memory.heap.note_writes();
+    }
+
+    /// Tells virtual cores that the calling thread goes on with a run of `program` where another
+    /// one has left it.
+    #[inline(always)]
+    pub fn note_reads(&self, program: &Program) {
+        plain::reads(self.used(program));
+        self.memory.heap.note_reads();
+    }
+
+    /// The registers that `program` uses.
+    #[inline(always)]
+    fn used(&self, program: &Program) -> &[Slot] {
+        let slots = &self.memory.slots;
+        &slots[..slots.len().min(program.code.registers)]
     }
 
     /// A transaction begins that ends at `deadline_ns` if ever, or when it is asked to.

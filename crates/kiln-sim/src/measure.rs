@@ -120,7 +120,8 @@ fn measure_all(plan: &Plan, measurement: &Measurement) -> Result<Vec<Point>, Str
 /// Bytes of a cache line.
 const LINE_BYTES: usize = 64;
 
-/// Measures one point: a protocol with a number of workers, each on a core of its own, of a machine that may have more.
+/// Measures one point: a protocol with a number of workers, each on a core of its own, of a
+/// machine that may have more.
 ///
 /// # Errors
 /// Why there is no result.
@@ -293,8 +294,8 @@ mod tests {
         assert!(without_locks > u64::from(SIZE) / 2, "{text}");
     }
 
-    /// Each request of a SmallBank call is a cache line: it goes to the owner of its lock with the call's demand, and the
-    /// next call's comes back to the worker.
+    /// Each request of a SmallBank call is a cache line: it goes to the owner of its lock with the
+    /// call's demand, and the next call's comes back to the worker.
     #[test]
     fn requests_for_locks_move_between_caches() {
         let measurement = Measurement {
@@ -316,7 +317,8 @@ mod tests {
         };
         let points = measure_all(&plan, &measurement).expect("points");
         let text = report::measured(&plan, &points);
-        // Four of the rings, two of each demand, and the requests, of which there are more than two.
+        // Four of the rings, two of each demand, and the requests, of which there are more than
+        // two.
         let moved = points[0].per_commit(points[0].statistics.lines_transferred());
         assert!(moved > 12.0, "{moved}: {text}");
     }

@@ -206,7 +206,8 @@ impl Heap {
         prefetch_plain(self.elements.as_slice(), bytes_max);
     }
 
-    /// Tells virtual cores that the calling thread reads its values, which another one may have written.
+    /// Tells virtual cores that the calling thread reads its values, which another one may have
+    /// written.
     #[inline(always)]
     pub fn note_reads(&self) {
         plain::reads(self.bytes.as_slice());

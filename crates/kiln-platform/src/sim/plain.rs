@@ -1,7 +1,7 @@
 //! Plain memory that goes from one thread to another; see the module of the same name.
 //!
-//! It is charged where each core has a clock. The other schedules look for interleavings, and what is said here is
-//! no scheduling point for them: plain memory has one user at a time.
+//! It is charged where each core has a clock. The other schedules look for interleavings, and what
+//! is said here is no scheduling point for them: plain memory has one user at a time.
 
 use kiln_machine::AccessKind;
 

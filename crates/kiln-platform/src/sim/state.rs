@@ -242,7 +242,8 @@ impl Runtime {
         line
     }
 
-    /// The running coroutine's access is complete at `done_ps`; says who runs until then, if that takes long.
+    /// The running coroutine's access is complete at `done_ps`; says who runs until then, if that
+    /// takes long.
     #[inline(always)]
     fn wait_until(&mut self, done_ps: u64, kind: AccessKind) -> u32 {
         /// Longer than an access that the core's own caches serve.

@@ -252,8 +252,9 @@ impl<C> InFlight<C> {
         let access = direct.access();
         access.phases().start();
         plain::reads(self.used());
-        self.frame.note_run(program);
+        self.frame.note_reads(program);
         let ran = Executor::resume(program, access, &mut self.frame);
+        self.frame.note_run(program);
         self.conclude_part(direct, ran)
     }
 

@@ -227,7 +227,8 @@ impl Demand {
         unsafe { Demand::note_progress(self) };
     }
 
-    /// Tells virtual cores that the calling thread looks at a demand that came with a message, but not at its requests.
+    /// Tells virtual cores that the calling thread looks at a demand that came with a message, but
+    /// not at its requests.
     ///
     /// # Safety
     /// The demand is there, and no thread changes its spans.

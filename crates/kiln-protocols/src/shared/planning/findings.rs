@@ -294,7 +294,8 @@ impl Findings {
         prefetch_plain(self.keys.as_slice(), FETCHED_BYTES);
     }
 
-    /// Tells virtual cores that the calling thread reads the findings, which another one may have made.
+    /// Tells virtual cores that the calling thread reads the findings, which another one may have
+    /// made.
     #[inline(always)]
     pub fn note_reads(&self) {
         plain::reads(self.all.as_slice());
