@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 
 use kiln_platform::atomic::{AtomicBool, AtomicUsize, Ordering};
+use kiln_platform::plain;
 use kiln_platform::sync::{Arc, Condvar, Mutex, lock};
 use kiln_procedure::{Arguments, Interrupt, Program};
 use kiln_storage::error::Result;
@@ -218,7 +219,11 @@ impl Inboxes {
             if queue.jobs.len() >= self.capacity {
                 continue;
             }
+            job.arguments.note_writes();
             queue.jobs.push_back(job);
+            if let Some(job) = queue.jobs.back() {
+                plain::writes_one(job);
+            }
             inbox.length.store(queue.jobs.len(), Ordering::SeqCst);
             let wakes_its_worker = queue.is_sleeping;
             drop(queue);
@@ -302,7 +307,9 @@ impl Inboxes {
     fn pop(&self, position: usize) -> Option<Job> {
         let inbox = &self.inboxes[position];
         let mut queue = lock(&inbox.queue);
+        plain::reads_one(queue.jobs.front()?);
         let job = queue.jobs.pop_front()?;
+        job.arguments.note_reads();
         inbox.length.store(queue.jobs.len(), Ordering::Relaxed);
         if queue.jobs.len() + 1 == self.capacity {
             inbox.room.notify_all();

@@ -170,6 +170,25 @@ impl BasisFactors {
         choices
     }
 
+    /// Makes a choice by the name and the value that [`BasisFactors::choices`] gives it.
+    ///
+    /// # Errors
+    /// A sentence that names both: no factor has this name, or it has no such value.
+    pub fn choose(&mut self, name: &str, value: &str) -> std::result::Result<(), String> {
+        (self.hash_indexes, self.split_indexes) = match (name, value) {
+            ("indexes", "hash") => (true, false),
+            ("indexes", "split") => (true, true),
+            ("indexes", "ordered") => (false, false),
+            ("indexes", "ordered and split") => (false, true),
+            ("contention-aware", "on" | "off") => {
+                self.partitioned_indexes = value == "on";
+                return Ok(());
+            }
+            _ => return self.protocols.choose(name, value),
+        };
+        Ok(())
+    }
+
     /// Those that are not as recommended.
     pub fn departures(&self) -> Vec<(&'static str, String)> {
         let recommended = BasisFactors::default().choices();

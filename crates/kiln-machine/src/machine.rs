@@ -149,6 +149,23 @@ impl Machine {
         done
     }
 
+    /// As [`Machine::access`], to plain memory: without what a hit in the first-level cache takes,
+    /// as that is in the prices of the work that uses it.
+    ///
+    /// # Panics
+    /// As there.
+    pub fn access_plain(&mut self, core: usize, line: u32, kind: AccessKind, now_ps: u64) -> u64 {
+        let done = self.access(core, line, kind, now_ps);
+        let hit = match kind {
+            AccessKind::Load => self.exposed(self.costs.first_level_ps),
+            AccessKind::Store => self.costs.store_ps,
+            AccessKind::ReadModifyWrite | AccessKind::Prefetch => 0,
+        };
+        let spared = hit.min(done - now_ps);
+        self.statistics.memory_ps -= spared;
+        done - spared
+    }
+
     /// Core `core` works from `now_ps` on without touching memory. Returns when it is done.
     ///
     /// # Panics

@@ -12,6 +12,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`atomic`] | atomic integers and pointers, fences, orderings |
+//! | [`plain`] | plain memory that goes from thread to thread, for virtual caches |
 //! | [`words`] | bulk relaxed reads and writes of a record's words, one call each |
 //! | [`spin`] | spin hints, bounded spinning, randomised exponential backoff |
 //! | [`sync`] | blocking primitives for the slow path: mutex, condition variable, once |
@@ -31,6 +32,7 @@ mod backend;
 #[path = "sim/mod.rs"]
 mod backend;
 
+pub mod plain;
 pub mod random;
 pub mod schedule;
 pub mod spin;

@@ -6,7 +6,7 @@
 use kiln_platform::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use kiln_platform::sim::{self, Cause, Config, Report, Schedule};
 use kiln_platform::sync::{Arc, Condvar, Mutex, RwLock, lock};
-use kiln_platform::{random, schedule, spin, thread, time, work};
+use kiln_platform::{plain, random, schedule, spin, thread, time, work};
 
 const SCHEDULES: [Schedule; 3] = [
     Schedule::Random,
@@ -444,4 +444,72 @@ fn what_cannot_be_run_is_refused() {
     assert!(!refusal(|config| config.schedule = Schedule::Pct { depth: 0, steps: 1 }).is_empty());
     assert!(pct(1, 1) != pct(0, 1));
     assert!(refusal(|config| config.script.push(("a".to_owned(), "b"))).contains("script"));
+}
+
+/// Two cores that hand ten lines of plain memory to and fro this often. Returns the lines that
+/// moved and the virtual nanoseconds that it took.
+fn hands_over(rounds: u64, tells: bool) -> (u64, u64) {
+    let mut config = config(Schedule::LeastTime, 1);
+    config.cores = 2;
+    let body = || {
+        let turn = AtomicU64::new(0);
+        let letter = vec![0_u64; 80];
+        let began = time::now_ns();
+        thread::scope(|scope| {
+            for me in 0..2 {
+                let (turn, letter) = (&turn, &letter);
+                scope.spawn(move || {
+                    thread::pin_to_core(me as usize);
+                    for round in 0..rounds {
+                        let mut spinner = spin::Spinner::default();
+                        while turn.load(Ordering::Acquire) != round * 2 + me {
+                            spinner.turn();
+                        }
+                        if tells {
+                            plain::reads(letter.as_slice());
+                            plain::writes(letter.as_slice());
+                        }
+                        turn.fetch_add(1, Ordering::Release);
+                    }
+                });
+            }
+        });
+        let moved = sim::statistics().lines_transferred();
+        (moved, time::now_ns() - began)
+    };
+    sim::run(&config, body).expect("the run ends").value
+}
+
+#[test]
+fn plain_memory_that_is_handed_over_moves_its_lines() {
+    const ROUNDS: u64 = 50;
+    let (silent, silent_ns) = hands_over(ROUNDS, false);
+    let (told, told_ns) = hands_over(ROUNDS, true);
+    let lines = 2 * ROUNDS * 10;
+    assert!(
+        told >= silent + lines - 20,
+        "{told} and {silent} lines moved"
+    );
+    assert!(
+        told_ns > silent_ns + 10 * lines,
+        "{told_ns} and {silent_ns} ns"
+    );
+}
+
+/// What a core has in its first-level cache is in the prices of the work that uses it.
+#[test]
+fn plain_memory_of_one_core_costs_nothing() {
+    let body = || {
+        let memory = vec![0_u64; 80];
+        plain::writes(memory.as_slice());
+        let began = time::now_ns();
+        for _ in 0..1_000 {
+            plain::reads(memory.as_slice());
+            plain::writes(memory.as_slice());
+        }
+        time::now_ns() - began
+    };
+    let run = sim::run(&config(Schedule::LeastTime, 1), body).expect("the run ends");
+    // The clock itself takes some.
+    assert!(run.value < 200, "{} ns", run.value);
 }

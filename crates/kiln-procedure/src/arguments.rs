@@ -3,6 +3,7 @@
 use std::ptr::slice_from_raw_parts;
 
 use kiln_platform::atomic::prefetch_plain;
+use kiln_platform::plain;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::slot::{Heap, Slot};
 use kiln_storage::types::{DataType, Decimal, Value};
@@ -203,6 +204,21 @@ impl Arguments {
     pub fn fetch(&self) {
         prefetch_plain(self.slots.as_slice(), FETCHED_BYTES);
         self.heap.fetch(FETCHED_BYTES);
+    }
+
+    /// Tells virtual cores that the calling thread reads the values, which another one may have
+    /// written.
+    #[inline(always)]
+    pub fn note_reads(&self) {
+        plain::reads(self.slots.as_slice());
+        self.heap.note_reads();
+    }
+
+    /// As [`Arguments::note_reads`], of values that the thread has written and others will read.
+    #[inline(always)]
+    pub fn note_writes(&self) {
+        plain::writes(self.slots.as_slice());
+        self.heap.note_writes();
     }
 
     pub(crate) fn slots(&self) -> &[Slot] {

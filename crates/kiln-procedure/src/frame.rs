@@ -2,6 +2,7 @@
 
 use std::mem::offset_of;
 
+use kiln_platform::plain;
 use kiln_platform::time;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::index::Sighting;
@@ -70,6 +71,29 @@ impl Frame {
     /// An empty frame.
     pub fn new() -> Frame {
         Frame::default()
+    }
+
+    /// Tells virtual cores that the calling thread has run `program` in this frame, in which
+    /// another one may run next. Each register is written before it is read.
+    #[inline(always)]
+    pub fn note_run(&self, program: &Program) {
+        plain::writes(self.used(program));
+        self.memory.heap.note_writes();
+    }
+
+    /// Tells virtual cores that the calling thread goes on with a run of `program` where another
+    /// one has left it.
+    #[inline(always)]
+    pub fn note_reads(&self, program: &Program) {
+        plain::reads(self.used(program));
+        self.memory.heap.note_reads();
+    }
+
+    /// The registers that `program` uses.
+    #[inline(always)]
+    fn used(&self, program: &Program) -> &[Slot] {
+        let slots = &self.memory.slots;
+        &slots[..slots.len().min(program.code.registers)]
     }
 
     /// A transaction begins that ends at `deadline_ns` if ever, or when it is asked to.

@@ -146,6 +146,13 @@ impl Use {
     }
 }
 
+/// The choice with a name.
+fn named<C: Copy, const N: usize>(name: &str, all: [(&str, C); N]) -> Option<C> {
+    let mut all = all.into_iter();
+    all.find(|(known, _)| *known == name)
+        .map(|(_, choice)| choice)
+}
+
 impl Factors {
     /// All of them: names and values as on the command line. Where the protocol or the system chooses, the value says so.
     pub fn choices(self) -> Vec<(&'static str, String)> {
@@ -227,6 +234,104 @@ impl Factors {
         ]
     }
 
+    /// Makes a choice by the name and the value that [`Factors::choices`] gives it.
+    ///
+    /// # Errors
+    /// A sentence that names both: no factor has this name, or it has no such value.
+    pub fn choose(&mut self, name: &str, value: &str) -> Result<(), String> {
+        let chosen = self.choice(name, value);
+        chosen.ok_or_else(|| format!("there is no basis factor {name} with the value \"{value}\""))
+    }
+
+    fn choice(&mut self, name: &str, value: &str) -> Option<()> {
+        /// A number from 1 on, or 0 where the system chooses.
+        fn or_auto<N: std::str::FromStr + PartialOrd + Default>(value: &str) -> Option<N> {
+            match value {
+                "auto" => Some(N::default()),
+                _ => value.parse().ok().filter(|number| *number > N::default()),
+            }
+        }
+        let switch = || {
+            [Use::On, Use::Off]
+                .into_iter()
+                .find(|one| one.name() == value)
+        };
+        match name {
+            "backoff" => {
+                let all = [
+                    ("exponential", Regulation::Backoff),
+                    ("none", Regulation::None),
+                ];
+                self.regulation = named(value, all)?;
+            }
+            "aborts" => {
+                let all = [
+                    ("return", AbortMechanism::Return),
+                    ("unwind", AbortMechanism::Unwind),
+                ];
+                self.abort_mechanism = named(value, all)?;
+            }
+            "deadlock" => {
+                let all = [
+                    ("spin", DeadlockAvoidance::Spin),
+                    ("sort", DeadlockAvoidance::Sort),
+                ];
+                self.deadlock_avoidance = named(value, all)?;
+            }
+            "validation-order" => {
+                let all = [
+                    ("tree", ValidationOrder::Tree),
+                    ("address", ValidationOrder::Address),
+                    ("reversed", ValidationOrder::Reversed),
+                ];
+                self.healing.validation_order = named(value, all)?;
+            }
+            "access-cache" => self.healing.access_cache = switch()?,
+            "read-copies" => self.healing.read_copies = switch()?,
+            "read-locks" => self.healing.read_locks = switch()?,
+            "ad-hoc" => {
+                let percent = value.parse().ok().filter(|percent| *percent <= 100);
+                self.healing.ad_hoc_percent = percent?;
+            }
+            "sweeps" => self.sweeps = switch()?,
+            "cc-threads" => {
+                self.concurrency_controllers = match (value, value.strip_prefix("auto of ")) {
+                    ("a fifth", _) => Controllers::Fifth,
+                    ("auto", _) => Controllers::AUTO,
+                    (_, Some(count)) => Controllers::Auto {
+                        count: count.parse().ok()?,
+                    },
+                    (number, None) => Controllers::Fixed(number.parse().ok()?),
+                }
+            }
+            "data-partitions" => self.partitions = or_auto(value)?,
+            "partitioning" => {
+                self.partitioning = match (value, value.strip_prefix("balanced of ")) {
+                    ("declared", _) => Partitioning::Declared,
+                    ("balanced", _) => Partitioning::BALANCED,
+                    (_, claims) => Partitioning::Balanced {
+                        claims: claims?.parse().ok()?,
+                    },
+                }
+            }
+            "batch-size" => self.batches.size = or_auto(value)?,
+            "batch-us" => self.batches.wait_us = or_auto(value)?,
+            "k" => self.batches.samples = or_auto(value)?,
+            "alpha" => {
+                self.batches.residuals_permille = match value {
+                    "auto" => None,
+                    part => {
+                        let part: f64 = part.parse().ok()?;
+                        let permille = (0.0..=1.0).contains(&part).then_some(part * 1000.0);
+                        Some(permille?.round() as u16)
+                    }
+                }
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+
     /// A sentence that says why a protocol, with its options, cannot run under these, if it cannot.
     pub fn refusal(self, configuration: Configuration) -> Option<String> {
         let silo_only = match (self.abort_mechanism, self.deadlock_avoidance) {
@@ -267,4 +372,66 @@ pub enum DeadlockAvoidance {
     Spin,
     /// Sort the write set and wait for each lock.
     Sort,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_chosen_by_name_is_what_the_choices_say() {
+        let healing = HealingFactors {
+            validation_order: ValidationOrder::Reversed,
+            access_cache: Use::Off,
+            read_copies: Use::Off,
+            read_locks: Use::On,
+            ad_hoc_percent: 40,
+        };
+        let other = Factors {
+            regulation: Regulation::None,
+            abort_mechanism: AbortMechanism::Unwind,
+            deadlock_avoidance: DeadlockAvoidance::Sort,
+            concurrency_controllers: Controllers::Fixed(16),
+            partitions: 80,
+            partitioning: Partitioning::BALANCED,
+            batches: Batches {
+                size: 10_000,
+                wait_us: 700,
+                samples: 100,
+                residuals_permille: Some(205),
+            },
+            healing,
+            sweeps: Use::Off,
+        };
+        let mut third = other;
+        third.concurrency_controllers = Controllers::Auto { count: 7 };
+        third.partitioning = Partitioning::Balanced { claims: 9 };
+        third.batches.residuals_permille = Some(0);
+        third.healing.validation_order = ValidationOrder::Address;
+        let mut fourth = third;
+        fourth.concurrency_controllers = Controllers::AUTO;
+        let mut chosen = Factors::default();
+        for factors in [other, third, fourth, Factors::default()] {
+            for (name, value) in factors.choices() {
+                assert_eq!(chosen.choose(name, &value), Ok(()));
+            }
+            assert_eq!(chosen, factors);
+        }
+        for (name, value) in [
+            ("hope", "on"),
+            ("k", "0"),
+            ("k", "many"),
+            ("sweeps", "maybe"),
+            ("alpha", "1.5"),
+            ("ad-hoc", "101"),
+            ("partitioning", "balanced of"),
+            ("cc-threads", ""),
+        ] {
+            let error = chosen
+                .choose(name, value)
+                .expect_err("there is no such choice");
+            assert!(error.contains(name) && error.contains(value), "{error}");
+        }
+        assert_eq!(chosen, Factors::default());
+    }
 }

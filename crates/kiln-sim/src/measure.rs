@@ -100,7 +100,7 @@ fn measure_all(plan: &Plan, measurement: &Measurement) -> Result<Vec<Point>, Str
                         break;
                     };
                     let begin = time::now_ns();
-                    let point = measure_one(plan, measurement, *protocol, *cores);
+                    let point = measure_one(plan, measurement, *protocol, *cores, *cores);
                     let seconds = (time::now_ns() - begin) as f64 / 1e9;
                     if let Ok(point) = &point {
                         eprintln!(
@@ -120,7 +120,8 @@ fn measure_all(plan: &Plan, measurement: &Measurement) -> Result<Vec<Point>, Str
 /// Bytes of a cache line.
 const LINE_BYTES: usize = 64;
 
-/// Measures one point: a protocol on a number of cores.
+/// Measures one point: a protocol with a number of workers, each on a core of its own, of a
+/// machine that may have more.
 ///
 /// # Errors
 /// Why there is no result.
@@ -128,6 +129,7 @@ pub(crate) fn measure_one(
     plan: &Plan,
     measurement: &Measurement,
     protocol: Configuration,
+    workers: usize,
     cores: usize,
 ) -> Result<Point, String> {
     /// The engine's usual one.
@@ -160,7 +162,7 @@ pub(crate) fn measure_one(
         let end_ns = begin_ns + measured_ns;
         let until = Until::Time { begin_ns, end_ns };
         let mut seen = None;
-        let done = session.make_calls(cores, until, || {
+        let done = session.make_calls(workers, until, || {
             thread::sleep(begin_ns.saturating_sub(time::now_ns()));
             sim::reset_statistics();
             thread::sleep(end_ns.saturating_sub(time::now_ns()));
@@ -192,7 +194,7 @@ pub(crate) fn measure_one(
     };
     Ok(Point {
         protocol,
-        cores,
+        cores: workers,
         seconds: measured_ns as f64 / 1e9,
         done,
         statistics,
@@ -290,6 +292,35 @@ mod tests {
         assert!(batches.spot > 0, "{text}");
         let without_locks = batches.step(Step::ConflictFree).transactions;
         assert!(without_locks > u64::from(SIZE) / 2, "{text}");
+    }
+
+    /// Each request of a SmallBank call is a cache line: it goes to the owner of its lock with the
+    /// call's demand, and the next call's comes back to the worker.
+    #[test]
+    fn requests_for_locks_move_between_caches() {
+        let measurement = Measurement {
+            machine: Preset::named("orthrus").expect("a machine"),
+            milliseconds: 0.5,
+            warmup_ms: 0.2,
+            lines: 0,
+        };
+        let plan = Plan {
+            workload: smallbank("1000"),
+            protocols: vec![Protocol::Orthrus.into()],
+            cores: vec![2],
+            seed: 3,
+            mode: Mode::Measure(measurement.clone()),
+            check: false,
+            basis_factors: BasisFactors::default(),
+            jobs: 1,
+            json: None,
+        };
+        let points = measure_all(&plan, &measurement).expect("points");
+        let text = report::measured(&plan, &points);
+        // Four of the rings, two of each demand, and the requests, of which there are more than
+        // two.
+        let moved = points[0].per_commit(points[0].statistics.lines_transferred());
+        assert!(moved > 12.0, "{moved}: {text}");
     }
 
     #[test]

@@ -9,7 +9,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use kiln_engine::Configuration;
+use kiln_engine::{BasisFactors, Configuration};
 use kiln_machine::Preset;
 use kiln_platform::file;
 use kiln_workloads::Workload;
@@ -47,8 +47,12 @@ pub struct Real {
     pub options: String,
     /// Under which protocol.
     pub protocol: Configuration,
+    /// With which basis factors.
+    pub basis_factors: BasisFactors,
     /// On how many cores, each with a thread.
     pub threads: usize,
+    /// How many cores the machine had: protocols choose by them how many workers do what.
+    pub cores: usize,
     /// What determined the population and the calls.
     pub seed: u64,
     /// Committed calls a second: the middle of the runs, the least and the most.
@@ -138,12 +142,37 @@ fn point(row: &Value) -> Result<Real, String> {
     }
     workload.validate()?;
     let protocol: Configuration = text(row, "protocol")?.parse()?;
+    // Rows from before they were all recorded have those that were not as recommended.
+    let mut basis_factors = BasisFactors::default();
+    for (name, value) in row
+        .get("basis_factors")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+    {
+        let value = value
+            .as_str()
+            .ok_or_else(|| format!("basis factor {name} is no text"))?;
+        basis_factors.choose(name, value)?;
+    }
+    let threads = number(row, "threads")? as usize;
+    let cores = row.get("machine").and_then(|machine| machine.get("cores"));
+    let cores = cores
+        .and_then(Value::as_u64)
+        .map_or(threads, |cores| cores as usize);
     let committed_per_s = number(row, "committed_per_s")?;
     if committed_per_s == 0.0 {
         return Err("nothing was committed".to_owned());
     }
     if row.get("oversubscribed").and_then(Value::as_bool) == Some(true) {
         return Err("there were more threads than cores, which the model does not have".to_owned());
+    }
+    if row
+        .get("sessions")
+        .and_then(Value::as_u64)
+        .is_some_and(|sessions| sessions > 0)
+    {
+        return Err("sessions made the calls, and here the workers make them".to_owned());
     }
     if row.get("audit").and_then(Value::as_str) == Some("FAILED") {
         return Err("the audit failed, so the figures count for nothing".to_owned());
@@ -152,7 +181,9 @@ fn point(row: &Value) -> Result<Real, String> {
         workload,
         options: options.join(", "),
         protocol,
-        threads: number(row, "threads")? as usize,
+        basis_factors,
+        threads,
+        cores: cores.max(threads),
         seed: number(row, "seed")? as u64,
         committed_per_s,
         least: number(row, "committed_per_s_min")?,
@@ -186,6 +217,18 @@ pub fn passes(points: &[Compared]) -> bool {
     points.iter().all(Compared::passes) && turned_round(points).is_empty()
 }
 
+/// A protocol with the basis factors that are not as recommended.
+fn protocol_of(real: &Real) -> String {
+    let departures = real.basis_factors.departures();
+    let departures: Vec<String> = (departures.iter())
+        .map(|(name, value)| format!("{name} {value}"))
+        .collect();
+    match departures.as_slice() {
+        [] => real.protocol.name(),
+        some => format!("{} ({})", real.protocol.name(), some.join(", ")),
+    }
+}
+
 /// The comparison as text.
 pub fn report(machine: &Preset, points: &[Compared]) -> String {
     let headings = [
@@ -209,7 +252,7 @@ pub fn report(machine: &Preset, points: &[Compared]) -> String {
             }
             [
                 workload,
-                real.protocol.name(),
+                protocol_of(real),
                 real.threads.to_string(),
                 format!("{:.0}", real.committed_per_s),
                 format!("{:.0} – {:.0}", real.least, real.most),
@@ -273,8 +316,8 @@ pub fn report(machine: &Preset, points: &[Compared]) -> String {
             "{} on {} cores: really {} is faster than {}, in the model it is not",
             faster.real.workload.name(),
             faster.real.threads,
-            faster.real.protocol.name(),
-            slower.real.protocol.name()
+            protocol_of(&faster.real),
+            protocol_of(&slower.real)
         );
     }
     text
@@ -313,12 +356,14 @@ pub fn validate(validation: &Validation) -> Result<bool, String> {
             seed: real.seed,
             mode: Mode::Measure(measurement.clone()),
             check: false,
-            basis_factors: kiln_engine::BasisFactors::default(),
+            basis_factors: real.basis_factors,
             jobs: 1,
             json: None,
         };
         plan.validate()?;
-        let point = crate::measure::measure_one(&plan, &measurement, real.protocol, real.threads)?;
+        let (threads, cores) = (real.threads, real.cores);
+        let point =
+            crate::measure::measure_one(&plan, &measurement, real.protocol, threads, cores)?;
         if !point.audit.passed() {
             return Err(crate::report::violations(&point.audit));
         }
@@ -414,8 +459,26 @@ mod tests {
     }
 
     #[test]
+    fn a_row_says_with_which_basis_factors_and_on_what_machine() {
+        let mut recorded = BasisFactors::default();
+        recorded.split_indexes = true;
+        recorded.protocols.batches.size = 512;
+        recorded.protocols.partitions = 4;
+        let mut row = row("strife", 1, 1e5);
+        row["basis_factors"] = kiln_lab::json::basis_factors(&recorded);
+        row["machine"] = serde_json::json!({ "cores": 2 });
+        let real = point(&row).expect("the row is sound");
+        assert_eq!(real.basis_factors, recorded);
+        assert_eq!((real.threads, real.cores), (1, 2));
+        assert_eq!(
+            protocol_of(&real),
+            "strife (batch-size 512, data-partitions 4, indexes split)"
+        );
+    }
+
+    #[test]
     fn rows_that_cannot_be_run_again_are_refused() {
-        let broken: [(&str, Value, &str); 7] = [
+        let broken: [(&str, Value, &str); 9] = [
             ("workload", "tpcd".into(), "no workload \"tpcd\""),
             ("protocol", "hope".into(), "no protocol \"hope\""),
             (
@@ -427,6 +490,12 @@ mod tests {
             ("oversubscribed", true.into(), "more threads than cores"),
             ("options", serde_json::json!({"warehouses": 0}), "from 1 to"),
             ("audit", "FAILED".into(), "audit failed"),
+            ("sessions", 8.into(), "sessions made the calls"),
+            (
+                "basis_factors",
+                serde_json::json!({"k": "lots"}),
+                "no basis factor k with the value \"lots\"",
+            ),
         ];
         for (field, value, message) in broken {
             let mut row = row("silo", 1, 1e5);

@@ -17,6 +17,7 @@ use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 
 use kiln_platform::atomic::AtomicU64;
+use kiln_platform::plain;
 use kiln_platform::words;
 
 use crate::schema::{Column, ColumnId, ColumnSet};
@@ -48,6 +49,7 @@ impl Blob {
                 length: bytes.len(),
             });
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), raw.add(1).cast(), bytes.len());
+            plain::writes(Blob::bytes(blob));
         }
         blob
     }
@@ -200,7 +202,9 @@ pub unsafe fn resolve(slot: Slot, heap: &mut Heap) -> Slot {
     let blob = slot.words().0 as *mut Blob;
     let blob = NonNull::new(blob).expect("a spilled column has a pointer");
     // SAFETY: the row was stable, so this is a pointer that `store` wrote; the epoch keeps it.
-    heap.push_bytes(unsafe { Blob::bytes(blob) })
+    let bytes = unsafe { Blob::bytes(blob) };
+    plain::reads(bytes);
+    heap.push_bytes(bytes)
 }
 
 impl ColumnAccess {

@@ -16,6 +16,7 @@
 use std::ptr::slice_from_raw_parts;
 
 use kiln_platform::atomic::prefetch_plain;
+use kiln_platform::plain;
 
 use crate::types::{Decimal, Interval};
 
@@ -203,6 +204,21 @@ impl Heap {
     pub fn fetch(&self, bytes_max: usize) {
         prefetch_plain(self.bytes.as_slice(), bytes_max);
         prefetch_plain(self.elements.as_slice(), bytes_max);
+    }
+
+    /// Tells virtual cores that the calling thread reads its values, which another one may have
+    /// written.
+    #[inline(always)]
+    pub fn note_reads(&self) {
+        plain::reads(self.bytes.as_slice());
+        plain::reads(self.elements.as_slice());
+    }
+
+    /// As [`Heap::note_reads`], of values that the thread has written and others will read.
+    #[inline(always)]
+    pub fn note_writes(&self) {
+        plain::writes(self.bytes.as_slice());
+        plain::writes(self.elements.as_slice());
     }
 
     /// Forgets everything and keeps the memory.

@@ -22,9 +22,11 @@ pub fn prefetch<T>(address: *const T) {
     runtime::access(address as usize, AccessKind::Prefetch);
 }
 
-/// Asks for memory that is no atomics: on virtual cores it is always there.
+/// Asks for memory that is no atomics, at most so many bytes of it; see [`plain`](crate::plain).
 #[inline(always)]
-pub fn prefetch_plain<T>(_: *const [T], _: usize) {}
+pub fn prefetch_plain<T>(memory: *const [T], bytes_max: usize) {
+    super::plain::prefetch(memory, bytes_max);
+}
 
 /// What all atomics have: the first argument is the name, the second the value's type.
 macro_rules! atomic {

@@ -34,6 +34,14 @@ impl Prices {
         }
     }
 
+    /// When an access to plain memory is complete.
+    pub(super) fn plain(&mut self, core: usize, line: u32, kind: AccessKind, now_ps: u64) -> u64 {
+        match self {
+            Prices::Machine(machine) => machine.access_plain(core, line, kind, now_ps),
+            Prices::Flat { .. } => now_ps,
+        }
+    }
+
     /// When the work is done.
     #[inline(always)]
     pub(super) fn work(&mut self, core: usize, work: Cost, now_ps: u64) -> u64 {

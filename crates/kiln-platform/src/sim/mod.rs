@@ -22,6 +22,7 @@ pub mod file;
 mod lines;
 mod machine;
 pub mod memory;
+pub(crate) mod plain;
 mod queue;
 pub(crate) mod runtime;
 mod space;

@@ -68,6 +68,20 @@ fn access_slow(address: usize, kind: AccessKind) {
     space::enter(before);
 }
 
+/// Whether each core has a clock, and a machine says what accesses take.
+#[inline(always)]
+pub(super) fn has_machine() -> bool {
+    // SAFETY: as in `access_slow`.
+    MODE.get() == ACTIVE && unsafe { (*RUNTIME.get()).least_time }
+}
+
+/// The line at `address`, of plain memory, is about to be touched. There is a machine.
+#[inline(never)]
+pub(super) fn plain(address: usize, kind: AccessKind) {
+    pass(|runtime| runtime.access(kind));
+    pass(|runtime| runtime.complete_plain(address, kind));
+}
+
 /// The engine has computed something.
 #[inline(always)]
 pub(crate) fn charge(work: Work) {

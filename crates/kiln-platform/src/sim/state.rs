@@ -111,7 +111,7 @@ pub(super) struct Thread {
 pub(super) struct Runtime {
     pub(super) space: Box<Space>,
     prices: Prices,
-    least_time: bool,
+    pub(super) least_time: bool,
     pub(super) threads: Vec<Thread>,
     pub(super) running: u32,
     pub(super) ready: Ready,
@@ -209,32 +209,55 @@ impl Runtime {
     /// long.
     #[inline(always)]
     pub(super) fn complete(&mut self, address: usize, kind: AccessKind) -> u32 {
-        /// Longer than an access that the core's own caches serve.
-        const LONG_PS: u64 = 15_000;
         if kind == AccessKind::Prefetch && !self.least_time {
             return STAY;
         }
+        let line = self.note(address, kind);
+        if !self.least_time {
+            self.clock_ps = self.prices.access(0, line, kind, self.clock_ps);
+            return STAY;
+        }
+        let thread = &self.threads[self.running as usize];
+        let done = self.prices.access(thread.core, line, kind, thread.clock_ps);
+        self.wait_until(done, kind)
+    }
+
+    /// As [`Runtime::complete`], for plain memory, where each core has a clock.
+    pub(super) fn complete_plain(&mut self, address: usize, kind: AccessKind) -> u32 {
+        let line = self.note(address, kind);
+        let thread = &self.threads[self.running as usize];
+        let done = self.prices.plain(thread.core, line, kind, thread.clock_ps);
+        self.wait_until(done, kind)
+    }
+
+    /// Counts an access and adds it to the trace; the number of its line.
+    #[inline(always)]
+    fn note(&mut self, address: usize, kind: AccessKind) -> u32 {
         let line = self.lines.number(&mut self.space, address);
         self.accesses += 1;
         let event = u64::from(self.running) << 34 | u64::from(line) << 2 | kind as u64;
         self.trace = (self.trace ^ event)
             .wrapping_mul(0x9e37_79b9_7f4a_7c15)
             .rotate_left(23);
-        if self.least_time {
-            let thread = &mut self.threads[self.running as usize];
-            let asked_ps = thread.clock_ps;
-            thread.clock_ps = self.prices.access(thread.core, line, kind, asked_ps);
-            let takes_ps = thread.clock_ps - asked_ps;
-            // A value is what is in the line when it arrives. Whoever has it meanwhile goes on: a lock
-            // that is released before is not seen held.
-            let waits = matches!(kind, AccessKind::Load | AccessKind::ReadModifyWrite);
-            if waits && takes_ps > LONG_PS {
-                return self.step();
-            }
-        } else {
-            self.clock_ps = self.prices.access(0, line, kind, self.clock_ps);
+        line
+    }
+
+    /// The running coroutine's access is complete at `done_ps`; says who runs until then, if that
+    /// takes long.
+    #[inline(always)]
+    fn wait_until(&mut self, done_ps: u64, kind: AccessKind) -> u32 {
+        /// Longer than an access that the core's own caches serve.
+        const LONG_PS: u64 = 15_000;
+        let thread = &mut self.threads[self.running as usize];
+        let takes_ps = done_ps - thread.clock_ps;
+        thread.clock_ps = done_ps;
+        // A value is what is in the line when it arrives. Whoever has it meanwhile goes on: a lock
+        // that is released before is not seen held.
+        let waits = matches!(kind, AccessKind::Load | AccessKind::ReadModifyWrite);
+        match waits && takes_ps > LONG_PS {
+            true => self.step(),
+            false => STAY,
         }
-        STAY
     }
 
     /// A scheduling point at which the running coroutine can go on.

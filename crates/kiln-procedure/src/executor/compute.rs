@@ -2,6 +2,8 @@
 
 /// Matches an op of `code`: the common ones are carried out on `memory`, for the others there are arms.
 ///
+/// It is the one place where a step is charged to a virtual core, whichever of the two runs it.
+///
 /// The caller's macros say how registers are taken and set, how the code goes on elsewhere, how entries of
 /// its tables are found, what becomes of an error, and what there is to do after something that may have
 /// moved the registers. So each has the ops in its own way: the executor without a check of a number.
@@ -15,6 +17,7 @@ macro_rules! match_op {
             use kiln_storage::slot::Slot;
             use kiln_storage::types::Decimal;
             use $crate::executor::{errors, scalar};
+            kiln_platform::work::charge(kiln_platform::work::Work::Step);
             match $op {
                 Op::Move { target, source } => $set!(target, $get!(source)),
                 Op::SetNull { target } => $set!(target, Slot::NULL),

@@ -17,7 +17,6 @@ mod operations;
 mod recording;
 pub(crate) mod scalar;
 
-use kiln_platform::work::{Work, charge};
 use kiln_storage::slot::Slot;
 
 use crate::access::{Access, Stop};
@@ -233,7 +232,6 @@ impl<'a, A: Access> Executor<'a, A> {
             let op = unsafe { &*next };
             // SAFETY: the place behind an op is in the code, or its end.
             next = unsafe { next.add(1) };
-            charge(Work::Step);
             match_op! { *op, code, self.frame.memory, [get, set, jump, jump_if, entry, attempt, refetch] {
                 Op::Constants { list } => {
                     let constants = entry!(code.rare_constants, list);

@@ -4,6 +4,7 @@
 use std::mem::offset_of;
 
 use kiln_history::Moment;
+use kiln_platform::plain;
 use kiln_platform::sync::Arc;
 use kiln_platform::work::{Work, charge};
 use kiln_platform::{spin, thread, time};
@@ -84,8 +85,16 @@ impl<C> InFlight<C> {
             self.outcome = None;
             self.has_ended = false;
             self.invoked = direct.access().recorder().now();
+            plain::writes(self.used());
+            self.call.arguments.note_writes();
         }
         next
+    }
+
+    /// The memory of it that most attempts use, apart from what it refers to.
+    fn used(&self) -> *const [u8] {
+        let start = std::ptr::from_ref(self).cast::<u8>();
+        std::ptr::slice_from_raw_parts(start, InFlight::<C>::USED_BYTES)
     }
 
     /// The program of the call that was drawn.
@@ -149,6 +158,8 @@ impl<C> InFlight<C> {
             demand,
             &mut self.findings,
         );
+        self.findings.note_writes();
+        demand.note_writes();
         access.phases().stop();
     }
 
@@ -166,6 +177,7 @@ impl<C> InFlight<C> {
         let program = self.program();
         let access = direct.access();
         let ran = Executor::run(program, access, &mut self.frame, &self.call.arguments);
+        self.frame.note_run(program);
         self.conclude(direct, ran);
     }
 
@@ -227,6 +239,7 @@ impl<C> InFlight<C> {
         let program = self.program();
         let access = direct.access();
         let ran = Executor::run_part(program, access, &mut self.frame, &self.call.arguments);
+        self.frame.note_run(program);
         self.conclude_part(direct, ran)
     }
 
@@ -238,7 +251,10 @@ impl<C> InFlight<C> {
         let program = self.program();
         let access = direct.access();
         access.phases().start();
+        plain::reads(self.used());
+        self.frame.note_reads(program);
         let ran = Executor::resume(program, access, &mut self.frame);
+        self.frame.note_run(program);
         self.conclude_part(direct, ran)
     }
 
@@ -264,6 +280,10 @@ impl<C> InFlight<C> {
         A: PlannedAhead<Demand: Demand<Claim = C>>,
     {
         charge(Work::Begin);
+        plain::reads(self.used());
+        self.call.arguments.note_reads();
+        self.findings.note_reads();
+        demand.note_reads();
         let program = self.program();
         let access = direct.access();
         if self.is_expired() {
@@ -332,6 +352,7 @@ impl<C> InFlight<C> {
                 self.failures += 1;
             }
         }
+        plain::writes(self.used());
     }
 
     /// Tells the caller how it has ended, if it has. `direct` is of the worker that drew it: a worker's figures
@@ -341,6 +362,7 @@ impl<C> InFlight<C> {
         direct: &mut Direct<A>,
         calls: &mut dyn Calls,
     ) {
+        plain::reads(self.used());
         if let Some(outcome) = self.outcome.take() {
             self.has_ended = true;
             let counted = direct.counted();

@@ -2,6 +2,7 @@
 //! while it writes them (or has no rivals at all).
 
 use kiln_platform::atomic::Ordering;
+use kiln_platform::plain;
 use kiln_procedure::ir::Reg;
 use kiln_procedure::{AbortCause, Stop};
 use kiln_storage::epoch::Participant;
@@ -57,6 +58,20 @@ pub struct Done {
     changes: IndexChanges,
     scratch: Scratch,
     heap: Heap,
+}
+
+impl Done {
+    /// Tells virtual cores that the calling thread reads it, and another one may have made it.
+    pub fn note_reads(&self) {
+        plain::reads(self.log.as_slice());
+        self.heap.note_reads();
+    }
+
+    /// As [`Done::note_reads`], where the thread has made it and another one will go on.
+    pub fn note_writes(&self) {
+        plain::writes(self.log.as_slice());
+        self.heap.note_writes();
+    }
 }
 
 // SAFETY: as for `InPlace`.

@@ -1,6 +1,7 @@
 //! Attempts that travel from owner to owner ([`Locks::TRAVELS`]): where one is, and what it leaves behind.
 
 use kiln_platform::atomic::Ordering;
+use kiln_platform::plain;
 use kiln_procedure::ir::Reg;
 use kiln_procedure::{AbortCause, Handle};
 use kiln_storage::record::{RecordRef, Tid};
@@ -33,6 +34,24 @@ impl<L: Locks> Default for Parked<L> {
             newest: Tid(0),
             findings: Findings::default(),
         }
+    }
+}
+
+impl<L: Locks> Parked<L> {
+    /// Tells virtual cores that the calling thread takes over what another one has put aside.
+    fn note_reads(&self) {
+        plain::reads_one(self);
+        plain::reads(self.locks.all.as_slice());
+        self.done.note_reads();
+        self.findings.note_reads();
+    }
+
+    /// As [`Parked::note_reads`], of what the thread puts aside.
+    fn note_writes(&self) {
+        plain::writes_one(self);
+        plain::writes(self.locks.all.as_slice());
+        self.done.note_writes();
+        self.findings.note_writes();
     }
 }
 
@@ -102,6 +121,7 @@ impl<L: Locks> TwoPhaseLocking<L> {
 
     #[inline(always)]
     fn exchange(&mut self, parked: &mut Parked<L>) {
+        parked.note_reads();
         self.in_place.exchange(&mut parked.done);
         std::mem::swap(&mut self.locks, &mut parked.locks);
         std::mem::swap(&mut self.nodes, &mut parked.nodes);
@@ -109,6 +129,7 @@ impl<L: Locks> TwoPhaseLocking<L> {
         if let Some(planner) = &mut self.planner {
             std::mem::swap(&mut planner.findings, &mut parked.findings);
         }
+        parked.note_writes();
     }
 
     /// Whether records of a part are to be touched where the attempt is.

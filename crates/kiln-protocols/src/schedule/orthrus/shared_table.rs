@@ -88,6 +88,8 @@ impl SharedLockTable {
     unsafe fn go_on(&self, demand: *mut Demand, woken: &mut *mut Request) -> Progress {
         // SAFETY: by the contract; requests that wait are not touched any more.
         unsafe {
+            Demand::note_reads(demand);
+            Demand::note_progress(demand);
             let span = (&(*demand).spans)[(*demand).stage];
             let requests = (*demand).first;
             while (*demand).pending > 0 {

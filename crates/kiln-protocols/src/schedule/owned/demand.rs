@@ -4,6 +4,7 @@ use std::ptr::null_mut;
 
 use kiln_platform::atomic::{AtomicU32, Ordering};
 use kiln_platform::memory::{self, name_range};
+use kiln_platform::plain;
 use kiln_storage::record::RecordRef;
 use kiln_storage::table::Part;
 
@@ -220,6 +221,40 @@ impl Demand {
             }
         }
         self.first = self.requests.as_mut_ptr();
+        plain::writes(self.requests.as_slice());
+        plain::writes(self.spans.as_slice());
+        // SAFETY: the demand is this thread's.
+        unsafe { Demand::note_progress(self) };
+    }
+
+    /// Tells virtual cores that the calling thread looks at a demand that came with a message, but
+    /// not at its requests.
+    ///
+    /// # Safety
+    /// The demand is there, and no thread changes its spans.
+    #[inline(always)]
+    pub(crate) unsafe fn note_reads(demand: *const Demand) {
+        // SAFETY: by the contract.
+        unsafe {
+            plain::reads_one(&raw const (*demand).first);
+            plain::reads_one(&raw const (*demand).stage);
+            plain::reads_one(&raw const (*demand).spans);
+            let spans: &Vec<Span> = &(*demand).spans;
+            plain::reads(spans.as_slice());
+        }
+    }
+
+    /// As [`Demand::note_reads`], where the thread has changed how far the demand has got.
+    ///
+    /// # Safety
+    /// The demand is there.
+    #[inline(always)]
+    pub(crate) unsafe fn note_progress(demand: *const Demand) {
+        // SAFETY: by the contract.
+        unsafe {
+            plain::writes_one(&raw const (*demand).stage);
+            plain::writes_one(&raw const (*demand).pending);
+        }
     }
 
     /// Finds the order of the requests, by their partitions and the positions of their claims: they are cache lines, which

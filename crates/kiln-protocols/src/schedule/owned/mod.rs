@@ -467,6 +467,7 @@ impl<T: PartitionTable> Shared<T> {
         // caller has the partition's latch. Of a demand that is elsewhere at this time only those fields are touched that
         // nobody changes.
         unsafe {
+            Demand::note_reads(demand);
             if message & (RELEASE | WITHDRAW) == 0 {
                 if (*demand).is_withdrawn() {
                     self.send_home(number, demand);
@@ -500,6 +501,7 @@ impl<T: PartitionTable> Shared<T> {
         }
         // SAFETY: as above.
         let (next, home) = unsafe {
+            Demand::note_progress(demand);
             let demand = &mut *demand;
             demand.stage += 1;
             (demand.spans.get(demand.stage).copied(), demand.home)

@@ -6,6 +6,8 @@
 
 use std::ptr::null_mut;
 
+use kiln_platform::plain;
+
 use super::{Request, RequestState};
 use crate::canary::Canary;
 
@@ -27,10 +29,16 @@ impl Found {
     #[inline]
     unsafe fn new(bucket: &Bucket, request: *const Request) -> Found {
         let (mut first, mut before) = (*bucket, null_mut());
+        plain::reads_one(bucket);
+        plain::reads_one(request);
         // SAFETY: by the contract.
         unsafe {
             let lock = (*request).lock;
-            while !first.is_null() && (*first).lock != lock {
+            while !first.is_null() {
+                plain::reads_one(first);
+                if (*first).lock == lock {
+                    break;
+                }
                 before = first;
                 first = (*first).next_lock;
             }
@@ -44,9 +52,15 @@ impl Found {
     /// As for [`Found::new`], in the same bucket.
     unsafe fn point(&self, bucket: &mut Bucket, to: *mut Request) {
         match self.before.is_null() {
-            true => *bucket = to,
-            // SAFETY: alive, by the contract.
-            false => unsafe { (*self.before).next_lock = to },
+            true => {
+                *bucket = to;
+                plain::writes_one(bucket);
+            }
+            false => {
+                // SAFETY: alive, by the contract.
+                unsafe { (*self.before).next_lock = to };
+                plain::writes_one(self.before);
+            }
         }
     }
 }
@@ -60,6 +74,7 @@ pub unsafe fn enqueue(bucket: &mut Bucket, request: *mut Request) -> bool {
     unsafe {
         let found = Found::new(bucket, request);
         let first = found.first;
+        plain::writes_one(request);
         (*request).next = null_mut();
         if first.is_null() {
             (*request).previous = null_mut();
@@ -73,6 +88,9 @@ pub unsafe fn enqueue(bucket: &mut Bucket, request: *mut Request) -> bool {
         (*request).previous = last;
         (*last).next = request;
         (*first).last = request;
+        plain::reads_one(last);
+        plain::writes_one(last);
+        plain::writes_one(first);
         // If the last one shares the lock, then all do.
         let is_granted =
             !(*request).exclusive && (*last).state == RequestState::Granted && !(*last).exclusive;
@@ -113,6 +131,7 @@ pub unsafe fn dequeue(
         debug_assert!(!first.is_null(), "a request that is taken back is there");
         let has_waited = (*request).state == RequestState::Here;
         (*request).state = RequestState::Elsewhere;
+        plain::writes_one(request);
         let (previous, next) = ((*request).previous, (*request).next);
         let mut now_first = first;
         if previous.is_null() {
@@ -121,16 +140,27 @@ pub unsafe fn dequeue(
                 found.point(bucket, (*request).next_lock);
                 return;
             }
+            plain::reads_one(next);
+            plain::writes_one(next);
             (*next).previous = null_mut();
             (*next).last = (*request).last;
             (*next).next_lock = (*request).next_lock;
             found.point(bucket, next);
         } else {
             (*previous).next = next;
-            match next.is_null() {
-                true => (*first).last = previous,
-                false => (*next).previous = previous,
-            }
+            plain::reads_one(previous);
+            plain::writes_one(previous);
+            let neighbour = match next.is_null() {
+                true => {
+                    (*first).last = previous;
+                    first
+                }
+                false => {
+                    (*next).previous = previous;
+                    next
+                }
+            };
+            plain::writes_one(neighbour);
         }
         // Whoever waits, waits for the holders, of whom the first in the queue is one; or for an exclusive request that
         // waits before it, and may be the only one that keeps it from sharing the lock with them.
@@ -150,6 +180,8 @@ pub unsafe fn dequeue(
                 break;
             }
             (*at).state = RequestState::Granted;
+            plain::reads_one(at);
+            plain::writes_one(at);
             granted(at);
             if (*at).exclusive {
                 break;

@@ -4,6 +4,8 @@
 
 use std::ptr::null_mut;
 
+use kiln_platform::plain;
+
 use super::queues::{self, Bucket, dequeue, enqueue};
 use super::{Demand, PartitionTable, Request, RequestState, Span};
 use crate::canary::Canary;
@@ -45,6 +47,8 @@ impl<const OWNERS_RUN: bool> LockTable<OWNERS_RUN> {
             dequeue(self.bucket(&*request), request, &mut |next| {
                 let demand = (*next).demand;
                 if !demand.is_null() {
+                    plain::reads_one(&raw const (*demand).pending);
+                    plain::writes_one(&raw const (*demand).pending);
                     (*demand).pending -= 1;
                     if (*demand).pending == 0 {
                         granted(demand);

@@ -55,6 +55,8 @@ pub(super) unsafe fn act<T: PartitionTable>(
 ) {
     // SAFETY: by the contract.
     let passenger = unsafe { &mut *(*demand).passenger.cast::<Passenger<T>>() };
+    // SAFETY: by the contract.
+    unsafe { Demand::note_reads(demand) };
     let Passenger {
         flight,
         footprint,

@@ -482,6 +482,8 @@ impl<T: PartitionTable> Owned<T> {
                 let position = waiting.map(address).position(|one| one == message);
                 let position = position.expect("an answer is about a demand that waits");
                 let mut context = self.waiting.swap_remove(position);
+                // SAFETY: with the message the demand is this thread's again.
+                unsafe { Demand::note_reads(&raw const *context.demand) };
                 self.limit.granted(context.demand.has_waited);
                 point("owned.granted");
                 if T::OWNERS_RUN && context.demand.has_run {

@@ -9,11 +9,13 @@
 //! most transactions have two nodes, or three, and the steps after PREPARE need not look at each key.
 
 use kiln_platform::atomic::Ordering;
+use kiln_platform::plain;
 use kiln_platform::random::Random;
 
-use super::batch::{ANALYSED_BYTES, Batch, Context};
+use super::batch::{ANALYSED_BYTES, Batch, Context, analysed};
 use super::locks::{claim_left, put_label, tie_of};
 use crate::canary::Canary;
+use crate::shared::planning::Demand;
 
 /// Data nodes that a worker takes for itself at a time: this part of all, within bounds. All workers label at once, and wait for
 /// the counter's cache line.
@@ -123,6 +125,7 @@ impl Analyst {
                 context.nodes.push(label.node);
             }
         }
+        context.note_change();
         if context.leaves {
             batch.note_left();
         }
@@ -141,6 +144,7 @@ impl Analyst {
             if !context.reads || Canary::LeftThoughRead.sings() {
                 continue;
             }
+            context.footprint.note_reads();
             for claim in context.footprint.claims() {
                 if !claim.exclusive {
                     claim_left(claim.record, number);
@@ -198,6 +202,7 @@ impl Analyst {
             if !context.is_residual {
                 context.resolve(number);
                 self.fuse_one(batch, context);
+                context.note_change();
             }
         }
         for (count, counted) in batch.counts.iter().zip(&self.counted) {
@@ -212,6 +217,7 @@ impl Analyst {
     #[inline]
     fn fuse_one(&mut self, batch: &Batch, context: &mut Context) {
         let (forest, nodes) = (&batch.forest, &mut context.nodes);
+        plain::reads(nodes.as_slice());
         let Some(&first) = nodes.first() else { return };
         self.connect(batch, nodes);
         if self.special.len() <= 1 {
@@ -303,6 +309,7 @@ impl Analyst {
                 // It reads what nobody writes, and inserts: a cluster of its own.
                 context.nodes.extend(self.new_node(batch));
             }
+            plain::reads(context.nodes.as_slice());
             let Some((&first, others)) = context.nodes.split_first() else {
                 context.is_residual = true;
                 self.residuals.push(at);
@@ -378,12 +385,22 @@ impl Analyst {
 }
 
 impl Context {
+    /// Tells virtual cores that what the analysis knows of it has changed.
+    #[inline(always)]
+    fn note_change(&self) {
+        plain::writes(analysed(self));
+        plain::writes(self.nodes.as_slice());
+    }
+
     /// Finds the data nodes of what it only reads, and of what it would have left to its commit. The batch is closed, so all
     /// labels are there.
     #[inline]
     fn resolve(&mut self, number: u64) {
         if std::mem::replace(&mut self.is_resolved, true) {
             return;
+        }
+        if self.reads || self.leaves {
+            self.footprint.note_reads();
         }
         if self.reads {
             let read = self.footprint.claims().iter();

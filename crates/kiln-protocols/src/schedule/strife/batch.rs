@@ -6,6 +6,7 @@ use std::ptr::NonNull;
 
 use kiln_platform::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, prefetch_plain};
 use kiln_platform::memory::name_range;
+use kiln_platform::plain;
 use kiln_platform::time;
 
 use super::forest::Forest;
@@ -82,6 +83,12 @@ impl Context {
 pub(super) const ANALYSED_BYTES: usize = 64;
 /// Bytes of a context that most calls use.
 pub(super) const USED_BYTES: usize = offset_of!(Context, flight) + InFlight::<Claim>::USED_BYTES;
+
+/// What the analysis uses of a context, apart from what that refers to.
+#[inline]
+pub(super) fn analysed(context: *const Context) -> *const [u8] {
+    std::ptr::slice_from_raw_parts(context.cast::<u8>(), ANALYSED_BYTES)
+}
 
 /// Asks for the first so many bytes of a context.
 #[inline]
@@ -384,7 +391,12 @@ impl Batch {
     #[expect(clippy::mut_from_ref, reason = "the contract makes it exclusive")]
     pub unsafe fn context(&self, number: u32) -> &mut Context {
         // SAFETY: by the contract; the batch is not collected while items are taken.
-        unsafe { &mut *self.contexts()[number as usize].as_ptr() }
+        unsafe {
+            let at = &self.contexts()[number as usize];
+            plain::reads_one(at);
+            plain::reads(analysed(at.as_ptr()));
+            &mut *at.as_ptr()
+        }
     }
 
     /// Asks for the first so many bytes of a transaction's memory, if there is one with this number.
@@ -395,6 +407,7 @@ impl Batch {
     pub unsafe fn fetch(&self, number: u32, bytes: usize) {
         // SAFETY: by the contract.
         if let Some(context) = unsafe { self.contexts() }.get(number as usize) {
+            plain::reads_one(context);
             fetch_context(*context, bytes);
         }
     }
@@ -405,8 +418,10 @@ impl Batch {
     /// The caller has taken the item that the transaction belongs to.
     #[inline]
     pub unsafe fn next_of(&self, number: u32) -> u32 {
+        let next = &self.nexts[number as usize];
+        plain::reads_one(next);
         // SAFETY: by the contract.
-        unsafe { *self.nexts[number as usize].get() }
+        unsafe { *next.get() }
     }
 
     /// Says what follows a transaction in its queue.
@@ -415,6 +430,7 @@ impl Batch {
     /// As for [`Batch::next_of`].
     #[inline]
     pub unsafe fn set_next(&self, number: u32, next: u32) {
+        plain::writes_one(&self.nexts[number as usize]);
         // SAFETY: by the contract.
         unsafe { *self.nexts[number as usize].get() = next }
     }
@@ -425,6 +441,7 @@ impl Batch {
     /// The caller has taken an item.
     #[inline]
     pub unsafe fn plan(&self) -> &Plan {
+        plain::reads_one(&self.plan);
         // SAFETY: it is changed only while no item can be taken.
         unsafe { &*self.plan.get() }
     }
@@ -435,6 +452,8 @@ impl Batch {
     /// The caller has done the last item of a stage, and has not opened the next one.
     #[expect(clippy::mut_from_ref, reason = "the contract makes it exclusive")]
     pub unsafe fn plan_mut(&self) -> &mut Plan {
+        plain::reads_one(&self.plan);
+        plain::writes_one(&self.plan);
         // SAFETY: by the contract.
         unsafe { &mut *self.plan.get() }
     }

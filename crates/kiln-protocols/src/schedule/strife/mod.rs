@@ -90,6 +90,7 @@ use std::ptr::NonNull;
 
 use kiln_platform::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use kiln_platform::memory::name_range;
+use kiln_platform::plain;
 use kiln_platform::sync::{Arc, Mutex, lock};
 use kiln_platform::time;
 
@@ -306,6 +307,7 @@ impl Shared {
         let room = self.batch.capacity as usize - contexts.len();
         let moved = added.len().min(room);
         contexts.extend_from_slice(&added[..moved]);
+        plain::writes(&raw const contexts[contexts.len() - moved..]);
         submitted.extend(added.drain(..moved));
         collection.labelling -= 1;
         collection.ready += u32::from(is_ready);

@@ -41,6 +41,13 @@ impl<L: Ledger> Default for Plan<L> {
 }
 
 impl<L: Ledger> Plan<L> {
+    /// What it asks for, looked at by a thread that need not have made the plan.
+    #[inline(always)]
+    pub fn wanted(&self) -> &DemandOf<L> {
+        self.demand.note_reads();
+        &self.demand
+    }
+
     /// The plan was made anew.
     pub fn changed(&mut self) {
         // The positions of a former transaction would hide what this one asks for.
@@ -74,7 +81,7 @@ impl<L: Ledger> Plan<L> {
     pub unsafe fn add_to(&self, analysis: &mut L::Analysis) -> bool {
         // SAFETY: by the contract nobody else uses the cell.
         let marks = unsafe { &mut *self.marks.get() };
-        analysis.add(&self.demand, marks)
+        analysis.add(self.wanted(), marks)
     }
 }
 

@@ -13,6 +13,7 @@
 
 use kiln_platform::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use kiln_platform::memory;
+use kiln_platform::plain;
 use kiln_platform::schedule::point;
 use kiln_platform::sync::{Arc, Mutex, lock};
 use kiln_platform::thread::{self, JoinHandle, Thread};
@@ -83,8 +84,10 @@ impl<L: Ledger> Manager<L> {
 
     /// Sends the manager a context.
     pub fn send(&self, context: Box<Context<L>>) {
+        plain::writes_one(&raw const context.stage);
         let mut inbox = lock(&self.inbox);
         inbox.push(context);
+        plain::writes(&raw const inbox[inbox.len() - 1..]);
         // Sequentially consistent, as the load below and both in `manage`: either the manager sees that
         // something has come before it sleeps, or this sees that it sleeps.
         self.length.store(inbox.len(), Ordering::SeqCst);
@@ -147,7 +150,9 @@ impl<L: Ledger> Manager<L> {
             self.length.store(0, Ordering::SeqCst);
             has_done = true;
         }
+        plain::reads(batch.as_slice());
         for context in batch.drain(..) {
+            plain::reads_one(&raw const context.stage);
             match context.stage {
                 Stage::Asks => match shared.queue.enter(context, None, Guest::Any) {
                     Entered::Free(context) => shared.give(context, Stage::Granted),

@@ -83,6 +83,7 @@ pub use ledger::{Analysis, DemandOf, Ledger};
 pub use manager::{CounterArray, ManagerThread};
 
 use kiln_platform::atomic::{AtomicUsize, Ordering};
+use kiln_platform::plain;
 use kiln_platform::random::Random;
 use kiln_platform::schedule::point;
 use kiln_platform::sync::{Arc, Mutex, lock};
@@ -192,7 +193,9 @@ impl<L: Ledger> SharedVll<L> {
     fn send_home(&self, context: Box<Context<L>>) {
         let mailbox = &self.mailboxes[context.home as usize];
         let mut contexts = lock(&mailbox.contexts);
+        plain::writes_one(&raw const context.stage);
         contexts.push(context);
+        plain::writes(&raw const contexts[contexts.len() - 1..]);
         // Relaxed: who sees that something is there takes the latch.
         mailbox.length.store(contexts.len(), Ordering::Relaxed);
     }
@@ -875,7 +878,11 @@ impl<L: Ledger> Vll<L> {
             return None;
         }
         let mut contexts = lock(&mailbox.contexts);
+        plain::reads(&raw const contexts[contexts.len().saturating_sub(1)..]);
         let context = contexts.pop();
+        if let Some(context) = &context {
+            plain::reads_one(&raw const context.stage);
+        }
         mailbox.length.store(contexts.len(), Ordering::Relaxed);
         context
     }

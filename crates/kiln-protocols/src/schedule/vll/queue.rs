@@ -28,6 +28,7 @@ use std::mem::offset_of;
 use std::ptr::{slice_from_raw_parts, without_provenance};
 
 use kiln_platform::atomic::{AtomicBool, AtomicUsize, Ordering, prefetch_plain};
+use kiln_platform::plain;
 use kiln_platform::schedule::point;
 use kiln_platform::sync::{Mutex, lock};
 use kiln_platform::time;
@@ -57,6 +58,23 @@ struct Node<L: Ledger> {
     waiting: Option<Box<Context<L>>>,
     /// Of the transaction while it is in the queue.
     plan: *const Plan<L>,
+}
+
+/// A node that the caller looks at.
+#[inline(always)]
+fn node<L: Ledger>(nodes: &[Node<L>], number: u32) -> &Node<L> {
+    let node = &nodes[number as usize];
+    plain::reads_one(node);
+    node
+}
+
+/// A node that the caller changes.
+#[inline(always)]
+fn node_mut<L: Ledger>(nodes: &mut [Node<L>], number: u32) -> &mut Node<L> {
+    let node = &mut nodes[number as usize];
+    plain::reads_one(&raw const *node);
+    plain::writes_one(&raw const *node);
+    node
 }
 
 /// What each critical section uses comes first, in the cache line that the latch itself is in.
@@ -96,7 +114,7 @@ impl<L: Ledger> List<L> {
     /// Takes one out that lingers, unless somebody has done so already.
     #[inline]
     fn unlink_lingering(&mut self, place: Place) {
-        if self.nodes[place.node as usize].sequence == place.sequence {
+        if node(&self.nodes, place.node).sequence == place.sequence {
             self.unlink(place);
             self.limit.ended();
         }
@@ -107,7 +125,7 @@ impl<L: Ledger> List<L> {
     fn pass_lingering(&mut self) -> bool {
         let before = self.departures;
         while (self.waiting > 0 || self.is_alone) && self.first != NONE {
-            let node = &self.nodes[self.first as usize];
+            let node = node(&self.nodes, self.first);
             // SAFETY: the transaction is in the queue, so its plan is there and is not changed.
             if node.waiting.is_some() || !unsafe { &*node.plan }.lingers() {
                 break;
@@ -120,7 +138,7 @@ impl<L: Ledger> List<L> {
 
     #[inline]
     fn unlink(&mut self, place: Place) {
-        let node = &mut self.nodes[place.node as usize];
+        let node = node_mut(&mut self.nodes, place.node);
         debug_assert!(node.sequence == place.sequence && node.waiting.is_none());
         let (previous, next) = (node.previous, node.next);
         node.plan = std::ptr::null();
@@ -129,11 +147,11 @@ impl<L: Ledger> List<L> {
         node.next = std::mem::replace(&mut self.free, place.node);
         match previous {
             NONE => self.first = next,
-            previous => self.nodes[previous as usize].next = next,
+            previous => node_mut(&mut self.nodes, previous).next = next,
         }
         match next {
             NONE => self.last = previous,
-            next => self.nodes[next as usize].previous = previous,
+            next => node_mut(&mut self.nodes, next).previous = previous,
         }
         self.length -= 1;
         self.departures += 1;
@@ -264,9 +282,12 @@ impl<L: Ledger> TxnQueue<L> {
     #[inline]
     fn let_in(&self, list: &mut List<L>) {
         if L::HANDS_OVER {
-            for node in list.let_in.drain(..) {
-                let sequence = list.nodes[node as usize].sequence;
-                list.granted.push_back(Place { node, sequence });
+            for number in list.let_in.drain(..) {
+                let sequence = node(&list.nodes, number).sequence;
+                list.granted.push_back(Place {
+                    node: number,
+                    sequence,
+                });
             }
         }
     }
@@ -308,7 +329,7 @@ impl<L: Ledger> TxnQueue<L> {
             self.show(list);
             return Entered::Full(context);
         }
-        if std::mem::take(&mut context.was_barred) && !list.ledger.is_left_to(&context.plan.demand)
+        if std::mem::take(&mut context.was_barred) && !list.ledger.is_left_to(context.plan.wanted())
         {
             self.show(list);
             context.was_barred = true;
@@ -316,10 +337,10 @@ impl<L: Ledger> TxnQueue<L> {
         }
         let number = list.free;
         // Whoever is alone has what it asks for, even where two of its own requests seem to be in each other's way.
-        let is_free = list.ledger.request(number, &context.plan.demand) || guest == Guest::Alone;
+        let is_free = list.ledger.request(number, context.plan.wanted()) || guest == Guest::Alone;
         point("vll.requested");
         let last = std::mem::replace(&mut list.last, number);
-        let node = &mut list.nodes[number as usize];
+        let node = node_mut(&mut list.nodes, number);
         let next_free = std::mem::replace(&mut node.next, NONE);
         node.previous = last;
         node.sequence += 1;
@@ -330,6 +351,7 @@ impl<L: Ledger> TxnQueue<L> {
             sequence: node.sequence,
         };
         context.place = place;
+        plain::writes_one(&raw const context.place);
         let entered = match is_free {
             true => Entered::Free(context),
             false => {
@@ -340,7 +362,7 @@ impl<L: Ledger> TxnQueue<L> {
         list.free = next_free;
         match last {
             NONE => list.first = number,
-            last => list.nodes[last as usize].next = number,
+            last => node_mut(&mut list.nodes, last).next = number,
         }
         list.length += 1;
         list.waiting += u32::from(!is_free);
@@ -374,13 +396,13 @@ impl<L: Ledger> TxnQueue<L> {
             return None;
         }
         if !L::HANDS_OVER {
-            let first = list.nodes[chosen as usize].waiting.as_ref()?;
-            if !list.ledger.is_left_to(&first.plan.demand) {
+            let first = node(&list.nodes, chosen).waiting.as_ref()?;
+            if !list.ledger.is_left_to(first.plan.wanted()) {
                 let place = first.place;
                 return self.bar_first(list, place);
             }
         }
-        let context = list.nodes[chosen as usize].waiting.take();
+        let context = node_mut(&mut list.nodes, chosen).waiting.take();
         debug_assert!(context.is_some(), "only who waits is let in");
         list.waiting -= 1;
         self.show(list);
@@ -424,9 +446,9 @@ impl<L: Ledger> TxnQueue<L> {
         let mut list = lock(&self.list.0);
         let mut number = list.first;
         while list.open > 0 && number != NONE {
-            let node = &list.nodes[number as usize];
+            let node = node(&list.nodes, number);
             if let Some(context) = &node.waiting
-                && !list.ledger.is_left_to(&context.plan.demand)
+                && !list.ledger.is_left_to(context.plan.wanted())
             {
                 return Some(self.bar(&mut list, number));
             }
@@ -492,8 +514,8 @@ impl<L: Ledger> TxnQueue<L> {
     fn take_back(&self, list: &mut List<L>, place: Place) {
         if self.takes_back {
             // SAFETY: the transaction is in the queue, so its plan is there and is not changed.
-            let plan = unsafe { &*list.nodes[place.node as usize].plan };
-            (list.ledger).withdraw(place.node, &plan.demand, &mut list.let_in);
+            let plan = unsafe { &*node(&list.nodes, place.node).plan };
+            (list.ledger).withdraw(place.node, plan.wanted(), &mut list.let_in);
             self.let_in(list);
         }
     }
@@ -501,16 +523,16 @@ impl<L: Ledger> TxnQueue<L> {
     /// Takes a transaction back that still waits.
     pub fn withdraw(&self, place: Place) -> Option<Box<Context<L>>> {
         let mut list = lock(&self.list.0);
-        if list.nodes[place.node as usize].sequence != place.sequence {
+        if node(&list.nodes, place.node).sequence != place.sequence {
             return None;
         }
         self.withdraw_waiting(&mut list, place.node)
     }
 
     fn withdraw_waiting(&self, list: &mut List<L>, node: u32) -> Option<Box<Context<L>>> {
-        let context = list.nodes[node as usize].waiting.take()?;
+        let context = node_mut(&mut list.nodes, node).waiting.take()?;
         let place = context.place;
-        (list.ledger).withdraw(node, &context.plan.demand, &mut list.let_in);
+        (list.ledger).withdraw(node, context.plan.wanted(), &mut list.let_in);
         // Its locks may be there by now, and nobody has come for it.
         list.granted.retain(|granted| *granted != place);
         self.let_in(list);
@@ -525,7 +547,7 @@ impl<L: Ledger> TxnQueue<L> {
         let list = lock(&self.list.0);
         let mut number = list.first;
         while number != NONE {
-            let node = &list.nodes[number as usize];
+            let node = node(&list.nodes, number);
             if let Some(context) = &node.waiting
                 && (context.flight.is_canceled()
                     || (context.flight.call.deadline_ns).is_some_and(|deadline| now_ns >= deadline))
@@ -549,7 +571,7 @@ impl<L: Ledger> TxnQueue<L> {
     fn show(&self, list: &List<L>) {
         let head_waits = match L::HANDS_OVER {
             true => !list.granted.is_empty(),
-            false => list.first != NONE && list.nodes[list.first as usize].waiting.is_some(),
+            false => list.first != NONE && node(&list.nodes, list.first).waiting.is_some(),
         };
         let has_room = !list.is_alone && list.waiting < list.limit.value() && list.free != NONE;
         let head_waits = head_waits && !Canary::HeadNotWoken.sings();
@@ -576,20 +598,20 @@ impl<L: Ledger> TxnQueue<L> {
         let mut number = list.first;
         let mut found = None;
         while number != NONE {
-            let node = &list.nodes[number as usize];
+            let node = node(&list.nodes, number);
             // SAFETY: the transaction is in the queue, so its plan is there and is not changed.
             let plan = unsafe { &*node.plan };
             // One that lingers has no locks.
             // SAFETY: the latch is held.
             let is_clear = !plan.lingers() && unsafe { plan.add_to(analysis) };
-            if is_clear && node.waiting.is_some() && list.ledger.is_left_to(&plan.demand) {
+            if is_clear && node.waiting.is_some() && list.ledger.is_left_to(plan.wanted()) {
                 found = Some(number);
                 break;
             }
             number = node.next;
         }
         analysis.clear();
-        let context = list.nodes[found? as usize].waiting.take();
+        let context = node_mut(&mut list.nodes, found?).waiting.take();
         list.waiting -= 1;
         self.show(&list);
         context

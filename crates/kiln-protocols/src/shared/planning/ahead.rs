@@ -1,5 +1,6 @@
 //! What a scheduler asks of an access whose locks it takes before the attempt begins.
 
+use kiln_platform::plain;
 use kiln_procedure::{Access, Arguments, Program};
 
 use super::findings::Findings;
@@ -20,6 +21,12 @@ pub trait Demand: Default + Send + Sync {
 
     /// Makes it what locks are taken by.
     fn arrange(&mut self);
+
+    /// Tells virtual cores that the calling thread reads it, and another one may have made it.
+    fn note_reads(&self);
+
+    /// As [`Demand::note_reads`], where the thread has made it and others will read it.
+    fn note_writes(&self);
 }
 
 impl Demand for Footprint {
@@ -35,6 +42,16 @@ impl Demand for Footprint {
 
     fn arrange(&mut self) {
         self.unite(&mut Findings::default());
+    }
+
+    #[inline(always)]
+    fn note_reads(&self) {
+        plain::reads(self.claims());
+    }
+
+    #[inline(always)]
+    fn note_writes(&self) {
+        plain::writes(self.claims());
     }
 }
 

@@ -26,6 +26,7 @@
 use std::ptr::slice_from_raw_parts;
 
 use kiln_platform::atomic::prefetch_plain;
+use kiln_platform::plain;
 use kiln_procedure::access::{Place, Sought};
 use kiln_storage::record::RecordRef;
 use kiln_storage::slot::Memory;
@@ -291,6 +292,23 @@ impl Findings {
         prefetch_plain(self.all.as_slice(), FETCHED_BYTES);
         prefetch_plain(self.placed.all.as_slice(), FETCHED_BYTES);
         prefetch_plain(self.keys.as_slice(), FETCHED_BYTES);
+    }
+
+    /// Tells virtual cores that the calling thread reads the findings, which another one may have
+    /// made.
+    #[inline(always)]
+    pub fn note_reads(&self) {
+        plain::reads(self.all.as_slice());
+        plain::reads(self.placed.all.as_slice());
+        plain::reads(self.keys.as_slice());
+    }
+
+    /// As [`Findings::note_reads`], of findings that the thread has made and others will follow.
+    #[inline(always)]
+    pub fn note_writes(&self) {
+        plain::writes(self.all.as_slice());
+        plain::writes(self.placed.all.as_slice());
+        plain::writes(self.keys.as_slice());
     }
 
     /// Asks for the memory that the next findings will be kept in.

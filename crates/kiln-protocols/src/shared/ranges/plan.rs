@@ -3,6 +3,8 @@
 use std::cmp::Reverse;
 use std::marker::PhantomData;
 
+use kiln_platform::plain;
+
 use super::claim::RangeClaim;
 use super::nodes::{Modes, Node, Path};
 use crate::shared::planning::Demand;
@@ -150,6 +152,20 @@ impl<N: Naming> Demand for RangePlan<N> {
         });
         self.is_arranged = false;
         true
+    }
+
+    #[inline(always)]
+    fn note_reads(&self) {
+        plain::reads(self.claims.as_slice());
+        plain::reads(self.reach.as_slice());
+        plain::reads(self.requests.as_slice());
+    }
+
+    #[inline(always)]
+    fn note_writes(&self) {
+        plain::writes(self.claims.as_slice());
+        plain::writes(self.reach.as_slice());
+        plain::writes(self.requests.as_slice());
     }
 
     fn arrange(&mut self) {

@@ -1,6 +1,7 @@
 //! The access of a reconnaissance that collects ranges: that of records, which is told of all that happens, and besides what each
 //! look-up, scan and change asks for.
 
+use kiln_platform::work::{Work, charge};
 use kiln_procedure::access::{Inserted, Recalled, Sought, Visit};
 use kiln_procedure::ir::{Intent, Reg};
 use kiln_procedure::{AbortCause, Access, Handle, Stop};
@@ -46,6 +47,7 @@ impl<'a, N: Naming> RangeReconnaissance<'a, N> {
         points: (u128, u128),
         exclusive: bool,
     ) -> Result<(), AbortCause> {
+        charge(Work::Record);
         match (self.plan).claim(RangeClaim::new(table, space, points, exclusive)) {
             true => Ok(()),
             // Nobody hears of it.
