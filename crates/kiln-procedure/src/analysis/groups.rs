@@ -220,7 +220,7 @@ pub fn derive(columns: usize, usages: Vec<Usage>, groups_max: usize) -> Grouping
     Grouping::with(all, chosen, usages)
 }
 
-/// The split that a table with `columns` columns gets: [`derive`], but for tables whose rows no procedure writes. All
+/// The split that a table with `columns` columns gets: [`derive()`], but for tables whose rows no procedure writes. All
 /// their columns are kept apart, so that a reader need not note the timestamp that every write would advance, which under
 /// `tictoc` is one that readers advance, too.
 pub fn best(columns: usize, usages: Vec<Usage>) -> Grouping {
