@@ -81,8 +81,8 @@ pub struct Measurement {
 }
 
 impl Plan {
-    /// The most cores of a run; the database keeps memory apart for each.
-    pub const CORES_MAX: usize = 96;
+    /// The most cores of a run: those that a modelled machine has at most.
+    pub const CORES_MAX: usize = kiln_machine::MAX_CORES;
     /// The default of [`Plan::seed`].
     pub const SEED: u64 = 42;
     /// The default of [`Plan::cores`] for measurements.

@@ -287,7 +287,7 @@ mod tests {
                 "tpcc --machine cray",
                 &["cray", "here, orthrus, sto, strife, healing"],
             ),
-            ("tpcc --cores 0", &["'0'", "1..=224"]),
+            ("tpcc --cores 0", &["'0'", "1..=128"]),
             (
                 "tpcc --machine sto --cores 40",
                 &["cores is 40", "sto has 32"],
