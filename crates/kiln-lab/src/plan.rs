@@ -221,7 +221,7 @@ mod tests {
             plan.validate().expect_err("the plan is refused")
         };
         assert!(refused(&|plan| plan.threads = vec![0]).contains("threads is 0"));
-        assert!(refused(&|plan| plan.threads = vec![1_000]).contains("1 to 96"));
+        assert!(refused(&|plan| plan.threads = vec![1_000]).contains("1 to 224"));
         assert!(refused(&|plan| plan.sessions = vec![0]).contains("sessions is 0"));
         assert!(
             refused(&|plan| {
