@@ -36,7 +36,7 @@ pub(crate) fn work(inboxes: &Inboxes, position: usize, mut seat: Seat) {
     let mut delivery = Delivery {
         inboxes,
         position,
-        next: None,
+        next: VecDeque::new(),
         delivered: Vec::new(),
         in_flight: 0,
         catalog: seat.catalog().clone(),
@@ -44,7 +44,7 @@ pub(crate) fn work(inboxes: &Inboxes, position: usize, mut seat: Seat) {
     };
     while let Some(job) = inboxes.next(position) {
         if seat.is_pipelined() {
-            delivery.next = Some(job);
+            delivery.next.push_back(job);
             delivery.serve(&mut seat);
         } else {
             run(&mut seat, job);
@@ -104,8 +104,8 @@ fn reply(outcome: Outcome, work: &Work, frame: &Frame) -> Reply {
 struct Delivery<'a> {
     inboxes: &'a Inboxes,
     position: usize,
-    /// The call that the worker was woken for.
-    next: Option<Job>,
+    /// The calls to run first: the one that the worker was woken for, and those that were handed back.
+    next: VecDeque<Job>,
     /// The calls in flight by their tickets.
     delivered: Vec<Option<(Promise, Work)>>,
     in_flight: usize,
@@ -117,18 +117,18 @@ struct Delivery<'a> {
 impl Delivery<'_> {
     /// Serves until the inboxes are empty and all calls have ended.
     fn serve(&mut self, seat: &mut Seat) {
-        while let Some(job) = &self.next {
+        while let Some(job) = self.next.front() {
             if let Err(refusal) = seat.enter(job.deadline_ns) {
-                if let Some(job) = self.next.take() {
+                if let Some(job) = self.next.pop_front() {
                     self.end(job.promise, refused(refusal));
                 }
-                return;
+                continue;
             }
             self.catalog = seat.catalog().clone();
             seat.serve(self);
             seat.leave();
-            if self.next.is_none() {
-                self.next = self.inboxes.take(self.position);
+            if self.next.is_empty() {
+                self.next.extend(self.inboxes.take(self.position));
             }
         }
     }
@@ -142,10 +142,19 @@ impl Delivery<'_> {
         });
     }
 
+    /// What is known of a call in flight, which is so no more.
+    fn land(&mut self, ticket: u64) -> (Promise, Work) {
+        self.in_flight -= 1;
+        let delivered = self.delivered.get_mut(ticket as usize);
+        delivered
+            .and_then(Option::take)
+            .expect("a call ends that was drawn, once")
+    }
+
     /// Takes the next call that can run in the present catalog.
     fn draw(&mut self) -> Option<Job> {
         loop {
-            let job = self.next.take();
+            let job = self.next.pop_front();
             let mut job = job.or_else(|| self.inboxes.take(self.position))?;
             if job.is_canceled() {
                 self.end(job.promise, Ok(Reply::Expired));
@@ -183,7 +192,7 @@ impl Calls for Delivery<'_> {
 
     /// The worker sleeps outside of the gate, and not when it has nothing to do.
     fn is_over(&mut self) -> bool {
-        self.next.is_none() && self.in_flight == 0 && !self.inboxes.has_calls()
+        self.next.is_empty() && self.in_flight == 0 && !self.inboxes.has_calls()
     }
 
     /// A worker that sleeps is woken for the calls of its inbox.
@@ -191,12 +200,20 @@ impl Calls for Delivery<'_> {
         true
     }
 
+    fn take_back(&mut self, call: &mut Call) {
+        let (promise, work) = self.land(call.ticket);
+        self.next.push_back(Job {
+            work,
+            resolved_in: self.catalog.version(),
+            arguments: std::mem::take(&mut call.arguments),
+            deadline_ns: call.deadline_ns,
+            interrupt: call.interrupt.take(),
+            promise,
+        });
+    }
+
     fn ended(&mut self, call: &Call, outcome: Outcome, frame: &Frame) {
-        let delivered = self.delivered.get_mut(call.ticket as usize);
-        let (promise, work) = delivered
-            .and_then(Option::take)
-            .expect("a call ends that was drawn, once");
-        self.in_flight -= 1;
+        let (promise, work) = self.land(call.ticket);
         self.end(promise, Ok(reply(outcome, &work, frame)));
     }
 

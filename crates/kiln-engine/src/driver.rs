@@ -1,5 +1,7 @@
 //! Drivers: closed-loop callers, one for each thread of a benchmark.
 
+use std::collections::VecDeque;
+
 use kiln_platform::spin::Spinner;
 use kiln_platform::sync::Arc;
 use kiln_procedure::{Arguments, Frame, Program};
@@ -12,6 +14,7 @@ use crate::catalog::{Catalog, Procedure};
 use crate::errors;
 use crate::gate::NEVER;
 use crate::seat::Seat;
+use crate::shared::Shared;
 
 /// A procedure's name, looked up once; see [`Engine::procedure`](crate::Engine::procedure). It
 /// stays good when the procedure is replaced.
@@ -146,6 +149,8 @@ pub struct Driver {
     resolved: Resolved,
     /// The gate's state that procedures were resolved in.
     resolved_in: u64,
+    /// Calls that were handed back, to be made first.
+    handed_back: VecDeque<(ProcedureHandle, Request)>,
 }
 
 impl Driver {
@@ -155,6 +160,7 @@ impl Driver {
             position,
             resolved: Resolved::default(),
             resolved_in: NEVER,
+            handed_back: VecDeque::new(),
         }
     }
 
@@ -230,15 +236,20 @@ impl Driver {
             request.arguments.clear();
             request.deadline_ns = None;
             request.is_history_full = self.seat.is_history_full();
-            let outcome = match caller.next(&mut request) {
-                Asked::Call(handle) => {
-                    self.call_until(handle, &mut request.arguments, request.deadline_ns)
+            let outcome = if let Some((handle, again)) = self.handed_back.pop_front() {
+                request = again;
+                self.call_until(&handle, &mut request.arguments, request.deadline_ns)
+            } else {
+                match caller.next(&mut request) {
+                    Asked::Call(handle) => {
+                        self.call_until(handle, &mut request.arguments, request.deadline_ns)
+                    }
+                    Asked::Nothing => {
+                        spinner.turn();
+                        continue;
+                    }
+                    Asked::Pause => return,
                 }
-                Asked::Nothing => {
-                    spinner.turn();
-                    continue;
-                }
-                Asked::Pause => return,
             };
             let answer = Answer {
                 frame: self.seat.frame(),
@@ -259,6 +270,8 @@ impl Driver {
         let epochs = self.seat.log_epochs().clone();
         let mut driven = Driven {
             caller,
+            inner: self.seat.inner().clone(),
+            handed_back: &mut self.handed_back,
             epochs: &epochs,
             resolved: &mut self.resolved,
             catalog: &catalog,
@@ -269,7 +282,7 @@ impl Driver {
         self.seat.serve(&mut driven);
         let has_paused = driven.has_paused;
         self.seat.leave();
-        match has_paused {
+        match has_paused && self.handed_back.is_empty() {
             true => Served::Paused,
             false => Served::Interrupted,
         }
@@ -337,6 +350,8 @@ enum Served {
 /// A caller as the worker sees it.
 struct Driven<'a, C> {
     caller: &'a mut C,
+    inner: Arc<Shared>,
+    handed_back: &'a mut VecDeque<(ProcedureHandle, Request)>,
     epochs: &'a LogEpochs,
     resolved: &'a mut Resolved,
     catalog: &'a Catalog,
@@ -354,13 +369,20 @@ impl<C: Caller> Calls for Driven<'_, C> {
             self.request.arguments.clear();
             self.request.deadline_ns = None;
             self.request.is_history_full = call.is_history_full;
-            let handle = match self.caller.next(&mut self.request) {
-                Asked::Call(handle) => handle,
-                Asked::Nothing => break Next::Nothing,
-                Asked::Pause => {
-                    self.has_paused = true;
-                    break Next::Pause;
+            let again;
+            let handle = match self.handed_back.pop_front() {
+                Some((handle, request)) => {
+                    (again, self.request) = (handle, request);
+                    &again
                 }
+                None => match self.caller.next(&mut self.request) {
+                    Asked::Call(handle) => handle,
+                    Asked::Nothing => break Next::Nothing,
+                    Asked::Pause => {
+                        self.has_paused = true;
+                        break Next::Pause;
+                    }
+                },
             };
             let arguments = &mut self.request.arguments;
             let ready = self.resolved.resolve(handle, self.catalog);
@@ -389,7 +411,22 @@ impl<C: Caller> Calls for Driven<'_, C> {
 
     fn is_over(&mut self) -> bool {
         self.has_paused |= self.caller.is_over();
-        self.has_paused
+        self.has_paused && self.handed_back.is_empty()
+    }
+
+    fn take_back(&mut self, call: &mut Call) {
+        let Some(program) = &call.program else {
+            unreachable!("a call that was drawn has a program")
+        };
+        let (number, name) = self.inner.intern(&program.name);
+        let request = Request {
+            arguments: std::mem::take(&mut call.arguments),
+            deadline_ns: call.deadline_ns,
+            ticket: call.ticket,
+            is_history_full: false,
+        };
+        let handle = ProcedureHandle { number, name };
+        self.handed_back.push_back((handle, request));
     }
 
     fn ended(&mut self, call: &Call, outcome: Outcome, frame: &Frame) {

@@ -112,6 +112,11 @@ impl Seat {
         (worker, slot)
     }
 
+    /// What all seats of the database share.
+    pub fn inner(&self) -> &Arc<Shared> {
+        &self.inner
+    }
+
     /// Has the transactions that run next be those of `user`, in reports.
     pub fn set_user(&mut self, user: SeatUser) {
         self.user = user;
@@ -397,7 +402,7 @@ impl Seat {
 
     /// Runs a call that starves: whoever it loses to is kept out for its time, so that no call is
     /// repeated for ever. While that cannot be had, because the catalog is being changed or others
-    /// stay inside, it goes on trying among them, each time for twice as long as before.
+    /// stay inside, it goes on trying among them.
     #[cold]
     fn call_alone(
         &mut self,
@@ -405,17 +410,14 @@ impl Seat {
         arguments: &Arguments,
         deadline_ns: Option<u64>,
     ) -> Outcome {
-        let mut patience_ns = PATIENCE_NS;
         loop {
             self.stand_by(program, deadline_ns);
             let inner = self.inner.clone();
             let alone = inner.gate.shut_around(self.number, ALONE_WAIT_NS);
             let patience = match &alone {
                 Some(_) => None,
-                None => {
-                    patience_ns = patience_ns.saturating_mul(2);
-                    Some(patience_ns)
-                }
+                // Not for longer than the first time: a change of the catalog may wait for it.
+                None => Some(PATIENCE_NS),
             };
             let ended =
                 self.inside(|worker| worker.try_call(program, arguments, deadline_ns, patience));
@@ -460,6 +462,7 @@ impl Seat {
             gate: &inner.gate,
             known: self.known,
             seat: self.number,
+            has_paused: false,
             calls,
         };
         self.inside(|worker| worker.serve(&mut gated));
@@ -577,7 +580,19 @@ struct Gated<'a> {
     /// The gate's state that the seat entered in: open.
     known: u64,
     seat: usize,
+    /// Whether the worker was told to pause for the gate's sake.
+    has_paused: bool,
     calls: &'a mut dyn Calls,
+}
+
+impl Gated<'_> {
+    /// Whether the worker has to leave.
+    #[inline(always)]
+    fn is_interrupted(&mut self) -> bool {
+        // It has to leave although the gate may be open again: until it does it draws no calls.
+        self.has_paused |= self.gate.state() != self.known;
+        self.has_paused
+    }
 }
 
 /// Counts a call of a program that has committed on a seat, if it is a stored procedure's.
@@ -590,18 +605,26 @@ fn count(seat: usize, program: &Program) {
 
 impl Calls for Gated<'_> {
     fn next(&mut self, call: &mut Call) -> Next {
-        match self.gate.state() == self.known {
-            true => self.calls.next(call),
-            false => Next::Pause,
+        match self.is_interrupted() {
+            true => Next::Pause,
+            false => self.calls.next(call),
         }
     }
 
     fn is_over(&mut self) -> bool {
-        self.gate.state() != self.known || self.calls.is_over()
+        self.is_interrupted() || self.calls.is_over()
     }
 
     fn is_bound(&self) -> bool {
         self.calls.is_bound()
+    }
+
+    fn takes_back(&mut self) -> bool {
+        self.is_interrupted()
+    }
+
+    fn take_back(&mut self, call: &mut Call) {
+        self.calls.take_back(call);
     }
 
     fn ended(&mut self, call: &Call, outcome: Outcome, frame: &Frame) {

@@ -11,6 +11,10 @@
 //! [`Calls::is_over`], and nothing of what it drew is in flight. Whoever wants the database alone lets all
 //! workers pause, and waits until each has returned. A protocol some of whose workers serve the others
 //! keeps these inside until the others have drained; so all of them are told to pause at the same time.
+//!
+//! A call may wait for a row of an open block, which lasts as long as its client thinks. Whoever wants the database alone
+//! need not wait for that: [`Calls::takes_back`] says so, and the worker hands such calls back. It draws them anew when it
+//! serves again.
 
 use kiln_platform::sync::Arc;
 use kiln_procedure::{Arguments, Frame, Interrupt, Program};
@@ -68,6 +72,18 @@ pub trait Calls {
     /// Whether the calls that wait here wait for this worker alone: then it draws them whatever its role is.
     fn is_bound(&self) -> bool {
         false
+    }
+
+    /// Whether a call that was drawn, and waits for an open block, is to be handed back. Asked once the worker has no more
+    /// calls to draw, when it has nothing else to do.
+    fn takes_back(&mut self) -> bool {
+        false
+    }
+
+    /// Takes back a call that was drawn and has left nothing in the database, after it has said that it
+    /// [does](Calls::takes_back).
+    fn take_back(&mut self, call: &mut Call) {
+        unreachable!("call {} is not wanted back", call.ticket)
     }
 
     /// A call that was drawn has ended; its rows are in `frame`.

@@ -48,6 +48,7 @@ fn the_judge_sees_that_baselines_are_unsafe_and_they_come_through() {
                 healing: Default::default(),
                 sweeps: Default::default(),
                 listens: false,
+                blocks: false,
                 seed,
             };
             match trial.judge() {

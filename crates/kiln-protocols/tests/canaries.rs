@@ -180,6 +180,7 @@ fn search(case: &Case) -> Result<(&'static str, u64), String> {
             },
             healing: HealingFactors::default(),
             sweeps: Use::On,
+            blocks: false,
             listens: matches!(
                 case.canary,
                 Some(

@@ -72,6 +72,7 @@ fn trials_with(
             healing: HealingFactors::default(),
             sweeps: Use::On,
             listens: seed % 3 != 0,
+            blocks: seed % 5 == 1 && workers(seed) > 1,
             seed,
         };
         change(&mut trial);
@@ -366,7 +367,8 @@ fn locks_at_once_are_serializable() {
     planned(Protocol::PreNoWait);
 }
 
-/// Nobody waits in vain, in the queue of transactions or for a partition.
+/// Calls do not wait in vain, in the queue of transactions or for a partition. Where a partition counts its requests, one
+/// that wants what a block has ends there at once.
 fn queued(protocol: Protocol) {
     let counted = trials(protocol, |seed| 2 + seed % WORKERS);
     let aborts = |cause: AbortCause| counted.aborts[cause.number()];
@@ -376,7 +378,9 @@ fn queued(protocol: Protocol) {
         counted.committed,
         counted.aborts
     );
-    assert_eq!(aborts(AbortCause::LockTimeout), 0);
+    if protocol != Protocol::VllSingle {
+        assert_eq!(aborts(AbortCause::LockTimeout), 0);
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Changes of the catalog beside transaction blocks that wait for their clients: they wait for the blocks that use
 //! what they change, and for no others.
 
-use kiln::{Configuration, Database, Error, Options, Protocol, Session, SqlState, Value};
+use kiln::{Configuration, Database, Error, Options, Protocol, Reply, Session, SqlState, Value};
 use kiln_platform::atomic::{AtomicBool, AtomicU64, Ordering};
 use kiln_platform::{thread, time};
 
@@ -201,21 +201,11 @@ fn a_table_that_a_change_waits_for_is_barred_to_other_blocks() {
     }
 }
 
-/// Not where workers have several calls in flight, or one transaction runs at a time.
+/// Not where one transaction runs at a time.
 #[test]
 fn a_call_that_waits_for_a_block_is_not_in_the_way_of_a_change() {
     for protocol in configurations() {
-        let pipelined = [
-            "vll",
-            "range",
-            "orthrus",
-            "dora",
-            "strife",
-            "serial",
-            "partitioned",
-        ];
-        let name = protocol.to_string();
-        if pipelined.iter().any(|begin| name.starts_with(begin)) {
+        if protocol.protocol == Protocol::Serial {
             continue;
         }
         let database = open(protocol, 9_000);
@@ -227,20 +217,39 @@ fn a_call_that_waits_for_a_block_is_not_in_the_way_of_a_change() {
             .expect("it is sound");
         let mut session = block(&database);
         thread::scope(|scope| {
+            // In sessions, and by workers that may have several calls in flight.
             let touches: Vec<_> = (0..2)
-                .map(|_| scope.spawn(|| database.execute("CALL touch()")))
+                .map(|_| scope.spawn(|| database.execute("CALL touch()").map(|_| ())))
+                .chain((0..3).map(|_| {
+                    scope.spawn(|| match database.call("touch", ())? {
+                        Reply::Committed(_) => Ok(()),
+                        other => panic!("{other:?}"),
+                    })
+                }))
                 .collect();
             thread::sleep(20_000_000);
-            let created = database.execute("CREATE TABLE later (id INTEGER PRIMARY KEY)");
-            created.unwrap_or_else(|error| panic!("{protocol}: {error}"));
+            for statement in [
+                "CREATE TABLE later (id INTEGER PRIMARY KEY)",
+                // The calls that wait are compiled anew.
+                "CREATE OR REPLACE PROCEDURE touch() LANGUAGE plpgsql AS $$
+                 BEGIN UPDATE used SET value = value + 1000 WHERE id = 1; END $$",
+            ] {
+                let done = database.execute(statement);
+                done.unwrap_or_else(|error| panic!("{protocol}: {error}"));
+            }
             // Optimists have committed; then it is the block that fails.
             let is_committed = session.execute("COMMIT").is_ok();
             for touch in touches {
                 touch.join().expect("no panic").expect("the row comes free");
             }
             let value = number(&mut session, "SELECT value FROM used WHERE id = 1");
-            let expected = if is_committed { 211 } else { 210 };
-            assert_eq!(value, Ok(Some(Value::Integer(expected))), "{protocol}");
+            let Ok(Some(Value::Integer(value))) = value else {
+                panic!("{protocol}: {value:?}")
+            };
+            // Five calls, each as the procedure was or as it is.
+            let added = value - if is_committed { 11 } else { 10 };
+            let is_sum = (0..=5).any(|new| added == 100 * (5 - new) + 1_000 * new);
+            assert!(is_sum, "{protocol}: {value}");
         });
     }
 }

@@ -137,6 +137,12 @@ impl<C> InFlight<C> {
         self.parked.pause(self.failures);
     }
 
+    /// Hands the call back, which is parked: there is nothing of it in the database.
+    pub fn hand_back(&mut self, calls: &mut dyn Calls) {
+        self.has_ended = true;
+        calls.take_back(&mut self.call);
+    }
+
     /// Whether there is a reason to try it again, or to give it up, after it was parked.
     pub fn may_go_on(&self, blocks: &Blocks, now_ns: u64) -> bool {
         let deadline = self.call.deadline_ns;
@@ -382,16 +388,22 @@ pub(crate) struct Single<'a> {
     arguments: &'a Arguments,
     deadline_ns: Option<u64>,
     interrupt: Option<Interrupt>,
+    patience_ns: Option<u64>,
+    /// When the patience ends, once it was asked about.
+    until_ns: Option<u64>,
     is_drawn: bool,
+    is_given_up: bool,
     outcome: Option<Outcome>,
 }
 
 impl<'a> Single<'a> {
-    /// A call with these arguments, which ends at `deadline_ns` if ever, or when it is asked to.
+    /// A call with these arguments, which ends at `deadline_ns` if ever, or when it is asked to. It is given up, if ever,
+    /// when it has waited for a block for `patience_ns`.
     pub fn new(
         program: &'a Arc<Program>,
         arguments: &'a Arguments,
         deadline_ns: Option<u64>,
+        patience_ns: Option<u64>,
         interrupt: Option<&Interrupt>,
     ) -> Single<'a> {
         Single {
@@ -399,16 +411,23 @@ impl<'a> Single<'a> {
             arguments,
             deadline_ns,
             interrupt: interrupt.cloned(),
+            patience_ns,
+            until_ns: None,
             is_drawn: false,
+            is_given_up: false,
             outcome: None,
         }
     }
 
-    /// How it has ended, when its worker has served it. A worker that did not ask for it has given up, as another one broke
-    /// down.
-    pub fn outcome(self) -> Outcome {
-        let outcome = self.outcome;
-        outcome.unwrap_or_else(|| Outcome::Rejected(broken_down()))
+    /// How it has ended, when its worker has served it; `None` when it was given up. A worker that did not ask for it has
+    /// returned as another one broke down.
+    pub fn outcome(self) -> Option<Outcome> {
+        match self.is_given_up {
+            true => None,
+            false => self
+                .outcome
+                .or_else(|| Some(Outcome::Rejected(broken_down()))),
+        }
     }
 }
 
@@ -426,6 +445,18 @@ impl Calls for Single<'_> {
 
     fn is_over(&mut self) -> bool {
         self.is_drawn
+    }
+
+    fn takes_back(&mut self) -> bool {
+        let Some(patience_ns) = self.patience_ns else {
+            return false;
+        };
+        let now_ns = time::now_ns();
+        now_ns >= *self.until_ns.get_or_insert(now_ns + patience_ns)
+    }
+
+    fn take_back(&mut self, _: &mut Call) {
+        self.is_given_up = true;
     }
 
     fn ended(&mut self, _: &Call, outcome: Outcome, _: &Frame) {

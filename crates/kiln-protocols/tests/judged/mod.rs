@@ -14,7 +14,7 @@ use kiln_platform::random::Random;
 use kiln_platform::sync::Arc;
 use kiln_platform::{thread, time};
 use kiln_procedure::ir::*;
-use kiln_procedure::{AbortCause, Arguments, Frame, Program, ProgramBuilder};
+use kiln_procedure::{AbortCause, Arguments, Frame, Program, ProgramBuilder, Stop};
 use kiln_protocols::factors::{self, Controllers, HealingFactors, Use};
 use kiln_protocols::{
     Call, Calls, Common, Configuration, Factors, Next, Observation, Outcome, Protocol,
@@ -82,6 +82,9 @@ pub struct Trial {
     pub sweeps: Use,
     /// Whether listeners hear of each commit, from the first one on.
     pub listens: bool,
+    /// Whether the last worker runs transactions of several statements, which idle now and then. Calls that wait for one
+    /// of them are handed back again and again.
+    pub blocks: bool,
     /// Determines programs, calls, and on virtual cores the schedule.
     pub seed: u64,
 }
@@ -238,7 +241,11 @@ impl Trial {
                 .map(|(worker, stream)| {
                     scope.spawn(move || {
                         let _done = Done(working);
-                        self.work(worker, programs, Random::stream(self.seed, stream))
+                        let random = Random::stream(self.seed, stream);
+                        match self.blocks && stream + 1 == self.workers {
+                            true => self.open_blocks(worker, programs, random),
+                            false => self.work(worker, programs, random),
+                        }
                     })
                 })
                 .collect();
@@ -321,16 +328,58 @@ impl Trial {
         }
     }
 
+    /// Runs transactions of several statements, as many as others make calls.
+    fn open_blocks(
+        self,
+        mut worker: Worker,
+        programs: &[Arc<Program>],
+        random: Random,
+    ) -> Statistics {
+        let mut drawn = Drawn::new(self, programs, random);
+        let mut arguments = Arguments::new();
+        while drawn.left > 0 {
+            let statements: Vec<_> = (0..drawn.random.between(1, 3))
+                .map(|_| (drawn.draw_again(&mut arguments), arguments.clone()))
+                .collect();
+            drawn.left -= 1;
+            // It may lose to calls again and again; nobody helps it.
+            for _ in 0..10 {
+                assert!(worker.begin(), "no worker has broken down");
+                let idles_ns = drawn.random.below(4) as u64 * IDLE_NS;
+                let mut ran = statements.iter().map(|(program, arguments)| {
+                    let ran = worker.run(program, arguments);
+                    thread::sleep(idles_ns);
+                    ran
+                });
+                let ran = ran.find(Result::is_err).unwrap_or(Ok(()));
+                match ran {
+                    Ok(()) if worker.commit().is_ok() => break,
+                    Ok(()) => {}
+                    Err(Stop::Abort(_)) => worker.roll_back(),
+                    Err(Stop::Raise(error)) => {
+                        let is_confirmed = worker.confirm().is_ok();
+                        worker.roll_back();
+                        if is_confirmed {
+                            drawn.check(Outcome::Rejected(error));
+                            break;
+                        }
+                    }
+                }
+                worker.back_off(None);
+            }
+            worker.end_transaction();
+        }
+        worker.statistics()
+    }
+
     fn work(self, mut worker: Worker, programs: &[Arc<Program>], random: Random) -> Statistics {
-        let mut drawn = Drawn {
-            trial: self,
-            programs,
-            random,
-            left: self.calls,
-        };
+        let mut drawn = Drawn::new(self, programs, random);
         // Workers that can have several calls in flight are also handed one after the other.
         if worker.is_pipelined() && self.seed % 4 != 3 {
-            worker.serve(&mut drawn);
+            while drawn.left > 0 || !drawn.handed_back.is_empty() {
+                drawn.has_paused = false;
+                worker.serve(&mut drawn);
+            }
         } else {
             let mut arguments = Arguments::new();
             while drawn.left > 0 {
@@ -376,18 +425,43 @@ impl Ran {
 /// Calls without a limit after those that had one.
 const LAST_CALLS: u64 = 6;
 
+/// How long a block idles after a statement, or some times as long.
+const IDLE_NS: u64 = if cfg!(kiln_sim) { 100_000 } else { 1_000_000 };
+
 /// The calls of one worker.
 struct Drawn<'a> {
     trial: Trial,
     programs: &'a [Arc<Program>],
     random: Random,
     left: u64,
+    tickets: u64,
+    /// Whether the worker was told to pause since it serves.
+    has_paused: bool,
+    /// Calls that wait for a block, to be drawn anew.
+    handed_back: Vec<(Option<Arc<Program>>, Arguments)>,
 }
 
 impl<'a> Drawn<'a> {
+    fn new(trial: Trial, programs: &'a [Arc<Program>], random: Random) -> Drawn<'a> {
+        Drawn {
+            trial,
+            programs,
+            random,
+            left: trial.calls,
+            tickets: 0,
+            has_paused: false,
+            handed_back: Vec::new(),
+        }
+    }
+
     fn draw(&mut self, arguments: &mut Arguments) -> &'a Arc<Program> {
-        let (trial, random) = (self.trial, &mut self.random);
         self.left -= 1;
+        self.draw_again(arguments)
+    }
+
+    /// As [`Drawn::draw`], of what is not counted as another call.
+    fn draw_again(&mut self, arguments: &mut Arguments) -> &'a Arc<Program> {
+        let (trial, random) = (self.trial, &mut self.random);
         let program = &self.programs[random.below(PROGRAMS)];
         arguments.clear();
         for _ in 0..OPERATIONS_MAX {
@@ -434,18 +508,35 @@ impl<'a> Drawn<'a> {
 
 impl Calls for Drawn<'_> {
     fn next(&mut self, call: &mut Call) -> Next {
-        if self.left == 0 {
+        // With blocks it pauses now and then, as if the catalog were to be changed.
+        let pauses = self.trial.blocks && self.random.below(8) == 0;
+        if let Some((program, arguments)) = self.handed_back.pop() {
+            (call.program, call.arguments) = (program, arguments);
+        } else if self.left == 0 || pauses {
+            self.has_paused = true;
             return Next::Pause;
+        } else {
+            let program = self.draw(&mut call.arguments);
+            call.set_program(program);
         }
-        let program = self.draw(&mut call.arguments);
-        call.set_program(program);
         call.deadline_ns = Some(self.deadline());
-        call.ticket = self.left;
+        self.tickets += 1;
+        call.ticket = self.tickets;
         Next::Call
     }
 
     fn is_over(&mut self) -> bool {
-        self.left == 0
+        self.has_paused |= self.left == 0 && self.handed_back.is_empty();
+        self.has_paused
+    }
+
+    fn takes_back(&mut self) -> bool {
+        self.trial.blocks
+    }
+
+    fn take_back(&mut self, call: &mut Call) {
+        let arguments = std::mem::take(&mut call.arguments);
+        self.handed_back.push((call.program.clone(), arguments));
     }
 
     fn ended(&mut self, _: &Call, outcome: Outcome, _: &Frame) {

@@ -155,6 +155,9 @@ impl<T: PartitionTable> Owned<T> {
             // the next.
             let is_crowded = self.shared.controllers.load(Ordering::Relaxed) == 0;
             self.unpark();
+            if is_over && !self.parked.is_empty() && calls.takes_back() {
+                self.hand_back(calls);
+            }
             let is_free = self.pool.len() + self.parked.len() == IN_FLIGHT_MAX;
             if is_free && (is_over || !is_crowded) && std::mem::take(&mut has_turn) {
                 self.direct.give_way();
@@ -206,10 +209,12 @@ impl<T: PartitionTable> Owned<T> {
                 true => idle = Idle::default(),
                 false => {
                     if idle.has_spun() {
-                        // Its turn is wanted, and a client that thinks may have what its call waits for.
-                        let is_in_vain = is_crowded
-                            && self.shared.blocks.any_open()
-                            && idle.has_lasted(WAIT_IN_TURN_NS);
+                        // Where there is no room for a call nobody asks for one, and hears that there are none.
+                        is_over = is_over || calls.is_over();
+                        // Its turn is wanted, or its calls are, and a client that thinks may have what these wait for.
+                        let is_in_vain = self.shared.blocks.any_open()
+                            && (is_crowded && idle.has_lasted(WAIT_IN_TURN_NS)
+                                || is_over && idle.is_long() && calls.takes_back());
                         self.withdraw(is_in_vain);
                     }
                     let is_free = self.pool.len() + self.parked.len() == IN_FLIGHT_MAX;
@@ -398,6 +403,15 @@ impl<T: PartitionTable> Owned<T> {
             let may_go_on =
                 |context: &mut Context<T>| context.passenger.flight.may_go_on(blocks, now_ns);
             self.retries.extend(self.parked.extract_if(.., may_go_on));
+        }
+    }
+
+    /// Hands the calls back that are parked.
+    #[cold]
+    fn hand_back(&mut self, calls: &mut dyn Calls) {
+        while let Some(mut context) = self.parked.pop() {
+            context.passenger.flight.hand_back(calls);
+            self.pool.push(context);
         }
     }
 
@@ -641,18 +655,24 @@ impl<T: PartitionTable> Owned<T> {
         true
     }
 
-    /// Runs one call to its end; see [`Direct::call`]. It is never given up: one that fails often keeps others
-    /// out by itself.
+    /// Runs one call to its end; see [`Direct::call`]. It is given up only where it waits for a block: one that fails often
+    /// keeps others out by itself.
     pub fn call(
         &mut self,
         program: &Arc<Program>,
         arguments: &Arguments,
         deadline_ns: Option<u64>,
-        _patience_ns: Option<u64>,
+        patience_ns: Option<u64>,
     ) -> Option<Outcome> {
-        let mut single = Single::new(program, arguments, deadline_ns, self.direct.interrupt());
+        let mut single = Single::new(
+            program,
+            arguments,
+            deadline_ns,
+            patience_ns,
+            self.direct.interrupt(),
+        );
         self.serve_calls(&mut single);
-        Some(single.outcome())
+        single.outcome()
     }
 
     /// Starts a transaction of several statements. Says no when it would wait for a worker that broke down.

@@ -135,13 +135,16 @@ impl Strife {
         loop {
             let mut has_done = self.help() || self.tell(calls);
             self.unpark();
+            if is_over && !self.parked.is_empty() && calls.takes_back() {
+                self.hand_back(calls);
+            }
             if !has_done {
                 // Whoever waits for a single call reads its rows where the pool has its context.
                 if self.in_flight == self.parked.len() && !is_over && !self.is_single {
                     self.pass_turn();
                 }
                 if self.in_flight == self.parked.len() && is_over && self.in_flight > 0 {
-                    self.stay_away();
+                    self.stay_away(calls);
                 }
                 has_done = self.gather(calls, &mut is_over) || self.draw_ahead(calls, &mut is_over);
             }
@@ -209,15 +212,18 @@ impl Strife {
         }
     }
 
-    /// As [`Strife::pass_turn`] until one of its calls may go on, which are all parked.
+    /// As [`Strife::pass_turn`] until one of its calls may go on, which are all parked, or they are handed back.
     #[cold]
-    fn stay_away(&mut self) {
+    fn stay_away(&mut self, calls: &mut dyn Calls) {
         self.go();
         self.direct.give_way();
         let mut idle = Idle::default();
-        while self.waiting.is_empty() && !self.direct.is_broken() {
+        while self.waiting.is_empty() && !self.parked.is_empty() && !self.direct.is_broken() {
             idle.turn();
             self.unpark();
+            if calls.takes_back() {
+                self.hand_back(calls);
+            }
         }
         // SAFETY: they are in no batch.
         let deadline = |at: &NonNull<Context>| unsafe { at.as_ref() }.flight.call.deadline_ns;
@@ -236,6 +242,17 @@ impl Strife {
                 unsafe { context.as_ref() }.flight.may_go_on(blocks, now_ns)
             };
             self.waiting.extend(self.parked.extract_if(.., may_go_on));
+        }
+    }
+
+    /// Hands the calls back that are parked.
+    #[cold]
+    fn hand_back(&mut self, calls: &mut dyn Calls) {
+        while let Some(mut context) = self.parked.pop() {
+            // SAFETY: it is in no batch.
+            unsafe { context.as_mut() }.flight.hand_back(calls);
+            self.in_flight -= 1;
+            self.pool.push(context);
         }
     }
 
@@ -644,20 +661,26 @@ impl Strife {
         false
     }
 
-    /// Runs one call to its end; see [`Direct::call`]. It is never given up: residuals that fail are run one after the other
-    /// at last.
+    /// Runs one call to its end; see [`Direct::call`]. It is given up only where it waits for a block: residuals that fail are
+    /// run one after the other at last.
     pub fn call(
         &mut self,
         program: &Arc<Program>,
         arguments: &Arguments,
         deadline_ns: Option<u64>,
-        _patience_ns: Option<u64>,
+        patience_ns: Option<u64>,
     ) -> Option<Outcome> {
-        let mut single = Single::new(program, arguments, deadline_ns, self.direct.interrupt());
+        let mut single = Single::new(
+            program,
+            arguments,
+            deadline_ns,
+            patience_ns,
+            self.direct.interrupt(),
+        );
         self.is_single = true;
         self.serve(&mut single);
         self.is_single = false;
-        Some(single.outcome())
+        single.outcome()
     }
 
     /// Starts a transaction of several statements. Says no when it would wait for a worker that broke down.

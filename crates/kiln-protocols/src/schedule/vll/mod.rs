@@ -287,6 +287,9 @@ impl<L: Ledger> Vll<L> {
         loop {
             let mut has_done = self.collect(calls);
             self.unpark();
+            if is_over && !self.parked.is_empty() && calls.takes_back() {
+                self.hand_back(calls);
+            }
             if !self.shared.queue.may_linger() {
                 has_done |= self.leave_at_last(calls);
             }
@@ -516,6 +519,23 @@ impl<L: Ledger> Vll<L> {
         }
     }
 
+    /// Hands the calls back that are parked.
+    #[cold]
+    fn hand_back(&mut self, calls: &mut dyn Calls) {
+        while let Some(mut context) = self.parked.pop() {
+            self.has_ended(context.flight.call.ticket);
+            context.flight.hand_back(calls);
+            self.pool.push(context);
+        }
+    }
+
+    /// A call that was drawn is not in flight any more.
+    fn has_ended(&mut self, ticket: u64) {
+        if let Some(at) = self.in_flight.iter().position(|known| *known == ticket) {
+            self.in_flight.swap_remove(at);
+        }
+    }
+
     /// Brings those back to their workers that wait in the queue for what statements have.
     fn bar(&mut self, calls: &mut dyn Calls) {
         if self.shared.blocks.any_open() {
@@ -624,10 +644,7 @@ impl<L: Ledger> Vll<L> {
         self.waiting.retain(|(waiting, _)| *waiting != place);
         context.flight.tell(&mut self.direct, calls);
         if context.flight.has_ended {
-            let ticket = context.flight.call.ticket;
-            if let Some(at) = self.in_flight.iter().position(|known| *known == ticket) {
-                self.in_flight.swap_remove(at);
-            }
+            self.has_ended(context.flight.call.ticket);
             match lingers {
                 true => self.lingers = Some(context),
                 false => self.pool.push(context),
@@ -760,18 +777,24 @@ impl<L: Ledger> Vll<L> {
         true
     }
 
-    /// Runs one call to its end; see [`Direct::call`]. It is never given up: one that fails often keeps
-    /// others out by itself.
+    /// Runs one call to its end; see [`Direct::call`]. It is given up only where it waits for a block: one that fails often
+    /// keeps others out by itself.
     pub fn call(
         &mut self,
         program: &Arc<Program>,
         arguments: &Arguments,
         deadline_ns: Option<u64>,
-        _patience_ns: Option<u64>,
+        patience_ns: Option<u64>,
     ) -> Option<Outcome> {
-        let mut single = Single::new(program, arguments, deadline_ns, self.direct.interrupt());
+        let mut single = Single::new(
+            program,
+            arguments,
+            deadline_ns,
+            patience_ns,
+            self.direct.interrupt(),
+        );
         self.serve(&mut single);
-        Some(single.outcome())
+        single.outcome()
     }
 
     /// Starts a transaction of several statements. One that is repeated stands in the queue with what its
