@@ -128,11 +128,12 @@ fn visit(table: &Arc<Table>) -> Program {
     builder.finish()
 }
 
-fn open(options: Options) -> (Engine, Arc<Table>) {
+fn open(options: Options, partitioning: Option<Partitioning>) -> (Engine, Arc<Table>) {
     let engine = Engine::open(options).expect("the options make sense");
     let by_place = index("item_place", &[PLACE, ID], false, ORDERED);
     let change = engine.change_catalog(|change| {
-        let table = change.create_table(schema(), 0, vec![by_place.clone()])?;
+        change.create_table(schema(), 0, vec![by_place.clone()])?;
+        let table = change.partition_table("item", partitioning)?;
         for program in [touch(&table), visit(&table)] {
             change.create_procedure(Procedure::new(Arc::new(program)), false)?;
         }
@@ -207,14 +208,20 @@ impl Clients {
     }
 }
 
-/// Other rows, of which each thread takes its own turns through a few that all want.
-fn row(thread: usize, turn: u64) -> i64 {
-    [20, 21, 22, 30 + thread as i64 % 30][(turn % 4) as usize]
+/// Other rows, of which each thread takes its own turns through a few that all want. Where blocks lock partitions they are
+/// in another partition than the block's row, of two or four.
+fn row(protocol: Protocol, thread: usize, turn: u64) -> i64 {
+    let rows = match protocol {
+        Protocol::Partitioned => [20, 24, 28, 32 + 4 * (thread as i64 % 8)],
+        _ => [20, 21, 22, 30 + thread as i64 % 30],
+    };
+    rows[(turn % 4) as usize]
 }
 
 /// Makes calls until it is told to stop, with several in flight where the protocol has that.
 struct Others<'a> {
     touch: &'a ProcedureHandle,
+    protocol: Protocol,
     thread: usize,
     turn: u64,
     ended: &'a AtomicU64,
@@ -228,7 +235,9 @@ impl Caller for Others<'_> {
         }
         self.turn += 1;
         request.ticket = self.turn;
-        request.arguments.push_i64(row(self.thread, self.turn));
+        request
+            .arguments
+            .push_i64(row(self.protocol, self.thread, self.turn));
         Asked::Call(self.touch)
     }
 
@@ -278,7 +287,13 @@ fn watch(protocol: Configuration, clients: Clients, case: &Case) -> Seen {
         Clients::Calls { workers, .. } => workers,
         Clients::Drivers { .. } => 1,
     };
-    let (engine, table) = open(Options::new().workers(workers).protocol(protocol));
+    let partitioning = match protocol.protocol {
+        Protocol::Partitioned => Some(Partitioning::Column(ID)),
+        _ => None,
+    };
+    let options = Options::new().workers(workers).protocol(protocol);
+    let (engine, table) = open(options, partitioning);
+    let kind = protocol.protocol;
     let handle = |name: &str| engine.procedure(name).expect("it is there");
     let (touch, meeting) = (handle("touch"), handle(case.call.0));
     let (ended, done) = (AtomicU64::new(0), AtomicBool::new(false));
@@ -286,6 +301,7 @@ fn watch(protocol: Configuration, clients: Clients, case: &Case) -> Seen {
     let drive = |thread: usize, driver: &mut Driver| {
         driver.drive(&mut Others {
             touch: &touch,
+            protocol: kind,
             thread,
             turn: 0,
             ended: &ended,
@@ -296,7 +312,7 @@ fn watch(protocol: Configuration, clients: Clients, case: &Case) -> Seen {
         let mut turn = 0;
         while !done.load(Ordering::Acquire) {
             turn += 1;
-            let reply = engine.call("touch", (row(thread, turn),));
+            let reply = engine.call("touch", (row(kind, thread, turn),));
             assert!(reply.expect("it runs").is_committed());
             ended.fetch_add(1, Ordering::Relaxed);
         }
@@ -379,17 +395,26 @@ const TRIALS: u32 = 4;
 /// So soon a call goes on that has waited for a block. Where many wait for their turns each has one in a tenth of a second.
 const ENDS_WITHIN_NS: u64 = 600_000_000;
 
-/// Checks under these protocols that the others get at least one part in so many of what they get without the call that
-/// meets the block, and that this one goes on when the block has ended.
 fn others_go_on(
     protocols: impl Iterator<Item = Configuration>,
     clients: Clients,
     one_part_in: u64,
 ) {
+    others_go_on_in(protocols, clients, one_part_in, &CASES);
+}
+
+/// Checks under these protocols that the others get at least one part in so many of what they get without the call that
+/// meets the block, and that this one goes on when the block has ended.
+fn others_go_on_in(
+    protocols: impl Iterator<Item = Configuration>,
+    clients: Clients,
+    one_part_in: u64,
+    cases: &[Case],
+) {
     let _alone = lock(&MEASURES);
     let mut failures = Vec::new();
     for protocol in protocols {
-        for case in &CASES {
+        for case in cases {
             let mut trials = Vec::new();
             let goes_on = (0..TRIALS).any(|_| {
                 let seen = watch(protocol, clients, case);
@@ -481,8 +506,95 @@ fn many_drivers_go_on_that_wait_for_their_turns() {
     others_go_on(protocols, CROWD, 2);
 }
 
+/// Of the cases those that look for rows by the columns that divide them.
+#[test]
+fn many_drivers_of_other_partitions_go_on() {
+    let protocols = std::iter::once(Configuration::from(Protocol::Partitioned));
+    others_go_on_in(protocols, CROWD, 2, &CASES[..2]);
+}
+
 #[test]
 #[ignore = "takes two minutes: run it with --ignored after changes to turns, locks or schedulers"]
 fn many_drivers_go_on_under_all_protocols() {
     others_go_on(with_locks_of_rows(), CROWD, 2);
+}
+
+/// Makes so many calls, of which every other one meets the block, and counts how they have ended by their tickets.
+struct Meeting<'a> {
+    touch: &'a ProcedureHandle,
+    ended: Vec<u32>,
+    asked: usize,
+}
+
+impl Caller for Meeting<'_> {
+    fn next(&mut self, request: &mut Request) -> Asked<'_> {
+        if self.is_over() {
+            return Asked::Pause;
+        }
+        request.ticket = self.asked as u64;
+        self.asked += 1;
+        let id = [OLD, 20][self.asked % 2];
+        request.arguments.push_i64(id);
+        Asked::Call(self.touch)
+    }
+
+    fn is_over(&mut self) -> bool {
+        self.asked == self.ended.len()
+    }
+
+    fn ended(&mut self, ticket: u64, outcome: Outcome, _: &Answer<'_>) {
+        assert!(matches!(outcome, Outcome::Committed));
+        self.ended[ticket as usize] += 1;
+    }
+}
+
+/// A worker with several calls in flight hands those back that wait, others stand aside; each is run once in the end.
+#[test]
+fn changes_go_on_while_calls_in_flight_wait_for_a_block() {
+    const CALLS: usize = 40;
+    let beside_blocks = |it: &Configuration| it.protocol != Protocol::Serial;
+    for protocol in Configuration::serializable().filter(beside_blocks) {
+        let (engine, table) = open(Options::new().workers(1).protocol(protocol), None);
+        let touch = engine.procedure("touch").expect("it is there");
+        let mut session = engine.session().expect("there is a seat");
+        session.begin().expect("no block is open");
+        let statement = Arc::new(self::touch(&table));
+        (session.run(&statement, &mut one(OLD))).expect("nobody has the row");
+        let is_committed = thread::scope(|scope| {
+            let drivers: Vec<_> = (0..3)
+                .map(|position| {
+                    let mut driver = engine.driver(position).expect("there is a seat");
+                    let touch = &touch;
+                    scope.spawn(move || {
+                        let mut meeting = Meeting {
+                            touch,
+                            ended: vec![0; CALLS],
+                            asked: 0,
+                        };
+                        driver.drive(&mut meeting);
+                        assert_eq!(meeting.ended, [1; CALLS], "{protocol}");
+                    })
+                })
+                .collect();
+            thread::park_for(20_000_000);
+            for name in ["first", "second"] {
+                let change = engine.change_catalog(|change| {
+                    change.create_table(common::account_schema(name), 0, vec![])
+                });
+                change.unwrap_or_else(|error| panic!("{protocol}: {error}"));
+                thread::park_for(5_000_000);
+            }
+            let is_committed = session.commit().is_ok();
+            for driver in drivers {
+                driver.join().expect("no panic");
+            }
+            is_committed
+        });
+        for (id, by_block) in [(OLD, u64::from(is_committed)), (20, 0)] {
+            let reply = engine.call("visit", (id,)).expect("it runs");
+            let count = reply.rows().expect("it commits").values()[0][0].clone();
+            let expected = (3 * CALLS / 2) as u64 + by_block;
+            assert_eq!(count, Value::BigInt(expected as i64), "{protocol}: {id}");
+        }
+    }
 }

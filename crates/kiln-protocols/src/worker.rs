@@ -308,7 +308,8 @@ impl Worker {
             }
             Protocol::Partitioned => {
                 let number = participant.slot() as u32;
-                let locks = PartitionLocks::new(common.partitions().clone(), number);
+                let (shared, turns) = (common.partitions().clone(), common.turns().clone());
+                let locks = PartitionLocks::new(shared, turns, number);
                 Worker::Partitioned(direct(Planned::new(participant, locks), random))
             }
             Protocol::LockSorted | Protocol::LockAtomic | Protocol::PreNoWait => {

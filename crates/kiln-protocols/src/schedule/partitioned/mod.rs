@@ -50,6 +50,7 @@ use kiln_storage::table::Part;
 use super::in_flight::Idle;
 use crate::shared::locks::{Locks, Taken, WAIT_MAX_NS, fresh};
 use crate::shared::planning::Claim;
+use crate::shared::turns::{SharedTurns, WAIT_IN_TURN_NS};
 
 /// Partitions at most.
 pub const PARTITIONS_MAX: usize = 4096;
@@ -106,6 +107,7 @@ pub enum Held {
 /// A worker's side of the locks.
 pub struct PartitionLocks {
     shared: Arc<Shared>,
+    turns: SharedTurns,
     worker: u32,
     deadline_ns: Option<u64>,
     /// The partitions that it has.
@@ -117,11 +119,12 @@ pub struct PartitionLocks {
 }
 
 impl PartitionLocks {
-    /// For the worker with this number, which no other worker has that uses the same locks.
-    pub fn new(shared: Arc<Shared>, worker: u32) -> PartitionLocks {
+    /// For the worker with this number, which no other worker has that uses the same locks, and which takes these turns.
+    pub fn new(shared: Arc<Shared>, turns: SharedTurns, worker: u32) -> PartitionLocks {
         let count = shared.partitions.len();
         PartitionLocks {
             shared,
+            turns,
             worker,
             deadline_ns: None,
             held: Vec::with_capacity(count),
@@ -150,8 +153,8 @@ impl PartitionLocks {
         is_taken
     }
 
-    /// Takes the lock of a partition, and waits for it: not past the deadline, and not for ever, as its owner may be
-    /// somebody who thinks.
+    /// Takes the lock of a partition, and waits for it: not past the deadline, and not for ever, as its owner may be a
+    /// block whose client thinks. Where other workers want this one's turn it waits for a millisecond.
     fn take_in_turn(&mut self, partition: u16) -> Result<(), AbortCause> {
         if self.try_take(partition) {
             return Ok(());
@@ -167,6 +170,9 @@ impl PartitionLocks {
                 });
                 if now >= limit {
                     return Err(AbortCause::LockTimeout);
+                }
+                if idle.has_lasted(WAIT_IN_TURN_NS) && self.turns.is_awaited(self.worker) {
+                    return Err(AbortCause::GaveWay);
                 }
             }
             idle.turn();
