@@ -1,0 +1,206 @@
+//! Entries: what the payload of a [block](super::block) consists of.
+//!
+//! | bytes | content |
+//! |---|---|
+//! | 4 | the bytes of the entry that come after these four |
+//! | 1 | its kind |
+//! | … | by kind, as below |
+//!
+//! | kind | content |
+//! |---|---|
+//! | 1, *commit* | log epoch (8), version (8), the changes to the end of the entry |
+//! | 2, *statement* | log epoch (8), the text of a change of the catalog |
+//! | 3, *outcome* | log epoch (8), the key of a call after its length (4), and what is answered when it is submitted again |
+//!
+//! Entries of a log epoch are in one block, or in some in a row. Within an epoch the commits are in no order but that of their
+//! versions ([`kiln_storage::journal`]); a statement is of an epoch of its own.
+
+use super::Reader;
+
+/// An entry that was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entry<'a> {
+    /// What a transaction wrote.
+    Commit {
+        /// Its log epoch.
+        epoch: u64,
+        /// The version of the records that it wrote.
+        version: u64,
+        /// The changes.
+        changes: &'a [u8],
+    },
+    /// A change of the catalog.
+    Statement {
+        /// The log epoch before which all commits come before it, and from which on all come after it.
+        epoch: u64,
+        /// The statement, written down.
+        text: &'a str,
+    },
+    /// How a call ended that has an idempotency key.
+    Outcome {
+        /// The log epoch of its commit.
+        epoch: u64,
+        /// The key.
+        key: &'a [u8],
+        /// The answer.
+        answer: &'a [u8],
+    },
+}
+
+const COMMIT: u8 = 1;
+const STATEMENT: u8 = 2;
+const OUTCOME: u8 = 3;
+
+/// Bytes of a commit's entry before its changes.
+pub const COMMIT_HEAD_BYTES: usize = 4 + 1 + 8 + 8;
+
+/// Begins the entry of a commit at the end of `bytes`; [`end`] ends it when its changes have followed. Returns where the entry is.
+#[inline]
+pub fn begin_commit(bytes: &mut Vec<u8>, epoch: u64, version: u64) -> usize {
+    let start = bytes.len();
+    let mut head = [0; COMMIT_HEAD_BYTES];
+    head[4] = COMMIT;
+    head[5..13].copy_from_slice(&epoch.to_le_bytes());
+    head[13..].copy_from_slice(&version.to_le_bytes());
+    bytes.extend_from_slice(&head);
+    start
+}
+
+/// Ends the entry that begins at `start` and goes to the end of `bytes`.
+#[inline]
+pub fn end(bytes: &mut [u8], start: usize) {
+    let length = (bytes.len() - start - 4) as u32;
+    bytes[start..start + 4].copy_from_slice(&length.to_le_bytes());
+}
+
+/// Appends a change of the catalog.
+pub fn append_statement(bytes: &mut Vec<u8>, epoch: u64, text: &str) {
+    let start = begin(bytes, STATEMENT, epoch);
+    bytes.extend_from_slice(text.as_bytes());
+    end(bytes, start);
+}
+
+/// Appends how a call ended that has an idempotency key.
+pub fn append_outcome(bytes: &mut Vec<u8>, epoch: u64, key: &[u8], answer: &[u8]) {
+    let start = begin(bytes, OUTCOME, epoch);
+    bytes.extend_from_slice(&(key.len() as u32).to_le_bytes());
+    bytes.extend_from_slice(key);
+    bytes.extend_from_slice(answer);
+    end(bytes, start);
+}
+
+fn begin(bytes: &mut Vec<u8>, kind: u8, epoch: u64) -> usize {
+    let start = bytes.len();
+    bytes.extend_from_slice(&[0; 4]);
+    bytes.push(kind);
+    bytes.extend_from_slice(&epoch.to_le_bytes());
+    start
+}
+
+/// The entries of a payload. After the first that cannot be read there is none.
+#[derive(Clone, Debug)]
+pub struct Entries<'a> {
+    reader: Reader<'a>,
+}
+
+impl<'a> Entries<'a> {
+    /// Of this payload.
+    pub fn new(payload: &'a [u8]) -> Entries<'a> {
+        Entries {
+            reader: Reader::new(payload),
+        }
+    }
+}
+
+/// The payload has something in this place that is no entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotAnEntry;
+
+impl<'a> Iterator for Entries<'a> {
+    type Item = Result<Entry<'a>, NotAnEntry>;
+
+    fn next(&mut self) -> Option<Result<Entry<'a>, NotAnEntry>> {
+        if self.reader.is_at_end() {
+            return None;
+        }
+        let entry = self.reader.string().and_then(read);
+        if entry.is_none() {
+            self.reader = Reader::new(&[]);
+        }
+        Some(entry.ok_or(NotAnEntry))
+    }
+}
+
+fn read(bytes: &[u8]) -> Option<Entry<'_>> {
+    let mut reader = Reader::new(bytes);
+    let kind = reader.u8()?;
+    let epoch = reader.u64()?;
+    match kind {
+        COMMIT => Some(Entry::Commit {
+            epoch,
+            version: reader.u64()?,
+            changes: reader.rest(),
+        }),
+        STATEMENT => Some(Entry::Statement {
+            epoch,
+            text: std::str::from_utf8(reader.rest()).ok()?,
+        }),
+        OUTCOME => Some(Entry::Outcome {
+            epoch,
+            key: reader.string()?,
+            answer: reader.rest(),
+        }),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_are_read_as_they_were_appended() {
+        let mut bytes = Vec::new();
+        let start = begin_commit(&mut bytes, 3, 1 << 40);
+        bytes.extend_from_slice(b"changes");
+        end(&mut bytes, start);
+        append_statement(&mut bytes, 4, "DROP TABLE t");
+        append_outcome(&mut bytes, 4, b"key", b"");
+        let entries: Result<Vec<_>, _> = Entries::new(&bytes).collect();
+        let expected = [
+            Entry::Commit {
+                epoch: 3,
+                version: 1 << 40,
+                changes: b"changes",
+            },
+            Entry::Statement {
+                epoch: 4,
+                text: "DROP TABLE t",
+            },
+            Entry::Outcome {
+                epoch: 4,
+                key: b"key",
+                answer: b"",
+            },
+        ];
+        assert_eq!(entries.as_deref(), Ok(&expected[..]));
+        for length in 0..bytes.len() {
+            let read: Vec<_> = Entries::new(&bytes[..length]).collect();
+            let whole = read.iter().filter(|entry| entry.is_ok()).count();
+            assert!(whole < 3 && read[..whole] == expected.map(Ok)[..whole]);
+        }
+    }
+
+    #[test]
+    fn what_is_no_entry_ends_the_payload() {
+        for bytes in [
+            &[0, 0, 0, 0][..],
+            &[9, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 0],
+            &[255, 255, 255, 255, 1],
+            &[10, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF],
+        ] {
+            let entries: Vec<_> = Entries::new(bytes).collect();
+            assert_eq!(entries, [Err(NotAnEntry)], "{bytes:?}");
+        }
+    }
+}
