@@ -16,6 +16,8 @@
 
 pub mod atomic;
 pub mod control;
+#[path = "../std/disk.rs"]
+pub(crate) mod disk;
 mod entropy;
 #[path = "../std/file.rs"]
 pub mod file;
