@@ -25,7 +25,7 @@
 //! So a file is replaced in four steps: write another one, sync it, rename it, sync the directory. Applications that leave
 //! one out lose data on some file systems and not on others (Pillai, Chidambaram, Alagappan, Al-Kiswany, Arpaci-Dusseau,
 //! Arpaci-Dusseau: *All File Systems Are Not Created Equal: On the Complexity of Crafting Crash-Consistent Applications*,
-//! OSDI 2014).
+//! OSDI 2014). A simulated disk (`sim::disk::Disk`) shows such a fault in a test.
 //!
 //! # Errors
 //!
@@ -38,6 +38,11 @@
 //! earlier write for durable because a sync of the new handle succeeds.
 //!
 //! An interrupted system call (EINTR) is repeated, unless it was a sync; a short read or write is continued.
+//!
+//! # In a simulated run
+//!
+//! In a run that was given a `sim::disk::Disk`, all operations go to that disk. In any other run they fail, so that no run depends
+//! on files of the machine. Outside of runs they are real in every build.
 
 mod buffer;
 mod directory;
