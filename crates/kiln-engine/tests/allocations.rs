@@ -99,10 +99,8 @@ impl Listener for Copying {
         self.bytes.clear();
         for change in commit.changes {
             assert!(matches!(change.key(&mut self.heap), EntryKey::Word(_)));
-            for column in change.columns().iter() {
-                change.append(column, &mut self.bytes);
-            }
         }
+        assert!(commit.append_within(&mut self.bytes), "there is room");
     }
 }
 

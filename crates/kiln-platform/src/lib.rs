@@ -22,7 +22,8 @@
 //! | [`memory`] | zeroed regions on huge pages, names of memory |
 //! | [`schedule`] | named places at which tests force an interleaving |
 //! | [`work`] | what is computed between accesses, for virtual clocks |
-//! | [`mod@file`] | the few file operations the product needs |
+//! | [`mod@file`] | small text files, read and written by their path |
+//! | [`disk`] | files whose durability matters: syncs, directories, locks, durable writes, errors to act on |
 
 #[cfg(not(kiln_sim))]
 #[path = "std/mod.rs"]
@@ -32,6 +33,7 @@ mod backend;
 #[path = "sim/mod.rs"]
 mod backend;
 
+pub mod disk;
 pub mod plain;
 pub mod random;
 pub mod schedule;

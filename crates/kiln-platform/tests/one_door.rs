@@ -35,7 +35,7 @@ const CLOSED: [Closed; 10] = [
     closed(&["time", "SystemTime"], "kiln_platform::time"),
     closed(&["time", "UNIX_EPOCH"], "kiln_platform::time"),
     closed(&["hint", "spin_loop"], "kiln_platform::spin"),
-    closed(&["fs"], "kiln_platform::file"),
+    closed(&["fs"], "kiln_platform::file or kiln_platform::disk"),
     Closed {
         path: &["hash", "RandomState"],
         instead: "kiln_platform::random",

@@ -37,9 +37,11 @@
 //! are not commits. They happen while no transaction runs, so that whoever listens can take the state of the tables at
 //! the end of a log epoch instead. The bulk loader's batches are transactions and are reported as such.
 
+use std::ptr::{self, NonNull};
+use std::slice;
+
 use kiln_platform::atomic::{AtomicU64, Ordering};
 use kiln_platform::sync::Arc;
-use kiln_platform::words;
 
 use crate::log_epoch::{LogEpoch, LogEpochs};
 use crate::record::RecordRef;
@@ -89,11 +91,11 @@ pub struct Change {
     kind: ChangeKind,
     columns: ColumnSet,
     former: u64,
-    /// New values that are not in the row yet: of these columns.
+    /// New values that are not in the row yet: of these columns, in as many words as a row has.
     imaged: ColumnSet,
-    image: *const [AtomicU64],
+    image: *const AtomicU64,
     /// The key, where it cannot be told from the values.
-    key: Option<EntryKey>,
+    key: Option<NonNull<EntryKey>>,
     is_moved_away: bool,
 }
 
@@ -103,7 +105,7 @@ impl Change {
     /// # Safety
     /// Until the change is dropped the table and the record live, and the record's row is stable: the caller
     /// holds the record exclusively.
-    #[inline]
+    #[inline(always)]
     pub unsafe fn new(
         table: &Table,
         record: RecordRef,
@@ -118,7 +120,7 @@ impl Change {
             columns,
             former,
             imaged: ColumnSet::EMPTY,
-            image: &[],
+            image: ptr::null(),
             key: None,
             is_moved_away: false,
         }
@@ -127,19 +129,25 @@ impl Change {
     /// With values of `columns` that are in `image` and not in the row.
     ///
     /// # Safety
-    /// The image lives and is stable until the change is dropped, and was made for the table's layout.
-    #[inline]
+    /// The image lives and is stable until the change is dropped, and was made for the table's layout. It holds all
+    /// columns that an update wrote.
+    #[inline(always)]
     #[must_use]
     pub unsafe fn imaged(mut self, columns: ColumnSet, image: &[AtomicU64]) -> Change {
-        (self.imaged, self.image) = (columns, image);
+        debug_assert_eq!(image.len(), self.table().layout().words());
+        debug_assert!(self.kind == ChangeKind::Insert || columns == self.columns);
+        (self.imaged, self.image) = (columns, image.as_ptr());
         self
     }
 
     /// With a key that the row does not have, or not any more.
+    ///
+    /// # Safety
+    /// The key lives until the change is dropped.
     #[inline]
     #[must_use]
-    pub fn keyed(mut self, key: EntryKey) -> Change {
-        self.key = Some(key);
+    pub unsafe fn keyed(mut self, key: &EntryKey) -> Change {
+        self.key = Some(NonNull::from(key));
         self
     }
 
@@ -151,7 +159,7 @@ impl Change {
             kind: ChangeKind::Delete,
             columns: ColumnSet::EMPTY,
             imaged: ColumnSet::EMPTY,
-            image: &[],
+            image: ptr::null(),
             key: None,
             is_moved_away: true,
             ..self
@@ -165,26 +173,26 @@ impl Change {
     }
 
     /// The row's table.
-    #[inline]
+    #[inline(always)]
     pub fn table(&self) -> &Table {
         // SAFETY: by the contract of `new`.
         unsafe { &*self.table }
     }
 
     /// The row's record.
-    #[inline]
+    #[inline(always)]
     pub fn record(&self) -> RecordRef {
         self.record
     }
 
     /// What happened to the row.
-    #[inline]
+    #[inline(always)]
     pub fn kind(&self) -> ChangeKind {
         self.kind
     }
 
     /// The columns that were written: all of an insertion, none of a deletion.
-    #[inline]
+    #[inline(always)]
     pub fn columns(&self) -> ColumnSet {
         self.columns
     }
@@ -205,7 +213,7 @@ impl Change {
     /// primary key, or the hidden row number. `heap` is only used for the time of the call.
     #[inline]
     pub fn key(&self, heap: &mut Heap) -> EntryKey {
-        if let Some(key) = &self.key {
+        if let Some(key) = self.former_key() {
             return key.clone();
         }
         let index = &self.table().indexes()[0];
@@ -229,14 +237,39 @@ impl Change {
         Some(access.load_integer(self.table().row(self.record)))
     }
 
+    /// The key that the row does not have, or not any more.
+    #[inline(always)]
+    pub(crate) fn former_key(&self) -> Option<&EntryKey> {
+        // SAFETY: by the contract of `keyed`.
+        self.key.map(|key| unsafe { key.as_ref() })
+    }
+
+    /// Whether there are new values that are not in the row yet.
+    #[inline(always)]
+    pub(crate) fn is_imaged(&self) -> bool {
+        !self.image.is_null()
+    }
+
+    /// New values that are not in the row yet: of which columns, and the words in which they lie.
+    #[inline(always)]
+    pub(crate) fn image(&self) -> (ColumnSet, &[AtomicU64]) {
+        if !self.is_imaged() {
+            return (ColumnSet::EMPTY, &[]);
+        }
+        let words = self.table().layout().words();
+        // SAFETY: by the contract of `imaged`.
+        (self.imaged, unsafe {
+            slice::from_raw_parts(self.image, words)
+        })
+    }
+
     /// The words in which the new value of a column lies, for
     /// [`ColumnAccess`](crate::layout::ColumnAccess).
-    #[inline]
+    #[inline(always)]
     pub fn words(&self, column: ColumnId) -> &[AtomicU64] {
-        match self.imaged.contains(column) {
-            // SAFETY: by the contract of `imaged`.
-            true => unsafe { &*self.image },
-            false => self.table().row(self.record),
+        match self.image() {
+            (imaged, image) if imaged.contains(column) => image,
+            _ => self.table().row(self.record),
         }
     }
 
@@ -244,28 +277,6 @@ impl Change {
     #[inline]
     pub fn value(&self, column: ColumnId, heap: &mut Heap) -> Slot {
         self.table().column_value(column, self.words(column), heap)
-    }
-
-    /// Appends the words of the whole row, as its table's layout has them, if all values are in there: of an insertion
-    /// into whose row nothing was written afterwards, and in which no byte string lies elsewhere.
-    /// Returns whether it did.
-    #[inline]
-    pub fn append_row(&self, bytes: &mut Vec<u8>) -> bool {
-        let (layout, row) = (self.table().layout(), self.table().row(self.record));
-        let mut blobs = layout.blobs(layout.spilling(), row);
-        if self.kind != ChangeKind::Insert || !self.imaged.is_empty() || blobs.next().is_some() {
-            return false;
-        }
-        words::append_bytes(row, bytes);
-        true
-    }
-
-    /// Appends the value of such a column: [`ColumnAccess::append`](crate::layout::ColumnAccess::append).
-    #[inline]
-    pub fn append(&self, column: ColumnId, bytes: &mut Vec<u8>) {
-        let access = self.table().layout().column(column);
-        // SAFETY: by the contracts of `new` and `imaged` the words are stable, and what they point to lives.
-        unsafe { access.append(self.words(column), bytes) }
     }
 }
 

@@ -13,6 +13,8 @@
 //! be followed before the tid says that it was not torn; hence the two steps
 //! [`ColumnAccess::load`] and [`resolve`].
 
+mod values;
+
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 
@@ -23,6 +25,8 @@ use kiln_platform::words;
 use crate::schema::{Column, ColumnId, ColumnSet};
 use crate::slot::{Heap, Slot};
 use crate::types::DataType;
+
+use values::ValueFormat;
 
 /// A byte string too long for its row: a length and the bytes, allocated by [`Blob::new`].
 pub struct Blob {
@@ -232,6 +236,10 @@ impl ColumnAccess {
         matches!(self.storage, Storage::Bytes { capacity, .. } if capacity > 8)
     }
 
+    fn is_nullable(&self) -> bool {
+        self.null_bit != u32::MAX
+    }
+
     fn is_byte_string(&self) -> bool {
         matches!(self.storage, Storage::Bytes { .. })
     }
@@ -428,61 +436,6 @@ impl ColumnAccess {
         }
     }
 
-    /// Appends the column's value: a byte that says whether there is one, if there may be none, and then the value as
-    /// it lies in the row, little-endian; of a byte string its length in four bytes, and the bytes.
-    ///
-    /// # Safety
-    /// The row is stable, and a blob that it points to lives.
-    #[inline]
-    pub unsafe fn append(&self, row: &[AtomicU64], target: &mut Vec<u8>) {
-        if self.null_bit != u32::MAX {
-            let is_null = self.is_null(row);
-            target.push(u8::from(!is_null));
-            if is_null {
-                return;
-            }
-        }
-        let (at, shift) = self.word();
-        let word = words::read_one(&row[at]);
-        match self.storage {
-            Storage::One => target.push((word >> shift) as u8),
-            Storage::Two => target.extend_from_slice(&((word >> shift) as u16).to_le_bytes()),
-            Storage::Four | Storage::Decimal4 { .. } => {
-                target.extend_from_slice(&((word >> shift) as u32).to_le_bytes());
-            }
-            Storage::Eight | Storage::Decimal8 { .. } => {
-                target.extend_from_slice(&word.to_le_bytes());
-            }
-            Storage::Decimal16 => {
-                target.extend_from_slice(&word.to_le_bytes());
-                target.extend_from_slice(&words::read_one(&row[at + 1]).to_le_bytes());
-            }
-            Storage::Bytes { capacity, wide } => {
-                let (length, spilled, start) = self.length(word >> shift, wide);
-                if spilled {
-                    let blob = NonNull::new(self.pointer(row, start) as *mut Blob);
-                    let blob = blob.expect("a spilled column has a pointer");
-                    // SAFETY: by the contract the pointer is whole and the blob lives.
-                    let bytes = unsafe { Blob::bytes(blob) };
-                    target.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
-                    target.extend_from_slice(bytes);
-                    return;
-                }
-                let length = length.min(capacity as usize);
-                target.extend_from_slice(&(length as u32).to_le_bytes());
-                let end = start + length;
-                let mut from = start;
-                while from < end {
-                    let (word, skip) = (from / 8, from % 8);
-                    let stop = (end - word * 8).min(8);
-                    let bytes = words::read_one(&row[word]).to_le_bytes();
-                    target.extend_from_slice(&bytes[skip..stop]);
-                    from = word * 8 + stop;
-                }
-            }
-        }
-    }
-
     /// Copies the column from one row of this layout to another, a blob's pointer included. The
     /// caller alone may write `to`, and `from` is stable.
     #[inline(always)]
@@ -662,6 +615,7 @@ pub struct RowLayout {
     spilling: ColumnSet,
     byte_strings: ColumnSet,
     row_number: Option<ColumnAccess>,
+    values: ValueFormat,
 }
 
 impl RowLayout {
@@ -728,6 +682,7 @@ impl RowLayout {
         let spilling = columns_that(ColumnAccess::may_spill);
         let byte_strings = columns_that(ColumnAccess::is_byte_string);
         RowLayout {
+            values: ValueFormat::new(&accesses, row_number.is_some()),
             columns: accesses,
             words: end.div_ceil(8).max(1),
             spilling,

@@ -16,7 +16,10 @@
 //! | [`epoch`] | epochs: when memory may be reused, and the upper half of every version |
 //! | [`log_epoch`] | log epochs: which commits are of one group of the log |
 //! | [`journal`] | what a commit wrote, as those hear it who listen |
+//! | [`redo`] | what a commit wrote, as bytes |
+//! | [`bytes`] | writing and reading such bytes |
 
+pub mod bytes;
 pub mod epoch;
 pub mod error;
 pub mod index;
@@ -25,6 +28,7 @@ pub mod key;
 pub mod layout;
 pub mod log_epoch;
 pub mod record;
+pub mod redo;
 pub mod schema;
 pub mod slab;
 pub mod slot;

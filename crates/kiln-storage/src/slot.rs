@@ -264,6 +264,11 @@ impl Heap {
         Slot::from_span(offset as u32, bytes.len() as u32)
     }
 
+    /// Whether so many bytes more have room.
+    pub(crate) fn has_room(&self, bytes: usize) -> bool {
+        self.bytes.len() + bytes <= u32::MAX as usize
+    }
+
     /// Appends `text`.
     #[inline]
     pub fn push_str(&mut self, text: &str) -> Slot {

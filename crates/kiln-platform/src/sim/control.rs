@@ -30,6 +30,9 @@ use std::fmt;
 
 pub use kiln_machine::{LineHeat, Machine, MachineStatistics, Preset};
 
+pub use super::disk::control as disk;
+
+use super::disk::Disk;
 use super::machine::Prices;
 use super::runtime;
 use super::space::Space;
@@ -75,10 +78,12 @@ pub struct Config {
     /// waits or spins, until it reaches this [point](crate::schedule::point). Afterwards the schedule
     /// is free. Not for [`Schedule::LeastTime`].
     pub script: Vec<(String, &'static str)>,
+    /// What the run's files are on; without one all that it does with [`crate::disk`] fails. One run at a time can use it.
+    pub disk: Option<Disk>,
 }
 
 impl Config {
-    /// Two cores of the machine `here`, no script.
+    /// Two cores of the machine `here`, no script, no disk.
     ///
     /// # Panics
     /// When the machine model has no preset `here`.
@@ -94,6 +99,7 @@ impl Config {
                 _ => 100_000_000,
             },
             script: Vec::new(),
+            disk: None,
         }
     }
 
@@ -244,6 +250,10 @@ pub fn run<T: Send>(config: &Config, body: impl FnOnce() -> T + Send) -> Result<
     let not_started = |why: String| failed(Cause::NotStarted(why));
     config.validate().map_err(not_started)?;
     assert!(!runtime::is_running(), "a run inside of a run");
+    let _in_use = match config.disk.as_ref().map(Disk::begin_run) {
+        Some(begun) => Some(begun.map_err(not_started)?),
+        None => None,
+    };
     // A thread of its own, so that nothing a run leaves in thread-local memory meets another run.
     let on_thread = || {
         let space = Space::take().map_err(|error| not_started(error.to_string()))?;

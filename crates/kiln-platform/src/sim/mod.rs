@@ -10,12 +10,14 @@
 //! | [`machine`] | what accesses and work cost |
 //! | [`space`] | the memory of a run |
 //! | [`entropy`] | the system's randomness, kept out |
+//! | [`disk`] | files and directories: a run's disk, with its crashes and faults |
 //! | the others | the same modules as the ordinary backend's |
 //!
 //! Outside of a run everything behaves as in the ordinary backend, on real threads.
 
 pub mod atomic;
 pub mod control;
+pub(crate) mod disk;
 mod entropy;
 #[path = "../std/file.rs"]
 pub mod file;

@@ -14,7 +14,8 @@
 
 use super::control::Schedule;
 
-/// A small generator (splitmix64); the schedule's own, so that no other drawing disturbs it.
+/// A small generator (splitmix64). The schedule has its own, so that no other drawing disturbs it, and so has a disk.
+#[derive(Clone)]
 pub(super) struct Dice(u64);
 
 impl Dice {

@@ -19,6 +19,7 @@ use corosensei::Yielder;
 use kiln_machine::{AccessKind, Work as Cost};
 
 use super::control::{Cause, Schedule};
+use super::disk::Disk;
 use super::machine::cost_of;
 use super::space::{self, Space};
 use super::state::{Runtime, STAY, State, Wait};
@@ -167,6 +168,34 @@ pub(super) fn after(nanoseconds: u64) -> u64 {
 /// A number that the run's seed determines.
 pub(crate) fn draw() -> u64 {
     with(|runtime| runtime.ready.draw())
+}
+
+/// The run's disk, if it has one.
+pub(super) fn disk() -> Option<Disk> {
+    with(|runtime| runtime.disk.clone())
+}
+
+/// A system call begins.
+pub(super) fn begin_operation() {
+    if MODE.get() == ACTIVE {
+        pass(|runtime| {
+            runtime.compute(Cost::SystemCall);
+            runtime.step()
+        });
+    }
+}
+
+/// The running thread waits for something that takes so long; not in quiet parts, and not while it panics.
+pub(super) fn take_time(what: &'static str, nanoseconds: u64) {
+    if MODE.get() == ACTIVE && !std::thread::panicking() {
+        let deadline = with(|runtime| runtime.after(nanoseconds));
+        block(Wait::alone(what), Some(deadline));
+    }
+}
+
+/// Something happened that is no access, and belongs into the trace.
+pub(super) fn note(event: u64) {
+    with(|runtime| runtime.trace(event));
 }
 
 /// Calls `body` with the runtime; there is one, and `body` neither switches nor calls back.

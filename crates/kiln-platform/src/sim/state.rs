@@ -8,6 +8,7 @@ use corosensei::{Coroutine, Yielder};
 use kiln_machine::{AccessKind, Work as Cost};
 
 use super::control::{Cause, Config};
+use super::disk::Disk;
 use super::lines::Lines;
 use super::machine::Prices;
 use super::queue::{Ready, Turn, Turns};
@@ -123,6 +124,7 @@ pub(super) struct Runtime {
     /// The one clock of the schedules without clocks.
     clock_ps: u64,
     cores: usize,
+    pub(super) disk: Option<Disk>,
     script: Vec<(String, &'static str)>,
     script_at: usize,
     /// Somebody became ready who may come before the running one.
@@ -152,6 +154,7 @@ impl Runtime {
             quiet: 0,
             clock_ps: 0,
             cores: config.cores,
+            disk: config.disk.clone(),
             script: config.script.clone(),
             script_at: 0,
             newly_ready: false,
@@ -235,11 +238,16 @@ impl Runtime {
     fn note(&mut self, address: usize, kind: AccessKind) -> u32 {
         let line = self.lines.number(&mut self.space, address);
         self.accesses += 1;
-        let event = u64::from(self.running) << 34 | u64::from(line) << 2 | kind as u64;
+        self.trace(u64::from(self.running) << 34 | u64::from(line) << 2 | kind as u64);
+        line
+    }
+
+    /// Adds an event to the trace.
+    #[inline(always)]
+    pub(super) fn trace(&mut self, event: u64) {
         self.trace = (self.trace ^ event)
             .wrapping_mul(0x9e37_79b9_7f4a_7c15)
             .rotate_left(23);
-        line
     }
 
     /// The running coroutine's access is complete at `done_ps`; says who runs until then, if that

@@ -1,6 +1,7 @@
 //! The ordinary backend: the machine's own atomics, threads and clocks at no extra cost.
 
 pub mod atomic;
+pub(crate) mod disk;
 pub mod file;
 pub mod memory;
 pub mod sync;

@@ -520,7 +520,7 @@ impl InPlace {
                         reporter.add_deletion(change, key, order);
                     }
                     (false, false) => {
-                        let change = change(ChangeKind::Update, row.columns);
+                        let change = || change(ChangeKind::Update, row.columns);
                         reporter.add_update(change, changes, order);
                     }
                 }

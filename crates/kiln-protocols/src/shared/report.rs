@@ -134,7 +134,7 @@ impl Reporter {
     ///
     /// # Safety
     /// As for [`Change::new`], until the report is sent.
-    #[inline]
+    #[inline(always)]
     pub unsafe fn add(&mut self, change: Change) {
         self.changes.push(change);
     }
@@ -143,7 +143,8 @@ impl Reporter {
     /// `follows` says that versions follow the order of transactions by themselves.
     ///
     /// # Safety
-    /// As for [`Change::new`], until the report is sent.
+    /// As for [`Change::new`] and [`Change::keyed`], until the report is sent.
+    #[inline(never)]
     pub unsafe fn add_deletion(
         &mut self,
         change: Change,
@@ -157,7 +158,8 @@ impl Reporter {
             deletions.raise(change.table(), tid.version());
         }
         self.changes.push(match key {
-            Some(key) => change.keyed(key.clone()),
+            // SAFETY: as of the caller.
+            Some(key) => unsafe { change.keyed(key) },
             None => change,
         });
         // Deletions come first, in any order.
@@ -169,29 +171,41 @@ impl Reporter {
     /// Adds an update of a row that may have got another key: then it is a deletion and an insertion.
     ///
     /// # Safety
-    /// As for [`Change::new`], until the report is sent.
-    #[inline]
+    /// As for [`Change::new`], until the report is sent. Until then `changes` stay as they are.
+    #[inline(always)]
     pub unsafe fn add_update(
         &mut self,
-        change: Change,
+        change: impl Fn() -> Change,
         changes: &IndexChanges,
-        (tid, follows): (Tid, bool),
+        order: (Tid, bool),
     ) {
-        let former_key = match changes.is_empty() || Canary::KeyChangeAsUpdate.sings() {
+        // SAFETY: as of the caller.
+        unsafe {
+            // Made where it will lie, and not before it is known which of the two it is.
+            match changes.is_empty() {
+                true => self.add(change()),
+                false => self.add_moved(change(), changes, order),
+            }
+        }
+    }
+
+    /// # Safety
+    /// As for [`Reporter::add_update`].
+    #[inline(never)]
+    unsafe fn add_moved(&mut self, change: Change, changes: &IndexChanges, order: (Tid, bool)) {
+        let former_key = match Canary::KeyChangeAsUpdate.sings() {
             true => None,
             false => changes.former_first_key(change.record()),
         };
-        if let Some(key) = former_key {
-            let (leaving, arriving) = change.split();
-            // SAFETY: as of the caller.
-            unsafe {
-                self.add_deletion(leaving, Some(key), (tid, follows));
-                self.add(arriving);
-            }
-            return;
-        }
         // SAFETY: as of the caller.
-        unsafe { self.add(change) };
+        unsafe {
+            let Some(key) = former_key else {
+                return self.add(change);
+            };
+            let (leaving, arriving) = change.split();
+            self.add_deletion(leaving, Some(key), order);
+            self.add(arriving);
+        }
     }
 
     /// Adds a record that gets a new version although there is no row, before or after.
@@ -260,9 +274,16 @@ impl Reporter {
             return tid;
         }
         let deletions = attached.place.journal.deletions();
-        let bounds = inserted.chain(changes.first_tables());
-        let bounds = bounds.map(|table| deletions.bound(table));
-        Tid(bounds.fold(tid.0, |tid, bound| tid.max(bound + 1)))
+        // A loop inserts into one table many times.
+        let mut last = ptr::null();
+        let mut tid = tid;
+        for table in inserted.chain(changes.first_tables()) {
+            if !ptr::eq(table, last) {
+                last = table;
+                tid = Tid(tid.0.max(deletions.bound(table) + 1));
+            }
+        }
+        tid
     }
 }
 

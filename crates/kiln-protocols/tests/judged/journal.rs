@@ -5,10 +5,12 @@ use std::collections::{BTreeMap, HashMap};
 use kiln_history::{Event, History, LogReader, Object, Version};
 use kiln_platform::atomic::{AtomicU64, Ordering};
 use kiln_platform::sync::{Arc, Mutex, lock};
+use kiln_storage::bytes::Reader;
 use kiln_storage::journal::{ChangeKind, Commit, Journal, Listener, Listeners};
 use kiln_storage::log_epoch::{LogEpoch, LogEpochs};
-use kiln_storage::schema::ColumnId;
-use kiln_storage::slot::Heap;
+use kiln_storage::redo::read_commit;
+use kiln_storage::schema::{ColumnId, ColumnSet};
+use kiln_storage::slot::{Heap, Slot};
 use kiln_storage::table::{Table, WORKERS_MAX};
 
 /// What the error of a trial begins with whose listeners heard something wrong.
@@ -61,46 +63,53 @@ impl Listeners for Ears {
 
 impl Listener for Ear {
     fn committed(&mut self, commit: &Commit<'_>) {
+        // What is told is what a log would keep, read from there again.
+        let (mut bytes, mut changes) = (Vec::new(), Vec::new());
+        commit.append(&mut bytes);
+        assert!(bytes.len() <= commit.bytes_max(), "the room is enough");
+        let table_of = |id| {
+            let tables = commit.changes.iter().map(|change| change.table());
+            tables.into_iter().find(|table| table.id() == id)
+        };
         let heap = &mut self.heap;
-        let changes = commit.changes.iter().map(|change| {
-            let columns = (0..change.table().schema().columns.len() as u16).map(ColumnId);
-            let written = columns.filter(|column| change.columns().contains(*column));
-            let values = written.map(|column| {
-                let mut bytes = Vec::new();
-                change.append(column, &mut bytes);
-                (column.0, bytes)
-            });
-            let values: Vec<(u16, Vec<u8>)> = values.collect();
-            let mut row = Vec::new();
-            if change.append_row(&mut row) {
-                let words = row.chunks_exact(8);
-                let words = words.map(|word| word.try_into().expect("eight bytes"));
-                let row: Vec<AtomicU64> = words
-                    .map(|word| AtomicU64::new(u64::from_le_bytes(word)))
-                    .collect();
-                for (column, expected) in &values {
-                    let mut bytes = Vec::new();
-                    let access = change.table().layout().column(ColumnId(*column));
-                    // SAFETY: the row is this one's own, and no byte string lies elsewhere.
-                    unsafe { access.append(&row, &mut bytes) };
-                    assert_eq!(&bytes, expected, "the row has what the columns have");
-                }
-            }
-            Changed {
+        let version = read_commit(&mut Reader::new(&bytes), table_of, heap, |read, heap| {
+            let change = &commit.changes[changes.len()];
+            let columns: ColumnSet = read.values.iter().map(|(column, _)| *column).collect();
+            assert_eq!((read.kind, columns), (change.kind(), change.columns()));
+            assert_eq!(read.key, change.key(heap), "the key is the row's");
+            let values = read.values.iter();
+            let values =
+                values.map(|&(column, slot)| (column.0, bytes_of(read.table, column, slot, heap)));
+            changes.push(Changed {
                 object: change.record().address(),
                 former: change.former(),
-                kind: change.kind(),
-                key: change.key(heap).to_bytes(),
-                values,
-            }
+                kind: read.kind,
+                key: read.key.to_bytes(),
+                values: values.collect(),
+            });
+            Ok(())
         });
-        let changes = changes.collect();
+        assert_eq!(changes.len(), commit.changes.len());
         self.commits.push(Reported {
             epoch: commit.epoch,
-            version: commit.version,
+            version: version.expect("it was just appended"),
             is_late: commit.epoch.0 <= self.heard.closed.load(Ordering::Relaxed),
             changes,
         });
+    }
+}
+
+/// A value, as bytes that no other value of the column has.
+fn bytes_of(table: &Table, column: ColumnId, slot: Slot, heap: &Heap) -> Vec<u8> {
+    if slot.is_null() {
+        return Vec::new();
+    }
+    match table.layout().byte_strings().contains(column) {
+        true => [&[1], heap.bytes(slot)].concat(),
+        false => {
+            let (low, high) = slot.words();
+            [low.to_le_bytes(), high.to_le_bytes()].concat()
+        }
     }
 }
 
@@ -184,11 +193,11 @@ fn rows_of(table: &Table) -> Rows {
     index.for_each(|record| {
         let row = table.row(record);
         let key = table.entry_key_of(index, row, &mut Heap::new());
-        let values = table.layout().columns().iter().map(|access| {
-            let mut bytes = Vec::new();
-            // SAFETY: no transaction runs, so the row is stable and has its blobs.
-            unsafe { access.append(row, &mut bytes) };
-            bytes
+        let columns = (0..table.schema().columns.len() as u16).map(ColumnId);
+        let values = columns.map(|column| {
+            let mut heap = Heap::new();
+            let slot = table.column_value(column, row, &mut heap);
+            bytes_of(table, column, slot, &heap)
         });
         rows.insert(key.expect("keys are short").to_bytes(), values.collect());
     });

@@ -1,6 +1,7 @@
 //! What an index holds: entries, and the keys under which they are.
 
 use crate::index::{ByteKey, Key, NodeVersion};
+use crate::key::KeyWidth;
 use crate::record::RecordRef;
 
 /// What an index holds for a key: a record, and whether it is only moving there.
@@ -83,6 +84,25 @@ impl EntryKey {
             EntryKey::Bytes256(key) => bytes_of(&**key),
         }
     }
+
+    /// The key of an index with keys of this width, from such bytes; `None` when there are more or fewer.
+    pub fn from_bytes(width: KeyWidth, bytes: &[u8]) -> Option<EntryKey> {
+        Some(match width {
+            KeyWidth::Word => EntryKey::Word(u64::from_be_bytes(bytes.try_into().ok()?)),
+            KeyWidth::DoubleWord => {
+                EntryKey::DoubleWord(u128::from_be_bytes(bytes.try_into().ok()?))
+            }
+            KeyWidth::Bytes64 => EntryKey::Bytes64(byte_key(bytes)?),
+            KeyWidth::Bytes256 => EntryKey::Bytes256(Box::new(byte_key(bytes)?)),
+        })
+    }
+}
+
+fn byte_key<const WORDS: usize>(bytes: &[u8]) -> Option<ByteKey<WORDS>> {
+    let (words, rest) = bytes.as_chunks::<8>();
+    let words: &[[u8; 8]; WORDS] = words.try_into().ok()?;
+    rest.is_empty()
+        .then(|| ByteKey(words.map(u64::from_be_bytes)))
 }
 
 /// The key as bytes that compare as keys do.

@@ -96,7 +96,7 @@ impl<C: Commit> Optimistic<C> {
             unsafe {
                 match write.kind {
                     WriteKind::Update => {
-                        let change = imaged(change(ChangeKind::Update, write.columns));
+                        let change = || imaged(change(ChangeKind::Update, write.columns));
                         reporter.add_update(change, changes, order);
                     }
                     WriteKind::Insert => {

@@ -1,0 +1,123 @@
+//! Columns of all types, and values for them.
+
+use kiln_platform::random::Random;
+use kiln_storage::schema::Column;
+use kiln_storage::slot::{Heap, Slot};
+use kiln_storage::types::{DataType, Decimal};
+
+/// A column called `c`.
+pub fn column(data_type: DataType, not_null: bool) -> Column {
+    Column {
+        name: "c".to_owned(),
+        data_type,
+        not_null,
+        default: None,
+    }
+}
+
+/// All types that a column may have.
+pub fn types() -> Vec<DataType> {
+    vec![
+        DataType::Boolean,
+        DataType::SmallInt,
+        DataType::Integer,
+        DataType::BigInt,
+        DataType::Double,
+        DataType::Date,
+        DataType::Timestamp,
+        DataType::numeric(4, 2),
+        DataType::numeric(12, 2),
+        DataType::numeric(30, 5),
+        DataType::NUMERIC,
+        DataType::Char(1),
+        DataType::Char(2),
+        DataType::VarChar(Some(16)),
+        DataType::VarChar(Some(300)),
+        DataType::VarChar(Some(5000)),
+        DataType::Text,
+        DataType::Bytea,
+        DataType::Uuid,
+    ]
+}
+
+/// A random value of a type: often small, sometimes extreme.
+pub fn random_slot(data_type: &DataType, random: &mut Random, heap: &mut Heap) -> Slot {
+    let integer = |random: &mut Random, bits: u32| {
+        let value = random.next_u64() as i64 >> (64 - bits);
+        if random.percent(50.0) {
+            value >> (bits / 2)
+        } else {
+            value
+        }
+    };
+    let text = |random: &mut Random, most: usize, heap: &mut Heap| {
+        let length = if random.percent(10.0) {
+            most
+        } else {
+            random.below(most + 1)
+        };
+        let text: String = (0..length)
+            .map(|_| {
+                if random.percent(5.0) {
+                    'é'
+                } else {
+                    (b'a' + random.below(3) as u8) as char
+                }
+            })
+            .collect();
+        heap.push_str(&text)
+    };
+    match data_type {
+        DataType::Boolean => Slot::from_bool(random.percent(50.0)),
+        DataType::SmallInt => Slot::from_i64(integer(random, 16)),
+        DataType::Integer | DataType::Date => Slot::from_i64(integer(random, 32)),
+        DataType::BigInt | DataType::Timestamp | DataType::TimestampTz => {
+            Slot::from_i64(integer(random, 64))
+        }
+        DataType::Double => {
+            Slot::from_f64((random.unit() - 0.5) * 10_f64.powi(random.below(40) as i32))
+        }
+        DataType::Numeric { precision_scale } => {
+            let (precision, scale) = precision_scale.unwrap_or((20, random.below(12) as u8));
+            let limit = 10_i128.pow(precision as u32);
+            let wide = (random.next_u64() as i128) << 40 | random.next_u64() as i128;
+            let mantissa = (wide % limit) * if random.percent(50.0) { -1 } else { 1 };
+            Slot::from_decimal(Decimal::new(mantissa, scale).expect("within the precision"))
+        }
+        DataType::Char(most) => text(random, *most as usize, heap),
+        DataType::VarChar(most) => text(random, most.unwrap_or(100).min(700) as usize, heap),
+        DataType::Text => text(random, 200, heap),
+        DataType::Bytea => {
+            let bytes: Vec<u8> = (0..random.below(60))
+                .map(|_| random.below(3) as u8)
+                .collect();
+            heap.push_bytes(&bytes)
+        }
+        DataType::Uuid => {
+            let bytes: Vec<u8> = (0..16).map(|_| random.next_u64() as u8).collect();
+            heap.push_bytes(&bytes)
+        }
+        other => panic!("{other} is not stored"),
+    }
+}
+
+/// Whether values of the type are byte strings.
+pub fn is_bytes(data_type: &DataType) -> bool {
+    matches!(
+        data_type,
+        DataType::Char(_)
+            | DataType::VarChar(_)
+            | DataType::Text
+            | DataType::Bytea
+            | DataType::Uuid
+    )
+}
+
+/// Whether two slots of a type are the same value, each in its heap.
+pub fn same(data_type: &DataType, a: Slot, a_heap: &Heap, b: Slot, b_heap: &Heap) -> bool {
+    match (a.is_null(), b.is_null()) {
+        (false, false) if is_bytes(data_type) => a_heap.bytes(a) == b_heap.bytes(b),
+        (false, false) => a == b,
+        (a, b) => a == b,
+    }
+}
