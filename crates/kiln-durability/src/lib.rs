@@ -1,4 +1,7 @@
-//! Durability: what keeps a database through the end of its process.
+//! Durability: the files that keep a database through the end of its process.
+//!
+//! A log of commits in blocks that are written durably ([`kiln_platform::disk`]), each complete or not there at all. Only its format is here
+//! so far: no database writes it yet.
 //!
 //! | module | holds |
 //! |---|---|

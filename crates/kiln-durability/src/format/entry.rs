@@ -8,12 +8,12 @@
 //!
 //! | kind | content |
 //! |---|---|
-//! | 1, *commit* | log epoch (8), version (8), the changes to the end of the entry |
+//! | 1, *commit* | log epoch (8), and what a transaction wrote, as [`kiln_storage::redo`] has it |
 //! | 2, *statement* | log epoch (8), the text of a change of the catalog |
 //! | 3, *outcome* | log epoch (8), the key of a call after its length (4), and what is answered when it is submitted again |
 //!
-//! Entries of a log epoch are in one block, or in some in a row. Within an epoch the commits are in no order but that of their
-//! versions ([`kiln_storage::journal`]); a statement is of an epoch of its own.
+//! Entries of a log epoch are in one block, or in some in a row. Within an epoch commits are in any order: what decides is
+//! their versions ([`kiln_storage::journal`]). A statement is of an epoch of its own.
 
 use super::Reader;
 
@@ -24,10 +24,8 @@ pub enum Entry<'a> {
     Commit {
         /// Its log epoch.
         epoch: u64,
-        /// The version of the records that it wrote.
-        version: u64,
-        /// The changes.
-        changes: &'a [u8],
+        /// For [`kiln_storage::redo`].
+        commit: &'a [u8],
     },
     /// A change of the catalog.
     Statement {
@@ -51,19 +49,16 @@ const COMMIT: u8 = 1;
 const STATEMENT: u8 = 2;
 const OUTCOME: u8 = 3;
 
-/// Bytes of a commit's entry before its changes.
-pub const COMMIT_HEAD_BYTES: usize = 4 + 1 + 8 + 8;
+/// Bytes of an entry before its content.
+pub const HEAD_BYTES: usize = 4 + 1 + 8;
 
-/// Begins the entry of a commit at the end of `bytes`; [`end`] ends it when its changes have followed. Returns where the entry is.
+/// Begins the entry of a commit at the end of `bytes`; [`end`] ends it when [`Commit::append_within`] has followed. Returns where the
+/// entry is.
+///
+/// [`Commit::append_within`]: kiln_storage::journal::Commit::append_within
 #[inline]
-pub fn begin_commit(bytes: &mut Vec<u8>, epoch: u64, version: u64) -> usize {
-    let start = bytes.len();
-    let mut head = [0; COMMIT_HEAD_BYTES];
-    head[4] = COMMIT;
-    head[5..13].copy_from_slice(&epoch.to_le_bytes());
-    head[13..].copy_from_slice(&version.to_le_bytes());
-    bytes.extend_from_slice(&head);
-    start
+pub fn begin_commit(bytes: &mut Vec<u8>, epoch: u64) -> usize {
+    begin(bytes, COMMIT, epoch)
 }
 
 /// Ends the entry that begins at `start` and goes to the end of `bytes`.
@@ -89,11 +84,13 @@ pub fn append_outcome(bytes: &mut Vec<u8>, epoch: u64, key: &[u8], answer: &[u8]
     end(bytes, start);
 }
 
+#[inline]
 fn begin(bytes: &mut Vec<u8>, kind: u8, epoch: u64) -> usize {
     let start = bytes.len();
-    bytes.extend_from_slice(&[0; 4]);
-    bytes.push(kind);
-    bytes.extend_from_slice(&epoch.to_le_bytes());
+    let mut head = [0; HEAD_BYTES];
+    head[4] = kind;
+    head[5..].copy_from_slice(&epoch.to_le_bytes());
+    bytes.extend_from_slice(&head);
     start
 }
 
@@ -138,8 +135,7 @@ fn read(bytes: &[u8]) -> Option<Entry<'_>> {
     match kind {
         COMMIT => Some(Entry::Commit {
             epoch,
-            version: reader.u64()?,
-            changes: reader.rest(),
+            commit: reader.rest(),
         }),
         STATEMENT => Some(Entry::Statement {
             epoch,
@@ -161,7 +157,7 @@ mod tests {
     #[test]
     fn entries_are_read_as_they_were_appended() {
         let mut bytes = Vec::new();
-        let start = begin_commit(&mut bytes, 3, 1 << 40);
+        let start = begin_commit(&mut bytes, 3);
         bytes.extend_from_slice(b"changes");
         end(&mut bytes, start);
         append_statement(&mut bytes, 4, "DROP TABLE t");
@@ -170,8 +166,7 @@ mod tests {
         let expected = [
             Entry::Commit {
                 epoch: 3,
-                version: 1 << 40,
-                changes: b"changes",
+                commit: b"changes",
             },
             Entry::Statement {
                 epoch: 4,
