@@ -1,5 +1,8 @@
 //! Bytes of a log: written without a check for each value, read with one.
 
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+
 use kiln_platform::atomic::AtomicU64;
 use kiln_platform::words;
 
@@ -9,9 +12,10 @@ use crate::error::{Error, Result, SqlState};
 /// [`Writer::begin`] takes at most what that was told, apart from [extra bytes](Writer::has_extra_room).
 ///
 /// Each value is written as a whole word of which the next value overwrites what is too much, so that values of all sizes
-/// take the same few instructions.
+/// take the same few instructions. Functions that are not inlined take a writer and give it back, so that it stays in
+/// registers where they are not called.
+#[derive(Clone, Copy)]
 pub(crate) struct Writer<'a> {
-    target: &'a mut Vec<u8>,
     /// Behind the last byte that was put.
     end: *mut u8,
     /// Behind the last byte that may be put at present.
@@ -19,26 +23,32 @@ pub(crate) struct Writer<'a> {
     /// Behind the last byte that may ever be put.
     limit: *mut u8,
     is_full: bool,
+    target: PhantomData<&'a mut [u8]>,
 }
 
 impl<'a> Writer<'a> {
-    /// A put writes at most this many bytes more than it puts: a vector has to have room for them, too.
-    pub(crate) const SLACK_BYTES: usize = 8;
+    /// A put writes at most this many bytes more than it puts: a target has to have room for them, too.
+    pub(crate) const SLACK_BYTES: usize = 16;
 
-    /// A writer that puts bytes behind those that `target` has.
+    /// A writer that puts bytes at the beginning of `target`.
     #[inline]
-    pub(crate) fn new(target: &'a mut Vec<u8>) -> Writer<'a> {
-        let spare = target.spare_capacity_mut();
-        let room = spare.len().saturating_sub(Writer::SLACK_BYTES);
-        let end = spare.as_mut_ptr().cast::<u8>();
+    pub(crate) fn new(target: &'a mut [MaybeUninit<u8>]) -> Writer<'a> {
+        let room = target.len().saturating_sub(Writer::SLACK_BYTES);
+        let end = target.as_mut_ptr().cast::<u8>();
         Writer {
-            target,
             end,
             bound: end,
-            // SAFETY: there are at least so many bytes in the allocation.
+            // SAFETY: there are at least so many bytes.
             limit: unsafe { end.add(room) },
             is_full: false,
+            target: PhantomData,
         }
+    }
+
+    /// The address behind the last byte that was put, if there was room for everything.
+    #[inline]
+    pub(crate) fn end(&self) -> Option<usize> {
+        (!self.is_full).then(|| self.end.addr())
     }
 
     /// Whether there is room for this many bytes, which may be put then. Once there is not, nothing is kept.
@@ -76,7 +86,7 @@ impl<'a> Writer<'a> {
     /// Puts the lowest `bytes` bytes of a word, at most eight, little-endian.
     ///
     /// # Safety
-    /// It may be put: see [`Writer::begin`].
+    /// They may be put: see [`Writer::begin`].
     #[inline(always)]
     pub(crate) unsafe fn put(&mut self, word: u64, bytes: usize) {
         self.check(bytes);
@@ -109,7 +119,7 @@ impl<'a> Writer<'a> {
     /// Puts bytes.
     ///
     /// # Safety
-    /// It may be put: see [`Writer::begin`].
+    /// They may be put: see [`Writer::begin`].
     #[inline]
     pub(crate) unsafe fn put_bytes(&mut self, bytes: &[u8]) {
         self.check(bytes.len());
@@ -124,44 +134,51 @@ impl<'a> Writer<'a> {
     /// Puts `length` bytes of a row, from the offset `start` on.
     ///
     /// # Safety
-    /// It may be put: see [`Writer::begin`].
+    /// They may be put: see [`Writer::begin`].
     #[inline(always)]
     pub(crate) unsafe fn put_words(&mut self, row: &[AtomicU64], start: usize, length: usize) {
         self.check(length);
-        let (first, skip) = (start / 8, start % 8);
-        let words = &row[first..(start + length).div_ceil(8).max(first + 1)];
-        let mut to = self.end;
-        // SAFETY: by the contract `length` bytes are within the capacity, and the slack: each word that is written
-        // begins before the last of these bytes, or is the first.
+        debug_assert!(start / 8 < row.len() && start + length <= row.len() * 8);
+        let skip = start % 8;
+        // SAFETY: by the contract the words are there. `length` bytes are within the capacity, and the slack: each word
+        // that is written begins before the last of these bytes, or is the first.
         unsafe {
+            let mut from = row.as_ptr().add(start / 8);
+            let mut to = self.end;
             self.end = to.add(length);
-            let word = words::read_one(&words[0]) >> (skip * 8);
+            let word = words::read_one(&*from) >> (skip * 8);
             to.cast::<u64>().write_unaligned(word.to_le());
             to = to.add(8 - skip);
-            let (pairs, last) = words[1..].as_chunks::<2>();
-            for [low, high] in pairs {
-                let (low, high) = (words::read_one(low), words::read_one(high));
-                to.cast::<u64>().write_unaligned(low.to_le());
-                to.cast::<u64>().add(1).write_unaligned(high.to_le());
-                to = to.add(16);
-            }
-            if let [last] = last {
-                to.cast::<u64>()
-                    .write_unaligned(words::read_one(last).to_le());
+            while to < self.end {
+                from = from.add(1);
+                let word = words::read_one(&*from);
+                to.cast::<u64>().write_unaligned(word.to_le());
+                to = to.add(8);
             }
         }
     }
 
-    /// Makes what was put part of the vector, if there was room for everything; returns whether there was.
-    #[inline]
-    pub(crate) fn finish(self) -> bool {
-        if self.is_full {
-            return false;
+    /// Puts the first `length` bytes of a row; reads as many as are in a whole number of pairs of words.
+    ///
+    /// # Safety
+    /// They may be put: see [`Writer::begin`]. The row has all words of these pairs, and there is one pair at least.
+    #[inline(always)]
+    pub(crate) unsafe fn put_pairs(&mut self, row: &[AtomicU64], length: usize) {
+        self.check(length);
+        debug_assert!(length > 0 && length.next_multiple_of(16) <= row.len() * 8);
+        // SAFETY: by the contract the words are there. `length` bytes are within the capacity, and the slack: each pair
+        // that is written begins before the last of these bytes.
+        unsafe {
+            let mut from = row.as_ptr();
+            let mut to = self.end;
+            self.end = to.add(length);
+            while to < self.end {
+                let (low, high) = (words::read_one(&*from), words::read_one(&*from.add(1)));
+                to.cast::<u64>().write_unaligned(low.to_le());
+                to.cast::<u64>().add(1).write_unaligned(high.to_le());
+                (from, to) = (from.add(2), to.add(16));
+            }
         }
-        let length = self.end.addr() - self.target.as_ptr().addr();
-        // SAFETY: the bytes up to the end were put, within the capacity.
-        unsafe { self.target.set_len(length) };
-        true
     }
 }
 

@@ -166,7 +166,7 @@ impl Change {
         };
         let arriving = Change {
             kind: ChangeKind::Insert,
-            columns: ColumnSet::first(self.table().schema().columns.len()),
+            columns: self.table().layout().all(),
             ..self
         };
         (leaving, arriving)

@@ -611,6 +611,7 @@ fn byte_mask(start: usize, end: usize) -> u64 {
 #[derive(Clone, Debug)]
 pub struct RowLayout {
     columns: Box<[ColumnAccess]>,
+    all: ColumnSet,
     words: usize,
     spilling: ColumnSet,
     byte_strings: ColumnSet,
@@ -681,10 +682,12 @@ impl RowLayout {
         };
         let spilling = columns_that(ColumnAccess::may_spill);
         let byte_strings = columns_that(ColumnAccess::is_byte_string);
+        let words = end.div_ceil(8).max(1);
         RowLayout {
-            values: ValueFormat::new(&accesses, row_number.is_some()),
+            all: ColumnSet::first(accesses.len()),
+            values: ValueFormat::new(&accesses, row_number.is_some(), words),
             columns: accesses,
-            words: end.div_ceil(8).max(1),
+            words,
             spilling,
             byte_strings,
             row_number,
@@ -706,6 +709,12 @@ impl RowLayout {
     /// The accesses to all columns, in table order.
     pub fn columns(&self) -> &[ColumnAccess] {
         &self.columns
+    }
+
+    /// All columns.
+    #[inline(always)]
+    pub fn all(&self) -> ColumnSet {
+        self.all
     }
 
     /// The columns that may point to blobs.

@@ -27,7 +27,7 @@ use crate::table::{EntryKey, Table};
 const INSERTED: u8 = 0;
 const UPDATED: u8 = 1;
 const DELETED: u8 = 2;
-const DELETED_BY_FORMER_KEY: u8 = DELETED + 1;
+const DELETED_BY_FORMER_KEY: u8 = 3;
 
 /// Of a commit: its version and the number of its changes. Of a change: its form and its table.
 const COMMIT_HEAD_BYTES: usize = 8 + 4;
@@ -50,7 +50,7 @@ impl Commit<'_> {
     #[inline]
     #[must_use]
     pub fn append_within(&self, target: &mut Vec<u8>) -> bool {
-        let mut writer = Writer::new(target);
+        let mut writer = Writer::new(target.spare_capacity_mut());
         if !writer.begin(COMMIT_HEAD_BYTES) {
             return false;
         }
@@ -66,7 +66,13 @@ impl Commit<'_> {
             // SAFETY: as much was just asked for.
             unsafe { change.put(&mut writer) };
         }
-        writer.finish()
+        let Some(end) = writer.end() else {
+            return false;
+        };
+        let length = end - target.as_ptr().addr();
+        // SAFETY: the bytes up to the end were put, within the capacity.
+        unsafe { target.set_len(length) };
+        true
     }
 
     /// Appends the version and the changes. Allocates if `target` has not room enough.
@@ -113,22 +119,22 @@ impl Change {
     unsafe fn put(&self, writer: &mut Writer<'_>) {
         let table = self.table();
         let (layout, row) = (table.layout(), table.row(self.record()));
-        let former_key = self.former_key();
-        let form = match self.kind() {
-            ChangeKind::Insert => INSERTED,
-            ChangeKind::Update => UPDATED,
-            ChangeKind::Delete => DELETED + u8::from(former_key.is_some()),
-        };
-        let head = u64::from(form) | u64::from(table.id().0) << 8;
+        let head = |form: u8| u64::from(form) | u64::from(table.id().0) << 8;
         // SAFETY: by the contract there is room. By the contracts of `new` and `imaged` row and image are stable.
         unsafe {
-            writer.put(head, CHANGE_HEAD_BYTES);
             match self.kind() {
-                ChangeKind::Insert if self.is_imaged() => {
-                    layout.put_row_from(row, |column| self.words(column), writer);
+                ChangeKind::Insert => {
+                    writer.put(head(INSERTED), CHANGE_HEAD_BYTES);
+                    match self.is_imaged() {
+                        true => {
+                            let words = |column| self.words(column);
+                            *writer = layout.put_row_from(row, words, *writer);
+                        }
+                        false => layout.put_row(row, writer),
+                    }
                 }
-                ChangeKind::Insert => layout.put_row(row, writer),
                 ChangeKind::Update => {
+                    writer.put(head(UPDATED), CHANGE_HEAD_BYTES);
                     let columns = self.columns();
                     self.put_key(row, writer);
                     layout.put_set(columns, writer);
@@ -139,9 +145,15 @@ impl Change {
                     };
                     layout.put_values(columns, words, writer);
                 }
-                ChangeKind::Delete => match former_key {
-                    None => self.put_key(row, writer),
-                    Some(key) => put_entry_key(key, writer),
+                ChangeKind::Delete => match self.former_key() {
+                    None => {
+                        writer.put(head(DELETED), CHANGE_HEAD_BYTES);
+                        self.put_key(row, writer);
+                    }
+                    Some(key) => {
+                        writer.put(head(DELETED_BY_FORMER_KEY), CHANGE_HEAD_BYTES);
+                        *writer = put_entry_key(key, *writer);
+                    }
                 },
             }
         }
@@ -158,7 +170,7 @@ impl Change {
             if layout.row_number().is_some() {
                 writer.put_words(row, 0, 8);
             } else if columns.intersects(self.image().0) {
-                layout.put_values_from(columns, |column| self.words(column), writer);
+                *writer = layout.put_values_from(columns, |column| self.words(column), *writer);
             } else {
                 layout.put_values(columns, row, writer);
             }
@@ -169,7 +181,7 @@ impl Change {
 /// # Safety
 /// As for [`Change::put`].
 #[cold]
-unsafe fn put_entry_key(key: &EntryKey, writer: &mut Writer<'_>) {
+unsafe fn put_entry_key<'w>(key: &EntryKey, mut writer: Writer<'w>) -> Writer<'w> {
     let words: &[u64] = match key {
         EntryKey::Word(word) => &[*word],
         EntryKey::DoubleWord(word) => &[(word >> 64) as u64, *word as u64],
@@ -183,6 +195,7 @@ unsafe fn put_entry_key(key: &EntryKey, writer: &mut Writer<'_>) {
             .iter()
             .for_each(|word| writer.put(word.swap_bytes(), 8));
     }
+    writer
 }
 
 /// A change that was read.

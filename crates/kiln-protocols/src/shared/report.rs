@@ -274,21 +274,22 @@ impl Reporter {
             return tid;
         }
         let deletions = attached.place.journal.deletions();
+        let mut tid = tid;
         // A loop inserts into one table many times.
         let mut last = ptr::null();
-        let mut tid = tid;
-        for table in inserted.chain(changes.first_tables()) {
+        for table in inserted {
             if !ptr::eq(table, last) {
                 last = table;
                 tid = Tid(tid.0.max(deletions.bound(table) + 1));
             }
         }
-        tid
+        let moved = changes.first_tables().map(|table| deletions.bound(table));
+        Tid(moved.fold(tid.0, |tid, bound| tid.max(bound + 1)))
     }
 }
 
 /// All columns of a table.
 #[inline]
 pub fn all_columns(table: &Table) -> ColumnSet {
-    ColumnSet::first(table.schema().columns.len())
+    table.layout().all()
 }

@@ -43,13 +43,15 @@ pub(super) struct ValueFormat {
     strings: Box<[(ColumnId, ColumnAccess)]>,
     /// The bytes of a whole row before its byte strings.
     head_bytes: usize,
+    /// Whether a row has all words of the pairs in which these lie.
+    head_in_pairs: bool,
     set_bytes: usize,
     /// What a set with its values takes at most, or a row, without spilled byte strings.
     bytes_max: usize,
 }
 
 impl ValueFormat {
-    pub(super) fn new(columns: &[ColumnAccess], has_row_number: bool) -> ValueFormat {
+    pub(super) fn new(columns: &[ColumnAccess], has_row_number: bool, words: usize) -> ValueFormat {
         let places: Box<[Place]> = columns
             .iter()
             .map(|column| {
@@ -84,6 +86,7 @@ impl ValueFormat {
             fixed: fixed.into(),
             strings: strings.iter().map(|id| (*id, *access(*id))).collect(),
             head_bytes,
+            head_in_pairs: head_bytes > 0 && head_bytes.next_multiple_of(16) <= words * 8,
             set_bytes,
             bytes_max: head_bytes + string_bytes + set_bytes + nullable.len(),
         }
@@ -140,7 +143,8 @@ impl RowLayout {
         let [mut rest, high] = columns.to_words();
         if rest & !format.plain | high != 0 {
             // SAFETY: as of the caller.
-            return unsafe { self.put_values_from(columns, |_| words, writer) };
+            *writer = unsafe { self.put_values_from(columns, |_| words, *writer) };
+            return;
         }
         let (places, words) = (format.places.as_ptr(), words.as_ptr());
         let values = std::iter::from_fn(|| {
@@ -164,12 +168,12 @@ impl RowLayout {
     /// # Safety
     /// As for [`RowLayout::put_values`].
     #[inline(never)]
-    pub(crate) unsafe fn put_values_from<'a>(
+    pub(crate) unsafe fn put_values_from<'a, 'w>(
         &self,
         columns: ColumnSet,
         words: impl Fn(ColumnId) -> &'a [AtomicU64],
-        writer: &mut Writer<'_>,
-    ) {
+        mut writer: Writer<'w>,
+    ) -> Writer<'w> {
         for column in columns.iter() {
             let (access, words) = (self.column(column), words(column));
             // SAFETY: as of the caller.
@@ -178,7 +182,7 @@ impl RowLayout {
                     writer.put(u64::from(!access.is_null(words)), 1);
                 }
                 match access.storage {
-                    Storage::Bytes { .. } => put_string(access, words, writer),
+                    Storage::Bytes { .. } => put_string(access, words, &mut writer),
                     _ if access.is_null(words) => {}
                     _ => {
                         let (start, end) = access.byte_range();
@@ -187,6 +191,7 @@ impl RowLayout {
                 }
             }
         }
+        writer
     }
 
     /// Puts a whole row.
@@ -198,7 +203,10 @@ impl RowLayout {
         let format = &self.values;
         // SAFETY: as of the caller.
         unsafe {
-            writer.put_words(row, 0, format.head_bytes);
+            match format.head_in_pairs {
+                true => writer.put_pairs(row, format.head_bytes),
+                false => writer.put_words(row, 0, format.head_bytes),
+            }
             for (_, access) in &format.strings {
                 put_string(access, row, writer);
             }
@@ -210,12 +218,12 @@ impl RowLayout {
     /// # Safety
     /// As for [`RowLayout::put_values`]; `row` has the row number.
     #[inline(never)]
-    pub(crate) unsafe fn put_row_from<'a>(
+    pub(crate) unsafe fn put_row_from<'a, 'w>(
         &self,
         row: &[AtomicU64],
         words: impl Fn(ColumnId) -> &'a [AtomicU64],
-        writer: &mut Writer<'_>,
-    ) {
+        mut writer: Writer<'w>,
+    ) -> Writer<'w> {
         let format = &self.values;
         let mut nulls = 0_u128;
         for (at, column) in format.nullable.iter().enumerate() {
@@ -234,9 +242,10 @@ impl RowLayout {
             writer.put(nulls as u64, null_bytes.min(8));
             writer.put((nulls >> 64) as u64, null_bytes.saturating_sub(8));
             for (column, access) in &format.strings {
-                put_string(access, words(*column), writer);
+                put_string(access, words(*column), &mut writer);
             }
         }
+        writer
     }
 
     /// Reads a set of columns.
@@ -381,7 +390,8 @@ unsafe fn put_string(access: &ColumnAccess, words: &[AtomicU64], writer: &mut Wr
     // SAFETY: as of the caller.
     unsafe {
         if spilled {
-            return put_blob(access, words, writer);
+            *writer = put_blob(access, words, *writer);
+            return;
         }
         let length = length.min(capacity as usize);
         writer.put(length as u64, 4);
@@ -395,7 +405,11 @@ unsafe fn put_string(access: &ColumnAccess, words: &[AtomicU64], writer: &mut Wr
 /// As for [`RowLayout::put_values`].
 #[cold]
 #[inline(never)]
-unsafe fn put_blob(access: &ColumnAccess, words: &[AtomicU64], writer: &mut Writer<'_>) {
+unsafe fn put_blob<'w>(
+    access: &ColumnAccess,
+    words: &[AtomicU64],
+    mut writer: Writer<'w>,
+) -> Writer<'w> {
     let blob = access.blob(words).expect("a spilled column has a pointer");
     // SAFETY: as of the caller: the words are stable, so the pointer is whole and its blob lives.
     let bytes = unsafe { Blob::bytes(blob) };
@@ -406,6 +420,7 @@ unsafe fn put_blob(access: &ColumnAccess, words: &[AtomicU64], writer: &mut Writ
             writer.put_bytes(bytes);
         }
     }
+    writer
 }
 
 /// Whether these can be the bytes of a value of such a type.
