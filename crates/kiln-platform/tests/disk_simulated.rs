@@ -30,7 +30,11 @@ fn disk() -> Disk {
 
 /// Runs `body` on the disk, as one process.
 fn on<T: Send>(disk: &Disk, body: impl FnOnce() -> T + Send) -> T {
-    match sim::run(&config(disk, 1), body) {
+    on_with(disk, 1, body)
+}
+
+fn on_with<T: Send>(disk: &Disk, seed: u64, body: impl FnOnce() -> T + Send) -> T {
+    match sim::run(&config(disk, seed), body) {
         Ok(run) => run.value,
         Err(failure) => panic!("{failure}"),
     }
@@ -662,6 +666,49 @@ fn after_a_failed_sync_a_second_one_succeeds_and_has_written_nothing() {
         }
         assert!((5..15).contains(&lost), "{lost} of 20 were lost");
     }
+}
+
+#[test]
+fn no_thread_that_shares_a_file_takes_another_ones_failed_sync_for_its_own_success() {
+    const BYTES: u64 = 512;
+    let mut refused = 0;
+    for seed in 0..60 {
+        let disk = Disk::new(Options::new(seed));
+        let acknowledged = on_with(&disk, seed, || {
+            let data = data();
+            let file = data.create_file("file").expect("it is new");
+            data.sync().expect("the disk works");
+            disk.inject(disk.operations() + seed, Fault::SyncKeepsCache);
+            let acknowledged = Mutex::new(Vec::new());
+            thread::scope(|scope| {
+                for thread in 0..3 {
+                    let (file, acknowledged) = (&file, &acknowledged);
+                    scope.spawn(move || {
+                        for place in (thread..24).step_by(3) {
+                            let written = file.write_at(place * BYTES, &[1; BYTES as usize]);
+                            if written.and_then(|()| file.sync()).is_ok() {
+                                acknowledged.lock().expect("no panic").push(place);
+                            }
+                        }
+                    });
+                }
+            });
+            let acknowledged = acknowledged.lock().expect("no panic");
+            acknowledged.clone()
+        });
+        refused += 24 - acknowledged.len();
+        let bytes = read(&after(&disk, Survivors::None, 1), "file").expect("it is durable");
+        for place in acknowledged {
+            let start = (place * BYTES) as usize;
+            let found = bytes.get(start..start + BYTES as usize);
+            assert_eq!(
+                found,
+                Some(&[1; BYTES as usize][..]),
+                "seed {seed}, {place}"
+            );
+        }
+    }
+    assert!(refused > 300, "{refused} writes were refused");
 }
 
 #[test]
