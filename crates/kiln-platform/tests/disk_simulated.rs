@@ -386,6 +386,66 @@ fn a_durable_write_survives_when_it_has_returned_and_is_torn_before() {
 }
 
 #[test]
+fn a_durable_write_brings_the_length_along_and_no_other_data() {
+    let block = BLOCK_BYTES as u64;
+    let with_log = |prepare: fn(&File), at: u64| {
+        let disk = disk();
+        on(&disk, || {
+            let data = data();
+            let file = data.create_file("log").expect("it is new");
+            file.write_at(0, &[5; 3 * BLOCK_BYTES])
+                .expect("there is room");
+            file.sync().expect("the disk works");
+            data.sync().expect("the disk works");
+            prepare(&file);
+            let mut buffer = AlignedBuffer::new(BLOCK_BYTES);
+            assert!(buffer.append(&[1; BLOCK_BYTES]));
+            let log = data.open_log_file("log").expect("it is there");
+            log.write_durably(at * block, &buffer)
+                .expect("there is room");
+        });
+        disk
+    };
+    let blocks = |disk: &Disk| {
+        let bytes = read(disk, "log").expect("its entry is durable");
+        values(&bytes, BLOCK_BYTES).expect("blocks are whole")
+    };
+    // The file was made longer and written elsewhere, without a sync.
+    let disk = with_log(
+        |file| {
+            file.set_len(5 * BLOCK_BYTES as u64).expect("it can grow");
+            let beside = file.write_at(4 * BLOCK_BYTES as u64, &[9; BLOCK_BYTES]);
+            beside.expect("there is room");
+        },
+        0,
+    );
+    assert_eq!(blocks(&after(&disk, Survivors::None, 1)), [1, 5, 5, 0, 0]);
+    assert_eq!(blocks(&after(&disk, Survivors::All, 1)), [1, 5, 5, 0, 9]);
+    // It was cut and made longer: what was cut off does not come back.
+    let disk = with_log(
+        |file| {
+            file.set_len(BLOCK_BYTES as u64).expect("it can be cut");
+            file.set_len(3 * BLOCK_BYTES as u64).expect("it can grow");
+        },
+        1,
+    );
+    assert_eq!(blocks(&after(&disk, Survivors::None, 1)), [5, 1, 0]);
+    // What the cache held of the same block is older.
+    let disk = with_log(
+        |file| {
+            file.write_at(0, &[9; 2 * BLOCK_BYTES])
+                .expect("there is room");
+        },
+        0,
+    );
+    for crash in Crash::KINDS {
+        for seed in 0..20 {
+            assert_eq!(blocks(&disk.power_on(&crash, seed))[0], 1, "{crash}");
+        }
+    }
+}
+
+#[test]
 fn a_disk_without_power_takes_nothing_and_tells_when_it_went() {
     let disk = disk();
     let operation = on(&disk, || {

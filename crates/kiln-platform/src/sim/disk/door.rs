@@ -87,6 +87,31 @@ pub struct PowerCut {
 ///
 /// A clone is the same disk; [`Disk::copy`] makes another one.
 ///
+/// ```
+/// use std::path::Path;
+///
+/// use kiln_platform::disk::Directory;
+/// use kiln_platform::sim::{self, disk::{Crash, Disk, Options, Survivors}};
+///
+/// let disk = Disk::new(Options::new(1));
+/// let mut config = sim::Config::new(sim::Schedule::Random, 1);
+/// config.disk = Some(disk.clone());
+/// let write = || {
+///     let data = Directory::create(Path::new("/data"))?;
+///     let file = data.create_file("file")?;
+///     file.write_at(0, b"hello")?;
+///     file.sync()
+/// };
+/// let run = sim::run(&config, write).expect("nothing panics");
+/// assert_eq!(run.value, Ok(()));
+///
+/// // The file was synced, and the directory that names it was not.
+/// let found = disk.power_on(&Crash::new(Survivors::None), 1);
+/// assert!(found.files().is_empty());
+/// let found = disk.power_on(&Crash::new(Survivors::All), 1);
+/// assert_eq!(found.read("/data/file").expect("it is there"), b"hello");
+/// ```
+///
 /// [`Config::disk`]: super::super::control::Config::disk
 #[derive(Clone)]
 pub struct Disk(Arc<Mutex<State>>);
