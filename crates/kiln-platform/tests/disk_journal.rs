@@ -340,11 +340,14 @@ fn crash_everywhere(setting: Setting) -> Option<String> {
             disk.crash_at(operation);
             let acknowledged = acknowledged(&process(&disk, setting, RECORDS, 1));
             assert!(disk.is_off(), "operation {operation} is never reached");
+            let context = format!("{setting:?}, ended in operation {operation}, seed {seed}");
+            if let Some(lost) = recover(&disk.restart(seed), setting, &acknowledged) {
+                return Some(format!("{context}, restarted: {lost}"));
+            }
             for crash in crashes(&disk) {
                 let found = disk.power_on(&crash, seed);
                 if let Some(lost) = recover(&found, setting, &acknowledged) {
-                    let context = format!("{setting:?}, power gone in operation {operation}");
-                    return Some(format!("{context}, {crash}, seed {seed}: {lost}"));
+                    return Some(format!("{context}, {crash}: {lost}"));
                 }
             }
         }
