@@ -23,7 +23,7 @@
 //! | [`schedule`] | named places at which tests force an interleaving |
 //! | [`work`] | what is computed between accesses, for virtual clocks |
 //! | [`mod@file`] | small text files, read and written by their path |
-//! | [`disk`] | files whose durability matters: syncs, directories, locks, durable writes, errors to act on |
+//! | [`disk`] | files whose durability matters: syncs, directories, locks, durable writes, errors to act on; simulated in a run |
 
 #[cfg(not(kiln_sim))]
 #[path = "std/mod.rs"]

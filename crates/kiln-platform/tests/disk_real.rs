@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use kiln_platform::disk::{Directory, Kind};
+use kiln_platform::disk::{BLOCK_BYTES, Directory, DurableBy, Kind};
 
 /// A directory that is gone after the test.
 struct Temporary(PathBuf);
@@ -55,6 +55,19 @@ fn the_contract_holds_in_memory() {
         return;
     }
     check_contract(&Temporary::new(memory, "contract"));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_file_system_without_direct_writes_is_written_through_the_cache() {
+    let Ok(process) = Directory::open(Path::new("/proc/self")) else {
+        println!("skipped: there is no /proc here");
+        return;
+    };
+    // The name of this process: a file that can be written and takes no direct writes.
+    let name = process.open_log_file("comm").expect("it is there");
+    assert_eq!(name.durable_by(), DurableBy::Sync);
+    assert_eq!(name.block_bytes(), BLOCK_BYTES);
 }
 
 /// Starts this test binary again for the one ignored test `name`, which finds `directory` in its environment.

@@ -282,3 +282,31 @@ fn outcome(status: libc::c_int) -> io::Result<()> {
 fn descriptor(file: &fs::File) -> libc::c_int {
     std::os::fd::AsRawFd::as_raw_fd(file)
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_gave_up_direct_writes_takes_bytes_that_are_not_aligned() {
+        let path = std::env::temp_dir().join(format!("kiln-direct-{}", std::process::id()));
+        fs::create_dir_all(&path).expect("the test may write there");
+        let directory = RawDirectory::open(&path).expect("it was made");
+        directory
+            .open_file("file", Open::CreateNew)
+            .expect("it is new");
+        match directory.open_file("file", Open::WriteDirect) {
+            Ok(file) => {
+                let direct = file.write_some(1, b"abc");
+                file.give_up_direct().expect("the flag can be changed");
+                assert_eq!(file.write_some(1, b"abc").expect("there is room"), 3);
+                match direct {
+                    Ok(_) => println!("the file system takes direct writes of any alignment"),
+                    Err(error) => assert_eq!(error.raw_os_error(), Some(libc::EINVAL)),
+                }
+            }
+            Err(error) => assert_eq!(error.raw_os_error(), Some(libc::EINVAL)),
+        }
+        fs::remove_dir_all(&path).expect("it is there");
+    }
+}

@@ -13,7 +13,9 @@ use crate::disk::BLOCK_BYTES;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Survivors {
-    /// All: the process was killed, and the system lives on.
+    /// All: the system had just written them. What a killed process leaves is [`Disk::restart`]'s.
+    ///
+    /// [`Disk::restart`]: super::Disk::restart
     All,
     /// None.
     None,

@@ -87,6 +87,31 @@ pub struct PowerCut {
 ///
 /// A clone is the same disk; [`Disk::copy`] makes another one.
 ///
+/// ```
+/// use std::path::Path;
+///
+/// use kiln_platform::disk::Directory;
+/// use kiln_platform::sim::{self, disk::{Crash, Disk, Options, Survivors}};
+///
+/// let disk = Disk::new(Options::new(1));
+/// let mut config = sim::Config::new(sim::Schedule::Random, 1);
+/// config.disk = Some(disk.clone());
+/// let write = || {
+///     let data = Directory::create(Path::new("/data"))?;
+///     let file = data.create_file("file")?;
+///     file.write_at(0, b"hello")?;
+///     file.sync()
+/// };
+/// let run = sim::run(&config, write).expect("nothing panics");
+/// assert_eq!(run.value, Ok(()));
+///
+/// // The file was synced, and the directory that names it was not.
+/// let found = disk.power_on(&Crash::new(Survivors::None), 1);
+/// assert!(found.files().is_empty());
+/// let found = disk.power_on(&Crash::new(Survivors::All), 1);
+/// assert_eq!(found.read("/data/file").expect("it is there"), b"hello");
+/// ```
+///
 /// [`Config::disk`]: super::super::control::Config::disk
 #[derive(Clone)]
 pub struct Disk(Arc<Mutex<State>>);
@@ -100,11 +125,12 @@ impl fmt::Debug for Disk {
 impl Disk {
     /// A disk with an empty root directory.
     pub fn new(options: Options) -> Disk {
-        Disk::of(State::new(options))
+        Disk::of(|| State::new(options))
     }
 
-    fn of(state: State) -> Disk {
-        Disk(Arc::new(Mutex::new(state)))
+    /// A disk with the state that `make` gives, outside of any run's memory.
+    fn of(make: impl FnOnce() -> State) -> Disk {
+        space::outside(|| Disk(Arc::new(Mutex::new(make()))))
     }
 
     /// Calls `body` with the state, outside of a run's memory; `body` does not switch threads.
@@ -112,11 +138,15 @@ impl Disk {
         space::outside(|| body(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner)))
     }
 
-    /// Another disk with the same content and the same changes in its cache.
+    /// Another disk with the same content, the same changes in its cache, and the same crash and faults to come. No process
+    /// uses it.
     pub fn copy(&self) -> Disk {
-        let mut state = self.with(|state| state.clone());
-        state.is_in_use = false;
-        Disk::of(state)
+        Disk::of(|| {
+            let mut state = self.with(|state| state.clone());
+            state.is_in_use = false;
+            state.end_process();
+            state
+        })
     }
 
     /// How many operations have begun.
@@ -181,16 +211,18 @@ impl Disk {
 
     /// A copy for the next process, after what happens to it before.
     fn next(&self, seed: u64, happens: impl FnOnce(&mut State)) -> Disk {
-        let mut state = self.with(|state| state.clone());
-        happens(&mut state);
-        state.dice = Dice::new(seed ^ state.options.seed);
-        state.operations = 0;
-        state.power_cut = None;
-        state.crash_at = None;
-        state.faults = Faults::default();
-        state.is_in_use = false;
-        state.end_process();
-        Disk::of(state)
+        Disk::of(|| {
+            let mut state = self.with(|state| state.clone());
+            happens(&mut state);
+            state.dice = Dice::new(seed ^ state.options.seed);
+            state.operations = 0;
+            state.power_cut = None;
+            state.crash_at = None;
+            state.faults = Faults::default();
+            state.is_in_use = false;
+            state.end_process();
+            state
+        })
     }
 
     /// Lets `fault` happen once, to the first operation that can have it from number `operation` on.
@@ -258,9 +290,9 @@ impl Disk {
     /// # Errors
     /// The system's; a name that is not UTF-8.
     pub fn import(directory: &Path, options: Options) -> io::Result<Disk> {
-        let mut state = State::new(options);
-        state.import(super::state::ROOT, directory)?;
-        Ok(Disk::of(state))
+        let disk = Disk::new(options);
+        disk.with(|state| state.import(super::state::ROOT, directory))?;
+        Ok(disk)
     }
 }
 

@@ -358,13 +358,12 @@ impl State {
                     file.cache = file.durable.clone();
                 }
             }
-            Some(Node::Directory(directory)) => {
+            // File systems journal entries, and do not take for written what the journal has not got.
+            Some(Node::Directory(directory)) if loses => {
                 directory.pending.clear();
-                if loses {
-                    directory.cache = directory.durable.clone();
-                }
+                directory.cache = directory.durable.clone();
             }
-            None => {}
+            Some(Node::Directory(_)) | None => {}
         }
         self.relink();
         Err(error(libc::EIO))
