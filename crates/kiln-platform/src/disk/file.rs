@@ -57,7 +57,10 @@ impl File {
     /// # Errors
     /// The system's; those of an earlier change or sync that failed.
     pub fn set_len(&self, bytes: u64) -> Result<()> {
-        self.change(Operation::SetLength, || self.raw.set_len(bytes))
+        self.change(Operation::SetLength, || {
+            check_end(bytes, 0)?;
+            self.raw.set_len(bytes)
+        })
     }
 
     /// Fills `buffer` with the bytes from `offset` on. Returns how many there are: less than the buffer has room for
@@ -66,6 +69,9 @@ impl File {
     /// # Errors
     /// The system's.
     pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        if check_end(offset, buffer.len()).is_err() {
+            return Ok(0);
+        }
         let mut done = 0;
         while done < buffer.len() {
             match self
@@ -87,6 +93,7 @@ impl File {
     /// The system's, and then any part may have been written; those of an earlier change or sync that failed.
     pub fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         self.change(Operation::Write, || {
+            check_end(offset, bytes.len())?;
             write_all(&self.raw, offset, bytes, |done| done)
         })
     }
@@ -180,6 +187,16 @@ impl Allocation<'_> {
     /// How many bytes are still to be written.
     pub fn remaining(&self) -> u64 {
         self.end.saturating_sub(self.next)
+    }
+}
+
+/// Refuses what no file is long enough for. The system takes such offsets for negative ones, and says that the request makes
+/// no sense.
+fn check_end(offset: u64, bytes: usize) -> io::Result<()> {
+    let end = offset.checked_add(bytes as u64);
+    match end.is_some_and(|end| i64::try_from(end).is_ok()) {
+        true => Ok(()),
+        false => Err(io::Error::from_raw_os_error(libc::EFBIG)),
     }
 }
 

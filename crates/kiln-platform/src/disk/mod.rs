@@ -27,6 +27,9 @@
 //! Arpaci-Dusseau: *All File Systems Are Not Created Equal: On the Complexity of Crafting Crash-Consistent Applications*,
 //! OSDI 2014). A simulated disk (`sim::disk::Disk`) shows such a fault in a test.
 //!
+//! A process that is killed leaves the cache whole. What the next process reads may therefore not be on the medium: it syncs
+//! what it has read before it promises anything that rests on it.
+//!
 //! # Errors
 //!
 //! A failed sync leaves no way to find out what is durable: Linux marks pages clean that it could not write, so that a

@@ -6,7 +6,7 @@ use kiln_platform::disk::{AlignedBuffer, BLOCK_BYTES, Directory, DurableBy, Entr
 pub type Part = fn(&Directory);
 
 /// All parts of the contract, each in a directory of its own under `root`, which is empty.
-pub const PARTS: [(&str, Part); 8] = [
+pub const PARTS: [(&str, Part); 9] = [
     ("lengths", reads_and_writes_are_whole),
     ("entries", entries_come_and_go),
     ("refusals", refusals_have_their_kinds),
@@ -14,6 +14,7 @@ pub const PARTS: [(&str, Part); 8] = [
     ("rooms", room_is_filled_piece_by_piece),
     ("logs", durable_writes_are_read_back),
     ("locks", a_lock_has_one_holder),
+    ("offsets", no_file_reaches_every_offset),
     ("poison", a_failed_change_is_the_last),
 ];
 
@@ -259,8 +260,32 @@ fn a_lock_has_one_holder(root: &Directory) {
     drop((lock, other));
     let long = "x".repeat(5_000);
     let lock = again.lock("LOCK", &long).expect("it is free");
-    assert!(root.lock("LOCK", "third").is_err());
+    root.lock("LOCK", "third").expect_err("held");
     drop(lock);
+    let _lock = again.lock("LOCK", "short").expect("it is free");
+    let refused = root.lock("LOCK", "fourth").expect_err("held");
+    let text = refused.to_string();
+    assert!(text.ends_with(": short"), "former holders are gone: {text}");
+}
+
+fn no_file_reaches_every_offset(root: &Directory) {
+    let file = root.create_file("read").expect("the file is new");
+    for (at, far) in [u64::MAX, u64::MAX - 5, 1 << 63].into_iter().enumerate() {
+        assert_eq!(file.read_at(far, &mut [0; 10]), Ok(0), "it ends before");
+        let file = |kind| {
+            let made = root.create_file(&format!("{kind} {at}"));
+            made.expect("the file is new")
+        };
+        let refused = [
+            file("write").write_at(far, b"0123456789"),
+            file("length").set_len(far),
+            file("room").allocate(far).map(|_| ()),
+        ];
+        for refused in refused {
+            let error = refused.expect_err("too long");
+            assert_eq!(*error.kind(), Kind::Full, "{error}");
+        }
+    }
 }
 
 fn a_failed_change_is_the_last(root: &Directory) {
