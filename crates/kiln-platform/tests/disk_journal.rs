@@ -218,10 +218,10 @@ impl Journal {
 
     fn append(&mut self, acknowledge: impl Fn(u64)) -> Result<(), Error> {
         let number = self.last_record + 1;
-        if number % RECORDS_PER_SEGMENT == 0 {
+        if number.is_multiple_of(RECORDS_PER_SEGMENT) {
             self.start_segment()?;
         }
-        if number % (RECORDS_PER_SEGMENT * SEGMENTS_PER_CHECKPOINT) == 0 {
+        if number.is_multiple_of(RECORDS_PER_SEGMENT * SEGMENTS_PER_CHECKPOINT) {
             self.checkpoint()?;
         }
         let record = encode(number, &payload(number));
