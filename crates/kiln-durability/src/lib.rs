@@ -7,4 +7,7 @@
 //! |---|---|
 //! | [`format`](mod@format) | the bytes of the files: blocks of the log, and what is in them |
 
+mod error;
 pub mod format;
+
+pub use error::{damaged, disk_error};

@@ -145,6 +145,7 @@ conditions! {
     INVALID_FOREIGN_KEY = b"42830", "invalid_foreign_key";
     CANNOT_COERCE = b"42846", "cannot_coerce";
     UNDEFINED_FUNCTION = b"42883", "undefined_function";
+    INSUFFICIENT_PRIVILEGE = b"42501", "insufficient_privilege";
     RESERVED_NAME = b"42939", "reserved_name";
     UNDEFINED_TABLE = b"42P01", "undefined_table";
     UNDEFINED_PARAMETER = b"42P02", "undefined_parameter";

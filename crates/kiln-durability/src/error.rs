@@ -1,0 +1,42 @@
+//! What a database says when its files fail it.
+
+use kiln_platform::disk;
+use kiln_storage::error::{Error, SqlState};
+
+/// The error of a database whose disk has failed it: 53100 where there is no room, 55006 for a lock that another process holds,
+/// 58P01 for what is not there, 42501 for what is not permitted, else 58030.
+#[cold]
+pub fn disk_error(error: &disk::Error) -> Error {
+    let state = match error.kind() {
+        disk::Kind::Full => SqlState::DISK_FULL,
+        disk::Kind::Locked { .. } => SqlState::OBJECT_IN_USE,
+        disk::Kind::NotFound => SqlState::UNDEFINED_FILE,
+        disk::Kind::Denied => SqlState::INSUFFICIENT_PRIVILEGE,
+        _ => SqlState::IO_ERROR,
+    };
+    Error::new(state, error.to_string())
+}
+
+/// XX001: the files are not what was written.
+#[cold]
+pub fn damaged(message: impl Into<String>) -> Error {
+    Error::new(SqlState::DATA_CORRUPTED, message.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use kiln_platform::disk::Directory;
+
+    use super::*;
+
+    #[cfg(not(kiln_sim))]
+    #[test]
+    fn errors_name_the_file_and_what_failed() {
+        let path = Path::new("/nowhere/at/all");
+        let error = disk_error(&Directory::open(path).expect_err("it is not there"));
+        assert_eq!(error.state(), SqlState::UNDEFINED_FILE);
+        assert!(error.message().contains("/nowhere/at/all"), "{error}");
+    }
+}
