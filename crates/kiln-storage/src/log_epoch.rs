@@ -92,6 +92,15 @@ impl LogEpochs {
         LogEpoch(self.shared.current.0.load(Ordering::Acquire))
     }
 
+    /// Goes on after this log epoch, if it has not come as far; no window is open.
+    pub fn start_after(&self, epoch: LogEpoch) {
+        // Sequentially consistent, as in `close`.
+        self.shared
+            .current
+            .0
+            .fetch_max(epoch.0 + 1, Ordering::SeqCst);
+    }
+
     /// Makes room for the windows of this worker; called before its first one.
     pub fn join(&self, worker: usize) {
         assert!(

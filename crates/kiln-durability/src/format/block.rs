@@ -7,7 +7,8 @@
 //! | offset | bytes | content |
 //! |---|---|---|
 //! | 0 | 8 | `KILNBLOK` |
-//! | 8 | 4 | the [format's version](super::FORMAT_VERSION) |
+//! | 8 | 2 | the [format's version](super::FORMAT_VERSION) |
+//! | 10 | 2 | 1 if the group goes on in the next block, 0 if this is its last one |
 //! | 12 | 4 | bytes of the payload |
 //! | 16 | 16 | the database's id |
 //! | 32 | 8 | the number of the segment |
@@ -20,6 +21,10 @@
 //! | 88 | 8 | the checksum: CRC-64/XZ of the bytes 0 to 87 and of the payload |
 //! | 96 | | the payload |
 //!
+//! The payloads of a group's blocks, one after the other, are its [entries](super::entry); an entry may begin in one block and
+//! end in a later one. All blocks of a group name the same log epochs. No commit of a group is acknowledged before its last
+//! block is on disk: a group without its last block is cut off with the rest of the log.
+//!
 //! # What tells a block from other bytes
 //!
 //! A segment is zeros before it is written, or the blocks of an older segment whose file is used again. Zeros have no magic;
@@ -27,7 +32,7 @@
 //! another checksum. A block of another log of the same database, such as a log that was restored and went on, does not have
 //! the checksum of the block before: each block continues a [`Chain`].
 //!
-//! A block whose reading fails was promised to someone exactly if a later block says that it was on disk. So *durable through*
+//! A block whose reading fails was on disk before exactly if a later block says so. So *durable through*
 //! is what tells damage from the torn end of a log.
 
 use super::{DatabaseId, FORMAT_VERSION, checksum};
@@ -39,7 +44,7 @@ pub const ALIGNMENT: usize = 4096;
 pub const HEADER_BYTES: usize = 96;
 
 /// The longest payload, in bytes. A group that is longer has several blocks.
-pub const PAYLOAD_MAX: usize = 16 << 20;
+pub const PAYLOAD_MAX: usize = 4 << 20;
 
 const MAGIC: [u8; 8] = *b"KILNBLOK";
 
@@ -48,8 +53,10 @@ const MAGIC: [u8; 8] = *b"KILNBLOK";
 pub struct BlockHeader {
     /// Its number in the log, from 1 on.
     pub number: u64,
-    /// The log epochs of the commits in it: the first one and the last one.
+    /// The log epochs of its group: the first one and the last one.
     pub epochs: (u64, u64),
+    /// Whether the group goes on in the next block.
+    pub goes_on: bool,
     /// The block up to which, and with which, all were on disk when this one was written; 0 for none.
     pub durable_through: u64,
     /// When it was written, in microseconds since 1970.
@@ -91,7 +98,7 @@ pub enum BlockFault {
     /// They do not begin as a block does.
     NotABlock,
     /// Another version of Kiln wrote it: this format.
-    Format(u32),
+    Format(u16),
     /// It is of another database, as it says.
     OtherDatabase,
     /// It is of another segment, as it says, with this number: of one whose file was used again.
@@ -153,6 +160,7 @@ impl Chain {
         };
         put(&MAGIC);
         put(&FORMAT_VERSION.to_le_bytes());
+        put(&u16::from(header.goes_on).to_le_bytes());
         put(&(length as u32).to_le_bytes());
         put(&self.database.0);
         for number in [
@@ -193,7 +201,7 @@ impl Chain {
 pub fn read(bytes: &[u8], database: DatabaseId, segment: u64) -> Result<Block<'_>, BlockFault> {
     let head: &[u8; HEADER_BYTES] = bytes.first_chunk().ok_or(BlockFault::CutOff)?;
     let number_at = |at: usize| u64::from_le_bytes(head[at..at + 8].try_into().expect("8 bytes"));
-    let short_at = |at: usize| u32::from_le_bytes(head[at..at + 4].try_into().expect("4 bytes"));
+    let short_at = |at: usize| u16::from_le_bytes(head[at..at + 2].try_into().expect("2 bytes"));
     if head[..8] != MAGIC {
         let is_zero = head.iter().all(|byte| *byte == 0);
         return Err(match is_zero {
@@ -202,7 +210,8 @@ pub fn read(bytes: &[u8], database: DatabaseId, segment: u64) -> Result<Block<'_
         });
     }
     // The next fields may be damaged themselves: what they say is believed once the checksum is right, where it can be told.
-    let (version, length) = (short_at(8), short_at(12) as usize);
+    let (version, flags) = (short_at(8), short_at(10));
+    let length = u32::from_le_bytes(head[12..16].try_into().expect("4 bytes")) as usize;
     let whole = bytes.get(HEADER_BYTES..).and_then(|it| it.get(..length));
     let is_right = whole.is_some_and(|payload| {
         checksum([&head[..HEADER_BYTES - 8], payload]) == number_at(HEADER_BYTES - 8)
@@ -230,11 +239,13 @@ pub fn read(bytes: &[u8], database: DatabaseId, segment: u64) -> Result<Block<'_
     let header = BlockHeader {
         number: number_at(40),
         epochs: (number_at(48), number_at(56)),
+        goes_on: flags == 1,
         durable_through: number_at(64),
         written_us: number_at(80) as i64,
         checksum: number_at(88),
     };
-    if length > PAYLOAD_MAX || header.epochs.0 > header.epochs.1 || header.number == 0 {
+    if length > PAYLOAD_MAX || flags > 1 || header.epochs.0 > header.epochs.1 || header.number == 0
+    {
         return Err(BlockFault::Length);
     }
     Ok(Block {
@@ -256,6 +267,7 @@ mod tests {
         bytes[HEADER_BYTES..HEADER_BYTES + payload.len()].copy_from_slice(payload);
         let header = BlockHeader {
             epochs: (7, 9),
+            goes_on: payload.len() > 5_000,
             durable_through: chain.last,
             written_us: -5,
             ..BlockHeader::default()
@@ -277,6 +289,7 @@ mod tests {
             let block = reading.next(&bytes, 3).expect("it is whole");
             assert_eq!(block.payload, payload);
             assert_eq!(block.header.epochs, (7, 9));
+            assert_eq!(block.header.goes_on, length > 5_000);
             assert_eq!((block.header.written_us, block.bytes()), (-5, bytes.len()));
             assert_eq!(reading, writing);
         }

@@ -1,4 +1,4 @@
-//! Entries: what the payload of a [block](super::block) consists of.
+//! Entries: what the payload of a group of [blocks](super::block) consists of.
 //!
 //! | bytes | content |
 //! |---|---|
@@ -92,6 +92,20 @@ fn begin(bytes: &mut Vec<u8>, kind: u8, epoch: u64) -> usize {
     head[5..].copy_from_slice(&epoch.to_le_bytes());
     bytes.extend_from_slice(&head);
     start
+}
+
+/// Where the entries of log epochs after `through` begin in bytes that were appended here, in the order of their log epochs, and how
+/// many come before.
+pub(crate) fn split(bytes: &[u8], through: u64) -> (usize, u64) {
+    let (mut at, mut entries) = (0, 0);
+    while let Some(head) = bytes.get(at..at + HEAD_BYTES) {
+        let length = u32::from_le_bytes(head[..4].try_into().expect("4 bytes"));
+        if u64::from_le_bytes(head[5..].try_into().expect("8 bytes")) > through {
+            break;
+        }
+        (at, entries) = (at + 4 + length as usize, entries + 1);
+    }
+    (at, entries)
 }
 
 /// The entries of a payload. After the first that cannot be read there is none.

@@ -7,12 +7,14 @@
 pub mod block;
 pub mod entry;
 mod reader;
+mod segment;
 
 pub use block::{Block, BlockFault, BlockHeader, Chain};
 pub use reader::Reader;
+pub use segment::{segment_name, segment_number};
 
 /// The version of all formats, which changes with any of them. A directory of a newer one is refused.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u16 = 1;
 
 /// What a database's files have in common, drawn when its directory is made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

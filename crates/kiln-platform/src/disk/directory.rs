@@ -187,6 +187,14 @@ impl Directory {
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {}
             Err(error) => return Err(Error::new(Operation::Open, &path, &error)),
         }
+        self.open_cached_log_file(name)
+    }
+
+    /// Opens the file `name` for writes that are durable when they return, through the cache and with a sync after each.
+    ///
+    /// # Errors
+    /// As [`Directory::open_file`].
+    pub fn open_cached_log_file(&self, name: &str) -> Result<LogFile> {
         Ok(LogFile::new(self.open_as(name, Open::Write)?, false))
     }
 

@@ -53,9 +53,11 @@ mod error;
 mod file;
 mod log_file;
 mod poison;
+mod temporary;
 
 pub use buffer::{AlignedBuffer, BLOCK_BYTES};
 pub use directory::{Directory, Entry, Lock};
 pub use error::{Error, Kind, Operation, Result};
 pub use file::{Allocation, File};
 pub use log_file::{DurableBy, LogFile};
+pub use temporary::TemporaryDirectory;

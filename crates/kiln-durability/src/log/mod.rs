@@ -1,0 +1,402 @@
+//! The log: what is committed, on disk before it is acknowledged.
+//!
+//! Each worker appends what it commits to a [buffer](buffers) of its own, inside its window of the log epoch
+//! ([`kiln_storage::log_epoch`]). One thread, the [writer], closes a log epoch whenever the disk is free, gathers what was committed in the
+//! epochs up to it, and writes that as a *group*: one [block](crate::format::block), or some, to the present [segment](segments). Then the
+//! *durable watermark* is this log epoch, and what has waited for it goes on.
+//!
+//! # What to wait for
+//!
+//! A transaction may be acknowledged when the log epoch that was current after its end is on disk ([`Log::wait`]), for then all
+//! is that it has observed. It needs to wait only for epochs of which anything was appended: where nothing is under way a
+//! reader does not wait.
+//!
+//! # Failure
+//!
+//! The first failed write ends the log: it writes nothing any more, the watermark stays, and each wait ends with the error. No write
+//! or sync is repeated. That no *new* segment can be made is known a whole segment earlier: then the log
+//! [takes](Log::refusal) no further changes and writes those that it has.
+
+mod buffers;
+mod segments;
+mod statistics;
+mod watermark;
+mod writer;
+
+use std::task::{Context, Poll};
+
+use kiln_platform::atomic::{AtomicBool, AtomicU64, Ordering};
+use kiln_platform::disk::{AlignedBuffer, Directory};
+use kiln_platform::sync::{Arc, Mutex, OnceLock, lock};
+use kiln_platform::thread::{self, JoinHandle, Thread};
+use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::journal::{Commit, Listener, Listeners};
+use kiln_storage::log_epoch::{LogEpoch, LogEpochs};
+
+use crate::error::disk_error;
+use crate::format::{Chain, DatabaseId, entry};
+use buffers::Buffers;
+use segments::{Segment, Segments};
+use watermark::Watermark;
+use writer::Writer;
+
+pub use statistics::{Histogram, Statistics};
+pub use watermark::Follower;
+
+/// How a log is written.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct LogOptions {
+    /// The length of a segment, in bytes (64 MiB); a multiple of 4,096.
+    pub segment_bytes: u64,
+    /// So many bytes may wait to be written (16 MiB); while there are more no transaction begins. At most a quarter of a segment, so
+    /// that what was committed fits into the present one when no other can be made.
+    pub pending_bytes_max: u64,
+}
+
+impl Default for LogOptions {
+    fn default() -> LogOptions {
+        LogOptions::with_segments(64 << 20)
+    }
+}
+
+impl LogOptions {
+    /// With segments of this length.
+    pub fn with_segments(bytes: u64) -> LogOptions {
+        LogOptions {
+            segment_bytes: bytes,
+            pending_bytes_max: bytes / 4,
+        }
+    }
+}
+
+/// Where a log is written on: after the last block that was read, or at its beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// The chain up to there.
+    pub chain: Chain,
+    /// The segment.
+    pub segment: u64,
+    /// The offset in it.
+    pub offset: u64,
+    /// The last log epoch before.
+    pub epoch: u64,
+}
+
+impl Position {
+    /// The beginning of a database's log.
+    pub fn start(database: DatabaseId) -> Position {
+        Position {
+            chain: Chain::new(database),
+            segment: 1,
+            offset: 0,
+            epoch: 0,
+        }
+    }
+}
+
+/// A log that is written. Dropped, it writes what was committed and ends.
+pub struct Log {
+    inner: Arc<Inner>,
+    segments: Arc<Segments>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    /// The worker whose windows entries have that no worker reports.
+    engine: usize,
+}
+
+pub(crate) struct Inner {
+    epochs: LogEpochs,
+    buffers: Arc<Buffers>,
+    pending_bytes_max: u64,
+    watermark: Watermark,
+    alarm: Alarm,
+    statistics: Mutex<Statistics>,
+    /// The number of the segment that is written.
+    segment: AtomicU64,
+    is_closing: AtomicBool,
+}
+
+/// What wakes the log's thread.
+///
+/// Either the thread that wants something sees that the log's sleeps, or the log's sees what it wants: each writes its word and then
+/// reads the other's, all of it sequentially consistent.
+#[derive(Default)]
+struct Alarm {
+    is_asleep: AtomicBool,
+    thread: OnceLock<Thread>,
+}
+
+impl Alarm {
+    /// Sleeps for so long at most, unless there is something to do. Called by the log's thread.
+    fn sleep(&self, nanoseconds: u64, has_work: impl Fn() -> bool) {
+        self.thread.get_or_init(thread::current);
+        self.is_asleep.store(true, Ordering::SeqCst);
+        if !has_work() {
+            thread::park_for(nanoseconds);
+        }
+        self.is_asleep.store(false, Ordering::SeqCst);
+    }
+
+    fn ring(&self) {
+        if self.is_asleep.load(Ordering::SeqCst)
+            && self.is_asleep.swap(false, Ordering::SeqCst)
+            && let Some(thread) = self.thread.get()
+        {
+            thread.unpark();
+        }
+    }
+}
+
+impl Log {
+    /// Writes a log on in `directory` at `position`, and starts its threads. Entries that no worker reports get the windows of the
+    /// worker called `engine`, which commits nothing; all workers' numbers are below `workers`. No window is open, and the next
+    /// epoch is after the position's.
+    ///
+    /// # Errors
+    /// 53100 and 58030 when the first segment cannot be made; 53000 when the system grants no more threads.
+    pub fn open(
+        directory: Directory,
+        position: Position,
+        epochs: LogEpochs,
+        (workers, engine): (usize, usize),
+        options: &LogOptions,
+    ) -> Result<Log> {
+        epochs.start_after(LogEpoch(position.epoch));
+        let to_error = |error| disk_error(&error);
+        segments::make(
+            &directory,
+            position.segment,
+            options.segment_bytes,
+            None,
+            || true,
+            || {},
+        )
+        .map_err(to_error)?;
+        let segment = Segment::open(&directory, position.segment).map_err(to_error)?;
+        let no_thread = |error: std::io::Error| {
+            Error::new(
+                SqlState::INSUFFICIENT_RESOURCES,
+                format!("the system starts no further thread: {error}"),
+            )
+        };
+        let started = Segments::start(directory, options.segment_bytes, position.segment);
+        let segments = Arc::new(started.map_err(no_thread)?);
+        let buffers = Arc::new(Buffers::new(workers));
+        epochs.join(engine);
+        buffers.join(engine);
+        let inner = Arc::new(Inner {
+            epochs,
+            buffers,
+            pending_bytes_max: options.pending_bytes_max,
+            watermark: Watermark::new(position.epoch),
+            alarm: Alarm::default(),
+            statistics: Mutex::default(),
+            segment: AtomicU64::new(position.segment),
+            is_closing: AtomicBool::new(false),
+        });
+        let writer = Writer {
+            inner: inner.clone(),
+            segments: segments.clone(),
+            segment,
+            offset: position.offset,
+            chain: position.chain,
+            block: AlignedBuffer::new(1 << 20),
+            through: position.epoch,
+            gathers_since_ns: 0,
+            uncovered_since_ns: 0,
+        };
+        let thread = thread::spawn("kiln-log", move || writer.run()).map_err(no_thread)?;
+        Ok(Log {
+            inner,
+            segments,
+            thread: Mutex::new(Some(thread)),
+            engine,
+        })
+    }
+
+    /// The listeners that a journal is to have.
+    pub fn listeners(&self) -> Arc<dyn Listeners> {
+        self.inner.clone()
+    }
+
+    /// The log epoch up to which all commits are on disk.
+    pub fn durable_through(&self) -> LogEpoch {
+        LogEpoch(self.inner.watermark.through())
+    }
+
+    /// What has to be on disk before a transaction is acknowledged that has observed epochs up to this one; `None` when it is.
+    fn awaited(&self, observed: LogEpoch) -> Option<u64> {
+        let through = self.inner.watermark.through();
+        if observed.0 <= through {
+            return None;
+        }
+        // What it has observed was appended before, and so is found.
+        let awaited = observed.0.min(self.inner.buffers.newest());
+        (awaited > through).then(|| {
+            self.inner.watermark.want(awaited);
+            self.inner.alarm.ring();
+            awaited
+        })
+    }
+
+    /// Waits until all is on disk that a transaction has observed, which has observed log epochs up to this one.
+    ///
+    /// # Errors
+    /// 53100 and 58030 when it will not be: it is in memory, and may or may not be found after a restart.
+    pub fn wait(&self, observed: LogEpoch) -> Result<()> {
+        let waited = self.wait_until(observed, None);
+        waited.unwrap_or_else(|| Err(Error::internal("a wait without deadline ended")))
+    }
+
+    /// As [`Log::wait`], until `deadline_ns` at most: `None` when it has passed.
+    pub fn wait_until(&self, observed: LogEpoch, deadline_ns: Option<u64>) -> Option<Result<()>> {
+        match self.awaited(observed) {
+            None => Some(Ok(())),
+            Some(awaited) => self.inner.watermark.wait(awaited, deadline_ns),
+        }
+    }
+
+    /// As [`Log::wait`], for a task.
+    pub fn poll(&self, observed: LogEpoch, context: &mut Context<'_>) -> Poll<Result<()>> {
+        match self.awaited(observed) {
+            None => Poll::Ready(Ok(())),
+            Some(awaited) => self.inner.watermark.poll(awaited, context),
+        }
+    }
+
+    /// Whether all is on disk that was observed in log epochs up to this one. If not, the log writes it as soon as it can.
+    pub fn is_durable(&self, observed: LogEpoch) -> bool {
+        self.awaited(observed).is_none()
+    }
+
+    /// Tells the follower when all is on disk that was observed in log epochs up to this one.
+    pub fn follow(&self, observed: LogEpoch, follower: Arc<dyn Follower>) {
+        let awaited = self.awaited(observed).unwrap_or_default();
+        self.inner.watermark.follow(awaited, follower);
+    }
+
+    /// Appends a change of the catalog. No transaction runs: all that was committed comes before it, and all that will be after it.
+    /// Returns its log epoch, which is its own.
+    pub fn append_statement(&self, text: &str) -> LogEpoch {
+        self.inner.epochs.close();
+        let epoch = self.append(|bytes, epoch| entry::append_statement(bytes, epoch, text));
+        self.inner.epochs.close();
+        epoch
+    }
+
+    /// Appends how a call ended that wrote nothing. Returns its log epoch.
+    pub fn append_outcome(&self, key: &[u8], answer: &[u8]) -> LogEpoch {
+        self.append(|bytes, epoch| entry::append_outcome(bytes, epoch, key, answer))
+    }
+
+    fn append(&self, append: impl FnOnce(&mut Vec<u8>, u64)) -> LogEpoch {
+        let Inner {
+            epochs, buffers, ..
+        } = &*self.inner;
+        let epoch = epochs.enter(self.engine);
+        buffers.append(self.engine, epoch.0, |bytes| append(bytes, epoch.0));
+        epochs.leave(self.engine);
+        epoch
+    }
+
+    /// Whether so much waits to be written that no transaction should begin.
+    #[inline(always)]
+    pub fn is_congested(&self) -> bool {
+        self.inner.buffers.pending() > self.inner.pending_bytes_max
+    }
+
+    /// Waits until the log is no longer [congested](Log::is_congested), or `deadline_ns` has passed; false then.
+    #[cold]
+    pub fn wait_for_room(&self, deadline_ns: Option<u64>) -> bool {
+        while self.is_congested() {
+            // The group that is gathering: its bytes are free when it is written.
+            let gathering = LogEpoch(self.inner.watermark.through() + 1);
+            if let Some(Err(_)) = self.wait_until(gathering, deadline_ns) {
+                return true;
+            }
+            if deadline_ns.is_some_and(|deadline| kiln_platform::time::now_ns() >= deadline) {
+                return false;
+            }
+            thread::yield_now();
+        }
+        true
+    }
+
+    /// Why the log takes no further changes, if it does not: 58030 after a failed write, 53100 when no further segment can be made.
+    pub fn refusal(&self) -> Option<Error> {
+        let failure = self.inner.watermark.failure();
+        failure.or_else(|| self.segments.failure().map(|error| disk_error(&error)))
+    }
+
+    /// Uses the files of these segments again: they come before the one that is written, and no recovery reads them any more.
+    pub fn retire(&self, segments: impl IntoIterator<Item = u64>) {
+        self.segments.retire(segments);
+    }
+
+    /// The number of the segment that is written.
+    pub fn segment(&self) -> u64 {
+        // Relaxed: the number orders nothing.
+        self.inner.segment.load(Ordering::Relaxed)
+    }
+
+    /// What was written so far.
+    pub fn statistics(&self) -> Statistics {
+        lock(&self.inner.statistics).clone()
+    }
+
+    /// Writes what was committed, and ends. What is appended after that is lost.
+    ///
+    /// # Errors
+    /// What has failed, now or before.
+    pub fn close(&self) -> Result<()> {
+        let thread = lock(&self.thread).take();
+        // Release pairs with the acquire in the writer: what was committed before is written.
+        self.inner.is_closing.store(true, Ordering::Release);
+        if let Some(thread) = thread {
+            thread.thread().unpark();
+            if thread.join().is_err() {
+                return Err(Error::internal("the log's thread panicked"));
+            }
+        }
+        self.inner.watermark.failure().map_or(Ok(()), Err)
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        // The failure was reported to all that waited.
+        let _ = self.close();
+    }
+}
+
+impl std::fmt::Debug for Log {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Log")
+            .field("durable_through", &self.durable_through())
+            .field("segment", &self.segment())
+            .finish()
+    }
+}
+
+impl Listeners for Inner {
+    fn listener(&self, worker: usize) -> Box<dyn Listener> {
+        self.buffers.join(worker);
+        Box::new(WorkerListener {
+            buffers: self.buffers.clone(),
+            worker,
+        })
+    }
+}
+
+/// Appends what a worker commits.
+struct WorkerListener {
+    buffers: Arc<Buffers>,
+    worker: usize,
+}
+
+impl Listener for WorkerListener {
+    #[inline]
+    fn committed(&mut self, commit: &Commit<'_>) {
+        self.buffers.append_commit(self.worker, commit);
+    }
+}

@@ -1,0 +1,216 @@
+//! The log's thread: closes log epochs, and writes what was committed in them.
+//!
+//! Groups clock themselves: while one is written the next one gathers, and is closed as soon as the device is free. So one client pays
+//! one durable write, and ten thousand share it. Where nobody waits for durability a group gathers for [`GATHER_NS`].
+
+use kiln_platform::atomic::Ordering;
+use kiln_platform::disk::{self, AlignedBuffer};
+use kiln_platform::sync::Arc;
+use kiln_platform::{thread, time};
+
+use super::Inner;
+use super::buffers::Group;
+use super::segments::{Segment, Segments};
+use crate::error::disk_error;
+use crate::format::Chain;
+use crate::format::block::{ALIGNMENT, BlockHeader, HEADER_BYTES, PAYLOAD_MAX, bytes_of};
+
+/// A group that no client waits for gathers for so long, or until there are [`GATHER_BYTES`].
+const GATHER_NS: u64 = 1_000_000;
+const GATHER_BYTES: u64 = 256 << 10;
+/// The thread looks so often whether there is anything that no client waits for.
+const LOOK_NS: u64 = 5_000_000;
+/// A log that has been idle for so long writes an empty block, which says that the last one is on disk.
+const IDLE_NS: u64 = 20_000_000;
+
+pub(super) struct Writer {
+    pub inner: Arc<Inner>,
+    pub segments: Arc<Segments>,
+    pub segment: Segment,
+    /// Where the next block goes.
+    pub offset: u64,
+    pub chain: Chain,
+    /// The next block's memory.
+    pub block: AlignedBuffer,
+    /// The last log epoch that is on disk.
+    pub through: u64,
+    /// Since when there are commits that no client waits for; 0 for none.
+    pub gathers_since_ns: u64,
+    /// When the last block was written that no block after it calls durable; 0 for none.
+    pub uncovered_since_ns: u64,
+}
+
+/// What the thread has to do next.
+enum Work {
+    Group,
+    /// To say that the last block is on disk.
+    Cover,
+    End,
+}
+
+impl Writer {
+    /// The thread's life.
+    pub fn run(mut self) {
+        let mut group = Group::default();
+        loop {
+            let written = match self.await_work() {
+                Work::Group => self.write_next(&mut group),
+                Work::Cover => self.cover(),
+                Work::End => break,
+            };
+            if let Err(error) = written {
+                return self.fail(&error, group);
+            }
+        }
+        let ended = self.write_next(&mut group).and_then(|()| self.cover());
+        if let Err(error) = ended {
+            self.inner.watermark.fail(disk_error(&error));
+        }
+    }
+
+    fn await_work(&mut self) -> Work {
+        loop {
+            let inner = &*self.inner;
+            // Acquire pairs with the release in `Log::close`: what was committed before is seen.
+            if inner.is_closing.load(Ordering::Acquire) {
+                return Work::End;
+            }
+            let now_ns = time::now_ns();
+            let pause_ns = if inner.buffers.newest() > self.through {
+                let is_wanted = inner.watermark.wanted() > self.through;
+                if is_wanted || inner.buffers.pending() >= GATHER_BYTES {
+                    return Work::Group;
+                }
+                if self.gathers_since_ns == 0 {
+                    self.gathers_since_ns = now_ns;
+                }
+                match (self.gathers_since_ns + GATHER_NS).checked_sub(now_ns) {
+                    Some(left_ns) if left_ns > 0 => left_ns,
+                    _ => return Work::Group,
+                }
+            } else if self.uncovered_since_ns != 0 && now_ns >= self.uncovered_since_ns + IDLE_NS {
+                return Work::Cover;
+            } else {
+                LOOK_NS
+            };
+            inner
+                .alarm
+                .sleep(pause_ns, || inner.watermark.wanted() > self.through);
+        }
+    }
+
+    /// Closes a log epoch and writes its group.
+    fn write_next(&mut self, group: &mut Group) -> disk::Result<()> {
+        let through = self.inner.epochs.close().0;
+        self.gathers_since_ns = 0;
+        self.inner.buffers.take(through, group);
+        let epochs = (self.through + 1, through);
+        if !group.pieces.is_empty() {
+            let bytes = self.write(group, epochs)?;
+            let mut statistics = kiln_platform::sync::lock(&self.inner.statistics);
+            statistics.entries += group.entries;
+            statistics.entry_bytes += group.bytes() as u64;
+            statistics.written_bytes += bytes;
+            statistics.group_entries.add(group.entries);
+        }
+        self.through = through;
+        self.inner.watermark.advance(through);
+        Ok(())
+    }
+
+    /// Writes a block without entries, which calls the last one durable.
+    fn cover(&mut self) -> disk::Result<()> {
+        if self.uncovered_since_ns != 0 {
+            self.write(&Group::default(), (self.through, self.through))?;
+            self.uncovered_since_ns = 0;
+        }
+        Ok(())
+    }
+
+    /// Writes the blocks of a group. Returns their bytes.
+    fn write(&mut self, group: &Group, epochs: (u64, u64)) -> disk::Result<u64> {
+        let (mut left, mut written) = (group.bytes(), 0);
+        let mut pieces = group.pieces.iter().map(Vec::as_slice);
+        let mut piece: &[u8] = &[];
+        loop {
+            let room = self.room()?;
+            let length = left.min(PAYLOAD_MAX).min(room - HEADER_BYTES);
+            left -= length;
+            self.begin_block(length);
+            let mut wanted = length;
+            while wanted > 0 {
+                while piece.is_empty() {
+                    piece = pieces.next().expect("as many bytes as were counted");
+                }
+                let (now, rest) = piece.split_at(piece.len().min(wanted));
+                let is_appended = self.block.append(now);
+                debug_assert!(is_appended, "the block has room for its payload");
+                (piece, wanted) = (rest, wanted - now.len());
+            }
+            self.end_block(length, epochs, left > 0)?;
+            written += bytes_of(length) as u64;
+            if left == 0 {
+                return Ok(written);
+            }
+        }
+    }
+
+    /// The bytes that are left in the segment, or in the next one.
+    fn room(&mut self) -> disk::Result<usize> {
+        while self.segment.bytes.saturating_sub(self.offset) < ALIGNMENT as u64 {
+            self.segment = self.segments.next()?;
+            self.offset = 0;
+            self.inner
+                .segment
+                .store(self.segment.number, Ordering::Relaxed);
+        }
+        Ok((self.segment.bytes - self.offset) as usize)
+    }
+
+    fn begin_block(&mut self, length: usize) {
+        if self.block.capacity() < bytes_of(length) {
+            self.block = AlignedBuffer::new(bytes_of(length).next_power_of_two());
+        }
+        self.block.clear();
+        let is_appended = self.block.append(&[0; HEADER_BYTES]);
+        debug_assert!(is_appended, "a block has room for its header");
+    }
+
+    fn end_block(&mut self, length: usize, epochs: (u64, u64), goes_on: bool) -> disk::Result<()> {
+        self.block.pad(ALIGNMENT);
+        let header = BlockHeader {
+            epochs,
+            goes_on,
+            // One is written at a time.
+            durable_through: self.chain.last,
+            written_us: time::wall_clock_us(),
+            ..BlockHeader::default()
+        };
+        self.chain.seal(
+            self.block.as_mut_slice(),
+            length,
+            self.segment.number,
+            header,
+        );
+        let began_ns = time::now_ns();
+        self.segment.write(self.offset, &self.block)?;
+        let ended_ns = time::now_ns();
+        kiln_platform::sync::lock(&self.inner.statistics)
+            .write_ns
+            .add(ended_ns - began_ns);
+        self.offset += self.block.len() as u64;
+        self.uncovered_since_ns = ended_ns;
+        Ok(())
+    }
+
+    /// Nothing becomes durable any more. What is still committed is dropped, so that it takes no memory.
+    fn fail(self, error: &disk::Error, mut group: Group) {
+        let inner = &*self.inner;
+        inner.watermark.fail(disk_error(error));
+        while !inner.is_closing.load(Ordering::Acquire) {
+            let through = inner.epochs.close().0;
+            inner.buffers.take(through, &mut group);
+            thread::park_for(LOOK_NS);
+        }
+    }
+}
