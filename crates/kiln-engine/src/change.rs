@@ -184,6 +184,11 @@ impl<'a> CatalogChange<'a> {
         Ok(())
     }
 
+    /// Whether a statement makes the change.
+    pub(crate) fn is_statement(&self) -> bool {
+        self.source.is_some()
+    }
+
     /// The catalog before the change.
     pub fn before(&self) -> &Catalog {
         &self.before

@@ -1,19 +1,22 @@
 //! Completion: how a submitted call's outcome reaches the thread that wants it, through a
 //! [`Ticket`] of its own or through a queue of [`Completions`] that many calls share.
 
+use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use kiln_durability::log::{Follower, Log};
 use kiln_platform::atomic::{AtomicUsize, Ordering};
-use kiln_platform::sync::{Arc, Condvar, Mutex, lock};
+use kiln_platform::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, lock};
 use kiln_platform::time;
 use kiln_protocols::broken_down;
-use kiln_storage::error::{Error, Result};
+use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::log_epoch::LogEpoch;
 
 use crate::call::{IdempotencyKey, Reply};
+use crate::durability::in_doubt;
 use crate::gate::wait;
 use crate::idempotency::Idempotency;
 use crate::journal::Observed;
@@ -99,11 +102,13 @@ impl Pending {
 /// dropped meanwhile, or the database broke down. A ticket hands it out once.
 pub struct Ticket {
     pending: Arc<Pending>,
+    /// What has to keep all that the call has observed before the outcome is handed out.
+    log: Option<Arc<Log>>,
 }
 
 impl Ticket {
-    pub(crate) fn new(pending: Arc<Pending>) -> Ticket {
-        Ticket { pending }
+    pub(crate) fn new(pending: Arc<Pending>, log: Option<Arc<Log>>) -> Ticket {
+        Ticket { pending, log }
     }
 
     /// Blocks until the call has ended.
@@ -129,17 +134,35 @@ impl Ticket {
 
     fn wait_until(&self, deadline_ns: Option<u64>) -> Option<Observed<Reply>> {
         let mut state = lock(&self.pending.state);
-        loop {
-            if let Some(outcome) = self.pending.take(&mut state) {
-                return Some(outcome);
+        let observed = loop {
+            if let Some(outcome) = &state.outcome {
+                break outcome.epoch;
             }
             state = wait(&self.pending.done, state, deadline_ns)?;
-        }
+        };
+        drop(state);
+        let durable = match &self.log {
+            Some(log) => log.wait_until(observed, deadline_ns)?,
+            None => Ok(()),
+        };
+        self.hand_out(durable)
+    }
+
+    /// The outcome, of which all is on disk, or will not be.
+    fn hand_out(&self, durable: Result<()>) -> Option<Observed<Reply>> {
+        let outcome = self.pending.take(&mut lock(&self.pending.state))?;
+        Some(match durable {
+            Ok(()) => outcome,
+            Err(failure) => Observed {
+                result: Err(in_doubt(failure)),
+                epoch: outcome.epoch,
+            },
+        })
     }
 
     /// The outcome if the call has ended, and was not handed out before.
     pub fn try_wait(&mut self) -> Option<Observed<Reply>> {
-        self.pending.take(&mut lock(&self.pending.state))
+        self.wait_until(Some(0))
     }
 }
 
@@ -148,8 +171,20 @@ impl Future for Ticket {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<Reply>> {
         let mut state = lock(&self.pending.state);
-        if let Some(outcome) = self.pending.take(&mut state) {
-            return Poll::Ready(outcome.result);
+        if let Some(outcome) = &state.outcome {
+            let observed = outcome.epoch;
+            drop(state);
+            let polled = self.log.as_ref().map(|log| log.poll(observed, context));
+            let durable = match polled {
+                Some(Poll::Pending) => return Poll::Pending,
+                Some(Poll::Ready(durable)) => durable,
+                None => Ok(()),
+            };
+            // Another copy of the ticket's outcome may have been handed out: not of this one, which is polled once more.
+            return match self.hand_out(durable) {
+                Some(outcome) => Poll::Ready(outcome.result),
+                None => Poll::Pending,
+            };
         }
         let waker = context.waker();
         if !state.wakers.iter().any(|known| known.will_wake(waker)) {
@@ -185,11 +220,15 @@ pub struct Completions {
     capacity: usize,
     /// Called when the queue is no longer empty.
     wake: Option<Box<dyn Fn() + Send + Sync>>,
+    /// The log of the database whose calls arrive here, if it has one.
+    log: OnceLock<Arc<Log>>,
 }
 
 #[derive(Default)]
 struct Queue {
     completions: Vec<Completion>,
+    /// What has ended and rests on what is not on disk yet, in the order of the ends.
+    held: VecDeque<Completion>,
     /// Whether a thread sleeps in [`Completions::wait`].
     is_awaited: bool,
 }
@@ -213,6 +252,7 @@ impl Completions {
             outstanding: AtomicUsize::new(0),
             capacity,
             wake,
+            log: OnceLock::new(),
         })
     }
 
@@ -266,10 +306,42 @@ impl Completions {
         self.outstanding.fetch_sub(1, Ordering::Relaxed);
     }
 
-    fn push(&self, completion: Completion) {
+    /// Has calls of a database with this log arrive here, and with no other one.
+    ///
+    /// # Errors
+    /// 55000 when calls of another database with a log do.
+    pub(crate) fn keep_with(&self, log: &Arc<Log>) -> Result<()> {
+        match Arc::ptr_eq(self.log.get_or_init(|| log.clone()), log) {
+            true => Ok(()),
+            false => Err(Error::new(
+                SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "a queue of completions belongs to the first database with a log whose calls it took",
+            )),
+        }
+    }
+
+    fn push(self: Arc<Self>, completion: Completion) {
         let mut queue = lock(&self.queue);
+        if let Some(log) = self.log.get() {
+            let observed = completion.observed;
+            let is_first = queue.held.is_empty();
+            // Behind others that are held it is released with them: one look at the watermark for all of them.
+            if !is_first || !log.is_durable(observed) {
+                queue.held.push_back(completion);
+                drop(queue);
+                if is_first {
+                    log.follow(observed, self.clone());
+                }
+                return;
+            }
+        }
         let was_empty = queue.completions.is_empty();
         queue.completions.push(completion);
+        self.announce(queue, was_empty);
+    }
+
+    /// Wakes the owner of the queue, which was empty or was not.
+    fn announce(&self, mut queue: MutexGuard<'_, Queue>, was_empty: bool) {
         let is_awaited = std::mem::take(&mut queue.is_awaited);
         drop(queue);
         if is_awaited {
@@ -277,6 +349,37 @@ impl Completions {
         }
         if let (true, Some(wake)) = (was_empty, &self.wake) {
             wake();
+        }
+    }
+}
+
+impl Follower for Completions {
+    /// Hands over what was held, once a group, as far as it is on disk.
+    fn durable(self: Arc<Self>, through: u64, failure: Option<&Error>) {
+        let Some(log) = self.log.get() else {
+            return;
+        };
+        let mut queue = lock(&self.queue);
+        let was_empty = queue.completions.is_empty();
+        let mut next = None;
+        while let Some(mut completion) = queue.held.pop_front() {
+            if completion.observed.0 > through && !log.is_durable(completion.observed) {
+                match failure {
+                    Some(failure) => completion.result = Err(in_doubt(failure.clone())),
+                    None => {
+                        queue.held.push_front(completion);
+                        // The last one: what was held meanwhile is of one group.
+                        next = queue.held.back().map(|last| last.observed);
+                        break;
+                    }
+                }
+            }
+            queue.completions.push(completion);
+        }
+        let was_empty = was_empty && !queue.completions.is_empty();
+        self.announce(queue, was_empty);
+        if let Some(observed) = next {
+            log.follow(observed, self.clone());
         }
     }
 }

@@ -169,6 +169,7 @@ impl Engine {
         if inner.gate.state() & CLOSING != 0 {
             return Err(errors::closing());
         }
+        inner.check_log_takes_changes()?;
         let deadline_ns = inner.change_deadline();
         // Tables whose blocks it waits for; barred until the change is over.
         let mut bars = Vec::new();
@@ -192,7 +193,9 @@ impl Engine {
                 beside = Beside::Nothing;
                 continue;
             }
+            inner.check_logged(&catalog_change)?;
             let (catalog, replaced) = catalog_change.complete()?;
+            let logged = inner.log_statement(&catalog);
             inner.set_catalog(catalog);
             if !replaced.is_empty() {
                 inner.common().tables_changed();
@@ -202,6 +205,7 @@ impl Engine {
                 inner.epochs.retire_owner(Box::new(table));
             }
             alone.announce_change();
+            inner.await_durable(logged)?;
             return Ok(result);
         }
     }
@@ -373,10 +377,10 @@ impl Engine {
             .take(self.inner(), SeatUser::Closure, deadline_ns, None);
         let result =
             seat.and_then(|mut seat| Transaction::run_to_end(&mut seat, deadline_ns, body));
-        Observed {
+        self.inner().acknowledged(Observed {
             result,
             epoch: self.log_epochs().current(),
-        }
+        })
     }
 
     /// A loader of rows into the table called `table`, with values for these columns.

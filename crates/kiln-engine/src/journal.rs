@@ -43,7 +43,7 @@ impl Engine {
     /// instead. With TRUNCATE and indexes that are built no rows are told; what is loaded is.
     ///
     /// # Errors
-    /// 22023 under a protocol that is not serializable; 55P03 when running transactions do not end within
+    /// 22023 under a protocol that is not serializable; 55000 when there is a [log](Engine::log); 55P03 when running transactions do not end within
     /// [`Options::ddl_wait_ms`](crate::Options::ddl_wait_ms).
     pub fn attach_listeners(&self, listeners: Arc<dyn Listeners>) -> Result<LogEpoch> {
         self.exchange_journal(Some(listeners))
@@ -60,6 +60,13 @@ impl Engine {
     fn exchange_journal(&self, listeners: Option<Arc<dyn Listeners>>) -> Result<LogEpoch> {
         let inner = self.inner();
         let alone = inner.shut_gate()?;
+        if inner.log().is_some() {
+            let message = "the log listens to the commits of this database";
+            return Err(Error::new(
+                SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+                message,
+            ));
+        }
         let journal = listeners.map(|it| Journal::new(inner.log_epochs.clone(), it));
         if journal.is_some() {
             check_order(inner.common().configuration())?;

@@ -30,6 +30,7 @@ mod change;
 mod completion;
 mod delivery;
 mod driver;
+mod durability;
 mod engine;
 mod errors;
 mod gate;

@@ -145,9 +145,11 @@ impl Loader {
     /// ones stay.
     pub fn finish(mut self) -> Result<LoadReport> {
         self.flush()?;
+        let observed = self.seat.observed();
+        self.seat.inner().await_durable(observed)?;
         Ok(LoadReport {
             rows: self.loaded,
-            observed: self.seat.observed(),
+            observed,
         })
     }
 }
@@ -168,6 +170,7 @@ fn insert_all(
     rows: &mut [Arguments],
     before: u64,
 ) -> Result<bool> {
+    seat.inner().check_log(program)?;
     for arguments in &mut *rows {
         arguments.bind(program)?;
     }

@@ -1,5 +1,6 @@
 //! A seat: one worker of the present protocol, and the right to run transactions on it.
 
+use kiln_durability::log::Log;
 use kiln_platform::random::Random;
 use kiln_platform::sync::Arc;
 use kiln_platform::{thread, time};
@@ -11,7 +12,7 @@ use kiln_storage::log_epoch::{LogEpoch, LogEpochs};
 
 use crate::catalog::Catalog;
 use crate::errors::{self, Refusal};
-use crate::gate::{BROKEN, CLOSING, Gate, NEVER, SHUT};
+use crate::gate::{BROKEN, CLOSING, NEVER, SHUT};
 use crate::memory::SeatUser;
 use crate::shared::Shared;
 
@@ -34,6 +35,8 @@ pub(crate) struct Seat {
     observation: Option<Observation>,
     /// Who hears what it commits.
     journal: Option<Journal>,
+    /// What keeps it.
+    log: Option<Arc<Log>>,
     /// Whether transactions need the token.
     single: bool,
     catalog: Arc<Catalog>,
@@ -78,6 +81,7 @@ impl Seat {
             participant,
             observation,
             journal,
+            log: inner.log().cloned(),
             single: common.configuration().is_single_worker(),
             common,
             catalog: inner.catalog(),
@@ -163,6 +167,12 @@ impl Seat {
     /// they are, and up to [`Seat::leave`] no other transaction runs if the protocol needs that.
     #[inline(always)]
     pub fn enter(&mut self, deadline_ns: Option<u64>) -> std::result::Result<(), Refusal> {
+        if let Some(log) = &self.log
+            && log.is_congested()
+            && !log.wait_for_room(deadline_ns)
+        {
+            return Err(Refusal::Expired);
+        }
         self.raise(deadline_ns)?;
         if self.single {
             self.take_token(deadline_ns)
@@ -318,6 +328,7 @@ impl Seat {
             (new, old) => new.is_none() && old.is_none(),
         };
         self.journal = journal;
+        self.log = self.inner.log().cloned();
         let common = self.inner.common();
         if Arc::ptr_eq(&common, &self.common) {
             if !is_attached {
@@ -387,6 +398,9 @@ impl Seat {
         arguments: &Arguments,
         deadline_ns: Option<u64>,
     ) -> Outcome {
+        if let Err(error) = self.check_log(program) {
+            return Outcome::Rejected(error);
+        }
         let patience = Some(PATIENCE_NS);
         let ended =
             self.inside(|worker| worker.try_call(program, arguments, deadline_ns, patience));
@@ -398,6 +412,15 @@ impl Seat {
             count(self.number, program);
         }
         outcome
+    }
+
+    /// Checks that the log takes what a program may change.
+    #[inline(always)]
+    fn check_log(&self, program: &Program) -> Result<()> {
+        match &self.log {
+            None => Ok(()),
+            Some(_) => self.inner.check_log(program),
+        }
     }
 
     /// Runs a call that starves: whoever it loses to is kept out for its time, so that no call is
@@ -459,7 +482,8 @@ impl Seat {
     pub fn serve(&mut self, calls: &mut dyn Calls) {
         let inner = self.inner.clone();
         let mut gated = Gated {
-            gate: &inner.gate,
+            inner: &inner,
+            log: inner.log().map(|log| &**log),
             known: self.known,
             seat: self.number,
             has_paused: false,
@@ -491,6 +515,7 @@ impl Seat {
         program: &Arc<Program>,
         arguments: &Arguments,
     ) -> std::result::Result<(), Stop> {
+        self.check_log(program).map_err(Stop::Raise)?;
         self.inside(|worker| worker.run(program, arguments))?;
         if let Some(calls) = program.calls.get() {
             let mut called = self.called.iter_mut();
@@ -576,7 +601,8 @@ impl Drop for Repeated<'_> {
 
 /// Calls that pause when somebody wants the database alone, and when it has changed.
 struct Gated<'a> {
-    gate: &'a Gate,
+    inner: &'a Shared,
+    log: Option<&'a Log>,
     /// The gate's state that the seat entered in: open.
     known: u64,
     seat: usize,
@@ -590,7 +616,9 @@ impl Gated<'_> {
     #[inline(always)]
     fn is_interrupted(&mut self) -> bool {
         // It has to leave although the gate may be open again: until it does it draws no calls.
-        self.has_paused |= self.gate.state() != self.known;
+        self.has_paused |= self.inner.gate.state() != self.known;
+        // Also where the log has to catch up: outside it waits for that.
+        self.has_paused |= self.log.is_some_and(Log::is_congested);
         self.has_paused
     }
 }
@@ -605,9 +633,21 @@ fn count(seat: usize, program: &Program) {
 
 impl Calls for Gated<'_> {
     fn next(&mut self, call: &mut Call) -> Next {
-        match self.is_interrupted() {
-            true => Next::Pause,
-            false => self.calls.next(call),
+        loop {
+            if self.is_interrupted() {
+                return Next::Pause;
+            }
+            let next = self.calls.next(call);
+            let (Next::Call, Some(program)) = (&next, &call.program) else {
+                return next;
+            };
+            match self.inner.check_log(program) {
+                Ok(()) => return next,
+                Err(error) => {
+                    let outcome = Outcome::Rejected(error);
+                    self.calls.ended(call, outcome, &Frame::new());
+                }
+            }
         }
     }
 

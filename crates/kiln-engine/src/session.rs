@@ -79,6 +79,8 @@ pub(crate) struct State {
     idle_since_ns: u64,
     /// The log epoch that was current when the last statement ended.
     observed: LogEpoch,
+    /// Whether results wait until what they rest on is on disk.
+    is_synchronous: bool,
     /// The version of the catalog in which the open transaction began.
     version: u64,
 }
@@ -108,6 +110,13 @@ impl State {
     /// Whether a block is open or about to be: what the reaper ends when it idles.
     fn is_in_block(&self) -> bool {
         matches!(self.block, Block::Begun | Block::Open)
+    }
+
+    /// Fails the open block, if there is one.
+    fn give_up(&mut self) {
+        if self.is_in_block() {
+            self.abandon(Block::Failed);
+        }
     }
 
     /// Rolls the open transaction back, if there is one; the block goes on as `block`.
@@ -166,6 +175,7 @@ impl Session {
             began_us: 0,
             idle_since_ns: 0,
             observed: LogEpoch::default(),
+            is_synchronous: true,
             version: 0,
         };
         Ok(Session {
@@ -309,7 +319,30 @@ impl Session {
         let mut guard = self.state();
         let result = self.run_in(&mut guard, compile, arguments);
         guard.observed = self.engine.log_epochs().current();
-        result
+        let acknowledged = self.acknowledge(guard);
+        if acknowledged.is_err() {
+            self.state().give_up();
+        }
+        acknowledged.and(result)
+    }
+
+    /// Waits until all is on disk that was observed last, if results of the session wait for that.
+    ///
+    /// # Errors
+    /// 53100 and 58030 when it will not be.
+    fn acknowledge(&self, state: MutexGuard<'_, State>) -> Result<()> {
+        let (observed, waits) = (state.observed, state.is_synchronous);
+        drop(state);
+        match waits {
+            true => self.engine.inner().await_durable(observed),
+            false => Ok(()),
+        }
+    }
+
+    /// Has results wait until what they rest on is on disk, or not. One that does not wait may be lost when the database
+    /// crashes, with what it was told of; what it shows to others they wait for.
+    pub fn set_synchronous_commit(&mut self, is_synchronous: bool) {
+        self.state().is_synchronous = is_synchronous;
     }
 
     fn run_in(
@@ -414,9 +447,8 @@ impl Session {
                 let committed = state.seat().commit();
                 state.observed = self.engine.log_epochs().current();
                 state.close(Block::None);
-                committed
-                    .map(|()| Ended::Committed)
-                    .map_err(errors::conflict)
+                committed.map_err(errors::conflict)?;
+                self.acknowledge(guard).map(|()| Ended::Committed)
             }
             Block::Failed => {
                 state.block = Block::None;
@@ -446,10 +478,7 @@ impl Session {
     /// Fails the open transaction block, for errors that the layer above finds by itself. Does
     /// nothing outside of one.
     pub fn fail(&mut self) {
-        let mut guard = self.state();
-        if guard.is_in_block() {
-            guard.abandon(Block::Failed);
-        }
+        self.state().give_up();
     }
 
     /// Whether a transaction block is open or failed.

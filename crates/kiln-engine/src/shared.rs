@@ -1,8 +1,9 @@
 //! What all parts of a database share: the gate, the catalog, the worker slots, and the ticker that
 //! looks after them.
 
+use kiln_durability::log::Log;
 use kiln_platform::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use kiln_platform::sync::{Arc, Mutex, RwLock, Weak, lock};
+use kiln_platform::sync::{Arc, Mutex, OnceLock, RwLock, Weak, lock};
 use kiln_platform::{thread, time};
 use kiln_protocols::{Common, Configuration, Observation};
 use kiln_storage::epoch::{Epochs, Participant};
@@ -48,6 +49,8 @@ pub(crate) struct Shared {
     observation: Mutex<Option<Observation>>,
     /// Who hears what transactions commit.
     journal: Mutex<Option<Journal>>,
+    /// What keeps commits, if something does: the journal's listeners are its own then.
+    pub log: OnceLock<Arc<Log>>,
     next_stream: AtomicU64,
     /// Names that procedure handles were made for.
     handles: Mutex<Vec<Arc<str>>>,
@@ -80,6 +83,7 @@ impl Shared {
             ))),
             observation: Mutex::new(options.record_history.map(Observation::new)),
             journal: Mutex::default(),
+            log: OnceLock::new(),
             log_epochs: LogEpochs::new(WORKERS_MAX),
             gate: Gate::new(WORKERS_MAX - RESERVED),
             blocks: Blocks::new(WORKERS_MAX - RESERVED),
@@ -334,6 +338,10 @@ impl Shared {
             self.epochs.advance();
         }
         lock(&self.maintenance).collect(usize::MAX);
+        if let Some(log) = self.log() {
+            // What has failed was told to all that waited.
+            let _ = log.close();
+        }
     }
 
     /// Ends the calls that were cancelled in an inbox, or whose time is over.

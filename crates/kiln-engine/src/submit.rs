@@ -122,6 +122,12 @@ impl Engine {
         completions: &Arc<Completions>,
         token: u64,
     ) -> std::result::Result<(), Refused> {
+        if let Some(log) = self.log()
+            && let Err(error) = completions.keep_with(log)
+        {
+            let error = error.into();
+            return Err(Refused { call, error });
+        }
         if !completions.reserve() {
             let error = SubmitError::Overloaded;
             return Err(Refused { call, error });
@@ -159,7 +165,7 @@ impl Engine {
             }
             (Wanted::Ticket, None, _) => {
                 let pending = Arc::new(Pending::new());
-                let ticket = Ticket::new(pending.clone());
+                let ticket = Ticket::new(pending.clone(), inner.log().cloned());
                 (Recipient::Ticket(pending), Some(ticket))
             }
             (_, Some(key), given) => {
@@ -176,7 +182,7 @@ impl Engine {
                 let is_first = known.is_none();
                 let pending = known.unwrap_or(pending);
                 let ticket = match wanted {
-                    Wanted::Ticket => Some(Ticket::new(pending.clone())),
+                    Wanted::Ticket => Some(Ticket::new(pending.clone(), inner.log().cloned())),
                     Wanted::Queue(queue, token) => {
                         follows = Some((pending.clone(), delivery(queue, token)));
                         None

@@ -113,6 +113,8 @@ pub(crate) struct Inner {
     statistics: Mutex<Statistics>,
     /// The number of the segment that is written.
     segment: AtomicU64,
+    /// Whether a write has failed, or no further segment can be made.
+    refuses: Arc<AtomicBool>,
     is_closing: AtomicBool,
 }
 
@@ -179,7 +181,13 @@ impl Log {
                 format!("the system starts no further thread: {error}"),
             )
         };
-        let started = Segments::start(directory, options.segment_bytes, position.segment);
+        let refuses = Arc::new(AtomicBool::new(false));
+        let started = Segments::start(
+            directory,
+            options.segment_bytes,
+            position.segment,
+            refuses.clone(),
+        );
         let segments = Arc::new(started.map_err(no_thread)?);
         let buffers = Arc::new(Buffers::new(workers));
         epochs.join(engine);
@@ -192,6 +200,7 @@ impl Log {
             alarm: Alarm::default(),
             statistics: Mutex::default(),
             segment: AtomicU64::new(position.segment),
+            refuses,
             is_closing: AtomicBool::new(false),
         });
         let writer = Writer {
@@ -320,6 +329,13 @@ impl Log {
             thread::yield_now();
         }
         true
+    }
+
+    /// Whether the log takes no further changes; [`Log::refusal`] says why.
+    #[inline(always)]
+    pub fn refuses(&self) -> bool {
+        // Relaxed: a change that begins meanwhile ends with the error when it waits.
+        self.inner.refuses.load(Ordering::Relaxed)
     }
 
     /// Why the log takes no further changes, if it does not: 58030 after a failed write, 53100 when no further segment can be made.

@@ -4,6 +4,7 @@
 //! write of a block changes nothing but data. A segment that is not needed any more becomes the next one under a new name, and
 //! needs no zeros; its old blocks have the old number.
 
+use kiln_platform::atomic::{AtomicBool, Ordering};
 use kiln_platform::disk::{self, AlignedBuffer, Directory, Kind, LogFile};
 use kiln_platform::sync::{Arc, Condvar, Mutex, lock};
 use kiln_platform::thread::{self, JoinHandle};
@@ -60,6 +61,8 @@ struct Shared {
     bytes: u64,
     state: Mutex<State>,
     changed: Condvar,
+    /// Set when the next segment cannot be made.
+    refuses: Arc<AtomicBool>,
 }
 
 #[derive(Default)]
@@ -76,7 +79,12 @@ struct State {
 
 impl Segments {
     /// Those in `directory`, each of `bytes`; the segment after `last` is being made from now on.
-    pub fn start(directory: Directory, bytes: u64, last: u64) -> std::io::Result<Segments> {
+    pub fn start(
+        directory: Directory,
+        bytes: u64,
+        last: u64,
+        refuses: Arc<AtomicBool>,
+    ) -> std::io::Result<Segments> {
         let shared = Arc::new(Shared {
             directory,
             bytes,
@@ -85,6 +93,7 @@ impl Segments {
                 ..State::default()
             }),
             changed: Condvar::new(),
+            refuses,
         });
         let maker = shared.clone();
         let thread = thread::spawn("kiln-segments", move || maker.run())?;
@@ -156,7 +165,10 @@ impl Shared {
             match made {
                 Ok(None) => {}
                 Ok(Some(segment)) => state.made = Some(Ok(segment)),
-                Err(error) => state.made = Some(Err(error)),
+                Err(error) => {
+                    self.refuses.store(true, Ordering::Relaxed);
+                    state.made = Some(Err(error));
+                }
             }
             self.changed.notify_all();
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use kiln_platform::atomic::{AtomicU64, Ordering};
 use kiln_platform::sync::{Arc, Condvar, Mutex, MutexGuard, lock};
 use kiln_platform::time;
-use kiln_storage::error::{Error, Result};
+use kiln_storage::error::{Error, Result, SqlState};
 
 /// Is told when log epochs are on disk, by the log's thread: it must not block.
 pub trait Follower: Send + Sync {
@@ -27,11 +27,21 @@ pub(super) struct Watermark {
 #[derive(Default)]
 struct Waiting {
     failure: Option<Error>,
+    /// Whether the log has ended.
+    is_closed: bool,
     /// Threads that wait for `changed`.
     threads: usize,
     /// Tasks, and the log epochs that they wait for.
     tasks: Vec<(u64, Waker)>,
     followers: Vec<(u64, Arc<dyn Follower>)>,
+}
+
+impl Waiting {
+    /// Why nothing becomes durable any more, if so.
+    fn end(&self) -> Option<Error> {
+        let closed = || Error::new(SqlState::ADMIN_SHUTDOWN, "the database is closed");
+        self.failure.clone().or_else(|| self.is_closed.then(closed))
+    }
 }
 
 impl Watermark {
@@ -79,13 +89,18 @@ impl Watermark {
         self.release(waiting, u64::MAX);
     }
 
+    /// The log has ended, and nothing becomes durable any more.
+    pub fn close(&self) {
+        let mut waiting = lock(&self.waiting);
+        waiting.is_closed = true;
+        self.release(waiting, u64::MAX);
+    }
+
     /// Releases what waits for log epochs up to this one.
     fn release(&self, mut waiting: MutexGuard<'_, Waiting>, up_to: u64) {
         let tasks = take_up_to(&mut waiting.tasks, up_to);
         let followers = take_up_to(&mut waiting.followers, up_to);
-        let failure = (!followers.is_empty())
-            .then(|| waiting.failure.clone())
-            .flatten();
+        let failure = (!followers.is_empty()).then(|| waiting.end()).flatten();
         if waiting.threads > 0 {
             self.changed.notify_all();
         }
@@ -107,8 +122,8 @@ impl Watermark {
             if self.through() >= epoch {
                 return Some(Ok(()));
             }
-            if let Some(error) = &waiting.failure {
-                return Some(Err(error.clone()));
+            if let Some(error) = waiting.end() {
+                return Some(Err(error));
             }
             waiting.threads += 1;
             let left_ns = deadline_ns.map(|deadline| deadline.saturating_sub(time::now_ns()));
@@ -133,8 +148,8 @@ impl Watermark {
         if self.through() >= epoch {
             return Poll::Ready(Ok(()));
         }
-        if let Some(error) = &waiting.failure {
-            return Poll::Ready(Err(error.clone()));
+        if let Some(error) = waiting.end() {
+            return Poll::Ready(Err(error));
         }
         let waker = context.waker();
         let known = (waiting.tasks.iter_mut()).find(|(_, known)| known.will_wake(waker));
@@ -149,7 +164,7 @@ impl Watermark {
     /// Tells the follower when this log epoch is on disk, or will not be; perhaps at once.
     pub fn follow(&self, epoch: u64, follower: Arc<dyn Follower>) {
         let mut waiting = lock(&self.waiting);
-        let failure = waiting.failure.clone();
+        let failure = waiting.end();
         if self.through() < epoch && failure.is_none() {
             return waiting.followers.push((epoch, follower));
         }

@@ -66,6 +66,7 @@ impl Writer {
         if let Err(error) = ended {
             self.inner.watermark.fail(disk_error(&error));
         }
+        self.inner.watermark.close();
     }
 
     fn await_work(&mut self) -> Work {
@@ -206,11 +207,13 @@ impl Writer {
     /// Nothing becomes durable any more. What is still committed is dropped, so that it takes no memory.
     fn fail(self, error: &disk::Error, mut group: Group) {
         let inner = &*self.inner;
+        inner.refuses.store(true, Ordering::Relaxed);
         inner.watermark.fail(disk_error(error));
         while !inner.is_closing.load(Ordering::Acquire) {
             let through = inner.epochs.close().0;
             inner.buffers.take(through, &mut group);
             thread::park_for(LOOK_NS);
         }
+        inner.watermark.close();
     }
 }

@@ -1,0 +1,167 @@
+//! Durability: a log that keeps what is committed, and the acknowledgement that waits for it.
+//!
+//! Every answer that leaves the database waits until all is on disk that its transaction has observed ([`Shared::await_durable`]):
+//! results, rejections and reads alike. Tickets and queues of completions hold outcomes back; sessions, closures, loaders and
+//! changes of the catalog wait in the thread of their caller.
+
+use kiln_durability::log::{Log, LogOptions, Position};
+use kiln_platform::disk::Directory;
+use kiln_platform::sync::{Arc, lock};
+use kiln_procedure::Program;
+use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::journal::Journal;
+use kiln_storage::log_epoch::LogEpoch;
+use kiln_storage::table::WORKERS_MAX;
+
+use crate::catalog::Catalog;
+use crate::change::CatalogChange;
+use crate::engine::Engine;
+use crate::journal::{Observed, check_order};
+use crate::shared::Shared;
+
+impl Engine {
+    /// Logs each commit and each change of the catalog from now on, in `directory` after `position`, until the database is
+    /// closed. What is in the tables already is not logged: it is what a recovery of the same directory has put there.
+    ///
+    /// # Errors
+    /// 22023 under a protocol that is not serializable; 55000 when there is a log or when there are listeners already; those of
+    /// [`Log::open`]; 55P03 when running transactions do not end in time.
+    pub fn log_to(
+        &self,
+        directory: Directory,
+        position: Position,
+        options: &LogOptions,
+    ) -> Result<()> {
+        let inner = self.inner();
+        let alone = inner.shut_gate()?;
+        check_order(inner.common().configuration())?;
+        if inner.journal().is_some() {
+            let message = "commits of this database have listeners already";
+            return Err(Error::new(
+                SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+                message,
+            ));
+        }
+        // No transaction commits on the maintenance's participant: entries that no worker reports get its windows.
+        let workers = (WORKERS_MAX, lock(&inner.maintenance).slot());
+        let epochs = inner.log_epochs.clone();
+        let log = Arc::new(Log::open(directory, position, epochs, workers, options)?);
+        let journal = Journal::new(inner.log_epochs.clone(), log.listeners());
+        if inner.log.set(log).is_err() {
+            return Err(Error::internal("a database has two logs"));
+        }
+        inner.set_journal(Some(journal));
+        alone.announce_change();
+        Ok(())
+    }
+
+    /// The log, if there is one.
+    pub fn log(&self) -> Option<&Arc<Log>> {
+        self.inner().log()
+    }
+
+    /// Waits until all is on disk that was observed in log epochs up to this one; at once without a log. For callers of a
+    /// [`Driver`](crate::Driver), whose outcomes do not wait.
+    ///
+    /// # Errors
+    /// 53100 and 58030 when it will not be.
+    pub fn await_durable(&self, observed: LogEpoch) -> Result<()> {
+        self.inner().await_durable(observed)
+    }
+}
+
+impl Shared {
+    #[inline(always)]
+    pub fn log(&self) -> Option<&Arc<Log>> {
+        self.log.get()
+    }
+
+    /// Waits until all is on disk that was observed in log epochs up to this one.
+    ///
+    /// # Errors
+    /// 53100 and 58030 when it will not be.
+    pub fn await_durable(&self, observed: LogEpoch) -> Result<()> {
+        match self.log() {
+            Some(log) => log.wait(observed).map_err(in_doubt),
+            None => Ok(()),
+        }
+    }
+
+    /// As [`Shared::await_durable`]: the outcome when it may be told.
+    pub fn acknowledged<T>(&self, outcome: Observed<T>) -> Observed<T> {
+        let Observed { result, epoch } = outcome;
+        let result = self.await_durable(epoch).and(result);
+        Observed { result, epoch }
+    }
+
+    /// Checks that a program may run: one that changes something needs a log that takes it.
+    ///
+    /// # Errors
+    /// 53100 and 58030.
+    #[inline(always)]
+    pub fn check_log(&self, program: &Program) -> Result<()> {
+        match self.log() {
+            Some(log) if log.refuses() && !program.analysis.is_read_only() => Err(read_only(log)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks that the log takes changes.
+    ///
+    /// # Errors
+    /// 53100 and 58030.
+    pub fn check_log_takes_changes(&self) -> Result<()> {
+        match self.log() {
+            Some(log) if log.refuses() => Err(read_only(log)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Logs the statement that has made this catalog; no transaction runs. Returns the log epoch to wait for.
+    pub fn log_statement(&self, catalog: &Catalog) -> LogEpoch {
+        match (self.log(), catalog.statement()) {
+            (Some(log), Some(statement)) => log.append_statement(&statement.to_string()),
+            _ => LogEpoch::default(),
+        }
+    }
+
+    /// Checks that a change of the catalog can be logged.
+    ///
+    /// # Errors
+    /// 55000 for one that no statement makes.
+    pub fn check_logged(&self, change: &CatalogChange<'_>) -> Result<()> {
+        if self.log().is_some() && !change.is_statement() {
+            let message = "a database with a log can only be changed by statements";
+            let error = Error::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message);
+            return Err(error.with_hint("Use CREATE, ALTER and DROP in place of Rust code."));
+        }
+        Ok(())
+    }
+}
+
+/// Why a transaction cannot begin that changes something.
+#[cold]
+fn read_only(log: &Log) -> Error {
+    let failure = log.refusal();
+    let failure = failure.unwrap_or_else(|| Error::internal("the log refuses, and says not why"));
+    let message = format!(
+        "the database is read-only, because its log takes no further changes: {}",
+        failure.message()
+    );
+    Error::new(failure.state(), message)
+        .with_hint("Mend the disk or make room on it, and open the database again.")
+}
+
+/// Why an answer is not given.
+#[cold]
+pub(crate) fn in_doubt(failure: Error) -> Error {
+    if failure.state() == SqlState::ADMIN_SHUTDOWN {
+        return failure;
+    }
+    let message = format!(
+        "what the transaction has seen or done may be lost, because the log cannot be written: {}",
+        failure.message()
+    );
+    Error::new(failure.state(), message)
+        .with_hint("A restart shows what is on disk. Open the database again when the disk works.")
+}
