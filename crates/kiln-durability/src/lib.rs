@@ -1,13 +1,22 @@
 //! Durability: the files that keep a database through the end of its process.
 //!
-//! A log of commits in blocks that are written durably ([`kiln_platform::disk`]), each complete or not there at all. Only its format is here
-//! so far: no database writes it yet.
+//! A data directory has a manifest, which names what belongs to the database, and a log of commits in blocks that are
+//! written durably ([`kiln_platform::disk`]), each complete or not there at all. No database writes them yet.
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`format`](mod@format) | the bytes of the files: blocks of the log, and what is in them |
+//! | [`format`](mod@format) | the bytes of the log: blocks, and what is in them |
+//! | `directory` | [`DataDirectory`]: where the files are, its lock, and changes that survive a crash |
+//! | `manifest` | [`Manifest`]: what of a data directory belongs to its database |
 
+mod directory;
 mod error;
 pub mod format;
+mod manifest;
 
+pub use directory::DataDirectory;
 pub use error::{damaged, disk_error};
+pub use manifest::{
+    CHECKPOINTS_MAX, CheckpointEntry, FileEntry, FileName, MANIFEST_BYTES_MAX, Manifest,
+    NotAFileName,
+};

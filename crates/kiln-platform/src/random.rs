@@ -99,6 +99,10 @@ mod tests {
         let [first, second] = [(); 2].map(|()| entropy::<300>().expect("the system has some"));
         assert_ne!(first, second);
         // 0 comes 44 times in a row by chance in one of 2^352 runs.
-        assert!(first.windows(44).all(|piece| piece.iter().any(|byte| *byte != 0)));
+        assert!(
+            first
+                .windows(44)
+                .all(|piece| piece.iter().any(|byte| *byte != 0))
+        );
     }
 }

@@ -8,6 +8,8 @@ pub mod block;
 pub mod entry;
 mod reader;
 
+use std::fmt;
+
 pub use block::{Block, BlockFault, BlockHeader, Chain};
 pub use reader::Reader;
 
@@ -17,6 +19,13 @@ pub const FORMAT_VERSION: u32 = 1;
 /// What a database's files have in common, drawn when its directory is made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct DatabaseId(pub [u8; 16]);
+
+/// 32 hexadecimal digits.
+impl fmt::Display for DatabaseId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", u128::from_be_bytes(self.0))
+    }
+}
 
 /// CRC-64/XZ of some pieces of bytes, one after the other.
 pub(crate) fn checksum<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> u64 {
