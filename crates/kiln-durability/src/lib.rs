@@ -1,14 +1,24 @@
 //! Durability: the files that keep a database through the end of its process.
 //!
-//! A log of commits in blocks that are written durably ([`kiln_platform::disk`]), each complete or not there at all.
+//! A data directory has a manifest, which names what belongs to the database, and a log of commits in blocks that are
+//! written durably ([`kiln_platform::disk`]), each complete or not there at all.
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`format`](mod@format) | the bytes of the files: blocks of the log, and what is in them |
+//! | [`format`](mod@format) | the bytes of the log: blocks, and what is in them |
+//! | `directory` | [`DataDirectory`]: where the files are, its lock, and changes that survive a crash |
+//! | `manifest` | [`Manifest`]: what of a data directory belongs to its database |
 //! | [`log`](mod@log) | the log as it is written: groups of commits, the durable watermark |
 
+mod directory;
 mod error;
 pub mod format;
 pub mod log;
+mod manifest;
 
+pub use directory::DataDirectory;
 pub use error::{damaged, disk_error};
+pub use manifest::{
+    CHECKPOINTS_MAX, CheckpointEntry, FileEntry, FileName, MANIFEST_BYTES_MAX, Manifest,
+    NotAFileName,
+};

@@ -65,3 +65,44 @@ pub fn fresh_seed() -> u64 {
     }
     fastrand::Rng::new().u64(..)
 }
+
+/// Bytes of the system's randomness, for an identifier that no other database in the world has. On virtual cores the run's
+/// seed determines them.
+///
+/// # Errors
+/// The system's, when it has no source of randomness.
+pub fn entropy<const N: usize>() -> std::io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    #[cfg(kiln_sim)]
+    if crate::sim::is_running() {
+        for piece in bytes.chunks_mut(8) {
+            piece.copy_from_slice(&crate::backend::runtime::draw().to_le_bytes()[..piece.len()]);
+        }
+        return Ok(bytes);
+    }
+    // The system gives at most 256 bytes at a time.
+    for piece in bytes.chunks_mut(256) {
+        // SAFETY: the piece may be written in its whole length.
+        if unsafe { libc::getentropy(piece.as_mut_ptr().cast(), piece.len()) } != 0 {
+            return Err(std::io::Error::last_os_error());
+        }
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entropy_fills_all_bytes_and_never_repeats() {
+        let [first, second] = [(); 2].map(|()| entropy::<300>().expect("the system has some"));
+        assert_ne!(first, second);
+        // 0 comes 44 times in a row by chance in one of 2^352 runs.
+        assert!(
+            first
+                .windows(44)
+                .all(|piece| piece.iter().any(|byte| *byte != 0))
+        );
+    }
+}

@@ -285,3 +285,23 @@ fn process_without_rights() {
     }
     println!("{DONE}");
 }
+
+#[test]
+fn what_is_made_is_for_its_user_alone_and_directories_above_it_are_not() {
+    use std::os::unix::fs::PermissionsExt;
+    let temporary = Temporary::in_target("private");
+    let mode = |path: &Path| {
+        let metadata = std::fs::metadata(path).expect("it was made");
+        metadata.permissions().mode() & 0o777
+    };
+    let (above, made) = (temporary.0.join("above"), temporary.0.join("above/made"));
+    let directory = Directory::create(&made).expect("the test may write there");
+    directory.create_file("file").expect("it is new");
+    let _lock = directory.lock("LOCK", "test").expect("it is free");
+    assert_eq!(mode(&made), 0o700);
+    assert_eq!(mode(&made.join("file")), 0o600);
+    assert_eq!(mode(&made.join("LOCK")), 0o600);
+    let plain = temporary.0.join("plain");
+    std::fs::create_dir(&plain).expect("the test may write there");
+    assert_eq!(mode(&above), mode(&plain));
+}

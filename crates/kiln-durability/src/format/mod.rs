@@ -9,6 +9,8 @@ pub mod entry;
 mod reader;
 mod segment;
 
+use std::fmt;
+
 pub use block::{Block, BlockFault, BlockHeader, Chain};
 pub use reader::Reader;
 pub use segment::{segment_name, segment_number};
@@ -19,6 +21,13 @@ pub const FORMAT_VERSION: u16 = 1;
 /// What a database's files have in common, drawn when its directory is made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct DatabaseId(pub [u8; 16]);
+
+/// 32 hexadecimal digits.
+impl fmt::Display for DatabaseId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", u128::from_be_bytes(self.0))
+    }
+}
 
 /// CRC-64/XZ of some pieces of bytes, one after the other.
 pub(crate) fn checksum<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> u64 {

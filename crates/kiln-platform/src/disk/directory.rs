@@ -50,7 +50,8 @@ impl Lock {
 
 impl Directory {
     /// Opens the directory at `path`; makes it and the directories above it first if they are not there. When this returns
-    /// they survive a power loss.
+    /// they survive a power loss. If this makes the directory, no other user may look into it (mode 0700); the directories
+    /// above it get the mode that the process gives to new ones.
     ///
     /// # Errors
     /// The system's; [`Kind::NotADirectory`] when a file is in the way.
@@ -71,7 +72,7 @@ impl Directory {
         };
         directory.sync_entry()?;
         while let Some(path) = missing.pop() {
-            match raw::make_directory(path) {
+            match raw::make_directory(path, missing.is_empty()) {
                 // Another process may have made it just now.
                 Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
                     return Err(Error::new(Operation::Create, path, &error));
@@ -145,7 +146,7 @@ impl Directory {
         Ok(entries)
     }
 
-    /// Makes the file `name`, empty, to be read and written. Its entry is not durable before a [`Directory::sync`].
+    /// Makes the file `name`, empty, to be read and written by this user alone (mode 0600). Its entry is not durable before a [`Directory::sync`].
     ///
     /// # Errors
     /// The system's; [`Kind::Exists`].

@@ -3,7 +3,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::disk::Entry;
@@ -49,9 +49,10 @@ pub(crate) fn process_id() -> u32 {
     std::process::id()
 }
 
-/// Makes the directory at `path`, whose parent is there.
-pub(crate) fn make_directory(path: &Path) -> io::Result<()> {
-    fs::create_dir(path)
+/// Makes the directory at `path`, whose parent is there. Only this user may look into a private one.
+pub(crate) fn make_directory(path: &Path, is_private: bool) -> io::Result<()> {
+    let mode = if is_private { 0o700 } else { 0o777 };
+    fs::DirBuilder::new().mode(mode).create(path)
 }
 
 impl RawDirectory {
@@ -87,7 +88,8 @@ impl RawDirectory {
         let mut options = OpenOptions::new();
         options
             .read(how != Open::WriteDirect)
-            .write(how != Open::Read);
+            .write(how != Open::Read)
+            .mode(0o600);
         match how {
             Open::CreateNew => _ = options.create_new(true),
             Open::CreateOrWrite => _ = options.create(true).truncate(false),

@@ -109,10 +109,10 @@ pub(crate) fn process_id() -> u32 {
     }
 }
 
-/// Makes the directory at `path`, whose parent is there.
-pub(crate) fn make_directory(path: &Path) -> io::Result<()> {
+/// Makes the directory at `path`, whose parent is there. A run has one user, so that nothing is private in it.
+pub(crate) fn make_directory(path: &Path, is_private: bool) -> io::Result<()> {
     if !runtime::is_running() {
-        return real::make_directory(path);
+        return real::make_directory(path, is_private);
     }
     let mut names = names(path);
     let asked = asked(Request::MakeDirectory, ROOT, digest_of(&names));

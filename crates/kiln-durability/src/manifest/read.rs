@@ -1,0 +1,171 @@
+//! Reading a manifest's text.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::{CheckpointEntry, FileEntry, Manifest};
+use crate::format::{DatabaseId, FORMAT_VERSION, checksum};
+
+/// `checksum `, 16 digits, and the end of the line.
+const CHECKSUM_LINE_BYTES: usize = 9 + 16 + 1;
+
+type Result<T> = std::result::Result<T, Refusal>;
+
+/// Why a manifest is not read.
+pub(super) enum Refusal {
+    /// It is not what was written.
+    Damaged(String),
+    /// A newer Kiln wrote it.
+    Newer { version: u32, writer: String },
+}
+
+/// Reads the bytes of a manifest.
+pub(super) fn read(bytes: &[u8]) -> Result<Manifest> {
+    let damaged = |fault: &str| Refusal::Damaged(fault.to_owned());
+    if bytes.is_empty() {
+        return Err(damaged("it is empty"));
+    }
+    let content = bytes.len().checked_sub(CHECKSUM_LINE_BYTES);
+    let (content, last) = bytes.split_at(content.unwrap_or_default());
+    if !last.starts_with(b"checksum ") || !last.ends_with(b"\n") {
+        return Err(damaged("it does not end with its checksum"));
+    }
+    if last != format!("checksum {:016x}\n", checksum([content])).as_bytes() {
+        return Err(damaged("its checksum is not that of its content"));
+    }
+    let text = std::str::from_utf8(content).map_err(|_| damaged("it is no text"))?;
+    let mut lines = Lines {
+        rest: text,
+        number: 0,
+    };
+    let version: u32 = lines.number("kiln manifest")?;
+    let writer = lines.word("written-by")?;
+    if version > FORMAT_VERSION {
+        let writer = writer.to_owned();
+        return Err(Refusal::Newer { version, writer });
+    }
+    if version != FORMAT_VERSION {
+        return Err(Refusal::Damaged(format!("there is no format {version}")));
+    }
+    let manifest = lines.manifest()?;
+    match manifest.fault() {
+        None => Ok(manifest),
+        Some(fault) => Err(Refusal::Damaged(fault)),
+    }
+}
+
+/// A number as it is written: without leading zeros or a plus sign.
+pub(super) fn number<T: FromStr + fmt::Display>(text: &str) -> Option<T> {
+    let number: T = text.parse().ok()?;
+    (number.to_string() == text).then_some(number)
+}
+
+/// A number of 64 bits as hexadecimal digits.
+fn hexadecimal(text: &str) -> Option<u64> {
+    let number = u64::from_str_radix(text, 16).ok()?;
+    (format!("{number:016x}") == text).then_some(number)
+}
+
+/// The lines of a manifest that are still to be read.
+struct Lines<'a> {
+    rest: &'a str,
+    /// How many have been read.
+    number: usize,
+}
+
+impl<'a> Lines<'a> {
+    /// Whether the next line begins so.
+    fn is_next(&self, name: &str) -> bool {
+        let after = self.rest.strip_prefix(name);
+        after.is_some_and(|after| after.starts_with(' '))
+    }
+
+    fn refuse<T>(&self, name: &str) -> Result<T> {
+        let (line, name) = (self.number, name.trim_start());
+        Err(Refusal::Damaged(format!(
+            "line {line} is not a line `{name}` as it is written"
+        )))
+    }
+
+    /// What the next line has after `name`, which it begins with.
+    fn line(&mut self, name: &str) -> Result<&'a str> {
+        self.number += 1;
+        let Some((line, rest)) = self.rest.split_once('\n').filter(|_| self.is_next(name)) else {
+            return self.refuse(name);
+        };
+        self.rest = rest;
+        Ok(&line[name.len() + 1..])
+    }
+
+    /// A line with one word.
+    fn word(&mut self, name: &str) -> Result<&'a str> {
+        let word = self.line(name)?;
+        match word.is_empty() || word.contains(|it: char| it.is_whitespace()) {
+            true => self.refuse(name),
+            false => Ok(word),
+        }
+    }
+
+    /// A line with one number.
+    fn number<T: FromStr + fmt::Display>(&mut self, name: &str) -> Result<T> {
+        let line = self.line(name)?;
+        number(line).map_or_else(|| self.refuse(name), Ok)
+    }
+
+    fn manifest(&mut self) -> Result<Manifest> {
+        let database = self.line("database")?;
+        let id = u128::from_str_radix(database, 16).unwrap_or_default();
+        let id = DatabaseId(id.to_be_bytes());
+        if id.to_string() != database {
+            return self.refuse("database");
+        }
+        let mut manifest = Manifest {
+            database: id,
+            created_us: self.number("created")?,
+            first_segment: self.number("first-segment")?,
+            checkpoints: Vec::new(),
+        };
+        while !self.rest.is_empty() {
+            manifest.checkpoints.push(self.checkpoint()?);
+        }
+        Ok(manifest)
+    }
+
+    fn checkpoint(&mut self) -> Result<CheckpointEntry> {
+        let checkpoint = self.number("checkpoint")?;
+        let epochs = self.line("  epochs")?.split_once(' ');
+        let epochs = epochs.and_then(|(start, end)| Some((number(start)?, number(end)?)));
+        let (start_epoch, end_epoch) = match epochs {
+            Some(epochs) => epochs,
+            None => return self.refuse("  epochs"),
+        };
+        Ok(CheckpointEntry {
+            number: checkpoint,
+            start_epoch,
+            end_epoch,
+            segment: self.number("  segment")?,
+            catalog: self.number("  catalog")?,
+            written_us: self.number("  written")?,
+            rows: self.number("  rows")?,
+            files: self.files()?,
+        })
+    }
+
+    fn files(&mut self) -> Result<Vec<FileEntry>> {
+        let mut files = Vec::new();
+        while self.is_next("  file") {
+            let mut words = self.line("  file")?.split(' ');
+            let mut word = || words.next().unwrap_or_default();
+            let (name, bytes, checksum) = (word().parse(), number(word()), hexadecimal(word()));
+            match (name, bytes, checksum, words.next()) {
+                (Ok(name), Some(bytes), Some(checksum), None) => files.push(FileEntry {
+                    name,
+                    bytes,
+                    checksum,
+                }),
+                _ => return self.refuse("  file"),
+            }
+        }
+        Ok(files)
+    }
+}
