@@ -40,11 +40,11 @@ pub(super) fn read(bytes: &[u8]) -> Result<Manifest> {
     };
     let version: u32 = lines.number("kiln manifest")?;
     let writer = lines.word("written-by")?;
-    if version > FORMAT_VERSION {
+    if version > u32::from(FORMAT_VERSION) {
         let writer = writer.to_owned();
         return Err(Refusal::Newer { version, writer });
     }
-    if version != FORMAT_VERSION {
+    if version != u32::from(FORMAT_VERSION) {
         return Err(Refusal::Damaged(format!("there is no format {version}")));
     }
     let manifest = lines.manifest()?;
