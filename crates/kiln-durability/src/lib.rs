@@ -9,12 +9,14 @@
 //! | `directory` | [`DataDirectory`]: where the files are, its lock, and changes that survive a crash |
 //! | `manifest` | [`Manifest`]: what of a data directory belongs to its database |
 //! | [`log`](mod@log) | the log as it is written: groups of commits, the durable watermark |
+//! | [`recovery`] | the log as it is read: where it ends, and what is to be applied |
 
 mod directory;
 mod error;
 pub mod format;
 pub mod log;
 mod manifest;
+pub mod recovery;
 
 pub use directory::DataDirectory;
 pub use error::{damaged, disk_error};

@@ -23,7 +23,7 @@ use crate::written::WrittenCatalog;
 ///
 /// Nothing of it is seen before it is complete, and nothing of it is left when it fails.
 pub struct CatalogChange<'a> {
-    inner: &'a Shared,
+    pub(crate) inner: &'a Shared,
     before: Arc<Catalog>,
     catalog: Catalog,
     /// Which columns of tables are kept apart from now on.
@@ -182,6 +182,11 @@ impl<'a> CatalogChange<'a> {
             self.catalog.tables.insert(name, Arc::new(made));
         }
         Ok(())
+    }
+
+    /// Leaves the catalog its number: to those that look at it, what the change does is none.
+    pub(crate) fn keep_version(&mut self) {
+        self.catalog.version = self.before.version;
     }
 
     /// Whether a statement makes the change.
@@ -358,7 +363,7 @@ impl<'a> CatalogChange<'a> {
         })
     }
 
-    fn replace(&mut self, name: &str, table: Table) -> Arc<Table> {
+    pub(crate) fn replace(&mut self, name: &str, table: Table) -> Arc<Table> {
         let table = Arc::new(table);
         if let Some(entry) = self.catalog.tables.get_mut(name) {
             let old = std::mem::replace(entry, table.clone());

@@ -5,6 +5,7 @@
 //! changes of the catalog wait in the thread of their caller.
 
 use kiln_durability::log::{Log, LogOptions, Position};
+use kiln_durability::{DataDirectory, disk_error};
 use kiln_platform::disk::Directory;
 use kiln_platform::sync::{Arc, lock};
 use kiln_procedure::Program;
@@ -20,7 +21,7 @@ use crate::journal::{Observed, check_order};
 use crate::shared::Shared;
 
 impl Engine {
-    /// Logs each commit and each change of the catalog from now on, in `directory` after `position`, until the database is
+    /// Logs each commit and each change of the catalog from now on, in the log of `directory` after `position`, until the database is
     /// closed. What is in the tables already is not logged: it is what a recovery of the same directory has put there.
     ///
     /// # Errors
@@ -28,10 +29,12 @@ impl Engine {
     /// [`Log::open`]; 55P03 when running transactions do not end in time.
     pub fn log_to(
         &self,
-        directory: Directory,
+        directory: DataDirectory,
         position: Position,
         options: &LogOptions,
     ) -> Result<()> {
+        let segments = Directory::open(directory.log().path());
+        let segments = segments.map_err(|error| disk_error(&error))?;
         let inner = self.inner();
         let alone = inner.shut_gate()?;
         check_order(inner.common().configuration())?;
@@ -45,11 +48,12 @@ impl Engine {
         // No transaction commits on the maintenance's participant: entries that no worker reports get its windows.
         let workers = (WORKERS_MAX, lock(&inner.maintenance).slot());
         let epochs = inner.log_epochs.clone();
-        let log = Arc::new(Log::open(directory, position, epochs, workers, options)?);
+        let log = Arc::new(Log::open(segments, position, epochs, workers, options)?);
         let journal = Journal::new(inner.log_epochs.clone(), log.listeners());
         if inner.log.set(log).is_err() {
             return Err(Error::internal("a database has two logs"));
         }
+        *lock(&inner.data_directory) = Some(Arc::new(directory));
         inner.set_journal(Some(journal));
         alone.announce_change();
         Ok(())
@@ -58,6 +62,11 @@ impl Engine {
     /// The log, if there is one.
     pub fn log(&self) -> Option<&Arc<Log>> {
         self.inner().log()
+    }
+
+    /// The data directory, until the database is closed.
+    pub fn data_directory(&self) -> Option<Arc<DataDirectory>> {
+        lock(&self.inner().data_directory).clone()
     }
 
     /// Waits until all is on disk that was observed in log epochs up to this one; at once without a log. For callers of a

@@ -66,9 +66,14 @@ impl Engine {
     /// Opens an empty database and starts its threads.
     ///
     /// # Errors
-    /// 22023 for options that make no sense and for a protocol that they do not allow, 53000 when the system grants no more threads.
+    /// 22023 for options that make no sense, for a data directory, and for a protocol that they do not allow, 53000 when the system grants no more threads.
     pub fn open(options: Options) -> Result<Engine> {
         options.validate()?;
+        if options.data_dir.is_some() {
+            let message = "an engine by itself keeps no data directory";
+            return Err(Error::new(SqlState::INVALID_PARAMETER_VALUE, message)
+                .with_hint("Open a Database with it, or leave data_dir out."));
+        }
         if options.reserve_bytes > 0 {
             kiln_platform::memory::reserve(options.reserve_bytes).map_err(|error| {
                 let bytes = options.reserve_bytes;

@@ -1,5 +1,7 @@
 //! How a database is opened.
 
+use std::path::PathBuf;
+
 use kiln_platform::thread;
 use kiln_protocols::Configuration;
 use kiln_protocols::factors::Factors;
@@ -79,6 +81,11 @@ options! {
     idempotency_capacity: usize = 65_536;
     /// Seconds that such an outcome is remembered (600).
     idempotency_age_s: u64 = 600;
+    /// The directory that keeps the database (`None`: it ends with the process). `Database::open` makes it or recovers what is in it;
+    /// an [`Engine`](crate::Engine) by itself has none, as it does not know the statements in a log.
+    data_dir: Option<PathBuf> = None;
+    /// The length of a segment of the log, in bytes (64 MiB): a multiple of 4,096, from 256 KiB to 1 GiB.
+    log_segment_bytes: u64 = 64 << 20;
     /// Whether the protocol may be one that does not serialize transactions (false). Such a protocol
     /// ([`Protocol::is_serializable`](kiln_protocols::Protocol::is_serializable)) is a baseline for measurements: it loses updates and breaks constraints.
     allow_unserializable: bool = false;
@@ -255,6 +262,14 @@ impl Options {
             );
         }
         self.validate_protocol(self.protocol)?;
+        let segment = self.log_segment_bytes;
+        if !segment.is_multiple_of(4_096) || !(256 << 10..=1 << 30).contains(&segment) {
+            return refuse(
+                format!("log_segment_bytes cannot be {segment}"),
+                "Set it to a multiple of 4096 from 262144 (256 KiB) to 1073741824 (1 GiB)."
+                    .to_owned(),
+            );
+        }
         for (name, value) in [
             ("epoch_ms", self.epoch_ms),
             ("inbox_capacity", self.inbox_capacity as u64),

@@ -1,6 +1,7 @@
 //! What all parts of a database share: the gate, the catalog, the worker slots, and the ticker that
 //! looks after them.
 
+use kiln_durability::DataDirectory;
 use kiln_durability::log::Log;
 use kiln_platform::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use kiln_platform::sync::{Arc, Mutex, OnceLock, RwLock, Weak, lock};
@@ -51,6 +52,8 @@ pub(crate) struct Shared {
     journal: Mutex<Option<Journal>>,
     /// What keeps commits, if something does: the journal's listeners are its own then.
     pub log: OnceLock<Arc<Log>>,
+    /// Where that is.
+    pub data_directory: Mutex<Option<Arc<DataDirectory>>>,
     next_stream: AtomicU64,
     /// Names that procedure handles were made for.
     handles: Mutex<Vec<Arc<str>>>,
@@ -84,6 +87,7 @@ impl Shared {
             observation: Mutex::new(options.record_history.map(Observation::new)),
             journal: Mutex::default(),
             log: OnceLock::new(),
+            data_directory: Mutex::default(),
             log_epochs: LogEpochs::new(WORKERS_MAX),
             gate: Gate::new(WORKERS_MAX - RESERVED),
             blocks: Blocks::new(WORKERS_MAX - RESERVED),
@@ -342,6 +346,8 @@ impl Shared {
             // What has failed was told to all that waited.
             let _ = log.close();
         }
+        // Another process may have it now.
+        *lock(&self.data_directory) = None;
     }
 
     /// Ends the calls that were cancelled in an inbox, or whose time is over.

@@ -12,8 +12,8 @@ pub mod parse;
 
 pub use compile::ColumnOrigin;
 pub use database::{
-    Column, Database, Notice, Portal, Portion, ResultSet, Session, Statement, StatementKind,
-    StatementResult, StatementsKept, Transaction, parameter_value,
+    Column, Database, Notice, Portal, Portion, Recovery, ResultSet, Session, Statement,
+    StatementKind, StatementResult, StatementsKept, Transaction, parameter_value,
 };
 pub use kiln_engine::{
     Call, CancelHandle, CatalogStatement, Completion, Completions, IdempotencyKey, IntoValues,

@@ -29,6 +29,7 @@ pub mod layout;
 pub mod log_epoch;
 pub mod record;
 pub mod redo;
+pub mod restore;
 pub mod schema;
 pub mod slab;
 pub mod slot;

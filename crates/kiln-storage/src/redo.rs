@@ -210,6 +210,8 @@ pub struct ReadChange<'a> {
     /// The columns that were written, with their values: all of an insertion, none of a deletion. Byte strings are in
     /// the heap.
     pub values: &'a [(ColumnId, Slot)],
+    /// The number of a row that was inserted, where the table has no primary key.
+    pub row_number: Option<i64>,
 }
 
 /// Reads a commit: hands its changes over in their order, and returns its version. `table` says which table has a
@@ -232,13 +234,14 @@ pub fn read_commit<'t>(
         let form = reader.number(1)? as u8;
         let id = TableId(reader.number(4)? as u32);
         let table = table(id).ok_or_else(|| corrupt(format!("no table has number {}", id.0)))?;
-        let (kind, key) = read_change(form, table, reader, heap, &mut values)?;
+        let (kind, key, row_number) = read_change(form, table, reader, heap, &mut values)?;
         let values = &values[..];
         let read = ReadChange {
             table,
             kind,
             key,
             values,
+            row_number,
         };
         each(&read, heap)?;
         heap.release(mark);
@@ -252,29 +255,30 @@ fn read_change(
     reader: &mut Reader<'_>,
     heap: &mut Heap,
     values: &mut Vec<(ColumnId, Slot)>,
-) -> Result<(ChangeKind, EntryKey)> {
+) -> Result<(ChangeKind, EntryKey, Option<i64>)> {
     let (layout, columns) = (table.layout(), &table.schema().columns);
     match form {
         INSERTED => {
             let each = |column, value| values.push((column, value));
             let number = layout.read_row(columns, reader, heap, each)?;
             values.sort_unstable_by_key(|(column, _)| *column);
-            Ok((ChangeKind::Insert, key_of(table, number, values, heap)?))
+            let key = key_of(table, number, values, heap)?;
+            Ok((ChangeKind::Insert, key, number))
         }
         UPDATED => {
             let key = read_key(table, reader, heap)?;
             let written = layout.read_set(reader)?;
             let each = |column, value| values.push((column, value));
             layout.read_values(columns, written, reader, heap, each)?;
-            Ok((ChangeKind::Update, key))
+            Ok((ChangeKind::Update, key, None))
         }
-        DELETED => Ok((ChangeKind::Delete, read_key(table, reader, heap)?)),
+        DELETED => Ok((ChangeKind::Delete, read_key(table, reader, heap)?, None)),
         DELETED_BY_FORMER_KEY => {
             let length = reader.number(2)? as usize;
             let width = table.indexes()[0].key_layout().width();
             let key = EntryKey::from_bytes(width, reader.take(length)?);
             let key = key.ok_or_else(|| corrupt(format!("{table:?} has no such keys")))?;
-            Ok((ChangeKind::Delete, key))
+            Ok((ChangeKind::Delete, key, None))
         }
         _ => Err(corrupt(format!("no change has the form {form}"))),
     }

@@ -15,7 +15,7 @@
 //! | 40 | 8 | the number of the block, from 1 on, one more than that of the block before it in the log |
 //! | 48 | 8 | the first log epoch of the group |
 //! | 56 | 8 | the last one |
-//! | 64 | 8 | *durable through*: when this block was written, this block and all before it were known to be on disk |
+//! | 64 | 8 | *durable through*: when this block was written, that block and all before it were known to be on disk; the last one of a group |
 //! | 72 | 8 | the checksum of the block before, 0 where there is none |
 //! | 80 | 8 | when it was written, in microseconds since 1970 |
 //! | 88 | 8 | the checksum: CRC-64/XZ of the bytes 0 to 87 and of the payload |
@@ -57,7 +57,7 @@ pub struct BlockHeader {
     pub epochs: (u64, u64),
     /// Whether the group goes on in the next block.
     pub goes_on: bool,
-    /// The block up to which, and with which, all were on disk when this one was written; 0 for none.
+    /// The last block of the last group that was on disk when this block was written; 0 for none.
     pub durable_through: u64,
     /// When it was written, in microseconds since 1970.
     pub written_us: i64,
@@ -109,6 +109,29 @@ pub enum BlockFault {
     Checksum,
     /// It is a whole block of this segment, and not the one that continues the chain: this number.
     NotNext(u64),
+}
+
+impl std::fmt::Display for BlockFault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            BlockFault::CutOff => f.write_str("the file ends within it"),
+            BlockFault::Nothing => f.write_str("there are zeros in its place"),
+            BlockFault::NotABlock => f.write_str("something else is in its place"),
+            BlockFault::Format(version) => write!(f, "it has format {version}"),
+            BlockFault::OtherDatabase => f.write_str("another database's block is in its place"),
+            BlockFault::OtherSegment(other) => {
+                write!(f, "a block of segment {other} is in its place")
+            }
+            BlockFault::Length => f.write_str("its header cannot be"),
+            BlockFault::Checksum => f.write_str("its checksum is not that of its content"),
+            BlockFault::NotNext(number) => {
+                write!(
+                    f,
+                    "block {number}, which does not continue the log, is in its place"
+                )
+            }
+        }
+    }
 }
 
 /// Where the log goes on: what the next block's number is, and what it says of the block before it.

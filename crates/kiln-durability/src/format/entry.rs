@@ -45,6 +45,26 @@ pub enum Entry<'a> {
     },
 }
 
+impl Entry<'_> {
+    /// Its log epoch.
+    pub fn epoch(&self) -> u64 {
+        match self {
+            Entry::Commit { epoch, .. }
+            | Entry::Statement { epoch, .. }
+            | Entry::Outcome { epoch, .. } => *epoch,
+        }
+    }
+
+    /// Its place among those of its group: commits by log epoch and version.
+    pub(crate) fn order(&self) -> (u64, u64) {
+        let version = match self {
+            Entry::Commit { commit, .. } => commit.first_chunk().copied().map(u64::from_le_bytes),
+            _ => None,
+        };
+        (self.epoch(), version.unwrap_or_default())
+    }
+}
+
 const COMMIT: u8 = 1;
 const STATEMENT: u8 = 2;
 const OUTCOME: u8 = 3;

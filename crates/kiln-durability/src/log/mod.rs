@@ -209,6 +209,7 @@ impl Log {
             segment,
             offset: position.offset,
             chain: position.chain,
+            covered: position.chain.last,
             block: AlignedBuffer::new(1 << 20),
             through: position.epoch,
             gathers_since_ns: 0,

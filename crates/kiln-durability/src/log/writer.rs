@@ -32,6 +32,8 @@ pub(super) struct Writer {
     pub chain: Chain,
     /// The next block's memory.
     pub block: AlignedBuffer,
+    /// The last block of the last group that is on disk.
+    pub covered: u64,
     /// The last log epoch that is on disk.
     pub through: u64,
     /// Since when there are commits that no client waits for; 0 for none.
@@ -151,6 +153,7 @@ impl Writer {
             self.end_block(length, epochs, left > 0)?;
             written += bytes_of(length) as u64;
             if left == 0 {
+                self.covered = self.chain.last;
                 return Ok(written);
             }
         }
@@ -182,8 +185,9 @@ impl Writer {
         let header = BlockHeader {
             epochs,
             goes_on,
-            // One is written at a time.
-            durable_through: self.chain.last,
+            // Groups are written one at a time. A block of this group says nothing of the others: a group without its end is
+            // cut off, and the blocks that are left of it must not promise those that take their places.
+            durable_through: self.covered,
             written_us: time::wall_clock_us(),
             ..BlockHeader::default()
         };

@@ -11,6 +11,7 @@
 //! | `statement`, `call`, `cache` | statements on data and calls, compiled and kept |
 //! | `rows` | programs for rows that Rust code writes |
 //! | `rebuild` | catalogs that were written down |
+//! | `recovery` | a data directory becomes the database again |
 //! | `settings` | SET and SHOW |
 //! | `view` | the catalog as the compiler sees it |
 //! | `result`, `print` | results, and how psql prints them |
@@ -27,6 +28,7 @@ mod portal;
 mod prepared;
 mod print;
 mod rebuild;
+mod recovery;
 mod result;
 mod rows;
 mod session;
@@ -42,6 +44,7 @@ mod tests;
 
 use std::time::Duration;
 
+use kiln_durability::log::LogOptions;
 use kiln_engine::{
     Call, Completions, Engine, IntoValues, Options, Refused, Reply, SubmitError, Ticket,
 };
@@ -51,6 +54,7 @@ use kiln_storage::error::{Error, Result, SqlState};
 pub use design::is_auxiliary;
 pub use portal::{Portal, Portion};
 pub use prepared::{Column, Statement, StatementKind};
+pub use recovery::Recovery;
 pub use result::{Notice, ResultSet, StatementResult};
 pub use session::Session;
 pub use transaction::Transaction;
@@ -66,6 +70,8 @@ struct Shared {
     engine: Engine,
     idle: Mutex<Vec<Session>>,
     statements: Arc<StatementCache>,
+    /// What was read from the data directory, if there is one.
+    recovery: Option<Recovery>,
 }
 
 /// A main-memory SQL database. A handle is cheap to clone; the last one to go closes it.
@@ -89,11 +95,43 @@ pub struct Database {
 }
 
 impl Database {
-    /// Opens an empty database.
+    /// Opens a database: an empty one that ends with the process, or with [`Options::data_dir`] the one that is kept there.
+    ///
+    /// ```
+    /// # use kiln_platform::disk::TemporaryDirectory;
+    /// use kiln_sql::{Database, Options};
+    /// # fn main() -> kiln_storage::error::Result<()> {
+    /// # let temporary = TemporaryDirectory::new("kiln-example").expect("there is room");
+    /// # let directory = temporary.path().join("shop");
+    /// let options = Options::new().workers(1).data_dir(Some(directory));
+    /// let database = Database::open(options.clone())?;
+    /// database.execute("CREATE TABLE seats (id INTEGER PRIMARY KEY, free INTEGER); INSERT INTO seats VALUES (1, 40)")?;
+    /// drop(database);
+    /// let database = Database::open(options)?;
+    /// let free = database.query("SELECT free FROM seats", ())?;
+    /// assert_eq!(free.into_one::<(i32,)>()?, (40,));
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// 22023 for options that make no sense.
-    pub fn open(options: Options) -> Result<Database> {
+    /// 22023 for options that make no sense. With a data directory: 55006 when another process has it open; 55000 for a directory of
+    /// something else; XX001 when its files are damaged; 0A000 when a newer Kiln has written it; 53100, 58030 and their like for what
+    /// the disk refuses.
+    pub fn open(mut options: Options) -> Result<Database> {
+        let Some(path) = options.data_dir.take() else {
+            return Database::open_empty(options);
+        };
+        // It is closed again when the directory cannot be opened.
+        let log = LogOptions::with_segments(options.log_segment_bytes);
+        let mut database = Database::open_empty(options)?;
+        let recovery = recovery::open(&database, &path, &log)?;
+        let shared = Arc::get_mut(&mut database.shared);
+        shared.expect("no other handle was made").recovery = Some(recovery);
+        Ok(database)
+    }
+
+    fn open_empty(options: Options) -> Result<Database> {
         let engine = Engine::open(options)?;
         engine.change_catalog(|change| {
             change.set_row_programs(Arc::new(rows::CheckedRows));
@@ -104,8 +142,14 @@ impl Database {
                 engine,
                 idle: Mutex::default(),
                 statements: Arc::default(),
+                recovery: None,
             }),
         })
+    }
+
+    /// What opening its data directory has read, if it has one.
+    pub fn recovery(&self) -> Option<&Recovery> {
+        self.shared.recovery.as_ref()
     }
 
     /// The engine below, for drivers, loaders and the like.

@@ -204,6 +204,11 @@ impl Table {
         Index::new(definition, layout, expected, self.schema.partition_column())
     }
 
+    /// A successor that shares all indexes.
+    pub(crate) fn with_same_indexes(&self) -> Table {
+        self.successor(self.indexes.iter().map(Index::share).collect())
+    }
+
     /// A table with the same rows and these indexes.
     fn successor(&self, indexes: Vec<Index>) -> Table {
         let columns = indexes.iter().map(Index::columns);

@@ -1,0 +1,75 @@
+//! Replay: what a log says, in an order in which it can be applied.
+//!
+//! The changes of a key are in the order of (log epoch, version); commits of an epoch are in any order in their group
+//! ([`kiln_storage::journal`]). A group is read whole, so that its entries can be put into that order.
+
+use kiln_storage::error::Result;
+
+use super::scan::{End, Scan};
+use crate::error::damaged;
+use crate::format::entry::{Entries, Entry};
+
+/// A log that is being replayed.
+pub struct Replay {
+    scan: Scan,
+    /// Entries of log epochs before this one are left out.
+    from: u64,
+    /// The present group.
+    payload: Vec<u8>,
+}
+
+impl Replay {
+    /// Replays what is of this log epoch or of a later one.
+    pub fn new(scan: Scan, from: u64) -> Replay {
+        Replay {
+            scan,
+            from,
+            payload: Vec::new(),
+        }
+    }
+
+    /// Bytes read so far, and bytes of all segments.
+    pub fn progress(&self) -> (u64, u64) {
+        self.scan.progress()
+    }
+
+    /// Gives the entries of the next group to `each`, in the order in which they can be applied. Returns the group's last log epoch,
+    /// and `None` at the end of the log.
+    ///
+    /// # Errors
+    /// Those of [`Scan::next`], XX001 for what is no entry, and what `each` returns.
+    pub fn next_group(
+        &mut self,
+        mut each: impl FnMut(&Entry<'_>) -> Result<()>,
+    ) -> Result<Option<u64>> {
+        self.payload.clear();
+        let last = loop {
+            match self.scan.next(&mut self.payload)? {
+                Some(header) if header.goes_on => {}
+                Some(header) => break header.epochs.1,
+                // A group without its end was not acknowledged.
+                None => return Ok(None),
+            }
+        };
+        self.scan.complete(last);
+        let mut entries = Vec::new();
+        for entry in Entries::new(&self.payload) {
+            let entry =
+                entry.map_err(|_| damaged("the log has a group that is not one of entries"))?;
+            if entry.epoch() >= self.from {
+                entries.push(entry);
+            }
+        }
+        entries.sort_by_key(Entry::order);
+        entries.iter().try_for_each(&mut each)?;
+        Ok(Some(last))
+    }
+
+    /// Where the log goes on, after [`Replay::next_group`] has returned `None`. What was read is on disk when this returns.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn end(self) -> Result<End> {
+        self.scan.end()
+    }
+}

@@ -1,0 +1,162 @@
+//! Restoring: rows come back into tables, as a log or a checkpoint has them.
+//!
+//! No transaction runs meanwhile, and nothing else uses the tables. Only the first index of a table is kept up to date:
+//! unique values of other columns may be in two rows for a moment, as commits of one log epoch are ordered by key.
+//! [`Table::with_restored_indexes`] builds the others when all is in.
+
+use std::ptr::NonNull;
+
+use kiln_platform::atomic::Ordering;
+
+use crate::epoch::Participant;
+use crate::error::{Error, Result, SqlState};
+use crate::index::Insertion;
+use crate::journal::ChangeKind;
+use crate::key::ROW_NUMBER_SLOT_BITS;
+use crate::layout::Blob;
+use crate::record::{RecordRef, Tid};
+use crate::redo::ReadChange;
+use crate::slot::{Heap, Slot};
+use crate::table::{Entry, Table};
+
+/// What a change is that does not fit to the rows that are there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mismatch {
+    /// Damage: XX001.
+    Refused,
+    /// Nothing, for changes that the rows may have already: those from the time in which a checkpoint read them. A row that is there
+    /// and is inserted is replaced, and one that is not there is not changed.
+    Ignored,
+}
+
+/// Puts rows into tables.
+pub struct Restorer<'p> {
+    participant: &'p Participant,
+}
+
+impl<'p> Restorer<'p> {
+    /// For tables that nothing else uses while there is this.
+    pub fn new(participant: &'p Participant) -> Restorer<'p> {
+        Restorer { participant }
+    }
+
+    /// Makes a change; its byte strings are in `heap`.
+    ///
+    /// # Errors
+    /// XX001 when it does not fit to the rows and that is refused; 53200 when memory is short.
+    pub fn change(&self, change: &ReadChange<'_>, heap: &Heap, mismatch: Mismatch) -> Result<()> {
+        let (table, index) = (change.table, &change.table.indexes()[0]);
+        let found = index.find_key(&change.key);
+        let is_insertion = change.kind == ChangeKind::Insert;
+        if found.is_some() == is_insertion && mismatch == Mismatch::Refused {
+            return Err(mismatched(change));
+        }
+        match (change.kind, found) {
+            (ChangeKind::Insert, found) => {
+                if let Some(entry) = found {
+                    self.remove(change, entry);
+                }
+                self.insert(change, heap)
+            }
+            (ChangeKind::Update, Some(entry)) => {
+                let row = table.row(entry.record());
+                for (column, value) in change.values {
+                    let access = table.layout().column(*column);
+                    if let Some(blob) = access.blob(row) {
+                        free(blob);
+                    }
+                    access.store(row, *value, heap);
+                }
+                Ok(())
+            }
+            (ChangeKind::Delete, Some(entry)) => {
+                self.remove(change, entry);
+                Ok(())
+            }
+            (ChangeKind::Update | ChangeKind::Delete, None) => Ok(()),
+        }
+    }
+
+    fn insert(&self, change: &ReadChange<'_>, heap: &Heap) -> Result<()> {
+        let table = change.table;
+        let slot = self.participant.memory();
+        // SAFETY: the memory is the participant's, which this thread alone uses.
+        let cell = unsafe { table.slab().alloc(slot) };
+        let cell = cell.map_err(|_| {
+            let message = "the system grants no more memory for records";
+            Error::new(SqlState::OUT_OF_MEMORY, message)
+        })?;
+        // SAFETY: the cell is of this table's slab.
+        let record = unsafe { RecordRef::from_cell(cell) };
+        // Relaxed, here and below: nothing else uses the table.
+        let version = Tid(record.tid().load(Ordering::Relaxed)).version();
+        record.tid().store(version.max(1), Ordering::Relaxed);
+        record.aux().store(0, Ordering::Relaxed);
+        let (layout, row) = (table.layout(), table.row(record));
+        for (column, value) in change.values {
+            layout.column(*column).store(row, *value, heap);
+        }
+        if let (Some(access), Some(number)) = (layout.row_number(), change.row_number) {
+            access.store(row, Slot::from_i64(number), heap);
+            let bits = 64 - ROW_NUMBER_SLOT_BITS;
+            let (memory, count) = (number as u64 >> bits, number as u64 & ((1 << bits) - 1));
+            table.restore_row_number(memory as usize, count + 1);
+        }
+        let index = &table.indexes()[0];
+        match index.insert_key(&change.key, Entry::of(record), self.participant) {
+            Insertion::Inserted(_) => Ok(()),
+            Insertion::Exists(_) => Err(mismatched(change)),
+        }
+    }
+
+    fn remove(&self, change: &ReadChange<'_>, entry: Entry) {
+        let (table, record) = (change.table, entry.record());
+        table.indexes()[0].remove_key(&change.key, entry, self.participant);
+        let layout = table.layout();
+        for blob in layout.blobs(layout.spilling(), table.row(record)) {
+            free(blob);
+        }
+        let version = Tid(record.tid().load(Ordering::Relaxed)).version();
+        let dead = version | Tid::ABSENT | Tid::DEAD;
+        record.tid().store(dead, Ordering::Relaxed);
+        // SAFETY: the memory is the participant's, the cell is of this slab, and nothing refers to it any more.
+        unsafe { table.slab().free(self.participant.memory(), record.cell()) };
+    }
+}
+
+fn free(blob: NonNull<Blob>) {
+    // SAFETY: the row that pointed to it alone did, and gets another value or goes; nothing else uses the table.
+    unsafe { Blob::free(blob) };
+}
+
+#[cold]
+fn mismatched(change: &ReadChange<'_>) -> Error {
+    let (what, is) = match change.kind {
+        ChangeKind::Insert => ("inserts", "is there"),
+        ChangeKind::Update => ("updates", "is not there"),
+        ChangeKind::Delete => ("deletes", "is not there"),
+    };
+    let table = &change.table.schema().name;
+    let message = format!("a commit {what} a row of table \"{table}\" that {is}");
+    Error::new(SqlState::DATA_CORRUPTED, message)
+}
+
+impl Table {
+    /// A successor whose indexes besides the first are built from it, as [`Restorer`] leaves them behind.
+    ///
+    /// # Errors
+    /// XX001 when unique columns are not.
+    pub fn with_restored_indexes(&self, participant: &Participant) -> Result<Table> {
+        let mut restored = self.with_same_indexes();
+        for position in 1..self.indexes().len() {
+            let kind = self.indexes()[position].definition().kind;
+            let rebuilt = restored.with_rebuilt_index(position, kind, participant);
+            restored = rebuilt.map_err(|error| {
+                let (name, message) = (&self.schema().name, error.message());
+                let message = format!("the rows of table \"{name}\" are damaged: {message}");
+                Error::new(SqlState::DATA_CORRUPTED, message)
+            })?;
+        }
+        Ok(restored)
+    }
+}
