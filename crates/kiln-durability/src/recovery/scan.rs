@@ -72,7 +72,7 @@ impl Scan {
             .first()
             .is_some_and(|(first, _)| *first == start.segment);
         let is_new = start.chain.is_some_and(|chain| chain.last == 0);
-        if !is_begun && !(segments.is_empty() && is_new) {
+        if !(is_begun || segments.is_empty() && is_new) {
             let path = directory.path().join(segment_name(start.segment));
             let message = format!("the log has lost its segment {}", path.display());
             return Err(damaged(message).with_hint(HINT));
