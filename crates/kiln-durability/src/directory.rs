@@ -172,7 +172,7 @@ fn remove_if_there(directory: &Directory, name: &str) -> disk::Result<()> {
 }
 
 /// Removes a checkpoint's files, and its directory if nothing else is in it.
-fn remove_checkpoint(checkpoints: &Directory, name: &str) -> disk::Result<()> {
+pub(crate) fn remove_checkpoint(checkpoints: &Directory, name: &str) -> disk::Result<()> {
     let directory = match checkpoints.subdirectory(name) {
         Err(error) if *error.kind() == Kind::NotADirectory => return Ok(()),
         other => other?,
@@ -303,7 +303,7 @@ fn replace(root: &Directory, manifest: &Manifest) -> Result<()> {
 }
 
 /// The disk's error, with what its cause suggests.
-fn refused(error: &disk::Error) -> Error {
+pub(crate) fn refused(error: &disk::Error) -> Error {
     let hint = match error.kind() {
         Kind::Locked { .. } => "End that process, or use another data directory.",
         Kind::Denied => "Run Kiln as the owner of the data directory, or make this user its owner.",

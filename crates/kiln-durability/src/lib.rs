@@ -1,14 +1,16 @@
 //! Durability: the files that keep a database through the end of its process.
 //!
-//! A data directory has a manifest, which names what belongs to the database, and a log of commits in blocks that are
-//! written durably ([`kiln_platform::disk`]), each complete or not there at all. No database writes them yet.
+//! A data directory has a manifest, which names what belongs to the database; a log of commits in blocks that are
+//! written durably ([`kiln_platform::disk`]), each complete or not there at all; and checkpoints. No database writes them yet.
 //!
 //! | module | holds |
 //! |---|---|
 //! | [`format`](mod@format) | the bytes of the log: blocks, and what is in them |
 //! | `directory` | [`DataDirectory`]: where the files are, its lock, and changes that survive a crash |
+//! | [`checkpoint`] | the files of checkpoints, written and read |
 //! | `manifest` | [`Manifest`]: what of a data directory belongs to its database |
 
+pub mod checkpoint;
 mod directory;
 mod error;
 pub mod format;
