@@ -138,8 +138,7 @@ impl DataDirectory {
     pub fn remove_leftovers(&self) -> Result<()> {
         let current = lock(&self.manifest);
         let remove = || {
-            // Refuses if the manifest on the disk may be another one.
-            self.root.sync()?;
+            // First: the root refuses this, and all else, once a publication has left open which manifest is in effect.
             remove_if_there(&self.root, MANIFEST_NEW)?;
             for Entry { name, .. } in self.checkpoints.list()? {
                 let number = number_of_checkpoint(&name);
