@@ -171,7 +171,7 @@ fn remove_if_there(directory: &Directory, name: &str) -> disk::Result<()> {
 }
 
 /// Removes a checkpoint's files, and its directory if nothing else is in it.
-pub(crate) fn remove_checkpoint(checkpoints: &Directory, name: &str) -> disk::Result<()> {
+fn remove_checkpoint(checkpoints: &Directory, name: &str) -> disk::Result<()> {
     let directory = match checkpoints.subdirectory(name) {
         Err(error) if *error.kind() == Kind::NotADirectory => return Ok(()),
         other => other?,

@@ -329,7 +329,10 @@ fn a_file_in_the_place_of_another_one_is_refused() {
         assert!(error.message().contains("block 1 at offset 56"), "{error}");
     }
     // Another attempt at the same checkpoint has written other rows: the manifest knows.
-    let again = Writer::create(&checkpoints, DATABASE, 1).expect("the first one goes");
+    directories[0]
+        .remove_file("table-1-0")
+        .expect("it is there");
+    let again = Writer::create(&checkpoints, DATABASE, 1).expect("it can be opened");
     let mut file = again.table(TableId(1), 0, |_| ()).expect("it is new");
     for mut row in rows_of_small(1) {
         row.reverse();
@@ -432,8 +435,10 @@ fn a_checkpoint_without_all_its_files_is_not_complete() {
     drop(file);
     let error = writer.finish().expect_err("a file is not finished");
     assert!(error.message().contains("1 of 2 files"), "{error}");
-    // The next attempt begins anew.
-    small(&checkpoints, DATABASE, 1);
+    // What it left is not written over: a manifest could name it.
+    let again = Writer::create(&checkpoints, DATABASE, 1).expect("it can be opened");
+    let error = again.catalog(CATALOG, |_| ()).expect_err("it is there");
+    assert!(error.message().contains("catalog"), "{error}");
 }
 
 #[test]

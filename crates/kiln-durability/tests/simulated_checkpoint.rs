@@ -60,6 +60,10 @@ fn write(data: &DataDirectory) -> Result<()> {
     let published = data.publish(manifest);
     // After a failure, too: either manifest may be in effect then, and what both name has to stay.
     let removed = data.remove_leftovers();
+    if published.is_err() {
+        let again = Writer::create(data.checkpoints(), data.manifest().database, number);
+        let _ = again.and_then(|writer| writer.catalog("another one", |_| ()));
+    }
     published.and(removed)
 }
 

@@ -1,12 +1,12 @@
 //! Writing a checkpoint's files.
 
-use kiln_platform::disk::{self, Directory, File};
+use kiln_platform::disk::{Directory, File};
 use kiln_platform::sync::{Mutex, lock};
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::schema::TableId;
 
 use super::{BLOCK_BYTES_MAX, BLOCK_HEADER_BYTES, BlockHeader, Identity, ROW_BYTES_MAX};
-use crate::directory::{name_of_checkpoint, refused, remove_checkpoint};
+use crate::directory::{name_of_checkpoint, refused};
 use crate::format::{Checksum, DatabaseId, checksum};
 use crate::manifest::{FileEntry, FileName};
 
@@ -40,19 +40,14 @@ pub struct Written {
 }
 
 impl Writer {
-    /// Begins the checkpoint of this number. What an earlier attempt at it has left is removed.
+    /// Begins the checkpoint of this number, of which there are no files. Those of an attempt that failed are removed by
+    /// [`DataDirectory::remove_leftovers`](crate::DataDirectory::remove_leftovers) alone, which knows whether a manifest may name them.
     ///
     /// # Errors
     /// The disk's.
     pub fn create(checkpoints: &Directory, database: DatabaseId, number: u64) -> Result<Writer> {
-        let name = name_of_checkpoint(number);
-        let create = || {
-            if checkpoints.list()?.iter().any(|entry| entry.name == name) {
-                remove_checkpoint(checkpoints, &name)?;
-            }
-            checkpoints.create_subdirectory(&name)
-        };
-        let directory = create().map_err(|error: disk::Error| refused(&error))?;
+        let directory = checkpoints.create_subdirectory(&name_of_checkpoint(number));
+        let directory = directory.map_err(|error| refused(&error))?;
         Ok(Writer {
             directory,
             database,
