@@ -259,13 +259,20 @@ fn calls_of_a_driver_that_wait_for_a_block_end_when_the_database_is_closed() {
         let engine = open(protocol);
         let handle = engine.procedure("deposit").expect("it is there");
         let mut driver = engine.driver(0).expect("there is a seat");
-        let _block = block(&engine);
+        let mut block = block(&engine);
         let (may_pause, questions) = (AtomicBool::new(true), AtomicU64::new(0));
         let outcomes = thread::scope(|scope| {
             let depositor = Depositor::new(&handle, 8, &may_pause, &questions);
             let drives = scope.spawn(|| depositor.drive(&mut driver));
             thread::sleep(20_000_000);
             engine.close();
+            let patience_ns = time::now_ns() + 5_000_000_000;
+            while !drives.is_finished() && time::now_ns() < patience_ns {
+                thread::park_for(1_000_000);
+            }
+            let has_ended = drives.is_finished();
+            block.roll_back().expect("a block is open");
+            assert!(has_ended, "{protocol}: its calls wait for the block");
             drives.join().expect("no panic")
         });
         for (call, outcome) in outcomes.iter().enumerate() {
