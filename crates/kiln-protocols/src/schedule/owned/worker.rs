@@ -664,15 +664,9 @@ impl<T: PartitionTable> Owned<T> {
         deadline_ns: Option<u64>,
         patience_ns: Option<u64>,
     ) -> Option<Outcome> {
-        let mut single = Single::new(
-            program,
-            arguments,
-            deadline_ns,
-            patience_ns,
-            self.direct.interrupt(),
-        );
-        self.serve_calls(&mut single);
-        single.outcome()
+        let interrupt = self.direct.interrupt();
+        let single = Single::new(program, arguments, deadline_ns, patience_ns, interrupt);
+        single.serve_with(|single| self.serve_calls(single))
     }
 
     /// Starts a transaction of several statements. Says no when it would wait for a worker that broke down.

@@ -786,15 +786,9 @@ impl<L: Ledger> Vll<L> {
         deadline_ns: Option<u64>,
         patience_ns: Option<u64>,
     ) -> Option<Outcome> {
-        let mut single = Single::new(
-            program,
-            arguments,
-            deadline_ns,
-            patience_ns,
-            self.direct.interrupt(),
-        );
-        self.serve(&mut single);
-        single.outcome()
+        let interrupt = self.direct.interrupt();
+        let single = Single::new(program, arguments, deadline_ns, patience_ns, interrupt);
+        single.serve_with(|single| self.serve(single))
     }
 
     /// Starts a transaction of several statements. One that is repeated stands in the queue with what its
