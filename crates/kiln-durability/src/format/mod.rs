@@ -6,10 +6,8 @@
 
 pub mod block;
 pub mod entry;
-mod reader;
 
 pub use block::{Block, BlockFault, BlockHeader, Chain};
-pub use reader::Reader;
 
 /// The version of all formats, which changes with any of them. A directory of a newer one is refused.
 pub const FORMAT_VERSION: u32 = 1;
