@@ -92,12 +92,12 @@ fn a_disk_without_power_takes_nothing_and_tells_when_it_went() {
                 scope.spawn(move || {
                     let made = directory.create_file(name);
                     if made.is_ok() && !disk.is_off() {
-                        *acknowledged.lock().expect("nobody panics") += 1;
+                        *acknowledged.lock().expect("no thread panics") += 1;
                     }
                 });
             }
         });
-        let acknowledged = *acknowledged.lock().expect("nobody panics");
+        let acknowledged = *acknowledged.lock().expect("no thread panics");
         let off: Error = directory.sync().expect_err("the power is gone");
         assert_eq!(*off.kind(), Kind::Failed);
         (acknowledged, time::now_ns())

@@ -324,7 +324,7 @@ impl<L: Ledger> Vll<L> {
                         self.expire(calls);
                         self.bar(calls);
                         self.manage_for_others();
-                        // Where there is no room for a call nobody asks for one, and hears that there are none.
+                        // A worker without room for a call draws none, and so is not told that there are none.
                         is_over = is_over || calls.is_over();
                         // Where there is no room for a call the others have nothing more to do.
                         if !self.has_promised() && self.shared.queue.has_room() {
