@@ -6,13 +6,11 @@
 
 pub mod block;
 pub mod entry;
-mod reader;
 mod segment;
 
 use std::fmt;
 
 pub use block::{Block, BlockFault, BlockHeader, Chain};
-pub use reader::Reader;
 pub use segment::{segment_name, segment_number};
 
 /// The version of all formats, which changes with any of them. A directory of a newer one is refused.
