@@ -13,6 +13,7 @@
 //! be followed before the tid says that it was not torn; hence the two steps
 //! [`ColumnAccess::load`] and [`resolve`].
 
+mod rows;
 mod values;
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};

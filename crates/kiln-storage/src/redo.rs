@@ -23,6 +23,7 @@ use crate::journal::{Change, ChangeKind, Commit};
 use crate::schema::{ColumnId, ColumnSet, KEY_COLUMNS_MAX, TableId};
 use crate::slot::{Heap, Slot};
 use crate::table::{EntryKey, Table};
+use crate::types::Value;
 
 const INSERTED: u8 = 0;
 const UPDATED: u8 = 1;
@@ -196,6 +197,46 @@ unsafe fn put_entry_key<'w>(key: &EntryKey, mut writer: Writer<'w>) -> Writer<'w
             .for_each(|word| writer.put(word.swap_bytes(), 8));
     }
     writer
+}
+
+/// Appends the row of `table` that has these values, in the order of the columns, and this row number if the table has no
+/// primary key: what an insertion has after its table. A checkpoint keeps rows in this form.
+///
+/// # Errors
+/// XX000 when no row of the table has such values; nothing is appended then.
+pub fn append_row(
+    table: &Table,
+    values: &[Value],
+    row_number: Option<i64>,
+    target: &mut Vec<u8>,
+) -> Result<()> {
+    let definitions = &table.schema().columns;
+    (table.layout()).append_row(definitions, values, row_number, target)
+}
+
+/// Reads a row of `table` and hands it over as its insertion. What the heap gets for it is taken from it again after that.
+///
+/// # Errors
+/// XX001 for bytes that no row of the table has; and what `each` returns.
+pub fn read_row(
+    table: &Table,
+    reader: &mut Reader<'_>,
+    heap: &mut Heap,
+    each: impl FnOnce(&ReadChange<'_>, &mut Heap) -> Result<()>,
+) -> Result<()> {
+    let mark = heap.mark();
+    let mut values = Vec::with_capacity(table.schema().columns.len());
+    let (kind, key) = read_change(INSERTED, table, reader, heap, &mut values)?;
+    let values = &values[..];
+    let read = ReadChange {
+        table,
+        kind,
+        key,
+        values,
+    };
+    each(&read, heap)?;
+    heap.release(mark);
+    Ok(())
 }
 
 /// A change that was read.

@@ -35,12 +35,12 @@ struct Place {
 #[derive(Clone, Debug)]
 pub(super) struct ValueFormat {
     places: Box<[Place]>,
-    nullable: ColumnSet,
+    pub(super) nullable: ColumnSet,
     /// Those of the first 64 columns that have a place in `places`.
     plain: u64,
     /// The fixed-size columns, and those of byte strings, in the order of a whole row.
-    fixed: Box<[ColumnId]>,
-    strings: Box<[(ColumnId, ColumnAccess)]>,
+    pub(super) fixed: Box<[ColumnId]>,
+    pub(super) strings: Box<[(ColumnId, ColumnAccess)]>,
     /// The bytes of a whole row before its byte strings.
     head_bytes: usize,
     /// Whether a row has all words of the pairs in which these lie.
@@ -424,7 +424,7 @@ unsafe fn put_blob<'w>(
 }
 
 /// Whether these can be the bytes of a value of such a type.
-fn is_possible(bytes: &[u8], data_type: &DataType) -> bool {
+pub(super) fn is_possible(bytes: &[u8], data_type: &DataType) -> bool {
     let characters_max = match data_type {
         DataType::Bytea => return true,
         DataType::Uuid => return bytes.len() == 16,
@@ -439,7 +439,7 @@ fn is_possible(bytes: &[u8], data_type: &DataType) -> bool {
 }
 
 /// Whether a slot is a number with at most as many digits, so many of them after the point.
-fn is_number(slot: Slot, precision_scale: Option<(u8, u8)>) -> bool {
+pub(super) fn is_number(slot: Slot, precision_scale: Option<(u8, u8)>) -> bool {
     let value = slot.as_decimal();
     let Ok(number) = Decimal::new(value.mantissa(), value.scale()) else {
         return false;
