@@ -33,9 +33,9 @@
 //!
 //! # What tells a file from other bytes
 //!
-//! A header's length is believed when the header's own checksum is right, so that damage costs no memory. The checksum of the file's
-//! header, in that of each block, ties blocks to their file; their numbers and the last block find what is missing.
-//! The manifest has the checksum of the whole file, and tells it from one that another attempt at the same checkpoint wrote.
+//! The reader believes a length when the checksum of its header is right, so that damage costs no memory. The checksum of
+//! the file's header, in that of each block, ties blocks to their file; their numbers and the last block show what is
+//! missing. The manifest has the checksum of the whole file, and tells it from one that another attempt at the same checkpoint wrote.
 
 mod reader;
 mod writer;
