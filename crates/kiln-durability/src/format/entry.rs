@@ -15,8 +15,8 @@
 //! Entries of a log epoch are in one block, or in some in a row. Within an epoch commits are in any order: what decides is
 //! their versions ([`kiln_storage::journal`]). A statement is of an epoch of its own.
 
+use super::read_string;
 use kiln_storage::bytes::Reader;
-use kiln_storage::error;
 
 /// An entry that was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,12 +183,6 @@ fn read(bytes: &[u8]) -> Option<Entry<'_>> {
         }),
         _ => None,
     }
-}
-
-/// Reads a byte string after its length in four bytes.
-fn read_string<'a>(reader: &mut Reader<'a>) -> error::Result<&'a [u8]> {
-    let length = reader.number(4)?;
-    reader.take(length as usize)
 }
 
 #[cfg(test)]
