@@ -7,7 +7,7 @@ use std::path::Path;
 use kiln_platform::atomic::{AtomicBool, Ordering};
 use kiln_platform::disk::TemporaryDirectory;
 use kiln_platform::thread;
-use kiln_sql::{Database, Options, Protocol, SqlState};
+use kiln_sql::{Database, Options, Protocol, Session, SqlState};
 
 fn temporary() -> TemporaryDirectory {
     let parent = Path::new(env!("CARGO_TARGET_TMPDIR"));
@@ -205,5 +205,53 @@ fn checkpoints_of_a_busy_database_are_recovered_under_every_protocol() {
         assert!(of(&database) == before, "{protocol}");
         let recovery = database.recovery().expect("it has a directory");
         assert_eq!(recovery.checkpoint, Some(4), "{recovery:?}");
+    }
+}
+
+#[test]
+fn synchronous_commit_is_a_setting_of_a_session() {
+    let directory = temporary();
+    let database = Database::open(options(&directory)).expect("it is new");
+    let mut session = database.session().expect("there is room");
+    let shown = |session: &mut Session| {
+        let shown = session
+            .query("SHOW synchronous_commit", ())
+            .expect("it is known");
+        shown.into_one::<(String,)>().expect("it has a value").0
+    };
+    assert_eq!(shown(&mut session), "on");
+    for (value, is) in [
+        ("off", "off"),
+        ("local", "on"),
+        ("FALSE", "off"),
+        ("'on'", "on"),
+    ] {
+        let set = format!("SET synchronous_commit = {value}");
+        session.run(&set, ()).expect("it is a value");
+        assert_eq!(shown(&mut session), is, "{value}");
+    }
+    let refused = session.run("SET synchronous_commit = perhaps", ());
+    let refused = refused.expect_err("it is no value");
+    assert_eq!(refused.state(), SqlState::INVALID_PARAMETER_VALUE);
+    // What one session does not wait for, another one that reads it does.
+    session
+        .run("CREATE TABLE t (id INTEGER PRIMARY KEY)", ())
+        .expect("it is new");
+    session
+        .run("SET synchronous_commit = off", ())
+        .expect("it is a value");
+    for id in 0..200 {
+        session
+            .run(&format!("INSERT INTO t VALUES ({id})"), ())
+            .expect("it is new");
+        let seen = database
+            .query("SELECT count(*) FROM t", ())
+            .expect("it runs");
+        assert_eq!(seen.into_one::<(i64,)>().expect("one row"), (id + 1,));
+        let log = database.engine().log().expect("there is one");
+        assert!(
+            log.is_durable(log.newest()),
+            "the reader waited for what it has seen"
+        );
     }
 }
