@@ -6,7 +6,7 @@ use std::path::Path;
 
 use kiln_platform::atomic::{AtomicBool, Ordering};
 use kiln_platform::disk::TemporaryDirectory;
-use kiln_platform::thread;
+use kiln_platform::{thread, time};
 use kiln_sql::{Database, Options, Protocol, Session, SqlState};
 
 fn temporary() -> TemporaryDirectory {
@@ -254,4 +254,50 @@ fn synchronous_commit_is_a_setting_of_a_session() {
             "the reader waited for what it has seen"
         );
     }
+}
+
+#[test]
+fn checkpoints_are_written_when_the_log_has_grown_and_bound_it() {
+    let directory = temporary();
+    let options = options(&directory).checkpoint_log_bytes(1 << 20);
+    let database = Database::open(options.clone()).expect("it is new");
+    database
+        .execute(
+            "CREATE TABLE t (id INTEGER PRIMARY KEY, number INTEGER, text TEXT);
+             INSERT INTO t SELECT i, 0, repeat('x', 1000) FROM generate_series(1, 100) i;",
+        )
+        .expect("it runs");
+    let mut rounds = 0;
+    let log = database.engine().log().expect("there is one");
+    while log.written_bytes() < 12 << 20 {
+        rounds += 1;
+        let update = "UPDATE t SET number = number + 1, text = repeat('y', 1000)";
+        database.execute(update).expect("it runs");
+    }
+    let data = database.engine().data_directory().expect("it has one");
+    let segments = || data.log().list().expect("it can be read").len();
+    let began = time::now_ns();
+    while segments() > 36 && time::now_ns() - began < 10_000_000_000 {
+        thread::sleep(10_000_000);
+    }
+    // All of the log would be 48.
+    assert!(segments() <= 36, "{} segments of 256 KiB", segments());
+    let last = database.engine().last_checkpoint().expect("there was one");
+    let report = last.expect("it could be written");
+    assert!(report.number >= 3 && report.rows == 100, "{report:?}");
+    let estimate_s = database
+        .engine()
+        .recovery_estimate_s()
+        .expect("it has a directory");
+    assert!(estimate_s > 0.0 && estimate_s < 1.0, "{estimate_s}");
+    drop(data);
+    drop(database);
+    let database = Database::open(options).expect("it is there");
+    let query = "SELECT count(*), min(number), max(number), min(text) = repeat('y', 1000) FROM t";
+    assert_eq!(rows(&database, query), [format!("100,{rounds},{rounds},t")]);
+    let recovery = database.recovery().expect("it has a directory");
+    assert!(
+        recovery.checkpoint >= Some(3) && recovery.log_bytes < 4 << 20,
+        "{recovery:?}"
+    );
 }
