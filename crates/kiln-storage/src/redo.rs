@@ -249,7 +249,7 @@ pub struct ReadChange<'a> {
 /// XX001 for bytes that no commit has appended, or not to these tables; and what `each` returns.
 pub fn read_commit<'t>(
     reader: &mut Reader<'_>,
-    table: impl Fn(TableId) -> Option<&'t Table>,
+    mut table: impl FnMut(TableId) -> Option<&'t Table>,
     heap: &mut Heap,
     mut each: impl FnMut(&ReadChange<'_>, &mut Heap) -> Result<()>,
 ) -> Result<u64> {
