@@ -31,9 +31,31 @@ impl fmt::Display for DatabaseId {
 
 /// CRC-64/XZ of some pieces of bytes, one after the other.
 pub(crate) fn checksum<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> u64 {
-    let mut digest = crc64fast::Digest::new();
+    let mut checksum = Checksum::default();
     for piece in pieces {
-        digest.write(piece);
+        checksum.add(piece);
     }
-    digest.sum64()
+    checksum.value()
+}
+
+/// CRC-64/XZ of bytes that come piece by piece.
+#[derive(Default)]
+pub(crate) struct Checksum(crc64fast::Digest);
+
+impl Checksum {
+    /// Adds the next bytes.
+    pub(crate) fn add(&mut self, bytes: &[u8]) {
+        self.0.write(bytes);
+    }
+
+    /// The checksum of all bytes so far.
+    pub(crate) fn value(&self) -> u64 {
+        self.0.sum64()
+    }
+}
+
+impl fmt::Debug for Checksum {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Checksum({:016x})", self.value())
+    }
 }
