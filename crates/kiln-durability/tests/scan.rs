@@ -284,6 +284,25 @@ fn segments_that_are_used_again_hold_nothing_of_their_former_lives() {
 }
 
 #[test]
+fn a_log_whose_beginning_was_removed_within_a_group_begins_with_the_next_one() {
+    let mut image = LogImage::new(SEGMENT);
+    for answer in [10, 14_000, 20, 9_000] {
+        image.group(answer, 3_000);
+    }
+    let first = image.blocks.iter().find(|it| it.segment == 2);
+    assert!(first.expect("it has blocks").header.goes_back);
+    let start = Start {
+        database: DATABASE,
+        segment: 2,
+        chain: None,
+    };
+    let written = image.write();
+    written.remove(1);
+    let (epochs, end) = written.replay_from(start).expect("it is whole");
+    assert_eq!((epochs, end.position), (vec![3, 4], image.position));
+}
+
+#[test]
 fn segments_that_are_missing_or_have_each_others_names_are_damage() {
     let image = small();
     let refused = |written: &Written, what: &str| {

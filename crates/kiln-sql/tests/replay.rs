@@ -181,6 +181,7 @@ fn write(commits: &[Written], random: &mut Random) -> TemporaryDirectory {
             let header = BlockHeader {
                 epochs: (*first, last),
                 goes_on: at + 1 < pieces.len(),
+                goes_back: at > 0,
                 ..BlockHeader::default()
             };
             chain.seal(&mut block, piece.len(), 1, header);

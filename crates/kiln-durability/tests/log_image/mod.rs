@@ -83,7 +83,10 @@ impl LogImage {
             let length = rest.len().min(payload_max).min(room - HEADER_BYTES);
             let (now, later) = rest.split_at(length);
             rest = later;
-            self.block(now, !rest.is_empty());
+            self.block(
+                now,
+                (!rest.is_empty(), later.len() + now.len() < payload.len()),
+            );
             if rest.is_empty() {
                 break;
             }
@@ -91,12 +94,13 @@ impl LogImage {
         self.covered = self.position.chain.last;
     }
 
-    fn block(&mut self, payload: &[u8], goes_on: bool) {
+    fn block(&mut self, payload: &[u8], (goes_on, goes_back): (bool, bool)) {
         let mut bytes = vec![0; block::bytes_of(payload.len())];
         bytes[HEADER_BYTES..HEADER_BYTES + payload.len()].copy_from_slice(payload);
         let header = BlockHeader {
             epochs: (self.position.epoch, self.position.epoch),
             goes_on,
+            goes_back,
             durable_through: self.covered,
             written_us: 1,
             ..BlockHeader::default()
