@@ -77,6 +77,7 @@ pub use transaction::{Row, ScanRange, Transaction};
 pub use values::IntoValues;
 pub use written::WrittenCatalog;
 
+pub use kiln_durability::log::{Histogram as LogHistogram, Log, Statistics as LogStatistics};
 pub use kiln_history::History;
 pub use kiln_procedure::{Arguments, Frame, Program, ProgramBuilder};
 pub use kiln_protocols::factors;

@@ -1,5 +1,6 @@
 //! Opening a data directory: what its files have kept becomes the database again.
 
+use std::fmt;
 use std::path::Path;
 
 use kiln_durability::checkpoint::Reader;
@@ -43,6 +44,31 @@ pub struct Recovery {
     pub cut: Option<String>,
     /// What the user should know of the directory, a sentence each.
     pub warnings: Vec<String>,
+}
+
+/// One line: what was read, and how long that took.
+impl fmt::Display for Recovery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.elapsed_ns as f64 / 1e9;
+        if let (None, 0, 0) = (self.checkpoint, self.commits, self.statements) {
+            return write!(f, "The data directory is new or empty ({seconds:.3} s).");
+        }
+        f.write_str("Recovered ")?;
+        if let Some(number) = self.checkpoint {
+            write!(f, "{} rows of checkpoint {number}, and ", self.rows)?;
+        }
+        write!(
+            f,
+            "{} commits and {} changes of the catalog of the log ({:.1} MB), in {seconds:.3} s.",
+            self.commits,
+            self.statements,
+            self.log_bytes as f64 / 1e6
+        )?;
+        if let Some(cut) = &self.cut {
+            write!(f, " What was not acknowledged was cut off: {cut}.")?;
+        }
+        Ok(())
+    }
 }
 
 /// So much has to be read before its rate says something.
