@@ -210,6 +210,7 @@ fn replay(
         chain: Some(Chain::new(DATABASE)),
     };
     let mut replay = Replay::new(Scan::open(directory, start).expect("it is there"), from);
+    database.engine().begin_restoration();
     let restored = database.engine().restore(|restoration| {
         let each = |entry: &Entry<'_>| match entry {
             Entry::Commit { epoch, commit } if *epoch <= through => {
@@ -227,9 +228,8 @@ fn replay(
 
 /// Builds the other indexes, and lets the protocol take the rows over.
 fn finish(database: &Database) {
-    let engine = database.engine();
-    let restored = engine.end_restoration(|_| Ok(()));
-    restored.expect("unique values are unique");
+    let ended = database.engine().end_restoration(|_| Ok(()));
+    ended.expect("unique values are unique");
 }
 
 fn rows(database: &Database, query: &str) -> String {
