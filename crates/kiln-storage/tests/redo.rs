@@ -135,6 +135,7 @@ fn bytes_of(change: Change) -> Vec<u8> {
         epoch: LogEpoch(1),
         version: 0x0102,
         changes: &changes,
+        answer: None,
     };
     commit.append(&mut bytes);
     assert!(bytes.len() <= commit.bytes_max(), "{} bytes", bytes.len());
@@ -403,6 +404,7 @@ fn damaged_bytes_are_refused_or_mean_something_else_and_nothing_breaks() {
             epoch: LogEpoch(1),
             version: 1,
             changes: &changes,
+            answer: None,
         };
         let mut bytes = Vec::new();
         commit.append(&mut bytes);

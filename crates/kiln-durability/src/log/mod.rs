@@ -30,7 +30,7 @@ use kiln_platform::disk::{AlignedBuffer, Directory};
 use kiln_platform::sync::{Arc, Mutex, OnceLock, lock};
 use kiln_platform::thread::{self, JoinHandle, Thread};
 use kiln_storage::error::{Error, Result, SqlState};
-use kiln_storage::journal::{Commit, Listener, Listeners};
+use kiln_storage::journal::{CallAnswer, Commit, Listener, Listeners};
 use kiln_storage::log_epoch::{LogEpoch, LogEpochs};
 
 use crate::error::disk_error;
@@ -402,6 +402,14 @@ impl Listeners for Inner {
             buffers: self.buffers.clone(),
             worker,
         })
+    }
+
+    /// Not once the log takes no changes any more: what it has left room for is what was committed.
+    fn note(&self, answer: &CallAnswer<'_>) -> Option<LogEpoch> {
+        let CallAnswer { key, bytes: answer } = *answer;
+        let is_taken = !self.refuses.load(Ordering::Relaxed);
+        is_taken
+            .then(|| self.append(|bytes, epoch| entry::append_outcome(bytes, epoch, key, answer)))
     }
 }
 

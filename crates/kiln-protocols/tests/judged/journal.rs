@@ -6,7 +6,7 @@ use kiln_history::{Event, History, LogReader, Object, Version};
 use kiln_platform::atomic::{AtomicU64, Ordering};
 use kiln_platform::sync::{Arc, Mutex, lock};
 use kiln_storage::bytes::Reader;
-use kiln_storage::journal::{ChangeKind, Commit, Journal, Listener, Listeners};
+use kiln_storage::journal::{CallAnswer, ChangeKind, Commit, Journal, Listener, Listeners};
 use kiln_storage::log_epoch::{LogEpoch, LogEpochs};
 use kiln_storage::redo::read_commit;
 use kiln_storage::schema::{ColumnId, ColumnSet};
@@ -58,6 +58,10 @@ impl Listeners for Ears {
             commits: Vec::new(),
             heap: Heap::new(),
         })
+    }
+
+    fn note(&self, answer: &CallAnswer<'_>) -> Option<LogEpoch> {
+        unreachable!("workers have no answers to note: {answer:?}")
     }
 }
 

@@ -24,7 +24,7 @@ use crate::shared::lent::Lent;
 use crate::shared::planning::Claim;
 use crate::shared::recorder::Recorded;
 use crate::shared::turns::WAIT_IN_TURN_NS;
-use crate::{Observation, Outcome};
+use crate::{AnswerWriter, Observation, Outcome};
 
 /// A call that has failed so often runs alone.
 const FAILURES_MAX: u32 = 10;
@@ -663,6 +663,7 @@ impl<T: PartitionTable> Owned<T> {
         arguments: &Arguments,
         deadline_ns: Option<u64>,
         patience_ns: Option<u64>,
+        answer: Option<&Arc<dyn AnswerWriter>>,
     ) -> Option<Outcome> {
         let mut single = Single::new(
             program,
@@ -670,6 +671,7 @@ impl<T: PartitionTable> Owned<T> {
             deadline_ns,
             patience_ns,
             self.direct.interrupt(),
+            answer,
         );
         self.serve_calls(&mut single);
         single.outcome()

@@ -96,7 +96,6 @@ use context::{Context, Place, Stage};
 use manager::Manager;
 use queue::{Entered, Guest, TxnQueue};
 
-use crate::Outcome;
 use crate::canary::Canary;
 use crate::schedule::direct::Direct;
 use crate::schedule::in_flight::{Idle, Single};
@@ -104,6 +103,7 @@ use crate::schedule::parking::{Blocks, Solitude};
 use crate::serve::{Call, Calls, Next};
 use crate::shared::planning::{ClaimOf, Demand, PlannedAhead};
 use crate::shared::turns::SharedTurns;
+use crate::{AnswerWriter, Outcome};
 
 /// Calls that a worker has in flight at most.
 pub const IN_FLIGHT_MAX: usize = 16;
@@ -785,6 +785,7 @@ impl<L: Ledger> Vll<L> {
         arguments: &Arguments,
         deadline_ns: Option<u64>,
         patience_ns: Option<u64>,
+        answer: Option<&Arc<dyn AnswerWriter>>,
     ) -> Option<Outcome> {
         let mut single = Single::new(
             program,
@@ -792,6 +793,7 @@ impl<L: Ledger> Vll<L> {
             deadline_ns,
             patience_ns,
             self.direct.interrupt(),
+            answer,
         );
         self.serve(&mut single);
         single.outcome()
