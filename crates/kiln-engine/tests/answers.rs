@@ -84,7 +84,11 @@ impl Listener for Heard {
 }
 
 impl Heard {
-    fn listen_to(engine: &Engine, refuses: bool) -> Heard {
+    fn listen_to(engine: &Engine) -> Heard {
+        Heard::attach(engine, false)
+    }
+
+    fn attach(engine: &Engine, refuses: bool) -> Heard {
         let heard = Heard {
             told: Arc::default(),
             epochs: engine.log_epochs().clone(),
@@ -213,7 +217,7 @@ fn each_answer_is_kept_once_with_what_its_call_wrote() {
     for configuration in configurations() {
         let options = small(configuration.protocol).protocol(configuration);
         let engine = &bank(options, ACCOUNTS, BALANCE_FIRST);
-        let heard = Heard::listen_to(engine, false);
+        let heard = Heard::listen_to(engine);
         let is_over = &AtomicBool::new(false);
         let replies = thread::scope(|scope| {
             let _over = SetOnDrop(is_over);
@@ -281,6 +285,46 @@ fn each_answer_is_kept_once_with_what_its_call_wrote() {
     }
 }
 
+#[test]
+fn the_answer_is_that_of_the_attempt_that_commits() {
+    const CALLS: u64 = 60;
+    for configuration in configurations() {
+        let options = small(configuration.protocol).protocol(configuration);
+        let engine = &bank(options, 1, 0);
+        let heard = Heard::listen_to(engine);
+        thread::scope(|scope| {
+            for client in 0..2 {
+                scope.spawn(move || {
+                    for number in 0..CALLS {
+                        let call = Call::new("linger", (0_i64, 1_i64, 2_000_i64));
+                        let call = call.idempotency_key(key(&format!("{client}/{number}")));
+                        let reply = engine.execute(call);
+                        assert!(reply.expect("it runs").is_committed());
+                    }
+                });
+            }
+        });
+        let again = bank(small(Protocol::Silo), 0, 0);
+        for (name, told) in heard.answers() {
+            let [told] = &told[..] else {
+                panic!("{configuration}: {name} has {} answers", told.len())
+            };
+            let (_, bytes) = told.answer.as_ref().expect("it has one");
+            let answer = CallAnswer {
+                key: name.as_bytes(),
+                bytes,
+            };
+            let restored = again.restore_answer(&answer, time::wall_clock_us());
+            restored.expect("it is an answer");
+            let call = Call::new("linger", (0_i64, 1_i64, 2_000_i64)).idempotency_key(key(&name));
+            let rows = again.execute(call).and_then(Reply::rows);
+            let rows = rows.expect("it is known");
+            let balance = told.written[0].1;
+            assert_eq!(rows.values(), [[Value::BigInt(balance)]], "{configuration}");
+        }
+    }
+}
+
 /// A database in which no call would end in the same way gives all answers.
 fn answered_again(heard: &Heard, replies: &BTreeMap<u64, Observed<Reply>>) {
     let engine = bank(small(Protocol::Silo), 0, 0);
@@ -291,7 +335,7 @@ fn answered_again(heard: &Heard, replies: &BTreeMap<u64, Observed<Reply>>) {
             restored.expect("it is an answer");
         }
     }
-    let again = Heard::listen_to(&engine, false);
+    let again = Heard::listen_to(&engine);
     for (number, reply) in replies {
         let kind = Kind::of(*number);
         let call = kind.call().idempotency_key(key(&format!("call {number}")));
@@ -315,7 +359,7 @@ fn number(engine: &Engine, procedure: &str, id: i64) -> usize {
 #[test]
 fn a_call_that_expires_or_is_not_kept_leaves_its_key_free() {
     let engine = bank(small(Protocol::Silo), 1, 0);
-    let heard = Heard::listen_to(&engine, true);
+    let heard = Heard::attach(&engine, true);
     let refused = || Call::new("transfer", (0_i64, 0_i64, 5_i64)).idempotency_key(key("a"));
     let deposit = |name: &str| Call::new("deposit", (0_i64, 9_i64)).idempotency_key(key(name));
     let reply = engine.execute(refused()).expect("it runs");
@@ -345,7 +389,7 @@ fn a_call_that_expires_or_is_not_kept_leaves_its_key_free() {
 fn restored_answers_are_forgotten_in_the_order_of_their_calls() {
     const SECOND_US: i64 = 1_000_000;
     let engine = bank(small(Protocol::Silo), 1, 0);
-    let heard = Heard::listen_to(&engine, false);
+    let heard = Heard::listen_to(&engine);
     for name in ["a", "b", "c", "d"] {
         let call = Call::new("deposit", (0_i64, 1_i64)).idempotency_key(key(name));
         engine.execute(call).expect("it runs");
