@@ -5,7 +5,10 @@
 //! not, moves through a unique index, and errors raised after all that. A trial runs on real threads,
 //! or on virtual cores with `--cfg kiln_sim`: then its seed determines the interleaving as well.
 
+mod answers;
 mod journal;
+
+use std::collections::HashMap;
 
 use kiln_checker::{Order, Report};
 use kiln_history::{History, ObjectName, TableNames};
@@ -17,8 +20,8 @@ use kiln_procedure::ir::*;
 use kiln_procedure::{AbortCause, Arguments, Frame, Program, ProgramBuilder, Stop};
 use kiln_protocols::factors::{self, Controllers, HealingFactors, Use};
 use kiln_protocols::{
-    Call, Calls, Common, Configuration, Factors, Next, Observation, Outcome, Protocol,
-    ProtocolOption, Statistics, Worker,
+    AnswerWriter, Call, Calls, Common, Configuration, Factors, Next, Observation, Outcome,
+    Protocol, ProtocolOption, Statistics, Worker,
 };
 use kiln_storage::epoch::Epochs;
 use kiln_storage::error::SqlState;
@@ -26,6 +29,7 @@ use kiln_storage::schema::*;
 use kiln_storage::table::{Table, WORKERS_MAX};
 use kiln_storage::types::{DataType, Value};
 
+use answers::{Answers, Keyed};
 use journal::Heard;
 #[allow(unused_imports, reason = "the search for flaws alone asks")]
 pub use journal::JOURNAL;
@@ -233,6 +237,7 @@ impl Trial {
         });
         let (programs, epochs) = (&programs, &epochs);
         let working = &AtomicU64::new(self.workers);
+        let answers = self.listens.then_some(&heard.answers);
         let mut statistics = Statistics::default();
         thread::scope(|scope| {
             let handles: Vec<_> = workers
@@ -244,7 +249,7 @@ impl Trial {
                         let random = Random::stream(self.seed, stream);
                         match self.blocks && stream + 1 == self.workers {
                             true => self.open_blocks(worker, programs, random),
-                            false => self.work(worker, programs, random),
+                            false => self.work(worker, programs, random, answers),
                         }
                     })
                 })
@@ -335,7 +340,7 @@ impl Trial {
         programs: &[Arc<Program>],
         random: Random,
     ) -> Statistics {
-        let mut drawn = Drawn::new(self, programs, random);
+        let mut drawn = Drawn::new(self, programs, random, None);
         let mut arguments = Arguments::new();
         while drawn.left > 0 {
             let statements: Vec<_> = (0..drawn.random.between(1, 3))
@@ -372,8 +377,14 @@ impl Trial {
         worker.statistics()
     }
 
-    fn work(self, mut worker: Worker, programs: &[Arc<Program>], random: Random) -> Statistics {
-        let mut drawn = Drawn::new(self, programs, random);
+    fn work(
+        self,
+        mut worker: Worker,
+        programs: &[Arc<Program>],
+        random: Random,
+        answers: Option<&Answers>,
+    ) -> Statistics {
+        let mut drawn = Drawn::new(self, programs, random, answers);
         // Workers that can have several calls in flight are also handed one after the other.
         if worker.is_pipelined() && self.seed % 4 != 3 {
             while drawn.left > 0 || !drawn.handed_back.is_empty() {
@@ -381,23 +392,13 @@ impl Trial {
                 worker.serve(&mut drawn);
             }
         } else {
-            let mut arguments = Arguments::new();
-            while drawn.left > 0 {
-                let program = drawn.draw(&mut arguments);
-                let outcome = worker.call(program, &arguments, Some(drawn.deadline()));
-                drawn.check(outcome);
-            }
+            drawn.call_all(&mut worker);
         }
         if self.limit_ns.is_some() && !cfg!(feature = "canaries") {
             // What was given up must be nobody's: then these have time enough.
             drawn.trial.limit_ns = None;
             drawn.left = LAST_CALLS;
-            let mut arguments = Arguments::new();
-            while drawn.left > 0 {
-                let program = drawn.draw(&mut arguments);
-                let outcome = worker.call(program, &arguments, Some(drawn.deadline()));
-                drawn.check(outcome);
-            }
+            drawn.call_all(&mut worker);
         }
         worker.statistics()
     }
@@ -439,10 +440,19 @@ struct Drawn<'a> {
     has_paused: bool,
     /// Calls that wait for a block, to be drawn anew.
     handed_back: Vec<(Option<Arc<Program>>, Arguments)>,
+    /// Where calls leave their answers, every other one.
+    answers: Option<&'a Answers>,
+    /// Those in flight that have one, by their tickets.
+    keyed: HashMap<u64, Arc<Keyed>>,
 }
 
 impl<'a> Drawn<'a> {
-    fn new(trial: Trial, programs: &'a [Arc<Program>], random: Random) -> Drawn<'a> {
+    fn new(
+        trial: Trial,
+        programs: &'a [Arc<Program>],
+        random: Random,
+        answers: Option<&'a Answers>,
+    ) -> Drawn<'a> {
         Drawn {
             trial,
             programs,
@@ -451,6 +461,37 @@ impl<'a> Drawn<'a> {
             tickets: 0,
             has_paused: false,
             handed_back: Vec::new(),
+            answers,
+            keyed: HashMap::new(),
+        }
+    }
+
+    /// Makes the calls that are left, one after the other.
+    fn call_all(&mut self, worker: &mut Worker) {
+        let mut arguments = Arguments::new();
+        while self.left > 0 {
+            let program = self.draw(&mut arguments);
+            let deadline_ns = Some(self.deadline());
+            let answer = self.answer();
+            let outcome = worker.try_call(program, &arguments, deadline_ns, None, answer.as_ref());
+            let outcome = outcome.expect("it is not given up");
+            self.answered(self.tickets, &outcome, program, worker.frame());
+            self.check(outcome);
+        }
+    }
+
+    /// What is reported with the next call, which gets the next ticket.
+    fn answer(&mut self) -> Option<Arc<dyn AnswerWriter>> {
+        self.tickets += 1;
+        let answers = self.answers.filter(|_| self.tickets.is_multiple_of(2))?;
+        let keyed = answers.keyed();
+        self.keyed.insert(self.tickets, keyed.clone());
+        Some(keyed)
+    }
+
+    fn answered(&mut self, ticket: u64, outcome: &Outcome, program: &Program, frame: &Frame) {
+        if let (Some(answers), Some(call)) = (self.answers, self.keyed.remove(&ticket)) {
+            answers.ended(&call, outcome, program, frame);
         }
     }
 
@@ -520,7 +561,7 @@ impl Calls for Drawn<'_> {
             call.set_program(program);
         }
         call.deadline_ns = Some(self.deadline());
-        self.tickets += 1;
+        call.answer = self.answer();
         call.ticket = self.tickets;
         Next::Call
     }
@@ -539,7 +580,9 @@ impl Calls for Drawn<'_> {
         self.handed_back.push((call.program.clone(), arguments));
     }
 
-    fn ended(&mut self, _: &Call, outcome: Outcome, _: &Frame) {
+    fn ended(&mut self, call: &Call, outcome: Outcome, frame: &Frame) {
+        let program = call.program.as_ref().expect("it was drawn");
+        self.answered(call.ticket, &outcome, program, frame);
         self.check(outcome);
     }
 }
