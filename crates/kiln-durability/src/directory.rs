@@ -138,8 +138,7 @@ impl DataDirectory {
     pub fn remove_leftovers(&self) -> Result<()> {
         let current = lock(&self.manifest);
         let remove = || {
-            // Refuses if the manifest on the disk may be another one.
-            self.root.sync()?;
+            // First: the root refuses this, and all else, once a publication has left open which manifest is in effect.
             remove_if_there(&self.root, MANIFEST_NEW)?;
             for Entry { name, .. } in self.checkpoints.list()? {
                 let number = number_of_checkpoint(&name);
@@ -303,7 +302,7 @@ fn replace(root: &Directory, manifest: &Manifest) -> Result<()> {
 }
 
 /// The disk's error, with what its cause suggests.
-fn refused(error: &disk::Error) -> Error {
+pub(crate) fn refused(error: &disk::Error) -> Error {
     let hint = match error.kind() {
         Kind::Locked { .. } => "End that process, or use another data directory.",
         Kind::Denied => "Run Kiln as the owner of the data directory, or make this user its owner.",

@@ -1,16 +1,18 @@
 //! Durability: the files that keep a database through the end of its process.
 //!
-//! A data directory has a manifest, which names what belongs to the database, and a log of commits in blocks that are
-//! written durably ([`kiln_platform::disk`]), each complete or not there at all.
+//! A data directory has a manifest, which names what belongs to the database; a log of commits in blocks that are
+//! written durably ([`kiln_platform::disk`]), each complete or not there at all; and checkpoints, from which a recovery begins.
 //!
 //! | module | holds |
 //! |---|---|
 //! | [`format`](mod@format) | the bytes of the log: blocks, and what is in them |
 //! | `directory` | [`DataDirectory`]: where the files are, its lock, and changes that survive a crash |
+//! | [`checkpoint`] | the files of checkpoints, written and read |
 //! | `manifest` | [`Manifest`]: what of a data directory belongs to its database |
 //! | [`log`](mod@log) | the log as it is written: groups of commits, the durable watermark |
 //! | [`recovery`] | the log as it is read: where it ends, and what is to be applied |
 
+pub mod checkpoint;
 mod directory;
 mod error;
 pub mod format;

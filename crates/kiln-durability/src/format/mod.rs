@@ -6,13 +6,14 @@
 
 pub mod block;
 pub mod entry;
-mod reader;
 mod segment;
 
 use std::fmt;
 
+use kiln_storage::bytes::Reader;
+use kiln_storage::error::Result;
+
 pub use block::{Block, BlockFault, BlockHeader, Chain};
-pub use reader::Reader;
 pub use segment::{segment_name, segment_number};
 
 /// The version of all formats, which changes with any of them. A directory of a newer one is refused.
@@ -29,11 +30,39 @@ impl fmt::Display for DatabaseId {
     }
 }
 
+/// Reads a byte string after its length in four bytes.
+pub(crate) fn read_string<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8]> {
+    let length = reader.number(4)?;
+    reader.take(length as usize)
+}
+
 /// CRC-64/XZ of some pieces of bytes, one after the other.
 pub(crate) fn checksum<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> u64 {
-    let mut digest = crc64fast::Digest::new();
+    let mut checksum = Checksum::default();
     for piece in pieces {
-        digest.write(piece);
+        checksum.add(piece);
     }
-    digest.sum64()
+    checksum.value()
+}
+
+/// CRC-64/XZ of bytes that come piece by piece.
+#[derive(Default)]
+pub(crate) struct Checksum(crc64fast::Digest);
+
+impl Checksum {
+    /// Adds the next bytes.
+    pub(crate) fn add(&mut self, bytes: &[u8]) {
+        self.0.write(bytes);
+    }
+
+    /// The checksum of all bytes so far.
+    pub(crate) fn value(&self) -> u64 {
+        self.0.sum64()
+    }
+}
+
+impl fmt::Debug for Checksum {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Checksum({:016x})", self.value())
+    }
 }

@@ -81,7 +81,7 @@ pub struct CheckpointEntry {
 }
 
 /// A file of a checkpoint.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileEntry {
     /// Its name.
     pub name: FileName,

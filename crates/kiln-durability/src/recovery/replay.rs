@@ -16,6 +16,8 @@ pub struct Replay {
     from: u64,
     /// The present group.
     payload: Vec<u8>,
+    /// Whether its first block was read.
+    is_in_group: bool,
 }
 
 impl Replay {
@@ -25,6 +27,7 @@ impl Replay {
             scan,
             from,
             payload: Vec::new(),
+            is_in_group: false,
         }
     }
 
@@ -43,9 +46,12 @@ impl Replay {
         mut each: impl FnMut(&Entry<'_>) -> Result<()>,
     ) -> Result<Option<u64>> {
         self.payload.clear();
+        self.is_in_group = false;
         let last = loop {
             match self.scan.next(&mut self.payload)? {
-                Some(header) if header.goes_on => {}
+                // The log before it was removed: of a group whose log epochs are in the checkpoint.
+                Some(header) if header.goes_back && !self.is_in_group => self.payload.clear(),
+                Some(header) if header.goes_on => self.is_in_group = true,
                 Some(header) => break header.epochs.1,
                 // A group without its end was not acknowledged.
                 None => return Ok(None),

@@ -65,8 +65,9 @@ pub fn write(directory: &Directory, name: &str, bytes: &[u8]) {
         Ok(file) => file,
         Err(_) => directory.create_file(name).expect("it is new"),
     };
-    file.set_len(0)
-        .and_then(|()| file.write_at(0, bytes))
+    // Not emptied first: some file systems write a file to the disk that was.
+    file.write_at(0, bytes)
+        .and_then(|()| file.set_len(bytes.len() as u64))
         .expect("there is room");
 }
 

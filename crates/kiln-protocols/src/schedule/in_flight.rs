@@ -413,14 +413,13 @@ pub(crate) struct Single<'a> {
 
 impl<'a> Single<'a> {
     /// A call with these arguments, which ends at `deadline_ns` if ever, or when it is asked to. It is given up, if ever,
-    /// when it has waited for a block for `patience_ns`. What it wrote is reported with its answer, if it has one.
+    /// when it has waited for a block for `patience_ns`.
     pub fn new(
         program: &'a Arc<Program>,
         arguments: &'a Arguments,
         deadline_ns: Option<u64>,
         patience_ns: Option<u64>,
         interrupt: Option<&Interrupt>,
-        answer: Option<&Arc<dyn AnswerWriter>>,
     ) -> Single<'a> {
         Single {
             program,
@@ -428,7 +427,7 @@ impl<'a> Single<'a> {
             deadline_ns,
             interrupt: interrupt.cloned(),
             patience_ns,
-            answer: answer.cloned(),
+            answer: None,
             until_ns: None,
             is_drawn: false,
             is_given_up: false,
@@ -436,9 +435,18 @@ impl<'a> Single<'a> {
         }
     }
 
-    /// How it has ended, when its worker has served it; `None` when it was given up. A worker that did not ask for it has
+    /// With an answer, or without one, which is reported with what it wrote.
+    pub fn answered(self, answer: Option<&Arc<dyn AnswerWriter>>) -> Single<'a> {
+        Single {
+            answer: answer.cloned(),
+            ..self
+        }
+    }
+
+    /// Has its worker serve it, and says how it has ended; `None` when it was given up. A worker that did not ask for it has
     /// returned as another one broke down.
-    pub fn outcome(self) -> Option<Outcome> {
+    pub fn serve_with(mut self, serve: impl FnOnce(&mut Single<'a>)) -> Option<Outcome> {
+        serve(&mut self);
         match self.is_given_up {
             true => None,
             false => self

@@ -671,18 +671,14 @@ impl Strife {
         patience_ns: Option<u64>,
         answer: Option<&Arc<dyn AnswerWriter>>,
     ) -> Option<Outcome> {
-        let mut single = Single::new(
-            program,
-            arguments,
-            deadline_ns,
-            patience_ns,
-            self.direct.interrupt(),
-            answer,
-        );
-        self.is_single = true;
-        self.serve(&mut single);
-        self.is_single = false;
-        single.outcome()
+        let interrupt = self.direct.interrupt();
+        let single = Single::new(program, arguments, deadline_ns, patience_ns, interrupt);
+        let single = single.answered(answer);
+        single.serve_with(|single| {
+            self.is_single = true;
+            self.serve(single);
+            self.is_single = false;
+        })
     }
 
     /// Starts a transaction of several statements. Says no when it would wait for a worker that broke down.
