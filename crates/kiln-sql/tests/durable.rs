@@ -4,8 +4,10 @@
 
 use std::path::Path;
 
+use kiln_platform::atomic::{AtomicBool, Ordering};
 use kiln_platform::disk::TemporaryDirectory;
-use kiln_sql::{Database, Options, Protocol, SqlState};
+use kiln_platform::{thread, time};
+use kiln_sql::{Call, Database, IdempotencyKey, Options, Protocol, Reply, Session, SqlState};
 
 fn temporary() -> TemporaryDirectory {
     let parent = Path::new(env!("CARGO_TARGET_TMPDIR"));
@@ -127,4 +129,229 @@ fn a_directory_has_one_database_at_a_time() {
     assert_eq!(refused.state(), SqlState::OBJECT_IN_USE, "{refused}");
     database.close();
     Database::open(options(&directory)).expect("it was closed");
+}
+
+/// Fills tables, and changes them while checkpoints are written.
+#[test]
+fn checkpoints_of_a_busy_database_are_recovered_under_every_protocol() {
+    let protocols = Protocol::ALL.into_iter();
+    for protocol in protocols.filter(|protocol| protocol.is_serializable()) {
+        let directory = temporary();
+        let options = options(&directory).protocol(protocol);
+        let database = Database::open(options.clone()).expect("it is new");
+        database.execute(SCRIPT).expect("the script runs");
+        database
+            .execute(
+                "CREATE TABLE many (id INTEGER PRIMARY KEY, value INTEGER NOT NULL, text TEXT);
+                 INSERT INTO many SELECT i, 0, 'row ' || i FROM generate_series(1, 3000) i;
+                 CREATE INDEX many_value ON many (value);",
+            )
+            .expect("it runs");
+        let stop = AtomicBool::new(false);
+        let (reports, changed) = thread::scope(|scope| {
+            let worker = scope.spawn(|| {
+                let mut changed = 0;
+                let mut session = database.session().expect("there is room");
+                while !stop.load(Ordering::Relaxed) {
+                    changed += 1;
+                    let id = changed * 97 % 3_000 + 1;
+                    for statement in [
+                        format!("UPDATE many SET value = value + 1 WHERE id = {id}"),
+                        format!("DELETE FROM many WHERE id = {}", id % 3_000 + 1),
+                        format!("INSERT INTO many VALUES ({}, 1, 'again')", id % 3_000 + 1),
+                        "UPDATE account SET balance = balance - 1 WHERE id = 1".to_owned(),
+                        "UPDATE account SET balance = balance + 1 WHERE id = 3".to_owned(),
+                        format!("INSERT INTO note VALUES ({changed}, 'busy')"),
+                        format!("CREATE TABLE t{changed} AS SELECT 1"),
+                    ] {
+                        // Not all of them exist.
+                        let _ = session.run(&statement, ());
+                    }
+                    if changed % 10 == 0 {
+                        let name = format!("many_{changed}");
+                        let create = format!("CREATE UNIQUE INDEX {name} ON many (id, value)");
+                        session.run(&create, ()).expect("it is unique");
+                        session.run("TRUNCATE gone", ()).expect("it is there");
+                        session
+                            .run("INSERT INTO gone VALUES (1)", ())
+                            .expect("it is empty");
+                    }
+                }
+                changed
+            });
+            let mut reports = Vec::new();
+            for _ in 0..4 {
+                reports.push(database.engine().checkpoint());
+            }
+            stop.store(true, Ordering::Relaxed);
+            (reports, worker.join().expect("it ends"))
+        });
+        for report in &reports {
+            let report = report.as_ref().expect("it is written");
+            assert!(report.rows > 2_900, "{report:?}");
+        }
+        println!("{protocol}: {changed} rounds, {:?}", reports[3]);
+        database
+            .execute("UPDATE many SET value = -1 WHERE id = 5")
+            .expect("it runs");
+        let queries = [
+            "SELECT * FROM many ORDER BY id",
+            "SELECT id FROM many WHERE value > 0 ORDER BY value, id",
+        ];
+        let of = |database: &Database| (all(database), queries.map(|query| rows(database, query)));
+        let before = of(&database);
+        drop(database);
+        let database = Database::open(options).expect("it is there");
+        assert!(of(&database) == before, "{protocol}");
+        let recovery = database.recovery().expect("it has a directory");
+        assert_eq!(recovery.checkpoint, Some(4), "{recovery:?}");
+    }
+}
+
+#[test]
+fn synchronous_commit_is_a_setting_of_a_session() {
+    let directory = temporary();
+    let database = Database::open(options(&directory)).expect("it is new");
+    let mut session = database.session().expect("there is room");
+    let shown = |session: &mut Session| {
+        let shown = session
+            .query("SHOW synchronous_commit", ())
+            .expect("it is known");
+        shown.into_one::<(String,)>().expect("it has a value").0
+    };
+    assert_eq!(shown(&mut session), "on");
+    for (value, is) in [
+        ("off", "off"),
+        ("local", "on"),
+        ("FALSE", "off"),
+        ("'on'", "on"),
+    ] {
+        let set = format!("SET synchronous_commit = {value}");
+        session.run(&set, ()).expect("it is a value");
+        assert_eq!(shown(&mut session), is, "{value}");
+    }
+    let refused = session.run("SET synchronous_commit = perhaps", ());
+    let refused = refused.expect_err("it is no value");
+    assert_eq!(refused.state(), SqlState::INVALID_PARAMETER_VALUE);
+    // What one session does not wait for, another one that reads it does.
+    session
+        .run("CREATE TABLE t (id INTEGER PRIMARY KEY)", ())
+        .expect("it is new");
+    session
+        .run("SET synchronous_commit = off", ())
+        .expect("it is a value");
+    for id in 0..200 {
+        session
+            .run(&format!("INSERT INTO t VALUES ({id})"), ())
+            .expect("it is new");
+        let seen = database
+            .query("SELECT count(*) FROM t", ())
+            .expect("it runs");
+        assert_eq!(seen.into_one::<(i64,)>().expect("one row"), (id + 1,));
+        let log = database.engine().log().expect("there is one");
+        assert!(
+            log.is_durable(log.newest()),
+            "the reader waited for what it has seen"
+        );
+    }
+}
+
+#[test]
+fn checkpoints_are_written_when_the_log_has_grown_and_bound_it() {
+    let directory = temporary();
+    let options = options(&directory).checkpoint_log_bytes(1 << 20);
+    let database = Database::open(options.clone()).expect("it is new");
+    database
+        .execute(
+            "CREATE TABLE t (id INTEGER PRIMARY KEY, number INTEGER, text TEXT);
+             INSERT INTO t SELECT i, 0, repeat('x', 1000) FROM generate_series(1, 100) i;",
+        )
+        .expect("it runs");
+    let mut rounds = 0;
+    let log = database.engine().log().expect("there is one");
+    while log.written_bytes() < 12 << 20 {
+        rounds += 1;
+        let update = "UPDATE t SET number = number + 1, text = repeat('y', 1000)";
+        database.execute(update).expect("it runs");
+    }
+    let data = database.engine().data_directory().expect("it has one");
+    let segments = || data.log().list().expect("it can be read").len();
+    let began = time::now_ns();
+    while segments() > 36 && time::now_ns() - began < 10_000_000_000 {
+        thread::sleep(10_000_000);
+    }
+    // All of the log would be 48.
+    assert!(segments() <= 36, "{} segments of 256 KiB", segments());
+    let last = database.engine().last_checkpoint().expect("there was one");
+    let report = last.expect("it could be written");
+    assert!(report.number >= 3 && report.rows == 100, "{report:?}");
+    let estimate_s = database
+        .engine()
+        .recovery_estimate_s()
+        .expect("it has a directory");
+    assert!(estimate_s > 0.0 && estimate_s < 1.0, "{estimate_s}");
+    drop(data);
+    drop(database);
+    let database = Database::open(options).expect("it is there");
+    let query = "SELECT count(*), min(number), max(number), min(text) = repeat('y', 1000) FROM t";
+    assert_eq!(rows(&database, query), [format!("100,{rounds},{rounds},t")]);
+    let recovery = database.recovery().expect("it has a directory");
+    assert!(
+        recovery.checkpoint >= Some(3) && recovery.log_bytes < 4 << 20,
+        "{recovery:?}"
+    );
+}
+
+/// Copies a directory as a crash would leave it: what is acknowledged is in its files.
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).expect("the test may write there");
+    for entry in std::fs::read_dir(from).expect("it is there") {
+        let entry = entry.expect("it can be read");
+        let target = to.join(entry.file_name());
+        match entry.file_type().expect("it has a type").is_dir() {
+            true => copy(&entry.path(), &target),
+            false => drop(std::fs::copy(entry.path(), target)),
+        }
+    }
+}
+
+#[test]
+fn calls_with_keys_are_answered_after_a_crash_and_not_run_again() {
+    for protocol in [
+        Protocol::Silo,
+        Protocol::TwoPhaseLockingNoWait,
+        Protocol::Strife,
+    ] {
+        let (directory, crashed) = (temporary(), temporary());
+        let database = Database::open(options(&directory).protocol(protocol)).expect("it is new");
+        database.execute(SCRIPT).expect("the script runs");
+        let total = "CREATE FUNCTION total() RETURNS NUMERIC LANGUAGE plpgsql STABLE AS $$ DECLARE s NUMERIC; \
+             BEGIN SELECT sum(balance) INTO s FROM account; RETURN s; END $$";
+        database.execute(total).expect("it compiles");
+        let calls = || {
+            let key = |name: &str| IdempotencyKey::new(name).expect("it is short");
+            [
+                Call::new("pay", (3_i32, 4_i32, "20.5")).idempotency_key(key("pays")),
+                Call::new("pay", (5_i32, 6_i32, "1000")).idempotency_key(key("is refused")),
+                Call::new("total", ()).idempotency_key(key("reads")),
+            ]
+        };
+        let engine = database.engine();
+        let replies = calls().map(|call| engine.execute(call).expect("it runs"));
+        assert!(replies[0].is_committed() && replies[2].is_committed());
+        assert!(matches!(replies[1], Reply::Rejected(_)));
+        database
+            .execute("UPDATE account SET balance = balance + 1")
+            .expect("it runs");
+        let before = all(&database);
+        copy(directory.path(), crashed.path());
+        drop(database);
+        for directory in [&directory, &crashed] {
+            let database = Database::open(options(directory)).expect("it is there");
+            let engine = database.engine();
+            let again = calls().map(|call| engine.execute(call).expect("it is known"));
+            assert_eq!(again, replies, "{protocol}");
+            assert_eq!(all(&database), before, "{protocol}");
+        }
+    }
 }
