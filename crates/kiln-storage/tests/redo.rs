@@ -490,6 +490,7 @@ fn damaged_bytes_take_no_more_memory_than_a_small_multiple_of_their_length() {
             epoch: LogEpoch(1),
             version: 1,
             changes: &changes,
+            answer: None,
         };
         commit.append(&mut whole);
         for _ in 0..1_000 {
