@@ -208,7 +208,7 @@ impl Driver {
         if let Err(error) = arguments.bind(program) {
             return Outcome::Rejected(error);
         }
-        self.seat.call(program, arguments, deadline_ns)
+        self.seat.call(program, arguments, deadline_ns, None)
     }
 
     /// Forgets what was resolved in another catalog; the seat is entered.
@@ -301,7 +301,7 @@ impl Driver {
         }
         let ready = crate::seat::check_current(program).and_then(|()| arguments.bind(program));
         let outcome = match ready {
-            Ok(()) => self.seat.call(program, arguments, None),
+            Ok(()) => self.seat.call(program, arguments, None, None),
             Err(error) => Outcome::Rejected(error),
         };
         self.seat.leave();

@@ -23,6 +23,7 @@
 //! themselves for a moment. The seat of an open block stands *aside* while its client thinks: a
 //! change of the catalog waits for it only if the block has used a table that it changes.
 
+mod answer;
 mod blocks;
 mod call;
 mod catalog;
@@ -86,5 +87,5 @@ pub use kiln_protocols::schedule::strife::{
     ExplainedTransaction,
 };
 pub use kiln_protocols::{Configuration, Outcome, Protocol, ProtocolOption, Statistics};
-pub use kiln_storage::journal::{Change, ChangeKind, Commit, Listener, Listeners};
+pub use kiln_storage::journal::{CallAnswer, Change, ChangeKind, Commit, Listener, Listeners};
 pub use kiln_storage::log_epoch::{LogEpoch, LogEpochs};

@@ -9,7 +9,7 @@ use kiln_durability::format::entry::Entry;
 use kiln_durability::log::{LogOptions, Position};
 use kiln_durability::recovery::{End, Replay, Scan, Start};
 use kiln_durability::{CheckpointEntry, DataDirectory, Manifest, damaged, disk_error};
-use kiln_engine::{CatalogStatement, Options, RecoveryRates, WrittenCatalog};
+use kiln_engine::{CallAnswer, CatalogStatement, Options, RecoveryRates, WrittenCatalog};
 use kiln_platform::disk::Directory;
 use kiln_platform::sync::Arc;
 use kiln_platform::time;
@@ -277,7 +277,13 @@ impl Group {
                 })?;
                 recovery.statements += 1;
             }
-            Entry::Outcome { .. } => {}
+            // The log has no clock: an outcome is remembered for as long from now on as if the call had just ended.
+            Entry::Outcome {
+                key, answer: bytes, ..
+            } => {
+                let answer = CallAnswer { key, bytes };
+                (database.engine()).restore_answer(&answer, time::wall_clock_us())?;
+            }
         }
         Ok(())
     }
