@@ -94,7 +94,7 @@ impl Histogram {
         0
     }
 
-    /// What is in it that was not in `earlier`, which was taken from it; the greatest value stays that of all.
+    /// What is in it that was not in `earlier`, which was taken from it; the greatest value is at most an eighth too great.
     #[must_use]
     pub fn since(&self, earlier: &Histogram) -> Histogram {
         let mut since = self.clone();
@@ -103,6 +103,8 @@ impl Histogram {
         }
         since.count -= earlier.count;
         since.sum -= earlier.sum;
+        let highest = since.counts.iter().rposition(|count| *count > 0);
+        since.max = highest.map_or(0, |bucket| upper(bucket).min(self.max));
         since
     }
 }
@@ -170,5 +172,10 @@ mod tests {
         histogram.add(5_000);
         let since = histogram.since(&early);
         assert_eq!((since.count(), since.mean()), (1, 5_000.0));
+        assert_eq!(since.max(), 5_000);
+        let late = histogram.clone();
+        assert_eq!(histogram.since(&late).max(), 0);
+        histogram.add(9);
+        assert_eq!(histogram.since(&late).max(), 9);
     }
 }
