@@ -184,8 +184,7 @@ impl Run<'_> {
             rows: ResultRows::default(),
             is_measuring: false,
             has_given_up: false,
-            log: driver.log().cloned(),
-            held: VecDeque::new(),
+            held: driver.log().map(|log| Held::new(log.clone())),
         };
         shared.assemble();
         loop {
@@ -241,40 +240,98 @@ struct Desk<'a> {
     rows: ResultRows,
     is_measuring: bool,
     has_given_up: bool,
-    /// What keeps the calls, if something does: then a call has ended for its client when it is on disk.
-    log: Option<Arc<Log>>,
-    /// Calls that have ended and are not on disk yet: procedure, when it was asked for, and what it has observed.
-    held: VecDeque<(usize, u64, LogEpoch)>,
+    /// Calls that wait for the database's log, if it has one: such a call has ended for its client when it is on disk.
+    held: Option<Held>,
+}
+
+/// Calls that have ended for the worker and are not acknowledged yet.
+struct Held {
+    log: Arc<Log>,
+    /// The oldest first.
+    calls: VecDeque<HeldCall>,
+    /// How far the log was when the calls were looked at; `None` when one has come since that may be on disk already.
+    looked_through: Option<LogEpoch>,
+}
+
+struct HeldCall {
+    procedure: usize,
+    asked_ns: u64,
+    observed: LogEpoch,
+}
+
+impl Held {
+    fn new(log: Arc<Log>) -> Held {
+        Held {
+            log,
+            calls: VecDeque::new(),
+            looked_through: None,
+        }
+    }
+
+    #[inline]
+    fn push(&mut self, call: HeldCall) {
+        // Calls behind one that waits are looked at when the log has gone on.
+        if self.calls.is_empty() {
+            self.looked_through = None;
+        }
+        self.calls.push_back(call);
+    }
+
+    /// Takes the calls that are on disk by now.
+    #[inline]
+    fn release(&mut self, mut ended: impl FnMut(&HeldCall)) {
+        if self.calls.is_empty() {
+            return;
+        }
+        // What all workers have appended is looked at once for each group that is written, and not for each call.
+        let durable = Some(self.log.durable_through());
+        if durable == self.looked_through {
+            return;
+        }
+        self.looked_through = durable;
+        let through = self.log.acknowledges_through();
+        while let Some(call) = self.calls.front() {
+            if call.observed > through {
+                break;
+            }
+            ended(call);
+            self.calls.pop_front();
+        }
+    }
+
+    /// Waits until all of them are on disk.
+    fn await_all(&mut self, mut ended: impl FnMut(&HeldCall)) -> Result<()> {
+        while let Some(call) = self.calls.pop_front() {
+            self.log.wait(call.observed)?;
+            ended(&call);
+        }
+        Ok(())
+    }
+}
+
+/// Counts the latency of a call that is acknowledged at `end_ns`.
+fn acknowledge(figures: &mut RunFigures, call: &HeldCall, end_ns: u64) {
+    let latency_ns = &mut figures.procedures[call.procedure].latency_ns;
+    latency_ns.saturating_record(end_ns - call.asked_ns);
 }
 
 impl Desk<'_> {
     /// Records the latencies of calls that are on disk by now.
+    #[inline]
     fn release(&mut self, now_ns: u64) {
-        let Some(through) = self.log.as_ref().map(|log| log.durable_through()) else {
-            return;
-        };
-        while let Some((number, asked_ns, observed)) = self.held.front() {
-            if *observed > through {
-                break;
-            }
-            let latency_ns = &mut self.figures.procedures[*number].latency_ns;
-            latency_ns.saturating_record(now_ns - asked_ns);
-            self.held.pop_front();
+        if let Some(held) = &mut self.held {
+            held.release(|call| acknowledge(&mut self.figures, call, now_ns));
         }
     }
 
     /// Waits until all calls are on disk that have ended.
     fn await_durable(&mut self) {
-        let Some(log) = self.log.clone() else {
-            return;
-        };
-        while let Some((number, asked_ns, observed)) = self.held.pop_front() {
-            if let Err(error) = log.wait(observed) {
+        if let Some(held) = &mut self.held {
+            let figures = &mut self.figures;
+            let awaited = held.await_all(|call| acknowledge(figures, call, time::now_ns()));
+            if let Err(error) = awaited {
                 lock(&self.shared.failure).get_or_insert(error);
-                return;
             }
-            let latency_ns = &mut self.figures.procedures[number].latency_ns;
-            latency_ns.saturating_record(time::now_ns() - asked_ns);
         }
     }
 
@@ -344,12 +401,13 @@ impl Caller for Desk<'_> {
             }
             if !matches!(outcome, Outcome::Expired) {
                 let asked = call.queued_ns().unwrap_or(begin).min(begin);
-                match &self.log {
+                match &mut self.held {
                     None => figures.latency_ns.saturating_record(end - asked),
-                    Some(_) => {
-                        let number = call.procedure.0;
-                        self.held.push_back((number, asked, answer.observed()));
-                    }
+                    Some(held) => held.push(HeldCall {
+                        procedure: call.procedure.0,
+                        asked_ns: asked,
+                        observed: answer.observed(),
+                    }),
                 }
             }
         }

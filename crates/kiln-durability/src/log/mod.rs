@@ -234,6 +234,15 @@ impl Log {
         LogEpoch(self.inner.watermark.through())
     }
 
+    /// The log epoch up to which all is on disk that was observed before this call: no bound where no entry waits to be written. It
+    /// changes when [`Log::durable_through`] does, or when the next entry is appended.
+    pub fn acknowledges_through(&self) -> LogEpoch {
+        // What was observed was appended before, and so is found. In this order: the watermark only grows.
+        let newest = self.inner.buffers.newest();
+        let through = self.inner.watermark.through();
+        LogEpoch(if newest <= through { u64::MAX } else { through })
+    }
+
     /// What has to be on disk before a transaction is acknowledged that has observed epochs up to this one; `None` when it is.
     fn awaited(&self, observed: LogEpoch) -> Option<u64> {
         let through = self.inner.watermark.through();
