@@ -1,12 +1,13 @@
 //! A whole benchmark, from the empty database to the report.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use kiln_engine::{BasisFactors, Driver, Engine, Protocol};
+use kiln_platform::disk::{Directory, Kind};
 use kiln_platform::{file, thread};
 use kiln_sql::{Database, Options};
-use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::error::{Error, Result};
 use kiln_workloads::{Totals, Workload};
 
 use crate::audit::audit;
@@ -70,14 +71,8 @@ fn open_with(
         // Baselines are measured here, and reports mark them.
         .allow_unserializable(true)
         .pin_workers(workers.is_some())
-        .data_dir(data_dir.clone());
+        .data_dir(data_dir);
     let database = Database::open(options)?;
-    if let (Some(path), Some(_)) = (data_dir, database.engine().catalog().tables().next()) {
-        let message = format!("there is a database in {} already", path.display());
-        let error = Error::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message);
-        let hint = "Name another directory with --data: a benchmark makes its own tables.";
-        return Err(error.with_hint(hint));
-    }
     database.execute(workload.schema_sql())?;
     database.execute(workload.partitions_sql())?;
     database.execute(workload.procedures_sql())?;
@@ -105,6 +100,23 @@ fn load_anew(plan: &Plan, number: &mut usize) -> Result<(Database, LoadFigures)>
     let database = open_with(workload, plan.reserve_mib, factors, workers, data_dir)?;
     let figures = populate(&database, workload, plan.seed)?;
     Ok((database, figures))
+}
+
+/// Checks that the directory of a benchmark's databases is empty or not there: a benchmark makes its own tables, and removes nothing.
+fn ensure_empty(path: &Path) -> std::result::Result<(), Failure> {
+    let entries = match Directory::open(path).and_then(|directory| directory.list()) {
+        Ok(entries) => entries,
+        Err(error) if *error.kind() == Kind::NotFound => return Ok(()),
+        Err(error) => return Err(Failure(format!("{error}; name a new directory with --data"))),
+    };
+    match entries.first() {
+        None => Ok(()),
+        Some(first) => Err(Failure(format!(
+            "{} is not empty (it has {}), and a benchmark makes databases of its own: name a new directory with --data",
+            path.display(),
+            first.name
+        ))),
+    }
 }
 
 fn populate(database: &Database, workload: &Workload, seed: u64) -> Result<LoadFigures> {
@@ -146,6 +158,9 @@ pub fn bench(plan: &Plan) -> std::result::Result<Verdict, Failure> {
     }
     if let Some(path) = &plan.batch_svg {
         file::ensure_writable(path).map_err(|error| Failure(format!("cannot write {error}")))?;
+    }
+    if let Some(path) = &plan.data {
+        ensure_empty(path)?;
     }
     let machine = Machine::current();
     show(&format!("{}\n", heading(plan, &machine)));

@@ -126,6 +126,13 @@ impl Plan {
                 return Err(refusal);
             }
         }
+        let mut protocols = self.protocols.iter();
+        let unsafe_one = protocols.find(|one| !one.protocol.is_serializable());
+        if let (Some(_), Some(protocol)) = (&self.data, unsafe_one) {
+            return Err(format!(
+                "{protocol} does not isolate transactions, so that no log can keep them: leave it out, or --data"
+            ));
+        }
         if self.explain_batch
             && !self
                 .protocols
@@ -226,6 +233,13 @@ mod tests {
         assert!(refused(&|plan| plan.threads = vec![0]).contains("threads is 0"));
         assert!(refused(&|plan| plan.threads = vec![1_000]).contains("1 to 224"));
         assert!(refused(&|plan| plan.sessions = vec![0]).contains("sessions is 0"));
+        assert!(
+            refused(&|plan| {
+                plan.data = Some("data".into());
+                plan.protocols = vec![Protocol::Silo.into(), Protocol::None.into()];
+            })
+            .contains("none does not isolate transactions")
+        );
         assert!(
             refused(&|plan| {
                 plan.sessions = vec![1];

@@ -17,6 +17,7 @@ use kiln_workloads::Workload;
     kiln bench tpcc\n  \
     kiln bench tpcc --warehouses 2 --threads 1,2 --protocol silo --json result.json\n  \
     kiln bench hot --sessions 1,100,10000\n  \
+    kiln bench tpcc --data results-tpcc\n  \
     kiln bench smallbank --theta 0.9 --seconds 5")]
 pub struct Arguments {
     /// What to run
@@ -65,8 +66,9 @@ pub struct Arguments {
     #[arg(long, value_name = "MIB", default_value_t = Plan::RESERVE_MIB as u32,
         value_parser = clap::value_parser!(u32).range(0..=1_048_576))]
     reserve: u32,
-    /// Keep the databases of the benchmark in this directory, one after the other in directories 1, 2, … in it: commits are on
-    /// disk when they count, and latencies end then [default: in memory alone]
+    /// Keep the databases of the benchmark in this new directory, that of the first run in DIR/1, of the second in DIR/2: all that
+    /// is counted is on disk in the end, and a call's latency lasts until its commit is. They stay there
+    /// [default: in memory alone]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
     /// Write the result to this file, one row for each protocol and number of threads
