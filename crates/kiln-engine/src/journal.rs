@@ -88,12 +88,12 @@ pub(crate) fn check_order(configuration: Configuration) -> Result<()> {
         return Ok(());
     }
     let message = format!(
-        "{configuration} does not isolate transactions, so that there is no order in which listeners \
-         could hear of them"
+        "{configuration} does not isolate transactions, so that there is no order in which a log or \
+         another listener could hear of them"
     );
     Err(
         Error::new(SqlState::INVALID_PARAMETER_VALUE, message).with_hint(
-            "Choose a serializable protocol, or detach the listeners before this one is measured.",
+            "Choose a serializable protocol, or a database without data directory and listeners.",
         ),
     )
 }

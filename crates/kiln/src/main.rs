@@ -26,7 +26,14 @@ enum Command {
     Bench(commands::bench::Arguments),
     /// Run a workload, record what its transactions did, and judge whether that is serializable
     Check(commands::check::Arguments),
-    /// Run SQL statements and scripts, or talk to a database in memory
+    /// Run SQL statements and scripts, or talk to a database
+    ///
+    /// Files and statements are run in the order given, on one database. It is gone at the end, unless
+    /// --data names a directory that keeps it. Without any, statements are read from standard input; on a
+    /// terminal that is a shell, in which \? explains itself.
+    ///
+    /// The first error ends it all, with exit code 1, unless --continue-on-error is given; on a terminal
+    /// the shell goes on. Mistakes in the arguments end with exit code 2.
     Sql(commands::sql::Arguments),
     /// Run a workload on virtual cores: test it under many schedules, or measure a modelled machine
     Sim(commands::sim::Arguments),

@@ -69,8 +69,9 @@ pub(super) fn run(shell: &mut Shell) -> Result<(), String> {
         let _ = editor.load_history(path);
     }
     println!(
-        "kiln {}: a database in memory, gone when you leave. \\? for help, \\q to leave.",
-        env!("CARGO_PKG_VERSION")
+        "kiln {}: {}. \\? for help, \\q to leave.",
+        env!("CARGO_PKG_VERSION"),
+        shell.place()
     );
     loop {
         match editor.readline(shell.prompt()) {

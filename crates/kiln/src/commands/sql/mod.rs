@@ -17,23 +17,17 @@ use sources::Sources;
 
 /// The arguments of `kiln sql`.
 #[derive(Args)]
-#[command(
-    long_about = "Run SQL statements and scripts, or talk to a database.\n\n\
-        Files and statements are run in the order given, on one database. It is gone at the end, unless --data \
-        names a directory that keeps it. \
-        Without any, statements are read from standard input; on a terminal that is a shell, in \
-        which \\? explains itself.\n\n\
-        The first error ends it all, with exit code 1, unless --continue-on-error is given.",
-    after_help = "Examples:\n  \
+#[command(after_help = "Examples:\n  \
         kiln sql\n  \
         kiln sql -c \"SELECT 2 + 2 AS four\"\n  \
+        kiln sql --data shop\n  \
         kiln sql --data shop -c \"CREATE TABLE seats (id INTEGER PRIMARY KEY, free INTEGER)\"\n  \
-        kiln sql -f schema.sql -f procedures.sql -c \"CALL transfer(1, 2, 10.00)\" --csv"
-)]
+        kiln sql -f schema.sql -f procedures.sql -c \"CALL transfer(1, 2, 10.00)\" --csv")]
 pub struct Arguments {
     #[command(flatten)]
     sources: Sources,
-    /// Keep the database in this directory: it is made, or what is in it is recovered [default: in memory alone]
+    /// Keep the database in this directory, which is made if it is not there; one that is there is recovered
+    /// first, and one line on standard error says so [default: in memory alone]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
     /// The concurrency-control protocol, with its options

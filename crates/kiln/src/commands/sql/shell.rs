@@ -1,6 +1,8 @@
 //! What scripts and the interactive shell have in common: running statements and printing what
 //! comes of them.
 
+use std::path::PathBuf;
+
 use kiln_platform::time;
 use kiln_sql::parse::{self, SourceStatement};
 use kiln_sql::{Database, Options, Session};
@@ -12,6 +14,8 @@ use crate::commands::print;
 /// A session on a database of its own, which lives as long as the session.
 pub(super) struct Shell {
     session: Session,
+    /// The data directory, if there is one.
+    data: Option<PathBuf>,
     csv: bool,
     quiet: bool,
     timing: bool,
@@ -41,11 +45,12 @@ SQL statements end with a semicolon. Commands of the shell:
 ";
 
 impl Shell {
-    /// A shell on a new database with these options.
+    /// A shell on a database with these options: a new one, or the one that is kept in their data directory.
     ///
     /// # Errors
     /// Why there is no database.
     pub(super) fn open(options: Options, csv: bool, quiet: bool) -> Result<Shell, String> {
+        let data = options.data_dir.clone();
         let database = Database::open(options.workers(1))
             .map_err(|error| format!("cannot open a database: {error:#}"))?;
         if let Some(recovery) = database.recovery() {
@@ -61,10 +66,19 @@ impl Shell {
             .map_err(|error| format!("cannot open a session: {error:#}"))?;
         Ok(Shell {
             session,
+            data,
             csv,
             quiet,
             timing: false,
         })
+    }
+
+    /// Where the data is, in words.
+    pub(super) fn place(&self) -> String {
+        match &self.data {
+            Some(path) => format!("a database in {}", path.display()),
+            None => "a database in memory, gone when you leave".to_owned(),
+        }
     }
 
     /// Runs a script. Returns whether all of it succeeded.
