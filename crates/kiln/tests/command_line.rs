@@ -1,54 +1,13 @@
 //! The `kiln` command as its users meet it: output, errors, exit codes.
 
-use std::io::Write;
+mod command;
+
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
 
 use kiln_platform::file;
 use kiln_workloads::Workload;
 
-fn kiln(arguments: &[&str]) -> Output {
-    let output = Command::new(env!("CARGO_BIN_EXE_kiln"))
-        .args(arguments)
-        .stdin(Stdio::null())
-        .output();
-    output.expect("the program starts")
-}
-
-fn kiln_reading(arguments: &[&str], input: &str) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_kiln"))
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the program starts");
-    let mut stdin = child.stdin.take().expect("its input is a pipe");
-    stdin
-        .write_all(input.as_bytes())
-        .expect("it reads its input");
-    drop(stdin);
-    child.wait_with_output().expect("the program ends")
-}
-
-fn out(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-fn err(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-#[track_caller]
-fn assert_ends(output: &Output, code: i32) {
-    assert_eq!(
-        output.status.code(),
-        Some(code),
-        "{}\n{}",
-        out(output),
-        err(output)
-    );
-}
+use command::{assert_ends, err, kiln, kiln_reading, out};
 
 /// A path for a file of this test run.
 fn scratch(name: &str) -> PathBuf {

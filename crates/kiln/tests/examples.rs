@@ -4,6 +4,8 @@
 mod bank_transfer;
 #[path = "../examples/flash_sale.rs"]
 mod flash_sale;
+#[path = "../examples/reopened_shop.rs"]
+mod reopened_shop;
 
 #[test]
 fn money_is_transferred() {
@@ -13,4 +15,9 @@ fn money_is_transferred() {
 #[test]
 fn the_sale_is_fair() {
     flash_sale::main().expect("the shop works");
+}
+
+#[test]
+fn the_shop_opens_again() {
+    reopened_shop::main().expect("the shop works");
 }
