@@ -116,6 +116,8 @@ impl Checkpoint<'_> {
         let checkpoints = self.directory.checkpoints();
         let writer = Writer::create(checkpoints, manifest.database, number)?;
         writer.catalog(&written.to_string(), |_| {})?;
+        // Answers are in no table: they go into the log anew.
+        inner.idempotency.note_all();
         for (_, table) in catalog.tables() {
             self.write_table(&writer, table.id())?;
         }
