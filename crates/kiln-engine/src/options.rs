@@ -84,7 +84,7 @@ options! {
     /// The directory that keeps the database (`None`: it ends with the process). `Database::open` makes it or recovers what is in it;
     /// an [`Engine`](crate::Engine) by itself has none, as it does not know the statements in a log.
     data_dir: Option<PathBuf> = None;
-    /// The length of a segment of the log, in bytes (64 MiB): a multiple of 4,096, from 256 KiB to 1 GiB.
+    /// The length of a segment of the log, in bytes (64 MiB): a multiple of 4,096, from 16 KiB to 1 GiB.
     log_segment_bytes: u64 = 64 << 20;
     /// Whether the protocol may be one that does not serialize transactions (false). Such a protocol
     /// ([`Protocol::is_serializable`](kiln_protocols::Protocol::is_serializable)) is a baseline for measurements: it loses updates and breaks constraints.
@@ -263,10 +263,10 @@ impl Options {
         }
         self.validate_protocol(self.protocol)?;
         let segment = self.log_segment_bytes;
-        if !segment.is_multiple_of(4_096) || !(256 << 10..=1 << 30).contains(&segment) {
+        if !segment.is_multiple_of(4_096) || !(16 << 10..=1 << 30).contains(&segment) {
             return refuse(
                 format!("log_segment_bytes cannot be {segment}"),
-                "Set it to a multiple of 4096 from 262144 (256 KiB) to 1073741824 (1 GiB)."
+                "Set it to a multiple of 4096 from 16384 (16 KiB) to 1073741824 (1 GiB)."
                     .to_owned(),
             );
         }

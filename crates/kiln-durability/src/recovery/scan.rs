@@ -10,6 +10,7 @@
 use kiln_platform::disk::Directory;
 use kiln_storage::error::{Error, Result, SqlState};
 
+use crate::canary::Canary;
 use crate::error::{damaged, disk_error};
 use crate::format::block::{self, ALIGNMENT, Block, BlockHeader};
 use crate::format::{BlockFault, Chain, DatabaseId, segment_name, segment_number};
@@ -137,8 +138,32 @@ impl Scan {
                 return Ok(Some(header));
             }
         }
+        if Canary::TornBlockSkipped.sings()
+            && let Some(header) = self.skip(payload)
+        {
+            return Ok(Some(header));
+        }
         self.check_end(fault)?;
         Ok(None)
+    }
+
+    /// What no recovery may do: the next whole block of the segment, whatever it continues.
+    fn skip(&mut self, payload: &mut Vec<u8>) -> Option<BlockHeader> {
+        let number = self.segments[self.at].0;
+        let mut places = (self.offset..self.bytes.len()).step_by(ALIGNMENT).skip(1);
+        let (place, block) = places.find_map(|place| {
+            let block = block::read(&self.bytes[place..], self.database, number);
+            Some((place, block.ok()?))
+        })?;
+        payload.extend_from_slice(block.payload);
+        let header = block.header;
+        self.offset = place + block.bytes();
+        self.chain = Some(Chain {
+            database: self.database,
+            last: header.number,
+            checksum: header.checksum,
+        });
+        Some(header)
     }
 
     /// The block at the start of `bytes` of a segment, if it is the next one, and the chain after it.
