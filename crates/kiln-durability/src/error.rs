@@ -4,7 +4,8 @@ use kiln_platform::disk;
 use kiln_storage::error::{Error, SqlState};
 
 /// The error of a database whose disk has failed it: 53100 where there is no room, 55006 for a lock that another process holds,
-/// 58P01 for what is not there, 42501 for what is not permitted, 42809 for a file in a directory's place and the reverse, else 58030.
+/// 58P01 for what is not there, 42501 for what is not permitted, 42809 for a file in a directory's place and the reverse,
+/// else 58030.
 #[cold]
 pub fn disk_error(error: &disk::Error) -> Error {
     let state = match error.kind() {

@@ -5,7 +5,9 @@
 mod common;
 
 use common::{Temporary, read, write};
-use kiln_durability::checkpoint::{BLOCK_BYTES_MAX, Reader, Writer, Written};
+use kiln_durability::checkpoint::{
+    BLOCK_BYTES_MAX, Reader, RowsReader, RowsWriter, Writer, Written,
+};
 use kiln_durability::format::DatabaseId;
 use kiln_durability::{CheckpointEntry, FileEntry, FileName};
 use kiln_platform::disk::Directory;
@@ -137,6 +139,14 @@ fn directory_of(checkpoints: &Directory, number: u64) -> Directory {
     directory.expect("it was written")
 }
 
+const _: () = {
+    const fn goes_to_other_threads<T: Send>() {}
+    goes_to_other_threads::<RowsReader>();
+    goes_to_other_threads::<RowsWriter<'_, fn(u64)>>();
+    goes_to_other_threads::<&Reader>();
+    goes_to_other_threads::<&Writer>();
+};
+
 #[test]
 fn rows_are_read_as_they_were_written() {
     let temporary = Temporary::new("rows");
@@ -193,6 +203,58 @@ fn rows_are_read_as_they_were_written() {
         ended.expect("it is whole");
         assert!(rows == *expected, "part {part}");
     }
+}
+
+/// The form on disk: a change of this test is a change of it.
+#[test]
+fn the_bytes_are_these() {
+    // The check value of CRC-64/XZ.
+    assert_eq!(checksum(b"123456789"), 0x995d_c9bb_df19_39fa);
+    let temporary = Temporary::new("these");
+    let checkpoints = Directory::create(&temporary.0).expect("it is new");
+    let writer = Writer::create(&checkpoints, DATABASE, 0x0102).expect("it is new");
+    writer.catalog("text", |_| ()).expect("there is room");
+    let mut file = writer.table(TableId(3), 4, |_| ()).expect("it is new");
+    file.row(b"abc").expect("there is room");
+    file.row(b"").expect("there is room");
+    file.finish().expect("the disk works");
+    writer.finish().expect("it is complete");
+    let sealed = |before: &[u8], bytes: Vec<u8>| {
+        let sum = checksum(&[before, &bytes].concat()).to_le_bytes();
+        [&bytes[..], &sum].concat()
+    };
+    let file = |kind: u8, table: u8, part: u8, rows: u8, payload: &[u8]| {
+        let header = [
+            &b"KILNCHKP\x01\0\0\0"[..],
+            &[kind, 0, 0, 0],
+            b"sixteen bytes...",
+            &[2, 1, 0, 0, 0, 0, 0, 0],
+            &[table, 0, 0, 0, part, 0, 0, 0],
+        ];
+        let header = sealed(b"", header.concat());
+        let of_file = &header[48..];
+        let block = |kind: &[u8; 4], number: u8, payload: &[u8]| {
+            let head = [
+                &kind[..],
+                &[payload.len() as u8, 0, 0, 0],
+                &[number, 0, 0, 0, 0, 0, 0, 0],
+                &[rows, 0, 0, 0, 0, 0, 0, 0],
+                &checksum(payload).to_le_bytes(),
+            ];
+            [&sealed(of_file, head.concat()), payload].concat()
+        };
+        [
+            header.clone(),
+            block(b"ROWS", 1, payload),
+            block(b"LAST", 2, b""),
+        ]
+        .concat()
+    };
+    let directory = directory_of(&checkpoints, 0x0102);
+    let catalog = file(1, 0, 0, 1, b"\x04\0\0\0text");
+    assert_eq!(read(&directory, "catalog"), catalog);
+    let rows = file(2, 3, 4, 2, b"\x03\0\0\0abc\0\0\0\0");
+    assert_eq!(read(&directory, "table-3-4"), rows);
 }
 
 #[test]

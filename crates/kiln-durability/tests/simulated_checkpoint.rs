@@ -1,5 +1,5 @@
-//! Checkpoints on the simulated disk: a process writes one after the other and publishes each. Wherever the power goes, and whatever
-//! fails, the manifest that the next process finds names checkpoints of which every row can be read.
+//! Checkpoints on the simulated disk: a process writes one after the other and publishes each. Wherever the power goes, and
+//! whatever fails, the manifest that the next process finds names checkpoints of which every row can be read.
 
 #![cfg(kiln_sim)]
 
@@ -93,8 +93,8 @@ fn wrong_with(data: &DataDirectory) -> Result<Option<String>> {
     Ok(None)
 }
 
-/// A process that opens the directory, removes leftovers, reads the checkpoints and writes some more. How it ended, what was wrong, and
-/// the number of the last checkpoint that was published while there was power.
+/// A process that opens the directory, removes leftovers, reads the checkpoints and writes some more. How it ended, what was
+/// wrong, and the number of the last checkpoint that was published while there was power.
 fn process(disk: &Disk, seed: u64, checkpoints: usize) -> (Result<Option<String>>, u64) {
     on(disk, seed, || {
         let mut last = 0;

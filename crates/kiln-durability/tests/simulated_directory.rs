@@ -11,7 +11,7 @@ use std::path::Path;
 use common::next;
 use kiln_durability::{DataDirectory, Manifest};
 use kiln_platform::sim::disk::{Disk, Fault, Options};
-use kiln_storage::error::Result;
+use kiln_storage::error::{Error, Result, SqlState};
 use simulation::{after_every_end, on};
 
 const MANIFESTS: usize = 3;
@@ -144,4 +144,46 @@ fn an_operation_that_fails_leaves_the_old_manifest_or_the_new_one() {
             });
         }
     }
+}
+
+#[test]
+fn a_publication_that_found_no_room_can_be_repeated() {
+    let open = || DataDirectory::open(Path::new("/above/data"), "a test");
+    let whole = Disk::new(Options::new(1));
+    on(&whole, 1, || open().map(|_| ())).expect("nothing fails");
+    let before = whole.operations();
+    on(&whole, 1, || {
+        let data = open()?;
+        data.publish(next(&data.manifest()))
+    })
+    .expect("nothing fails");
+    let mut refused = 0;
+    for operation in 1..=whole.operations() - before {
+        let disk = Disk::new(Options::new(operation));
+        on(&disk, 1, || open().map(|_| ())).expect("nothing fails");
+        disk.inject(disk.operations() + operation, Fault::Full);
+        let published = on(&disk, 2, || {
+            let data = open()?;
+            let manifest = next(&data.manifest());
+            if let Err(error) = data.publish(manifest.clone()) {
+                assert_eq!(error.state(), SqlState::DISK_FULL, "{error}");
+                assert!(error.hint().is_some());
+                refused += 1;
+                data.publish(manifest.clone())?;
+            }
+            data.remove_leftovers()?;
+            Ok::<Manifest, Error>(manifest)
+        });
+        // Where there was no room for the lock the directory was not opened.
+        let Ok(durable) = published else { continue };
+        let told = Told {
+            durable: Some(durable),
+            tried: None,
+        };
+        after_every_end(&disk, operation, |found, end| {
+            let wrong = wrong_with(found, &told);
+            assert_eq!(wrong, None, "no room in operation {operation}, {end}");
+        });
+    }
+    assert!(refused >= 2, "{refused} publications found no room");
 }

@@ -294,7 +294,10 @@ impl<'a> CatalogChange<'a> {
         }
         self.claim(table)?;
         let old = self.catalog.require_table(table)?;
-        let new = old.with_index(definition, &lock(&self.inner.maintenance))?;
+        let new = match self.inner.is_restoring() {
+            true => old.with_empty_index(definition)?,
+            false => old.with_index(definition, &lock(&self.inner.maintenance))?,
+        };
         Ok(self.replace(table, new))
     }
 
@@ -320,7 +323,10 @@ impl<'a> CatalogChange<'a> {
                 "the first index of a table is always ordered",
             ));
         }
-        let new = old.with_rebuilt_index(position, kind, &lock(&self.inner.maintenance))?;
+        let new = match self.inner.is_restoring() && position > 0 {
+            true => old.with_emptied_index(position, kind),
+            false => old.with_rebuilt_index(position, kind, &lock(&self.inner.maintenance))?,
+        };
         Ok(self.replace(table, new))
     }
 

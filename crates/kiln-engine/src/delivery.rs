@@ -120,13 +120,19 @@ struct Delivery<'a> {
 impl Delivery<'_> {
     /// Serves until the inboxes are empty and all calls have ended.
     fn serve(&mut self, seat: &mut Seat) {
-        while let Some(job) = self.next.front() {
+        while let Some(job) = self.next.pop_front() {
             if let Err(refusal) = seat.enter(job.deadline_ns) {
-                if let Some(job) = self.next.pop_front() {
-                    self.end(job.promise, refused(refusal));
-                }
+                self.end(job.promise, refused(refusal));
                 continue;
             }
+            if !seat.is_pipelined() {
+                // The protocol was switched since the job was taken.
+                seat.leave();
+                run(seat, job);
+                self.inboxes.ended(self.position);
+                continue;
+            }
+            self.next.push_front(job);
             self.catalog = seat.catalog().clone();
             seat.serve(self);
             seat.leave();

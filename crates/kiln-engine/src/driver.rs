@@ -265,6 +265,11 @@ impl Driver {
         if self.seat.enter(None).is_err() {
             return Served::Refused;
         }
+        if !self.seat.is_pipelined() {
+            // The protocol was switched since the driver looked.
+            self.seat.leave();
+            return Served::Interrupted;
+        }
         self.forget_stale();
         let catalog = self.seat.catalog().clone();
         let epochs = self.seat.log_epochs().clone();

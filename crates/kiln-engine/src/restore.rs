@@ -1,10 +1,12 @@
 //! Restoring: what a log and checkpoints have kept is put back.
 
+use kiln_platform::atomic::Ordering;
 use kiln_platform::sync::lock;
 use kiln_storage::bytes::Reader;
-use kiln_storage::error::Result;
+use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::redo;
 use kiln_storage::restore::{Mismatch, Restorer};
+use kiln_storage::schema::TableId;
 use kiln_storage::slot::Heap;
 
 use crate::catalog::Catalog;
@@ -32,11 +34,50 @@ impl Restoration<'_> {
         })?;
         Ok(())
     }
+
+    /// Inserts a row of a checkpoint into the table with this number.
+    ///
+    /// # Errors
+    /// XX001 when there is no such table, or it has no such row, or a row with its key.
+    pub fn row(&mut self, table: TableId, bytes: &[u8]) -> Result<()> {
+        let found = self.catalog.table_by_id(table).ok_or_else(|| {
+            let message = format!("the catalog has no table {}", table.0);
+            Error::new(SqlState::DATA_CORRUPTED, message)
+        })?;
+        let mut reader = Reader::new(bytes);
+        self.heap.clear();
+        redo::read_row(found, &mut reader, &mut self.heap, |change, heap| {
+            self.restorer.change(change, heap, Mismatch::Refused)
+        })
+    }
 }
 
 impl Engine {
-    /// Has `body` put commits back while no transaction runs. [`CatalogChange::restore_indexes`] is needed after the last one, and
-    /// then [`Engine::set_protocol`], as the protocol has not seen the rows come.
+    /// From here to [`Engine::end_restoration`] rows are restored, with [`Engine::restore`], and changes of the catalog leave indexes
+    /// empty besides the first of each table: the rows of a fuzzy checkpoint may violate unique ones for a while.
+    pub fn begin_restoration(&self) {
+        // Relaxed: as in `Shared::is_restoring`.
+        self.inner().restoring.store(true, Ordering::Relaxed);
+    }
+
+    /// All rows are there. `recompile` makes the procedures whose tables are others, once all indexes are built. Then the protocol takes the
+    /// rows over.
+    ///
+    /// # Errors
+    /// XX001 when rows violate a unique index; those of `recompile`; 55P03 as for [`Engine::change_catalog`].
+    pub fn end_restoration(
+        &self,
+        recompile: impl Fn(&mut CatalogChange<'_>) -> Result<()>,
+    ) -> Result<()> {
+        self.inner().restoring.store(false, Ordering::Relaxed);
+        self.change_catalog(|change| {
+            change.restore_indexes()?;
+            recompile(change)
+        })?;
+        self.set_protocol(self.protocol())
+    }
+
+    /// Has `body` put rows back while no transaction runs.
     ///
     /// # Errors
     /// Those of `body`; 55P03 when running transactions do not end within [`Options::ddl_wait_ms`](crate::Options::ddl_wait_ms).
@@ -55,10 +96,7 @@ impl Engine {
 impl CatalogChange<'_> {
     /// Builds all indexes but the first of each table anew, from that one. The catalog keeps its number, as the statements of a log count on
     /// it.
-    ///
-    /// # Errors
-    /// XX001 when rows that were restored violate a unique index.
-    pub fn restore_indexes(&mut self) -> Result<()> {
+    fn restore_indexes(&mut self) -> Result<()> {
         self.keep_version();
         let tables: Vec<_> = self.catalog().tables().map(|(_, it)| it.clone()).collect();
         for table in tables {

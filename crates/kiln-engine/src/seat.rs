@@ -478,8 +478,11 @@ impl Seat {
     }
 
     /// Lets the worker serve calls until there are no more, or until the gate is shut or its state
-    /// changes: leave then, and enter again for what is left. The seat is entered all the while.
+    /// changes: leave then, and enter again for what is left. The seat is entered all the while, and its worker is
+    /// [pipelined](Seat::is_pipelined): any other would not end a call that waits for a block when a change of the
+    /// catalog waits for the call.
     pub fn serve(&mut self, calls: &mut dyn Calls) {
+        debug_assert!(self.is_pipelined());
         let inner = self.inner.clone();
         let mut gated = Gated {
             inner: &inner,

@@ -54,6 +54,10 @@ pub(crate) struct Shared {
     pub log: OnceLock<Arc<Log>>,
     /// Where that is.
     pub data_directory: Mutex<Option<Arc<DataDirectory>>>,
+    /// Whether rows are being restored: indexes besides the first of each table are not filled then.
+    pub restoring: AtomicBool,
+    /// Held while a checkpoint is written.
+    pub checkpointing: Mutex<()>,
     next_stream: AtomicU64,
     /// Names that procedure handles were made for.
     handles: Mutex<Vec<Arc<str>>>,
@@ -88,6 +92,8 @@ impl Shared {
             journal: Mutex::default(),
             log: OnceLock::new(),
             data_directory: Mutex::default(),
+            restoring: AtomicBool::new(false),
+            checkpointing: Mutex::default(),
             log_epochs: LogEpochs::new(WORKERS_MAX),
             gate: Gate::new(WORKERS_MAX - RESERVED),
             blocks: Blocks::new(WORKERS_MAX - RESERVED),
@@ -175,6 +181,11 @@ impl Shared {
             handles.len() - 1
         });
         (number, handles[number].clone())
+    }
+
+    pub fn is_restoring(&self) -> bool {
+        // Relaxed: read under the gate's locks, and written before any of them.
+        self.restoring.load(Ordering::Relaxed)
     }
 
     pub fn next_stream(&self) -> u64 {

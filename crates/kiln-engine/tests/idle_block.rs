@@ -317,7 +317,7 @@ fn watch(protocol: Configuration, clients: Clients, case: &Case) -> Seen {
             ended.fetch_add(1, Ordering::Relaxed);
         }
     };
-    // Whoever meets the block: when it has ended, the time since the block has.
+    // A call that meets the block: when it has ended, the time since the block has.
     let meet = || {
         match clients {
             Clients::Calls { .. } => {
@@ -341,7 +341,7 @@ fn watch(protocol: Configuration, clients: Clients, case: &Case) -> Seen {
         let mut session = engine.session().expect("there is a seat");
         session.begin().expect("no block is open");
         let statement = Arc::new((case.statement)(&table));
-        (session.run(&statement, &mut one(case.id))).expect("nobody has the row");
+        (session.run(&statement, &mut one(case.id))).expect("no transaction has the row");
         match clients {
             Clients::Calls { threads, .. } => {
                 for thread in 0..threads {
@@ -559,7 +559,7 @@ fn changes_go_on_while_calls_in_flight_wait_for_a_block() {
         let mut session = engine.session().expect("there is a seat");
         session.begin().expect("no block is open");
         let statement = Arc::new(self::touch(&table));
-        (session.run(&statement, &mut one(OLD))).expect("nobody has the row");
+        (session.run(&statement, &mut one(OLD))).expect("no transaction has the row");
         let is_committed = thread::scope(|scope| {
             let drivers: Vec<_> = (0..3)
                 .map(|position| {

@@ -80,14 +80,27 @@ pub fn entropy<const N: usize>() -> std::io::Result<[u8; N]> {
         }
         return Ok(bytes);
     }
-    // The system gives at most 256 bytes at a time.
+    // The system gives at most 256 bytes at a time, and as many all at once.
     for piece in bytes.chunks_mut(256) {
-        // SAFETY: the piece may be written in its whole length.
-        if unsafe { libc::getentropy(piece.as_mut_ptr().cast(), piece.len()) } != 0 {
-            return Err(std::io::Error::last_os_error());
+        while !fill(piece) {
+            let error = std::io::Error::last_os_error();
+            if error.kind() != std::io::ErrorKind::Interrupted {
+                return Err(error);
+            }
         }
     }
     Ok(bytes)
+}
+
+/// Fills at most 256 bytes; says whether the system did.
+fn fill(piece: &mut [u8]) -> bool {
+    let (start, length) = (piece.as_mut_ptr().cast(), piece.len());
+    // SAFETY: the piece may be written in its whole length.
+    #[cfg(target_os = "linux")]
+    return usize::try_from(unsafe { libc::getrandom(start, length, 0) }) == Ok(length);
+    // SAFETY: as above.
+    #[cfg(not(target_os = "linux"))]
+    return unsafe { libc::getentropy(start, length) } == 0;
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ mod disk_simulation;
 
 use std::collections::BTreeSet;
 
-use disk_simulation::{DATA, after, changes, data, disk, on, read, values};
+use disk_simulation::{DATA, after, changes, data, disk, disks_by_direct_writes, on, read, values};
 use kiln_platform::disk::{AlignedBuffer, BLOCK_BYTES, Directory, DurableBy, File};
 use kiln_platform::sim::disk::{
     Crash, DirectWrites, Disk, Entries, Moment, Options, Survivors, Tail,
@@ -207,14 +207,7 @@ fn allocate(data: &Directory) -> AlignedBuffer {
 
 #[test]
 fn a_durable_write_survives_when_it_has_returned_and_is_torn_before() {
-    for direct_writes in [
-        DirectWrites::Taken,
-        DirectWrites::RefusedAtOpening,
-        DirectWrites::RefusedAtWriting,
-    ] {
-        let mut options = Options::new(1);
-        options.direct_writes = direct_writes;
-        let disk = Disk::new(options);
+    for (direct_writes, disk) in disks_by_direct_writes() {
         let (durable_by, operation) = on(&disk, || {
             let data = data();
             let buffer = allocate(&data);

@@ -8,23 +8,16 @@ mod disk_simulation;
 
 use std::path::Path;
 
-use disk_simulation::{DATA, after, config, data, disk, on};
+use disk_simulation::{DATA, after, config, data, disk, disks_by_direct_writes, on};
 use kiln_platform::disk::{Directory, Error, Kind};
-use kiln_platform::sim::disk::{Crash, DirectWrites, Disk, Fault, Moment, Options, Survivors};
+use kiln_platform::sim::disk::{Crash, Disk, Fault, Moment, Options, Survivors};
 use kiln_platform::sim::{self, Cause, Config, Schedule};
 use kiln_platform::sync::Mutex;
 use kiln_platform::{thread, time};
 
 #[test]
 fn the_contract_holds() {
-    for direct_writes in [
-        DirectWrites::Taken,
-        DirectWrites::RefusedAtOpening,
-        DirectWrites::RefusedAtWriting,
-    ] {
-        let mut options = Options::new(1);
-        options.direct_writes = direct_writes;
-        let disk = Disk::new(options);
+    for (_, disk) in disks_by_direct_writes() {
         on(&disk, || {
             for (name, part) in disk_contract::PARTS {
                 part(&Directory::create(&Path::new("/contract").join(name)).expect("it is new"));
@@ -99,12 +92,12 @@ fn a_disk_without_power_takes_nothing_and_tells_when_it_went() {
                 scope.spawn(move || {
                     let made = directory.create_file(name);
                     if made.is_ok() && !disk.is_off() {
-                        *acknowledged.lock().expect("nobody panics") += 1;
+                        *acknowledged.lock().expect("no thread panics") += 1;
                     }
                 });
             }
         });
-        let acknowledged = *acknowledged.lock().expect("nobody panics");
+        let acknowledged = *acknowledged.lock().expect("no thread panics");
         let off: Error = directory.sync().expect_err("the power is gone");
         assert_eq!(*off.kind(), Kind::Failed);
         (acknowledged, time::now_ns())

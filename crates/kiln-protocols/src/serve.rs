@@ -8,11 +8,11 @@
 //! # The end of it
 //!
 //! [`Worker::serve`](crate::Worker::serve) returns when it was told [`Next::Pause`], or found that
-//! [`Calls::is_over`], and nothing of what it drew is in flight. Whoever wants the database alone lets all
+//! [`Calls::is_over`], and nothing of what it drew is in flight. A change of the catalog lets all
 //! workers pause, and waits until each has returned. A protocol some of whose workers serve the others
 //! keeps these inside until the others have drained; so all of them are told to pause at the same time.
 //!
-//! A call may wait for a row of an open block, which lasts as long as its client thinks. Whoever wants the database alone
+//! A call may wait for a row of an open block, which lasts as long as its client thinks. A change of the catalog
 //! need not wait for that: [`Calls::takes_back`] says so, and the worker hands such calls back. It draws them anew when it
 //! serves again.
 

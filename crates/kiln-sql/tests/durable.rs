@@ -4,7 +4,9 @@
 
 use std::path::Path;
 
+use kiln_platform::atomic::{AtomicBool, Ordering};
 use kiln_platform::disk::TemporaryDirectory;
+use kiln_platform::thread;
 use kiln_sql::{Database, Options, Protocol, SqlState};
 
 fn temporary() -> TemporaryDirectory {
@@ -127,4 +129,81 @@ fn a_directory_has_one_database_at_a_time() {
     assert_eq!(refused.state(), SqlState::OBJECT_IN_USE, "{refused}");
     database.close();
     Database::open(options(&directory)).expect("it was closed");
+}
+
+/// Fills tables, and changes them while checkpoints are written.
+#[test]
+fn checkpoints_of_a_busy_database_are_recovered_under_every_protocol() {
+    let protocols = Protocol::ALL.into_iter();
+    for protocol in protocols.filter(|protocol| protocol.is_serializable()) {
+        let directory = temporary();
+        let options = options(&directory).protocol(protocol);
+        let database = Database::open(options.clone()).expect("it is new");
+        database.execute(SCRIPT).expect("the script runs");
+        database
+            .execute(
+                "CREATE TABLE many (id INTEGER PRIMARY KEY, value INTEGER NOT NULL, text TEXT);
+                 INSERT INTO many SELECT i, 0, 'row ' || i FROM generate_series(1, 3000) i;
+                 CREATE INDEX many_value ON many (value);",
+            )
+            .expect("it runs");
+        let stop = AtomicBool::new(false);
+        let (reports, changed) = thread::scope(|scope| {
+            let worker = scope.spawn(|| {
+                let mut changed = 0;
+                let mut session = database.session().expect("there is room");
+                while !stop.load(Ordering::Relaxed) {
+                    changed += 1;
+                    let id = changed * 97 % 3_000 + 1;
+                    for statement in [
+                        format!("UPDATE many SET value = value + 1 WHERE id = {id}"),
+                        format!("DELETE FROM many WHERE id = {}", id % 3_000 + 1),
+                        format!("INSERT INTO many VALUES ({}, 1, 'again')", id % 3_000 + 1),
+                        "UPDATE account SET balance = balance - 1 WHERE id = 1".to_owned(),
+                        "UPDATE account SET balance = balance + 1 WHERE id = 3".to_owned(),
+                        format!("INSERT INTO note VALUES ({changed}, 'busy')"),
+                        format!("CREATE TABLE t{changed} AS SELECT 1"),
+                    ] {
+                        // Not all of them exist.
+                        let _ = session.run(&statement, ());
+                    }
+                    if changed % 10 == 0 {
+                        let name = format!("many_{changed}");
+                        let create = format!("CREATE UNIQUE INDEX {name} ON many (id, value)");
+                        session.run(&create, ()).expect("it is unique");
+                        session.run("TRUNCATE gone", ()).expect("it is there");
+                        session
+                            .run("INSERT INTO gone VALUES (1)", ())
+                            .expect("it is empty");
+                    }
+                }
+                changed
+            });
+            let mut reports = Vec::new();
+            for _ in 0..4 {
+                reports.push(database.engine().checkpoint());
+            }
+            stop.store(true, Ordering::Relaxed);
+            (reports, worker.join().expect("it ends"))
+        });
+        for report in &reports {
+            let report = report.as_ref().expect("it is written");
+            assert!(report.rows > 2_900, "{report:?}");
+        }
+        println!("{protocol}: {changed} rounds, {:?}", reports[3]);
+        database
+            .execute("UPDATE many SET value = -1 WHERE id = 5")
+            .expect("it runs");
+        let queries = [
+            "SELECT * FROM many ORDER BY id",
+            "SELECT id FROM many WHERE value > 0 ORDER BY value, id",
+        ];
+        let of = |database: &Database| (all(database), queries.map(|query| rows(database, query)));
+        let before = of(&database);
+        drop(database);
+        let database = Database::open(options).expect("it is there");
+        assert!(of(&database) == before, "{protocol}");
+        let recovery = database.recovery().expect("it has a directory");
+        assert_eq!(recovery.checkpoint, Some(4), "{recovery:?}");
+    }
 }

@@ -183,6 +183,7 @@ impl<'a> Writer<'a> {
 }
 
 /// Reads from bytes of which nothing is known.
+#[derive(Clone, Debug)]
 pub struct Reader<'a> {
     bytes: &'a [u8],
 }

@@ -32,6 +32,8 @@ const DELETED_BY_FORMER_KEY: u8 = 3;
 /// Of a commit: its version and the number of its changes. Of a change: its form and its table.
 const COMMIT_HEAD_BYTES: usize = 8 + 4;
 const CHANGE_HEAD_BYTES: usize = 1 + 4;
+/// Where the row is in a commit that only inserts one.
+pub(crate) const ROW_AT: usize = COMMIT_HEAD_BYTES + CHANGE_HEAD_BYTES;
 
 /// What the values of a key take at most: 256 bytes in an index, where a byte string takes one byte more than it has, and
 /// here four; or the key itself with its length.
@@ -196,6 +198,32 @@ unsafe fn put_entry_key<'w>(key: &EntryKey, mut writer: Writer<'w>) -> Writer<'w
             .for_each(|word| writer.put(word.swap_bytes(), 8));
     }
     writer
+}
+
+/// Reads a row of `table` and hands it over as its insertion. What the heap gets for it is taken from it again after that.
+///
+/// # Errors
+/// XX001 for bytes that no row of the table has; and what `each` returns.
+pub fn read_row(
+    table: &Table,
+    reader: &mut Reader<'_>,
+    heap: &mut Heap,
+    each: impl FnOnce(&ReadChange<'_>, &mut Heap) -> Result<()>,
+) -> Result<()> {
+    let mark = heap.mark();
+    let mut values = Vec::with_capacity(table.schema().columns.len());
+    let (kind, key, row_number) = read_change(INSERTED, table, reader, heap, &mut values)?;
+    let values = &values[..];
+    let read = ReadChange {
+        table,
+        kind,
+        key,
+        values,
+        row_number,
+    };
+    each(&read, heap)?;
+    heap.release(mark);
+    Ok(())
 }
 
 /// A change that was read.

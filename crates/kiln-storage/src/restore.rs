@@ -11,11 +11,12 @@ use kiln_platform::atomic::Ordering;
 use crate::epoch::Participant;
 use crate::error::{Error, Result, SqlState};
 use crate::index::Insertion;
-use crate::journal::ChangeKind;
+use crate::journal::{Change, ChangeKind, Commit};
 use crate::key::ROW_NUMBER_SLOT_BITS;
 use crate::layout::Blob;
+use crate::log_epoch::LogEpoch;
 use crate::record::{RecordRef, Tid};
-use crate::redo::ReadChange;
+use crate::redo::{ROW_AT, ReadChange};
 use crate::slot::{Heap, Slot};
 use crate::table::{Entry, Table};
 
@@ -139,6 +140,23 @@ fn mismatched(change: &ReadChange<'_>) -> Error {
     let table = &change.table.schema().name;
     let message = format!("a commit {what} a row of table \"{table}\" that {is}");
     Error::new(SqlState::DATA_CORRUPTED, message)
+}
+
+/// Appends the row of a record as a commit that inserts it has it in its bytes, without the form of the change and the table.
+///
+/// # Safety
+/// The record is of this table and has a row, which nothing changes meanwhile.
+pub unsafe fn append_stored_row(table: &Table, record: RecordRef, target: &mut Vec<u8>) {
+    // SAFETY: by the contract; the change lives no longer than this.
+    let change = unsafe { Change::new(table, record, ChangeKind::Insert, table.layout().all(), 0) };
+    let start = target.len();
+    let commit = Commit {
+        epoch: LogEpoch(0),
+        version: 0,
+        changes: &[change],
+    };
+    commit.append(target);
+    target.drain(start..start + ROW_AT);
 }
 
 impl Table {

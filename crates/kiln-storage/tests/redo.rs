@@ -1,5 +1,7 @@
 //! What commits wrote, as bytes and back again.
 
+#[cfg(not(kiln_sim))]
+mod counted;
 mod rows;
 
 use kiln_platform::atomic::AtomicU64;
@@ -449,4 +451,70 @@ fn damaged_bytes_are_refused_or_mean_something_else_and_nothing_breaks() {
         row.free(&table);
     }
     assert!(refused > 10_000, "{refused} of 80000 are refused");
+}
+
+/// What a length or a count says that was damaged must not decide how much memory is asked for. Runs on virtual cores
+/// have an allocator of their own.
+#[cfg(not(kiln_sim))]
+#[test]
+fn damaged_bytes_take_no_more_memory_than_a_small_multiple_of_their_length() {
+    /// Byte strings are copied to a heap that grows by doubling.
+    const MULTIPLE: usize = 4;
+    /// The values of one change: at most one for each column of the table.
+    const LEAST_BYTES: usize = 8 << 10;
+    let seed = 17;
+    let mut random = Random::from_seed(seed);
+    let columns: Vec<Column> = types()
+        .into_iter()
+        .map(|data_type| column(data_type, random.percent(50.0)))
+        .chain([column(DataType::BigInt, true)])
+        .collect();
+    let key = vec![ColumnId(columns.len() as u16 - 1)];
+    let table = table(1, columns.clone(), key);
+    let of_number = |id: TableId| (id == table.id()).then_some(&table);
+    let mut refused = 0;
+    for round in 0..20 {
+        let row = Row::random(&table, &mut random);
+        let all = ColumnSet::first(columns.len());
+        // SAFETY: the record is this thread's own, and outlives the change.
+        let change = |kind, columns| unsafe { Change::new(&table, row.record(), kind, columns, 1) };
+        let changes = [
+            change(ChangeKind::Update, set_of(&mut random, columns.len())),
+            change(ChangeKind::Insert, all),
+            change(ChangeKind::Delete, ColumnSet::EMPTY),
+        ];
+        let mut whole = Vec::new();
+        let commit = Commit {
+            epoch: LogEpoch(1),
+            version: 1,
+            changes: &changes,
+        };
+        commit.append(&mut whole);
+        for _ in 0..1_000 {
+            let mut bytes = whole.clone();
+            for _ in 0..=random.below(2) {
+                let at = random.below(bytes.len() - 4);
+                match random.below(4) {
+                    // Lengths and counts have four bytes: as much as one can say, or a little too much.
+                    0 => bytes[at..at + 4].fill(0xff),
+                    1 => bytes[at + 1] ^= 1 << random.below(8),
+                    2 => _ = bytes.drain(at..at + 1 + random.below(3)),
+                    _ => bytes[at..at + 4].copy_from_slice(&random.next_u64().to_le_bytes()[..4]),
+                }
+            }
+            let (result, peak_bytes) = counted::peak_bytes(|| {
+                let mut reader = Reader::new(&bytes);
+                read_commit(&mut reader, of_number, &mut Heap::new(), |_, _| Ok(()))
+            });
+            refused += usize::from(result.is_err());
+            let most_bytes = LEAST_BYTES + MULTIPLE * bytes.len();
+            assert!(
+                peak_bytes <= most_bytes,
+                "seed {seed}, round {round}: {peak_bytes} for {} bytes: {result:?}",
+                bytes.len()
+            );
+        }
+        row.free(&table);
+    }
+    assert!(refused > 5_000, "{refused} of 20000 are refused");
 }

@@ -41,7 +41,7 @@ fn block(database: &Database) -> Session {
     let mut session = database.session().expect("a session is free");
     session
         .execute("BEGIN; UPDATE used SET value = value + 1 WHERE id = 1")
-        .expect("nobody else wants the row");
+        .expect("no other transaction has the row");
     session
 }
 
@@ -60,7 +60,7 @@ fn a_change_goes_on_beside_a_block_that_uses_other_tables() {
             "INSERT INTO other VALUES (3, 30)",
             "DELETE FROM other WHERE id = 2",
         ] {
-            database.execute(statement).expect("nobody is in the way");
+            database.execute(statement).expect("nothing conflicts");
         }
         let mut session = block(&database);
         for statement in [
@@ -83,7 +83,7 @@ fn a_change_goes_on_beside_a_block_that_uses_other_tables() {
         inserted.unwrap_or_else(|error| panic!("{protocol}: {error}"));
         let later = number(&mut session, "SELECT id FROM later");
         assert_eq!(later, Ok(Some(Value::Integer(5))), "{protocol}");
-        session.execute("COMMIT").expect("nobody is in the way");
+        session.execute("COMMIT").expect("nothing conflicts");
         let committed = number(&mut session, "SELECT value FROM used WHERE id = 1");
         assert_eq!(committed, Ok(Some(Value::Integer(11))), "{protocol}");
         for (value, count) in [(10, 0), (20, 0), (30, 2)] {
@@ -118,7 +118,7 @@ fn a_block_that_comes_to_a_table_changed_since_it_began_starts_again() {
         assert_eq!(count, Ok(Some(Value::BigInt(0))), "{protocol}");
         let undone = number(&mut session, "SELECT value FROM used WHERE id = 1");
         assert_eq!(undone, Ok(Some(Value::Integer(10))), "{protocol}");
-        session.execute("COMMIT").expect("nobody is in the way");
+        session.execute("COMMIT").expect("nothing conflicts");
     }
 }
 
@@ -193,7 +193,7 @@ fn a_table_that_a_change_waits_for_is_barred_to_other_blocks() {
                 assert_eq!(alone, Ok(Some(Value::Integer(20))), "{protocol}");
             }
             ended.store(true, Ordering::SeqCst);
-            first.execute("COMMIT").expect("nobody is in the way");
+            first.execute("COMMIT").expect("nothing conflicts");
             let (value, is_later, is_committed) = second.join().expect("no panic");
             assert_eq!(value, Ok(Some(Value::Integer(20))), "{protocol}");
             assert!(is_later && is_committed, "{protocol}");
@@ -398,7 +398,7 @@ fn others_go_on_while_a_change_waits_for_an_idle_block() {
             "{protocol}: {before} before, {beside} beside"
         );
         session.execute("COMMIT").expect("nothing has changed");
-        // What is asked of memory holds nobody up, and is not held up.
+        // A question about memory holds no transaction up, and is not held up.
         let mut session = block(&database);
         let memory = database.engine().memory();
         assert!(

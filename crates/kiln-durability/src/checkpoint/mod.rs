@@ -33,9 +33,9 @@
 //!
 //! # What tells a file from other bytes
 //!
-//! A header's length is believed when the header's own checksum is right, so that damage costs no memory. The checksum of the file's
-//! header, in that of each block, ties blocks to their file; their numbers and the last block find what is missing.
-//! The manifest has the checksum of the whole file, and tells it from one that another attempt at the same checkpoint wrote.
+//! The reader believes a length when the checksum of its header is right, so that damage costs no memory. The checksum of
+//! the file's header, in that of each block, ties blocks to their file; their numbers and the last block show what is
+//! missing. The manifest has the checksum of the whole file, and tells it from one that another attempt at the same checkpoint wrote.
 
 mod reader;
 mod writer;
@@ -43,7 +43,9 @@ mod writer;
 pub use reader::{Reader, Rows, RowsReader};
 pub use writer::{RowsWriter, Writer, Written};
 
-use crate::format::{self, DatabaseId, FORMAT_VERSION, checksum};
+use kiln_storage::bytes::Reader as Bytes;
+
+use crate::format::{DatabaseId, FORMAT_VERSION, checksum};
 use crate::manifest::FileName;
 
 /// The longest payload of a block, in bytes, unless it is of one row.
@@ -122,8 +124,9 @@ fn check_header(bytes: &[u8], expected: &Identity) -> Result<u64, HeaderFault> {
         let fault = "the checksum of its header is wrong";
         return Err(HeaderFault::Damaged(fault));
     }
-    let mut reader = format::Reader::new(&content[8..]);
-    let version = reader.u32().unwrap_or_default();
+    let mut bytes_left = Bytes::new(&content[8..]);
+    let mut number = |bytes| bytes_left.number(bytes).unwrap_or_default();
+    let version = number(4) as u32;
     if version != u32::from(FORMAT_VERSION) {
         return Err(HeaderFault::Format(version));
     }
@@ -131,13 +134,12 @@ fn check_header(bytes: &[u8], expected: &Identity) -> Result<u64, HeaderFault> {
     if *bytes == header {
         return Ok(sum);
     }
-    let kind = reader.u32().unwrap_or_default();
-    let database = reader.bytes(16);
-    let checkpoint = reader.u64().unwrap_or_default();
-    let table = reader.u32().unwrap_or_default();
-    let part = reader.u32().unwrap_or_default();
+    let kind = number(4);
+    let database = &content[16..32];
+    let _ = (number(8), number(8));
+    let (checkpoint, table, part) = (number(8), number(4), number(4));
     Err(HeaderFault::Other(match database {
-        Some(other) if other != expected.database.0 => "it is of another database".to_owned(),
+        other if *other != expected.database.0 => "it is of another database".to_owned(),
         _ if checkpoint != expected.checkpoint => format!("it is of checkpoint {checkpoint}"),
         _ => match kind {
             1 => "it is a catalog".to_owned(),
@@ -172,14 +174,15 @@ impl BlockHeader {
 
     /// Reads its bytes; `None` when they are not those of a block of this file.
     fn read(bytes: &[u8; BLOCK_HEADER_BYTES], of_file: u64) -> Option<BlockHeader> {
-        let mut reader = format::Reader::new(bytes);
-        let kind = reader.bytes(4)?;
+        let mut reader = Bytes::new(bytes);
+        let kind = reader.take(4).ok()?;
+        let mut number = |bytes| reader.number(bytes).ok();
         let header = BlockHeader {
             is_last: kind == LAST,
-            payload_bytes: reader.u32()?,
-            number: reader.u64()?,
-            rows: reader.u64()?,
-            payload_checksum: reader.u64()?,
+            payload_bytes: number(4)? as u32,
+            number: number(8)?,
+            rows: number(8)?,
+            payload_checksum: number(8)?,
         };
         (header.to_bytes(of_file) == *bytes).then_some(header)
     }

@@ -4,12 +4,13 @@ use std::fmt::Display;
 use std::path::Path;
 
 use kiln_platform::disk::{Directory, File, Kind};
+use kiln_storage::bytes::Reader as Bytes;
 use kiln_storage::error::{Error, Result};
 use kiln_storage::schema::TableId;
 
 use super::{BLOCK_HEADER_BYTES, BlockHeader, FILE_HEADER_BYTES, HeaderFault, Identity};
 use crate::directory::name_of_checkpoint;
-use crate::format::{self, Checksum, DatabaseId, FORMAT_VERSION, checksum};
+use crate::format::{Checksum, DatabaseId, FORMAT_VERSION, checksum, read_string};
 use crate::manifest::{CheckpointEntry, FileEntry, FileName};
 use crate::{damaged, disk_error};
 
@@ -209,7 +210,7 @@ impl RowsReader {
         self.rows += header.rows;
         self.is_at_end = false;
         Ok(Some(Rows {
-            reader: format::Reader::new(&self.payload),
+            reader: Bytes::new(&self.payload),
             path: self.file.path(),
             block: self.blocks,
             offset: start,
@@ -256,10 +257,10 @@ impl RowsReader {
 
 /// How many rows a payload has; `None` when it does not end with one.
 fn count_rows(payload: &[u8]) -> Option<u64> {
-    let mut reader = format::Reader::new(payload);
+    let mut reader = Bytes::new(payload);
     let mut rows = 0;
-    while !reader.is_at_end() {
-        reader.string()?;
+    while !reader.rest().is_empty() {
+        read_string(&mut reader).ok()?;
         rows += 1;
     }
     Some(rows)
@@ -268,7 +269,7 @@ fn count_rows(payload: &[u8]) -> Option<u64> {
 /// The rows of a block, one after the other.
 #[derive(Clone, Debug)]
 pub struct Rows<'a> {
-    reader: format::Reader<'a>,
+    reader: Bytes<'a>,
     path: &'a Path,
     block: u64,
     offset: u64,
@@ -290,6 +291,6 @@ impl<'a> Iterator for Rows<'a> {
 
     fn next(&mut self) -> Option<&'a [u8]> {
         // At the end there is no length; before it all are right, as they were counted.
-        self.reader.string()
+        read_string(&mut self.reader).ok()
     }
 }

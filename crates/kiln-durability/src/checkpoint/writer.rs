@@ -10,8 +10,7 @@ use crate::directory::{name_of_checkpoint, refused};
 use crate::format::{Checksum, DatabaseId, checksum};
 use crate::manifest::{FileEntry, FileName};
 
-/// A file is synced whenever so many bytes of it have been written: the sync at its end must not keep the device from the
-/// log for long.
+/// Bytes between two syncs of a file: one sync of all its bytes would keep the device from the log for long.
 const SYNC_BYTES: u64 = 8 << 20;
 
 /// Writes a checkpoint, whose files several threads may write at a time. Nothing of it counts before a manifest names it.
@@ -40,8 +39,10 @@ pub struct Written {
 }
 
 impl Writer {
-    /// Begins the checkpoint of this number, of which there are no files. Those of an attempt that failed are removed by
-    /// [`DataDirectory::remove_leftovers`](crate::DataDirectory::remove_leftovers) alone, which knows whether a manifest may name them.
+    /// Begins the checkpoint of this number, of which there are no files yet. Only [`DataDirectory::remove_leftovers`] removes
+    /// those of an attempt that failed: it knows whether a manifest may name them.
+    ///
+    /// [`DataDirectory::remove_leftovers`]: crate::DataDirectory::remove_leftovers
     ///
     /// # Errors
     /// The disk's.

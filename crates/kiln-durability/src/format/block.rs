@@ -8,7 +8,7 @@
 //! |---|---|---|
 //! | 0 | 8 | `KILNBLOK` |
 //! | 8 | 2 | the [format's version](super::FORMAT_VERSION) |
-//! | 10 | 2 | 1 if the group goes on in the next block, 0 if this is its last one |
+//! | 10 | 2 | the sum of 1 if the group goes on in the next block, and 2 if it began in an earlier one |
 //! | 12 | 4 | bytes of the payload |
 //! | 16 | 16 | the database's id |
 //! | 32 | 8 | the number of the segment |
@@ -57,6 +57,8 @@ pub struct BlockHeader {
     pub epochs: (u64, u64),
     /// Whether the group goes on in the next block.
     pub goes_on: bool,
+    /// Whether the group began in an earlier block.
+    pub goes_back: bool,
     /// The last block of the last group that was on disk when this block was written; 0 for none.
     pub durable_through: u64,
     /// When it was written, in microseconds since 1970.
@@ -183,7 +185,8 @@ impl Chain {
         };
         put(&MAGIC);
         put(&FORMAT_VERSION.to_le_bytes());
-        put(&u16::from(header.goes_on).to_le_bytes());
+        let flags = u16::from(header.goes_on) | u16::from(header.goes_back) << 1;
+        put(&flags.to_le_bytes());
         put(&(length as u32).to_le_bytes());
         put(&self.database.0);
         for number in [
@@ -262,12 +265,13 @@ pub fn read(bytes: &[u8], database: DatabaseId, segment: u64) -> Result<Block<'_
     let header = BlockHeader {
         number: number_at(40),
         epochs: (number_at(48), number_at(56)),
-        goes_on: flags == 1,
+        goes_on: flags & 1 != 0,
+        goes_back: flags & 2 != 0,
         durable_through: number_at(64),
         written_us: number_at(80) as i64,
         checksum: number_at(88),
     };
-    if length > PAYLOAD_MAX || flags > 1 || header.epochs.0 > header.epochs.1 || header.number == 0
+    if length > PAYLOAD_MAX || flags > 3 || header.epochs.0 > header.epochs.1 || header.number == 0
     {
         return Err(BlockFault::Length);
     }
@@ -291,6 +295,7 @@ mod tests {
         let header = BlockHeader {
             epochs: (7, 9),
             goes_on: payload.len() > 5_000,
+            goes_back: payload.len() == 1,
             durable_through: chain.last,
             written_us: -5,
             ..BlockHeader::default()
@@ -313,6 +318,7 @@ mod tests {
             assert_eq!(block.payload, payload);
             assert_eq!(block.header.epochs, (7, 9));
             assert_eq!(block.header.goes_on, length > 5_000);
+            assert_eq!(block.header.goes_back, length == 1);
             assert_eq!((block.header.written_us, block.bytes()), (-5, bytes.len()));
             assert_eq!(reading, writing);
         }

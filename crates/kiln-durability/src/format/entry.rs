@@ -15,7 +15,8 @@
 //! Entries of a log epoch are in one block, or in some in a row. Within an epoch commits are in any order: what decides is
 //! their versions ([`kiln_storage::journal`]). A statement is of an epoch of its own.
 
-use super::Reader;
+use super::read_string;
+use kiln_storage::bytes::Reader;
 
 /// An entry that was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,10 +152,10 @@ impl<'a> Iterator for Entries<'a> {
     type Item = Result<Entry<'a>, NotAnEntry>;
 
     fn next(&mut self) -> Option<Result<Entry<'a>, NotAnEntry>> {
-        if self.reader.is_at_end() {
+        if self.reader.rest().is_empty() {
             return None;
         }
-        let entry = self.reader.string().and_then(read);
+        let entry = read_string(&mut self.reader).ok().and_then(read);
         if entry.is_none() {
             self.reader = Reader::new(&[]);
         }
@@ -164,8 +165,8 @@ impl<'a> Iterator for Entries<'a> {
 
 fn read(bytes: &[u8]) -> Option<Entry<'_>> {
     let mut reader = Reader::new(bytes);
-    let kind = reader.u8()?;
-    let epoch = reader.u64()?;
+    let kind = reader.number(1).ok()? as u8;
+    let epoch = reader.number(8).ok()?;
     match kind {
         COMMIT => Some(Entry::Commit {
             epoch,
@@ -177,7 +178,7 @@ fn read(bytes: &[u8]) -> Option<Entry<'_>> {
         }),
         OUTCOME => Some(Entry::Outcome {
             epoch,
-            key: reader.string()?,
+            key: read_string(&mut reader).ok()?,
             answer: reader.rest(),
         }),
         _ => None,

@@ -111,7 +111,7 @@ pub(crate) struct Inner {
     watermark: Watermark,
     alarm: Alarm,
     statistics: Mutex<Statistics>,
-    /// The number of the segment that is written.
+    /// The number of the segment in which the last group begins.
     segment: AtomicU64,
     /// Whether a write has failed, or no further segment can be made.
     refuses: Arc<AtomicBool>,
@@ -345,15 +345,22 @@ impl Log {
         failure.or_else(|| self.segments.failure().map(|error| disk_error(&error)))
     }
 
-    /// Uses the files of these segments again: they come before the one that is written, and no recovery reads them any more.
-    pub fn retire(&self, segments: impl IntoIterator<Item = u64>) {
-        self.segments.retire(segments);
+    /// Gives up the files of the segments before this one, which is or comes before the one that is written: the manifest says that no
+    /// recovery reads them any more.
+    pub fn retire_before(&self, segment: u64) {
+        self.segments.retire_before(segment);
     }
 
-    /// The number of the segment that is written.
+    /// The last log epoch of which anything was appended.
+    pub fn newest(&self) -> LogEpoch {
+        LogEpoch(self.inner.buffers.newest())
+    }
+
+    /// The segment in which the group begins that is written, or was last. All that is of a log epoch that is not closed yet goes into
+    /// this one or later ones.
     pub fn segment(&self) -> u64 {
-        // Relaxed: the number orders nothing.
-        self.inner.segment.load(Ordering::Relaxed)
+        // Acquire pairs with the release in the writer: a log epoch that is read after this was not closed before.
+        self.inner.segment.load(Ordering::Acquire)
     }
 
     /// What was written so far.

@@ -11,7 +11,7 @@ use kiln_platform::thread::{self, JoinHandle};
 
 use crate::canary::Canary;
 use crate::format::block::ALIGNMENT;
-use crate::format::segment_name;
+use crate::format::{segment_name, segment_number};
 
 /// A pause after each mebibyte of zeros, unless the log waits for the segment.
 const PAUSE_NS: u64 = 1_000_000;
@@ -73,8 +73,8 @@ struct State {
     /// Whether the log waits for it.
     is_urgent: bool,
     made: Option<disk::Result<Segment>>,
-    /// Segments that are not needed any more.
-    retired: Vec<u64>,
+    /// The first segment that is needed.
+    first: u64,
     is_closed: bool,
 }
 
@@ -143,9 +143,10 @@ impl Segments {
             .and_then(|made| made.as_ref().err().cloned())
     }
 
-    /// Uses the files of these segments again: they are not needed any more, and the manifest says so.
-    pub fn retire(&self, numbers: impl IntoIterator<Item = u64>) {
-        lock(&self.shared.state).retired.extend(numbers);
+    /// Gives up the files of the segments before this one: they are not needed any more, and the manifest says so.
+    pub fn retire_before(&self, first: u64) {
+        lock(&self.shared.state).first = first;
+        self.shared.changed.notify_all();
     }
 }
 
@@ -162,15 +163,25 @@ impl Drop for Segments {
 
 impl Shared {
     fn run(&self) {
+        // The first segment that is needed, as it was last looked at, and one that is not needed any more.
+        let (mut first, mut retired) = (0, None);
         let mut state = lock(&self.state);
         while !state.is_closed {
+            if state.first > first {
+                first = state.first;
+                drop(state);
+                // What cannot be removed now is removed after a later checkpoint.
+                retired = self.remove_before(first).unwrap_or_default();
+                state = lock(&self.state);
+                continue;
+            }
             if state.wanted == 0 || state.made.is_some() {
                 state = (self.changed.wait(state)).unwrap_or_else(|poison| poison.into_inner());
                 continue;
             }
-            let (number, retired) = (std::mem::take(&mut state.wanted), state.retired.pop());
+            let number = std::mem::take(&mut state.wanted);
             drop(state);
-            let made = self.make(number, retired);
+            let made = self.make(number, retired.take());
             state = lock(&self.state);
             match made {
                 Ok(None) => {}
@@ -182,6 +193,20 @@ impl Shared {
             }
             self.changed.notify_all();
         }
+    }
+
+    /// Removes the segments before this one, but for one that can be used again.
+    fn remove_before(&self, first: u64) -> disk::Result<Option<u64>> {
+        let mut kept = None;
+        for entry in self.directory.list()? {
+            let number = segment_number(&entry.name).filter(|number| *number < first);
+            match number {
+                Some(number) if entry.bytes == self.bytes && kept.is_none() => kept = Some(number),
+                Some(_) => self.directory.remove_file(&entry.name)?,
+                None => {}
+            }
+        }
+        Ok(kept)
     }
 
     /// Makes a segment; `None` when the log was closed meanwhile.

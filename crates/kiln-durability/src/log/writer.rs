@@ -136,7 +136,13 @@ impl Writer {
 
     /// Writes the blocks of a group. Returns their bytes.
     fn write(&mut self, group: &Group, epochs: (u64, u64)) -> disk::Result<u64> {
-        let (mut left, mut written) = (group.bytes(), 0);
+        let (bytes, mut written) = (group.bytes(), 0);
+        let mut left = bytes;
+        self.room()?;
+        // A checkpoint that begins now is recovered from the start of this segment.
+        self.inner
+            .segment
+            .store(self.segment.number, Ordering::Release);
         let mut pieces = group.pieces.iter().map(Vec::as_slice);
         let mut piece: &[u8] = &[];
         loop {
@@ -154,7 +160,8 @@ impl Writer {
                 debug_assert!(is_appended, "the block has room for its payload");
                 (piece, wanted) = (rest, wanted - now.len());
             }
-            self.end_block(length, epochs, left > 0)?;
+            let (goes_on, goes_back) = (left > 0, left + length < bytes);
+            self.end_block(length, epochs, (goes_on, goes_back))?;
             written += bytes_of(length) as u64;
             if left == 0 {
                 self.covered = self.chain.last;
@@ -184,11 +191,17 @@ impl Writer {
         debug_assert!(is_appended, "a block has room for its header");
     }
 
-    fn end_block(&mut self, length: usize, epochs: (u64, u64), goes_on: bool) -> disk::Result<()> {
+    fn end_block(
+        &mut self,
+        length: usize,
+        epochs: (u64, u64),
+        (goes_on, goes_back): (bool, bool),
+    ) -> disk::Result<()> {
         self.block.pad(ALIGNMENT);
         let header = BlockHeader {
             epochs,
             goes_on,
+            goes_back,
             // Groups are written one at a time. A block of this group says nothing of the others: a group without its end is
             // cut off, and the blocks that are left of it must not promise those that take their places.
             durable_through: self.covered,

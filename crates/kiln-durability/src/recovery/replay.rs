@@ -17,6 +17,8 @@ pub struct Replay {
     from: u64,
     /// The present group.
     payload: Vec<u8>,
+    /// Whether its first block was read.
+    is_in_group: bool,
 }
 
 impl Replay {
@@ -26,6 +28,7 @@ impl Replay {
             scan,
             from,
             payload: Vec::new(),
+            is_in_group: false,
         }
     }
 
@@ -44,10 +47,16 @@ impl Replay {
         mut each: impl FnMut(&Entry<'_>) -> Result<()>,
     ) -> Result<Option<u64>> {
         self.payload.clear();
+        self.is_in_group = false;
         let mut begun = None;
         let last = loop {
             match self.scan.next(&mut self.payload)? {
-                Some(header) if header.goes_on => begun = Some(header.epochs.1),
+                // The log before it was removed: of a group whose log epochs are in the checkpoint.
+                Some(header) if header.goes_back && !self.is_in_group => self.payload.clear(),
+                Some(header) if header.goes_on => {
+                    self.is_in_group = true;
+                    begun = Some(header.epochs.1);
+                }
                 Some(header) => break header.epochs.1,
                 None => match begun.filter(|_| Canary::GroupWithoutEndApplied.sings()) {
                     Some(last) => break last,

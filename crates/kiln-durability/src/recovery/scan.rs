@@ -212,10 +212,8 @@ impl Scan {
 
     /// Checks that no later block says that the missing one was on disk.
     fn check_end(&mut self, fault: BlockFault) -> Result<()> {
-        let (number, missing) = (
-            self.segments[self.at].0,
-            self.chain.map_or(1, |chain| chain.last + 1),
-        );
+        let number = self.segments[self.at].0;
+        let missing = self.chain.map_or(1, |chain| chain.last + 1);
         let place = self.directory.path().join(segment_name(number));
         let place = format!("{} at offset {}", place.display(), self.offset);
         if let BlockFault::Format(version) = fault {
@@ -225,6 +223,10 @@ impl Scan {
             return Err(
                 error.with_hint("Open the database with the Kiln that wrote it, or a newer one.")
             );
+        }
+        if self.chain.is_none() {
+            let message = format!("the log is damaged: it does not begin at {place} ({fault})");
+            return Err(damaged(message).with_hint(HINT));
         }
         let mut promise = self.promise_in(&self.bytes, self.offset, number, missing);
         for later in self.at + 1..self.segments.len() {

@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use kiln_platform::disk::Directory;
-use kiln_platform::sim::disk::{Crash, Disk, Options, Survivors};
+use kiln_platform::sim::disk::{Crash, DirectWrites, Disk, Options, Survivors};
 use kiln_platform::sim::{self, Config, Schedule};
 
 /// Where [`data`] is.
@@ -21,6 +21,20 @@ pub fn config(disk: &Disk, seed: u64) -> Config {
 /// An empty disk.
 pub fn disk() -> Disk {
     Disk::new(Options::new(1))
+}
+
+/// Empty disks, one for each way in which a disk takes direct writes.
+pub fn disks_by_direct_writes() -> impl Iterator<Item = (DirectWrites, Disk)> {
+    let ways = [
+        DirectWrites::Taken,
+        DirectWrites::RefusedAtOpening,
+        DirectWrites::RefusedAtWriting,
+    ];
+    ways.into_iter().map(|direct_writes| {
+        let mut options = Options::new(1);
+        options.direct_writes = direct_writes;
+        (direct_writes, Disk::new(options))
+    })
 }
 
 /// Runs `body` on the disk, as one process.

@@ -419,9 +419,10 @@ impl<'a> Single<'a> {
         }
     }
 
-    /// How it has ended, when its worker has served it; `None` when it was given up. A worker that did not ask for it has
+    /// Has its worker serve it, and says how it has ended; `None` when it was given up. A worker that did not ask for it has
     /// returned as another one broke down.
-    pub fn outcome(self) -> Option<Outcome> {
+    pub fn serve_with(mut self, serve: impl FnOnce(&mut Single<'a>)) -> Option<Outcome> {
+        serve(&mut self);
         match self.is_given_up {
             true => None,
             false => self

@@ -5,6 +5,7 @@
 //! not, moves through a unique index, and errors raised after all that. A trial runs on real threads,
 //! or on virtual cores with `--cfg kiln_sim`: then its seed determines the interleaving as well.
 
+mod drawn;
 mod journal;
 
 use kiln_checker::{Order, Report};
@@ -12,13 +13,13 @@ use kiln_history::{History, ObjectName, TableNames};
 use kiln_platform::atomic::{AtomicU64, Ordering};
 use kiln_platform::random::Random;
 use kiln_platform::sync::Arc;
-use kiln_platform::{thread, time};
+use kiln_platform::thread;
 use kiln_procedure::ir::*;
-use kiln_procedure::{AbortCause, Arguments, Frame, Program, ProgramBuilder, Stop};
+use kiln_procedure::{AbortCause, Arguments, Program, ProgramBuilder, Stop};
 use kiln_protocols::factors::{self, Controllers, HealingFactors, Use};
 use kiln_protocols::{
-    Call, Calls, Common, Configuration, Factors, Next, Observation, Outcome, Protocol,
-    ProtocolOption, Statistics, Worker,
+    Common, Configuration, Factors, Observation, Outcome, Protocol, ProtocolOption, Statistics,
+    Worker,
 };
 use kiln_storage::epoch::Epochs;
 use kiln_storage::error::SqlState;
@@ -26,6 +27,7 @@ use kiln_storage::schema::*;
 use kiln_storage::table::{Table, WORKERS_MAX};
 use kiln_storage::types::{DataType, Value};
 
+use drawn::Drawn;
 use journal::Heard;
 #[allow(unused_imports, reason = "the search for flaws alone asks")]
 pub use journal::JOURNAL;
@@ -342,7 +344,7 @@ impl Trial {
                 .map(|_| (drawn.draw_again(&mut arguments), arguments.clone()))
                 .collect();
             drawn.left -= 1;
-            // It may lose to calls again and again; nobody helps it.
+            // It may lose to calls again and again: no worker keeps the calls out for it.
             for _ in 0..10 {
                 assert!(worker.begin(), "no worker has broken down");
                 let idles_ns = drawn.random.below(4) as u64 * IDLE_NS;
@@ -376,28 +378,14 @@ impl Trial {
         let mut drawn = Drawn::new(self, programs, random);
         // Workers that can have several calls in flight are also handed one after the other.
         if worker.is_pipelined() && self.seed % 4 != 3 {
-            while drawn.left > 0 || !drawn.handed_back.is_empty() {
-                drawn.has_paused = false;
-                worker.serve(&mut drawn);
-            }
+            drawn.serve_on(&mut worker);
         } else {
-            let mut arguments = Arguments::new();
-            while drawn.left > 0 {
-                let program = drawn.draw(&mut arguments);
-                let outcome = worker.call(program, &arguments, Some(drawn.deadline()));
-                drawn.check(outcome);
-            }
+            drawn.call_on(&mut worker);
         }
         if self.limit_ns.is_some() && !cfg!(feature = "canaries") {
-            // What was given up must be nobody's: then these have time enough.
-            drawn.trial.limit_ns = None;
-            drawn.left = LAST_CALLS;
-            let mut arguments = Arguments::new();
-            while drawn.left > 0 {
-                let program = drawn.draw(&mut arguments);
-                let outcome = worker.call(program, &arguments, Some(drawn.deadline()));
-                drawn.check(outcome);
-            }
+            // Calls that were given up must have left no lock: these have time enough.
+            drawn.go_on_without_limit(LAST_CALLS);
+            drawn.call_on(&mut worker);
         }
         worker.statistics()
     }
@@ -427,122 +415,6 @@ const LAST_CALLS: u64 = 6;
 
 /// How long a block idles after a statement, or some times as long.
 const IDLE_NS: u64 = if cfg!(kiln_sim) { 100_000 } else { 1_000_000 };
-
-/// The calls of one worker.
-struct Drawn<'a> {
-    trial: Trial,
-    programs: &'a [Arc<Program>],
-    random: Random,
-    left: u64,
-    tickets: u64,
-    /// Whether the worker was told to pause since it serves.
-    has_paused: bool,
-    /// Calls that wait for a block, to be drawn anew.
-    handed_back: Vec<(Option<Arc<Program>>, Arguments)>,
-}
-
-impl<'a> Drawn<'a> {
-    fn new(trial: Trial, programs: &'a [Arc<Program>], random: Random) -> Drawn<'a> {
-        Drawn {
-            trial,
-            programs,
-            random,
-            left: trial.calls,
-            tickets: 0,
-            has_paused: false,
-            handed_back: Vec::new(),
-        }
-    }
-
-    fn draw(&mut self, arguments: &mut Arguments) -> &'a Arc<Program> {
-        self.left -= 1;
-        self.draw_again(arguments)
-    }
-
-    /// As [`Drawn::draw`], of what is not counted as another call.
-    fn draw_again(&mut self, arguments: &mut Arguments) -> &'a Arc<Program> {
-        let (trial, random) = (self.trial, &mut self.random);
-        let program = &self.programs[random.below(PROGRAMS)];
-        arguments.clear();
-        for _ in 0..OPERATIONS_MAX {
-            arguments.push(&Value::Integer(random.below(trial.keys) as i32));
-            arguments.push(&Value::BigInt(random.between(1, 1 << 40)));
-            arguments.push(&Value::Integer(random.below(trial.keys * 2) as i32));
-        }
-        let length = match trial.extras.texts {
-            true => random.below(80),
-            false => 3,
-        };
-        let letter = char::from(b'a' + random.below(26) as u8);
-        arguments.push(&Value::Text(letter.to_string().repeat(length)));
-        if trial.extras.loops {
-            // Now and then more than are fetched, and planned, together.
-            let keys = match random.below(20) {
-                0 => 27,
-                _ => random.below(4),
-            };
-            let keys = (0..keys).map(|_| Value::Integer(random.below(trial.keys) as i32));
-            arguments.push(&Value::Array(keys.collect()));
-        }
-        arguments
-            .bind(program)
-            .expect("the arguments suit the program");
-        program
-    }
-
-    fn deadline(&self) -> u64 {
-        time::now_ns() + self.trial.limit_ns.unwrap_or(LONG_NS)
-    }
-
-    fn check(&self, outcome: Outcome) {
-        match outcome {
-            Outcome::Committed => {}
-            Outcome::Expired => assert!(
-                self.trial.limit_ns.is_some(),
-                "a call did not get through in {LONG_NS} ns"
-            ),
-            Outcome::Rejected(error) => assert!(REJECTIONS.contains(&error.state()), "{error}"),
-        }
-    }
-}
-
-impl Calls for Drawn<'_> {
-    fn next(&mut self, call: &mut Call) -> Next {
-        // With blocks it pauses now and then, as if the catalog were to be changed.
-        let pauses = self.trial.blocks && self.random.below(8) == 0;
-        if let Some((program, arguments)) = self.handed_back.pop() {
-            (call.program, call.arguments) = (program, arguments);
-        } else if self.left == 0 || pauses {
-            self.has_paused = true;
-            return Next::Pause;
-        } else {
-            let program = self.draw(&mut call.arguments);
-            call.set_program(program);
-        }
-        call.deadline_ns = Some(self.deadline());
-        self.tickets += 1;
-        call.ticket = self.tickets;
-        Next::Call
-    }
-
-    fn is_over(&mut self) -> bool {
-        self.has_paused |= self.left == 0 && self.handed_back.is_empty();
-        self.has_paused
-    }
-
-    fn takes_back(&mut self) -> bool {
-        self.trial.blocks
-    }
-
-    fn take_back(&mut self, call: &mut Call) {
-        let arguments = std::mem::take(&mut call.arguments);
-        self.handed_back.push((call.program.clone(), arguments));
-    }
-
-    fn ended(&mut self, _: &Call, outcome: Outcome, _: &Frame) {
-        self.check(outcome);
-    }
-}
 
 /// Every index has the same records, which are there to stay, each under its row's key.
 fn check_indexes(table: &Table) {

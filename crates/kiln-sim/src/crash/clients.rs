@@ -6,6 +6,7 @@ use kiln_engine::{Call, Completion, Completions, Reply, SubmitError};
 use kiln_platform::random::Random;
 use kiln_platform::sim::disk::Disk;
 use kiln_platform::sync::Arc;
+use kiln_platform::thread;
 use kiln_sql::{Database, Error, Session, SqlState, Value};
 
 use super::definitions;
@@ -25,12 +26,14 @@ pub(super) enum Style {
     Closures,
     /// Changes of the catalog, from this step on.
     Definitions(u64),
+    /// Checkpoints.
+    Checkpoints,
 }
 
 /// Why a client ends before its time.
 pub(super) enum End {
     /// The disk has no power, or has failed the database, where that may be.
-    Disk(Error),
+    Disk,
     /// What must not be.
     Wrong(String),
 }
@@ -211,6 +214,7 @@ impl Client<'_> {
             Style::Completions => self.with_completions(deeds),
             Style::Closures => self.in_closures(deeds),
             Style::Definitions(step) => self.define(step, deeds),
+            Style::Checkpoints => self.checkpoint(deeds),
         };
         (self.noted, result)
     }
@@ -265,7 +269,7 @@ impl Client<'_> {
     fn end(&self, error: Error) -> Result<(), End> {
         let is_of_disk = [SqlState::IO_ERROR, SqlState::DISK_FULL].contains(&error.state());
         match is_of_disk && (self.may_fail || self.disk.is_off()) {
-            true => Err(End::Disk(error)),
+            true => Err(End::Disk),
             false => Err(End::Wrong(format!("a client got the error {error:#}"))),
         }
     }
@@ -438,6 +442,16 @@ impl Client<'_> {
             match done {
                 Ok(facts) => self.note(facts),
                 Err(error) => self.settle(&deed, error)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn checkpoint(&mut self, deeds: usize) -> Result<(), End> {
+        for _ in 0..1 + deeds / 4 {
+            thread::sleep(self.random.between(1, 400) as u64 * 1_000);
+            if let Err(error) = self.database.engine().checkpoint() {
+                self.end(error)?;
             }
         }
         Ok(())

@@ -33,6 +33,8 @@ pub(super) struct Life {
     pub(super) deeds: usize,
     /// Whether one client changes the catalog; else the judge looks at what the clients have done.
     pub(super) defines: bool,
+    /// Whether one writes checkpoints.
+    pub(super) checkpoints: bool,
     /// Whether the disk may fail.
     pub(super) may_fail: bool,
 }
@@ -176,7 +178,7 @@ impl Life {
         };
         let begun = match self.begin(disk, bounds, &database, lived) {
             Ok(step) => step,
-            Err(End::Disk(_)) => return Ok(()),
+            Err(End::Disk) => return Ok(()),
             Err(End::Wrong(wrong)) => return Err(wrong),
         };
         let judged = !self.defines && database.engine().record_history(HISTORY_BYTES).is_ok();
@@ -203,7 +205,7 @@ impl Life {
             }
         };
         let failed = |error: Error| match self.may_fail && is_of_disk(&error) {
-            true => End::Disk(error),
+            true => End::Disk,
             false => End::Wrong(format!("{error:#}")),
         };
         let picture = sim::quiet(|| Picture::read(database)).map_err(failed)?;
@@ -243,6 +245,9 @@ impl Life {
         ];
         if self.defines {
             styles[self.seed as usize / 7 % 4] = Style::Definitions(step + 1);
+        }
+        if self.checkpoints {
+            styles.push(Style::Checkpoints);
         }
         let ended: Vec<(Vec<Noted>, Result<(), End>)> = thread::scope(|scope| {
             let clients: Vec<_> = styles

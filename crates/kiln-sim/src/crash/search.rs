@@ -147,6 +147,7 @@ impl Case<'_> {
                 number: number as i64 * 2,
                 deeds: self.deeds,
                 defines: random.below(2) == 0,
+                checkpoints: random.below(2) == 0,
                 may_fail: false,
             };
             let start = disk.copy();
@@ -293,7 +294,8 @@ impl Case<'_> {
         }
         if random.below(6) == 0 {
             let damaged = found.copy();
-            let damage = damaged.damage_at_random(random.next_u64(), |path| path.contains("/log/"));
+            let damage =
+                damaged.damage_at_random(random.next_u64(), |path| !path.ends_with("/LOCK"));
             if let Some(damage) = damage {
                 counted.damaged += 1;
                 let recovered = recover_damaged(&damaged, protocol(random), random.next_u64());

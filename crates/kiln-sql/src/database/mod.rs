@@ -44,7 +44,6 @@ mod tests;
 
 use std::time::Duration;
 
-use kiln_durability::log::LogOptions;
 use kiln_engine::{
     Call, Completions, Engine, IntoValues, Options, Refused, Reply, SubmitError, Ticket,
 };
@@ -122,13 +121,7 @@ impl Database {
         let Some(path) = options.data_dir.take() else {
             return Database::open_empty(options);
         };
-        // It is closed again when the directory cannot be opened.
-        let log = LogOptions::with_segments(options.log_segment_bytes);
-        let mut database = Database::open_empty(options)?;
-        let recovery = recovery::open(&database, &path, &log)?;
-        let shared = Arc::get_mut(&mut database.shared);
-        shared.expect("no other handle was made").recovery = Some(recovery);
-        Ok(database)
+        recovery::open(&options, &path)
     }
 
     fn open_empty(options: Options) -> Result<Database> {

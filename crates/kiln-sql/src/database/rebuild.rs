@@ -1,6 +1,6 @@
 //! Catalogs that were written down, and statements that a log kept, made again.
 
-use kiln_engine::{CatalogStatement, Options, WrittenCatalog};
+use kiln_engine::{CatalogStatement, Engine, Options, WrittenCatalog};
 use kiln_storage::error::Result;
 
 use super::definition::Definition;
@@ -8,6 +8,19 @@ use super::panics::caught;
 use super::view::recompile_routine;
 use super::{Database, design};
 use crate::parse::{self, SourceStatement};
+
+/// Puts the tables and procedures of a catalog that was written down into an empty database.
+pub(super) fn restore_catalog(engine: &Engine, written: &WrittenCatalog) -> Result<()> {
+    engine.change_catalog(|change| {
+        change.restore(written)?;
+        for source in written.procedures() {
+            let procedure = recompile_routine(change.catalog(), source)?;
+            change.create_procedure(procedure, false)?;
+        }
+        // Those that call one which came later.
+        design::recompile(change)
+    })
+}
 
 impl Database {
     /// Opens a database with the tables and procedures of a catalog that was written down
@@ -32,15 +45,7 @@ impl Database {
     /// Those of [`Database::open`]; XX001 for what no catalog can have been.
     pub fn rebuild(options: Options, written: &WrittenCatalog) -> Result<Database> {
         let database = Database::open(options)?;
-        database.engine().change_catalog(|change| {
-            change.restore(written)?;
-            for source in written.procedures() {
-                let procedure = recompile_routine(change.catalog(), source)?;
-                change.create_procedure(procedure, false)?;
-            }
-            // Those that call one which came later.
-            design::recompile(change)
-        })?;
+        restore_catalog(database.engine(), written)?;
         Ok(database)
     }
 

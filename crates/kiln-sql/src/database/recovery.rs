@@ -2,22 +2,29 @@
 
 use std::path::Path;
 
+use kiln_durability::checkpoint::Reader;
 use kiln_durability::format::Chain;
 use kiln_durability::format::entry::Entry;
 use kiln_durability::log::{LogOptions, Position};
 use kiln_durability::recovery::{End, Replay, Scan, Start};
-use kiln_durability::{DataDirectory, damaged, disk_error};
-use kiln_engine::CatalogStatement;
+use kiln_durability::{CheckpointEntry, DataDirectory, Manifest, damaged, disk_error};
+use kiln_engine::{CatalogStatement, Options, WrittenCatalog};
 use kiln_platform::disk::Directory;
+use kiln_platform::sync::Arc;
 use kiln_platform::time;
-use kiln_storage::error::Result;
+use kiln_storage::error::{Error, Result};
 use kiln_storage::restore::Mismatch;
 
+use super::rebuild::restore_catalog;
 use super::{Database, design};
 
 /// What a recovery has done.
 #[derive(Clone, Debug, Default)]
 pub struct Recovery {
+    /// The checkpoint with which it began, if there was one.
+    pub checkpoint: Option<u64>,
+    /// Rows of the checkpoint.
+    pub rows: u64,
     /// Commits that were applied.
     pub commits: u64,
     /// Changes of the catalog that were made again.
@@ -32,24 +39,101 @@ pub struct Recovery {
     pub warnings: Vec<String>,
 }
 
-/// Opens the data directory at `path` in a database that is empty, and has it keep what follows.
+/// Opens the data directory at `path`, and the database in it, with these options.
 ///
 /// # Errors
-/// Those of [`DataDirectory::open`] and of a log that is damaged; the disk's.
-pub(super) fn open(database: &Database, path: &Path, options: &LogOptions) -> Result<Recovery> {
+/// Those of [`DataDirectory::open`] and of files that are damaged; the disk's.
+pub(super) fn open(options: &Options, path: &Path) -> Result<Database> {
     let began_ns = time::now_ns();
     let holder = format!("process {}", std::process::id());
     let directory = DataDirectory::open(path, &holder)?;
-    let mut recovery = Recovery {
-        warnings: directory.warnings().to_vec(),
-        ..Recovery::default()
+    let mut warnings = directory.warnings().to_vec();
+    let manifest = directory.manifest();
+    let mut beginnings: Vec<_> = manifest.checkpoints.iter().map(Some).collect();
+    if manifest.first_segment == Position::start(manifest.database).segment {
+        // The whole log is there.
+        beginnings.insert(0, None);
+    }
+    let (mut database, end, mut recovery) = loop {
+        let beginning = beginnings.pop().flatten();
+        match recover(options, &directory, &manifest, beginning) {
+            Ok(recovered) => break recovered,
+            Err(Failure::Checkpoint(error)) if !beginnings.is_empty() => {
+                warnings.push(format!("an older checkpoint is used: {error}"));
+            }
+            Err(Failure::Checkpoint(error) | Failure::Other(error)) => return Err(error),
+        }
     };
-    let end = replay(database, &directory, &mut recovery)?;
+    let log = LogOptions::with_segments(options.log_segment_bytes);
+    database.engine().log_to(directory, end.position, &log)?;
     recovery.cut = end.cut;
-    finish(database)?;
-    database.engine().log_to(directory, end.position, options)?;
+    recovery.warnings = warnings;
     recovery.elapsed_ns = time::now_ns() - began_ns;
-    Ok(recovery)
+    let shared = Arc::get_mut(&mut database.shared);
+    shared.expect("no other handle was made").recovery = Some(recovery);
+    Ok(database)
+}
+
+/// Why a recovery ends.
+enum Failure {
+    /// The checkpoint is damaged: an older one may not be.
+    Checkpoint(Error),
+    Other(Error),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        Failure::Other(error)
+    }
+}
+
+/// Recovers the database from a checkpoint, or from nothing, and the log.
+fn recover(
+    options: &Options,
+    directory: &DataDirectory,
+    manifest: &Manifest,
+    checkpoint: Option<&CheckpointEntry>,
+) -> std::result::Result<(Database, End, Recovery), Failure> {
+    let database = Database::open_empty(options.clone())?;
+    let mut recovery = Recovery::default();
+    database.engine().begin_restoration();
+    if let Some(checkpoint) = checkpoint {
+        let restored = restore(&database, directory, manifest, checkpoint, &mut recovery);
+        restored.map_err(Failure::Checkpoint)?;
+    }
+    let end = replay(&database, directory, manifest, checkpoint, &mut recovery)?;
+    database.engine().end_restoration(design::recompile)?;
+    Ok((database, end, recovery))
+}
+
+/// Puts catalog and rows of a checkpoint into the database.
+fn restore(
+    database: &Database,
+    directory: &DataDirectory,
+    manifest: &Manifest,
+    checkpoint: &CheckpointEntry,
+    recovery: &mut Recovery,
+) -> Result<()> {
+    let engine = database.engine();
+    let checkpoints = directory.checkpoints();
+    let reader = Reader::open(checkpoints, manifest.database, checkpoint.clone())?;
+    let catalog: WrittenCatalog = reader.catalog()?.parse()?;
+    restore_catalog(engine, &catalog)?;
+    for (table, part) in reader.tables() {
+        let mut rows = reader.table(table, part)?;
+        while let Some(mut block) = rows.next_block()? {
+            recovery.rows += engine.restore(|restoration| {
+                let mut count = 0;
+                block.try_for_each(|row| {
+                    count += 1;
+                    restoration.row(table, row)
+                })?;
+                Ok(count)
+            })?;
+        }
+    }
+    recovery.checkpoint = Some(checkpoint.number);
+    Ok(())
 }
 
 /// Opens the log's directory once more: a handle belongs to one user.
@@ -57,31 +141,46 @@ fn log_of(directory: &DataDirectory) -> Result<Directory> {
     Directory::open(directory.log().path()).map_err(|error| disk_error(&error))
 }
 
-fn replay(database: &Database, directory: &DataDirectory, recovery: &mut Recovery) -> Result<End> {
-    let manifest = directory.manifest();
-    let is_whole = manifest.first_segment == Position::start(manifest.database).segment;
+/// Replays the log over what the checkpoint has restored.
+fn replay(
+    database: &Database,
+    directory: &DataDirectory,
+    manifest: &Manifest,
+    checkpoint: Option<&CheckpointEntry>,
+    recovery: &mut Recovery,
+) -> Result<End> {
+    let segment = checkpoint.map_or(manifest.first_segment, |it| it.segment);
+    let is_whole = segment == Position::start(manifest.database).segment;
     let start = Start {
         database: manifest.database,
-        segment: manifest.first_segment,
+        segment,
         chain: is_whole.then(|| Chain::new(manifest.database)),
     };
-    let mut replay = Replay::new(Scan::open(log_of(directory)?, start)?, 0);
+    let (from, fuzzy_to) = checkpoint.map_or((0, 0), |it| (it.start_epoch, it.end_epoch));
+    let mut replay = Replay::new(Scan::open(log_of(directory)?, start)?, from);
     let mut group = Group::default();
     while replay
-        .next_group(|entry| group.add(database, entry, recovery))?
+        .next_group(|entry| group.add(database, entry, fuzzy_to, recovery))?
         .is_some()
     {
         group.apply(database, recovery)?;
     }
     recovery.log_bytes = replay.progress().0;
-    replay.end()
+    let mut end = replay.end()?;
+    if end.position.epoch < fuzzy_to && from < fuzzy_to {
+        let log = directory.log().path().display();
+        let message = format!("{log} ends before all that checkpoint needs of it");
+        return Err(damaged(message).with_hint("Restore the data directory from a backup."));
+    }
+    end.position.epoch = end.position.epoch.max(fuzzy_to);
+    Ok(end)
 }
 
 /// Commits of a group that are not applied yet: those between two changes of the catalog.
 #[derive(Default)]
 struct Group {
-    /// Where each one ends in `bytes`.
-    ends: Vec<usize>,
+    /// Where each one ends in `bytes`, and what changes are that do not fit to the rows.
+    ends: Vec<(usize, Mismatch)>,
     bytes: Vec<u8>,
 }
 
@@ -90,12 +189,17 @@ impl Group {
         &mut self,
         database: &Database,
         entry: &Entry<'_>,
+        fuzzy_to: u64,
         recovery: &mut Recovery,
     ) -> Result<()> {
         match entry {
-            Entry::Commit { commit, .. } => {
+            Entry::Commit { epoch, commit } => {
+                let mismatch = match *epoch <= fuzzy_to {
+                    true => Mismatch::Ignored,
+                    false => Mismatch::Refused,
+                };
                 self.bytes.extend_from_slice(commit);
-                self.ends.push(self.bytes.len());
+                self.ends.push((self.bytes.len(), mismatch));
             }
             Entry::Statement { text, .. } => {
                 self.apply(database, recovery)?;
@@ -121,9 +225,9 @@ impl Group {
         }
         database.engine().restore(|restoration| {
             let mut start = 0;
-            for end in &self.ends {
+            for (end, mismatch) in &self.ends {
                 let commit = &self.bytes[start..*end];
-                restoration.commit(commit, Mismatch::Refused)?;
+                restoration.commit(commit, *mismatch)?;
                 start = *end;
             }
             Ok(())
@@ -133,14 +237,4 @@ impl Group {
         self.bytes.clear();
         Ok(())
     }
-}
-
-/// Builds what does not come from the log, and lets the protocol take the rows over.
-fn finish(database: &Database) -> Result<()> {
-    let engine = database.engine();
-    engine.change_catalog(|change| {
-        change.restore_indexes()?;
-        design::recompile(change)
-    })?;
-    engine.set_protocol(engine.protocol())
 }

@@ -241,6 +241,30 @@ impl Table {
         Ok(self.successor(shared.chain([index]).collect()))
     }
 
+    /// A successor with one more index, the last one, without entries: for rows that are still being restored.
+    ///
+    /// # Errors
+    /// 54011 for too many columns.
+    pub fn with_empty_index(&self, definition: IndexDefinition) -> Result<Table> {
+        check_key_columns(definition.columns.len())?;
+        let index = self.empty_index(definition, self.indexes[0].len());
+        let shared = self.indexes.iter().map(Index::share);
+        Ok(self.successor(shared.chain([index]).collect()))
+    }
+
+    /// A successor whose index at `position`, which is not the first, has another kind and no entries: for rows that are still being
+    /// restored.
+    pub fn with_emptied_index(&self, position: usize, kind: IndexKind) -> Table {
+        let old = &self.indexes[position];
+        let definition = IndexDefinition {
+            kind,
+            ..old.definition.clone()
+        };
+        let mut indexes: Vec<Index> = self.indexes.iter().map(Index::share).collect();
+        indexes[position] = self.empty_index(definition, old.len());
+        self.successor(indexes)
+    }
+
     /// A successor whose index at `position` is built anew with another kind. Nobody changes the
     /// rows meanwhile.
     ///

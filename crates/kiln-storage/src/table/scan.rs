@@ -2,7 +2,7 @@
 
 use std::ops::Bound::{self, Excluded, Included, Unbounded};
 
-use super::entry::bytes_of;
+use super::entry::{EntryKey, bytes_of};
 use super::index::{Index, Map};
 use crate::error::{Error, Result, SqlState};
 use crate::index::{ByteKey, Cursor, Key, LeafBatch};
@@ -53,6 +53,38 @@ impl Index {
                 ));
             }
         })
+    }
+
+    /// A scan over the entries after the one with this key, or over all of them; the index is ordered.
+    ///
+    /// # Panics
+    /// When it is not, or its keys have another width.
+    pub fn entries_after(&self, after: Option<&EntryKey>) -> IndexScan<'_> {
+        fn low<K>(after: Option<K>) -> Bound<K> {
+            after.map_or(Unbounded, Excluded)
+        }
+        macro_rules! key {
+            ($variant:ident) => {
+                after.map(|key| match key {
+                    EntryKey::$variant(key) => key.clone(),
+                    _ => panic!("a key of another index"),
+                })
+            };
+        }
+        match &*self.map {
+            Map::OrderedWord(map) => IndexScan::Word(map.cursor(low(key!(Word)), Unbounded, false)),
+            Map::OrderedDoubleWord(map) => {
+                IndexScan::DoubleWord(map.cursor(low(key!(DoubleWord)), Unbounded, false))
+            }
+            Map::OrderedBytes64(map) => {
+                IndexScan::Bytes64(map.cursor(low(key!(Bytes64)), Unbounded, false))
+            }
+            Map::OrderedBytes256(map) => {
+                let low = low(key!(Bytes256).map(|key| *key));
+                IndexScan::Bytes256(Box::new(map.cursor(low, Unbounded, false)))
+            }
+            _ => panic!("index \"{}\" is not ordered", self.definition.name),
+        }
     }
 
     fn bounds<K: PackedKey>(

@@ -166,7 +166,7 @@ impl<T: PartitionTable> Owned<T> {
                 self.give_up_division();
                 return;
             }
-            // Whoever has given its turn away waits for the next one when it has something to do.
+            // A worker that has given its turn away waits for the next one when it has something to do.
             let wants_turn = match has_turn {
                 true => is_free && self.direct.is_turn_over(),
                 false => self.running == 0 && !(is_over && self.retries.is_empty()),
@@ -209,7 +209,7 @@ impl<T: PartitionTable> Owned<T> {
                 true => idle = Idle::default(),
                 false => {
                     if idle.has_spun() {
-                        // Where there is no room for a call nobody asks for one, and hears that there are none.
+                        // A worker without room for a call draws none, and so is not told that there are none.
                         is_over = is_over || calls.is_over();
                         // Its turn is wanted, or its calls are, and a client that thinks may have what these wait for.
                         let is_in_vain = self.shared.blocks.any_open()
@@ -664,15 +664,9 @@ impl<T: PartitionTable> Owned<T> {
         deadline_ns: Option<u64>,
         patience_ns: Option<u64>,
     ) -> Option<Outcome> {
-        let mut single = Single::new(
-            program,
-            arguments,
-            deadline_ns,
-            patience_ns,
-            self.direct.interrupt(),
-        );
-        self.serve_calls(&mut single);
-        single.outcome()
+        let interrupt = self.direct.interrupt();
+        let single = Single::new(program, arguments, deadline_ns, patience_ns, interrupt);
+        single.serve_with(|single| self.serve_calls(single))
     }
 
     /// Starts a transaction of several statements. Says no when it would wait for a worker that broke down.

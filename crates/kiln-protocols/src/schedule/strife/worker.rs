@@ -670,17 +670,13 @@ impl Strife {
         deadline_ns: Option<u64>,
         patience_ns: Option<u64>,
     ) -> Option<Outcome> {
-        let mut single = Single::new(
-            program,
-            arguments,
-            deadline_ns,
-            patience_ns,
-            self.direct.interrupt(),
-        );
-        self.is_single = true;
-        self.serve(&mut single);
-        self.is_single = false;
-        single.outcome()
+        let interrupt = self.direct.interrupt();
+        let single = Single::new(program, arguments, deadline_ns, patience_ns, interrupt);
+        single.serve_with(|single| {
+            self.is_single = true;
+            self.serve(single);
+            self.is_single = false;
+        })
     }
 
     /// Starts a transaction of several statements. Says no when it would wait for a worker that broke down.

@@ -77,6 +77,7 @@ mod ledger;
 mod limit;
 mod manager;
 mod queue;
+mod statements;
 
 pub use isolated::Isolated;
 pub use ledger::{Analysis, DemandOf, Ledger};
@@ -101,8 +102,8 @@ use crate::canary::Canary;
 use crate::schedule::direct::Direct;
 use crate::schedule::in_flight::{Idle, Single};
 use crate::schedule::parking::{Blocks, Solitude};
-use crate::serve::{Call, Calls, Next};
-use crate::shared::planning::{ClaimOf, Demand, PlannedAhead};
+use crate::serve::{Calls, Next};
+use crate::shared::planning::ClaimOf;
 use crate::shared::turns::SharedTurns;
 
 /// Calls that a worker has in flight at most.
@@ -113,10 +114,6 @@ const FAILURES_MAX: u32 = 10;
 
 /// So long the others may take to let a call be alone.
 const ALONE_WAIT_NS: u64 = 5_000_000;
-
-/// So long a transaction of several statements waits for what its last attempt met: somebody may have the
-/// record who thinks.
-const STATEMENTS_WAIT_NS: u64 = 20_000_000;
 
 /// What the workers of one database share.
 pub struct SharedVll<L: Ledger> {
@@ -327,7 +324,7 @@ impl<L: Ledger> Vll<L> {
                         self.expire(calls);
                         self.bar(calls);
                         self.manage_for_others();
-                        // Where there is no room for a call nobody asks for one, and hears that there are none.
+                        // A worker without room for a call draws none, and so is not told that there are none.
                         is_over = is_over || calls.is_over();
                         // Where there is no room for a call the others have nothing more to do.
                         if !self.has_promised() && self.shared.queue.has_room() {
@@ -786,111 +783,9 @@ impl<L: Ledger> Vll<L> {
         deadline_ns: Option<u64>,
         patience_ns: Option<u64>,
     ) -> Option<Outcome> {
-        let mut single = Single::new(
-            program,
-            arguments,
-            deadline_ns,
-            patience_ns,
-            self.direct.interrupt(),
-        );
-        self.serve(&mut single);
-        single.outcome()
-    }
-
-    /// Starts a transaction of several statements. One that is repeated stands in the queue with what its
-    /// last attempt met, and waits for it. Says no when it would wait for a worker that broke down.
-    pub fn begin(&mut self) -> bool {
-        self.was_call = false;
-        let mut idle = Idle::default();
-        while !self.shared.queue.open() {
-            if self.direct.is_broken() {
-                return false;
-            }
-            idle.turn();
-        }
-        self.shared.blocks.open();
-        self.met.clear();
-        self.direct.access().take_missed(&mut self.met);
-        self.open = match self.met.is_empty() {
-            true => None,
-            false => self.wait_for_met(),
-        };
-        self.direct.begin();
-        if let Some(context) = &self.open {
-            let demand = &context.plan.demand;
-            let held = L::held(context.place.node);
-            self.direct.access().hold_ahead(demand, held);
-        }
-        true
-    }
-
-    /// Waits in the queue for what the last attempt met, not too long.
-    #[cold]
-    fn wait_for_met(&mut self) -> Option<Box<Context<L>>> {
-        let mut context = self.pool.pop()?;
-        context.plan.demand.clear();
-        for claim in self.met.drain(..) {
-            context.plan.demand.claim(claim);
-        }
-        context.plan.demand.arrange();
-        context.plan.changed();
-        (context.stage, context.was_barred) = (Stage::Statements, false);
-        context.flight.call.deadline_ns = None;
-        let place = match self.shared.queue.enter(context, None, Guest::Any) {
-            Entered::Free(context) => return Some(context),
-            Entered::Full(context) | Entered::Barred(context) => {
-                self.pool.push(context);
-                return None;
-            }
-            Entered::Blocked(place) => place,
-        };
-        let limit = time::now_ns() + STATEMENTS_WAIT_NS;
-        let mut idle = Idle::default();
-        loop {
-            match self.take_head() {
-                Some(head) if head.place == place => return self.unless_barred(head, limit),
-                // Nothing of this worker's is drawn, so nobody hears of its end here.
-                Some(head) => self.run_all(head, &mut NoCalls),
-                None => {
-                    self.manage_for_others();
-                    if idle.is_long() {
-                        self.shared.queue.pass_lingering();
-                    }
-                    idle.turn();
-                }
-            }
-            if let Some(context) = self.open_letter() {
-                return self.unless_barred(context, limit);
-            }
-            if idle.has_spun() && (time::now_ns() >= limit || self.direct.is_broken()) {
-                if let Some(context) = self.shared.queue.withdraw(place) {
-                    self.pool.push(context);
-                    return None;
-                }
-                if self.direct.is_broken() {
-                    // It may be lost with the worker that has it.
-                    return None;
-                }
-            }
-        }
-    }
-
-    /// A context of statements that waited in the queue, unless others have what they met: then it has left, and they wait
-    /// outside until a block ends, but not past `limit_ns`.
-    fn unless_barred(
-        &mut self,
-        context: Box<Context<L>>,
-        limit_ns: u64,
-    ) -> Option<Box<Context<L>>> {
-        if context.stage != Stage::Barred {
-            return Some(context);
-        }
-        self.pool.push(context);
-        let (ended, mut idle) = (self.shared.blocks.ended(), Idle::default());
-        while self.shared.blocks.ended() == ended && time::now_ns() < limit_ns {
-            idle.turn();
-        }
-        None
+        let interrupt = self.direct.interrupt();
+        let single = Single::new(program, arguments, deadline_ns, patience_ns, interrupt);
+        single.serve_with(|single| self.serve(single))
     }
 
     /// A context from the worker's mailbox.
@@ -910,33 +805,6 @@ impl<L: Ledger> Vll<L> {
         context
     }
 
-    /// The transaction of several statements has ended.
-    fn close(&mut self) {
-        if let Some(mut context) = self.open.take() {
-            self.shared.queue.leave_alone(context.place);
-            context.stage = Stage::Home;
-            self.pool.push(context);
-        }
-        self.shared.queue.close();
-        self.shared.blocks.close();
-    }
-
-    /// Ends the transaction.
-    ///
-    /// # Errors
-    /// Why it must be repeated; it is rolled back already.
-    pub fn commit(&mut self) -> Result<(), AbortCause> {
-        let result = self.direct.commit();
-        self.close();
-        result
-    }
-
-    /// Undoes the transaction.
-    pub fn roll_back(&mut self) {
-        self.direct.roll_back();
-        self.close();
-    }
-
     /// What runs the attempts.
     pub(crate) fn direct(&mut self) -> &mut Direct<L::Access> {
         &mut self.direct
@@ -953,22 +821,5 @@ impl<L: Ledger> Vll<L> {
             Some(context) if self.was_call => &context.flight.frame,
             _ => self.direct.frame(),
         }
-    }
-}
-
-/// For a worker that has drawn no call.
-struct NoCalls;
-
-impl Calls for NoCalls {
-    fn next(&mut self, _: &mut Call) -> Next {
-        Next::Pause
-    }
-
-    fn is_over(&mut self) -> bool {
-        true
-    }
-
-    fn ended(&mut self, _: &Call, _: Outcome, _: &Frame) {
-        unreachable!("no call was drawn")
     }
 }
