@@ -75,6 +75,18 @@ pub fn crash(plan: &CrashPlan) -> Result<bool, String> {
     crash::run(plan)
 }
 
+/// As [`crash`], without a report: the first loss, with its protocol and seed.
+///
+/// # Errors
+/// Why the plan cannot be carried out.
+#[cfg(kiln_sim)]
+pub fn first_loss(
+    plan: &CrashPlan,
+) -> Result<Option<(kiln_engine::Configuration, u64, String)>, String> {
+    plan.validate()?;
+    Ok(crash::first_loss(plan))
+}
+
 /// Says that this build has no virtual cores.
 ///
 /// # Errors

@@ -45,6 +45,14 @@ struct Tested {
     lost: Option<(u64, String)>,
 }
 
+/// The first thing that the plan's seeds find lost, of the first protocol that loses something: which, under what seed, and what.
+pub(crate) fn first_loss(plan: &CrashPlan) -> Option<(Configuration, u64, String)> {
+    plan.protocols.iter().find_map(|protocol| {
+        let (seed, lost) = test(plan, *protocol).lost?;
+        Some((*protocol, seed, lost))
+    })
+}
+
 /// Carries out the plan. Returns whether nothing was lost.
 ///
 /// # Errors

@@ -127,7 +127,12 @@ impl Case<'_> {
     /// # Errors
     /// What was lost, or is wrong.
     pub(super) fn run(&self) -> Result<Counted, String> {
-        let mut random = Random::stream(self.seed, 1 << 32);
+        // Each protocol has other lives.
+        let name = self.protocol.to_string();
+        let stream = name.bytes().fold(1, |sum: u64, byte| {
+            sum.wrapping_mul(31).wrapping_add(u64::from(byte))
+        });
+        let mut random = Random::stream(self.seed, stream);
         let mut counted = Counted::default();
         let mut options = Options::new(self.seed);
         options.direct_writes = match self.seed % 4 {
