@@ -60,6 +60,7 @@ pub struct Call {
     pub(crate) deadline: Option<Duration>,
     pub(crate) key: Option<IdempotencyKey>,
     pub(crate) interrupt: Option<Interrupt>,
+    pub(crate) is_synchronous: bool,
 }
 
 impl Call {
@@ -86,7 +87,16 @@ impl Call {
             deadline: None,
             key: None,
             interrupt: None,
+            is_synchronous: true,
         }
+    }
+
+    /// Has the outcome wait until what it rests on is on disk (the default), or not. A call that does not wait may be lost when the database
+    /// crashes after its outcome was told.
+    #[must_use]
+    pub fn synchronous_commit(mut self, is_synchronous: bool) -> Call {
+        self.is_synchronous = is_synchronous;
+        self
     }
 
     /// Lets another thread ask the call to end before its time; it ends as [`Reply::Expired`] then.

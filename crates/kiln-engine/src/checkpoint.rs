@@ -53,6 +53,8 @@ pub struct CheckpointReport {
     pub held_ns: u64,
     /// And for how long at a time at most.
     pub held_max_ns: u64,
+    /// The seconds that a recovery would take now, as estimated.
+    pub recovery_estimate_s: f64,
 }
 
 impl Engine {
@@ -64,22 +66,25 @@ impl Engine {
     /// 55000 without a data directory; 57P01 when the database is closed meanwhile; 53100 and 58030 for what the disk refuses: the database
     /// goes on with the checkpoints that it has.
     pub fn checkpoint(&self) -> Result<CheckpointReport> {
-        let inner = self.inner();
-        let directory = self.data_directory();
-        let directory = directory.ok_or_else(|| {
-            let message = "a database without a data directory has no checkpoints";
-            Error::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
-        })?;
-        // One at a time.
-        let _checkpointing = lock(&inner.checkpointing);
-        Checkpoint {
-            inner,
-            directory: &directory,
-            held_ns: 0,
-            held_max_ns: 0,
-        }
-        .write()
+        write_checkpoint(self.inner())
     }
+}
+
+pub(crate) fn write_checkpoint(inner: &Shared) -> Result<CheckpointReport> {
+    let directory = lock(&inner.data_directory).clone();
+    let directory = directory.ok_or_else(|| {
+        let message = "a database without a data directory has no checkpoints";
+        Error::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
+    })?;
+    // One at a time.
+    let _checkpointing = lock(&inner.checkpointing);
+    Checkpoint {
+        inner,
+        directory: &directory,
+        held_ns: 0,
+        held_max_ns: 0,
+    }
+    .write()
 }
 
 struct Checkpoint<'a> {
@@ -99,6 +104,7 @@ impl Checkpoint<'_> {
         inner.check_log_takes_changes()?;
         // What is of the log epoch or later ones is in this segment or later ones.
         let segment = log.segment();
+        let written_before = log.written_bytes();
         let (start_epoch, catalog) = self.begin()?;
         let written = catalog.written()?;
         let manifest = self.directory.manifest();
@@ -130,6 +136,7 @@ impl Checkpoint<'_> {
             files: files.files,
         };
         self.publish(entry)?;
+        inner.kept.set_checkpoint(bytes, written_before);
         Ok(CheckpointReport {
             number,
             start_epoch,
@@ -138,6 +145,7 @@ impl Checkpoint<'_> {
             elapsed_ns: time::now_ns() - began_ns,
             held_ns: self.held_ns,
             held_max_ns: self.held_max_ns,
+            recovery_estimate_s: inner.kept.estimate(log).1,
         })
     }
 

@@ -320,9 +320,9 @@ impl Completions {
         }
     }
 
-    fn push(self: Arc<Self>, completion: Completion) {
+    fn push(self: Arc<Self>, completion: Completion, waits: bool) {
         let mut queue = lock(&self.queue);
-        if let Some(log) = self.log.get() {
+        if let (true, Some(log)) = (waits, self.log.get()) {
             let observed = completion.observed;
             let is_first = queue.held.is_empty();
             // Behind others that are held it is released with them: one look at the watermark for all of them.
@@ -397,15 +397,18 @@ impl std::fmt::Debug for Completions {
 pub(crate) struct Delivery {
     pub queue: Arc<Completions>,
     pub token: u64,
+    /// Whether the outcome waits until what it rests on is on disk.
+    pub waits: bool,
 }
 
 impl Delivery {
     pub fn deliver(self, outcome: Observed<Reply>) {
-        self.queue.push(Completion {
+        let completion = Completion {
             token: self.token,
             result: outcome.result,
             observed: outcome.epoch,
-        });
+        };
+        self.queue.push(completion, self.waits);
     }
 }
 

@@ -56,7 +56,8 @@ impl Engine {
         *lock(&inner.data_directory) = Some(Arc::new(directory));
         inner.set_journal(Some(journal));
         alone.announce_change();
-        Ok(())
+        drop(alone);
+        self.start_keeper()
     }
 
     /// The log, if there is one.

@@ -19,6 +19,7 @@ use crate::driver::{Driver, ProcedureHandle};
 use crate::errors;
 use crate::gate::{Beside, CLOSING};
 use crate::journal::{Observed, check_order};
+use crate::keeper;
 use crate::loader::{LoadReport, Loader};
 use crate::memory::{RetiredMemory, SeatUser, TableMemory};
 use crate::options::{Options, RESERVED};
@@ -26,6 +27,12 @@ use crate::seat::Seat;
 use crate::session::Session;
 use crate::shared::Shared;
 use crate::transaction::Transaction;
+
+#[cold]
+fn no_thread(error: std::io::Error) -> Error {
+    let message = format!("the system starts no further thread: {error}");
+    Error::new(SqlState::INSUFFICIENT_RESOURCES, message)
+}
 
 /// The threads; closes the database when the last handle goes.
 struct Owner {
@@ -90,12 +97,6 @@ impl Engine {
             inner: inner.clone(),
             threads: Mutex::default(),
         });
-        let no_thread = |error: std::io::Error| {
-            Error::new(
-                SqlState::INSUFFICIENT_RESOURCES,
-                format!("the system starts no further thread: {error}"),
-            )
-        };
         // From here on an error drops the owner, which ends the threads started so far.
         let ticker = inner.clone();
         let thread = thread::spawn("kiln-epochs", move || ticker.tick()).map_err(no_thread)?;
@@ -114,6 +115,14 @@ impl Engine {
             lock(&owner.threads).push(thread);
         }
         Ok(Engine { owner })
+    }
+
+    /// Starts the thread that writes checkpoints.
+    pub(crate) fn start_keeper(&self) -> Result<()> {
+        let inner = self.inner().clone();
+        let thread = thread::spawn("kiln-keeper", move || keeper::keep(&inner));
+        lock(&self.owner.threads).push(thread.map_err(no_thread)?);
+        Ok(())
     }
 
     pub(crate) fn inner(&self) -> &Arc<Shared> {

@@ -86,6 +86,11 @@ options! {
     data_dir: Option<PathBuf> = None;
     /// The length of a segment of the log, in bytes (64 MiB): a multiple of 4,096, from 16 KiB to 1 GiB.
     log_segment_bytes: u64 = 64 << 20;
+    /// Seconds that a recovery is to take at most, as estimated (20): when it would take longer a checkpoint is written. 0 writes none by
+    /// itself; [`Engine::checkpoint`](crate::Engine::checkpoint) does.
+    recovery_target_s: u64 = 20;
+    /// Bytes of the log after which a checkpoint is written in any case (4 GiB).
+    checkpoint_log_bytes: u64 = 4 << 30;
     /// Whether the protocol may be one that does not serialize transactions (false). Such a protocol
     /// ([`Protocol::is_serializable`](kiln_protocols::Protocol::is_serializable)) is a baseline for measurements: it loses updates and breaks constraints.
     allow_unserializable: bool = false;

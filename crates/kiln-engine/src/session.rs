@@ -241,7 +241,8 @@ impl Session {
             let message = "a statement of a transaction block cannot be submitted";
             return Err(Error::new(SqlState::ACTIVE_SQL_TRANSACTION, message).into());
         }
-        let mut call = Call::statement(statement, arguments).interrupt(&self.interrupt);
+        let call = Call::statement(statement, arguments).interrupt(&self.interrupt);
+        let mut call = call.synchronous_commit(self.is_synchronous());
         if let Some(deadline_ns) = self.limits().deadline_ns {
             let left_ns = deadline_ns.saturating_sub(time::now_ns());
             call = call.deadline(Duration::from_nanos(left_ns));
@@ -337,6 +338,11 @@ impl Session {
             true => self.engine.inner().await_durable(observed),
             false => Ok(()),
         }
+    }
+
+    /// Whether results wait until what they rest on is on disk.
+    pub fn is_synchronous(&self) -> bool {
+        self.state().is_synchronous
     }
 
     /// Has results wait until what they rest on is on disk, or not. One that does not wait may be lost when the database

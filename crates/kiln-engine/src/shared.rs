@@ -22,6 +22,7 @@ use crate::gate::{Alone, BROKEN, Beside, CLOSING, Gate, SHUT};
 use crate::idempotency::Idempotency;
 use crate::inbox::Inboxes;
 use crate::journal::Observed;
+use crate::keeper::Kept;
 use crate::memory::SeatUsers;
 use crate::options::{Options, RESERVED};
 use crate::session::{self, State};
@@ -54,6 +55,8 @@ pub(crate) struct Shared {
     pub log: OnceLock<Arc<Log>>,
     /// Where that is.
     pub data_directory: Mutex<Option<Arc<DataDirectory>>>,
+    /// What a recovery would have to read.
+    pub kept: Kept,
     /// Whether rows are being restored: indexes besides the first of each table are not filled then.
     pub restoring: AtomicBool,
     /// Held while a checkpoint is written.
@@ -67,7 +70,7 @@ pub(crate) struct Shared {
     next_session: AtomicU64,
     /// Sessions with an open block.
     watched: Mutex<Vec<Weak<Mutex<State>>>>,
-    stopping: AtomicBool,
+    pub stopping: AtomicBool,
 }
 
 /// An unused seat is kept for so long.
@@ -92,6 +95,7 @@ impl Shared {
             journal: Mutex::default(),
             log: OnceLock::new(),
             data_directory: Mutex::default(),
+            kept: Kept::default(),
             restoring: AtomicBool::new(false),
             checkpointing: Mutex::default(),
             log_epochs: LogEpochs::new(WORKERS_MAX),

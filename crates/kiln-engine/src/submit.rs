@@ -154,10 +154,13 @@ impl Engine {
         if let Err(error) = call.arguments.bind(work.program()) {
             return Offered::Refused(call, error);
         }
+        let waits = call.is_synchronous;
         let delivery = |queue: &Arc<Completions>, token| Delivery {
             queue: queue.clone(),
             token,
+            waits,
         };
+        let ticket_for = |pending| Ticket::new(pending, inner.log().filter(|_| waits).cloned());
         let mut follows = None;
         let (recipient, ticket) = match (wanted, &call.key, &given) {
             (Wanted::Queue(queue, token), None, _) => {
@@ -165,7 +168,7 @@ impl Engine {
             }
             (Wanted::Ticket, None, _) => {
                 let pending = Arc::new(Pending::new());
-                let ticket = Ticket::new(pending.clone(), inner.log().cloned());
+                let ticket = ticket_for(pending.clone());
                 (Recipient::Ticket(pending), Some(ticket))
             }
             (_, Some(key), given) => {
@@ -182,7 +185,7 @@ impl Engine {
                 let is_first = known.is_none();
                 let pending = known.unwrap_or(pending);
                 let ticket = match wanted {
-                    Wanted::Ticket => Some(Ticket::new(pending.clone(), inner.log().cloned())),
+                    Wanted::Ticket => Some(ticket_for(pending.clone())),
                     Wanted::Queue(queue, token) => {
                         follows = Some((pending.clone(), delivery(queue, token)));
                         None

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use kiln_platform::atomic::{AtomicBool, Ordering};
 use kiln_platform::disk::TemporaryDirectory;
-use kiln_platform::thread;
-use kiln_sql::{Database, Options, Protocol, SqlState};
+use kiln_platform::{thread, time};
+use kiln_sql::{Database, Options, Protocol, Session, SqlState};
 
 fn temporary() -> TemporaryDirectory {
     let parent = Path::new(env!("CARGO_TARGET_TMPDIR"));
@@ -206,4 +206,98 @@ fn checkpoints_of_a_busy_database_are_recovered_under_every_protocol() {
         let recovery = database.recovery().expect("it has a directory");
         assert_eq!(recovery.checkpoint, Some(4), "{recovery:?}");
     }
+}
+
+#[test]
+fn synchronous_commit_is_a_setting_of_a_session() {
+    let directory = temporary();
+    let database = Database::open(options(&directory)).expect("it is new");
+    let mut session = database.session().expect("there is room");
+    let shown = |session: &mut Session| {
+        let shown = session
+            .query("SHOW synchronous_commit", ())
+            .expect("it is known");
+        shown.into_one::<(String,)>().expect("it has a value").0
+    };
+    assert_eq!(shown(&mut session), "on");
+    for (value, is) in [
+        ("off", "off"),
+        ("local", "on"),
+        ("FALSE", "off"),
+        ("'on'", "on"),
+    ] {
+        let set = format!("SET synchronous_commit = {value}");
+        session.run(&set, ()).expect("it is a value");
+        assert_eq!(shown(&mut session), is, "{value}");
+    }
+    let refused = session.run("SET synchronous_commit = perhaps", ());
+    let refused = refused.expect_err("it is no value");
+    assert_eq!(refused.state(), SqlState::INVALID_PARAMETER_VALUE);
+    // What one session does not wait for, another one that reads it does.
+    session
+        .run("CREATE TABLE t (id INTEGER PRIMARY KEY)", ())
+        .expect("it is new");
+    session
+        .run("SET synchronous_commit = off", ())
+        .expect("it is a value");
+    for id in 0..200 {
+        session
+            .run(&format!("INSERT INTO t VALUES ({id})"), ())
+            .expect("it is new");
+        let seen = database
+            .query("SELECT count(*) FROM t", ())
+            .expect("it runs");
+        assert_eq!(seen.into_one::<(i64,)>().expect("one row"), (id + 1,));
+        let log = database.engine().log().expect("there is one");
+        assert!(
+            log.is_durable(log.newest()),
+            "the reader waited for what it has seen"
+        );
+    }
+}
+
+#[test]
+fn checkpoints_are_written_when_the_log_has_grown_and_bound_it() {
+    let directory = temporary();
+    let options = options(&directory).checkpoint_log_bytes(1 << 20);
+    let database = Database::open(options.clone()).expect("it is new");
+    database
+        .execute(
+            "CREATE TABLE t (id INTEGER PRIMARY KEY, number INTEGER, text TEXT);
+             INSERT INTO t SELECT i, 0, repeat('x', 1000) FROM generate_series(1, 100) i;",
+        )
+        .expect("it runs");
+    let mut rounds = 0;
+    let log = database.engine().log().expect("there is one");
+    while log.written_bytes() < 12 << 20 {
+        rounds += 1;
+        let update = "UPDATE t SET number = number + 1, text = repeat('y', 1000)";
+        database.execute(update).expect("it runs");
+    }
+    let data = database.engine().data_directory().expect("it has one");
+    let segments = || data.log().list().expect("it can be read").len();
+    let began = time::now_ns();
+    while segments() > 36 && time::now_ns() - began < 10_000_000_000 {
+        thread::sleep(10_000_000);
+    }
+    // All of the log would be 48.
+    assert!(segments() <= 36, "{} segments of 256 KiB", segments());
+    let last = database.engine().last_checkpoint().expect("there was one");
+    let report = last.expect("it could be written");
+    assert!(report.number >= 3 && report.rows == 100, "{report:?}");
+    let estimate_s = database
+        .engine()
+        .recovery_estimate_s()
+        .expect("it has a directory");
+    assert!(estimate_s > 0.0 && estimate_s < 1.0, "{estimate_s}");
+    drop(data);
+    drop(database);
+    let database = Database::open(options).expect("it is there");
+    let query = "SELECT count(*), min(number), max(number), min(text) = repeat('y', 1000) FROM t";
+    assert_eq!(rows(&database, query), [format!("100,{rounds},{rounds},t")]);
+    let recovery = database.recovery().expect("it has a directory");
+    assert!(
+        recovery.checkpoint >= Some(3) && recovery.log_bytes < 4 << 20,
+        "{recovery:?}"
+    );
 }

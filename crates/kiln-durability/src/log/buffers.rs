@@ -159,8 +159,8 @@ impl Buffers {
         self.pending.load(Ordering::Relaxed)
     }
 
-    /// Takes the entries of all log epochs up to `through`, which is closed, into `group`, whose pieces are written.
-    pub fn take(&self, through: u64, group: &mut Group) {
+    /// The entries of the group are written: it is empty, and its memory is used again.
+    pub fn recycle(&self, group: &mut Group) {
         // Relaxed: the count orders nothing.
         self.pending.fetch_sub(group.counted, Ordering::Relaxed);
         (group.entries, group.counted) = (0, 0);
@@ -170,6 +170,10 @@ impl Buffers {
                 group.spare.push(piece);
             }
         }
+    }
+
+    /// Takes the entries of all log epochs up to `through`, which is closed, into `group`, which is empty.
+    pub fn take(&self, through: u64, group: &mut Group) {
         let mut used = 0;
         for slot in self.used() {
             used += 1;
@@ -236,6 +240,7 @@ mod tests {
         buffers.join(0);
         buffers.join(2);
         let mut group = Group::default();
+        buffers.recycle(&mut group);
         buffers.take(4, &mut group);
         assert_eq!((group.entries, group.bytes()), (0, 0));
         for (worker, epoch, number) in [
@@ -249,15 +254,20 @@ mod tests {
             append(&buffers, worker, epoch, number);
         }
         assert_eq!(buffers.newest(), 9);
+        buffers.recycle(&mut group);
         buffers.take(5, &mut group);
         assert_eq!((read(&group), group.entries), (vec![(5, 1), (5, 2)], 2));
+        buffers.recycle(&mut group);
         buffers.take(6, &mut group);
         assert_eq!((read(&group), group.entries), (vec![(6, 3), (6, 4)], 2));
         append(&buffers, 0, 9, 7);
+        buffers.recycle(&mut group);
         buffers.take(8, &mut group);
         assert_eq!((read(&group), group.entries), (vec![(8, 5)], 1));
+        buffers.recycle(&mut group);
         buffers.take(9, &mut group);
         assert_eq!((read(&group), group.entries), (vec![(9, 7), (9, 6)], 2));
+        buffers.recycle(&mut group);
         buffers.take(10, &mut group);
         assert_eq!((group.entries, group.bytes()), (0, 0));
     }
@@ -274,12 +284,14 @@ mod tests {
             });
         }
         assert!(buffers.pending() >= 3 * COUNTED_BYTES as u64);
+        buffers.recycle(&mut group);
         buffers.take(2, &mut group);
         append(&buffers, 0, 4, 1);
         // Those of the group are being written, and count.
         assert!(buffers.pending() >= 3 * COUNTED_BYTES as u64);
+        buffers.recycle(&mut group);
         buffers.take(4, &mut group);
-        buffers.take(4, &mut group);
+        buffers.recycle(&mut group);
         assert_eq!(buffers.pending(), 0);
     }
 }

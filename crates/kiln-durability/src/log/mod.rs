@@ -364,6 +364,11 @@ impl Log {
         self.inner.segment.load(Ordering::Acquire)
     }
 
+    /// Bytes written so far, with headers and padding.
+    pub fn written_bytes(&self) -> u64 {
+        lock(&self.inner.statistics).written_bytes
+    }
+
     /// What was written so far.
     pub fn statistics(&self) -> Statistics {
         lock(&self.inner.statistics).clone()

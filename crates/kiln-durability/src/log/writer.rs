@@ -120,6 +120,7 @@ impl Writer {
             statistics.written_bytes += bytes;
             statistics.group_entries.add(group.entries);
         }
+        self.inner.buffers.recycle(group);
         self.through = through;
         self.inner.watermark.advance(through);
         Ok(())
@@ -238,6 +239,7 @@ impl Writer {
         inner.watermark.fail(disk_error(error));
         while !inner.is_closing.load(Ordering::Acquire) {
             let through = inner.epochs.close().0;
+            inner.buffers.recycle(&mut group);
             inner.buffers.take(through, &mut group);
             thread::park_for(LOOK_NS);
         }

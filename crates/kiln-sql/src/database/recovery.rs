@@ -8,7 +8,7 @@ use kiln_durability::format::entry::Entry;
 use kiln_durability::log::{LogOptions, Position};
 use kiln_durability::recovery::{End, Replay, Scan, Start};
 use kiln_durability::{CheckpointEntry, DataDirectory, Manifest, damaged, disk_error};
-use kiln_engine::{CatalogStatement, Options, WrittenCatalog};
+use kiln_engine::{CatalogStatement, Options, RecoveryRates, WrittenCatalog};
 use kiln_platform::disk::Directory;
 use kiln_platform::sync::Arc;
 use kiln_platform::time;
@@ -25,18 +25,46 @@ pub struct Recovery {
     pub checkpoint: Option<u64>,
     /// Rows of the checkpoint.
     pub rows: u64,
+    /// Bytes of its files, and how long it took to restore them, in nanoseconds.
+    pub checkpoint_bytes: u64,
+    /// See there.
+    pub checkpoint_ns: u64,
     /// Commits that were applied.
     pub commits: u64,
     /// Changes of the catalog that were made again.
     pub statements: u64,
     /// Bytes of the log that were read.
     pub log_bytes: u64,
+    /// How long it took to replay these, in nanoseconds.
+    pub log_ns: u64,
     /// How long all of it took, in nanoseconds.
     pub elapsed_ns: u64,
     /// What is behind the end of the log and was never acknowledged, if anything is.
     pub cut: Option<String>,
     /// What the user should know of the directory, a sentence each.
     pub warnings: Vec<String>,
+}
+
+/// So much has to be read before its rate says something.
+const MEASURED_BYTES_MIN: u64 = 8 << 20;
+
+impl Recovery {
+    /// How fast it was, where it has read enough; else what is usual.
+    fn rates(&self) -> RecoveryRates {
+        let rate = |bytes: u64, nanoseconds: u64, usual: f64| match bytes >= MEASURED_BYTES_MIN {
+            true => bytes as f64 * 1e9 / nanoseconds.max(1) as f64,
+            false => usual,
+        };
+        let usual = RecoveryRates::default();
+        RecoveryRates {
+            checkpoint_bytes_per_s: rate(
+                self.checkpoint_bytes,
+                self.checkpoint_ns,
+                usual.checkpoint_bytes_per_s,
+            ),
+            log_bytes_per_s: rate(self.log_bytes, self.log_ns, usual.log_bytes_per_s),
+        }
+    }
 }
 
 /// Opens the data directory at `path`, and the database in it, with these options.
@@ -65,6 +93,10 @@ pub(super) fn open(options: &Options, path: &Path) -> Result<Database> {
         }
     };
     let log = LogOptions::with_segments(options.log_segment_bytes);
+    let rates = recovery.rates();
+    database
+        .engine()
+        .set_recovered(rates, recovery.checkpoint_bytes, recovery.log_bytes);
     database.engine().log_to(directory, end.position, &log)?;
     recovery.cut = end.cut;
     recovery.warnings = warnings;
@@ -114,6 +146,7 @@ fn restore(
     checkpoint: &CheckpointEntry,
     recovery: &mut Recovery,
 ) -> Result<()> {
+    let began_ns = time::now_ns();
     let engine = database.engine();
     let checkpoints = directory.checkpoints();
     let reader = Reader::open(checkpoints, manifest.database, checkpoint.clone())?;
@@ -133,6 +166,8 @@ fn restore(
         }
     }
     recovery.checkpoint = Some(checkpoint.number);
+    recovery.checkpoint_bytes = checkpoint.files.iter().map(|file| file.bytes).sum();
+    recovery.checkpoint_ns = time::now_ns() - began_ns;
     Ok(())
 }
 
@@ -157,6 +192,7 @@ fn replay(
         chain: is_whole.then(|| Chain::new(manifest.database)),
     };
     let (from, fuzzy_to) = checkpoint.map_or((0, 0), |it| (it.start_epoch, it.end_epoch));
+    let began_ns = time::now_ns();
     let mut replay = Replay::new(Scan::open(log_of(directory)?, start)?, from);
     let mut group = Group::default();
     while replay
@@ -166,6 +202,7 @@ fn replay(
         group.apply(database, recovery)?;
     }
     recovery.log_bytes = replay.progress().0;
+    recovery.log_ns = time::now_ns() - began_ns;
     let mut end = replay.end()?;
     if end.position.epoch < fuzzy_to && from < fuzzy_to {
         let log = directory.log().path().display();

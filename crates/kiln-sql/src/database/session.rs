@@ -394,13 +394,25 @@ impl Session {
             }
             Tree::Begin(modes) => self.begin(modes),
             Tree::Set(set) => {
-                if let settings::Change::StatementTimeout(timeout) = settings::set(set)? {
-                    self.statement_timeout = timeout;
-                    self.session.set_statement_timeout(timeout);
+                match settings::set(set)? {
+                    settings::Change::None => {}
+                    settings::Change::StatementTimeout(timeout) => {
+                        self.statement_timeout = timeout;
+                        self.session.set_statement_timeout(timeout);
+                    }
+                    settings::Change::SynchronousCommit(is_synchronous) => {
+                        self.session.set_synchronous_commit(is_synchronous);
+                    }
                 }
                 Ok(StatementResult::of_tag("SET"))
             }
-            Tree::Show(name) => settings::show(name, self.statement_timeout),
+            Tree::Show(name) => {
+                let settings = settings::Shown {
+                    statement_timeout: self.statement_timeout,
+                    synchronous_commit: self.session.is_synchronous(),
+                };
+                settings::show(name, &settings)
+            }
             Tree::Explain(explain) => self.explain(explain, statement, values),
             Tree::Truncate(truncate) if self.session.in_transaction() => {
                 self.truncate_in_block(truncate)

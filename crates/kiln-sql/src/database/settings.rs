@@ -40,7 +40,6 @@ const IGNORED: &[&str] = &[
     "idle_in_transaction_session_timeout",
     "lock_timeout",
     "row_security",
-    "synchronous_commit",
     "xmloption",
 ];
 
@@ -50,6 +49,14 @@ pub(super) enum Change {
     None,
     /// `statement_timeout`.
     StatementTimeout(Option<Duration>),
+    /// `synchronous_commit`.
+    SynchronousCommit(bool),
+}
+
+/// Settings of a session that SHOW shows.
+pub(super) struct Shown {
+    pub statement_timeout: Option<Duration>,
+    pub synchronous_commit: bool,
 }
 
 /// Checks SET.
@@ -86,6 +93,9 @@ fn single(name: &str, values: &[Expr], position: Position) -> Result<Change> {
     let value = words.join(", ");
     if name == "statement_timeout" {
         return Ok(Change::StatementTimeout(timeout(&value, position)?));
+    }
+    if name == "synchronous_commit" {
+        return synchronous_commit(&value, position);
     }
     if IGNORED.contains(&name) {
         return Ok(Change::None);
@@ -134,6 +144,22 @@ fn word(expr: &Expr) -> String {
     }
 }
 
+/// PostgreSQL's values; there are no replicas, so that all but `off` mean the same.
+fn synchronous_commit(value: &str, position: Position) -> Result<Change> {
+    let is_synchronous = match value.to_lowercase().as_str() {
+        "on" | "true" | "yes" | "1" | "local" | "remote_write" | "remote_apply" | "default" => true,
+        "off" | "false" | "no" | "0" => false,
+        _ => {
+            let message =
+                format!("invalid value for parameter \"synchronous_commit\": \"{value}\"");
+            let error = fail(SqlState::INVALID_PARAMETER_VALUE, message, position);
+            let hint = "Available values: local, remote_write, remote_apply, on, off.";
+            return Err(error.with_hint(hint));
+        }
+    };
+    Ok(Change::SynchronousCommit(is_synchronous))
+}
+
 /// Milliseconds, or a number with a unit.
 fn timeout(value: &str, position: Position) -> Result<Option<Duration>> {
     if value.eq_ignore_ascii_case("default") {
@@ -180,15 +206,21 @@ pub(super) fn transaction_modes(modes: &[TransactionMode]) -> Result<()> {
 ///
 /// # Errors
 /// 42704 for an unknown setting.
-pub(super) fn show(
-    name: &[ast::Ident],
-    statement_timeout: Option<Duration>,
-) -> Result<StatementResult> {
+pub(super) fn show(name: &[ast::Ident], settings: &Shown) -> Result<StatementResult> {
     let name = shown(name);
-    let value = if name == "statement_timeout" {
-        statement_timeout.map_or("0".to_owned(), |timeout| {
-            format!("{}ms", timeout.as_millis())
-        })
+    let value = if name == "synchronous_commit" {
+        let switch = if settings.synchronous_commit {
+            "on"
+        } else {
+            "off"
+        };
+        switch.to_owned()
+    } else if name == "statement_timeout" {
+        settings
+            .statement_timeout
+            .map_or("0".to_owned(), |timeout| {
+                format!("{}ms", timeout.as_millis())
+            })
     } else {
         let known = FIXED.iter().find(|(known, _)| *known == name);
         let (_, value) = known.ok_or_else(|| {

@@ -1,0 +1,144 @@
+//! The keeper: a thread that writes a checkpoint when a recovery would take too long.
+
+use kiln_durability::log::Log;
+use kiln_platform::atomic::Ordering;
+use kiln_platform::sync::{Arc, Mutex, lock};
+use kiln_platform::{thread, time};
+use kiln_storage::error::Result;
+
+use crate::checkpoint::{CheckpointReport, write_checkpoint};
+use crate::engine::Engine;
+use crate::shared::Shared;
+
+/// How often it looks.
+const LOOK_NS: u64 = 100_000_000;
+/// After a checkpoint that failed it waits for so long.
+const RETRY_NS: u64 = 10_000_000_000;
+/// It writes none for a log that is shorter.
+const LOG_BYTES_MIN: u64 = 16 << 20;
+
+/// What a recovery has to read, and how fast that is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RecoveryRates {
+    /// Bytes of checkpoints a second.
+    pub checkpoint_bytes_per_s: f64,
+    /// Bytes of log a second.
+    pub log_bytes_per_s: f64,
+}
+
+impl Default for RecoveryRates {
+    /// What one core of a virtual machine of 2024 does: a recovery measures its own.
+    fn default() -> RecoveryRates {
+        RecoveryRates {
+            checkpoint_bytes_per_s: 100e6,
+            log_bytes_per_s: 150e6,
+        }
+    }
+}
+
+/// What checkpoints and the log amount to.
+#[derive(Default)]
+pub(crate) struct Kept {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    rates: RecoveryRates,
+    /// Bytes of the last checkpoint.
+    checkpoint_bytes: u64,
+    /// Bytes of the log that a recovery reads besides those that were written since the log was opened.
+    log_bytes_before: u64,
+    /// Bytes that had been written since then when the last checkpoint began.
+    written_before: u64,
+    /// The last checkpoint, or why there is none.
+    last: Option<Result<CheckpointReport>>,
+}
+
+impl Kept {
+    /// What a recovery has read, and how fast.
+    pub fn set_recovered(&self, rates: RecoveryRates, checkpoint_bytes: u64, log_bytes: u64) {
+        let mut state = lock(&self.state);
+        (state.rates, state.checkpoint_bytes) = (rates, checkpoint_bytes);
+        state.log_bytes_before = log_bytes;
+    }
+
+    /// A checkpoint of so many bytes began when so many bytes had been written to the log.
+    pub fn set_checkpoint(&self, bytes: u64, written_before: u64) {
+        let mut state = lock(&self.state);
+        (state.checkpoint_bytes, state.written_before) = (bytes, written_before);
+        state.log_bytes_before = 0;
+    }
+
+    /// Bytes of the log since the last checkpoint, and the seconds that a recovery would take.
+    pub fn estimate(&self, log: &Log) -> (u64, f64) {
+        let state = lock(&self.state);
+        let written = log.written_bytes() - state.written_before;
+        let log_bytes = state.log_bytes_before + written;
+        let rates = &state.rates;
+        let seconds = state.checkpoint_bytes as f64 / rates.checkpoint_bytes_per_s
+            + log_bytes as f64 / rates.log_bytes_per_s;
+        (log_bytes, seconds)
+    }
+
+    /// Whether a checkpoint is due.
+    fn is_due(&self, log: &Log, target_s: u64, log_bytes_max: u64) -> bool {
+        if target_s == 0 {
+            return false;
+        }
+        let (log_bytes, seconds) = self.estimate(log);
+        // One whose rows alone take longer is not written again for each few bytes of log.
+        let least = LOG_BYTES_MIN.max(lock(&self.state).checkpoint_bytes / 2);
+        log_bytes >= least && seconds > target_s as f64 || log_bytes >= log_bytes_max
+    }
+}
+
+impl Engine {
+    /// The seconds that a recovery of the data directory would take, as estimated; `None` without one.
+    pub fn recovery_estimate_s(&self) -> Option<f64> {
+        let log = self.log()?;
+        Some(self.inner().kept.estimate(log).1)
+    }
+
+    /// Says what a recovery has read, and how fast, from which the next one is estimated.
+    pub fn set_recovered(&self, rates: RecoveryRates, checkpoint_bytes: u64, log_bytes: u64) {
+        let kept = &self.inner().kept;
+        kept.set_recovered(rates, checkpoint_bytes, log_bytes);
+    }
+
+    /// The last checkpoint that was written by itself since the database was opened, or why it could not be.
+    pub fn last_checkpoint(&self) -> Option<Result<CheckpointReport>> {
+        lock(&self.inner().kept.state).last.clone()
+    }
+}
+
+/// The keeper's life: until the database is closed.
+pub(crate) fn keep(inner: &Arc<Shared>) {
+    let (target_s, bytes_max) = (
+        inner.options.recovery_target_s,
+        inner.options.checkpoint_log_bytes,
+    );
+    let mut next_ns = 0;
+    while !inner.is_stopping() {
+        thread::park_for(LOOK_NS);
+        let Some(log) = inner.log() else {
+            return;
+        };
+        if log.refuses() || time::now_ns() < next_ns || !inner.kept.is_due(log, target_s, bytes_max)
+        {
+            continue;
+        }
+        let written = write_checkpoint(inner);
+        if written.is_err() {
+            next_ns = time::now_ns() + RETRY_NS;
+        }
+        lock(&inner.kept.state).last = Some(written);
+    }
+}
+
+impl Shared {
+    /// Whether the database is being closed.
+    fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+}
