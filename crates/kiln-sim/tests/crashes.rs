@@ -27,18 +27,6 @@ fn nothing_acknowledged_is_lost() {
     assert_eq!(kiln_sim::first_loss(&plan), Ok(None));
 }
 
-#[cfg(not(feature = "canaries"))]
-#[test]
-fn nothing_acknowledged_is_lost_wherever_a_short_life_ends() {
-    let plan = CrashPlan {
-        lives: 1,
-        crashes: None,
-        calls: 1,
-        ..plan(&["silo+cu+ts"], 1)
-    };
-    assert_eq!(kiln_sim::first_loss(&plan), Ok(None));
-}
-
 /// Each flaw is found within so many seeds of a protocol.
 #[cfg(feature = "canaries")]
 #[test]

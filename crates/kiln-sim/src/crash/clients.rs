@@ -48,6 +48,8 @@ pub(super) struct Client<'a> {
     pub(super) noted: Vec<Noted>,
     /// Whether the disk may fail.
     pub(super) may_fail: bool,
+    /// Whether what it is told is promised to survive.
+    pub(super) is_promised: bool,
 }
 
 /// A transaction.
@@ -202,8 +204,11 @@ impl Client<'_> {
             return;
         }
         let at = self.disk.filmed();
-        self.noted
-            .extend(facts.into_iter().map(|fact| Noted { at, fact }));
+        for fact in facts {
+            if self.is_promised || matches!(fact, Fact::Begun(_)) {
+                self.noted.push(Noted { at, fact });
+            }
+        }
     }
 
     /// Makes so many transactions.
@@ -279,6 +284,12 @@ impl Client<'_> {
             Ok(session) => session,
             Err(error) => return self.end(error),
         };
+        if self.random.below(4) == 0 {
+            match session.execute("SET synchronous_commit = off") {
+                Ok(_) => self.is_promised = false,
+                Err(error) => return self.end(error),
+            }
+        }
         for _ in 0..deeds {
             match self.random.below(6) {
                 0..3 => {

@@ -261,6 +261,7 @@ impl Life {
                         token: self.number * 100_000 + position as i64 * 10_000,
                         noted: Vec::new(),
                         may_fail: self.may_fail,
+                        is_promised: true,
                     };
                     scope.spawn(move || client.work(style, self.deeds))
                 })

@@ -65,7 +65,9 @@ fn statements_run(database: &Database) -> Result<usize> {
             None => {
                 let table = statement.split(' ').nth(2).unwrap_or_default();
                 catalog.table(table).is_some()
-                    && database.query(&format!("SELECT * FROM {table}"), ())?.len() > 0
+                    && !database
+                        .query(&format!("SELECT * FROM {table}"), ())?
+                        .is_empty()
             }
         };
         match is_there {

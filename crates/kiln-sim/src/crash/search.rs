@@ -77,7 +77,7 @@ impl Ending {
         let number = random.below(Crash::KINDS.len() + 4);
         match (Crash::KINDS.get(number), disk.unsynced()) {
             (Some(kind), _) => Ending::Crash(*kind),
-            (None, 1..) if number % 2 == 0 => {
+            (None, 1..) if number.is_multiple_of(2) => {
                 Ending::Crash(Crash::new(Survivors::AllBut(random.below(disk.unsynced()))))
             }
             _ => Ending::Killed,
@@ -188,7 +188,8 @@ impl Case<'_> {
         start.inject(operation, fault);
         let life = Life {
             number: life.number + 1,
-            may_fail: !matches!(fault, Fault::Short | Fault::Interrupted),
+            // What is interrupted is repeated, but for a sync.
+            may_fail: fault != Fault::Short,
             ..life.clone()
         };
         counted.failed_disks += 1;
