@@ -214,7 +214,8 @@ impl Log {
             block: AlignedBuffer::new(1 << 20),
             through: position.epoch,
             gathers_since_ns: 0,
-            uncovered_since_ns: 0,
+            // The last block that was read may be without one behind it that calls it durable, and is promised from now on.
+            uncovered_since_ns: u64::from(position.chain.last > 0),
         };
         let thread = thread::spawn("kiln-log", move || writer.run()).map_err(no_thread)?;
         Ok(Log {

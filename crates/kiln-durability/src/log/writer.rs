@@ -11,6 +11,7 @@ use kiln_platform::{thread, time};
 use super::Inner;
 use super::buffers::Group;
 use super::segments::{Segment, Segments};
+use crate::canary::Canary;
 use crate::error::disk_error;
 use crate::format::Chain;
 use crate::format::block::{ALIGNMENT, BlockHeader, HEADER_BYTES, PAYLOAD_MAX, bytes_of};
@@ -109,6 +110,9 @@ impl Writer {
         self.inner.buffers.take(through, group);
         let epochs = (self.through + 1, through);
         if !group.pieces.is_empty() {
+            if Canary::AcknowledgedBeforeWrite.sings() {
+                self.inner.watermark.advance(through);
+            }
             let bytes = self.write(group, epochs)?;
             let mut statistics = kiln_platform::sync::lock(&self.inner.statistics);
             statistics.entries += group.entries;
@@ -212,7 +216,13 @@ impl Writer {
             header,
         );
         let began_ns = time::now_ns();
-        self.segment.write(self.offset, &self.block)?;
+        let written = self.segment.write(self.offset, &self.block);
+        match written {
+            Err(_) if Canary::SyncRepeated.sings() => {
+                self.segment = self.segments.sync_again(self.segment.number)?;
+            }
+            other => other?,
+        }
         let ended_ns = time::now_ns();
         kiln_platform::sync::lock(&self.inner.statistics)
             .write_ns
