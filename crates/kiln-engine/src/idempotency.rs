@@ -74,7 +74,7 @@ impl AnswerWriter for KeyedCall {
     }
 
     fn reported(&self) {
-        // Relaxed: whoever tells the outcome has the call from the worker that committed it.
+        // Relaxed: the thread that tells the outcome has the call from the worker that committed it.
         self.is_reported.store(true, Ordering::Relaxed);
     }
 }
@@ -93,7 +93,7 @@ struct Table {
     entries: BTreeMap<IdempotencyKey, Entry>,
     /// The keys of calls that have ended, and when, the oldest first.
     ended: VecDeque<(i64, IdempotencyKey)>,
-    /// Who keeps answers, if somebody does.
+    /// What keeps answers, if something does.
     listeners: Option<Arc<dyn Listeners>>,
 }
 

@@ -49,7 +49,7 @@ pub use watermark::Follower;
 pub struct LogOptions {
     /// The length of a segment, in bytes (64 MiB); a multiple of 4,096.
     pub segment_bytes: u64,
-    /// So many bytes may wait to be written (16 MiB); while there are more no transaction begins. At most a quarter of a segment, so
+    /// The bytes that may wait to be written (16 MiB); while there are more no transaction begins. At most a quarter of a segment, so
     /// that what was committed fits into the present one when no other can be made.
     pub pending_bytes_max: u64,
 }
@@ -129,7 +129,7 @@ struct Alarm {
 }
 
 impl Alarm {
-    /// Sleeps for so long at most, unless there is something to do. Called by the log's thread.
+    /// Sleeps, for these nanoseconds at most, unless there is something to do. Called by the log's thread.
     fn sleep(&self, nanoseconds: u64, has_work: impl Fn() -> bool) {
         self.thread.get_or_init(thread::current);
         self.is_asleep.store(true, Ordering::SeqCst);
@@ -300,7 +300,7 @@ impl Log {
         (self.inner).append(|bytes, epoch| entry::append_outcome(bytes, epoch, key, answer))
     }
 
-    /// Whether so much waits to be written that no transaction should begin.
+    /// Whether more bytes wait to be written than may: then no transaction should begin.
     #[inline(always)]
     pub fn is_congested(&self) -> bool {
         self.inner.buffers.pending() > self.inner.pending_bytes_max

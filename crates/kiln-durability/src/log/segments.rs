@@ -15,7 +15,7 @@ use crate::format::{segment_name, segment_number};
 
 /// A pause after each mebibyte of zeros, unless the log waits for the segment.
 const PAUSE_NS: u64 = 1_000_000;
-/// Zeros are synced after so many mebibytes, so that no sync of the log has to wait for all of them.
+/// Mebibytes of zeros after which they are synced, so that no sync of the log has to wait for all of them.
 const STEPS_PER_SYNC: usize = 4;
 
 /// A segment that is written.

@@ -1,7 +1,7 @@
 //! The log's thread: closes log epochs, and writes what was committed in them.
 //!
 //! Groups clock themselves: while one is written the next one gathers, and is closed as soon as the device is free. So one client pays
-//! one durable write, and ten thousand share it. Where nobody waits for durability a group gathers for [`GATHER_NS`].
+//! one durable write, and ten thousand share it. Where no client waits for durability a group gathers for [`GATHER_NS`].
 
 use kiln_platform::atomic::Ordering;
 use kiln_platform::disk::{self, AlignedBuffer};
@@ -16,12 +16,12 @@ use crate::error::disk_error;
 use crate::format::Chain;
 use crate::format::block::{ALIGNMENT, BlockHeader, HEADER_BYTES, PAYLOAD_MAX, bytes_of};
 
-/// A group that no client waits for gathers for so long, or until there are [`GATHER_BYTES`].
+/// Nanoseconds for which a group gathers that no client waits for, unless there are [`GATHER_BYTES`] before.
 const GATHER_NS: u64 = 1_000_000;
 const GATHER_BYTES: u64 = 256 << 10;
-/// The thread looks so often whether there is anything that no client waits for.
+/// Nanoseconds after which the thread looks whether there is anything that no client waits for.
 const LOOK_NS: u64 = 5_000_000;
-/// A log that has been idle for so long writes an empty block, which says that the last one is on disk.
+/// Nanoseconds after which an idle log writes an empty block, which says that the last one is on disk.
 const IDLE_NS: u64 = 20_000_000;
 
 pub(super) struct Writer {
