@@ -1,8 +1,8 @@
 //! The log: what is committed, on disk before it is acknowledged.
 //!
-//! Each worker appends what it commits to a [buffer](buffers) of its own, inside its window of the log epoch
-//! ([`kiln_storage::log_epoch`]). One thread, the [writer], closes a log epoch whenever the disk is free, gathers what was committed in the
-//! epochs up to it, and writes that as a *group*: one [block](crate::format::block), or some, to the present [segment](segments). Then the
+//! Each worker appends what it commits to a buffer (`buffers.rs`) of its own, inside its window of the log epoch
+//! ([`kiln_storage::log_epoch`]). One thread (`writer.rs`) closes a log epoch whenever the disk is free, gathers what was committed in the
+//! epochs up to it, and writes that as a *group*: one [block](crate::format::block), or some, to the present segment (`segments.rs`). Then the
 //! *durable watermark* is this log epoch, and what has waited for it goes on.
 //!
 //! # What to wait for
