@@ -12,6 +12,7 @@
 //! | [`log`](mod@log) | the log as it is written: groups of commits, the durable watermark |
 //! | [`recovery`] | the log as it is read: where it ends, and what is to be applied |
 
+pub mod canary;
 pub mod checkpoint;
 mod directory;
 mod error;

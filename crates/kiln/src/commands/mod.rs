@@ -3,6 +3,7 @@
 mod basis_factors;
 pub mod bench;
 pub mod check;
+pub mod crash;
 pub mod explain;
 pub mod model;
 pub mod sim;
