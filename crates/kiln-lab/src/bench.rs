@@ -107,7 +107,11 @@ fn ensure_empty(path: &Path) -> std::result::Result<(), Failure> {
     let entries = match Directory::open(path).and_then(|directory| directory.list()) {
         Ok(entries) => entries,
         Err(error) if *error.kind() == Kind::NotFound => return Ok(()),
-        Err(error) => return Err(Failure(format!("{error}; name a new directory with --data"))),
+        Err(error) => {
+            return Err(Failure(format!(
+                "{error}; name a new directory with --data"
+            )));
+        }
     };
     match entries.first() {
         None => Ok(()),

@@ -39,6 +39,7 @@
 //! | to | use |
 //! |---|---|
 //! | define tables and procedures, run scripts | [`Database::execute`] |
+//! | keep the database in a directory | [`Options::data_dir`], [`Database::recovery`] |
 //! | query | [`Database::query`] |
 //! | call a procedure | [`Database::call`]; without waiting, with a deadline or an idempotency key: [`Database::submit`] |
 //! | submit the calls of many clients from one thread | [`Database::submit_to`], [`Completions`] |
