@@ -23,6 +23,7 @@
 //! themselves for a moment. The seat of an open block stands *aside* while its client thinks: a
 //! change of the catalog waits for it only if the block has used a table that it changes.
 
+mod backup;
 mod blocks;
 mod call;
 mod catalog;

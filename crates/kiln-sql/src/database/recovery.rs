@@ -72,8 +72,7 @@ impl Recovery {
 /// Those of [`DataDirectory::open`] and of files that are damaged; the disk's.
 pub(super) fn open(options: &Options, path: &Path) -> Result<Database> {
     let began_ns = time::now_ns();
-    let holder = format!("process {}", std::process::id());
-    let directory = DataDirectory::open(path, &holder)?;
+    let directory = DataDirectory::open(path, "an open database")?;
     let mut warnings = directory.warnings().to_vec();
     let manifest = directory.manifest();
     let mut beginnings: Vec<_> = manifest.checkpoints.iter().map(Some).collect();
