@@ -56,6 +56,7 @@ fn read(directory: &TemporaryDirectory) -> (Vec<Vec<u8>>, Position) {
                 match entry.expect("it is an entry") {
                     Entry::Outcome { epoch, key, .. } => {
                         assert!(epoch <= position.epoch);
+                        assert!(epoch >= block.header.epochs.0);
                         keys.push(key.to_vec());
                     }
                     Entry::Statement { text, .. } => keys.push(text.as_bytes().to_vec()),

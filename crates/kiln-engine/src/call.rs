@@ -204,6 +204,19 @@ impl Rows {
         }
     }
 
+    /// These rows, each with a value for every column, and notices.
+    pub(crate) fn of(
+        columns: Arc<[(String, DataType)]>,
+        values: Vec<Vec<Value>>,
+        notices: Vec<Notice>,
+    ) -> Rows {
+        Rows {
+            columns,
+            values,
+            notices,
+        }
+    }
+
     /// Names and types of the columns.
     pub fn columns(&self) -> &[(String, DataType)] {
         &self.columns

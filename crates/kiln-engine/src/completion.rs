@@ -11,14 +11,14 @@ use kiln_durability::log::{Follower, Log};
 use kiln_platform::atomic::{AtomicUsize, Ordering};
 use kiln_platform::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, lock};
 use kiln_platform::time;
-use kiln_protocols::broken_down;
+use kiln_protocols::{AnswerWriter, broken_down};
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::log_epoch::LogEpoch;
 
-use crate::call::{IdempotencyKey, Reply};
+use crate::call::Reply;
 use crate::durability::in_doubt;
 use crate::gate::wait;
-use crate::idempotency::Idempotency;
+use crate::idempotency::{Idempotency, KeyedCall};
 use crate::journal::Observed;
 
 /// The outcome of one call, or the place where it will be.
@@ -422,15 +422,21 @@ pub(crate) enum Recipient {
 pub(crate) struct Promise {
     /// There until the call is completed.
     recipient: Option<Recipient>,
-    key: Option<(IdempotencyKey, Arc<Idempotency>)>,
+    keyed: Option<(Arc<KeyedCall>, Arc<Idempotency>)>,
 }
 
 impl Promise {
-    pub fn new(recipient: Recipient, key: Option<(IdempotencyKey, Arc<Idempotency>)>) -> Promise {
+    pub fn new(recipient: Recipient, keyed: Option<(Arc<KeyedCall>, Arc<Idempotency>)>) -> Promise {
         Promise {
             recipient: Some(recipient),
-            key,
+            keyed,
         }
+    }
+
+    /// What is reported with what the call wrote, if it has a key.
+    pub fn answer(&self) -> Option<Arc<dyn AnswerWriter>> {
+        let (call, _) = self.keyed.as_ref()?;
+        Some(call.clone())
     }
 
     /// Completes the call.
@@ -448,9 +454,9 @@ impl Promise {
         }
     }
 
-    fn complete(&mut self, outcome: Observed<Reply>) {
-        if let Some((key, idempotency)) = &self.key {
-            idempotency.ended(key, &outcome.result);
+    fn complete(&mut self, mut outcome: Observed<Reply>) {
+        if let Some((call, idempotency)) = &self.keyed {
+            idempotency.ended(call, &mut outcome);
         }
         match self.recipient.take() {
             Some(Recipient::Ticket(pending)) => pending.complete(outcome),

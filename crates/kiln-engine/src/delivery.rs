@@ -66,7 +66,8 @@ fn run(seat: &mut Seat, mut job: Job) {
         Ok(()) => {
             let result = job.settle_in(seat.catalog()).map(|()| {
                 let program = job.work.program();
-                let outcome = seat.call(program, &job.arguments, job.deadline_ns);
+                let answer = job.promise.answer();
+                let outcome = seat.call(program, &job.arguments, job.deadline_ns, answer.as_ref());
                 reply(outcome, &job.work, seat.frame())
             });
             seat.leave();
@@ -190,6 +191,7 @@ impl Calls for Delivery<'_> {
         call.set_program(job.work.program());
         call.arguments = job.arguments;
         call.interrupt = job.interrupt;
+        call.answer = job.promise.answer();
         (call.deadline_ns, call.ticket) = (job.deadline_ns, ticket as u64);
         self.delivered[ticket] = Some((job.promise, job.work));
         self.in_flight += 1;

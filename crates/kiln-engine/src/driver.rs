@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use kiln_durability::log::Log;
 use kiln_platform::spin::Spinner;
 use kiln_platform::sync::Arc;
 use kiln_procedure::{Arguments, Frame, Program};
@@ -207,7 +208,7 @@ impl Driver {
         if let Err(error) = arguments.bind(program) {
             return Outcome::Rejected(error);
         }
-        self.seat.call(program, arguments, deadline_ns)
+        self.seat.call(program, arguments, deadline_ns, None)
     }
 
     /// Forgets what was resolved in another catalog; the seat is entered.
@@ -300,7 +301,7 @@ impl Driver {
         }
         let ready = crate::seat::check_current(program).and_then(|()| arguments.bind(program));
         let outcome = match ready {
-            Ok(()) => self.seat.call(program, arguments, None),
+            Ok(()) => self.seat.call(program, arguments, None, None),
             Err(error) => Outcome::Rejected(error),
         };
         self.seat.leave();
@@ -315,6 +316,11 @@ impl Driver {
     /// The log epoch that is current: an upper bound of what the calls have observed that have ended.
     pub fn observed(&self) -> LogEpoch {
         self.seat.observed()
+    }
+
+    /// The log of the database, if it has one: the outcomes of calls do not wait for it.
+    pub fn log(&self) -> Option<&Arc<Log>> {
+        self.seat.inner().log()
     }
 
     /// The rows that the last call of `procedure` emitted, when that was the last call.

@@ -1,30 +1,100 @@
 //! Outcomes remembered by the key that the caller gave, so that a call repeated after a lost
 //! answer is not executed twice.
+//!
+//! While the database has listeners, they keep the answers as well: of a call that wrote something in the report of its commit, of one that
+//! did not in a note of its own, which is there before the answer is told. From these answers a database that
+//! is opened again remembers the outcomes ([`Engine::restore_answer`]).
 
 use std::collections::{BTreeMap, VecDeque};
 
+use kiln_platform::atomic::{AtomicBool, Ordering};
 use kiln_platform::sync::{Arc, Mutex, lock};
 use kiln_platform::time;
-use kiln_procedure::Arguments;
+use kiln_procedure::{Arguments, Frame, Program};
+use kiln_protocols::{AnswerWriter, broken_down};
+use kiln_storage::bytes::corrupt;
 use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::journal::{CallAnswer, Listeners};
+use kiln_storage::log_epoch::LogEpoch;
 
-use crate::call::{IdempotencyKey, Reply};
+use crate::answer::{self, Answer};
+use crate::call::{IdempotencyKey, Reply, Rows};
 use crate::completion::Pending;
+use crate::engine::Engine;
+use crate::journal::Observed;
 
-/// What a key was first used for.
-struct Entry {
+/// The first call with a key.
+#[derive(Debug)]
+pub(crate) struct KeyedCall {
+    key: IdempotencyKey,
     procedure: Arc<str>,
     /// As they were given, before they were bound to the procedure.
     arguments: Arguments,
-    /// The outcome of the first call, once it has ended.
+    /// Whether a listener got the answer with what the call wrote.
+    is_reported: AtomicBool,
+}
+
+impl KeyedCall {
+    /// Whether it is a call of this procedure with these arguments.
+    ///
+    /// # Errors
+    /// 22023 when it is not.
+    fn check(&self, procedure: &str, arguments: &Arguments) -> Result<()> {
+        let is_procedure = *self.procedure == *procedure;
+        if is_procedure && self.arguments.is_same(arguments) {
+            return Ok(());
+        }
+        let what = match is_procedure {
+            true => "other arguments",
+            false => "its arguments",
+        };
+        let message = format!(
+            "idempotency key \"{}\" belongs to another call",
+            self.key.as_str()
+        );
+        let error = Error::new(SqlState::INVALID_PARAMETER_VALUE, message);
+        Err(error.with_detail(format!(
+            "It was first used for a call of {} with {what}.",
+            self.procedure
+        )))
+    }
+
+    fn write_outcome(&self, outcome: std::result::Result<&Rows, &Error>, target: &mut Vec<u8>) {
+        answer::write(&self.procedure, &self.arguments, outcome, target);
+    }
+}
+
+impl AnswerWriter for KeyedCall {
+    fn key(&self) -> &[u8] {
+        self.key.as_str().as_bytes()
+    }
+
+    fn write(&self, program: &Program, frame: &Frame, target: &mut Vec<u8>) {
+        self.write_outcome(Ok(&Rows::take(frame, program)), target);
+    }
+
+    fn reported(&self) {
+        // Relaxed: whoever tells the outcome has the call from the worker that committed it.
+        self.is_reported.store(true, Ordering::Relaxed);
+    }
+}
+
+/// What is remembered of a key.
+struct Entry {
+    call: Arc<KeyedCall>,
+    /// The outcome, once the call has ended.
     pending: Arc<Pending>,
+    /// When it ended, in nanoseconds of the monotonic clock; below zero if that was before the clock began.
+    ended_ns: Option<i64>,
 }
 
 #[derive(Default)]
 struct Table {
     entries: BTreeMap<IdempotencyKey, Entry>,
     /// The keys of calls that have ended, and when, the oldest first.
-    ended: VecDeque<(u64, IdempotencyKey)>,
+    ended: VecDeque<(i64, IdempotencyKey)>,
+    /// Who keeps answers, if somebody does.
+    listeners: Option<Arc<dyn Listeners>>,
 }
 
 /// The remembered calls. Invariant: a key is in `entries` while its call is queued or runs, and
@@ -32,25 +102,30 @@ struct Table {
 pub(crate) struct Idempotency {
     table: Mutex<Table>,
     capacity: usize,
-    age_ns: u64,
+    age_ns: i64,
 }
 
 /// What to do with a call that has a key.
 pub(crate) enum Admission {
     /// It is the first one: run it.
-    First,
+    First(Arc<KeyedCall>),
     /// It was made before: this is the outcome of that one.
     Repeated(Arc<Pending>),
 }
 
 impl Idempotency {
     pub fn new(capacity: usize, age_s: u64) -> Idempotency {
-        let age_ns = age_s.saturating_mul(1_000_000_000);
+        let age_ns = i64::try_from(age_s.saturating_mul(1_000_000_000)).unwrap_or(i64::MAX);
         Idempotency {
             table: Mutex::default(),
             capacity,
             age_ns,
         }
+    }
+
+    /// Has these listeners keep the answers of calls that end from now on, or none.
+    pub fn note_to(&self, listeners: Option<Arc<dyn Listeners>>) {
+        lock(&self.table).listeners = listeners;
     }
 
     /// Notes a call whose outcome will be in `pending`, unless its key is known. The arguments are
@@ -72,54 +147,119 @@ impl Idempotency {
         let mut table = lock(&self.table);
         self.forget_old(&mut table);
         if let Some(known) = table.entries.get(key) {
-            if known.procedure != *procedure || !known.arguments.is_same(arguments) {
-                return Err(Error::new(
-                    SqlState::INVALID_PARAMETER_VALUE,
-                    format!(
-                        "idempotency key \"{}\" belongs to another call",
-                        key.as_str()
-                    ),
-                )
-                .with_detail(format!(
-                    "It was first used for a call of {} with {}.",
-                    known.procedure,
-                    if known.procedure == *procedure {
-                        "other arguments"
-                    } else {
-                        "its arguments"
-                    },
-                )));
-            }
+            known.call.check(procedure, arguments)?;
             return Ok(Admission::Repeated(known.pending.clone()));
         }
-        let entry = Entry {
+        let call = Arc::new(KeyedCall {
+            key: key.clone(),
             procedure: procedure.clone(),
             arguments: arguments.clone(),
+            is_reported: AtomicBool::new(false),
+        });
+        let entry = Entry {
+            call: call.clone(),
             pending: pending.clone(),
+            ended_ns: None,
         };
         table.entries.insert(key.clone(), entry);
-        Ok(Admission::First)
+        Ok(Admission::First(call))
     }
 
-    /// Notes how the call with `key` ended; called before the outcome is told.
-    pub fn ended(&self, key: &IdempotencyKey, result: &Result<Reply>) {
-        let mut table = lock(&self.table);
-        match result {
-            Ok(Reply::Committed(_) | Reply::Rejected(_)) => {
-                table.ended.push_back((time::now_ns(), key.clone()));
-                self.forget_old(&mut table);
+    /// Notes how the call ended; called before the outcome is told, which rests on what is noted from then on.
+    pub fn ended(&self, call: &KeyedCall, outcome: &mut Observed<Reply>) {
+        let is_remembered = match &outcome.result {
+            Ok(Reply::Committed(rows)) => self.note(call, Ok(rows), &mut outcome.epoch),
+            // That is no answer: the database ends.
+            Ok(Reply::Rejected(error)) if *error == broken_down() => false,
+            Ok(Reply::Rejected(error)) => self.note(call, Err(error), &mut outcome.epoch),
+            Ok(Reply::Expired) | Err(_) => false,
+        };
+        let table = &mut *lock(&self.table);
+        if is_remembered {
+            let now_ns = now_ns();
+            if let Some(entry) = table.entries.get_mut(&call.key) {
+                entry.ended_ns = Some(now_ns);
+                table.ended.push_back((now_ns, call.key.clone()));
             }
+            self.forget_old(table);
+        } else {
             // Nothing happened, so the key is free for another try.
-            Ok(Reply::Expired) | Err(_) => {
-                table.entries.remove(key);
-            }
+            table.entries.remove(&call.key);
         }
+    }
+
+    /// Has the listeners keep the answer of a call, if there are any and they do not have it already, and raises `observed` to
+    /// the log epoch in which they do. False when they refuse.
+    fn note(
+        &self,
+        call: &KeyedCall,
+        outcome: std::result::Result<&Rows, &Error>,
+        observed: &mut LogEpoch,
+    ) -> bool {
+        // Outside of the mutex: keeping it may take a while.
+        let listeners = lock(&self.table).listeners.clone();
+        let Some(listeners) = listeners else {
+            return true;
+        };
+        // Relaxed: see where it is set.
+        if call.is_reported.load(Ordering::Relaxed) {
+            return true;
+        }
+        let mut bytes = Vec::new();
+        call.write_outcome(outcome, &mut bytes);
+        let noted = listeners.note(&CallAnswer {
+            key: call.key(),
+            bytes: &bytes,
+        });
+        *observed = noted.map_or(*observed, |epoch| epoch.max(*observed));
+        noted.is_some()
+    }
+
+    /// Remembers how a call ended so long ago, in nanoseconds. Where calls with a key were made again after their outcomes had been forgotten,
+    /// that of the last one counts.
+    fn restore(&self, key: IdempotencyKey, answer: Answer, age_ns: i64) {
+        if self.capacity == 0 || age_ns > self.age_ns {
+            return;
+        }
+        let ended_ns = now_ns().saturating_sub(age_ns);
+        let pending = Arc::new(Pending::kept());
+        pending.complete(Observed {
+            result: Ok(answer.reply),
+            epoch: LogEpoch::default(),
+        });
+        let call = KeyedCall {
+            key: key.clone(),
+            procedure: answer.procedure,
+            arguments: answer.arguments,
+            is_reported: AtomicBool::new(true),
+        };
+        let table = &mut *lock(&self.table);
+        if let Some(known) = table.entries.get(&key) {
+            let Some(known_ns) = known.ended_ns.filter(|known_ns| *known_ns <= ended_ns) else {
+                return;
+            };
+            let from = table.ended.partition_point(|(at, _)| *at < known_ns);
+            let same = table
+                .ended
+                .range(from..)
+                .position(|(_, other)| *other == key);
+            same.and_then(|position| table.ended.remove(from + position));
+        }
+        let position = table.ended.partition_point(|(at, _)| *at <= ended_ns);
+        table.ended.insert(position, (ended_ns, key.clone()));
+        let entry = Entry {
+            call: Arc::new(call),
+            pending,
+            ended_ns: Some(ended_ns),
+        };
+        table.entries.insert(key, entry);
+        self.forget_old(table);
     }
 
     fn forget_old(&self, table: &mut Table) {
-        let now = time::now_ns();
+        let now_ns = now_ns();
         while let Some((at, _)) = table.ended.front() {
-            let old = now.saturating_sub(*at) > self.age_ns;
+            let old = now_ns.saturating_sub(*at) > self.age_ns;
             if !old && table.ended.len() <= self.capacity {
                 break;
             }
@@ -127,5 +267,27 @@ impl Idempotency {
                 table.entries.remove(&key);
             }
         }
+    }
+}
+
+fn now_ns() -> i64 {
+    time::now_ns() as i64
+}
+
+impl Engine {
+    /// Remembers how a call ended in an earlier life of the database, from the [answer](kiln_storage::journal::CallAnswer) that listeners
+    /// got then; at `ended_at_us`, in microseconds since 1970. A call that is made again with the key gets that outcome,
+    /// for as long as if the database had not been closed. Answers are restored in the order in which listeners got them.
+    ///
+    /// # Errors
+    /// XX001 when it is the answer of no call.
+    pub fn restore_answer(&self, answer: &CallAnswer<'_>, ended_at_us: i64) -> Result<()> {
+        let key = std::str::from_utf8(answer.key).ok();
+        let key = key.and_then(|key| IdempotencyKey::new(key).ok());
+        let key = key.ok_or_else(|| corrupt("no idempotency key has such bytes"))?;
+        let age_us = time::wall_clock_us().saturating_sub(ended_at_us).max(0);
+        let answer = answer::read(answer.bytes)?;
+        (self.inner().idempotency).restore(key, answer, age_us.saturating_mul(1_000));
+        Ok(())
     }
 }

@@ -23,6 +23,7 @@
 //! themselves for a moment. The seat of an open block stands *aside* while its client thinks: a
 //! change of the catalog waits for it only if the block has used a table that it changes.
 
+mod answer;
 mod backup;
 mod blocks;
 mod call;
@@ -78,6 +79,7 @@ pub use transaction::{Row, ScanRange, Transaction};
 pub use values::IntoValues;
 pub use written::WrittenCatalog;
 
+pub use kiln_durability::log::{Histogram as LogHistogram, Log, Statistics as LogStatistics};
 pub use kiln_history::History;
 pub use kiln_procedure::{Arguments, Frame, Program, ProgramBuilder};
 pub use kiln_protocols::factors;
@@ -86,5 +88,5 @@ pub use kiln_protocols::schedule::strife::{
     ExplainedTransaction,
 };
 pub use kiln_protocols::{Configuration, Outcome, Protocol, ProtocolOption, Statistics};
-pub use kiln_storage::journal::{Change, ChangeKind, Commit, Listener, Listeners};
+pub use kiln_storage::journal::{CallAnswer, Change, ChangeKind, Commit, Listener, Listeners};
 pub use kiln_storage::log_epoch::{LogEpoch, LogEpochs};

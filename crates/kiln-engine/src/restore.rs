@@ -8,6 +8,7 @@ use kiln_storage::redo;
 use kiln_storage::restore::{Mismatch, Restorer};
 use kiln_storage::schema::TableId;
 use kiln_storage::slot::Heap;
+use kiln_storage::table::Table;
 
 use crate::catalog::Catalog;
 use crate::change::CatalogChange;
@@ -17,7 +18,25 @@ use crate::engine::Engine;
 pub struct Restoration<'a> {
     restorer: Restorer<'a>,
     catalog: &'a Catalog,
+    /// Tables that were looked up, by the last digits of their numbers.
+    known: [Option<&'a Table>; KNOWN],
     heap: Heap,
+}
+
+/// Tables whose numbers differ by less are looked up once.
+const KNOWN: usize = 64;
+
+/// The table with this number.
+fn find<'a>(
+    catalog: &'a Catalog,
+    known: &mut [Option<&'a Table>; KNOWN],
+    id: TableId,
+) -> Option<&'a Table> {
+    let known = &mut known[id.0 as usize % KNOWN];
+    if known.is_none_or(|table| table.id() != id) {
+        *known = catalog.table_by_id(id).map(|table| &**table);
+    }
+    *known
 }
 
 impl Restoration<'_> {
@@ -28,7 +47,7 @@ impl Restoration<'_> {
     pub fn commit(&mut self, bytes: &[u8], mismatch: Mismatch) -> Result<()> {
         let mut reader = Reader::new(bytes);
         self.heap.clear();
-        let table = |id| self.catalog.table_by_id(id).map(|table| &**table);
+        let table = |id| find(self.catalog, &mut self.known, id);
         redo::read_commit(&mut reader, table, &mut self.heap, |change, heap| {
             self.restorer.change(change, heap, mismatch)
         })?;
@@ -40,7 +59,7 @@ impl Restoration<'_> {
     /// # Errors
     /// XX001 when there is no such table, or it has no such row, or a row with its key.
     pub fn row(&mut self, table: TableId, bytes: &[u8]) -> Result<()> {
-        let found = self.catalog.table_by_id(table).ok_or_else(|| {
+        let found = find(self.catalog, &mut self.known, table).ok_or_else(|| {
             let message = format!("the catalog has no table {}", table.0);
             Error::new(SqlState::DATA_CORRUPTED, message)
         })?;
@@ -88,6 +107,7 @@ impl Engine {
         body(&mut Restoration {
             restorer: Restorer::new(&participant),
             catalog: &catalog,
+            known: [None; KNOWN],
             heap: Heap::new(),
         })
     }

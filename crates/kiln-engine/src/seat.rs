@@ -5,7 +5,9 @@ use kiln_platform::random::Random;
 use kiln_platform::sync::Arc;
 use kiln_platform::{thread, time};
 use kiln_procedure::{AbortCause, Arguments, CallCounts, Frame, Interrupt, Program, Stop};
-use kiln_protocols::{Call, Calls, Common, Next, Observation, Outcome, Statistics, Worker};
+use kiln_protocols::{
+    AnswerWriter, Call, Calls, Common, Next, Observation, Outcome, Statistics, Worker,
+};
 use kiln_storage::error::Result;
 use kiln_storage::journal::Journal;
 use kiln_storage::log_epoch::{LogEpoch, LogEpochs};
@@ -390,23 +392,25 @@ impl Seat {
         result
     }
 
-    /// Runs a whole call; the arguments are bound to the program, and the seat is entered.
+    /// Runs a whole call; the arguments are bound to the program, and the seat is entered. What it wrote is reported with its
+    /// answer, if it has one.
     #[inline(always)]
     pub fn call(
         &mut self,
         program: &Arc<Program>,
         arguments: &Arguments,
         deadline_ns: Option<u64>,
+        answer: Option<&Arc<dyn AnswerWriter>>,
     ) -> Outcome {
         if let Err(error) = self.check_log(program) {
             return Outcome::Rejected(error);
         }
         let patience = Some(PATIENCE_NS);
-        let ended =
-            self.inside(|worker| worker.try_call(program, arguments, deadline_ns, patience));
+        let ended = self
+            .inside(|worker| worker.try_call(program, arguments, deadline_ns, patience, answer));
         let outcome = match ended {
             Some(outcome) => outcome,
-            None => self.call_alone(program, arguments, deadline_ns),
+            None => self.call_alone(program, arguments, deadline_ns, answer),
         };
         if let Outcome::Committed = outcome {
             count(self.number, program);
@@ -432,6 +436,7 @@ impl Seat {
         program: &Arc<Program>,
         arguments: &Arguments,
         deadline_ns: Option<u64>,
+        answer: Option<&Arc<dyn AnswerWriter>>,
     ) -> Outcome {
         loop {
             self.stand_by(program, deadline_ns);
@@ -442,8 +447,9 @@ impl Seat {
                 // Not for longer than the first time: a change of the catalog may wait for it.
                 None => Some(PATIENCE_NS),
             };
-            let ended =
-                self.inside(|worker| worker.try_call(program, arguments, deadline_ns, patience));
+            let ended = self.inside(|worker| {
+                worker.try_call(program, arguments, deadline_ns, patience, answer)
+            });
             if let Some(outcome) = ended {
                 return outcome;
             }

@@ -610,7 +610,7 @@ fn run_alone(
     let program = compile(seat.catalog(), arguments)?;
     check_current(&program)?;
     arguments.bind(&program)?;
-    match seat.call(&program, arguments, limits.deadline_ns) {
+    match seat.call(&program, arguments, limits.deadline_ns, None) {
         Outcome::Committed => Ok(rows(seat, &program)),
         Outcome::Rejected(error) => Err(error),
         Outcome::Expired => Err(limits.exceeded()),

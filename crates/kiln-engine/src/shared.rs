@@ -173,6 +173,8 @@ impl Shared {
 
     /// Puts another journal into force, or none; no transaction runs.
     pub fn set_journal(&self, journal: Option<Journal>) {
+        let listeners = journal.as_ref().map(Journal::listeners);
+        self.idempotency.note_to(listeners.cloned());
         *lock(&self.journal) = journal;
     }
 

@@ -161,7 +161,7 @@ impl Engine {
             waits,
         };
         let ticket_for = |pending| Ticket::new(pending, inner.log().filter(|_| waits).cloned());
-        let mut follows = None;
+        let (mut follows, mut keyed) = (None, None);
         let (recipient, ticket) = match (wanted, &call.key, &given) {
             (Wanted::Queue(queue, token), None, _) => {
                 (Recipient::Queue(delivery(queue, token)), None)
@@ -177,13 +177,14 @@ impl Engine {
                     let given = given.as_ref().unwrap_or(&call.arguments);
                     inner.idempotency.admit(key, name, given, &pending)
                 });
-                let known = match admitted {
-                    Ok(Admission::First) => None,
-                    Ok(Admission::Repeated(known)) => Some(known),
+                let pending = match admitted {
+                    Ok(Admission::First(first)) => {
+                        keyed = Some((first, inner.idempotency.clone()));
+                        pending
+                    }
+                    Ok(Admission::Repeated(known)) => known,
                     Err(error) => return Offered::Refused(call, error),
                 };
-                let is_first = known.is_none();
-                let pending = known.unwrap_or(pending);
                 let ticket = match wanted {
                     Wanted::Ticket => Some(ticket_for(pending.clone())),
                     Wanted::Queue(queue, token) => {
@@ -191,21 +192,20 @@ impl Engine {
                         None
                     }
                 };
-                if !is_first {
+                if keyed.is_none() {
                     follow(follows);
                     return Offered::Accepted(ticket);
                 }
                 (Recipient::Ticket(pending), ticket)
             }
         };
-        let key = call.key.clone();
         let job = Job {
             work,
             resolved_in: catalog.version(),
             arguments: std::mem::take(&mut call.arguments),
             deadline_ns,
             interrupt: call.interrupt.clone(),
-            promise: Promise::new(recipient, key.map(|key| (key, inner.idempotency.clone()))),
+            promise: Promise::new(recipient, keyed),
         };
         let (job, unplaced) = match inner.inboxes.offer(job) {
             Ok(()) => {

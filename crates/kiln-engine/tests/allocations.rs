@@ -12,7 +12,8 @@ use std::cell::Cell;
 
 use common::*;
 use kiln_engine::{
-    Arguments, Commit, Driver, Listener, Listeners, Outcome, ProcedureHandle, Protocol,
+    Arguments, CallAnswer, Commit, Driver, Listener, Listeners, LogEpoch, Outcome, ProcedureHandle,
+    Protocol,
 };
 use kiln_platform::sync::Arc;
 use kiln_storage::schema::IndexKind;
@@ -91,6 +92,10 @@ impl Listeners for Copyists {
             bytes: Vec::with_capacity(1 << 16),
             heap: Heap::new(),
         })
+    }
+
+    fn note(&self, answer: &CallAnswer<'_>) -> Option<LogEpoch> {
+        unreachable!("no call has a key: {answer:?}")
     }
 }
 

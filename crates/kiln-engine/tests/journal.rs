@@ -4,8 +4,8 @@ mod common;
 
 use common::*;
 use kiln_engine::{
-    Arguments, Call, ChangeKind, Commit, Configuration, Engine, Listener, Listeners, LogEpoch,
-    Program, ProgramBuilder, Protocol, Transaction,
+    Arguments, Call, CallAnswer, ChangeKind, Commit, Configuration, Engine, Listener, Listeners,
+    LogEpoch, Program, ProgramBuilder, Protocol, Transaction,
 };
 use kiln_platform::atomic::{AtomicBool, Ordering};
 use kiln_platform::sync::{Arc, Mutex, lock};
@@ -25,6 +25,10 @@ type Told = (LogEpoch, Vec<String>);
 impl Listeners for Heard {
     fn listener(&self, _: usize) -> Box<dyn Listener> {
         Box::new(self.clone())
+    }
+
+    fn note(&self, answer: &CallAnswer<'_>) -> Option<LogEpoch> {
+        unreachable!("no call has a key: {answer:?}")
     }
 }
 
@@ -333,6 +337,10 @@ struct Defective;
 impl Listeners for Defective {
     fn listener(&self, _: usize) -> Box<dyn Listener> {
         Box::new(Defective)
+    }
+
+    fn note(&self, answer: &CallAnswer<'_>) -> Option<LogEpoch> {
+        unreachable!("no call has a key: {answer:?}")
     }
 }
 

@@ -1,11 +1,12 @@
 //! A whole benchmark, from the empty database to the report.
 
 use std::io::Write;
+use std::path::PathBuf;
 
 use kiln_engine::{BasisFactors, Driver, Engine, Protocol};
 use kiln_platform::{file, thread};
 use kiln_sql::{Database, Options};
-use kiln_storage::error::{Error, Result};
+use kiln_storage::error::{Error, Result, SqlState};
 use kiln_workloads::{Totals, Workload};
 
 use crate::audit::audit;
@@ -47,16 +48,17 @@ pub fn open(
     reserve_mib: usize,
     basis_factors: BasisFactors,
 ) -> Result<Database> {
-    open_with(workload, reserve_mib, basis_factors, None)
+    open_with(workload, reserve_mib, basis_factors, None, None)
 }
 
 /// [`open`] with `workers` workers that run the calls of sessions; `None` where the benchmark's own
-/// threads make the calls, and the one worker has nothing to do.
+/// threads make the calls, and the one worker has nothing to do. With a directory the database is kept there.
 fn open_with(
     workload: &Workload,
     reserve_mib: usize,
     basis_factors: BasisFactors,
     workers: Option<usize>,
+    data_dir: Option<PathBuf>,
 ) -> Result<Database> {
     let options = Options::new()
         .workers(workers.unwrap_or(1))
@@ -67,8 +69,15 @@ fn open_with(
         .protocol(Protocol::Silo)
         // Baselines are measured here, and reports mark them.
         .allow_unserializable(true)
-        .pin_workers(workers.is_some());
+        .pin_workers(workers.is_some())
+        .data_dir(data_dir.clone());
     let database = Database::open(options)?;
+    if let (Some(path), Some(_)) = (data_dir, database.engine().catalog().tables().next()) {
+        let message = format!("there is a database in {} already", path.display());
+        let error = Error::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message);
+        let hint = "Name another directory with --data: a benchmark makes its own tables.";
+        return Err(error.with_hint(hint));
+    }
     database.execute(workload.schema_sql())?;
     database.execute(workload.partitions_sql())?;
     database.execute(workload.procedures_sql())?;
@@ -86,11 +95,14 @@ pub fn loaded(workload: &Workload, seed: u64, reserve_mib: usize) -> Result<Data
     Ok(database)
 }
 
-/// A database with the plan's population, and with as many workers as its runs want.
-fn load_anew(plan: &Plan) -> Result<(Database, LoadFigures)> {
+/// A database with the plan's population, and with as many workers as its runs want: the one with this number, from 1 on, of the
+/// benchmark.
+fn load_anew(plan: &Plan, number: &mut usize) -> Result<(Database, LoadFigures)> {
+    *number += 1;
+    let data_dir = plan.data.as_ref().map(|path| path.join(number.to_string()));
     let workers = (!plan.sessions.is_empty()).then(|| plan.threads[0]);
     let (workload, factors) = (&plan.workload, plan.basis_factors);
-    let database = open_with(workload, plan.reserve_mib, factors, workers)?;
+    let database = open_with(workload, plan.reserve_mib, factors, workers, data_dir)?;
     let figures = populate(&database, workload, plan.seed)?;
     Ok((database, figures))
 }
@@ -143,9 +155,9 @@ pub fn bench(plan: &Plan) -> std::result::Result<Verdict, Failure> {
         .into_iter()
         .map(|(protocol, threads, sessions)| Point::new(protocol, threads, sessions, cores))
         .collect();
-    let mut load = LoadFigures::default();
+    let (mut load, mut databases) = (LoadFigures::default(), 0);
     for round in 0..plan.repeat {
-        let (database, loaded) = load_anew(plan)?;
+        let (database, loaded) = load_anew(plan, &mut databases)?;
         if round == 0 {
             show(&format!("{}\n", loaded.line(&plan.workload)));
             load = loaded;
@@ -157,7 +169,7 @@ pub fn bench(plan: &Plan) -> std::result::Result<Verdict, Failure> {
             .iter_mut()
             .filter(|point| !point.protocol.protocol.is_serializable());
         for point in baselines {
-            let (database, _) = load_anew(plan)?;
+            let (database, _) = load_anew(plan, &mut databases)?;
             run_all(plan, round, &database, std::slice::from_mut(point), false)?;
         }
     }
@@ -281,10 +293,15 @@ fn run_all(
         }
         let count = point.sessions.unwrap_or(threads);
         let terminals = (plan.workload).terminals_after(plan.seed, count, &totals);
-        let figures = match point.sessions {
+        let before = engine.log().map(|log| log.statistics());
+        let mut figures = match point.sessions {
             Some(_) => run.make_with_sessions(engine, terminals, || progress.tick())?,
             None => run.make(drivers(engine, threads)?, terminals, || progress.tick())?,
         };
+        let after = engine.log().map(|log| log.statistics());
+        figures.log = after
+            .zip(before)
+            .map(|(after, before)| after.since(&before));
         totals.merge(&figures.totals);
         point.runs.push(figures);
         if let Some(batch) = engine.explained_batch() {

@@ -1,7 +1,7 @@
 //! What runs measured, and what several runs of the same kind add up to.
 
 use hdrhistogram::Histogram;
-use kiln_engine::{Configuration, ExplainedBatch, Statistics};
+use kiln_engine::{Configuration, ExplainedBatch, LogStatistics, Statistics};
 use kiln_procedure::AbortCause;
 use kiln_protocols::phases::Phase;
 use kiln_workloads::Totals;
@@ -118,6 +118,8 @@ pub struct RunFigures {
     pub totals: Totals,
     /// Whether every worker was pinned to a core of its own.
     pub pinned: bool,
+    /// What the database's log has written, warm-up included, if it has one.
+    pub log: Option<LogStatistics>,
 }
 
 impl RunFigures {
@@ -129,6 +131,7 @@ impl RunFigures {
             statistics: Statistics::default(),
             totals: Totals::new(procedures),
             pinned: true,
+            log: None,
         }
     }
 
@@ -194,6 +197,14 @@ impl Point {
             audit: AuditReport::default(),
             batch: None,
         }
+    }
+
+    /// What the logs of all runs have written, if there were any.
+    pub fn log(&self) -> Option<LogStatistics> {
+        let mut logs = self.runs.iter().filter_map(|run| run.log.as_ref());
+        let mut sum = logs.next()?.clone();
+        logs.for_each(|log| sum.add(log));
+        Some(sum)
     }
 
     /// Whether the protocol's own counts are known: failed attempts, phases. Those of the

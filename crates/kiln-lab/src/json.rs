@@ -1,7 +1,7 @@
 //! Results as JSON: one row per protocol and number of threads, each complete in itself, so that
 //! rows of several files can be put together: a row has every choice that may differ between two runs.
 
-use kiln_engine::BasisFactors;
+use kiln_engine::{BasisFactors, LogHistogram, LogStatistics};
 use kiln_procedure::AbortCause;
 use kiln_protocols::phases::Phase;
 use kiln_workloads::Workload;
@@ -54,6 +54,7 @@ fn choices(plan: &Plan, point: &Point) -> Value {
         reserve_mib,
         basis_factors: factors,
         allocator,
+        data,
         json: _,
         explain_batch,
         batch_svg: _,
@@ -80,6 +81,7 @@ fn choices(plan: &Plan, point: &Point) -> Value {
         "seed": seed,
         "reserve_mib": reserve_mib,
         "explain_batch": explain_batch,
+        "synced": data.is_some(),
     })
 }
 
@@ -123,6 +125,7 @@ fn measured(plan: &Plan, point: &Point) -> Value {
         "phase_shares": named(Phase::ALL.map(Phase::name), point.phase_shares()),
         "batches": explain::batches_json(&point.statistics().batches, point.threads),
         "latency_us": latencies(&plan.workload, point),
+        "log": point.log().map(|log| log_of(&log)),
         "audit": point.audit.verdict(),
         "audit_conditions": point.audit.conditions,
         "audit_violations": point
@@ -136,6 +139,28 @@ fn measured(plan: &Plan, point: &Point) -> Value {
                 "rows": violation.rows,
             }))
             .collect::<Vec<_>>(),
+    })
+}
+
+/// What the log has written: bytes, entries of groups, and durable writes in nanoseconds.
+fn log_of(log: &LogStatistics) -> Value {
+    let histogram = |of: &LogHistogram| {
+        json!({
+            "count": of.count(),
+            "mean": of.mean(),
+            "p50": of.quantile(0.5),
+            "p90": of.quantile(0.9),
+            "p99": of.quantile(0.99),
+            "p999": of.quantile(0.999),
+            "max": of.max(),
+        })
+    };
+    json!({
+        "entries": log.entries,
+        "entry_bytes": log.entry_bytes,
+        "written_bytes": log.written_bytes,
+        "group_entries": histogram(&log.group_entries),
+        "write_ns": histogram(&log.write_ns),
     })
 }
 

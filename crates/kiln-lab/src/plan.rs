@@ -32,6 +32,8 @@ pub struct Plan {
     pub basis_factors: BasisFactors,
     /// The name of the program's memory allocator, for the report.
     pub allocator: &'static str,
+    /// The directory in which each database of the benchmark is kept, in one of its own; `None`: in memory alone.
+    pub data: Option<PathBuf>,
     /// Where the rows of the result go.
     pub json: Option<PathBuf>,
     /// Whether a batch of `strife` is explained.
@@ -76,6 +78,7 @@ impl Plan {
             reserve_mib: Plan::RESERVE_MIB,
             basis_factors: BasisFactors::default(),
             allocator: "the system's",
+            data: None,
             json: None,
             explain_batch: false,
             batch_svg: None,

@@ -35,6 +35,45 @@ fn section(heading: &str, body: &str) -> String {
     format!("\n{heading}\n{body}\n")
 }
 
+/// What the logs have written, where there are any.
+fn logs(points: &[Point]) -> Option<String> {
+    let headings = [
+        "Protocol",
+        "Threads",
+        "Commits",
+        "Bytes a commit",
+        "MB written",
+        "Groups",
+        "Commits a group",
+        "p50",
+        "p99",
+        "Write µs p50",
+        "p99",
+        "max",
+    ];
+    let mut table = table(&headings, 1);
+    let us = |nanoseconds: u64| significant(nanoseconds as f64 / 1e3);
+    for point in points {
+        let Some(log) = point.log() else { continue };
+        let (groups, writes) = (&log.group_entries, &log.write_ns);
+        table.add_row([
+            point.protocol.to_string(),
+            point.threads.to_string(),
+            grouped(log.entries),
+            significant(log.entry_bytes as f64 / log.entries.max(1) as f64),
+            significant(log.written_bytes as f64 / 1e6),
+            grouped(groups.count()),
+            significant(groups.mean()),
+            grouped(groups.quantile(0.5)),
+            grouped(groups.quantile(0.99)),
+            us(writes.quantile(0.5)),
+            us(writes.quantile(0.99)),
+            us(writes.max()),
+        ]);
+    }
+    (table.row_iter().next().is_some()).then(|| table.to_string())
+}
+
 /// The whole report.
 pub(crate) fn report(workload: &Workload, points: &[Point]) -> String {
     let mut text = section("Throughput", &throughput(points));
@@ -42,6 +81,12 @@ pub(crate) fn report(workload: &Workload, points: &[Point]) -> String {
         "Latency by procedure, in microseconds (all attempts of a call; a deferred one from its queueing)",
         &latency(workload, points),
     );
+    if let Some(table) = logs(points) {
+        text += &section(
+            "Log (warm-up included; a group is written at once, and latencies end when it is on disk)",
+            &table,
+        );
+    }
     match aborts(points) {
         Some(table) => text += &section("Failed attempts per 1,000 commits, by cause", &table),
         None if points.iter().all(Point::has_counts) => text += "\nNo attempt failed.\n",

@@ -5,9 +5,13 @@
 //! Under protocols that put calls aside it draws others meanwhile.
 //! What is recorded costs two clock readings and one counter of a histogram; nothing is allocated.
 
-use kiln_engine::{Answer, Asked, Caller, Driver, Outcome, ProcedureHandle, Request};
+use std::collections::VecDeque;
+
+use kiln_engine::{
+    Answer, Asked, Caller, Driver, Log, LogEpoch, Outcome, ProcedureHandle, Request,
+};
 use kiln_platform::atomic::{AtomicU64, AtomicUsize, Ordering};
-use kiln_platform::sync::{Mutex, lock};
+use kiln_platform::sync::{Arc, Mutex, lock};
 use kiln_platform::{spin, thread, time};
 use kiln_procedure::frame::to_value;
 use kiln_storage::error::{Error, Result};
@@ -180,6 +184,8 @@ impl Run<'_> {
             rows: ResultRows::default(),
             is_measuring: false,
             has_given_up: false,
+            log: driver.log().cloned(),
+            held: VecDeque::new(),
         };
         shared.assemble();
         loop {
@@ -194,6 +200,7 @@ impl Run<'_> {
         if desk.is_measuring {
             desk.figures.statistics = driver.statistics();
         }
+        desk.await_durable();
         desk.figures.totals = desk.terminal.totals().clone();
         desk.figures
     }
@@ -234,9 +241,43 @@ struct Desk<'a> {
     rows: ResultRows,
     is_measuring: bool,
     has_given_up: bool,
+    /// What keeps the calls, if something does: then a call has ended for its client when it is on disk.
+    log: Option<Arc<Log>>,
+    /// Calls that have ended and are not on disk yet: procedure, when it was asked for, and what it has observed.
+    held: VecDeque<(usize, u64, LogEpoch)>,
 }
 
 impl Desk<'_> {
+    /// Records the latencies of calls that are on disk by now.
+    fn release(&mut self, now_ns: u64) {
+        let Some(through) = self.log.as_ref().map(|log| log.durable_through()) else {
+            return;
+        };
+        while let Some((number, asked_ns, observed)) = self.held.front() {
+            if *observed > through {
+                break;
+            }
+            let latency_ns = &mut self.figures.procedures[*number].latency_ns;
+            latency_ns.saturating_record(now_ns - asked_ns);
+            self.held.pop_front();
+        }
+    }
+
+    /// Waits until all calls are on disk that have ended.
+    fn await_durable(&mut self) {
+        let Some(log) = self.log.clone() else {
+            return;
+        };
+        while let Some((number, asked_ns, observed)) = self.held.pop_front() {
+            if let Err(error) = log.wait(observed) {
+                lock(&self.shared.failure).get_or_insert(error);
+                return;
+            }
+            let latency_ns = &mut self.figures.procedures[number].latency_ns;
+            latency_ns.saturating_record(time::now_ns() - asked_ns);
+        }
+    }
+
     /// Whether the run is over.
     #[inline]
     fn is_done(&self) -> bool {
@@ -303,9 +344,16 @@ impl Caller for Desk<'_> {
             }
             if !matches!(outcome, Outcome::Expired) {
                 let asked = call.queued_ns().unwrap_or(begin).min(begin);
-                figures.latency_ns.saturating_record(end - asked);
+                match &self.log {
+                    None => figures.latency_ns.saturating_record(end - asked),
+                    Some(_) => {
+                        let number = call.procedure.0;
+                        self.held.push_back((number, asked, answer.observed()));
+                    }
+                }
             }
         }
+        self.release(end);
         self.settle(call, outcome, answer);
     }
 }

@@ -95,18 +95,11 @@ impl Arguments {
         self.arrays.clear();
     }
 
-    /// Whether these are the arguments that `other` has, a NaN being the same as itself. Both were
-    /// pushed in the same way and not bound since.
+    /// Whether these are the arguments that `other` has, a NaN being the same as itself, and a number other than one with more
+    /// zeros. It does not matter how they were pushed.
     pub fn is_same(&self, other: &Arguments) -> bool {
-        self.kinds == other.kinds
-            && self.slots == other.slots
-            && self.heap.is_same(&other.heap)
-            && self.arrays.len() == other.arrays.len()
-            && self
-                .arrays
-                .iter()
-                .zip(&other.arrays)
-                .all(|(a, b)| a.0 == b.0 && is_same_value(&a.1, &b.1))
+        let is_same = |position| is_same_value(&self.value(position), &other.value(position));
+        self.kinds == other.kinds && (0..self.len()).all(is_same)
     }
 
     /// Becomes what `other` is.
@@ -306,8 +299,9 @@ impl Arguments {
         ))
     }
 
-    /// The value at `position` with the type it was pushed with.
-    fn value(&self, position: usize) -> Value {
+    /// The value at `position`, with the type that it was pushed with, or bound to since: of integers the widest, of timestamps the
+    /// one without time zone.
+    pub fn value(&self, position: usize) -> Value {
         let data_type = match self.kinds[position] {
             Kind::Null => return Value::Null,
             Kind::Boolean => DataType::Boolean,
@@ -423,10 +417,17 @@ pub fn convert(value: Value, data_type: &DataType) -> Result<Value> {
         }
     })
 }
-/// Whether two values are the same, a NaN being the same as itself.
+
+/// Whether two values are the same in all that a procedure could tell them apart by.
 fn is_same_value(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Double(a), Value::Double(b)) => a.to_bits() == b.to_bits(),
+        (Value::Numeric(a), Value::Numeric(b)) => {
+            (a.mantissa(), a.scale()) == (b.mantissa(), b.scale())
+        }
+        (Value::Interval(a), Value::Interval(b)) => {
+            (a.months, a.days, a.microseconds) == (b.months, b.days, b.microseconds)
+        }
         (Value::Array(a), Value::Array(b)) => {
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_same_value(a, b))
         }

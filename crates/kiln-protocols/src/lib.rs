@@ -28,6 +28,7 @@
 //! [`Worker::new`], what its workers share in [`Common`], and a page in `docs/protocols/`.
 
 pub mod access;
+mod answer;
 pub mod batches;
 mod breakdown;
 pub mod canary;
@@ -41,6 +42,7 @@ pub mod shared;
 mod statistics;
 mod worker;
 
+pub use answer::AnswerWriter;
 pub use breakdown::broken_down;
 pub use common::Common;
 pub use factors::Factors;

@@ -19,7 +19,7 @@
 use kiln_platform::sync::Arc;
 use kiln_procedure::{Arguments, Frame, Interrupt, Program};
 
-use crate::{Outcome, broken_down};
+use crate::{AnswerWriter, Outcome, broken_down};
 
 /// What there is to do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +43,8 @@ pub struct Call {
     pub deadline_ns: Option<u64>,
     /// Asks it to end before its time, where a client can.
     pub interrupt: Option<Interrupt>,
+    /// What is reported with what it wrote, if it has an idempotency key.
+    pub answer: Option<Arc<dyn AnswerWriter>>,
     /// What its drawer calls it.
     pub ticket: u64,
     /// Set by the worker: whether the history that is recorded has no room for another call.

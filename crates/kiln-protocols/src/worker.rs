@@ -8,7 +8,6 @@ use kiln_storage::epoch::Participant;
 use kiln_storage::error::Error;
 use kiln_storage::journal::Journal;
 
-use crate::Statistics;
 use crate::access::healing::Healing;
 use crate::access::hybrid::Hybrid;
 use crate::access::mocc::Mocc;
@@ -44,6 +43,7 @@ use crate::shared::locks::{
 use crate::shared::recorder::{Observation, Recorded};
 use crate::shared::turns::Turn;
 use crate::shared::unwinding::Unwinding;
+use crate::{AnswerWriter, Statistics};
 
 /// How a call ended. It never ends "please retry".
 #[derive(Debug)]
@@ -466,14 +466,14 @@ impl Worker {
         arguments: &Arguments,
         deadline_ns: Option<u64>,
     ) -> Outcome {
-        match self.try_call(program, arguments, deadline_ns, None) {
+        match self.try_call(program, arguments, deadline_ns, None, None) {
             Some(outcome) => outcome,
             None => unreachable!("nobody gives up without a limit to patience"),
         }
     }
 
-    /// Runs a call to its end, or gives up when its attempts have failed for longer than `patience_ns`;
-    /// see [`Direct::call`].
+    /// Runs a call to its end, or gives up when its attempts have failed for longer than `patience_ns`; what it wrote is
+    /// reported with its answer, if it has one. See [`Direct::call`].
     // Not inlined: else every crate that calls this compiles the executor anew for every protocol.
     #[inline(never)]
     pub fn try_call(
@@ -482,9 +482,10 @@ impl Worker {
         arguments: &Arguments,
         deadline_ns: Option<u64>,
         patience_ns: Option<u64>,
+        answer: Option<&Arc<dyn AnswerWriter>>,
     ) -> Option<Outcome> {
         for_any_worker!(self, worker => {
-            worker.call(program, arguments, deadline_ns, patience_ns)
+            worker.call(program, arguments, deadline_ns, patience_ns, answer)
         })
     }
 
@@ -528,6 +529,7 @@ impl Worker {
         let mut spinner = Spinner::default();
         loop {
             call.is_history_full = self.is_history_full();
+            call.answer = None;
             match calls.next(&mut call) {
                 Next::Call => {}
                 nothing => {
@@ -542,7 +544,9 @@ impl Worker {
             let Some(program) = &call.program else {
                 unreachable!("a call that was drawn has a program")
             };
-            let outcome = self.call(program, &call.arguments, call.deadline_ns);
+            let (arguments, answer) = (&call.arguments, call.answer.as_ref());
+            let outcome = self.try_call(program, arguments, call.deadline_ns, None, answer);
+            let outcome = outcome.expect("a call without a limit to its patience is not given up");
             calls.ended(&call, outcome, self.frame());
         }
     }

@@ -7,7 +7,7 @@ use std::path::Path;
 use kiln_platform::atomic::{AtomicBool, Ordering};
 use kiln_platform::disk::TemporaryDirectory;
 use kiln_platform::{thread, time};
-use kiln_sql::{Database, Options, Protocol, Session, SqlState};
+use kiln_sql::{Call, Database, IdempotencyKey, Options, Protocol, Reply, Session, SqlState};
 
 fn temporary() -> TemporaryDirectory {
     let parent = Path::new(env!("CARGO_TARGET_TMPDIR"));
@@ -300,4 +300,58 @@ fn checkpoints_are_written_when_the_log_has_grown_and_bound_it() {
         recovery.checkpoint >= Some(3) && recovery.log_bytes < 4 << 20,
         "{recovery:?}"
     );
+}
+
+/// Copies a directory as a crash would leave it: what is acknowledged is in its files.
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).expect("the test may write there");
+    for entry in std::fs::read_dir(from).expect("it is there") {
+        let entry = entry.expect("it can be read");
+        let target = to.join(entry.file_name());
+        match entry.file_type().expect("it has a type").is_dir() {
+            true => copy(&entry.path(), &target),
+            false => drop(std::fs::copy(entry.path(), target)),
+        }
+    }
+}
+
+#[test]
+fn calls_with_keys_are_answered_after_a_crash_and_not_run_again() {
+    for protocol in [
+        Protocol::Silo,
+        Protocol::TwoPhaseLockingNoWait,
+        Protocol::Strife,
+    ] {
+        let (directory, crashed) = (temporary(), temporary());
+        let database = Database::open(options(&directory).protocol(protocol)).expect("it is new");
+        database.execute(SCRIPT).expect("the script runs");
+        let total = "CREATE FUNCTION total() RETURNS NUMERIC LANGUAGE plpgsql STABLE AS $$ DECLARE s NUMERIC; \
+             BEGIN SELECT sum(balance) INTO s FROM account; RETURN s; END $$";
+        database.execute(total).expect("it compiles");
+        let calls = || {
+            let key = |name: &str| IdempotencyKey::new(name).expect("it is short");
+            [
+                Call::new("pay", (3_i32, 4_i32, "20.5")).idempotency_key(key("pays")),
+                Call::new("pay", (5_i32, 6_i32, "1000")).idempotency_key(key("is refused")),
+                Call::new("total", ()).idempotency_key(key("reads")),
+            ]
+        };
+        let engine = database.engine();
+        let replies = calls().map(|call| engine.execute(call).expect("it runs"));
+        assert!(replies[0].is_committed() && replies[2].is_committed());
+        assert!(matches!(replies[1], Reply::Rejected(_)));
+        database
+            .execute("UPDATE account SET balance = balance + 1")
+            .expect("it runs");
+        let before = all(&database);
+        copy(directory.path(), crashed.path());
+        drop(database);
+        for directory in [&directory, &crashed] {
+            let database = Database::open(options(directory)).expect("it is there");
+            let engine = database.engine();
+            let again = calls().map(|call| engine.execute(call).expect("it is known"));
+            assert_eq!(again, replies, "{protocol}");
+            assert_eq!(all(&database), before, "{protocol}");
+        }
+    }
 }

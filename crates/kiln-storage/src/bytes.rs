@@ -224,7 +224,7 @@ impl<'a> Reader<'a> {
 }
 
 /// XX001: what was read was never written.
-pub(crate) fn corrupt(what: impl std::fmt::Display) -> Error {
+pub fn corrupt(what: impl std::fmt::Display) -> Error {
     let message = format!("a record of a log is damaged: {what}");
     Error::new(SqlState::DATA_CORRUPTED, message)
 }

@@ -31,6 +31,12 @@
 //!   timestamp.
 //! - The engine closes the log epoch where another protocol comes into force, whose versions may be smaller.
 //!
+//! # Answers
+//!
+//! A call may have a key under which its answer is given again when the call is repeated. The answer of one that wrote something is
+//! part of the report: a listener keeps it with the commit. One that wrote nothing is not reported, and its
+//! answer is [noted](Listeners::note).
+//!
 //! # What is not reported
 //!
 //! Changes of the catalog, TRUNCATE among them, and rows that have lain in the tables since before the listener came
@@ -61,6 +67,11 @@ pub trait Listeners: Send + Sync {
     /// The listener of the worker with this number. There may have been a worker of the same number before, whose
     /// listener is dropped by then.
     fn listener(&self, worker: usize) -> Box<dyn Listener>;
+
+    /// Keeps the answer of a call that has ended and wrote nothing, as if a commit of its own had it: in the log epoch that is
+    /// returned, which was not closed before the answer was there. The caller has no window open, and may be any
+    /// thread. `None` when the answer is not kept.
+    fn note(&self, answer: &CallAnswer<'_>) -> Option<LogEpoch>;
 }
 
 /// What a transaction did, as its worker's [`Listener`] hears it.
@@ -71,6 +82,17 @@ pub struct Commit<'a> {
     pub version: u64,
     /// The net effect, deletions first; see the module's documentation. At least one.
     pub changes: &'a [Change],
+    /// How the call is answered that this is the commit of, if it has a key.
+    pub answer: Option<CallAnswer<'a>>,
+}
+
+/// How a call is answered when it is made again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallAnswer<'a> {
+    /// The call's key.
+    pub key: &'a [u8],
+    /// What it is answered, in a form that listeners need not know.
+    pub bytes: &'a [u8],
 }
 
 /// What happened to a row.

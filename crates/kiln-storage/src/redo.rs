@@ -249,7 +249,7 @@ pub struct ReadChange<'a> {
 /// XX001 for bytes that no commit has appended, or not to these tables; and what `each` returns.
 pub fn read_commit<'t>(
     reader: &mut Reader<'_>,
-    table: impl Fn(TableId) -> Option<&'t Table>,
+    mut table: impl FnMut(TableId) -> Option<&'t Table>,
     heap: &mut Heap,
     mut each: impl FnMut(&ReadChange<'_>, &mut Heap) -> Result<()>,
 ) -> Result<u64> {
@@ -287,20 +287,26 @@ fn read_change(
     let (layout, columns) = (table.layout(), &table.schema().columns);
     match form {
         INSERTED => {
-            let each = |column, value| values.push((column, value));
+            // The bytes have them in another order.
+            values.extend((0..columns.len() as u16).map(|at| (ColumnId(at), Slot::NULL)));
+            let each = |column: ColumnId, value| values[column.index()].1 = value;
             let number = layout.read_row(columns, reader, heap, each)?;
-            values.sort_unstable_by_key(|(column, _)| *column);
             let key = key_of(table, number, values, heap)?;
             Ok((ChangeKind::Insert, key, number))
         }
         UPDATED => {
-            let key = read_key(table, reader, heap)?;
+            let key = read_key(table, reader, heap, values)?;
+            values.clear();
             let written = layout.read_set(reader)?;
             let each = |column, value| values.push((column, value));
             layout.read_values(columns, written, reader, heap, each)?;
             Ok((ChangeKind::Update, key, None))
         }
-        DELETED => Ok((ChangeKind::Delete, read_key(table, reader, heap)?, None)),
+        DELETED => {
+            let key = read_key(table, reader, heap, values)?;
+            values.clear();
+            Ok((ChangeKind::Delete, key, None))
+        }
         DELETED_BY_FORMER_KEY => {
             let length = reader.number(2)? as usize;
             let width = table.indexes()[0].key_layout().width();
@@ -312,17 +318,22 @@ fn read_change(
     }
 }
 
-fn read_key(table: &Table, reader: &mut Reader<'_>, heap: &mut Heap) -> Result<EntryKey> {
+/// Reads a key; `values` is empty, and gets those of the key's columns.
+fn read_key(
+    table: &Table,
+    reader: &mut Reader<'_>,
+    heap: &mut Heap,
+    values: &mut Vec<(ColumnId, Slot)>,
+) -> Result<EntryKey> {
     if table.layout().row_number().is_some() {
         let number = reader.number(8)? as i64;
         return key_of(table, Some(number), &[], heap);
     }
     let columns: ColumnSet = table.indexes()[0].columns();
-    let mut values = Vec::with_capacity(columns.len());
     let each = |column, value| values.push((column, value));
     let definitions = &table.schema().columns;
     (table.layout()).read_values(definitions, columns, reader, heap, each)?;
-    key_of(table, None, &values, heap)
+    key_of(table, None, values, heap)
 }
 
 /// The key of a row with this number, or these values, which have the order of their columns.
@@ -334,7 +345,11 @@ fn key_of(
 ) -> Result<EntryKey> {
     table.indexes()[0].entry_key(heap, |_, field| match field.column {
         Some(column) => {
-            let at = values.binary_search_by_key(&column, |(column, _)| *column);
+            // Whole rows have each column in its own place.
+            let at = match values.get(column.index()) {
+                Some((own, _)) if *own == column => Ok(column.index()),
+                _ => values.binary_search_by_key(&column, |(column, _)| *column),
+            };
             values[at.expect("all columns of the key were read")].1
         }
         None => Slot::from_i64(number.unwrap_or_default()),

@@ -154,6 +154,7 @@ pub unsafe fn append_stored_row(table: &Table, record: RecordRef, target: &mut V
         epoch: LogEpoch(0),
         version: 0,
         changes: &[change],
+        answer: None,
     };
     commit.append(target);
     target.drain(start..start + ROW_AT);

@@ -180,11 +180,6 @@ impl Heap {
     /// What one procedure may hold at a time; the executor checks it in every loop.
     pub const LIMIT_BYTES: usize = 1 << 30;
 
-    /// Whether both heaps hold the same values at the same positions.
-    pub fn is_same(&self, other: &Heap) -> bool {
-        self.bytes == other.bytes && self.elements == other.elements
-    }
-
     /// An empty heap.
     pub fn new() -> Heap {
         Heap::default()

@@ -137,6 +137,7 @@ fn bytes_of(change: Change) -> Vec<u8> {
         epoch: LogEpoch(1),
         version: 0x0102,
         changes: &changes,
+        answer: None,
     };
     commit.append(&mut bytes);
     assert!(bytes.len() <= commit.bytes_max(), "{} bytes", bytes.len());
@@ -405,6 +406,7 @@ fn damaged_bytes_are_refused_or_mean_something_else_and_nothing_breaks() {
             epoch: LogEpoch(1),
             version: 1,
             changes: &changes,
+            answer: None,
         };
         let mut bytes = Vec::new();
         commit.append(&mut bytes);
@@ -488,6 +490,7 @@ fn damaged_bytes_take_no_more_memory_than_a_small_multiple_of_their_length() {
             epoch: LogEpoch(1),
             version: 1,
             changes: &changes,
+            answer: None,
         };
         commit.append(&mut whole);
         for _ in 0..1_000 {

@@ -90,6 +90,17 @@ pub fn bytes_of(payload: usize) -> usize {
     (HEADER_BYTES + payload).next_multiple_of(ALIGNMENT)
 }
 
+/// Bytes of a file that the block takes with which `bytes` begin, as it says itself; one page where there is none, or its length
+/// cannot be.
+pub fn claimed_bytes(bytes: &[u8]) -> usize {
+    let length = bytes.get(12..16).filter(|_| bytes.starts_with(&MAGIC));
+    let length = length.map_or(0, |it| u32::from_le_bytes(it.try_into().expect("4 bytes")));
+    match length as usize {
+        length if length <= PAYLOAD_MAX => bytes_of(length),
+        _ => ALIGNMENT,
+    }
+}
+
 /// Why bytes are not a block of the log that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockFault {

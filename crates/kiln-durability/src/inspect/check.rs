@@ -78,13 +78,6 @@ impl CheckReport {
         self.blocks = log.blocks();
         self.bytes += log.bytes;
         let path = directory.log().path().display();
-        if log.blocks_left_over > 0 {
-            let blocks = log.blocks_left_over;
-            self.notes.push(format!(
-                "{path} ends with a group of which the process wrote {blocks} blocks and not the last: \
-                 it was not acknowledged, and is cut off when the database is opened"
-            ));
-        }
         self.notes.extend(log.cut.map(|cut| {
             format!(
                 "the log ends at {cut}. A crash leaves that, of what was not acknowledged, and it is cut \

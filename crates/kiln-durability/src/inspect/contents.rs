@@ -23,9 +23,7 @@ pub struct LogSummary {
     pub bytes: u64,
     /// Where it goes on, as far as it could be read.
     pub end: Option<Position>,
-    /// Blocks behind that of a group that has no end; they were not acknowledged.
-    pub blocks_left_over: u64,
-    /// What else is behind its end, in words, if it is not simply the end: a block that was being written in a crash.
+    /// What is behind its end, in words, if it is not simply the end: what was being written in a crash.
     pub cut: Option<String>,
     /// Why it could not be read further.
     pub damage: Option<Error>,
@@ -83,7 +81,6 @@ pub fn read_log(
         groups: 0,
         bytes: 0,
         end: None,
-        blocks_left_over: 0,
         cut: None,
         damage: None,
     };
@@ -100,8 +97,6 @@ pub fn read_log(
             watch(done, all);
             each(&groups)?;
         }
-        summary.add(&groups);
-        summary.blocks_left_over = groups.blocks().len() as u64;
         summary.cut = groups.cut().map(str::to_owned);
         summary.end = Some(groups.position());
         Ok(())

@@ -5,7 +5,7 @@
 
 use kiln_platform::atomic::{AtomicU64, AtomicUsize, Ordering};
 use kiln_platform::sync::{Mutex, lock};
-use kiln_storage::journal::Commit;
+use kiln_storage::journal::{CallAnswer, Commit};
 
 use crate::format::entry;
 
@@ -116,13 +116,25 @@ impl Buffers {
         &self.slots[..self.used.load(Ordering::Acquire)]
     }
 
-    /// Appends a commit of the worker, which is inside its window.
+    /// Appends a commit of the worker, which is inside its window, and the answer of its call if that has a key.
     #[inline]
     pub fn append_commit(&self, worker: usize, commit: &Commit<'_>) {
-        self.append(worker, commit.epoch.0, |bytes| {
-            let start = entry::begin_commit(bytes, commit.epoch.0);
+        let epoch = commit.epoch.0;
+        self.append(worker, epoch, |bytes| {
+            let start = entry::begin_commit(bytes, epoch);
             commit.append(bytes);
             entry::end(bytes, start);
+        });
+        if let Some(answer) = &commit.answer {
+            self.append_answer(worker, epoch, answer);
+        }
+    }
+
+    /// As another entry of the same epoch: the group that has one of the two has both.
+    #[cold]
+    fn append_answer(&self, worker: usize, epoch: u64, answer: &CallAnswer<'_>) {
+        self.append(worker, epoch, |bytes| {
+            entry::append_outcome(bytes, epoch, answer.key, answer.bytes);
         });
     }
 

@@ -30,7 +30,7 @@ use kiln_platform::disk::{AlignedBuffer, Directory};
 use kiln_platform::sync::{Arc, Mutex, OnceLock, lock};
 use kiln_platform::thread::{self, JoinHandle, Thread};
 use kiln_storage::error::{Error, Result, SqlState};
-use kiln_storage::journal::{Commit, Listener, Listeners};
+use kiln_storage::journal::{CallAnswer, Commit, Listener, Listeners};
 use kiln_storage::log_epoch::{LogEpoch, LogEpochs};
 
 use crate::error::disk_error;
@@ -100,13 +100,13 @@ pub struct Log {
     inner: Arc<Inner>,
     segments: Arc<Segments>,
     thread: Mutex<Option<JoinHandle<()>>>,
-    /// The worker whose windows entries have that no worker reports.
-    engine: usize,
 }
 
 pub(crate) struct Inner {
     epochs: LogEpochs,
     buffers: Arc<Buffers>,
+    /// The worker whose windows entries have that no worker reports. Locked while it has one: any thread may append those.
+    engine: Mutex<usize>,
     pending_bytes_max: u64,
     watermark: Watermark,
     alarm: Alarm,
@@ -197,6 +197,7 @@ impl Log {
         let inner = Arc::new(Inner {
             epochs,
             buffers,
+            engine: Mutex::new(engine),
             pending_bytes_max: options.pending_bytes_max,
             watermark: Watermark::new(position.epoch),
             alarm: Alarm::default(),
@@ -223,7 +224,6 @@ impl Log {
             inner,
             segments,
             thread: Mutex::new(Some(thread)),
-            engine,
         })
     }
 
@@ -292,24 +292,14 @@ impl Log {
     /// Returns its log epoch, which is its own.
     pub fn append_statement(&self, text: &str) -> LogEpoch {
         self.inner.epochs.close();
-        let epoch = self.append(|bytes, epoch| entry::append_statement(bytes, epoch, text));
+        let epoch = (self.inner).append(|bytes, epoch| entry::append_statement(bytes, epoch, text));
         self.inner.epochs.close();
         epoch
     }
 
     /// Appends how a call ended that wrote nothing. Returns its log epoch.
     pub fn append_outcome(&self, key: &[u8], answer: &[u8]) -> LogEpoch {
-        self.append(|bytes, epoch| entry::append_outcome(bytes, epoch, key, answer))
-    }
-
-    fn append(&self, append: impl FnOnce(&mut Vec<u8>, u64)) -> LogEpoch {
-        let Inner {
-            epochs, buffers, ..
-        } = &*self.inner;
-        let epoch = epochs.enter(self.engine);
-        buffers.append(self.engine, epoch.0, |bytes| append(bytes, epoch.0));
-        epochs.leave(self.engine);
-        epoch
+        (self.inner).append(|bytes, epoch| entry::append_outcome(bytes, epoch, key, answer))
     }
 
     /// Whether so much waits to be written that no transaction should begin.
@@ -415,6 +405,16 @@ impl std::fmt::Debug for Log {
     }
 }
 
+impl Inner {
+    fn append(&self, append: impl FnOnce(&mut Vec<u8>, u64)) -> LogEpoch {
+        let engine = lock(&self.engine);
+        let epoch = self.epochs.enter(*engine);
+        (self.buffers).append(*engine, epoch.0, |bytes| append(bytes, epoch.0));
+        self.epochs.leave(*engine);
+        epoch
+    }
+}
+
 impl Listeners for Inner {
     fn listener(&self, worker: usize) -> Box<dyn Listener> {
         self.buffers.join(worker);
@@ -422,6 +422,14 @@ impl Listeners for Inner {
             buffers: self.buffers.clone(),
             worker,
         })
+    }
+
+    /// Not once the log takes no changes any more: what it has left room for is what was committed.
+    fn note(&self, answer: &CallAnswer<'_>) -> Option<LogEpoch> {
+        let CallAnswer { key, bytes: answer } = *answer;
+        let is_taken = !self.refuses.load(Ordering::Relaxed);
+        is_taken
+            .then(|| self.append(|bytes, epoch| entry::append_outcome(bytes, epoch, key, answer)))
     }
 }
 
@@ -435,5 +443,50 @@ impl Listener for WorkerListener {
     #[inline]
     fn committed(&mut self, commit: &Commit<'_>) {
         self.buffers.append_commit(self.worker, commit);
+    }
+}
+
+#[cfg(all(test, not(kiln_sim)))]
+mod tests {
+    use super::*;
+
+    const MOMENT_NS: u64 = 20_000_000;
+
+    #[test]
+    fn an_entry_that_a_thread_appends_beside_another_one_keeps_its_window() {
+        let epochs = &LogEpochs::new(1);
+        epochs.join(0);
+        let inner = &Inner {
+            epochs: epochs.clone(),
+            buffers: Arc::new(Buffers::new(1)),
+            engine: Mutex::new(0),
+            pending_bytes_max: u64::MAX,
+            watermark: Watermark::new(0),
+            alarm: Alarm::default(),
+            statistics: Mutex::default(),
+            segment: AtomicU64::new(1),
+            end: Mutex::new(Position::start(DatabaseId::default())),
+            refuses: Arc::default(),
+            is_closing: AtomicBool::new(false),
+        };
+        let closed = &AtomicU64::new(0);
+        thread::scope(|scope| {
+            inner.append(|_, _| {
+                scope.spawn(move || {
+                    inner.append(|_, epoch| {
+                        scope.spawn(move || closed.store(epochs.close().0, Ordering::Release));
+                        thread::sleep(MOMENT_NS);
+                        let closed = closed.load(Ordering::Acquire);
+                        assert!(
+                            closed < epoch,
+                            "{epoch} is closed before the entry is there"
+                        );
+                    });
+                });
+                // The other one begins before this one is done.
+                thread::sleep(MOMENT_NS);
+            });
+        });
+        assert_eq!(closed.load(Ordering::Acquire), 1);
     }
 }

@@ -53,6 +53,16 @@ impl Histogram {
         self.max = self.max.max(value);
     }
 
+    /// Adds the values of another one.
+    pub fn merge(&mut self, other: &Histogram) {
+        for (count, others) in self.counts.iter_mut().zip(other.counts.iter()) {
+            *count += others;
+        }
+        self.count += other.count;
+        self.sum = self.sum.saturating_add(other.sum);
+        self.max = self.max.max(other.max);
+    }
+
     /// How many values there are.
     pub fn count(&self) -> u64 {
         self.count
@@ -113,6 +123,15 @@ pub struct Statistics {
 }
 
 impl Statistics {
+    /// Adds what another log has written.
+    pub fn add(&mut self, other: &Statistics) {
+        self.entries += other.entries;
+        self.entry_bytes += other.entry_bytes;
+        self.written_bytes += other.written_bytes;
+        self.group_entries.merge(&other.group_entries);
+        self.write_ns.merge(&other.write_ns);
+    }
+
     /// What was written since `earlier` was taken.
     #[must_use]
     pub fn since(&self, earlier: &Statistics) -> Statistics {

@@ -51,7 +51,7 @@ impl Groups {
                 return Ok(false);
             };
             let payload_bytes = self.payload.len() - before;
-            let (segment, end) = self.scan.place();
+            let (segment, end) = self.scan.reached();
             self.blocks.push(PlacedBlock {
                 segment,
                 offset: end - bytes_of(payload_bytes) as u64,

@@ -2,6 +2,7 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | `segment` | its files, read through a window |
 //! | `scan` | [`Scan`]: the blocks of a log, and where it ends |
 //! | `groups` | [`Groups`]: the blocks that were written at a time, whole |
 //! | `replay` | [`Replay`]: its entries, in an order in which they can be applied |
@@ -9,6 +10,7 @@
 mod groups;
 mod replay;
 mod scan;
+mod segment;
 
 pub use groups::{Groups, PlacedBlock};
 pub use replay::Replay;

@@ -2,7 +2,9 @@
 //!
 //! A log ends where the next block of its chain is neither after the last one nor at the start of the next segment. That is the end
 //! that a crash leaves, unless a later block says that the missing one was on disk (*durable through*): then the log is
-//! damaged, and nothing is recovered from it.
+//! damaged, and nothing is recovered from it. So each place behind the end where a block may be is looked at. A crash
+//! leaves neither blocks of a later format there, nor blocks of a later segment than the file's, nor another database's:
+//! these are refused as well.
 //!
 //! A process that was killed leaves the cache whole, so that what is read may not be on disk. [`Scan::end`] syncs it before anything
 //! rests on it.
@@ -10,9 +12,10 @@
 use kiln_platform::disk::Directory;
 use kiln_storage::error::{Error, Result, SqlState};
 
+use super::segment::SegmentReader;
 use crate::error::{damaged, disk_error};
 use crate::format::block::{self, ALIGNMENT, Block, BlockHeader};
-use crate::format::{BlockFault, Chain, DatabaseId, segment_name, segment_number};
+use crate::format::{BlockFault, Chain, DatabaseId, FORMAT_VERSION, segment_name, segment_number};
 use crate::log::Position;
 
 /// Where a scan begins.
@@ -22,7 +25,8 @@ pub struct Start {
     pub database: DatabaseId,
     /// The first segment.
     pub segment: u64,
-    /// The chain before the segment's first block; `None` where the log before it was removed: then that block is believed.
+    /// The chain before the segment's first block; `None` where the log before it was removed: then that block, which must
+    /// be there, is believed.
     pub chain: Option<Chain>,
 }
 
@@ -51,18 +55,20 @@ pub struct End {
 pub struct Scan {
     directory: Directory,
     database: DatabaseId,
-    /// The segments that are there, from the first one on.
+    /// The segments that are there, from the first one on, with their lengths.
     segments: Vec<(u64, u64)>,
     /// Which of them is read.
     at: usize,
-    /// Its content.
-    bytes: Vec<u8>,
+    /// `None` if there is none.
+    reader: Option<SegmentReader>,
     chain: Option<Chain>,
-    offset: usize,
+    offset: u64,
     /// After the last group that is whole.
     position: Position,
     /// Bytes of the segments before the present one.
     passed: u64,
+    /// The first block that no later one calls durable, and in which of the segments it is.
+    uncovered: (u64, usize),
     cut: Option<String>,
 }
 
@@ -80,21 +86,24 @@ impl Scan {
             .filter(|(number, _)| *number >= start.segment)
             .collect();
         segments.sort_unstable();
-        let is_begun = segments
-            .first()
-            .is_some_and(|(first, _)| *first == start.segment);
+        let first = segments.first();
+        let is_begun = first.is_some_and(|(first, _)| *first == start.segment);
         let is_new = start.chain.is_some_and(|chain| chain.last == 0);
         if !(is_begun || segments.is_empty() && is_new) {
             let path = directory.path().join(segment_name(start.segment));
             let message = format!("the log has lost its segment {}", path.display());
             return Err(damaged(message).with_hint(HINT));
         }
-        let mut scan = Scan {
+        let reader = match is_begun {
+            true => Some(SegmentReader::open(&directory, start.segment)?),
+            false => None,
+        };
+        Ok(Scan {
             directory,
             database: start.database,
             segments,
             at: 0,
-            bytes: Vec::new(),
+            reader,
             chain: start.chain,
             offset: 0,
             position: Position {
@@ -104,18 +113,15 @@ impl Scan {
                 epoch: 0,
             },
             passed: 0,
+            uncovered: (0, 0),
             cut: None,
-        };
-        if is_begun {
-            scan.bytes = scan.load(0)?;
-        }
-        Ok(scan)
+        })
     }
 
     /// Bytes read so far, and bytes of all segments.
     pub fn progress(&self) -> (u64, u64) {
         let all = self.segments.iter().map(|(_, bytes)| bytes);
-        (self.passed + self.offset as u64, all.sum())
+        (self.passed + self.offset, all.sum())
     }
 
     /// Appends the payload of the next block and returns its header; `None` at the end of the log.
@@ -123,29 +129,32 @@ impl Scan {
     /// # Errors
     /// The disk's; XX001 when the log is damaged, 0A000 when a newer Kiln has written it.
     pub fn next(&mut self, payload: &mut Vec<u8>) -> Result<Option<BlockHeader>> {
-        if self.segments.is_empty() {
+        let Some(reader) = &mut self.reader else {
             return Ok(None);
-        }
-        let fault = match self.read(&self.bytes[self.offset..], self.segments[self.at].0) {
+        };
+        let number = reader.number;
+        let bytes = reader.at(self.offset)?;
+        let fault = match follow(self.chain, self.database, bytes, number) {
             Ok((block, chain)) => {
+                let header = block.header;
                 payload.extend_from_slice(block.payload);
-                let (length, header) = (block.bytes(), block.header);
-                (self.chain, self.offset) = (Some(chain), self.offset + length);
+                self.offset += block.bytes() as u64;
+                self.advance(&header, chain);
                 return Ok(Some(header));
             }
             Err(fault) => fault,
         };
-        let number = self.segments[self.at].0;
-        if let Some(&(next, _)) = self.segments.get(self.at + 1)
-            && next == number + 1
-        {
-            let bytes = self.load(self.at + 1)?;
-            if let Ok((block, chain)) = self.read(&bytes, next) {
+        // A log whose first block is missing does not begin with a later one.
+        let has_next = self.chain.is_some() && self.number_of(self.at + 1) == Some(number + 1);
+        if has_next {
+            let mut next = SegmentReader::open(&self.directory, number + 1)?;
+            if let Ok((block, chain)) = follow(self.chain, self.database, next.at(0)?, number + 1) {
+                let header = block.header;
                 payload.extend_from_slice(block.payload);
-                let (length, header) = (block.bytes(), block.header);
                 self.passed += self.segments[self.at].1;
-                (self.chain, self.offset) = (Some(chain), length);
-                (self.at, self.bytes) = (self.at + 1, bytes);
+                (self.at, self.offset) = (self.at + 1, block.bytes() as u64);
+                self.reader = Some(next);
+                self.advance(&header, chain);
                 return Ok(Some(header));
             }
         }
@@ -153,25 +162,16 @@ impl Scan {
         Ok(None)
     }
 
-    /// The block at the start of `bytes` of a segment, if it is the next one, and the chain after it.
-    fn read<'a>(
-        &self,
-        bytes: &'a [u8],
-        segment: u64,
-    ) -> std::result::Result<(Block<'a>, Chain), BlockFault> {
-        let mut chain = match self.chain {
-            Some(chain) => chain,
-            None => {
-                let first = block::read(bytes, self.database, segment)?;
-                Chain {
-                    database: self.database,
-                    last: first.header.number - 1,
-                    checksum: first.before,
-                }
-            }
-        };
-        let block = chain.next(bytes, segment)?;
-        Ok((block, chain))
+    fn number_of(&self, at: usize) -> Option<u64> {
+        self.segments.get(at).map(|(number, _)| *number)
+    }
+
+    /// Goes on after a block of the present segment.
+    fn advance(&mut self, header: &BlockHeader, chain: Chain) {
+        self.chain = Some(chain);
+        if header.durable_through >= self.uncovered.0 {
+            self.uncovered = (header.number, self.at);
+        }
     }
 
     /// Notes that the blocks read so far are whole groups, up to the log epoch of the last one.
@@ -180,16 +180,16 @@ impl Scan {
             self.position = Position {
                 chain,
                 segment: self.segments[self.at].0,
-                offset: self.offset as u64,
+                offset: self.offset,
                 epoch,
             };
         }
     }
 
     /// The segment and the offset in it up to which blocks were read.
-    pub fn place(&self) -> (u64, u64) {
-        let number = self.segments.get(self.at).map(|(number, _)| *number);
-        (number.unwrap_or(self.position.segment), self.offset as u64)
+    pub fn reached(&self) -> (u64, u64) {
+        let number = self.number_of(self.at);
+        (number.unwrap_or(self.position.segment), self.offset)
     }
 
     /// After the last group that [`Scan::complete`] was told of, or at the beginning.
@@ -202,71 +202,110 @@ impl Scan {
         self.cut.as_deref()
     }
 
-    /// The content of a segment.
-    fn load(&self, at: usize) -> Result<Vec<u8>> {
-        let (number, length) = self.segments[at];
-        let file = self.directory.open_file(&segment_name(number));
-        let file = file.map_err(|error| disk_error(&error))?;
-        let mut bytes = vec![0; length as usize];
-        let read = file.read_at(0, &mut bytes);
-        bytes.truncate(read.map_err(|error| disk_error(&error))?);
-        Ok(bytes)
+    /// Where a block is or should be, in words.
+    fn place(&self, segment: u64, offset: u64) -> String {
+        let path = self.directory.path().join(segment_name(segment));
+        format!("{} at offset {offset}", path.display())
     }
 
-    /// Checks that no later block says that the missing one was on disk.
+    /// Checks that nothing behind the end says that the missing block was on disk.
     fn check_end(&mut self, fault: BlockFault) -> Result<()> {
         let number = self.segments[self.at].0;
-        let missing = self.chain.map_or(1, |chain| chain.last + 1);
-        let place = self.directory.path().join(segment_name(number));
-        let place = format!("{} at offset {}", place.display(), self.offset);
-        if let BlockFault::Format(version) = fault {
-            let message =
-                format!("{place} has a block of format {version}, which this Kiln does not know");
-            let error = Error::new(SqlState::FEATURE_NOT_SUPPORTED, message);
-            return Err(
-                error.with_hint("Open the database with the Kiln that wrote it, or a newer one.")
-            );
+        let place = self.place(number, self.offset);
+        let mut reader = self.reader.take();
+        for at in self.at..self.segments.len() {
+            let from = if at == self.at { self.offset } else { 0 };
+            let mut reader = match reader.take() {
+                Some(reader) => reader,
+                None => SegmentReader::open(&self.directory, self.segments[at].0)?,
+            };
+            self.check_rest(&mut reader, from, fault)?;
         }
-        if self.chain.is_none() {
-            let message = format!("the log is damaged: it does not begin at {place} ({fault})");
+        let Some(chain) = self.chain else {
+            let message = format!("the log has lost its first block, in {place}: {fault}");
             return Err(damaged(message).with_hint(HINT));
-        }
-        let mut promise = self.promise_in(&self.bytes, self.offset, number, missing);
-        for later in self.at + 1..self.segments.len() {
-            if promise.is_some() {
-                break;
-            }
-            let bytes = self.load(later)?;
-            promise = self.promise_in(&bytes, 0, self.segments[later].0, missing);
-        }
-        if let Some((segment, offset, header)) = promise {
-            let message = format!(
-                "the log is damaged: block {missing} is missing from {place} ({fault}), but block {} at offset \
-                 {offset} of segment {segment} says that it was on disk",
-                header.number,
-            );
-            return Err(damaged(message).with_hint(HINT));
-        }
-        if fault != BlockFault::Nothing && fault != BlockFault::CutOff {
+        };
+        let is_torn = match fault {
+            BlockFault::CutOff => self.offset < self.segments[self.at].1,
+            BlockFault::Checksum | BlockFault::Length | BlockFault::NotABlock => true,
+            _ => false,
+        };
+        if is_torn {
             self.cut = Some(format!("{place}: {fault}"));
+        } else if chain != self.position.chain {
+            let from = self.place(self.position.segment, self.position.offset);
+            self.cut = Some(format!("{from}: the last block of a group was not written"));
         }
         Ok(())
     }
 
-    /// A block from `offset` on that says that the missing one was on disk.
-    fn promise_in(
+    /// Checks a segment from an offset behind the end on.
+    fn check_rest(&self, reader: &mut SegmentReader, from: u64, fault: BlockFault) -> Result<()> {
+        let (number, mut offset) = (reader.number, from);
+        while offset < reader.bytes {
+            let bytes = reader.at(offset)?;
+            let read = block::read(bytes, self.database, number).map(|block| block.header);
+            offset += match read {
+                Ok(header) => {
+                    self.check_promise(&header, (number, offset), fault)?;
+                    block::claimed_bytes(bytes)
+                }
+                Err(BlockFault::Format(version)) if version > FORMAT_VERSION => {
+                    let place = self.place(number, offset);
+                    return Err(newer(&format!("{place} has a block of format {version}")));
+                }
+                Err(BlockFault::OtherDatabase) => {
+                    let place = self.place(number, offset);
+                    let message = format!("{place} has a block of another database");
+                    return Err(damaged(message).with_hint(HINT));
+                }
+                Err(BlockFault::OtherSegment(later)) if later > number => {
+                    let place = self.place(number, offset);
+                    let message = format!(
+                        "the log is damaged: {place} has a block of segment {later}, as if the file \
+                         had another name"
+                    );
+                    return Err(damaged(message).with_hint(HINT));
+                }
+                // Their checksum is right, and so is their length.
+                Err(BlockFault::OtherSegment(_) | BlockFault::Format(_)) => {
+                    block::claimed_bytes(bytes)
+                }
+                Err(_) => ALIGNMENT,
+            } as u64;
+        }
+        Ok(())
+    }
+
+    /// Checks that a block behind the end does not say that the missing one was on disk.
+    fn check_promise(
         &self,
-        bytes: &[u8],
-        offset: usize,
-        segment: u64,
-        missing: u64,
-    ) -> Option<(u64, usize, BlockHeader)> {
-        let places = (offset..bytes.len()).step_by(ALIGNMENT);
-        places.into_iter().find_map(|place| {
-            let block = block::read(&bytes[place..], self.database, segment).ok()?;
-            let header = block.header;
-            (header.durable_through >= missing).then_some((segment, place, header))
-        })
+        later: &BlockHeader,
+        (segment, offset): (u64, u64),
+        fault: BlockFault,
+    ) -> Result<()> {
+        let Some(missing) = self.chain.map(|chain| chain.last + 1) else {
+            return Ok(());
+        };
+        if later.durable_through < missing {
+            return Ok(());
+        }
+        let number = self.segments[self.at].0;
+        let after = match self.number_of(self.at + 1) {
+            Some(next) if next != number + 1 => {
+                let path = self.directory.path().join(segment_name(number + 1));
+                format!(", and {} is not there", path.display())
+            }
+            _ => String::new(),
+        };
+        let message = format!(
+            "the log is damaged: block {missing} is missing from {} ({fault}){after}; but block {}, \
+             in {}, says that it was on disk",
+            self.place(number, self.offset),
+            later.number,
+            self.place(segment, offset),
+        );
+        Err(damaged(message).with_hint(HINT))
     }
 
     /// Where the log goes on, after [`Scan::next`] has returned `None`. What was read is on disk when this returns.
@@ -275,9 +314,9 @@ impl Scan {
     /// The disk's.
     pub fn end(self) -> Result<End> {
         let failed = |error| disk_error(&error);
-        // Blocks before those of the last two segments are said to be on disk by later ones.
-        let last = self.segments.iter().take(self.at + 1).rev().take(2);
-        for (number, _) in last {
+        let (_, uncovered) = self.uncovered;
+        let read = self.segments.iter().take(self.at + 1);
+        for (number, _) in read.skip(uncovered) {
             let file = self.directory.open_file_to_write(&segment_name(*number));
             file.and_then(|file| file.sync()).map_err(failed)?;
         }
@@ -287,6 +326,35 @@ impl Scan {
             cut: self.cut,
         })
     }
+}
+
+/// The block at the start of `bytes` of a segment, if it is the next one, and the chain after it.
+fn follow(
+    chain: Option<Chain>,
+    database: DatabaseId,
+    bytes: &[u8],
+    segment: u64,
+) -> std::result::Result<(Block<'_>, Chain), BlockFault> {
+    let mut chain = match chain {
+        Some(chain) => chain,
+        None => {
+            let first = block::read(bytes, database, segment)?;
+            Chain {
+                database,
+                last: first.header.number - 1,
+                checksum: first.before,
+            }
+        }
+    };
+    let block = chain.next(bytes, segment)?;
+    Ok((block, chain))
+}
+
+#[cold]
+fn newer(what: &str) -> Error {
+    let message = format!("{what}, which this Kiln does not know");
+    let error = Error::new(SqlState::FEATURE_NOT_SUPPORTED, message);
+    error.with_hint("Open the database with the Kiln that wrote it, or a newer one.")
 }
 
 const HINT: &str = "Keep the files as they are, and restore the database from a backup.";

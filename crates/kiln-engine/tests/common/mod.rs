@@ -220,6 +220,25 @@ pub fn spin() -> Program {
     builder.finish()
 }
 
+/// `linger(id, amount, turns)`: deposits, and then counts before it emits the new balance, so that others come in between.
+pub fn linger(table: &Arc<Table>) -> Program {
+    let mut builder = ProgramBuilder::new("linger", parameters(&["id", "amount", "turns"]));
+    let (id, amount) = (builder.parameter(0), builder.parameter(1));
+    let sum = add(&mut builder, table, id, amount);
+    let one = builder.constant(DataType::BigInt, Value::BigInt(1));
+    let (variable, last) = (builder.register(DataType::BigInt), builder.parameter(2));
+    builder.push(Step::ForRange {
+        variable,
+        first: one,
+        last,
+        step: one,
+        reverse: false,
+        body: Vec::new(),
+    });
+    emit_bigint(&mut builder, sum);
+    builder.finish()
+}
+
 /// `nothing()`: an empty transaction.
 pub fn nothing() -> Program {
     ProgramBuilder::new("nothing", []).finish()
@@ -233,6 +252,7 @@ pub fn programs(table: &Arc<Table>) -> Vec<Program> {
         open(table),
         shut(table),
         total(table),
+        linger(table),
     ]
 }
 

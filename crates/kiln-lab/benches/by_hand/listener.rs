@@ -1,8 +1,8 @@
 //! A listener as a log needs it: what it hears goes into a buffer of its worker.
 
 use kiln_platform::sync::Arc;
-use kiln_storage::journal::{Commit, Journal, Listener, Listeners};
-use kiln_storage::log_epoch::LogEpochs;
+use kiln_storage::journal::{CallAnswer, Commit, Journal, Listener, Listeners};
+use kiln_storage::log_epoch::{LogEpoch, LogEpochs};
 use kiln_storage::table::WORKERS_MAX;
 
 /// Bytes after which the buffer begins anew, as if it had been handed over.
@@ -15,6 +15,10 @@ struct Buffers;
 impl Listeners for Buffers {
     fn listener(&self, _: usize) -> Box<dyn Listener> {
         Box::new(Buffer(Vec::with_capacity(2 * BUFFER_BYTES)))
+    }
+
+    fn note(&self, answer: &CallAnswer<'_>) -> Option<LogEpoch> {
+        unreachable!("no call has a key: {answer:?}")
     }
 }
 

@@ -12,12 +12,12 @@ use kiln_procedure::executor::Ran;
 use kiln_procedure::{Access, Arguments, Executor, Frame, Interrupt, Program, Stop};
 
 use crate::phases::{Phase, Phased};
-use crate::schedule::direct::{Direct, End};
+use crate::schedule::direct::{Direct, End, forget_answer, set_answer};
 use crate::schedule::parking::{self, Blocks, Parked};
 use crate::serve::{Call, Calls, Next};
 use crate::shared::planning::{Claim, Demand, Findings, PlannedAhead};
 use crate::shared::recorder::Recorded;
-use crate::{Outcome, broken_down};
+use crate::{AnswerWriter, Outcome, broken_down};
 
 /// A call in flight. A worker has some of them and uses them again and again; in the steady state nothing
 /// is allocated. Its plans consist of such claims.
@@ -73,7 +73,7 @@ impl<C> InFlight<C> {
         direct: &mut Direct<A>,
     ) -> Next {
         self.call.is_history_full = direct.is_history_full();
-        self.call.interrupt = None;
+        (self.call.interrupt, self.call.answer) = (None, None);
         let next = calls.next(&mut self.call);
         if next == Next::Call {
             let Some(program) = &self.call.program else {
@@ -184,6 +184,9 @@ impl<C> InFlight<C> {
         let access = direct.access();
         let ran = Executor::run(program, access, &mut self.frame, &self.call.arguments);
         self.frame.note_run(program);
+        if let (Some(answer), Ok(())) = (&self.call.answer, &ran) {
+            set_answer(access, answer, program, &self.frame);
+        }
         self.conclude(direct, ran);
     }
 
@@ -205,6 +208,9 @@ impl<C> InFlight<C> {
         let program = self.program();
         let access = direct.access();
         let ran = Executor::run(program, access, frame, &self.call.arguments);
+        if let (Some(answer), Ok(())) = (&self.call.answer, &ran) {
+            set_answer(access, answer, program, frame);
+        }
         self.conclude(direct, ran);
         self.frame.take_result(frame, program);
     }
@@ -273,7 +279,12 @@ impl<C> InFlight<C> {
                 direct.access().phases().stop();
                 return Ran::Away;
             }
-            Ok(Ran::Ended) => Ok(()),
+            Ok(Ran::Ended) => {
+                if let Some(answer) = &self.call.answer {
+                    set_answer(direct.access(), answer, self.program(), &self.frame);
+                }
+                Ok(())
+            }
             Err(stop) => Err(stop),
         };
         self.conclude(direct, ran);
@@ -313,7 +324,7 @@ impl<C> InFlight<C> {
         true
     }
 
-    /// Commits or undoes an attempt that has run.
+    /// Commits or undoes an attempt that has run. The call's answer is set, if it has one.
     fn conclude<A>(&mut self, direct: &mut Direct<A>, ran: Result<(), Stop>)
     where
         A: PlannedAhead<Demand: Demand<Claim = C>>,
@@ -323,6 +334,9 @@ impl<C> InFlight<C> {
             charge(Work::Commit);
             access.commit_or_raise()
         });
+        if self.call.answer.is_some() {
+            forget_answer(access);
+        }
         let ended = match ran {
             Ok(()) => Ok(Outcome::Committed),
             Err(Stop::Abort(cause)) => {
@@ -389,6 +403,7 @@ pub(crate) struct Single<'a> {
     deadline_ns: Option<u64>,
     interrupt: Option<Interrupt>,
     patience_ns: Option<u64>,
+    answer: Option<Arc<dyn AnswerWriter>>,
     /// When the patience ends, once it was asked about.
     until_ns: Option<u64>,
     is_drawn: bool,
@@ -412,10 +427,19 @@ impl<'a> Single<'a> {
             deadline_ns,
             interrupt: interrupt.cloned(),
             patience_ns,
+            answer: None,
             until_ns: None,
             is_drawn: false,
             is_given_up: false,
             outcome: None,
+        }
+    }
+
+    /// With an answer, or without one, which is reported with what it wrote.
+    pub fn answered(self, answer: Option<&Arc<dyn AnswerWriter>>) -> Single<'a> {
+        Single {
+            answer: answer.cloned(),
+            ..self
         }
     }
 
@@ -441,6 +465,7 @@ impl Calls for Single<'_> {
         call.arguments.copy_from(self.arguments);
         (call.deadline_ns, call.ticket) = (self.deadline_ns, 0);
         call.interrupt = self.interrupt.take();
+        call.answer = self.answer.take();
         Next::Call
     }
 

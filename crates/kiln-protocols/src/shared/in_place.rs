@@ -129,6 +129,11 @@ impl InPlace {
         self.reporter.attach(journal, self.participant.slot());
     }
 
+    /// What reports.
+    pub fn reporter(&mut self) -> &mut Reporter {
+        &mut self.reporter
+    }
+
     /// Takes over what an attempt has done elsewhere, and gives out what was here.
     #[inline]
     pub fn exchange(&mut self, other: &mut Done) {

@@ -13,6 +13,8 @@ use kiln_storage::journal::Journal;
 use kiln_storage::record::{RecordRef, Tid};
 use kiln_storage::table::{EntryKey, Table};
 
+use super::report::Reporter;
+
 /// Whether workers can be observed at all: the feature `history` is there.
 pub const RECORDS_HISTORIES: bool = cfg!(feature = "history");
 
@@ -256,4 +258,7 @@ pub trait Recorded {
 
     /// Reports commits to a listener of this journal from now on, or to none; see [`Reporter::attach`](super::report::Reporter::attach).
     fn attach(&mut self, journal: Option<&Journal>);
+
+    /// What reports, if it can.
+    fn reporter(&mut self) -> Option<&mut Reporter>;
 }

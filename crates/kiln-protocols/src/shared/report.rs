@@ -11,12 +11,16 @@
 //! 4. closes the window.
 //!
 //! The reporter is the worker's, also where attempts travel: who commits reports.
+//!
+//! The answer of a call that has a key goes with the report. Schedulers have it written once an attempt has run to its end, before
+//! the access commits it ([`Reporter::set_answer`]): outside of the window, and from the rows of the attempt that commits.
 
 use std::ptr;
 
 use kiln_history::Version;
 use kiln_platform::sync::Arc;
-use kiln_storage::journal::{Change, Commit, Journal, Listener};
+use kiln_procedure::{Frame, Program};
+use kiln_storage::journal::{CallAnswer, Change, Commit, Journal, Listener};
 use kiln_storage::log_epoch::LogEpoch;
 use kiln_storage::record::{RecordRef, Tid};
 use kiln_storage::schema::ColumnSet;
@@ -24,6 +28,7 @@ use kiln_storage::table::{EntryKey, Table};
 
 use super::index_changes::IndexChanges;
 use super::recorder::{Recorder, object};
+use crate::answer::AnswerWriter;
 use crate::canary::Canary;
 
 /// A worker's part in a journal, if there is one.
@@ -35,7 +40,13 @@ pub struct Reporter {
     deletions: usize,
     /// Records that get a version and have no row, before or after: where they are, and their former version.
     void: Vec<(RecordRef, u64)>,
+    /// Who has written the answer of the attempt that is being committed, if its call has a key and there is a listener.
+    answering: Option<Arc<dyn AnswerWriter>>,
+    answer: Vec<u8>,
 }
+
+/// Memory of an answer is used again up to this size.
+const ANSWER_BYTES_KEPT_MAX: usize = 64 << 10;
 
 struct Attached {
     /// Shared with nobody: so that a [`Window`] can point to it while the listener is told.
@@ -113,6 +124,26 @@ impl Reporter {
     #[inline(always)]
     pub fn is_attached(&self) -> bool {
         self.attached.is_some()
+    }
+
+    /// The attempt that is committed next is of a call with this answer, which has run `program` to its end in `frame`. Without a
+    /// listener it is not written.
+    #[cold]
+    pub fn set_answer(&mut self, writer: &Arc<dyn AnswerWriter>, program: &Program, frame: &Frame) {
+        if self.is_attached() {
+            self.answer.clear();
+            writer.write(program, frame, &mut self.answer);
+            self.answering = Some(writer.clone());
+        }
+    }
+
+    /// The attempt for which an answer was set has ended.
+    #[cold]
+    pub fn forget_answer(&mut self) {
+        self.answering = None;
+        if self.answer.capacity() > ANSWER_BYTES_KEPT_MAX {
+            self.answer = Vec::new();
+        }
     }
 
     /// Opens the worker's window, if somebody listens.
@@ -247,11 +278,19 @@ impl Reporter {
         if let Some(attached) = &mut self.attached
             && !self.changes.is_empty()
         {
+            let writer = self.answering.as_deref();
             attached.listener.committed(&Commit {
                 epoch,
                 version: tid.version(),
                 changes: &self.changes,
+                answer: writer.map(|writer| CallAnswer {
+                    key: writer.key(),
+                    bytes: &self.answer,
+                }),
             });
+            if let Some(writer) = writer {
+                writer.reported();
+            }
         }
         self.changes.clear();
         self.deletions = 0;

@@ -18,6 +18,7 @@ use kiln_storage::table::{Entry, Table};
 
 use crate::phases::{Phased, Phases};
 use crate::shared::recorder::{Recorded, Recorder};
+use crate::shared::report::Reporter;
 
 /// An access whose aborts unwind.
 pub struct Unwinding<A>(pub A);
@@ -202,6 +203,10 @@ impl<A: Recorded> Recorded for Unwinding<A> {
 
     fn attach(&mut self, journal: Option<&Journal>) {
         self.0.attach(journal);
+    }
+
+    fn reporter(&mut self) -> Option<&mut Reporter> {
+        self.0.reporter()
     }
 }
 

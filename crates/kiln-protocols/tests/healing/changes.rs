@@ -162,7 +162,9 @@ impl Others {
             let program = which.map_or(&changes.refill, |which| &changes.change[which]);
             let mut arguments = Arguments::from_values(values);
             arguments.bind(program).expect("the arguments suit it");
-            let outcome = database.worker.try_call(program, &arguments, None, Some(0));
+            let outcome = database
+                .worker
+                .try_call(program, &arguments, None, Some(0), None);
             let Some(outcome) = outcome else {
                 assert!(effects.is_empty(), "nobody is in the way of the serial one");
                 self.given_up += 1;

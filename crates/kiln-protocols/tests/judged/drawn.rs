@@ -1,12 +1,15 @@
 //! The calls that a trial's workers draw.
 
+use std::collections::HashMap;
+
 use kiln_platform::random::Random;
 use kiln_platform::sync::Arc;
 use kiln_platform::time;
 use kiln_procedure::{Arguments, Frame, Program};
-use kiln_protocols::{Call, Calls, Next, Outcome, Worker};
+use kiln_protocols::{AnswerWriter, Call, Calls, Next, Outcome, Worker};
 use kiln_storage::types::Value;
 
+use super::answers::{Answers, Keyed};
 use super::{LONG_NS, OPERATIONS_MAX, PROGRAMS, REJECTIONS, Trial};
 
 /// The calls of one worker.
@@ -21,10 +24,19 @@ pub struct Drawn<'a> {
     has_paused: bool,
     /// Calls that wait for a block, to be drawn anew.
     handed_back: Vec<(Option<Arc<Program>>, Arguments)>,
+    /// Where calls leave their answers, every other one.
+    answers: Option<&'a Answers>,
+    /// Those in flight that have one, by their tickets.
+    keyed: HashMap<u64, Arc<Keyed>>,
 }
 
 impl<'a> Drawn<'a> {
-    pub fn new(trial: Trial, programs: &'a [Arc<Program>], random: Random) -> Drawn<'a> {
+    pub fn new(
+        trial: Trial,
+        programs: &'a [Arc<Program>],
+        random: Random,
+        answers: Option<&'a Answers>,
+    ) -> Drawn<'a> {
         Drawn {
             trial,
             programs,
@@ -33,6 +45,8 @@ impl<'a> Drawn<'a> {
             tickets: 0,
             has_paused: false,
             handed_back: Vec::new(),
+            answers,
+            keyed: HashMap::new(),
         }
     }
 
@@ -49,8 +63,26 @@ impl<'a> Drawn<'a> {
         let mut arguments = Arguments::new();
         while self.left > 0 {
             let program = self.draw(&mut arguments);
-            let outcome = worker.call(program, &arguments, Some(self.deadline()));
+            let (deadline_ns, answer) = (Some(self.deadline()), self.answer());
+            let outcome = worker.try_call(program, &arguments, deadline_ns, None, answer.as_ref());
+            let outcome = outcome.expect("a call without a limit to its patience is not given up");
+            self.answered(self.tickets, &outcome, program, worker.frame());
             self.check(outcome);
+        }
+    }
+
+    /// What is reported with the next call, which gets the next ticket.
+    fn answer(&mut self) -> Option<Arc<dyn AnswerWriter>> {
+        self.tickets += 1;
+        let answers = self.answers.filter(|_| self.tickets.is_multiple_of(2))?;
+        let keyed = answers.keyed();
+        self.keyed.insert(self.tickets, keyed.clone());
+        Some(keyed)
+    }
+
+    fn answered(&mut self, ticket: u64, outcome: &Outcome, program: &Program, frame: &Frame) {
+        if let (Some(answers), Some(call)) = (self.answers, self.keyed.remove(&ticket)) {
+            answers.ended(&call, outcome, program, frame);
         }
     }
 
@@ -126,7 +158,7 @@ impl Calls for Drawn<'_> {
             call.set_program(program);
         }
         call.deadline_ns = Some(self.deadline());
-        self.tickets += 1;
+        call.answer = self.answer();
         call.ticket = self.tickets;
         Next::Call
     }
@@ -145,7 +177,9 @@ impl Calls for Drawn<'_> {
         self.handed_back.push((call.program.clone(), arguments));
     }
 
-    fn ended(&mut self, _: &Call, outcome: Outcome, _: &Frame) {
+    fn ended(&mut self, call: &Call, outcome: Outcome, frame: &Frame) {
+        let program = call.program.as_ref().expect("it was drawn");
+        self.answered(call.ticket, &outcome, program, frame);
         self.check(outcome);
     }
 }

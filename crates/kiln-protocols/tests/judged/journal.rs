@@ -6,12 +6,14 @@ use kiln_history::{Event, History, LogReader, Object, Version};
 use kiln_platform::atomic::{AtomicU64, Ordering};
 use kiln_platform::sync::{Arc, Mutex, lock};
 use kiln_storage::bytes::Reader;
-use kiln_storage::journal::{ChangeKind, Commit, Journal, Listener, Listeners};
+use kiln_storage::journal::{CallAnswer, ChangeKind, Commit, Journal, Listener, Listeners};
 use kiln_storage::log_epoch::{LogEpoch, LogEpochs};
 use kiln_storage::redo::read_commit;
 use kiln_storage::schema::{ColumnId, ColumnSet};
 use kiln_storage::slot::{Heap, Slot};
 use kiln_storage::table::{Table, WORKERS_MAX};
+
+use super::answers::Answers;
 
 /// What the error of a trial begins with whose listeners heard something wrong.
 pub const JOURNAL: &str = "journal";
@@ -22,6 +24,7 @@ pub struct Heard {
     commits: Mutex<Vec<Reported>>,
     /// The newest log epoch that was closed.
     closed: AtomicU64,
+    pub answers: Answers,
 }
 
 struct Reported {
@@ -59,6 +62,10 @@ impl Listeners for Ears {
             heap: Heap::new(),
         })
     }
+
+    fn note(&self, answer: &CallAnswer<'_>) -> Option<LogEpoch> {
+        unreachable!("workers have no answers to note: {answer:?}")
+    }
 }
 
 impl Listener for Ear {
@@ -90,6 +97,9 @@ impl Listener for Ear {
             Ok(())
         });
         assert_eq!(changes.len(), commit.changes.len());
+        if let Some(answer) = &commit.answer {
+            self.heard.answers.tell(answer);
+        }
         self.commits.push(Reported {
             epoch: commit.epoch,
             version: version.expect("it was just appended"),
@@ -141,6 +151,8 @@ impl Heard {
             return Err(format!("{JOURNAL}: a commit of {} came late", late.epoch));
         }
         commits.sort_by_key(|commit| (commit.epoch, commit.version));
+        let answers = self.answers.check();
+        answers.map_err(|wrong| format!("{JOURNAL}: {wrong}"))?;
         let replayed = replay(&commits)?;
         let present = rows_of(table);
         if replayed != present {

@@ -5,6 +5,7 @@
 //! not, moves through a unique index, and errors raised after all that. A trial runs on real threads,
 //! or on virtual cores with `--cfg kiln_sim`: then its seed determines the interleaving as well.
 
+mod answers;
 mod drawn;
 mod journal;
 
@@ -27,6 +28,7 @@ use kiln_storage::schema::*;
 use kiln_storage::table::{Table, WORKERS_MAX};
 use kiln_storage::types::{DataType, Value};
 
+use answers::Answers;
 use drawn::Drawn;
 use journal::Heard;
 #[allow(unused_imports, reason = "the search for flaws alone asks")]
@@ -235,6 +237,7 @@ impl Trial {
         });
         let (programs, epochs) = (&programs, &epochs);
         let working = &AtomicU64::new(self.workers);
+        let answers = self.listens.then_some(&heard.answers);
         let mut statistics = Statistics::default();
         thread::scope(|scope| {
             let handles: Vec<_> = workers
@@ -246,7 +249,7 @@ impl Trial {
                         let random = Random::stream(self.seed, stream);
                         match self.blocks && stream + 1 == self.workers {
                             true => self.open_blocks(worker, programs, random),
-                            false => self.work(worker, programs, random),
+                            false => self.work(worker, programs, random, answers),
                         }
                     })
                 })
@@ -337,7 +340,7 @@ impl Trial {
         programs: &[Arc<Program>],
         random: Random,
     ) -> Statistics {
-        let mut drawn = Drawn::new(self, programs, random);
+        let mut drawn = Drawn::new(self, programs, random, None);
         let mut arguments = Arguments::new();
         while drawn.left > 0 {
             let statements: Vec<_> = (0..drawn.random.between(1, 3))
@@ -374,8 +377,14 @@ impl Trial {
         worker.statistics()
     }
 
-    fn work(self, mut worker: Worker, programs: &[Arc<Program>], random: Random) -> Statistics {
-        let mut drawn = Drawn::new(self, programs, random);
+    fn work(
+        self,
+        mut worker: Worker,
+        programs: &[Arc<Program>],
+        random: Random,
+        answers: Option<&Answers>,
+    ) -> Statistics {
+        let mut drawn = Drawn::new(self, programs, random, answers);
         // Workers that can have several calls in flight are also handed one after the other.
         if worker.is_pipelined() && self.seed % 4 != 3 {
             drawn.serve_on(&mut worker);

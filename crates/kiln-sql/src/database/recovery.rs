@@ -1,5 +1,6 @@
 //! Opening a data directory: what its files have kept becomes the database again.
 
+use std::fmt;
 use std::path::Path;
 
 use kiln_durability::checkpoint::Reader;
@@ -7,7 +8,7 @@ use kiln_durability::format::entry::Entry;
 use kiln_durability::log::{LogOptions, Position};
 use kiln_durability::recovery::{End, Replay, Scan, Start};
 use kiln_durability::{CheckpointEntry, DataDirectory, Manifest, damaged, disk_error};
-use kiln_engine::{CatalogStatement, Options, RecoveryRates, WrittenCatalog};
+use kiln_engine::{CallAnswer, CatalogStatement, Options, RecoveryRates, WrittenCatalog};
 use kiln_platform::disk::Directory;
 use kiln_platform::sync::Arc;
 use kiln_platform::time;
@@ -42,6 +43,31 @@ pub struct Recovery {
     pub cut: Option<String>,
     /// What the user should know of the directory, a sentence each.
     pub warnings: Vec<String>,
+}
+
+/// One line: what was read, and how long that took.
+impl fmt::Display for Recovery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.elapsed_ns as f64 / 1e9;
+        if let (None, 0, 0) = (self.checkpoint, self.commits, self.statements) {
+            return write!(f, "The data directory is new or empty ({seconds:.3} s).");
+        }
+        f.write_str("Recovered ")?;
+        if let Some(number) = self.checkpoint {
+            write!(f, "{} rows of checkpoint {number}, and ", self.rows)?;
+        }
+        write!(
+            f,
+            "{} commits and {} changes of the catalog of the log ({:.1} MB), in {seconds:.3} s.",
+            self.commits,
+            self.statements,
+            self.log_bytes as f64 / 1e6
+        )?;
+        if let Some(cut) = &self.cut {
+            write!(f, " What was not acknowledged was cut off: {cut}.")?;
+        }
+        Ok(())
+    }
 }
 
 /// So much has to be read before its rate says something.
@@ -244,7 +270,13 @@ impl Group {
                 })?;
                 recovery.statements += 1;
             }
-            Entry::Outcome { .. } => {}
+            // The log has no clock: an outcome is remembered for as long from now on as if the call had just ended.
+            Entry::Outcome {
+                key, answer: bytes, ..
+            } => {
+                let answer = CallAnswer { key, bytes };
+                (database.engine()).restore_answer(&answer, time::wall_clock_us())?;
+            }
         }
         Ok(())
     }

@@ -1,5 +1,7 @@
 //! An allocator that counts the bytes of each thread.
 
+#![allow(dead_code, reason = "no test uses all of it")]
+
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
@@ -47,4 +49,9 @@ pub fn peak_bytes<T>(body: impl FnOnce() -> T) -> (T, usize) {
     let value = body();
     let (_, peak) = BYTES.get();
     (value, (peak - before) as usize)
+}
+
+/// The bytes that this thread has allocated and not freed.
+pub fn live_bytes() -> isize {
+    BYTES.get().0
 }

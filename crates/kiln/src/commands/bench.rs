@@ -65,6 +65,10 @@ pub struct Arguments {
     #[arg(long, value_name = "MIB", default_value_t = Plan::RESERVE_MIB as u32,
         value_parser = clap::value_parser!(u32).range(0..=1_048_576))]
     reserve: u32,
+    /// Keep the databases of the benchmark in this directory, one after the other in directories 1, 2, … in it: commits are on
+    /// disk when they count, and latencies end then [default: in memory alone]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
     /// Write the result to this file, one row for each protocol and number of threads
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -205,6 +209,7 @@ impl Arguments {
             reserve_mib: self.reserve as usize,
             basis_factors: BasisFactors::from(&self.basis_factors),
             allocator: super::ALLOCATOR,
+            data: self.data,
             json: self.json,
             explain_batch: self.explain_batch.is_some(),
             batch_svg: self.explain_batch.flatten(),

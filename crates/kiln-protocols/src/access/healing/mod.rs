@@ -96,6 +96,7 @@ use crate::shared::optimistic::record_lock::Locks;
 use crate::shared::optimistic::{Commit, Item, Optimistic, stable_tid};
 use crate::shared::record_map::RecordMap;
 use crate::shared::recorder::{Recorded, Recorder};
+use crate::shared::report::Reporter;
 use cache::Cache;
 use copies::{Copied, Copies};
 use late::Late;
@@ -564,6 +565,10 @@ impl Recorded for Healing {
 
     fn attach(&mut self, journal: Option<&Journal>) {
         self.sets.attach(journal);
+    }
+
+    fn reporter(&mut self) -> Option<&mut Reporter> {
+        self.sets.reporter()
     }
 }
 

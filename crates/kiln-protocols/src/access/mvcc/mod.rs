@@ -643,6 +643,10 @@ impl Recorded for Mvcc {
     fn attach(&mut self, journal: Option<&Journal>) {
         self.reporter.attach(journal, self.worker);
     }
+
+    fn reporter(&mut self) -> Option<&mut Reporter> {
+        Some(&mut self.reporter)
+    }
 }
 
 impl crate::phases::Phased for Mvcc {

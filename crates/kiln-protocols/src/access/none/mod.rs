@@ -53,6 +53,7 @@ use crate::shared::in_place::InPlace;
 use crate::shared::index_changes::{Changed, IndexChanges};
 use crate::shared::links::{self, Linked};
 use crate::shared::recorder::{Recorded, Recorder};
+use crate::shared::report::Reporter;
 use crate::shared::scratch::Scratch;
 use undo::{Change, Undo};
 
@@ -492,6 +493,10 @@ impl Recorded for Unprotected {
             journal.is_none(),
             "commits that are not isolated have no order to be reported in"
         );
+    }
+
+    fn reporter(&mut self) -> Option<&mut Reporter> {
+        None
     }
 }
 

@@ -58,6 +58,7 @@ use crate::shared::locks::soon;
 use crate::shared::planning::{Demand, Findings, PlannedAhead};
 use crate::shared::ranges::{RangeClaim, RangeManager, RangePlan, RangePlanner};
 use crate::shared::recorder::{Recorded, Recorder};
+use crate::shared::report::Reporter;
 
 /// The note of a handle whose record is there to be read.
 const SHARED: u32 = 0;
@@ -518,6 +519,10 @@ impl<M: RangeManager> Recorded for RangeLocking<M> {
 
     fn attach(&mut self, journal: Option<&Journal>) {
         self.in_place.attach(journal);
+    }
+
+    fn reporter(&mut self) -> Option<&mut Reporter> {
+        Some(self.in_place.reporter())
     }
 }
 

@@ -23,6 +23,7 @@ use kiln_storage::table::{Entry, Table};
 use crate::phases::{Phase, Phased, Phases};
 use crate::shared::in_place::InPlace;
 use crate::shared::recorder::{Recorded, Recorder};
+use crate::shared::report::Reporter;
 
 /// The access of the one worker; see the module's documentation.
 pub struct Serial {
@@ -177,6 +178,10 @@ impl Recorded for Serial {
 
     fn attach(&mut self, journal: Option<&Journal>) {
         self.in_place.attach(journal);
+    }
+
+    fn reporter(&mut self) -> Option<&mut Reporter> {
+        Some(self.in_place.reporter())
     }
 }
 

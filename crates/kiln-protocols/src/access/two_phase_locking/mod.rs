@@ -89,6 +89,7 @@ use crate::shared::node_set::NodeSet;
 use crate::shared::planning::scans::Scans;
 use crate::shared::planning::{Claim, Findings, Planned, Planner};
 use crate::shared::recorder::{Recorded, Recorder};
+use crate::shared::report::Reporter;
 
 /// The note of a handle whose record a canary did not lock.
 const NOT_LOCKED: u32 = u32::MAX;
@@ -851,6 +852,10 @@ impl<L: Locks> Recorded for TwoPhaseLocking<L> {
 
     fn attach(&mut self, journal: Option<&Journal>) {
         self.in_place.attach(journal);
+    }
+
+    fn reporter(&mut self) -> Option<&mut Reporter> {
+        Some(self.in_place.reporter())
     }
 }
 

@@ -21,7 +21,7 @@ use crate::phases::{Phase, Phased};
 use crate::shared::recorder::{Observation, Recorded, Recorder};
 use crate::shared::turns::Turn;
 use crate::shared::unwinding;
-use crate::{Outcome, Statistics, broken_down};
+use crate::{AnswerWriter, Outcome, Statistics, broken_down};
 
 /// One worker's scheduler over one access.
 pub struct Direct<A> {
@@ -212,13 +212,14 @@ impl<A: Access + Phased + Recorded> Direct<A> {
     /// Runs a call to its end; `arguments` are bound to `program`. The rows that it emitted are in
     /// [`Direct::frame`] until the next call. Gives up, with `None`, when attempts have failed for
     /// longer than `patience_ns`, or one has waited for a lock in vain: nothing of the call is left then, but the next call is taken for the
-    /// same one.
+    /// same one. What the call wrote is reported with its answer, if it has one.
     pub fn call(
         &mut self,
         program: &Program,
         arguments: &Arguments,
         deadline_ns: Option<u64>,
         patience_ns: Option<u64>,
+        answer: Option<&Arc<dyn AnswerWriter>>,
     ) -> Option<Outcome> {
         debug_assert_eq!(self.backoff.attempts(), 0, "the last transaction is over");
         self.frame.deadline_ns = deadline_ns;
@@ -263,7 +264,7 @@ impl<A: Access + Phased + Recorded> Direct<A> {
             if let Some(invoked) = invoked {
                 self.access.recorder().begin(&program.name, invoked);
             }
-            match self.attempt(program, arguments, invoked) {
+            match self.attempt(program, arguments, invoked, answer) {
                 Ok(()) => {
                     self.record_end(End::Committed);
                     self.statistics.committed += 1;
@@ -309,6 +310,7 @@ impl<A: Access + Phased + Recorded> Direct<A> {
         program: &Program,
         arguments: &Arguments,
         invoked: Option<Moment>,
+        answer: Option<&Arc<dyn AnswerWriter>>,
     ) -> Result<(), Stop> {
         let mut attempt = || {
             self.access.plan(program, arguments)?;
@@ -316,6 +318,9 @@ impl<A: Access + Phased + Recorded> Direct<A> {
                 let run = Executor::run(program, &mut self.access, &mut self.frame, arguments);
                 let ended = run.and_then(|()| {
                     charge(Work::Commit);
+                    if let Some(answer) = answer {
+                        set_answer(&mut self.access, answer, program, &self.frame);
+                    }
                     self.access.commit_or_raise()
                 });
                 match ended {
@@ -328,10 +333,14 @@ impl<A: Access + Phased + Recorded> Direct<A> {
                 }
             }
         };
-        match self.factors.abort_mechanism {
+        let ended = match self.factors.abort_mechanism {
             AbortMechanism::Return => attempt(),
             AbortMechanism::Unwind => unwinding::catch(attempt),
+        };
+        if answer.is_some() {
+            forget_answer(&mut self.access);
         }
+        ended
     }
 
     /// Undoes a failed attempt and waits before the next.
@@ -540,6 +549,25 @@ impl<A: Access + Phased + Recorded> Direct<A> {
         self.statistics = Statistics::default();
         self.access.phases().reset();
         self.access.reset_counts();
+    }
+}
+
+/// Has the answer of a call written, an attempt of which has run `program` to its end in `frame` and is about to commit.
+pub(crate) fn set_answer(
+    access: &mut impl Recorded,
+    answer: &Arc<dyn AnswerWriter>,
+    program: &Program,
+    frame: &Frame,
+) {
+    if let Some(reporter) = access.reporter() {
+        reporter.set_answer(answer, program, frame);
+    }
+}
+
+/// The attempt has ended.
+pub(crate) fn forget_answer(access: &mut impl Recorded) {
+    if let Some(reporter) = access.reporter() {
+        reporter.forget_answer();
     }
 }
 

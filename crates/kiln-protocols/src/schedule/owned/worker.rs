@@ -24,7 +24,7 @@ use crate::shared::lent::Lent;
 use crate::shared::planning::Claim;
 use crate::shared::recorder::Recorded;
 use crate::shared::turns::WAIT_IN_TURN_NS;
-use crate::{Observation, Outcome};
+use crate::{AnswerWriter, Observation, Outcome};
 
 /// A call that has failed so often runs alone.
 const FAILURES_MAX: u32 = 10;
@@ -663,9 +663,11 @@ impl<T: PartitionTable> Owned<T> {
         arguments: &Arguments,
         deadline_ns: Option<u64>,
         patience_ns: Option<u64>,
+        answer: Option<&Arc<dyn AnswerWriter>>,
     ) -> Option<Outcome> {
         let interrupt = self.direct.interrupt();
         let single = Single::new(program, arguments, deadline_ns, patience_ns, interrupt);
+        let single = single.answered(answer);
         single.serve_with(|single| self.serve_calls(single))
     }
 

@@ -17,7 +17,6 @@ use super::analysis::Analyst;
 use super::batch::{Batch, Context, Plan, USED_BYTES, fetch_context};
 use super::locks::{ClusterLocks, Mode};
 use super::stages::Stage;
-use crate::Outcome;
 use crate::access::two_phase_locking::TwoPhaseLocking;
 use crate::batches::Step;
 use crate::phases::{Phase, Phased};
@@ -25,6 +24,7 @@ use crate::schedule::direct::Direct;
 use crate::schedule::in_flight::{Idle, Single};
 use crate::serve::{Calls, Next};
 use crate::shared::planning::Footprint;
+use crate::{AnswerWriter, Outcome};
 
 /// So often a residual is tried while others run; and while a transaction of several statements is open, which may have what it
 /// wants for long.
@@ -669,9 +669,11 @@ impl Strife {
         arguments: &Arguments,
         deadline_ns: Option<u64>,
         patience_ns: Option<u64>,
+        answer: Option<&Arc<dyn AnswerWriter>>,
     ) -> Option<Outcome> {
         let interrupt = self.direct.interrupt();
         let single = Single::new(program, arguments, deadline_ns, patience_ns, interrupt);
+        let single = single.answered(answer);
         single.serve_with(|single| {
             self.is_single = true;
             self.serve(single);

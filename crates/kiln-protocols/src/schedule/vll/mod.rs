@@ -97,7 +97,6 @@ use context::{Context, Place, Stage};
 use manager::Manager;
 use queue::{Entered, Guest, TxnQueue};
 
-use crate::Outcome;
 use crate::canary::Canary;
 use crate::schedule::direct::Direct;
 use crate::schedule::in_flight::{Idle, Single};
@@ -105,6 +104,7 @@ use crate::schedule::parking::{Blocks, Solitude};
 use crate::serve::{Calls, Next};
 use crate::shared::planning::ClaimOf;
 use crate::shared::turns::SharedTurns;
+use crate::{AnswerWriter, Outcome};
 
 /// Calls that a worker has in flight at most.
 pub const IN_FLIGHT_MAX: usize = 16;
@@ -782,9 +782,11 @@ impl<L: Ledger> Vll<L> {
         arguments: &Arguments,
         deadline_ns: Option<u64>,
         patience_ns: Option<u64>,
+        answer: Option<&Arc<dyn AnswerWriter>>,
     ) -> Option<Outcome> {
         let interrupt = self.direct.interrupt();
         let single = Single::new(program, arguments, deadline_ns, patience_ns, interrupt);
+        let single = single.answered(answer);
         single.serve_with(|single| self.serve(single))
     }
 

@@ -551,6 +551,10 @@ impl<C: Commit> Recorded for Optimistic<C> {
     fn attach(&mut self, journal: Option<&Journal>) {
         self.reporter.attach(journal, self.participant.slot());
     }
+
+    fn reporter(&mut self) -> Option<&mut Reporter> {
+        Some(&mut self.reporter)
+    }
 }
 
 impl<C: Commit> Phased for Optimistic<C> {

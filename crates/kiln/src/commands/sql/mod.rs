@@ -1,4 +1,4 @@
-//! `kiln sql`: statements and scripts against a database in memory, and a shell.
+//! `kiln sql`: statements and scripts against a database in memory or in a data directory, and a shell.
 
 mod describe;
 mod interactive;
@@ -6,6 +6,7 @@ mod shell;
 mod sources;
 
 use std::io::{IsTerminal, Read};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
@@ -17,19 +18,24 @@ use sources::Sources;
 /// The arguments of `kiln sql`.
 #[derive(Args)]
 #[command(
-    long_about = "Run SQL statements and scripts, or talk to a database in memory.\n\n\
-        Files and statements are run in the order given, on one database that is gone at the end. \
+    long_about = "Run SQL statements and scripts, or talk to a database.\n\n\
+        Files and statements are run in the order given, on one database. It is gone at the end, unless --data \
+        names a directory that keeps it. \
         Without any, statements are read from standard input; on a terminal that is a shell, in \
         which \\? explains itself.\n\n\
         The first error ends it all, with exit code 1, unless --continue-on-error is given.",
     after_help = "Examples:\n  \
         kiln sql\n  \
         kiln sql -c \"SELECT 2 + 2 AS four\"\n  \
+        kiln sql --data shop -c \"CREATE TABLE seats (id INTEGER PRIMARY KEY, free INTEGER)\"\n  \
         kiln sql -f schema.sql -f procedures.sql -c \"CALL transfer(1, 2, 10.00)\" --csv"
 )]
 pub struct Arguments {
     #[command(flatten)]
     sources: Sources,
+    /// Keep the database in this directory: it is made, or what is in it is recovered [default: in memory alone]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
     /// The concurrency-control protocol, with its options
     #[arg(long, value_name = "P", value_parser = super::protocol)]
     protocol: Option<Configuration>,
@@ -64,7 +70,8 @@ pub fn run(arguments: Arguments) -> Result<ExitCode, String> {
     let scripts = arguments.sources.read()?;
     let options = Options::new()
         .protocol(protocol)
-        .allow_unserializable(arguments.allow_unserializable);
+        .allow_unserializable(arguments.allow_unserializable)
+        .data_dir(arguments.data);
     let mut shell = Shell::open(options, arguments.csv, arguments.quiet || arguments.csv)?;
     let mut succeeded = true;
     if !scripts.is_empty() {

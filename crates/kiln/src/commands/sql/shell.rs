@@ -48,6 +48,14 @@ impl Shell {
     pub(super) fn open(options: Options, csv: bool, quiet: bool) -> Result<Shell, String> {
         let database = Database::open(options.workers(1))
             .map_err(|error| format!("cannot open a database: {error:#}"))?;
+        if let Some(recovery) = database.recovery() {
+            for warning in &recovery.warnings {
+                eprintln!("WARNING:  {warning}");
+            }
+            if !quiet {
+                eprintln!("{recovery}");
+            }
+        }
         let session = database
             .session()
             .map_err(|error| format!("cannot open a session: {error:#}"))?;

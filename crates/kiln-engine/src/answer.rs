@@ -1,0 +1,591 @@
+//! Answers: how a call with an idempotency key ended, as bytes that outlast the database's memory.
+//!
+//! Numbers are little-endian; a *text* is its length in 4 bytes and its UTF-8, a *list* the number of its members in 4 bytes and
+//! these.
+//!
+//! | part | bytes |
+//! |---|---|
+//! | answer | the procedure's name, a text; the arguments as they were given, a list of values; the outcome |
+//! | outcome 0, committed | the columns, a list of names and types; the notices, a list of levels (1, see [`LEVELS`]) and texts; the rows, a list |
+//! | outcome 1, rejected | the SQLSTATE (5); the message, a text; which of these follow, a bit each (1): the detail, the hint and the constraint, which are texts, and line and column (4 each) |
+//! | row | a value for each column; of a row without columns a byte that is 0 |
+//! | value | its form (1) and what the form has, see [`write_value`] |
+//! | type | its form (1) and what the form has, see [`write_type`] |
+//!
+//! The format of the file that the bytes are in has a version; they have none of their own.
+//!
+//! Values are not in the form that rows have in a log ([`kiln_storage::layout`]): a result may have values of types that no column
+//! has, and its columns belong to no table.
+
+use kiln_platform::sync::Arc;
+use kiln_procedure::Arguments;
+use kiln_procedure::frame::Notice;
+use kiln_storage::bytes::{Reader, corrupt};
+use kiln_storage::error::{Error, Position, Result, SqlState};
+use kiln_storage::types::{DataType, Decimal, Interval, Value};
+
+use crate::call::{Reply, Rows};
+
+/// An answer that was read.
+pub(crate) struct Answer {
+    /// The procedure's name.
+    pub procedure: Arc<str>,
+    /// As they were given, before they were bound to the procedure.
+    pub arguments: Arguments,
+    /// How the call ended: it committed, or was rejected.
+    pub reply: Reply,
+}
+
+const COMMITTED: u8 = 0;
+const REJECTED: u8 = 1;
+
+/// The levels of notices, by their numbers. One that a program made up counts as the first.
+const LEVELS: [&str; 5] = ["NOTICE", "WARNING", "INFO", "LOG", "DEBUG"];
+
+const HAS_DETAIL: u8 = 1;
+const HAS_HINT: u8 = 2;
+const HAS_CONSTRAINT: u8 = 4;
+const HAS_POSITION: u8 = 8;
+
+/// Arrays and their types are read as far as they are nested so deep. A parameter has no type that is nested deeper, so what is
+/// deeper was never written; reading it would take as much of the stack.
+const DEPTH_MAX: usize = 32;
+
+/// Appends the answer of a call of `procedure` that has ended in this way.
+pub(crate) fn write(
+    procedure: &str,
+    arguments: &Arguments,
+    outcome: std::result::Result<&Rows, &Error>,
+    target: &mut Vec<u8>,
+) {
+    write_text(procedure, target);
+    let arguments = (0..arguments.len()).map(|position| arguments.value(position));
+    write_length(arguments.len(), target);
+    arguments.for_each(|value| write_value(&value, target));
+    match outcome {
+        Ok(rows) => {
+            target.push(COMMITTED);
+            write_rows(rows, target);
+        }
+        Err(error) => {
+            target.push(REJECTED);
+            write_error(error, target);
+        }
+    }
+}
+
+/// Reads an answer. Each value that it allocates memory for has at least one of the bytes.
+///
+/// # Errors
+/// XX001 for bytes that [`write`] has not written.
+pub(crate) fn read(bytes: &[u8]) -> Result<Answer> {
+    let reader = &mut Reader::new(bytes);
+    let procedure = read_text(reader)?.into();
+    let mut arguments = Arguments::new();
+    for _ in 0..reader.number(4)? {
+        arguments.push(&read_value(reader, 0)?);
+    }
+    let reply = match reader.number(1)? as u8 {
+        COMMITTED => Reply::Committed(read_rows(reader)?),
+        REJECTED => Reply::Rejected(read_error(reader)?),
+        other => return Err(corrupt(format!("no call ends in the way {other}"))),
+    };
+    match reader.rest().len() {
+        0 => Ok(Answer {
+            procedure,
+            arguments,
+            reply,
+        }),
+        left => Err(corrupt(format!("{left} bytes come after an answer"))),
+    }
+}
+
+fn write_length(length: usize, target: &mut Vec<u8>) {
+    let length = u32::try_from(length).expect("a procedure's memory has fewer than 4 Gi values");
+    target.extend_from_slice(&length.to_le_bytes());
+}
+
+fn write_text(text: &str, target: &mut Vec<u8>) {
+    write_length(text.len(), target);
+    target.extend_from_slice(text.as_bytes());
+}
+
+fn read_text(reader: &mut Reader<'_>) -> Result<String> {
+    let length = reader.number(4)? as usize;
+    let text = std::str::from_utf8(reader.take(length)?);
+    text.map(str::to_owned)
+        .map_err(|_| corrupt("no text has such bytes"))
+}
+
+fn write_rows(rows: &Rows, target: &mut Vec<u8>) {
+    write_length(rows.columns().len(), target);
+    for (name, data_type) in rows.columns() {
+        write_text(name, target);
+        write_type(data_type, target);
+    }
+    write_length(rows.notices().len(), target);
+    for notice in rows.notices() {
+        let level = LEVELS.iter().position(|level| *level == notice.level);
+        target.push(level.unwrap_or_default() as u8);
+        write_text(&notice.message, target);
+    }
+    write_length(rows.len(), target);
+    for row in rows.values() {
+        if row.is_empty() {
+            target.push(0);
+        }
+        row.iter().for_each(|value| write_value(value, target));
+    }
+}
+
+fn read_rows(reader: &mut Reader<'_>) -> Result<Rows> {
+    // Nothing is reserved for a number of members that was read: there may be fewer bytes than that.
+    let mut columns = Vec::new();
+    for _ in 0..reader.number(4)? {
+        columns.push((read_text(reader)?, read_type(reader, 0)?));
+    }
+    let mut notices = Vec::new();
+    for _ in 0..reader.number(4)? {
+        let level = LEVELS.get(reader.number(1)? as usize);
+        let level = level.ok_or_else(|| corrupt("no notice has such a level"))?;
+        let message = read_text(reader)?;
+        notices.push(Notice { level, message });
+    }
+    let mut rows = Vec::new();
+    for _ in 0..reader.number(4)? {
+        if columns.is_empty() && reader.number(1)? != 0 {
+            return Err(corrupt("a row without columns has a value"));
+        }
+        let values = columns.iter().map(|_| read_value(reader, 0));
+        rows.push(values.collect::<Result<_>>()?);
+    }
+    Ok(Rows::of(columns.into(), rows, notices))
+}
+
+fn write_error(error: &Error, target: &mut Vec<u8>) {
+    target.extend_from_slice(error.state().as_str().as_bytes());
+    write_text(error.message(), target);
+    let texts = [
+        (HAS_DETAIL, error.detail()),
+        (HAS_HINT, error.hint()),
+        (HAS_CONSTRAINT, error.constraint()),
+    ];
+    let present = texts.iter().filter(|(_, text)| text.is_some());
+    let mut parts = present.fold(0, |parts, (part, _)| parts | part);
+    if error.position().is_some() {
+        parts |= HAS_POSITION;
+    }
+    target.push(parts);
+    let texts = texts.iter().filter_map(|(_, text)| *text);
+    texts.for_each(|text| write_text(text, target));
+    if let Some(Position { line, column }) = error.position() {
+        target.extend_from_slice(&line.to_le_bytes());
+        target.extend_from_slice(&column.to_le_bytes());
+    }
+}
+
+fn read_error(reader: &mut Reader<'_>) -> Result<Error> {
+    let state = std::str::from_utf8(reader.take(5)?).ok();
+    let state = state.and_then(SqlState::parse);
+    let state = state.ok_or_else(|| corrupt("no SQLSTATE has such characters"))?;
+    let mut error = Error::new(state, read_text(reader)?);
+    let parts = reader.number(1)? as u8;
+    if parts & !(HAS_DETAIL | HAS_HINT | HAS_CONSTRAINT | HAS_POSITION) != 0 {
+        return Err(corrupt("no error has such parts"));
+    }
+    if parts & HAS_DETAIL != 0 {
+        error = error.with_detail(read_text(reader)?);
+    }
+    if parts & HAS_HINT != 0 {
+        error = error.with_hint(read_text(reader)?);
+    }
+    if parts & HAS_CONSTRAINT != 0 {
+        error = error.with_constraint(read_text(reader)?);
+    }
+    if parts & HAS_POSITION != 0 {
+        error = error.at(reader.number(4)? as u32, reader.number(4)? as u32);
+    }
+    Ok(error)
+}
+
+/// Appends the form of a value, and what the form has.
+fn write_value(value: &Value, target: &mut Vec<u8>) {
+    let form = match value {
+        Value::Null => 0,
+        Value::Boolean(false) => 1,
+        Value::Boolean(true) => 2,
+        Value::SmallInt(_) => 3,
+        Value::Integer(_) => 4,
+        Value::BigInt(_) => 5,
+        Value::Numeric(_) => 6,
+        Value::Double(_) => 7,
+        Value::Text(_) => 8,
+        Value::Bytea(_) => 9,
+        Value::Date(_) => 10,
+        Value::Timestamp(_) => 11,
+        Value::TimestampTz(_) => 12,
+        Value::Uuid(_) => 13,
+        Value::Interval(_) => 14,
+        Value::Array(_) => 15,
+    };
+    target.push(form);
+    match value {
+        Value::Null | Value::Boolean(_) => {}
+        Value::SmallInt(value) => target.extend_from_slice(&value.to_le_bytes()),
+        Value::Integer(value) | Value::Date(value) => {
+            target.extend_from_slice(&value.to_le_bytes());
+        }
+        Value::BigInt(value) | Value::Timestamp(value) | Value::TimestampTz(value) => {
+            target.extend_from_slice(&value.to_le_bytes());
+        }
+        // The scale, and the mantissa in 16 bytes.
+        Value::Numeric(value) => {
+            target.push(value.scale());
+            target.extend_from_slice(&value.mantissa().to_le_bytes());
+        }
+        Value::Double(value) => target.extend_from_slice(&value.to_bits().to_le_bytes()),
+        Value::Text(text) => write_text(text, target),
+        Value::Bytea(bytes) => {
+            write_length(bytes.len(), target);
+            target.extend_from_slice(bytes);
+        }
+        Value::Uuid(bytes) => target.extend_from_slice(bytes),
+        Value::Interval(interval) => {
+            target.extend_from_slice(&interval.months.to_le_bytes());
+            target.extend_from_slice(&interval.days.to_le_bytes());
+            target.extend_from_slice(&interval.microseconds.to_le_bytes());
+        }
+        Value::Array(values) => {
+            write_length(values.len(), target);
+            values.iter().for_each(|value| write_value(value, target));
+        }
+    }
+}
+
+fn read_value(reader: &mut Reader<'_>, depth: usize) -> Result<Value> {
+    Ok(match reader.number(1)? {
+        0 => Value::Null,
+        1 => Value::Boolean(false),
+        2 => Value::Boolean(true),
+        3 => Value::SmallInt(reader.number(2)? as i16),
+        4 => Value::Integer(reader.number(4)? as i32),
+        5 => Value::BigInt(reader.number(8)? as i64),
+        6 => {
+            let scale = reader.number(1)? as u8;
+            let (low, high) = (reader.number(8)?, reader.number(8)?);
+            let mantissa = (u128::from(high) << 64 | u128::from(low)) as i128;
+            let decimal = Decimal::new(mantissa, scale);
+            Value::Numeric(decimal.map_err(|_| corrupt("no NUMERIC has such digits"))?)
+        }
+        7 => Value::Double(f64::from_bits(reader.number(8)?)),
+        8 => Value::Text(read_text(reader)?),
+        9 => {
+            let length = reader.number(4)? as usize;
+            Value::Bytea(reader.take(length)?.to_vec())
+        }
+        10 => Value::Date(reader.number(4)? as i32),
+        11 => Value::Timestamp(reader.number(8)? as i64),
+        12 => Value::TimestampTz(reader.number(8)? as i64),
+        13 => {
+            let mut bytes = [0; 16];
+            bytes.copy_from_slice(reader.take(16)?);
+            Value::Uuid(bytes)
+        }
+        14 => Value::Interval(Interval::new(
+            reader.number(4)? as i32,
+            reader.number(4)? as i32,
+            reader.number(8)? as i64,
+        )),
+        15 if depth < DEPTH_MAX => {
+            let mut values = Vec::new();
+            for _ in 0..reader.number(4)? {
+                values.push(read_value(reader, depth + 1)?);
+            }
+            Value::Array(values)
+        }
+        form => return Err(corrupt(format!("no value has the form {form}"))),
+    })
+}
+
+/// Appends the form of a type, and what the form has: of NUMERIC with them the precision and the scale, a byte each; of CHAR, and of
+/// VARCHAR with one, the limit in 4 bytes; of an array the type of its elements.
+fn write_type(data_type: &DataType, target: &mut Vec<u8>) {
+    let form = match data_type {
+        DataType::SmallInt => 0,
+        DataType::Integer => 1,
+        DataType::BigInt => 2,
+        DataType::Numeric {
+            precision_scale: None,
+        } => 3,
+        DataType::Numeric { .. } => 4,
+        DataType::Double => 5,
+        DataType::Boolean => 6,
+        DataType::Char(_) => 7,
+        DataType::VarChar(None) => 8,
+        DataType::VarChar(Some(_)) => 9,
+        DataType::Text => 10,
+        DataType::Bytea => 11,
+        DataType::Date => 12,
+        DataType::Timestamp => 13,
+        DataType::TimestampTz => 14,
+        DataType::Uuid => 15,
+        DataType::Interval => 16,
+        DataType::Array(_) => 17,
+    };
+    target.push(form);
+    match data_type {
+        DataType::Numeric {
+            precision_scale: Some((precision, scale)),
+        } => target.extend_from_slice(&[*precision, *scale]),
+        DataType::Char(limit) | DataType::VarChar(Some(limit)) => {
+            target.extend_from_slice(&limit.to_le_bytes());
+        }
+        DataType::Array(element) => write_type(element, target),
+        _ => {}
+    }
+}
+
+fn read_type(reader: &mut Reader<'_>, depth: usize) -> Result<DataType> {
+    Ok(match reader.number(1)? {
+        0 => DataType::SmallInt,
+        1 => DataType::Integer,
+        2 => DataType::BigInt,
+        3 => DataType::NUMERIC,
+        4 => DataType::Numeric {
+            precision_scale: Some((reader.number(1)? as u8, reader.number(1)? as u8)),
+        },
+        5 => DataType::Double,
+        6 => DataType::Boolean,
+        7 => DataType::Char(reader.number(4)? as u32),
+        8 => DataType::VarChar(None),
+        9 => DataType::VarChar(Some(reader.number(4)? as u32)),
+        10 => DataType::Text,
+        11 => DataType::Bytea,
+        12 => DataType::Date,
+        13 => DataType::Timestamp,
+        14 => DataType::TimestampTz,
+        15 => DataType::Uuid,
+        16 => DataType::Interval,
+        17 if depth < DEPTH_MAX => DataType::array(read_type(reader, depth + 1)?),
+        form => return Err(corrupt(format!("no type has the form {form}"))),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use kiln_platform::random::Random;
+
+    use super::*;
+
+    fn text(random: &mut Random) -> String {
+        let letters = ['a', '\0', 'ß', '日', '"'];
+        let length = random.below(6);
+        (0..length)
+            .map(|_| letters[random.below(letters.len())])
+            .collect()
+    }
+
+    fn number(random: &mut Random) -> i64 {
+        let shift = random.below(64);
+        random.next_u64() as i64 >> shift
+    }
+
+    fn value(random: &mut Random, depth: usize) -> Value {
+        match random.below(if depth < 3 { 17 } else { 15 }) {
+            0 => Value::Null,
+            1 => Value::Boolean(random.below(2) == 0),
+            2 => Value::SmallInt(number(random) as i16),
+            3 => Value::Integer(number(random) as i32),
+            4 => Value::BigInt(number(random)),
+            5 => {
+                let mantissa = i128::from(number(random)) << random.below(48);
+                Value::Numeric(Decimal::new(mantissa, random.below(64) as u8).expect("it fits"))
+            }
+            6 => Value::Double(f64::from_bits(random.next_u64())),
+            7 => Value::Double(number(random) as f64),
+            8 => Value::Text(text(random)),
+            9 => Value::Bytea(text(random).into_bytes()),
+            10 => Value::Date(number(random) as i32),
+            11 => Value::Timestamp(number(random)),
+            12 => Value::TimestampTz(number(random)),
+            13 => Value::Uuid([random.below(256) as u8; 16]),
+            14 => Value::Interval(Interval::new(
+                number(random) as i32,
+                number(random) as i32,
+                number(random),
+            )),
+            _ => {
+                let length = random.below(5);
+                Value::Array((0..length).map(|_| value(random, depth + 1)).collect())
+            }
+        }
+    }
+
+    fn data_type(random: &mut Random) -> DataType {
+        let types = [
+            DataType::SmallInt,
+            DataType::Integer,
+            DataType::BigInt,
+            DataType::NUMERIC,
+            DataType::numeric(12, 2),
+            DataType::Double,
+            DataType::Boolean,
+            DataType::Char(7),
+            DataType::VarChar(None),
+            DataType::VarChar(Some(random.below(1 << 20) as u32)),
+            DataType::Text,
+            DataType::Bytea,
+            DataType::Date,
+            DataType::Timestamp,
+            DataType::TimestampTz,
+            DataType::Uuid,
+            DataType::Interval,
+        ];
+        let data_type = types[random.below(types.len())].clone();
+        match random.below(5) {
+            0 => DataType::array(data_type),
+            _ => data_type,
+        }
+    }
+
+    fn rows(random: &mut Random) -> Rows {
+        let columns: Vec<_> = (0..random.below(4))
+            .map(|_| (text(random), data_type(random)))
+            .collect();
+        let notices = (0..random.below(3)).map(|_| Notice {
+            level: LEVELS[random.below(LEVELS.len())],
+            message: text(random),
+        });
+        let notices = notices.collect();
+        let values =
+            (0..random.below(4)).map(|_| columns.iter().map(|_| value(random, 0)).collect());
+        let values = values.collect();
+        Rows::of(columns.into(), values, notices)
+    }
+
+    fn error(random: &mut Random) -> Error {
+        let states = [SqlState::UNIQUE_VIOLATION, SqlState::RAISE_EXCEPTION];
+        let state = states[random.below(2)];
+        let mut error = Error::new(state, text(random));
+        if random.below(2) == 0 {
+            error = error.with_detail(text(random));
+        }
+        if random.below(2) == 0 {
+            error = error.with_hint(text(random));
+        }
+        if random.below(2) == 0 {
+            error = error.with_constraint(text(random));
+        }
+        if random.below(2) == 0 {
+            error = error.at(number(random) as u32, number(random) as u32);
+        }
+        error
+    }
+
+    /// Some answer: its bytes, its arguments and how the call ended.
+    fn answer(random: &mut Random) -> (Vec<u8>, Arguments, Reply) {
+        let arguments: Vec<Value> = (0..random.below(5)).map(|_| value(random, 0)).collect();
+        let arguments = Arguments::from_values(&arguments);
+        let reply = match random.below(3) {
+            0 => Reply::Rejected(error(random)),
+            _ => Reply::Committed(rows(random)),
+        };
+        let mut bytes = Vec::new();
+        let outcome = match &reply {
+            Reply::Committed(rows) => Ok(rows),
+            Reply::Rejected(error) => Err(error),
+            Reply::Expired => unreachable!("it has no answer"),
+        };
+        write("transfer", &arguments, outcome, &mut bytes);
+        (bytes, arguments, reply)
+    }
+
+    fn rewritten(read: &Answer) -> Vec<u8> {
+        let outcome = match &read.reply {
+            Reply::Committed(rows) => Ok(rows),
+            Reply::Rejected(error) => Err(error),
+            Reply::Expired => unreachable!("it is never read"),
+        };
+        let mut bytes = Vec::new();
+        write(&read.procedure, &read.arguments, outcome, &mut bytes);
+        bytes
+    }
+
+    #[test]
+    fn answers_are_read_as_they_were_written() {
+        for seed in 0..2_000 {
+            let random = &mut Random::from_seed(seed);
+            let (bytes, arguments, reply) = answer(random);
+            let read = read(&bytes).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+            assert_eq!(&*read.procedure, "transfer");
+            assert!(read.arguments.is_same(&arguments), "seed {seed}");
+            // NaN is no number, and equal numbers may have other digits: the bytes tell all apart.
+            assert_eq!(rewritten(&read), bytes, "seed {seed}");
+            if let (Reply::Rejected(read), Reply::Rejected(written)) = (&read.reply, &reply) {
+                assert_eq!(read, written, "seed {seed}");
+            }
+            if let (Reply::Committed(read), Reply::Committed(written)) = (&read.reply, &reply) {
+                assert_eq!(read.columns(), written.columns(), "seed {seed}");
+                assert_eq!(read.notices(), written.notices(), "seed {seed}");
+                assert_eq!(format!("{read:?}"), format!("{written:?}"), "seed {seed}");
+            }
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_no_answer_are_refused_and_never_panic() {
+        for seed in 0..2_000 {
+            let random = &mut Random::from_seed(seed);
+            let (bytes, ..) = answer(random);
+            for length in 0..bytes.len() {
+                assert!(
+                    read(&bytes[..length]).is_err(),
+                    "seed {seed}: {length} bytes"
+                );
+            }
+            assert!(read(&[&bytes[..], &[0]].concat()).is_err(), "seed {seed}");
+            for _ in 0..20 {
+                let mut damaged = bytes.clone();
+                for _ in 0..=random.below(3) {
+                    let at = random.below(damaged.len());
+                    damaged[at] = match random.below(3) {
+                        0 => 0xFF,
+                        _ => random.below(256) as u8,
+                    };
+                }
+                // What is read all the same is an answer: another one. Its arguments may be of types that calls take for others.
+                if let Ok(other) = read(&damaged) {
+                    let written = rewritten(&other);
+                    let again = read(&written).expect("it was just written");
+                    assert_eq!(rewritten(&again), written, "seed {seed}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn neither_counts_nor_depth_take_memory_that_bytes_do_not_account_for() {
+        let head = [&0_u32.to_le_bytes()[..], &0_u32.to_le_bytes()].concat();
+        let many = u32::MAX.to_le_bytes();
+        let nested = |form: u8| -> Vec<u8> {
+            let level = match form {
+                15 => vec![form, 1, 0, 0, 0],
+                _ => vec![form],
+            };
+            level.repeat(1 << 20)
+        };
+        let with_arguments = [&0_u32.to_le_bytes()[..], &many].concat();
+        let columns = [&1_u32.to_le_bytes()[..], &0_u32.to_le_bytes()].concat();
+        for bytes in [
+            with_arguments.clone(),
+            [&with_arguments[..], &nested(15)].concat(),
+            [&head[..], &[COMMITTED], &many].concat(),
+            [&head[..], &[COMMITTED], &columns, &nested(17)].concat(),
+            // Rows without columns.
+            [&head[..], &[COMMITTED], &[0; 8], &many].concat(),
+            [&head[..], &[REJECTED], b"40001", &many].concat(),
+        ] {
+            assert!(read(&bytes).is_err());
+        }
+    }
+}
