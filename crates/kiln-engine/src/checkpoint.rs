@@ -136,7 +136,8 @@ impl Checkpoint<'_> {
         let entry = CheckpointEntry {
             number,
             start_epoch: start_epoch.0,
-            end_epoch: end_epoch.0.max(start_epoch.0),
+            // Before the start when nothing was committed meanwhile.
+            end_epoch: end_epoch.0.max(start_epoch.0.saturating_sub(1)),
             segment,
             catalog: catalog.version(),
             written_us: time::wall_clock_us(),

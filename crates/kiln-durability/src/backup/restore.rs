@@ -23,7 +23,7 @@ pub struct RestoreReport {
     pub bytes: u64,
     /// When the last group was written that was restored, in microseconds since 1970; `None` where the log is empty.
     pub last_us: Option<i64>,
-    /// How many groups of the log were left out.
+    /// How many groups of commits were left out.
     pub groups_left_out: u64,
     /// How long it took, in nanoseconds.
     pub elapsed_ns: u64,
@@ -151,7 +151,6 @@ impl Backup {
         let needed = self.list.checkpoint.as_ref();
         // When the group was written that the checkpoint needs last.
         let mut earliest_us = self.list.created_us;
-        let mut is_enough = needed.is_none();
         let mut groups = match self.list.last_block {
             0 => None,
             _ => Some(read_log(
@@ -165,11 +164,12 @@ impl Backup {
         {
             last = groups.position();
             let written_us = groups.blocks().last().map_or(0, |it| it.header.written_us);
-            if !is_enough {
+            let first = groups.blocks().first().map_or(0, |it| it.header.epochs.0);
+            let has_entries = groups.blocks().iter().any(|it| it.payload_bytes > 0);
+            if has_entries && needed.is_some_and(|it| first <= it.end_epoch) {
                 earliest_us = written_us;
-                is_enough = needed.is_none_or(|it| last.epoch >= it.end_epoch);
             }
-            end.groups_left_out += 1;
+            end.groups_left_out += u64::from(has_entries);
             if to_us.is_none_or(|to_us| written_us <= to_us) {
                 end = End {
                     position: last,

@@ -65,7 +65,8 @@ pub struct CheckpointEntry {
     pub number: u64,
     /// The log is replayed from this log epoch on.
     pub start_epoch: u64,
-    /// All rows were read before this log epoch was closed: without the log up to it the checkpoint is of no use.
+    /// All rows were read before this log epoch was closed: without the log up to it the checkpoint is of no use. The one before the
+    /// start where nothing was committed while the rows were read.
     pub end_epoch: u64,
     /// The segment in which the replay begins.
     pub segment: u64,
@@ -87,8 +88,7 @@ impl CheckpointEntry {
 
     /// Whether a log whose last log epoch is this one has all that the rows need.
     pub fn is_covered_by(&self, epoch: u64) -> bool {
-        // Where nothing was committed while the rows were read, they need nothing.
-        epoch >= self.end_epoch || self.start_epoch == self.end_epoch
+        epoch >= self.end_epoch || self.end_epoch < self.start_epoch
     }
 }
 
@@ -202,7 +202,7 @@ impl Manifest {
         self.checkpoints.iter().find_map(|checkpoint| {
             let number = checkpoint.number;
             let (start, end) = (checkpoint.start_epoch, checkpoint.end_epoch);
-            if start > end {
+            if start > end.saturating_add(1) {
                 return Some(format!("checkpoint {number} starts after its end"));
             }
             if checkpoint.segment < self.first_segment {

@@ -223,7 +223,7 @@ fn replay(
     recovery.log_bytes = replay.progress().0;
     recovery.log_ns = time::now_ns() - began_ns;
     let mut end = replay.end()?;
-    if end.position.epoch < fuzzy_to && from < fuzzy_to {
+    if checkpoint.is_some_and(|it| !it.is_covered_by(end.position.epoch)) {
         let log = directory.log().path().display();
         let message = format!("{log} ends before all that checkpoint needs of it");
         return Err(damaged(message).with_hint("Restore the data directory from a backup."));
