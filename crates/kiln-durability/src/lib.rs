@@ -15,6 +15,7 @@
 //! | [`recovery`] | the log as it is read: where it ends, and what is to be applied |
 
 pub mod backup;
+pub mod canary;
 pub mod checkpoint;
 mod directory;
 mod error;

@@ -157,6 +157,19 @@ fn what_nobody_waits_for_is_written_soon_and_readers_wait_for_nothing() {
 }
 
 #[test]
+fn a_log_that_goes_on_says_that_what_was_read_is_on_disk() {
+    let directory = temporary();
+    let log = open(&directory, Position::start(DATABASE), 256 << 10);
+    log.append_outcome(b"key", b"answer");
+    drop(log);
+    let end = read(&directory).1;
+    let log = open(&directory, end, 256 << 10);
+    drop(log);
+    // Whether the last block was followed by another one before is not known: the process may have been killed.
+    assert_eq!(read(&directory).1.chain.last, end.chain.last + 1);
+}
+
+#[test]
 fn a_log_that_cannot_write_says_so_to_all_that_wait() {
     let directory = temporary();
     let log = open(&directory, Position::start(DATABASE), 64 << 10);

@@ -27,13 +27,13 @@ use crate::errors;
 use crate::gate::{Beside, CLOSING};
 use crate::shared::Shared;
 
-/// For so long transactions are held up at a time.
+/// Nanoseconds for which transactions are held up at a time.
 const MOMENT_NS: u64 = 500_000;
-/// And for so much of the time at most, in parts.
+/// After each moment they run for this many times as long.
 const PAUSE_PER_MOMENT: u64 = 8;
 /// Rows that are read before the clock is looked at.
 const ROWS_PER_LOOK: usize = 64;
-/// A table that open blocks use is tried again so often.
+/// Nanoseconds after which a table that open blocks use is tried again.
 const RETRY_NS: u64 = 2_000_000;
 
 /// What a checkpoint has written.
@@ -124,6 +124,8 @@ impl Checkpoint<'_> {
         let checkpoints = self.directory.checkpoints();
         let writer = Writer::create(checkpoints, manifest.database, number)?;
         writer.catalog(&written.to_string(), |_| {})?;
+        // Answers are in no table: they go into the log anew.
+        inner.idempotency.note_all();
         for (_, table) in catalog.tables() {
             self.write_table(&writer, table.id())?;
         }

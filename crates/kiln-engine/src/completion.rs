@@ -86,6 +86,11 @@ impl Pending {
         delivery.deliver(copy);
     }
 
+    /// A copy of the outcome that is kept, if the call has ended.
+    pub fn outcome(&self) -> Option<Observed<Reply>> {
+        lock(&self.state).outcome.clone()
+    }
+
     /// The outcome for one ticket, if the call has ended.
     fn take(&self, state: &mut State) -> Option<Observed<Reply>> {
         match self.is_kept {

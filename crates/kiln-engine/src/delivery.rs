@@ -2,11 +2,12 @@
 
 use std::collections::VecDeque;
 
+use kiln_durability::canary::Canary;
 use kiln_platform::sync::Arc;
 use kiln_procedure::Frame;
 use kiln_protocols::{Call, Calls, Next, Outcome};
 use kiln_storage::error::Result;
-use kiln_storage::log_epoch::LogEpochs;
+use kiln_storage::log_epoch::{LogEpoch, LogEpochs};
 
 use crate::call::{Reply, Rows};
 use crate::catalog::Catalog;
@@ -78,10 +79,12 @@ fn run(seat: &mut Seat, mut job: Job) {
     if job.interrupt.is_some() {
         seat.limit(None, None);
     }
-    job.promise.keep(Observed {
-        result,
-        epoch: seat.observed(),
-    });
+    let is_read_only = job.work.program().analysis.is_read_only();
+    let epoch = match Canary::ReaderNotAwaited.sings() && is_read_only {
+        true => LogEpoch::default(),
+        false => seat.observed(),
+    };
+    job.promise.keep(Observed { result, epoch });
 }
 
 /// The outcome of a call that could not begin.

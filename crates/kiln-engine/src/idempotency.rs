@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use kiln_platform::atomic::{AtomicBool, Ordering};
 use kiln_platform::sync::{Arc, Mutex, lock};
-use kiln_platform::time;
+use kiln_platform::{thread, time};
 use kiln_procedure::{Arguments, Frame, Program};
 use kiln_protocols::{AnswerWriter, broken_down};
 use kiln_storage::bytes::corrupt;
@@ -74,7 +74,7 @@ impl AnswerWriter for KeyedCall {
     }
 
     fn reported(&self) {
-        // Relaxed: whoever tells the outcome has the call from the worker that committed it.
+        // Relaxed: the thread that tells the outcome has the call from the worker that committed it.
         self.is_reported.store(true, Ordering::Relaxed);
     }
 }
@@ -93,7 +93,7 @@ struct Table {
     entries: BTreeMap<IdempotencyKey, Entry>,
     /// The keys of calls that have ended, and when, the oldest first.
     ended: VecDeque<(i64, IdempotencyKey)>,
-    /// Who keeps answers, if somebody does.
+    /// What keeps answers, if something does.
     listeners: Option<Arc<dyn Listeners>>,
 }
 
@@ -205,6 +205,8 @@ impl Idempotency {
         if call.is_reported.load(Ordering::Relaxed) {
             return true;
         }
+        // From here on `note_all` waits for the end of the call.
+        call.reported();
         let mut bytes = Vec::new();
         call.write_outcome(outcome, &mut bytes);
         let noted = listeners.note(&CallAnswer {
@@ -213,6 +215,45 @@ impl Idempotency {
         });
         *observed = noted.map_or(*observed, |epoch| epoch.max(*observed));
         noted.is_some()
+    }
+
+    /// Has the listeners keep all remembered answers once more, in log epochs from the present one on: so that those may be dropped in
+    /// which they are. An answer that is not kept when this is called will be, in such a one.
+    pub fn note_all(&self) {
+        let keys: Vec<IdempotencyKey> = lock(&self.table).entries.keys().cloned().collect();
+        for key in keys {
+            while !self.note_again(&key) {
+                thread::yield_now();
+            }
+        }
+    }
+
+    /// As [`Idempotency::note_all`], for one key; false while its call ends.
+    fn note_again(&self, key: &IdempotencyKey) -> bool {
+        // Under the mutex: when the key is forgotten, another call may have it, whose answer has to be the last one.
+        let table = lock(&self.table);
+        let (Some(entry), Some(listeners)) = (table.entries.get(key), &table.listeners) else {
+            return true;
+        };
+        // Relaxed: a call that was reported before the present log epoch is seen, as the caller has seen that epoch begin.
+        if !entry.call.is_reported.load(Ordering::Relaxed) {
+            return true;
+        }
+        let Some(outcome) = entry.pending.outcome() else {
+            return false;
+        };
+        let mut bytes = Vec::new();
+        match &outcome.result {
+            Ok(Reply::Committed(rows)) => entry.call.write_outcome(Ok(rows), &mut bytes),
+            Ok(Reply::Rejected(error)) => entry.call.write_outcome(Err(error), &mut bytes),
+            Ok(Reply::Expired) | Err(_) => return true,
+        }
+        // Refused only by a log that takes nothing any more.
+        let _ = listeners.note(&CallAnswer {
+            key: key.as_str().as_bytes(),
+            bytes: &bytes,
+        });
+        true
     }
 
     /// Remembers how a call ended so long ago, in nanoseconds. Where calls with a key were made again after their outcomes had been forgotten,

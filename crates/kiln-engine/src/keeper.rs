@@ -12,7 +12,7 @@ use crate::shared::Shared;
 
 /// How often it looks.
 const LOOK_NS: u64 = 100_000_000;
-/// After a checkpoint that failed it waits for so long.
+/// Nanoseconds for which it waits after a checkpoint that failed.
 const RETRY_NS: u64 = 10_000_000_000;
 /// It writes none for a log that is shorter.
 const LOG_BYTES_MIN: u64 = 16 << 20;
@@ -63,7 +63,7 @@ impl Kept {
         state.log_bytes_before = log_bytes;
     }
 
-    /// A checkpoint of so many bytes began when so many bytes had been written to the log.
+    /// A checkpoint with this many bytes has begun when `written_before` bytes had been written to the log.
     pub fn set_checkpoint(&self, bytes: u64, written_before: u64) {
         let mut state = lock(&self.state);
         (state.checkpoint_bytes, state.written_before) = (bytes, written_before);

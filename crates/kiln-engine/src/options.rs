@@ -84,7 +84,7 @@ options! {
     /// The directory that keeps the database (`None`: it ends with the process). `Database::open` makes it or recovers what is in it;
     /// an [`Engine`](crate::Engine) by itself has none, as it does not know the statements in a log.
     data_dir: Option<PathBuf> = None;
-    /// The length of a segment of the log, in bytes (64 MiB): a multiple of 4,096, from 256 KiB to 1 GiB.
+    /// The length of a segment of the log, in bytes (64 MiB): a multiple of 4,096, from 16 KiB to 1 GiB.
     log_segment_bytes: u64 = 64 << 20;
     /// Seconds that a recovery is to take at most, as estimated (20): when it would take longer a checkpoint is written. 0 writes none by
     /// itself; [`Engine::checkpoint`](crate::Engine::checkpoint) does.
@@ -268,10 +268,10 @@ impl Options {
         }
         self.validate_protocol(self.protocol)?;
         let segment = self.log_segment_bytes;
-        if !segment.is_multiple_of(4_096) || !(256 << 10..=1 << 30).contains(&segment) {
+        if !segment.is_multiple_of(4_096) || !(16 << 10..=1 << 30).contains(&segment) {
             return refuse(
                 format!("log_segment_bytes cannot be {segment}"),
-                "Set it to a multiple of 4096 from 262144 (256 KiB) to 1073741824 (1 GiB)."
+                "Set it to a multiple of 4096 from 16384 (16 KiB) to 1073741824 (1 GiB)."
                     .to_owned(),
             );
         }

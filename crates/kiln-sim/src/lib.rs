@@ -13,7 +13,8 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`plan`] | what to run |
+//! | [`plan`], [`crash_plan`] | what to run |
+//! | `crash` | lives that end in crashes, and what is left |
 //! | `session` | one run: load, call, audit |
 //! | `test` | many seeds |
 //! | `measure` | many numbers of cores |
@@ -21,9 +22,12 @@
 //! | [`validate`] | the model against real cores |
 //! | `report`, `json` | results for people and for programs |
 
+pub mod crash_plan;
 pub mod plan;
 pub mod validate;
 
+#[cfg(kiln_sim)]
+mod crash;
 #[cfg(kiln_sim)]
 mod json;
 #[cfg(kiln_sim)]
@@ -39,6 +43,7 @@ mod session;
 #[cfg(kiln_sim)]
 mod test;
 
+pub use crash_plan::CrashPlan;
 pub use plan::{Measurement, Mode, Plan, Test, TestSchedule};
 
 /// Carries out the plan: progress goes to stderr, the result to stdout and into the plan's file.
@@ -60,6 +65,38 @@ pub fn run(plan: &Plan) -> Result<bool, String> {
     }
 }
 
+/// Lets databases crash as the plan says: progress goes to stderr, the result to stdout. Returns whether nothing was lost.
+///
+/// # Errors
+/// Why there is no result, in a sentence for people.
+#[cfg(kiln_sim)]
+pub fn crash(plan: &CrashPlan) -> Result<bool, String> {
+    plan.validate()?;
+    crash::run(plan)
+}
+
+/// As [`crash`], without a report: the first loss, with its protocol and seed.
+///
+/// # Errors
+/// Why the plan cannot be carried out.
+#[cfg(kiln_sim)]
+pub fn first_loss(
+    plan: &CrashPlan,
+) -> Result<Option<(kiln_engine::Configuration, u64, String)>, String> {
+    plan.validate()?;
+    Ok(crash::first_loss(plan))
+}
+
+/// Says that this build has no virtual cores.
+///
+/// # Errors
+/// Always: what to do instead.
+#[cfg(not(kiln_sim))]
+pub fn crash(plan: &CrashPlan) -> Result<bool, String> {
+    plan.validate()?;
+    Err(without_cores(&plan.arguments()))
+}
+
 /// Says that this build has no virtual cores.
 ///
 /// # Errors
@@ -67,9 +104,13 @@ pub fn run(plan: &Plan) -> Result<bool, String> {
 #[cfg(not(kiln_sim))]
 pub fn run(plan: &Plan) -> Result<bool, String> {
     plan.validate()?;
-    Err(format!(
-        "this build runs on real cores only; in Kiln's source directory run\n\n  cargo sim {}\n\n\
-         which builds the program for virtual cores, in a target directory of its own",
-        plan.arguments()
-    ))
+    Err(without_cores(&plan.arguments()))
+}
+
+#[cfg(not(kiln_sim))]
+fn without_cores(arguments: &str) -> String {
+    format!(
+        "this build runs on real cores only; in Kiln's source directory run\n\n  cargo sim {arguments}\n\n\
+         which builds the program for virtual cores, in a target directory of its own"
+    )
 }

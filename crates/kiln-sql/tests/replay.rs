@@ -10,7 +10,7 @@ use kiln_durability::format::block::{HEADER_BYTES, bytes_of};
 use kiln_durability::format::entry::{self, Entry};
 use kiln_durability::format::{BlockHeader, Chain, DatabaseId, segment_name};
 use kiln_durability::recovery::{Replay, Scan, Start};
-use kiln_engine::{Commit, Configuration, Listener, Listeners};
+use kiln_engine::{CallAnswer, Commit, Configuration, Listener, Listeners, LogEpoch};
 use kiln_platform::atomic::{AtomicUsize, Ordering};
 use kiln_platform::disk::{Directory, TemporaryDirectory};
 use kiln_platform::random::Random;
@@ -44,6 +44,10 @@ struct Heard(Arc<Mutex<Vec<Written>>>);
 impl Listeners for Heard {
     fn listener(&self, _: usize) -> Box<dyn Listener> {
         Box::new(self.clone())
+    }
+
+    fn note(&self, _: &CallAnswer<'_>) -> Option<LogEpoch> {
+        unreachable!("no call has a key here")
     }
 }
 

@@ -96,6 +96,7 @@ fn append(changes: &[Change], bytes: &mut Vec<u8>) {
         epoch: LogEpoch(1),
         version: 1,
         changes,
+        answer: None,
     };
     commit.append(bytes);
 }

@@ -122,6 +122,7 @@ fn commit(table: &Table, row_number: i64, model: &Model, kind: ChangeKind) -> Ve
         epoch: LogEpoch(1),
         version: 1,
         changes: &[change],
+        answer: None,
     };
     commit.append(&mut bytes);
     for blob in layout.blobs(layout.spilling(), row) {

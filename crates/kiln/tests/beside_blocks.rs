@@ -1,6 +1,8 @@
 //! Changes of the catalog beside transaction blocks that wait for their clients: they wait for the blocks that use
 //! what they change, and for no others.
 
+use std::time::Duration;
+
 use kiln::{Configuration, Database, Error, Options, Protocol, Reply, Session, SqlState, Value};
 use kiln_platform::atomic::{AtomicBool, AtomicU64, Ordering};
 use kiln_platform::{thread, time};
@@ -437,5 +439,36 @@ fn a_gap_is_remembered_when_its_index_gets_another_place() {
         let ended = block.execute("UPDATE busy SET value = 1 WHERE id = 1; COMMIT");
         let error = ended.expect_err(protocol);
         assert_eq!(error.state(), SqlState::SERIALIZATION_FAILURE, "{protocol}");
+    }
+}
+
+/// A transaction that meets a block again and again, and waits where calls wait, leaves nothing behind there.
+#[test]
+fn a_call_follows_a_transaction_that_has_waited_in_vain_for_a_block() {
+    for protocol in configurations().filter(|it| !it.is_single_worker()) {
+        let options = Options::new()
+            .workers(1)
+            .session_slots(2)
+            .pin_workers(false);
+        let database = Database::open(options.protocol(protocol)).expect("a database opens");
+        database.execute(SCHEMA).expect("the schema is sound");
+        let mut holder = block(&database);
+        // The closure has the other slot, and then the statements have it.
+        let update = "UPDATE used SET value = value + 1 WHERE id = 1";
+        let limit = Duration::from_millis(100);
+        let _ = database.transaction_within(limit, |transaction| transaction.execute(update, ()));
+        let mut session = database.session().expect("a session is free");
+        session
+            .execute("SET statement_timeout = '5s'")
+            .expect("it is known");
+        for round in 1..=3 {
+            for id in 1..=2 {
+                let update = format!("UPDATE other SET value = value + 1 WHERE id = {id}");
+                let done = session.execute(&update);
+                done.unwrap_or_else(|error| panic!("{protocol}, round {round}: {error}"));
+            }
+        }
+        // Optimistic protocols let the closure commit, and the block fails then.
+        let _ = holder.execute("COMMIT");
     }
 }

@@ -9,11 +9,11 @@ use kiln_storage::journal::{CallAnswer, Commit};
 
 use crate::format::entry;
 
-/// A worker that starts has room for so many bytes.
+/// Bytes for which a worker that starts has room.
 const FIRST_BYTES: usize = 64 << 10;
 /// Memory of a buffer is used again up to this size.
 const KEPT_BYTES_MAX: usize = 4 << 20;
-/// A worker says that its buffer has grown when it has grown by so many bytes.
+/// A worker adds the growth of its buffer to the count of pending bytes in steps of this many.
 const COUNTED_BYTES: usize = 32 << 10;
 
 /// The buffers of all workers.

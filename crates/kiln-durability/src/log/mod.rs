@@ -1,8 +1,8 @@
 //! The log: what is committed, on disk before it is acknowledged.
 //!
-//! Each worker appends what it commits to a [buffer](buffers) of its own, inside its window of the log epoch
-//! ([`kiln_storage::log_epoch`]). One thread, the [writer], closes a log epoch whenever the disk is free, gathers what was committed in the
-//! epochs up to it, and writes that as a *group*: one [block](crate::format::block), or some, to the present [segment](segments). Then the
+//! Each worker appends what it commits to a buffer (`buffers.rs`) of its own, inside its window of the log epoch
+//! ([`kiln_storage::log_epoch`]). One thread (`writer.rs`) closes a log epoch whenever the disk is free, gathers what was committed in the
+//! epochs up to it, and writes that as a *group*: one [block](crate::format::block), or some, to the present segment (`segments.rs`). Then the
 //! *durable watermark* is this log epoch, and what has waited for it goes on.
 //!
 //! # What to wait for
@@ -49,7 +49,7 @@ pub use watermark::Follower;
 pub struct LogOptions {
     /// The length of a segment, in bytes (64 MiB); a multiple of 4,096.
     pub segment_bytes: u64,
-    /// So many bytes may wait to be written (16 MiB); while there are more no transaction begins. At most a quarter of a segment, so
+    /// The bytes that may wait to be written (16 MiB); while there are more no transaction begins. At most a quarter of a segment, so
     /// that what was committed fits into the present one when no other can be made.
     pub pending_bytes_max: u64,
 }
@@ -131,7 +131,7 @@ struct Alarm {
 }
 
 impl Alarm {
-    /// Sleeps for so long at most, unless there is something to do. Called by the log's thread.
+    /// Sleeps, for these nanoseconds at most, unless there is something to do. Called by the log's thread.
     fn sleep(&self, nanoseconds: u64, has_work: impl Fn() -> bool) {
         self.thread.get_or_init(thread::current);
         self.is_asleep.store(true, Ordering::SeqCst);
@@ -217,7 +217,8 @@ impl Log {
             block: AlignedBuffer::new(1 << 20),
             through: position.epoch,
             gathers_since_ns: 0,
-            uncovered_since_ns: 0,
+            // The last block that was read may be without one behind it that calls it durable, and is promised from now on.
+            uncovered_since_ns: u64::from(position.chain.last > 0),
         };
         let thread = thread::spawn("kiln-log", move || writer.run()).map_err(no_thread)?;
         Ok(Log {
@@ -302,7 +303,7 @@ impl Log {
         (self.inner).append(|bytes, epoch| entry::append_outcome(bytes, epoch, key, answer))
     }
 
-    /// Whether so much waits to be written that no transaction should begin.
+    /// Whether more bytes wait to be written than may: then no transaction should begin.
     #[inline(always)]
     pub fn is_congested(&self) -> bool {
         self.inner.buffers.pending() > self.inner.pending_bytes_max

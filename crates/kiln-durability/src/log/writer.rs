@@ -1,7 +1,7 @@
 //! The log's thread: closes log epochs, and writes what was committed in them.
 //!
 //! Groups clock themselves: while one is written the next one gathers, and is closed as soon as the device is free. So one client pays
-//! one durable write, and ten thousand share it. Where nobody waits for durability a group gathers for [`GATHER_NS`].
+//! one durable write, and ten thousand share it. Where no client waits for durability a group gathers for [`GATHER_NS`].
 
 use kiln_platform::atomic::Ordering;
 use kiln_platform::disk::{self, AlignedBuffer};
@@ -11,16 +11,17 @@ use kiln_platform::{thread, time};
 use super::buffers::Group;
 use super::segments::{Segment, Segments};
 use super::{Inner, Position};
+use crate::canary::Canary;
 use crate::error::disk_error;
 use crate::format::Chain;
 use crate::format::block::{ALIGNMENT, BlockHeader, HEADER_BYTES, PAYLOAD_MAX, bytes_of};
 
-/// A group that no client waits for gathers for so long, or until there are [`GATHER_BYTES`].
+/// Nanoseconds for which a group gathers that no client waits for, unless there are [`GATHER_BYTES`] before.
 const GATHER_NS: u64 = 1_000_000;
 const GATHER_BYTES: u64 = 256 << 10;
-/// The thread looks so often whether there is anything that no client waits for.
+/// Nanoseconds after which the thread looks whether there is anything that no client waits for.
 const LOOK_NS: u64 = 5_000_000;
-/// A log that has been idle for so long writes an empty block, which says that the last one is on disk.
+/// Nanoseconds after which an idle log writes an empty block, which says that the last one is on disk.
 const IDLE_NS: u64 = 20_000_000;
 
 pub(super) struct Writer {
@@ -109,6 +110,9 @@ impl Writer {
         self.inner.buffers.take(through, group);
         let epochs = (self.through + 1, through);
         if !group.pieces.is_empty() {
+            if Canary::AcknowledgedBeforeWrite.sings() {
+                self.inner.watermark.advance(through);
+            }
             let bytes = self.write(group, epochs)?;
             let mut statistics = kiln_platform::sync::lock(&self.inner.statistics);
             statistics.entries += group.entries;
@@ -218,7 +222,13 @@ impl Writer {
             header,
         );
         let began_ns = time::now_ns();
-        self.segment.write(self.offset, &self.block)?;
+        let written = self.segment.write(self.offset, &self.block);
+        match written {
+            Err(_) if Canary::SyncRepeated.sings() => {
+                self.segment = self.segments.sync_again(self.segment.number)?;
+            }
+            other => other?,
+        }
         let ended_ns = time::now_ns();
         kiln_platform::sync::lock(&self.inner.statistics)
             .write_ns

@@ -3,6 +3,7 @@
 use kiln_storage::error::Result;
 
 use super::scan::{End, Scan};
+use crate::canary::Canary;
 use crate::format::block::{BlockHeader, bytes_of};
 use crate::format::entry::Entries;
 use crate::log::Position;
@@ -48,7 +49,16 @@ impl Groups {
         loop {
             let before = self.payload.len();
             let Some(header) = self.scan.next(&mut self.payload)? else {
-                return Ok(false);
+                let begun = self.blocks.last().map(|it| it.header.epochs.1);
+                return Ok(
+                    match begun.filter(|_| Canary::GroupWithoutEndApplied.sings()) {
+                        Some(last) => {
+                            self.scan.complete(last);
+                            true
+                        }
+                        None => false,
+                    },
+                );
             };
             let payload_bytes = self.payload.len() - before;
             let (segment, end) = self.scan.reached();

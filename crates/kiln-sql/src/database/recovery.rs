@@ -70,7 +70,7 @@ impl fmt::Display for Recovery {
     }
 }
 
-/// So much has to be read before its rate says something.
+/// Bytes that have to be read before their rate says something.
 const MEASURED_BYTES_MIN: u64 = 8 << 20;
 
 impl Recovery {

@@ -4,6 +4,7 @@ pub mod backup;
 mod basis_factors;
 pub mod bench;
 pub mod check;
+pub mod crash;
 pub mod data;
 pub mod explain;
 pub mod model;

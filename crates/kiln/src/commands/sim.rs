@@ -5,22 +5,29 @@ use std::process::ExitCode;
 
 use clap::builder::PossibleValuesParser;
 use clap::error::ErrorKind;
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 use kiln_engine::{BasisFactors, Configuration, Protocol};
 use kiln_machine::Preset;
 use kiln_sim::{Measurement, Mode, Plan, Test, TestSchedule};
 use kiln_workloads::Workload;
 
 use super::bench::{Settings, workload_names};
+use super::crash;
 use super::model::Model;
 
 /// The arguments of `kiln sim`.
 #[derive(Args)]
-#[command(after_help = "Examples:\n  \
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "Examples:\n  \
     cargo sim tpcc --protocol silo,2pl-no-wait --cores 1,8,40,80 --machine orthrus\n  \
     cargo sim smallbank --schedule random --seeds 1000 --cores 4 --accounts 10\n  \
-    cargo sim smallbank --schedule pct --depth 4 --seeds 1000 --accounts 10")]
+    cargo sim smallbank --schedule pct --depth 4 --seeds 1000 --accounts 10"
+)]
 pub struct Arguments {
+    #[command(subcommand)]
+    other: Option<Other>,
     /// What to run
     #[arg(value_parser = workload_names(), required_unless_present_any = ["calibrate", "validate"])]
     workload: Option<String>,
@@ -90,6 +97,13 @@ pub struct Arguments {
     basis_factors: super::basis_factors::BasisFactorArguments,
     #[command(flatten)]
     settings: Settings,
+}
+
+/// What else there is on virtual cores.
+#[derive(Subcommand)]
+enum Other {
+    /// Let databases crash over simulated disks, and check that nothing acknowledged is lost
+    Crash(crash::Arguments),
 }
 
 const MEASURE: &str = "Measurements (--schedule time)";
@@ -230,6 +244,9 @@ impl Arguments {
 /// # Errors
 /// What is to be printed before the program ends with exit code 1.
 pub fn run(arguments: Arguments) -> Result<ExitCode, String> {
+    if let Some(Other::Crash(arguments)) = arguments.other {
+        return crash::run(arguments);
+    }
     if arguments.model.is_wanted() {
         let ms = arguments
             .seconds

@@ -10,7 +10,7 @@ use super::super::space;
 use super::crash::Crash;
 use super::faults::{Fault, Faults};
 use super::node::{Node, NodeNumber};
-use super::state::State;
+use super::state::{Frame, State};
 use super::time::Timing;
 
 /// How a simulated disk is made.
@@ -83,6 +83,19 @@ pub struct PowerCut {
     pub virtual_ns: u64,
 }
 
+/// A disk as it was at a moment of an operation: before it, or while processes see its effect and the medium does not have it,
+/// when that begins and when it ends.
+/// The moment after it is the one before the next operation. See [`Disk::film`].
+#[derive(Clone, Debug)]
+pub struct Still {
+    /// The operation's number.
+    pub operation: u64,
+    /// [`Moment::Before`] or [`Moment::Within`].
+    pub moment: Moment,
+    /// The disk, for [`Disk::power_on`] and [`Disk::restart`].
+    pub disk: Disk,
+}
+
 /// A simulated disk. It is made outside of runs, given to a run with [`Config::disk`], and stays when the run is over.
 ///
 /// A clone is the same disk; [`Disk::copy`] makes another one.
@@ -143,6 +156,7 @@ impl Disk {
     pub fn copy(&self) -> Disk {
         Disk::of(|| {
             let mut state = self.with(|state| state.clone());
+            state.film = None;
             state.is_in_use = false;
             state.end_process();
             state
@@ -190,6 +204,28 @@ impl Disk {
         self.power_cut().is_some()
     }
 
+    /// Keeps a copy of the disk at each moment from now on at which the power's going leaves something else than at the moments
+    /// before: one run shows what a crash in each of its operations leaves.
+    pub fn film(&self) {
+        self.with(|state| state.film = Some(Vec::new()));
+    }
+
+    /// How many copies the film has so far: what happens now comes before all later ones. A call is no scheduling point.
+    pub fn filmed(&self) -> usize {
+        self.with(|state| state.film.as_ref().map_or(0, Vec::len))
+    }
+
+    /// What was filmed, in the order of time; ends the film.
+    pub fn take_film(&self) -> Vec<Still> {
+        let frames = self.with(|state| state.film.take()).unwrap_or_default();
+        let still = |frame: Frame| Still {
+            operation: frame.operation,
+            moment: frame.moment,
+            disk: Disk::of(|| *frame.state),
+        };
+        frames.into_iter().map(still).collect()
+    }
+
     /// The disk that a crash leaves of this one, which stays as it is. The other one has power and no faults to come, and
     /// counts its operations from 0.
     ///
@@ -213,6 +249,7 @@ impl Disk {
     fn next(&self, seed: u64, happens: impl FnOnce(&mut State)) -> Disk {
         Disk::of(|| {
             let mut state = self.with(|state| state.clone());
+            state.film = None;
             happens(&mut state);
             state.dice = Dice::new(seed ^ state.options.seed);
             state.operations = 0;

@@ -30,7 +30,7 @@ mod time;
 pub mod control {
     pub use super::crash::{Crash, Entries, Survivors, Tail};
     pub use super::damage::Damage;
-    pub use super::door::{DirectWrites, Disk, Moment, Options, PowerCut};
+    pub use super::door::{DirectWrites, Disk, Moment, Options, PowerCut, Still};
     pub use super::faults::Fault;
     pub use super::time::Timing;
 }

@@ -7,7 +7,7 @@ use super::super::runtime;
 use super::door::{Disk, Moment};
 use super::faults::Fault;
 use super::node::NodeNumber;
-use super::state::State;
+use super::state::{Frame, State};
 
 /// What is asked of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,6 +89,7 @@ pub(super) fn operate<T>(
             Some(_) => None,
         };
         let takes_ns = state.takes_ns(asked);
+        state.film(asked.request, Moment::Before);
         let plan = Plan {
             fault,
             is_cut: moment == Some(Moment::Within),
@@ -97,6 +98,7 @@ pub(super) fn operate<T>(
             Some(Fault::Interrupted) => Err(super::state::error(libc::EINTR)),
             _ => effect(state, &plan),
         };
+        state.film(asked.request, Moment::Within);
         Ok((state.operations, moment, takes_ns, done))
     });
     let (number, moment, takes_ns, done) = match begun {
@@ -122,7 +124,10 @@ pub(super) fn operate<T>(
         Err(error) => (Err(error), After::Nothing),
     };
     let now_ns = runtime::peek_ps() / 1_000;
-    let completed = disk.with(|state| state.end(number, moment, &after, now_ns));
+    let completed = disk.with(|state| {
+        state.film(asked.request, Moment::Within);
+        state.end(number, moment, &after, now_ns)
+    });
     let done = match completed {
         Ok(()) => done,
         Err(Off) => Err(is_off()),
@@ -138,7 +143,45 @@ pub(super) fn operate<T>(
 /// The disk has no power.
 pub(super) struct Off;
 
+impl Request {
+    /// Whether it changes what is on the disk, or what a crash leaves of that.
+    fn is_change(self) -> bool {
+        use Request as R;
+        match self {
+            R::OpenDirectory | R::List | R::Open | R::Inspect | R::Length | R::Read | R::Lock => {
+                false
+            }
+            R::MakeDirectory
+            | R::Create
+            | R::SyncDirectory
+            | R::Rename
+            | R::RemoveFile
+            | R::RemoveDirectory
+            | R::SetLength
+            | R::Write
+            | R::DurableWrite
+            | R::SyncFile
+            | R::Reserve => true,
+        }
+    }
+}
+
 impl State {
+    /// Keeps a copy if the disk is filmed, and this is the moment of an operation that changes something.
+    fn film(&mut self, request: Request, moment: Moment) {
+        let Some(mut film) = self.film.take() else {
+            return;
+        };
+        if request.is_change() {
+            film.push(Frame {
+                operation: self.operations,
+                moment,
+                state: Box::new(self.clone()),
+            });
+        }
+        self.film = Some(film);
+    }
+
     /// Gives an operation its number. The moment at which the power goes, if this is the operation for it.
     fn begin(&mut self, now_ns: u64) -> Result<Option<Moment>, Off> {
         if self.power_cut.is_some() {

@@ -27,6 +27,14 @@ pub(super) struct Former {
     pub(super) content: Arc<Block>,
 }
 
+/// A disk as it was at a moment of an operation.
+#[derive(Clone)]
+pub(super) struct Frame {
+    pub(super) operation: u64,
+    pub(super) moment: Moment,
+    pub(super) state: Box<State>,
+}
+
 /// A disk: what is on the medium, what is only in the cache, and what is to go wrong.
 #[derive(Clone)]
 pub(super) struct State {
@@ -45,6 +53,8 @@ pub(super) struct State {
     pub(super) power_cut: Option<PowerCut>,
     pub(super) crash_at: Option<(u64, Option<Moment>)>,
     pub(super) faults: Faults,
+    /// What the power's going would leave at each moment, while that is filmed.
+    pub(super) film: Option<Vec<Frame>>,
     pub(super) former: VecDeque<Former>,
 }
 
@@ -72,6 +82,7 @@ impl State {
             power_cut: None,
             crash_at: None,
             faults: Faults::default(),
+            film: None,
             former: VecDeque::new(),
         }
     }

@@ -439,6 +439,8 @@ impl<L: Ledger> Vll<L> {
                 return false;
             }
         }
+        // Its last transaction may have been one of several statements that has waited in vain, and may have been barred.
+        context.stage = Stage::Home;
         (context.is_planned, context.was_barred) = (false, false);
         self.in_flight.push(context.flight.call.ticket);
         self.start(context, calls);

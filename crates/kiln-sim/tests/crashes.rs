@@ -1,0 +1,58 @@
+//! Databases that crash on virtual cores: nothing acknowledged is lost, and each deliberate flaw of the log, of the recovery
+//! and of the order of commits loses something.
+
+#![cfg(kiln_sim)]
+
+use kiln_sim::CrashPlan;
+
+fn plan(protocols: &[&str], seeds: u64) -> CrashPlan {
+    let protocols = protocols.iter();
+    CrashPlan {
+        protocols: protocols
+            .map(|name| name.parse().expect("a protocol's name"))
+            .collect(),
+        seed: 1,
+        seeds,
+        lives: CrashPlan::LIVES,
+        crashes: Some(CrashPlan::CRASHES),
+        calls: CrashPlan::CALLS,
+        jobs: kiln_platform::thread::available_cores(),
+    }
+}
+
+#[cfg(not(feature = "canaries"))]
+#[test]
+fn nothing_acknowledged_is_lost() {
+    let plan = plan(&["silo+cu+ts", "mvcc", "2pl-wait-die", "strife"], 2);
+    assert_eq!(kiln_sim::first_loss(&plan), Ok(None));
+}
+
+/// Each flaw is found within so many seeds of a protocol.
+#[cfg(feature = "canaries")]
+#[test]
+fn every_canary_is_caught() {
+    use kiln_durability::canary::{self, Canary};
+    use kiln_protocols::canary as order;
+
+    const SEEDS_MAX: u64 = 40;
+    let mut missed = Vec::new();
+    let mut search = |name: String, protocol: &str| {
+        let plan = plan(&[protocol], SEEDS_MAX);
+        let found = kiln_sim::first_loss(&plan).expect("the plan is sound");
+        match found {
+            Some((_, seed, lost)) => println!("{name}, {protocol}: seed {seed}: {lost}"),
+            None => missed.push(format!("{name}, {protocol}")),
+        }
+    };
+    for canary in Canary::ALL {
+        canary::release(Some(canary));
+        search(format!("{canary:?}"), "silo");
+    }
+    canary::release(None);
+    for protocol in ["silo", "mvcc", "2pl-no-wait"] {
+        order::release(Some(order::Canary::LogEpochAfterUnlocking));
+        search("LogEpochAfterUnlocking".to_owned(), protocol);
+    }
+    order::release(None);
+    assert!(missed.is_empty(), "not caught: {missed:?}");
+}
