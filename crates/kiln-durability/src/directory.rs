@@ -62,13 +62,43 @@ impl DataDirectory {
         find(&root)?;
         let lock = root.lock(LOCK, holder).map_err(|error| refused(&error))?;
         // Another process may have made it until it gave back the lock.
-        let (manifest, log, checkpoints) = match find(&root)? {
+        let parts = match find(&root)? {
             Found::Database => open_kept(&root)?,
             Found::Nothing => create(&root)?,
         };
+        DataDirectory::of(root, parts, lock)
+    }
+
+    /// As [`DataDirectory::open`], but makes nothing.
+    ///
+    /// # Errors
+    /// Those of [`DataDirectory::open`]; 58P01 when no database is there.
+    pub fn open_existing(path: &Path, holder: &str) -> Result<DataDirectory> {
+        let root = existing(path)?;
+        let lock = root.lock(LOCK, holder).map_err(|error| refused(&error))?;
+        let parts = open_kept(&root)?;
+        DataDirectory::of(root, parts, lock)
+    }
+
+    /// Begins a data directory where nothing is or an empty directory; [`NewDataDirectory::finish`] makes it one.
+    ///
+    /// # Errors
+    /// Those of [`check_is_free`]; 55006.
+    pub(crate) fn begin(path: &Path, holder: &str) -> Result<NewDataDirectory> {
+        let root = create_empty(path)?;
+        let failed = |error: disk::Error| refused(&error);
+        Ok(NewDataDirectory {
+            lock: root.lock(LOCK, holder).map_err(failed)?,
+            log: root.create_subdirectory(LOG).map_err(failed)?,
+            checkpoints: root.create_subdirectory(CHECKPOINTS).map_err(failed)?,
+            root,
+        })
+    }
+
+    fn of(root: Directory, (manifest, log, checkpoints): Parts, lock: Lock) -> Result<Self> {
         let mut warnings = Vec::new();
         if root.is_volatile().map_err(|error| disk_error(&error))? {
-            let path = path.display();
+            let path = root.path().display();
             warnings.push(format!(
                 "the data directory {path} lies in memory (tmpfs): a power loss or a restart of the \
                  machine loses all of it"
@@ -151,6 +181,92 @@ impl DataDirectory {
         };
         remove().map_err(|error: disk::Error| disk_error(&error))
     }
+}
+
+/// A data directory that is being made, and is none before it is finished.
+pub(crate) struct NewDataDirectory {
+    root: Directory,
+    pub log: Directory,
+    pub checkpoints: Directory,
+    lock: Lock,
+}
+
+impl NewDataDirectory {
+    /// Makes it the data directory that the manifest describes; all that it names is durable.
+    ///
+    /// # Errors
+    /// XX000 for a manifest that cannot be; the disk's.
+    pub fn finish(self, manifest: Manifest) -> Result<DataDirectory> {
+        replace(&self.root, &manifest)?;
+        let parts = (manifest, self.log, self.checkpoints);
+        DataDirectory::of(self.root, parts, self.lock)
+    }
+}
+
+/// Makes a directory where nothing is, or takes an empty one.
+///
+/// # Errors
+/// As [`check_is_free`].
+pub(crate) fn create_empty(path: &Path) -> Result<Directory> {
+    check_is_free(path)?;
+    Directory::create(path).map_err(|error| refused(&error))
+}
+
+/// Checks that nothing is at `path`, or an empty directory.
+///
+/// # Errors
+/// 55000 for a directory that is not empty, 42809 for a file; the disk's.
+pub fn check_is_free(path: &Path) -> Result<()> {
+    match Directory::open(path).and_then(|root| root.list()) {
+        Err(error) if *error.kind() == Kind::NotFound => Ok(()),
+        Err(error) => Err(refused(&error)),
+        Ok(entries) => match entries.first() {
+            None => Ok(()),
+            Some(first) => Err(not_empty(path, &first.name)),
+        },
+    }
+}
+
+fn not_empty(path: &Path, first: &str) -> Error {
+    let message = format!("{} is not empty: it has {first}", path.display());
+    Error::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
+        .with_hint("Name an empty directory, or a path where nothing is.")
+}
+
+/// Opens the root of a data directory that is there.
+fn existing(path: &Path) -> Result<Directory> {
+    let root = Directory::open(path).map_err(|error| refused(&error))?;
+    match find(&root)? {
+        Found::Database => Ok(root),
+        Found::Nothing => {
+            let message = format!("there is no database in {}", path.display());
+            Err(Error::new(SqlState::UNDEFINED_FILE, message))
+        }
+    }
+}
+
+/// A data directory as it is, which another process may have open.
+pub(crate) struct Glance {
+    pub manifest: Manifest,
+    pub log: Directory,
+    /// What the process says of itself that has it open.
+    pub holder: Option<String>,
+}
+
+/// Looks at a data directory without taking its lock, and changes nothing.
+///
+/// # Errors
+/// As [`DataDirectory::open_existing`], but for the lock.
+pub(crate) fn glance(path: &Path) -> Result<Glance> {
+    let root = existing(path)?;
+    let holder = root.lock_holder(LOCK).map_err(|error| refused(&error))?;
+    let (manifest, _) = read_manifest(&root, |name| root.open_file(name))?;
+    let log = part(&root, LOG)?;
+    Ok(Glance {
+        manifest,
+        log,
+        holder,
+    })
 }
 
 /// The name of a checkpoint's directory.
@@ -241,23 +357,37 @@ fn find(root: &Directory) -> Result<Found> {
 type Parts = (Manifest, Directory, Directory);
 
 fn open_kept(root: &Directory) -> Result<Parts> {
-    let failed = |error: disk::Error| refused(&error);
-    let file = root.open_file_to_write(MANIFEST).map_err(failed)?;
-    let manifest = Manifest::read(&read_all(&file)?, file.path())?;
+    let (manifest, file) = read_manifest(root, |name| root.open_file_to_write(name))?;
     // The process before may have been killed between the rename and the sync, and what follows rests on what was read.
     let synced = file.sync().and_then(|()| root.sync());
     synced.map_err(|error| disk_error(&error))?;
-    let part = |name| {
-        root.subdirectory(name).map_err(|error| match error.kind() {
-            Kind::NotFound | Kind::NotADirectory => {
-                let path = root.path().display();
-                damaged(format!("{path} has a {MANIFEST} but no directory {name}"))
-                    .with_hint(RESTORE)
-            }
-            _ => refused(&error),
-        })
-    };
-    Ok((manifest, part(LOG)?, part(CHECKPOINTS)?))
+    Ok((manifest, part(root, LOG)?, part(root, CHECKPOINTS)?))
+}
+
+fn read_manifest(
+    root: &Directory,
+    open: impl FnOnce(&str) -> disk::Result<File>,
+) -> Result<(Manifest, File)> {
+    let file = open(MANIFEST).map_err(|error| match error.kind() {
+        Kind::IsADirectory => {
+            let path = root.path().join(MANIFEST);
+            damaged(format!("{} is a directory", path.display())).with_hint(RESTORE)
+        }
+        _ => refused(&error),
+    })?;
+    let manifest = Manifest::read(&read_all(&file)?, file.path())?;
+    Ok((manifest, file))
+}
+
+/// Opens a directory in a data directory.
+fn part(root: &Directory, name: &str) -> Result<Directory> {
+    root.subdirectory(name).map_err(|error| match error.kind() {
+        Kind::NotFound | Kind::NotADirectory => {
+            let path = root.path().display();
+            damaged(format!("{path} has a {MANIFEST} but no directory {name}")).with_hint(RESTORE)
+        }
+        _ => refused(&error),
+    })
 }
 
 fn read_all(file: &File) -> Result<Vec<u8>> {

@@ -10,20 +10,26 @@
 //! | [`checkpoint`] | the files of checkpoints, written and read |
 //! | `manifest` | [`Manifest`]: what of a data directory belongs to its database |
 //! | [`log`](mod@log) | the log as it is written: groups of commits, the durable watermark |
+//! | [`backup`] | copies of a database, and data directories that are made from them |
+//! | [`inspect`] | data directories as they are: checked, read and summed up without opening their databases |
 //! | [`recovery`] | the log as it is read: where it ends, and what is to be applied |
 
+pub mod backup;
 pub mod canary;
 pub mod checkpoint;
 mod directory;
 mod error;
 pub mod format;
+pub mod inspect;
 pub mod log;
 mod manifest;
+mod moment;
 pub mod recovery;
 
-pub use directory::DataDirectory;
+pub use directory::{DataDirectory, check_is_free};
 pub use error::{damaged, disk_error};
 pub use manifest::{
     CHECKPOINTS_MAX, CheckpointEntry, FileEntry, FileName, MANIFEST_BYTES_MAX, Manifest,
     NotAFileName,
 };
+pub use moment::{moment_from_text, moment_text};

@@ -71,6 +71,14 @@ impl Engine {
 }
 
 pub(crate) fn write_checkpoint(inner: &Shared) -> Result<CheckpointReport> {
+    with_checkpoint(inner, |_, report| Ok(report))
+}
+
+/// Writes a checkpoint and calls `then`, until whose end no other is written: neither this checkpoint nor the log after it goes.
+pub(crate) fn with_checkpoint<T>(
+    inner: &Shared,
+    then: impl FnOnce(&DataDirectory, CheckpointReport) -> Result<T>,
+) -> Result<T> {
     let directory = lock(&inner.data_directory).clone();
     let directory = directory.ok_or_else(|| {
         let message = "a database without a data directory has no checkpoints";
@@ -78,13 +86,13 @@ pub(crate) fn write_checkpoint(inner: &Shared) -> Result<CheckpointReport> {
     })?;
     // One at a time.
     let _checkpointing = lock(&inner.checkpointing);
-    Checkpoint {
+    let checkpoint = Checkpoint {
         inner,
         directory: &directory,
         held_ns: 0,
         held_max_ns: 0,
-    }
-    .write()
+    };
+    then(&directory, checkpoint.write()?)
 }
 
 struct Checkpoint<'a> {
@@ -130,7 +138,8 @@ impl Checkpoint<'_> {
         let entry = CheckpointEntry {
             number,
             start_epoch: start_epoch.0,
-            end_epoch: end_epoch.0.max(start_epoch.0),
+            // Before the start when nothing was committed meanwhile.
+            end_epoch: end_epoch.0.max(start_epoch.0.saturating_sub(1)),
             segment,
             catalog: catalog.version(),
             written_us: time::wall_clock_us(),

@@ -24,6 +24,7 @@
 //! change of the catalog waits for it only if the block has used a table that it changes.
 
 mod answer;
+mod backup;
 mod blocks;
 mod call;
 mod catalog;

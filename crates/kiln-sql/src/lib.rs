@@ -15,6 +15,7 @@ pub use database::{
     Column, Database, Notice, Portal, Portion, Recovery, ResultSet, Session, Statement,
     StatementKind, StatementResult, StatementsKept, Transaction, parameter_value,
 };
+pub use kiln_durability::backup::{BackupReport, RestoreReport};
 pub use kiln_engine::{
     Call, CancelHandle, CatalogStatement, Completion, Completions, IdempotencyKey, IntoValues,
     Options, Protocol, Refused, Reply, SubmitError, Ticket, WrittenCatalog,

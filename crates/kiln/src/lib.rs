@@ -47,6 +47,7 @@
 //! | have transactions of several statements | [`Database::session`] |
 //! | load many rows | [`Engine::loader`] of [`Database::engine`] |
 //! | write the catalog down, and rebuild it | [`Engine::written_catalog`], [`Database::rebuild`] |
+//! | copy a database that is kept in a directory, and make a directory of a copy | [`Database::backup`], [`Database::restore`] |
 //! | choose a protocol and its options | [`Options::protocol`], [`Configuration`] |
 //! | change the protocol of a running database | [`Engine::set_protocol`] |
 
@@ -56,10 +57,11 @@ pub use kiln_engine::{
     WrittenCatalog,
 };
 pub use kiln_sql::{
-    Call, CancelHandle, Column, ColumnOrigin, Completion, Completions, DataType, Database, Decimal,
-    Error, FromRow, FromValue, IdempotencyKey, Interval, IntoValues, Notice, Options, Portal,
-    Portion, Protocol, Refused, Reply, Result, ResultSet, Session, SqlState, Statement,
-    StatementKind, StatementResult, SubmitError, Ticket, Transaction, Value, parameter_value,
+    BackupReport, Call, CancelHandle, Column, ColumnOrigin, Completion, Completions, DataType,
+    Database, Decimal, Error, FromRow, FromValue, IdempotencyKey, Interval, IntoValues, Notice,
+    Options, Portal, Portion, Protocol, Refused, Reply, RestoreReport, Result, ResultSet, Session,
+    SqlState, Statement, StatementKind, StatementResult, SubmitError, Ticket, Transaction, Value,
+    parameter_value,
 };
 
 /// The quick start of the README, so that it keeps compiling.

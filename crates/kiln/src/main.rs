@@ -35,6 +35,10 @@ enum Command {
     /// The first error ends it all, with exit code 1, unless --continue-on-error is given; on a terminal
     /// the shell goes on. Mistakes in the arguments end with exit code 2.
     Sql(commands::sql::Arguments),
+    /// Check, inspect and sum up the directory in which a database is kept
+    Data(commands::data::Arguments),
+    Backup(commands::backup::Backup),
+    Restore(commands::backup::Restore),
     /// Run a workload on virtual cores: test it under many schedules, or measure a modelled machine
     Sim(commands::sim::Arguments),
     /// Show what a procedure does to which records: its operations, keys and footprint
@@ -46,6 +50,9 @@ fn main() -> ExitCode {
         Command::Bench(arguments) => commands::bench::run(arguments),
         Command::Check(arguments) => commands::check::run(arguments),
         Command::Sql(arguments) => commands::sql::run(arguments),
+        Command::Data(arguments) => commands::data::run(arguments),
+        Command::Backup(arguments) => commands::backup::back_up(arguments),
+        Command::Restore(arguments) => commands::backup::restore(arguments),
         Command::Sim(arguments) => commands::sim::run(arguments),
         Command::Explain(arguments) => commands::explain::run(arguments),
     };

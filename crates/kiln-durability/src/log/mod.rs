@@ -113,6 +113,8 @@ pub(crate) struct Inner {
     statistics: Mutex<Statistics>,
     /// The number of the segment in which the last group begins.
     segment: AtomicU64,
+    /// After the last group that is on disk.
+    end: Mutex<Position>,
     /// Whether a write has failed, or no further segment can be made.
     refuses: Arc<AtomicBool>,
     is_closing: AtomicBool,
@@ -201,6 +203,7 @@ impl Log {
             alarm: Alarm::default(),
             statistics: Mutex::default(),
             segment: AtomicU64::new(position.segment),
+            end: Mutex::new(position),
             refuses,
             is_closing: AtomicBool::new(false),
         });
@@ -368,6 +371,11 @@ impl Log {
         lock(&self.inner.statistics).written_bytes
     }
 
+    /// Where the last group ends that is on disk. What a transaction wrote that was [waited](Log::wait) for is before that.
+    pub fn end(&self) -> Position {
+        *lock(&self.inner.end)
+    }
+
     /// What was written so far.
     pub fn statistics(&self) -> Statistics {
         lock(&self.inner.statistics).clone()
@@ -467,6 +475,7 @@ mod tests {
             alarm: Alarm::default(),
             statistics: Mutex::default(),
             segment: AtomicU64::new(1),
+            end: Mutex::new(Position::start(DatabaseId::default())),
             refuses: Arc::default(),
             is_closing: AtomicBool::new(false),
         };

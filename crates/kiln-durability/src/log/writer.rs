@@ -8,9 +8,9 @@ use kiln_platform::disk::{self, AlignedBuffer};
 use kiln_platform::sync::Arc;
 use kiln_platform::{thread, time};
 
-use super::Inner;
 use super::buffers::Group;
 use super::segments::{Segment, Segments};
+use super::{Inner, Position};
 use crate::canary::Canary;
 use crate::error::disk_error;
 use crate::format::Chain;
@@ -166,6 +166,12 @@ impl Writer {
             written += bytes_of(length) as u64;
             if left == 0 {
                 self.covered = self.chain.last;
+                *kiln_platform::sync::lock(&self.inner.end) = Position {
+                    chain: self.chain,
+                    segment: self.segment.number,
+                    offset: self.offset,
+                    epoch: epochs.1,
+                };
                 return Ok(written);
             }
         }

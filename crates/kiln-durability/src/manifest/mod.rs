@@ -34,8 +34,7 @@ use std::str::FromStr;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::schema::TableId;
 
-use self::read::Refusal;
-use crate::damaged;
+pub(crate) use self::read::{Lines, Refusal, hexadecimal, number};
 use crate::format::{DatabaseId, FORMAT_VERSION, checksum};
 
 /// The longest manifest, in bytes: room for half a million files.
@@ -66,7 +65,8 @@ pub struct CheckpointEntry {
     pub number: u64,
     /// The log is replayed from this log epoch on.
     pub start_epoch: u64,
-    /// All rows were read before this log epoch was closed: without the log up to it the checkpoint is of no use.
+    /// All rows were read before this log epoch was closed: without the log up to it the checkpoint is of no use. The one before the
+    /// start where nothing was committed while the rows were read.
     pub end_epoch: u64,
     /// The segment in which the replay begins.
     pub segment: u64,
@@ -78,6 +78,18 @@ pub struct CheckpointEntry {
     pub rows: u64,
     /// Its files.
     pub files: Vec<FileEntry>,
+}
+
+impl CheckpointEntry {
+    /// The bytes of its files.
+    pub fn bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.bytes).sum()
+    }
+
+    /// Whether a log whose last log epoch is this one has all that the rows need.
+    pub fn is_covered_by(&self, epoch: u64) -> bool {
+        epoch >= self.end_epoch || self.end_epoch < self.start_epoch
+    }
 }
 
 /// A file of a checkpoint.
@@ -157,9 +169,7 @@ impl Manifest {
                 "no manifest can be written: {fault}"
             )));
         }
-        let mut text = self.to_string();
-        let sum = checksum([text.as_bytes()]);
-        let _ = writeln!(text, "checksum {sum:016x}");
+        let text = sealed(self.to_string());
         if text.len() as u64 > MANIFEST_BYTES_MAX {
             let state = SqlState::PROGRAM_LIMIT_EXCEEDED;
             let files: usize = self.checkpoints.iter().map(|it| it.files.len()).sum();
@@ -174,17 +184,7 @@ impl Manifest {
     /// # Errors
     /// XX001 for bytes that are not those that were written, 0A000 for those of a newer Kiln; both name `path`.
     pub fn read(bytes: &[u8], path: &Path) -> Result<Manifest> {
-        let path = path.display();
-        read::read(bytes).map_err(|refusal| match refusal {
-            Refusal::Damaged(fault) => {
-                damaged(format!("{path} is damaged: {fault}")).with_hint(RESTORE)
-            }
-            Refusal::Newer { version, writer } => Error::unsupported(format!(
-                "{path} has format {version}, and this Kiln reads format {FORMAT_VERSION}"
-            ))
-            .with_detail(format!("Kiln {writer} wrote it."))
-            .with_hint("Open the data directory with that Kiln, or with a later one."),
-        })
+        read::read(bytes).map_err(|refusal| refusal.error(path, RESTORE))
     }
 
     /// Why no data directory can have such a manifest.
@@ -202,7 +202,7 @@ impl Manifest {
         self.checkpoints.iter().find_map(|checkpoint| {
             let number = checkpoint.number;
             let (start, end) = (checkpoint.start_epoch, checkpoint.end_epoch);
-            if start > end {
+            if start > end.saturating_add(1) {
                 return Some(format!("checkpoint {number} starts after its end"));
             }
             if checkpoint.segment < self.first_segment {
@@ -219,6 +219,13 @@ impl Manifest {
     }
 }
 
+/// The text with the line of its checksum.
+pub(crate) fn sealed(mut text: String) -> String {
+    let sum = checksum([text.as_bytes()]);
+    let _ = writeln!(text, "checksum {sum:016x}");
+    text
+}
+
 /// All but the last line.
 impl fmt::Display for Manifest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -227,32 +234,37 @@ impl fmt::Display for Manifest {
         writeln!(f, "database {}", self.database)?;
         writeln!(f, "created {}", self.created_us)?;
         writeln!(f, "first-segment {}", self.first_segment)?;
-        for checkpoint in &self.checkpoints {
-            // Without `..`: what is added to an entry has to be written, too.
-            let CheckpointEntry {
-                number,
-                start_epoch,
-                end_epoch,
-                segment,
-                catalog,
-                written_us,
-                rows,
-                files,
-            } = checkpoint;
-            writeln!(f, "checkpoint {number}")?;
-            writeln!(f, "  epochs {start_epoch} {end_epoch}")?;
-            writeln!(f, "  segment {segment}")?;
-            writeln!(f, "  catalog {catalog}")?;
-            writeln!(f, "  written {written_us}")?;
-            writeln!(f, "  rows {rows}")?;
-            for FileEntry {
-                name,
-                bytes,
-                checksum,
-            } in files
-            {
-                writeln!(f, "  file {name} {bytes} {checksum:016x}")?;
-            }
+        self.checkpoints.iter().try_for_each(|it| write!(f, "{it}"))
+    }
+}
+
+/// Its lines in a manifest.
+impl fmt::Display for CheckpointEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Without `..`: what is added to an entry has to be written, too.
+        let CheckpointEntry {
+            number,
+            start_epoch,
+            end_epoch,
+            segment,
+            catalog,
+            written_us,
+            rows,
+            files,
+        } = self;
+        writeln!(f, "checkpoint {number}")?;
+        writeln!(f, "  epochs {start_epoch} {end_epoch}")?;
+        writeln!(f, "  segment {segment}")?;
+        writeln!(f, "  catalog {catalog}")?;
+        writeln!(f, "  written {written_us}")?;
+        writeln!(f, "  rows {rows}")?;
+        for FileEntry {
+            name,
+            bytes,
+            checksum,
+        } in files
+        {
+            writeln!(f, "  file {name} {bytes} {checksum:016x}")?;
         }
         Ok(())
     }

@@ -1,9 +1,13 @@
 //! Reading a manifest's text.
 
 use std::fmt;
+use std::path::Path;
 use std::str::FromStr;
 
+use kiln_storage::error::Error;
+
 use super::{CheckpointEntry, FileEntry, Manifest};
+use crate::damaged;
 use crate::format::{DatabaseId, FORMAT_VERSION, checksum};
 
 /// `checksum `, 16 digits, and the end of the line.
@@ -12,7 +16,7 @@ const CHECKSUM_LINE_BYTES: usize = 9 + 16 + 1;
 type Result<T> = std::result::Result<T, Refusal>;
 
 /// Why a manifest is not read.
-pub(super) enum Refusal {
+pub(crate) enum Refusal {
     /// It is not what was written.
     Damaged(String),
     /// A newer Kiln wrote it.
@@ -21,33 +25,7 @@ pub(super) enum Refusal {
 
 /// Reads the bytes of a manifest.
 pub(super) fn read(bytes: &[u8]) -> Result<Manifest> {
-    let damaged = |fault: &str| Refusal::Damaged(fault.to_owned());
-    if bytes.is_empty() {
-        return Err(damaged("it is empty"));
-    }
-    let content = bytes.len().checked_sub(CHECKSUM_LINE_BYTES);
-    let (content, last) = bytes.split_at(content.unwrap_or_default());
-    if !last.starts_with(b"checksum ") || !last.ends_with(b"\n") {
-        return Err(damaged("it does not end with its checksum"));
-    }
-    if last != format!("checksum {:016x}\n", checksum([content])).as_bytes() {
-        return Err(damaged("its checksum is not that of its content"));
-    }
-    let text = std::str::from_utf8(content).map_err(|_| damaged("it is no text"))?;
-    let mut lines = Lines {
-        rest: text,
-        number: 0,
-    };
-    let version: u32 = lines.number("kiln manifest")?;
-    let writer = lines.word("written-by")?;
-    if version > u32::from(FORMAT_VERSION) {
-        let writer = writer.to_owned();
-        return Err(Refusal::Newer { version, writer });
-    }
-    if version != u32::from(FORMAT_VERSION) {
-        return Err(Refusal::Damaged(format!("there is no format {version}")));
-    }
-    let manifest = lines.manifest()?;
+    let manifest = Lines::begin(bytes, "kiln manifest")?.manifest()?;
     match manifest.fault() {
         None => Ok(manifest),
         Some(fault) => Err(Refusal::Damaged(fault)),
@@ -55,32 +33,86 @@ pub(super) fn read(bytes: &[u8]) -> Result<Manifest> {
 }
 
 /// A number as it is written: without leading zeros or a plus sign.
-pub(super) fn number<T: FromStr + fmt::Display>(text: &str) -> Option<T> {
+pub(crate) fn number<T: FromStr + fmt::Display>(text: &str) -> Option<T> {
     let number: T = text.parse().ok()?;
     (number.to_string() == text).then_some(number)
 }
 
 /// A number of 64 bits as hexadecimal digits.
-fn hexadecimal(text: &str) -> Option<u64> {
+pub(crate) fn hexadecimal(text: &str) -> Option<u64> {
     let number = u64::from_str_radix(text, 16).ok()?;
     (format!("{number:016x}") == text).then_some(number)
 }
 
-/// The lines of a manifest that are still to be read.
-struct Lines<'a> {
+impl Refusal {
+    /// The error for the file at `path`, with what can be done about damage.
+    pub fn error(self, path: &Path, hint: &'static str) -> Error {
+        let path = path.display();
+        match self {
+            Refusal::Damaged(fault) => {
+                damaged(format!("{path} is damaged: {fault}")).with_hint(hint)
+            }
+            Refusal::Newer { version, writer } => Error::unsupported(format!(
+                "{path} has format {version}, and this Kiln reads format {FORMAT_VERSION}"
+            ))
+            .with_detail(format!("Kiln {writer} wrote it."))
+            .with_hint("Use that Kiln, or a later one."),
+        }
+    }
+}
+
+/// The lines of a text that are still to be read.
+pub(crate) struct Lines<'a> {
     rest: &'a str,
     /// How many have been read.
     number: usize,
 }
 
 impl<'a> Lines<'a> {
+    /// The lines of a text with a checksum at its end, after the first two: these are `name` with the version of the format, and
+    /// the version of the Kiln that wrote it.
+    pub fn begin(bytes: &'a [u8], name: &str) -> Result<Lines<'a>> {
+        let damaged = |fault: &str| Refusal::Damaged(fault.to_owned());
+        if bytes.is_empty() {
+            return Err(damaged("it is empty"));
+        }
+        let content = bytes.len().checked_sub(CHECKSUM_LINE_BYTES);
+        let (content, last) = bytes.split_at(content.unwrap_or_default());
+        if !last.starts_with(b"checksum ") || !last.ends_with(b"\n") {
+            return Err(damaged("it does not end with its checksum"));
+        }
+        if last != format!("checksum {:016x}\n", checksum([content])).as_bytes() {
+            return Err(damaged("its checksum is not that of its content"));
+        }
+        let text = std::str::from_utf8(content).map_err(|_| damaged("it is no text"))?;
+        let mut lines = Lines {
+            rest: text,
+            number: 0,
+        };
+        let version: u32 = lines.number(name)?;
+        let writer = lines.word("written-by")?;
+        if version > u32::from(FORMAT_VERSION) {
+            let writer = writer.to_owned();
+            return Err(Refusal::Newer { version, writer });
+        }
+        if version != u32::from(FORMAT_VERSION) {
+            return Err(Refusal::Damaged(format!("there is no format {version}")));
+        }
+        Ok(lines)
+    }
+
+    /// Whether all lines are read.
+    pub fn is_at_end(&self) -> bool {
+        self.rest.is_empty()
+    }
+
     /// Whether the next line begins so.
-    fn is_next(&self, name: &str) -> bool {
+    pub fn is_next(&self, name: &str) -> bool {
         let after = self.rest.strip_prefix(name);
         after.is_some_and(|after| after.starts_with(' '))
     }
 
-    fn refuse<T>(&self, name: &str) -> Result<T> {
+    pub fn refuse<T>(&self, name: &str) -> Result<T> {
         let (line, name) = (self.number, name.trim_start());
         Err(Refusal::Damaged(format!(
             "line {line} is not a line `{name}` as it is written"
@@ -88,7 +120,7 @@ impl<'a> Lines<'a> {
     }
 
     /// What the next line has after `name`, which it begins with.
-    fn line(&mut self, name: &str) -> Result<&'a str> {
+    pub fn line(&mut self, name: &str) -> Result<&'a str> {
         self.number += 1;
         let Some((line, rest)) = self.rest.split_once('\n').filter(|_| self.is_next(name)) else {
             return self.refuse(name);
@@ -107,31 +139,36 @@ impl<'a> Lines<'a> {
     }
 
     /// A line with one number.
-    fn number<T: FromStr + fmt::Display>(&mut self, name: &str) -> Result<T> {
+    pub fn number<T: FromStr + fmt::Display>(&mut self, name: &str) -> Result<T> {
         let line = self.line(name)?;
         number(line).map_or_else(|| self.refuse(name), Ok)
     }
 
-    fn manifest(&mut self) -> Result<Manifest> {
+    /// A line with the id of a database.
+    pub fn database(&mut self) -> Result<DatabaseId> {
         let database = self.line("database")?;
         let id = u128::from_str_radix(database, 16).unwrap_or_default();
         let id = DatabaseId(id.to_be_bytes());
-        if id.to_string() != database {
-            return self.refuse("database");
+        match id.to_string() == database {
+            true => Ok(id),
+            false => self.refuse("database"),
         }
+    }
+
+    fn manifest(&mut self) -> Result<Manifest> {
         let mut manifest = Manifest {
-            database: id,
+            database: self.database()?,
             created_us: self.number("created")?,
             first_segment: self.number("first-segment")?,
             checkpoints: Vec::new(),
         };
-        while !self.rest.is_empty() {
+        while !self.is_at_end() {
             manifest.checkpoints.push(self.checkpoint()?);
         }
         Ok(manifest)
     }
 
-    fn checkpoint(&mut self) -> Result<CheckpointEntry> {
+    pub fn checkpoint(&mut self) -> Result<CheckpointEntry> {
         let checkpoint = self.number("checkpoint")?;
         let epochs = self.line("  epochs")?.split_once(' ');
         let epochs = epochs.and_then(|(start, end)| Some((number(start)?, number(end)?)));

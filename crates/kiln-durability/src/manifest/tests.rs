@@ -128,7 +128,7 @@ fn what_no_kiln_writes_is_refused_whatever_its_checksum() {
         ("first-segment 5", "first-segment 5 ", "line 5"),
         ("checkpoint 1", "checkpoint 2", "order"),
         ("checkpoint 1", "checkpoint 1\r", "line 6"),
-        ("epochs 10 13", "epochs 14 13", "starts after its end"),
+        ("epochs 10 13", "epochs 15 13", "starts after its end"),
         ("epochs 10 13", "epochs 10", "line 7"),
         ("  rows 2000", "  rows", "line 11"),
         ("file catalog", "file catalogue", "line 12"),

@@ -4,11 +4,14 @@
 //! |---|---|
 //! | `segment` | its files, read through a window |
 //! | `scan` | [`Scan`]: the blocks of a log, and where it ends |
+//! | `groups` | [`Groups`]: the blocks that were written at a time, whole |
 //! | `replay` | [`Replay`]: its entries, in an order in which they can be applied |
 
+mod groups;
 mod replay;
 mod scan;
 mod segment;
 
+pub use groups::{Groups, PlacedBlock};
 pub use replay::Replay;
 pub use scan::{End, Scan, Start};

@@ -31,6 +31,18 @@ pub struct Start {
     pub chain: Option<Chain>,
 }
 
+impl Start {
+    /// At the beginning of a segment that a manifest names.
+    pub fn of(database: DatabaseId, segment: u64) -> Start {
+        let is_whole = segment == Position::start(database).segment;
+        Start {
+            database,
+            segment,
+            chain: is_whole.then(|| Chain::new(database)),
+        }
+    }
+}
+
 /// How a log ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct End {
@@ -202,6 +214,22 @@ impl Scan {
                 epoch,
             };
         }
+    }
+
+    /// The segment and the offset in it up to which blocks were read.
+    pub fn reached(&self) -> (u64, u64) {
+        let number = self.number_of(self.at);
+        (number.unwrap_or(self.position.segment), self.offset)
+    }
+
+    /// After the last group that [`Scan::complete`] was told of, or at the beginning.
+    pub fn position(&self) -> Position {
+        self.position
+    }
+
+    /// As [`End::cut`], after [`Scan::next`] has returned `None`.
+    pub fn cut(&self) -> Option<&str> {
+        self.cut.as_deref()
     }
 
     /// Where a block is or should be, in words.

@@ -278,6 +278,23 @@ impl Directory {
         Ok(Lock { _file: file, path })
     }
 
+    /// What the holder of the lock `name` wrote about itself; `None` when no process has the lock. Writes nothing. For an
+    /// instant this call has the lock itself, and a process that wants it then is refused.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn lock_holder(&self, name: &str) -> Result<Option<String>> {
+        let file = match self.open_as(name, Open::Read) {
+            Err(error) if *error.kind() == Kind::NotFound => return Ok(None),
+            other => other?,
+        };
+        let is_free = file.raw().lock();
+        match is_free.map_err(|error| file.error(Operation::Lock, &error))? {
+            true => Ok(None),
+            false => Ok(Some(holder_of(file.raw()))),
+        }
+    }
+
     fn open_as(&self, name: &str, how: Open) -> Result<File> {
         let path = self.entry(Operation::Open, name)?;
         match self.raw.open_file(name, how) {

@@ -248,6 +248,9 @@ fn a_lock_has_one_holder(root: &Directory) {
     assert_eq!(lock.path(), root.path().join("LOCK"));
     let again = Directory::open(root.path()).expect("it is there");
     let refused = again.lock("LOCK", "the second test").expect_err("held");
+    let holder = again.lock_holder("LOCK").expect("it can be read");
+    assert!(holder.is_some_and(|holder| holder.ends_with(": the first test")));
+    assert_eq!(again.lock_holder("ANOTHER"), Ok(None));
     let Kind::Locked { holder } = refused.kind() else {
         panic!("{refused}");
     };
@@ -259,6 +262,7 @@ fn a_lock_has_one_holder(root: &Directory) {
     let other = root.lock("OTHER", "another name").expect("it is free");
     drop((lock, other));
     let long = "x".repeat(5_000);
+    assert_eq!(root.lock_holder("LOCK"), Ok(None));
     let lock = again.lock("LOCK", &long).expect("it is free");
     root.lock("LOCK", "third").expect_err("held");
     drop(lock);

@@ -18,6 +18,7 @@
 //! | `explain` | explanations |
 //! | `panics` | panics of the compiler as errors |
 
+mod backup;
 mod cache;
 mod call;
 mod definition;

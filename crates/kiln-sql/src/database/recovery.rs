@@ -4,7 +4,6 @@ use std::fmt;
 use std::path::Path;
 
 use kiln_durability::checkpoint::Reader;
-use kiln_durability::format::Chain;
 use kiln_durability::format::entry::Entry;
 use kiln_durability::log::{LogOptions, Position};
 use kiln_durability::recovery::{End, Replay, Scan, Start};
@@ -211,12 +210,7 @@ fn replay(
     recovery: &mut Recovery,
 ) -> Result<End> {
     let segment = checkpoint.map_or(manifest.first_segment, |it| it.segment);
-    let is_whole = segment == Position::start(manifest.database).segment;
-    let start = Start {
-        database: manifest.database,
-        segment,
-        chain: is_whole.then(|| Chain::new(manifest.database)),
-    };
+    let start = Start::of(manifest.database, segment);
     let (from, fuzzy_to) = checkpoint.map_or((0, 0), |it| (it.start_epoch, it.end_epoch));
     let began_ns = time::now_ns();
     let mut replay = Replay::new(Scan::open(log_of(directory)?, start)?, from);
@@ -230,7 +224,7 @@ fn replay(
     recovery.log_bytes = replay.progress().0;
     recovery.log_ns = time::now_ns() - began_ns;
     let mut end = replay.end()?;
-    if end.position.epoch < fuzzy_to && from < fuzzy_to {
+    if checkpoint.is_some_and(|it| !it.is_covered_by(end.position.epoch)) {
         let log = directory.log().path().display();
         let message = format!("{log} ends before all that checkpoint needs of it");
         return Err(damaged(message).with_hint("Restore the data directory from a backup."));

@@ -1,9 +1,11 @@
 //! One module a subcommand.
 
+pub mod backup;
 mod basis_factors;
 pub mod bench;
 pub mod check;
 pub mod crash;
+pub mod data;
 pub mod explain;
 pub mod model;
 pub mod sim;
