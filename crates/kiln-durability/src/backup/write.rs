@@ -43,7 +43,7 @@ pub struct BackupReport {
 /// Copies a database that no process has open. `holder` is a line about this process.
 ///
 /// # Errors
-/// Those of [`DataDirectory::open_existing`] and of [`write`].
+/// Those of [`DataDirectory::open_existing`] and of [`write`](fn@write).
 pub fn back_up_closed(
     path: &Path,
     target: &Path,
