@@ -16,7 +16,7 @@ fn indexes_come_and_go_while_calls_run() {
     for protocol in Protocol::serializable() {
         let engine = bank(small(protocol), 8, 100);
         let stop = AtomicBool::new(false);
-        let procedures = ["open", "shut", "transfer", "deposit", "total"];
+        let procedures = ["open", "shut", "transfer", "deposit", "total", "linger"];
         let handles = procedures.map(|name| engine.procedure(name).expect("it is there"));
         let [open, shut, transfer, ..] = &handles;
         thread::scope(|scope| {
