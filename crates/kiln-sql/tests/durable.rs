@@ -268,23 +268,33 @@ fn checkpoints_are_written_when_the_log_has_grown_and_bound_it() {
         )
         .expect("it runs");
     let mut rounds = 0;
-    let log = database.engine().log().expect("there is one");
-    while log.written_bytes() < 12 << 20 {
+    let engine = database.engine();
+    let (log, data) = (engine.log().expect("there is one"), engine.data_directory());
+    let data = data.expect("it has one");
+    // The log begins later and later.
+    let began = time::now_ns();
+    let is_late = || time::now_ns() - began > 60_000_000_000;
+    while data.manifest().first_segment < 8 && !is_late() {
         rounds += 1;
         let update = "UPDATE t SET number = number + 1, text = repeat('y', 1000)";
         database.execute(update).expect("it runs");
     }
-    let data = database.engine().data_directory().expect("it has one");
-    let segments = || data.log().list().expect("it can be read").len();
-    let began = time::now_ns();
-    while segments() > 36 && time::now_ns() - began < 10_000_000_000 {
+    let first = data.manifest().first_segment;
+    assert!(first >= 8, "the log begins with segment {first}");
+    // And its files go, but for those that are used again.
+    let segments = || data.log().list().expect("it can be read").len() as u64;
+    let needed = log.segment() - first + 4;
+    while segments() > needed && !is_late() {
         thread::sleep(10_000_000);
     }
-    // All of the log would be 48.
-    assert!(segments() <= 36, "{} segments of 256 KiB", segments());
+    assert!(
+        segments() <= needed,
+        "{} segments, {needed} needed",
+        segments()
+    );
     let last = database.engine().last_checkpoint().expect("there was one");
     let report = last.expect("it could be written");
-    assert!(report.number >= 3 && report.rows == 100, "{report:?}");
+    assert!(report.number >= 2 && report.rows == 100, "{report:?}");
     let estimate_s = database
         .engine()
         .recovery_estimate_s()
@@ -296,10 +306,7 @@ fn checkpoints_are_written_when_the_log_has_grown_and_bound_it() {
     let query = "SELECT count(*), min(number), max(number), min(text) = repeat('y', 1000) FROM t";
     assert_eq!(rows(&database, query), [format!("100,{rounds},{rounds},t")]);
     let recovery = database.recovery().expect("it has a directory");
-    assert!(
-        recovery.checkpoint >= Some(3) && recovery.log_bytes < 4 << 20,
-        "{recovery:?}"
-    );
+    assert!(recovery.checkpoint >= Some(2), "{recovery:?}");
 }
 
 /// Copies a directory as a crash would leave it: what is acknowledged is in its files.

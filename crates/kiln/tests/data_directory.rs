@@ -201,10 +201,7 @@ fn damaged_and_newer_files_are_named_and_refused() {
             &["MANIFEST is damaged", "XX001", "HINT:  Restore"][..],
         ),
         ("", &["MANIFEST is damaged", "XX001", "HINT:  Restore"]),
-        (
-            &newer,
-            &["MANIFEST", "has format 9", "0A000", "HINT:  Use"],
-        ),
+        (&newer, &["MANIFEST", "has format 9", "0A000", "HINT:  Use"]),
     ] {
         file::write(&manifest, text.as_bytes()).expect("it can be written");
         assert_refused(&sql(&data, "SELECT 1"), 1, parts);
