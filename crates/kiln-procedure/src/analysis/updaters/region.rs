@@ -116,7 +116,7 @@ impl<'a> Derivation<'a> {
     }
 
     /// Whether a register is read by no step but the update and the ones of its region for which
-    /// `may` holds.
+    /// `may` holds, and not written into an indexed column, which is when the update comes.
     fn is_read_only_by(
         &self,
         register: Reg,
@@ -125,7 +125,8 @@ impl<'a> Derivation<'a> {
     ) -> bool {
         self.readers[register.0 as usize].iter().all(|reader| {
             if step_operation(reader) == Some(update.op) {
-                return true;
+                let mut into = update.columns.iter().filter(|(_, from)| *from == register);
+                return !into.any(|(column, _)| update.indexed.contains(*column));
             }
             update.region.iter().enumerate().any(|(position, step)| {
                 let mut is_inside = false;
