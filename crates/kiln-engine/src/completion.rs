@@ -372,9 +372,11 @@ impl Follower for Completions {
                 match failure {
                     Some(failure) => completion.result = Err(in_doubt(failure.clone())),
                     None => {
+                        // What was held meanwhile is of one group, mostly: that of the last one. Which may have observed less than
+                        // the first one, or nothing, as an error does.
+                        let last = queue.held.back().map(|last| last.observed);
+                        next = last.max(Some(completion.observed));
                         queue.held.push_front(completion);
-                        // The last one: what was held meanwhile is of one group.
-                        next = queue.held.back().map(|last| last.observed);
                         break;
                     }
                 }
