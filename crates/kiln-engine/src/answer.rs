@@ -260,6 +260,7 @@ fn read_type(reader: &mut Reader<'_>, depth: usize) -> Result<DataType> {
 #[cfg(test)]
 mod tests {
     use kiln_platform::random::Random;
+    use kiln_storage::types::{Decimal, Interval};
 
     use super::*;
 
