@@ -169,8 +169,10 @@ impl Checkpoint<'_> {
         let deadline_ns = inner.change_deadline();
         let _alone = inner.shut_gate_for_change(Beside::Blocks, deadline_ns)?;
         let values_only = ValuesOnly::begin(inner.journal());
-        // The log epoch has no commit from before.
-        inner.log_epochs.close();
+        if values_only.is_needed() {
+            // The log epoch has no call from before.
+            inner.log_epochs.close();
+        }
         Ok((inner.log_epochs.current(), inner.catalog(), values_only))
     }
 
