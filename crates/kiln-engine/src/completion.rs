@@ -372,9 +372,11 @@ impl Follower for Completions {
                 match failure {
                     Some(failure) => completion.result = Err(in_doubt(failure.clone())),
                     None => {
+                        // The last one: what was held meanwhile is of one group. Unless it has observed less than the first one: then
+                        // it may be on disk already, and this would be called again at once, and again.
+                        let last = queue.held.back().map(|last| last.observed);
+                        next = last.max(Some(completion.observed));
                         queue.held.push_front(completion);
-                        // The last one: what was held meanwhile is of one group.
-                        next = queue.held.back().map(|last| last.observed);
                         break;
                     }
                 }
@@ -483,4 +485,61 @@ impl Drop for Promise {
 pub(crate) fn deadline_after(duration: Duration) -> u64 {
     let nanoseconds = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
     time::now_ns().saturating_add(nanoseconds)
+}
+
+#[cfg(all(test, not(kiln_sim)))]
+mod tests {
+    use kiln_durability::format::DatabaseId;
+    use kiln_durability::log::{LogOptions, Position};
+    use kiln_platform::disk::{Directory, TemporaryDirectory};
+    use kiln_storage::log_epoch::LogEpochs;
+
+    use super::*;
+
+    /// Two workers end calls at the same time. The one that has observed more comes first: the other one's call is on disk already.
+    #[test]
+    fn what_is_on_disk_waits_behind_what_is_not() {
+        let directory = TemporaryDirectory::new("kiln-completions").expect("there is room");
+        let segments = Directory::open(directory.path()).expect("it is there");
+        let epochs = LogEpochs::new(2);
+        let position = Position::start(DatabaseId(*b"some completions"));
+        let options = LogOptions::with_segments(16 << 10);
+        let log = Log::open(segments, position, epochs.clone(), (2, 0), &options);
+        let log = Arc::new(log.expect("the directory is new"));
+        let completions = Completions::new(2);
+        completions.keep_with(&log).expect("it has no other log");
+        let end = |observed: LogEpoch| {
+            assert!(completions.reserve());
+            let delivery = Delivery {
+                queue: completions.clone(),
+                token: observed.0,
+                waits: true,
+            };
+            delivery.deliver(Observed {
+                result: Ok(Reply::Expired),
+                epoch: observed,
+            });
+        };
+        let first = log.append_outcome(b"first", b"answer");
+        log.wait(first).expect("the disk works");
+        // The log cannot close the epoch of the second entry before the window is closed.
+        epochs.join(1);
+        epochs.enter(1);
+        let second = log.append_outcome(b"second", b"answer");
+        end(second);
+        end(first);
+        completions.clone().durable(first.0, None);
+        let mut ended = Vec::new();
+        completions.take(&mut ended);
+        assert!(ended.is_empty(), "{ended:?}");
+        epochs.leave(1);
+        while ended.len() < 2 {
+            let mut more = Vec::new();
+            completions.wait(&mut more, Duration::from_secs(10));
+            assert!(!more.is_empty());
+            ended.append(&mut more);
+        }
+        let tokens: Vec<u64> = ended.iter().map(|completion| completion.token).collect();
+        assert_eq!(tokens, [second.0, first.0]);
+    }
 }
