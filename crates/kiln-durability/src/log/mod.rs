@@ -423,6 +423,17 @@ impl Inner {
         self.epochs.leave(*engine);
         epoch
     }
+
+    /// Appends an answer. Not once the log takes no changes any more: what it has left room for is what was committed.
+    fn append_answer(
+        &self,
+        answer: &CallAnswer<'_>,
+        append: fn(&mut Vec<u8>, u64, &[u8], &[u8]),
+    ) -> Option<LogEpoch> {
+        let CallAnswer { key, bytes: answer } = *answer;
+        let is_taken = !self.refuses.load(Ordering::Relaxed);
+        is_taken.then(|| self.append(|bytes, epoch| append(bytes, epoch, key, answer)))
+    }
 }
 
 impl Listeners for Inner {
@@ -434,12 +445,12 @@ impl Listeners for Inner {
         })
     }
 
-    /// Not once the log takes no changes any more: what it has left room for is what was committed.
     fn note(&self, answer: &CallAnswer<'_>) -> Option<LogEpoch> {
-        let CallAnswer { key, bytes: answer } = *answer;
-        let is_taken = !self.refuses.load(Ordering::Relaxed);
-        is_taken
-            .then(|| self.append(|bytes, epoch| entry::append_outcome(bytes, epoch, key, answer)))
+        self.append_answer(answer, entry::append_outcome)
+    }
+
+    fn note_again(&self, answer: &CallAnswer<'_>) -> Option<LogEpoch> {
+        self.append_answer(answer, entry::append_repeated_outcome)
     }
 }
 

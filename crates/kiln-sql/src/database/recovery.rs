@@ -214,7 +214,10 @@ fn replay(
     let (from, fuzzy_to) = checkpoint.map_or((0, 0), |it| (it.start_epoch, it.end_epoch));
     let began_ns = time::now_ns();
     let mut replay = Replay::new(Scan::open(log_of(directory)?, start)?, from);
-    let mut group = Group::default();
+    let mut group = Group {
+        began_us: time::wall_clock_us(),
+        ..Group::default()
+    };
     while replay
         .next_group(|entry| group.add(database, entry, fuzzy_to, recovery))?
         .is_some()
@@ -239,6 +242,8 @@ struct Group {
     /// Where each one ends in `bytes`, and what changes are that do not fit to the rows.
     ends: Vec<(usize, Mismatch)>,
     bytes: Vec<u8>,
+    /// When the replay began, in microseconds since 1970.
+    began_us: i64,
 }
 
 impl Group {
@@ -271,12 +276,17 @@ impl Group {
                 })?;
                 recovery.statements += 1;
             }
-            // The log has no clock: an outcome is remembered for as long from now on as if the call had just ended.
+            // The log has no clock: an outcome is remembered for as long from now on as if the call had just ended. Of two calls
+            // whose outcomes a checkpoint has repeated, or has not, the one has ended first that comes first.
             Entry::Outcome {
-                key, answer: bytes, ..
+                key,
+                answer: bytes,
+                is_repeated,
+                ..
             } => {
                 let answer = CallAnswer { key, bytes };
-                (database.engine()).restore_answer(&answer, time::wall_clock_us())?;
+                let ended_at_us = self.began_us - i64::from(*is_repeated);
+                (database.engine()).restore_answer(&answer, ended_at_us)?;
             }
         }
         Ok(())

@@ -203,7 +203,9 @@ fn describe(entry: &Entry<'_>, catalog: &FollowedCatalog) -> (String, Value) {
                 json!({"kind": "statement", "epoch": epoch, "text": text}),
             )
         }
-        Entry::Outcome { epoch, key, answer } => {
+        Entry::Outcome {
+            epoch, key, answer, ..
+        } => {
             let key = String::from_utf8_lossy(key).escape_debug().to_string();
             (
                 format!(
