@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
+use std::slice;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use kiln_durability::log::{Follower, Log};
 use kiln_platform::atomic::{AtomicUsize, Ordering};
 use kiln_platform::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, lock};
 use kiln_platform::time;
+use kiln_procedure::Program;
 use kiln_protocols::{AnswerWriter, broken_down};
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::log_epoch::LogEpoch;
@@ -20,6 +22,7 @@ use crate::durability::in_doubt;
 use crate::gate::wait;
 use crate::idempotency::{Idempotency, KeyedCall};
 use crate::journal::Observed;
+use crate::shared::Shared;
 
 /// The outcome of one call, or the place where it will be.
 #[derive(Default)]
@@ -429,14 +432,35 @@ pub(crate) enum Recipient {
 pub(crate) struct Promise {
     /// There until the call is completed.
     recipient: Option<Recipient>,
+    /// Whether the outcome waits until what it rests on is on disk.
+    waits: bool,
     keyed: Option<(Arc<KeyedCall>, Arc<Idempotency>)>,
 }
 
 impl Promise {
-    pub fn new(recipient: Recipient, keyed: Option<(Arc<KeyedCall>, Arc<Idempotency>)>) -> Promise {
+    pub fn new(
+        recipient: Recipient,
+        waits: bool,
+        keyed: Option<(Arc<KeyedCall>, Arc<Idempotency>)>,
+    ) -> Promise {
         Promise {
             recipient: Some(recipient),
+            waits,
             keyed,
+        }
+    }
+
+    /// Decides what has to be on disk before the outcome is told, of a call that has run this program.
+    #[inline(always)]
+    pub fn settle(
+        &self,
+        inner: &Shared,
+        program: &Arc<Program>,
+        outcome: Observed<Reply>,
+    ) -> Observed<Reply> {
+        match self.waits {
+            true => inner.settle(outcome, slice::from_ref(program), Reply::rejection),
+            false => outcome,
         }
     }
 
