@@ -9,7 +9,7 @@
 //! | outcome 0, committed | the columns, a list of names and types; the notices, a list of levels (1, see [`LEVELS`]) and texts; the rows, a list |
 //! | outcome 1, rejected | the SQLSTATE (5); the message, a text; which of these follow, a bit each (1): the detail, the hint and the constraint, which are texts, and line and column (4 each) |
 //! | row | a value for each column; of a row without columns a byte that is 0 |
-//! | value | its form (1) and what the form has, see [`write_value`] |
+//! | value | as [`kiln_storage::types::bytes`] has it |
 //! | type | its form (1) and what the form has, see [`write_type`] |
 //!
 //! The format of the file that the bytes are in has a version; they have none of their own.
@@ -20,9 +20,10 @@
 use kiln_platform::sync::Arc;
 use kiln_procedure::Arguments;
 use kiln_procedure::frame::Notice;
-use kiln_storage::bytes::{Reader, corrupt};
+use kiln_storage::bytes::{Reader, append_string, corrupt, read_text};
 use kiln_storage::error::{Error, Position, Result, SqlState};
-use kiln_storage::types::{DataType, Decimal, Interval, Value};
+use kiln_storage::types::bytes::DEPTH_MAX;
+use kiln_storage::types::{DataType, Value};
 
 use crate::call::{Reply, Rows};
 
@@ -47,10 +48,6 @@ const HAS_HINT: u8 = 2;
 const HAS_CONSTRAINT: u8 = 4;
 const HAS_POSITION: u8 = 8;
 
-/// Arrays and their types are read as far as they are nested so deep. A parameter has no type that is nested deeper, so what is
-/// deeper was never written; reading it would take as much of the stack.
-const DEPTH_MAX: usize = 32;
-
 /// Appends the answer of a call of `procedure` that has ended in this way.
 pub(crate) fn write(
     procedure: &str,
@@ -58,10 +55,10 @@ pub(crate) fn write(
     outcome: std::result::Result<&Rows, &Error>,
     target: &mut Vec<u8>,
 ) {
-    write_text(procedure, target);
+    append_string(target, procedure.as_bytes());
     let arguments = (0..arguments.len()).map(|position| arguments.value(position));
     write_length(arguments.len(), target);
-    arguments.for_each(|value| write_value(&value, target));
+    arguments.for_each(|value| value.append_to(target));
     match outcome {
         Ok(rows) => {
             target.push(COMMITTED);
@@ -83,7 +80,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Answer> {
     let procedure = read_text(reader)?.into();
     let mut arguments = Arguments::new();
     for _ in 0..reader.number(4)? {
-        arguments.push(&read_value(reader, 0)?);
+        arguments.push(&Value::read_from(reader)?);
     }
     let reply = match reader.number(1)? as u8 {
         COMMITTED => Reply::Committed(read_rows(reader)?),
@@ -105,36 +102,24 @@ fn write_length(length: usize, target: &mut Vec<u8>) {
     target.extend_from_slice(&length.to_le_bytes());
 }
 
-fn write_text(text: &str, target: &mut Vec<u8>) {
-    write_length(text.len(), target);
-    target.extend_from_slice(text.as_bytes());
-}
-
-fn read_text(reader: &mut Reader<'_>) -> Result<String> {
-    let length = reader.number(4)? as usize;
-    let text = std::str::from_utf8(reader.take(length)?);
-    text.map(str::to_owned)
-        .map_err(|_| corrupt("no text has such bytes"))
-}
-
 fn write_rows(rows: &Rows, target: &mut Vec<u8>) {
     write_length(rows.columns().len(), target);
     for (name, data_type) in rows.columns() {
-        write_text(name, target);
+        append_string(target, name.as_bytes());
         write_type(data_type, target);
     }
     write_length(rows.notices().len(), target);
     for notice in rows.notices() {
         let level = LEVELS.iter().position(|level| *level == notice.level);
         target.push(level.unwrap_or_default() as u8);
-        write_text(&notice.message, target);
+        append_string(target, notice.message.as_bytes());
     }
     write_length(rows.len(), target);
     for row in rows.values() {
         if row.is_empty() {
             target.push(0);
         }
-        row.iter().for_each(|value| write_value(value, target));
+        row.iter().for_each(|value| value.append_to(target));
     }
 }
 
@@ -142,13 +127,13 @@ fn read_rows(reader: &mut Reader<'_>) -> Result<Rows> {
     // Nothing is reserved for a number of members that was read: there may be fewer bytes than that.
     let mut columns = Vec::new();
     for _ in 0..reader.number(4)? {
-        columns.push((read_text(reader)?, read_type(reader, 0)?));
+        columns.push((read_text(reader)?.to_owned(), read_type(reader, 0)?));
     }
     let mut notices = Vec::new();
     for _ in 0..reader.number(4)? {
         let level = LEVELS.get(reader.number(1)? as usize);
         let level = level.ok_or_else(|| corrupt("no notice has such a level"))?;
-        let message = read_text(reader)?;
+        let message = read_text(reader)?.to_owned();
         notices.push(Notice { level, message });
     }
     let mut rows = Vec::new();
@@ -156,7 +141,7 @@ fn read_rows(reader: &mut Reader<'_>) -> Result<Rows> {
         if columns.is_empty() && reader.number(1)? != 0 {
             return Err(corrupt("a row without columns has a value"));
         }
-        let values = columns.iter().map(|_| read_value(reader, 0));
+        let values = columns.iter().map(|_| Value::read_from(reader));
         rows.push(values.collect::<Result<_>>()?);
     }
     Ok(Rows::of(columns.into(), rows, notices))
@@ -164,7 +149,7 @@ fn read_rows(reader: &mut Reader<'_>) -> Result<Rows> {
 
 fn write_error(error: &Error, target: &mut Vec<u8>) {
     target.extend_from_slice(error.state().as_str().as_bytes());
-    write_text(error.message(), target);
+    append_string(target, error.message().as_bytes());
     let texts = [
         (HAS_DETAIL, error.detail()),
         (HAS_HINT, error.hint()),
@@ -177,7 +162,7 @@ fn write_error(error: &Error, target: &mut Vec<u8>) {
     }
     target.push(parts);
     let texts = texts.iter().filter_map(|(_, text)| *text);
-    texts.for_each(|text| write_text(text, target));
+    texts.for_each(|text| append_string(target, text.as_bytes()));
     if let Some(Position { line, column }) = error.position() {
         target.extend_from_slice(&line.to_le_bytes());
         target.extend_from_slice(&column.to_le_bytes());
@@ -206,105 +191,6 @@ fn read_error(reader: &mut Reader<'_>) -> Result<Error> {
         error = error.at(reader.number(4)? as u32, reader.number(4)? as u32);
     }
     Ok(error)
-}
-
-/// Appends the form of a value, and what the form has.
-fn write_value(value: &Value, target: &mut Vec<u8>) {
-    let form = match value {
-        Value::Null => 0,
-        Value::Boolean(false) => 1,
-        Value::Boolean(true) => 2,
-        Value::SmallInt(_) => 3,
-        Value::Integer(_) => 4,
-        Value::BigInt(_) => 5,
-        Value::Numeric(_) => 6,
-        Value::Double(_) => 7,
-        Value::Text(_) => 8,
-        Value::Bytea(_) => 9,
-        Value::Date(_) => 10,
-        Value::Timestamp(_) => 11,
-        Value::TimestampTz(_) => 12,
-        Value::Uuid(_) => 13,
-        Value::Interval(_) => 14,
-        Value::Array(_) => 15,
-    };
-    target.push(form);
-    match value {
-        Value::Null | Value::Boolean(_) => {}
-        Value::SmallInt(value) => target.extend_from_slice(&value.to_le_bytes()),
-        Value::Integer(value) | Value::Date(value) => {
-            target.extend_from_slice(&value.to_le_bytes());
-        }
-        Value::BigInt(value) | Value::Timestamp(value) | Value::TimestampTz(value) => {
-            target.extend_from_slice(&value.to_le_bytes());
-        }
-        // The scale, and the mantissa in 16 bytes.
-        Value::Numeric(value) => {
-            target.push(value.scale());
-            target.extend_from_slice(&value.mantissa().to_le_bytes());
-        }
-        Value::Double(value) => target.extend_from_slice(&value.to_bits().to_le_bytes()),
-        Value::Text(text) => write_text(text, target),
-        Value::Bytea(bytes) => {
-            write_length(bytes.len(), target);
-            target.extend_from_slice(bytes);
-        }
-        Value::Uuid(bytes) => target.extend_from_slice(bytes),
-        Value::Interval(interval) => {
-            target.extend_from_slice(&interval.months.to_le_bytes());
-            target.extend_from_slice(&interval.days.to_le_bytes());
-            target.extend_from_slice(&interval.microseconds.to_le_bytes());
-        }
-        Value::Array(values) => {
-            write_length(values.len(), target);
-            values.iter().for_each(|value| write_value(value, target));
-        }
-    }
-}
-
-fn read_value(reader: &mut Reader<'_>, depth: usize) -> Result<Value> {
-    Ok(match reader.number(1)? {
-        0 => Value::Null,
-        1 => Value::Boolean(false),
-        2 => Value::Boolean(true),
-        3 => Value::SmallInt(reader.number(2)? as i16),
-        4 => Value::Integer(reader.number(4)? as i32),
-        5 => Value::BigInt(reader.number(8)? as i64),
-        6 => {
-            let scale = reader.number(1)? as u8;
-            let (low, high) = (reader.number(8)?, reader.number(8)?);
-            let mantissa = (u128::from(high) << 64 | u128::from(low)) as i128;
-            let decimal = Decimal::new(mantissa, scale);
-            Value::Numeric(decimal.map_err(|_| corrupt("no NUMERIC has such digits"))?)
-        }
-        7 => Value::Double(f64::from_bits(reader.number(8)?)),
-        8 => Value::Text(read_text(reader)?),
-        9 => {
-            let length = reader.number(4)? as usize;
-            Value::Bytea(reader.take(length)?.to_vec())
-        }
-        10 => Value::Date(reader.number(4)? as i32),
-        11 => Value::Timestamp(reader.number(8)? as i64),
-        12 => Value::TimestampTz(reader.number(8)? as i64),
-        13 => {
-            let mut bytes = [0; 16];
-            bytes.copy_from_slice(reader.take(16)?);
-            Value::Uuid(bytes)
-        }
-        14 => Value::Interval(Interval::new(
-            reader.number(4)? as i32,
-            reader.number(4)? as i32,
-            reader.number(8)? as i64,
-        )),
-        15 if depth < DEPTH_MAX => {
-            let mut values = Vec::new();
-            for _ in 0..reader.number(4)? {
-                values.push(read_value(reader, depth + 1)?);
-            }
-            Value::Array(values)
-        }
-        form => return Err(corrupt(format!("no value has the form {form}"))),
-    })
 }
 
 /// Appends the form of a type, and what the form has: of NUMERIC with them the precision and the scale, a byte each; of CHAR, and of
@@ -374,6 +260,7 @@ fn read_type(reader: &mut Reader<'_>, depth: usize) -> Result<DataType> {
 #[cfg(test)]
 mod tests {
     use kiln_platform::random::Random;
+    use kiln_storage::types::{Decimal, Interval};
 
     use super::*;
 

@@ -9,12 +9,14 @@
 //! block that waits for its client may be in that state for long: a table that it has used is read after it has ended.
 
 use kiln_durability::checkpoint::{RowsWriter, Writer};
+use kiln_durability::log::Log;
 use kiln_durability::{CHECKPOINTS_MAX, CheckpointEntry, DataDirectory};
 use kiln_platform::atomic::Ordering;
 use kiln_platform::sync::{Arc, lock};
 use kiln_platform::{thread, time};
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::index::LeafBatch;
+use kiln_storage::journal::{CommandOrder, Journal};
 use kiln_storage::log_epoch::LogEpoch;
 use kiln_storage::record::Tid;
 use kiln_storage::restore::append_stored_row;
@@ -113,7 +115,7 @@ impl Checkpoint<'_> {
         // What is of the log epoch or later ones is in this segment or later ones.
         let segment = log.segment();
         let written_before = log.written_bytes();
-        let (start_epoch, catalog) = self.begin()?;
+        let (start_epoch, catalog, values_only) = self.begin()?;
         let written = catalog.written()?;
         let manifest = self.directory.manifest();
         let number = manifest
@@ -131,7 +133,7 @@ impl Checkpoint<'_> {
         }
         let files = writer.finish()?;
         // Whatever was read is on disk with the log up to here.
-        let end_epoch = log.newest();
+        let end_epoch = self.end(values_only, log)?;
         log.wait(end_epoch)?;
         let rows = files.rows;
         let bytes = files.files.iter().map(|file| file.bytes).sum();
@@ -161,12 +163,33 @@ impl Checkpoint<'_> {
     }
 
     /// The log epoch with which the checkpoint begins, and the catalog. No change of the catalog is under way between the two: those that
-    /// the catalog has are of earlier log epochs, and all others are made again.
-    fn begin(&self) -> Result<(LogEpoch, Arc<Catalog>)> {
+    /// the catalog has are of earlier log epochs, and all others are made again. From that log epoch on the log has no calls.
+    fn begin(&self) -> Result<(LogEpoch, Arc<Catalog>, ValuesOnly)> {
         let inner = self.inner;
         let deadline_ns = inner.change_deadline();
         let _alone = inner.shut_gate_for_change(Beside::Blocks, deadline_ns)?;
-        Ok((inner.log_epochs.current(), inner.catalog()))
+        let values_only = ValuesOnly::begin(inner.journal());
+        // The log epoch has no commit from before.
+        inner.log_epochs.close();
+        Ok((inner.log_epochs.current(), inner.catalog(), values_only))
+    }
+
+    /// All rows were read. Returns the last log epoch of which anything was logged meanwhile; later ones may have calls again.
+    fn end(&self, values_only: ValuesOnly, log: &Log) -> Result<LogEpoch> {
+        let inner = self.inner;
+        while values_only.is_needed() {
+            match inner.shut_gate_for_change(Beside::Blocks, inner.change_deadline()) {
+                Ok(_alone) => {
+                    drop(values_only);
+                    inner.log_epochs.close();
+                    return Ok(log.newest());
+                }
+                // A transaction runs for long: the checkpoint has time.
+                Err(error) if error.state() == SqlState::LOCK_NOT_AVAILABLE => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(log.newest())
     }
 
     /// Puts the checkpoint into force, and gives up what only older ones need.
@@ -232,6 +255,33 @@ impl Checkpoint<'_> {
         self.held_ns += held_ns;
         self.held_max_ns = self.held_max_ns.max(held_ns);
         Ok(held_ns.max(1))
+    }
+}
+
+/// While there is this the log gets values only: a call that is made again on rows that are not of one moment does something
+/// else. It comes and goes while no transaction runs, unless the checkpoint fails: then nothing begins with it.
+struct ValuesOnly(Option<Arc<CommandOrder>>);
+
+impl ValuesOnly {
+    fn begin(journal: Option<Journal>) -> ValuesOnly {
+        let commands = journal.and_then(|journal| journal.commands().cloned());
+        if let Some(commands) = &commands {
+            commands.set_paused(true);
+        }
+        ValuesOnly(commands)
+    }
+
+    /// Whether the log would have calls without this.
+    fn is_needed(&self) -> bool {
+        self.0.is_some()
+    }
+}
+
+impl Drop for ValuesOnly {
+    fn drop(&mut self) {
+        if let Some(commands) = &self.0 {
+            commands.set_paused(false);
+        }
     }
 }
 

@@ -375,8 +375,8 @@ impl Follower for Completions {
                 match failure {
                     Some(failure) => completion.result = Err(in_doubt(failure.clone())),
                     None => {
-                        // The last one: what was held meanwhile is of one group. Unless it has observed less than the first one: then
-                        // it may be on disk already, and this would be called again at once, and again.
+                        // What was held meanwhile is of one group, mostly: that of the last one. Which may have observed less than
+                        // the first one, or nothing, as an error does.
                         let last = queue.held.back().map(|last| last.observed);
                         next = last.max(Some(completion.observed));
                         queue.held.push_front(completion);

@@ -20,6 +20,7 @@ use crate::catalog::Catalog;
 use crate::change::CatalogChange;
 use crate::engine::Engine;
 use crate::journal::{Observed, check_order};
+use crate::options::Logging;
 use crate::shared::Shared;
 
 /// Why a database takes no changes any more.
@@ -85,6 +86,10 @@ impl Engine {
         let epochs = inner.log_epochs.clone();
         let log = Arc::new(Log::open(segments, position, epochs, workers, options)?);
         let journal = Journal::new(inner.log_epochs.clone(), log.listeners());
+        let journal = match inner.options.logging {
+            Logging::Values => journal,
+            Logging::Commands => journal.with_commands(),
+        };
         if inner.log.set(log).is_err() {
             return Err(Error::internal("a database has two logs"));
         }

@@ -26,6 +26,7 @@ use kiln_storage::table::Table;
 use crate::catalog::Catalog;
 use crate::durability::read_only;
 use crate::journal::Observed;
+use crate::replay::LoggedCall;
 use crate::shared::Shared;
 
 /// What may be lost.
@@ -183,11 +184,11 @@ impl Shared {
         undurable().for_each(|change| lost.add_change(change));
         // Entries may be of tables that such a change has removed.
         let present = self.catalog();
-        let catalogs = undurable().map(|change| &change.before).chain([&present]);
-        let tables = catalogs.flat_map(|catalog| catalog.tables());
+        let catalogs = || undurable().map(|change| &change.before).chain([&present]);
+        let tables = catalogs().flat_map(|catalog| catalog.tables());
         let tables: BTreeMap<TableId, &Arc<Table>> =
             tables.map(|(_, table)| (table.id(), table)).collect();
-        let mut heap = Heap::new();
+        let (mut heap, mut logged) = (Heap::new(), LoggedCall::default());
         log.take_lost(|entry| match entry {
             Ok(Entry::Commit { commit, .. }) => {
                 heap.clear();
@@ -198,6 +199,17 @@ impl Shared {
                     Ok(())
                 });
                 lost.is_unknown |= read.is_err();
+            }
+            // What it has changed is among the tables of its procedure.
+            Ok(Entry::Command { call, .. }) => {
+                let is_read = logged.read(call).is_ok();
+                let name = logged.procedure();
+                let mut procedures = catalogs().filter_map(|it| it.procedure(name)).peekable();
+                lost.is_unknown |= !is_read || procedures.peek().is_none();
+                for procedure in procedures {
+                    let tables = procedure.program().tables.iter();
+                    tables.for_each(|table| lost.add(table));
+                }
             }
             // See above. An answer is in no table: it is given as long as its call is in doubt or on disk.
             Ok(Entry::Statement { .. } | Entry::Outcome { .. }) => {}

@@ -1,10 +1,11 @@
 //! How a database is opened.
 
+use std::fmt;
 use std::path::PathBuf;
 
 use kiln_platform::thread;
-use kiln_protocols::Configuration;
 use kiln_protocols::factors::Factors;
+use kiln_protocols::{Configuration, Protocol};
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::table::WORKERS_MAX;
 
@@ -86,6 +87,8 @@ options! {
     data_dir: Option<PathBuf> = None;
     /// The length of a segment of the log, in bytes (64 MiB): a multiple of 4,096, from 16 KiB to 1 GiB.
     log_segment_bytes: u64 = 64 << 20;
+    /// What the log keeps of a commit (what it wrote).
+    logging: Logging = Logging::Values;
     /// Seconds that a recovery is to take at most, as estimated (20): when it would take longer a checkpoint is written. 0 writes none by
     /// itself; [`Engine::checkpoint`](crate::Engine::checkpoint) does.
     recovery_target_s: u64 = 20;
@@ -104,6 +107,38 @@ options! {
     record_history: Option<usize> = None;
     /// Determines the random waits between attempts.
     seed: u64 = 1;
+}
+
+/// What a log keeps of a commit (healing App. C).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Logging {
+    /// What it wrote: the new values of the columns that it changed.
+    #[default]
+    Values,
+    /// The call of the procedure that it is of, to be made again: its name, its arguments and its place in the order of calls. What has no such
+    /// call is kept by its values: statements, transactions of several of them, loads, and procedures that ask a clock, draw random numbers or insert
+    /// into tables without a primary key; and so are calls while a checkpoint is being written. Only for protocols that fix the
+    /// order of calls before they run ([`Protocol::logs_commands`](kiln_protocols::Protocol::logs_commands)). The log is shorter, and a recovery takes as long as the calls took.
+    Commands,
+}
+
+impl Logging {
+    /// All of them.
+    pub const ALL: [Logging; 2] = [Logging::Values, Logging::Commands];
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Logging::Values => "values",
+            Logging::Commands => "commands",
+        }
+    }
+}
+
+impl fmt::Display for Logging {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
 }
 
 /// Choices beside the protocol that decide how fast a database is (STO §4). The default is what that
@@ -230,6 +265,15 @@ impl Options {
             let message = format!("protocol {protocol} does not serialize transactions ({what})");
             let hint = "It loses updates and breaks constraints, and exists to be measured. Set allow_unserializable to \
                         open a database that may run it, or choose another protocol.";
+            return Err(Error::new(SqlState::INVALID_PARAMETER_VALUE, message).with_hint(hint));
+        }
+        if self.logging == Logging::Commands && !protocol.protocol.logs_commands() {
+            let message = format!(
+                "a log of {protocol} cannot keep commands, as calls have no order before they run"
+            );
+            let names = Protocol::ALL.iter().filter(|it| it.logs_commands());
+            let names: Vec<&str> = names.map(|it| it.name()).collect();
+            let hint = format!("Log values, or choose one of {}.", names.join(", "));
             return Err(Error::new(SqlState::INVALID_PARAMETER_VALUE, message).with_hint(hint));
         }
         match self.basis_factors.protocols.refusal(protocol) {

@@ -4,7 +4,7 @@ use kiln_platform::atomic::Ordering;
 use kiln_platform::sync::lock;
 use kiln_storage::bytes::Reader;
 use kiln_storage::error::{Error, Result, SqlState};
-use kiln_storage::redo;
+use kiln_storage::redo::{self, ReadChange};
 use kiln_storage::restore::{Mismatch, Restorer};
 use kiln_storage::schema::TableId;
 use kiln_storage::slot::Heap;
@@ -40,16 +40,40 @@ fn find<'a>(
 }
 
 impl Restoration<'_> {
-    /// Applies what a commit wrote, as [`kiln_storage::redo`] has it.
+    /// Applies what a commit wrote, as [`kiln_storage::redo`] has it: to rows, and to the first index of each table.
     ///
     /// # Errors
     /// XX001 for bytes that are no commit of these tables, or that does not fit to the rows where that is refused.
     pub fn commit(&mut self, bytes: &[u8], mismatch: Mismatch) -> Result<()> {
+        self.read(bytes, |restorer, change, heap| {
+            restorer.change(change, heap, mismatch)
+        })
+    }
+
+    /// As [`Restoration::commit`], to all indexes, after [`Engine::end_restoration`]. Commits come in the order in which they happened.
+    ///
+    /// # Errors
+    /// XX001 for bytes that are no commit of these tables, or that does not fit to the rows.
+    pub fn whole_commit(&mut self, bytes: &[u8]) -> Result<()> {
+        self.read(bytes, |restorer, change, heap| {
+            restorer.unlink(change, heap)
+        })?;
+        self.read(bytes, |restorer, change, heap| {
+            restorer.change(change, heap, Mismatch::Refused)?;
+            restorer.link(change, heap)
+        })
+    }
+
+    fn read(
+        &mut self,
+        bytes: &[u8],
+        each: impl Fn(&Restorer<'_>, &ReadChange<'_>, &mut Heap) -> Result<()>,
+    ) -> Result<()> {
         let mut reader = Reader::new(bytes);
         self.heap.clear();
         let table = |id| find(self.catalog, &mut self.known, id);
         redo::read_commit(&mut reader, table, &mut self.heap, |change, heap| {
-            self.restorer.change(change, heap, mismatch)
+            each(&self.restorer, change, heap)
         })?;
         Ok(())
     }

@@ -49,7 +49,7 @@ fn arguments(values: &[i64]) -> Arguments {
 
 fn drop_everything(engine: &Engine) -> Result<()> {
     engine.change_catalog(|change| {
-        for name in ["transfer", "deposit", "open", "shut", "total"] {
+        for name in ["transfer", "deposit", "linger", "open", "shut", "total"] {
             change.drop_procedure(name)?;
         }
         change.drop_table("account")

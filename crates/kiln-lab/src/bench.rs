@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use kiln_engine::{BasisFactors, Driver, Engine, Protocol};
+use kiln_engine::{BasisFactors, Driver, Engine, Logging, Protocol};
 use kiln_platform::disk::{Directory, Kind};
 use kiln_platform::{file, thread};
 use kiln_sql::{Database, Options};
@@ -49,7 +49,8 @@ pub fn open(
     reserve_mib: usize,
     basis_factors: BasisFactors,
 ) -> Result<Database> {
-    open_with(workload, reserve_mib, basis_factors, None, None)
+    let log = (None, Logging::Values);
+    open_with(workload, reserve_mib, basis_factors, None, log)
 }
 
 /// [`open`] with `workers` workers that run the calls of sessions; `None` where the benchmark's own
@@ -59,19 +60,23 @@ fn open_with(
     reserve_mib: usize,
     basis_factors: BasisFactors,
     workers: Option<usize>,
-    data_dir: Option<PathBuf>,
+    (data_dir, logging): (Option<PathBuf>, Logging),
 ) -> Result<Database> {
     let options = Options::new()
         .workers(workers.unwrap_or(1))
         .session_slots(SESSION_SLOTS)
         .reserve_bytes(reserve_mib << 20)
         .basis_factors(basis_factors)
-        // The one that has all basis factors; each run puts its own protocol in force.
-        .protocol(Protocol::Silo)
+        // One that has all basis factors, or logs commands; each run puts its own protocol in force.
+        .protocol(match logging {
+            Logging::Values => Protocol::Silo,
+            Logging::Commands => Protocol::Vll,
+        })
         // Baselines are measured here, and reports mark them.
         .allow_unserializable(true)
         .pin_workers(workers.is_some())
-        .data_dir(data_dir);
+        .data_dir(data_dir)
+        .logging(logging);
     let database = Database::open(options)?;
     database.execute(workload.schema_sql())?;
     database.execute(workload.partitions_sql())?;
@@ -97,7 +102,13 @@ fn load_anew(plan: &Plan, number: &mut usize) -> Result<(Database, LoadFigures)>
     let data_dir = plan.data.as_ref().map(|path| path.join(number.to_string()));
     let workers = (!plan.sessions.is_empty()).then(|| plan.threads[0]);
     let (workload, factors) = (&plan.workload, plan.basis_factors);
-    let database = open_with(workload, plan.reserve_mib, factors, workers, data_dir)?;
+    let database = open_with(
+        workload,
+        plan.reserve_mib,
+        factors,
+        workers,
+        (data_dir, plan.logging),
+    )?;
     let figures = populate(&database, workload, plan.seed)?;
     Ok((database, figures))
 }

@@ -55,6 +55,7 @@ fn choices(plan: &Plan, point: &Point) -> Value {
         basis_factors: factors,
         allocator,
         data,
+        logging,
         json: _,
         explain_batch,
         batch_svg: _,
@@ -82,6 +83,7 @@ fn choices(plan: &Plan, point: &Point) -> Value {
         "reserve_mib": reserve_mib,
         "explain_batch": explain_batch,
         "synced": data.is_some(),
+        "logging": data.as_ref().map(|_| logging.name()),
     })
 }
 

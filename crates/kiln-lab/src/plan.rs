@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use kiln_engine::{BasisFactors, Configuration, Protocol};
+use kiln_engine::{BasisFactors, Configuration, Logging, Protocol};
 use kiln_platform::thread;
 use kiln_workloads::Workload;
 
@@ -34,6 +34,8 @@ pub struct Plan {
     pub allocator: &'static str,
     /// The directory in which each database of the benchmark is kept, in one of its own; `None`: in memory alone.
     pub data: Option<PathBuf>,
+    /// What the logs there keep of a commit.
+    pub logging: Logging,
     /// Where the rows of the result go.
     pub json: Option<PathBuf>,
     /// Whether a batch of `strife` is explained.
@@ -79,6 +81,7 @@ impl Plan {
             basis_factors: BasisFactors::default(),
             allocator: "the system's",
             data: None,
+            logging: Logging::Values,
             json: None,
             explain_batch: false,
             batch_svg: None,
@@ -131,6 +134,13 @@ impl Plan {
         if let (Some(_), Some(protocol)) = (&self.data, unsafe_one) {
             return Err(format!(
                 "{protocol} does not isolate transactions, so that no log can keep them: leave it out, or --data"
+            ));
+        }
+        let mut protocols = self.protocols.iter();
+        let without = protocols.find(|one| !one.protocol.logs_commands());
+        if let (Logging::Commands, Some(protocol)) = (self.logging, without) {
+            return Err(format!(
+                "a log of {protocol} cannot keep commands, as calls have no order before they run: leave it out, or log values"
             ));
         }
         if self.explain_batch

@@ -1,5 +1,7 @@
 //! A call's arguments, in the form that the executor copies into its frame.
 
+mod bytes;
+
 use std::ptr::slice_from_raw_parts;
 
 use kiln_platform::atomic::prefetch_plain;

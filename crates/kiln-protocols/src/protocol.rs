@@ -320,6 +320,21 @@ impl Protocol {
         }
     }
 
+    /// Whether a log may keep the calls of procedures in place of what they write: an order of the calls that conflict is fixed before they run, and
+    /// they hold whatever they have read and written until they have committed.
+    pub const fn logs_commands(self) -> bool {
+        matches!(
+            self,
+            Protocol::Serial
+                | Protocol::Vll
+                | Protocol::VllSca
+                | Protocol::VllArrayed
+                | Protocol::VllSingle
+                | Protocol::Vllr
+                | Protocol::VllrSca
+        )
+    }
+
     /// Whether records keep something in `aux` between transactions, which has to go before another
     /// protocol takes over.
     pub const fn leaves_aux(self) -> bool {

@@ -23,7 +23,7 @@ fn plan(protocols: &[&str], seeds: u64) -> CrashPlan {
 #[cfg(not(feature = "canaries"))]
 #[test]
 fn nothing_acknowledged_is_lost() {
-    let plan = plan(&["silo+cu+ts", "mvcc", "2pl-wait-die", "strife"], 2);
+    let plan = plan(&["silo+cu+ts", "mvcc", "2pl-wait-die", "strife", "vll"], 2);
     assert_eq!(kiln_sim::first_loss(&plan), Ok(None));
 }
 
@@ -53,6 +53,8 @@ fn every_canary_is_caught() {
         order::release(Some(order::Canary::LogEpochAfterUnlocking));
         search("LogEpochAfterUnlocking".to_owned(), protocol);
     }
+    order::release(Some(order::Canary::CommandsUnordered));
+    search("CommandsUnordered".to_owned(), "vll");
     order::release(None);
     assert!(missed.is_empty(), "not caught: {missed:?}");
 }

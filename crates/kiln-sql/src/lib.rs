@@ -18,7 +18,7 @@ pub use database::{
 pub use kiln_durability::backup::{BackupReport, RestoreReport};
 pub use kiln_engine::{
     Call, CancelHandle, CatalogStatement, Completion, Completions, IdempotencyKey, IntoValues,
-    Options, Protocol, Refused, Reply, SubmitError, Ticket, WrittenCatalog,
+    Logging, Options, Protocol, Refused, Reply, SubmitError, Ticket, WrittenCatalog,
 };
 pub use kiln_storage::error::{Error, Result, SqlState};
 pub use kiln_storage::types::{DataType, Decimal, FromRow, FromValue, Interval, Value};

@@ -95,8 +95,10 @@ fn append(changes: &[Change], bytes: &mut Vec<u8>) {
     let commit = Commit {
         epoch: LogEpoch(1),
         version: 1,
+        order: 1,
         changes,
         answer: None,
+        command: None,
     };
     commit.append(bytes);
 }

@@ -223,6 +223,34 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// Appends a byte string after its length in 4 bytes.
+///
+/// # Panics
+/// When it has 4 GiB or more; no value has.
+pub fn append_string(target: &mut Vec<u8>, bytes: &[u8]) {
+    let length = u32::try_from(bytes.len()).expect("a value has less than 4 GiB");
+    target.extend_from_slice(&length.to_le_bytes());
+    target.extend_from_slice(bytes);
+}
+
+/// Reads what [`append_string`] has appended.
+///
+/// # Errors
+/// XX001 when there is none.
+pub fn read_string<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8]> {
+    let length = reader.number(4)? as usize;
+    reader.take(length)
+}
+
+/// As [`read_string`], of a text.
+///
+/// # Errors
+/// XX001 when there is none.
+pub fn read_text<'a>(reader: &mut Reader<'a>) -> Result<&'a str> {
+    let text = std::str::from_utf8(read_string(reader)?);
+    text.map_err(|_| corrupt("no text has such bytes"))
+}
+
 /// XX001: what was read was never written.
 pub fn corrupt(what: impl std::fmt::Display) -> Error {
     let message = format!("a record of a log is damaged: {what}");

@@ -31,6 +31,13 @@
 //!   timestamp.
 //! - The engine closes the log epoch where another protocol comes into force, whose versions may be smaller.
 //!
+//! # Commands
+//!
+//! A log may keep the calls of procedures, to be made again, in place of what they wrote (*command logging*; healing App. C compares the
+//! two). That takes an order of all transactions that conflict, also of one that has read what another one overwrites: so it is for protocols that
+//! hold whatever they have read and written until they have committed. Each commit draws a number from [`CommandOrder`] in its window,
+//! and [`Commit::order`] is that number; then (log epoch, order) is an order in which the same calls reach the same tables.
+//!
 //! # Answers
 //!
 //! A call may have a key under which its answer is given again when the call is repeated. The answer of one that wrote something is
@@ -46,7 +53,7 @@
 use std::ptr::{self, NonNull};
 use std::slice;
 
-use kiln_platform::atomic::{AtomicU64, Ordering};
+use kiln_platform::atomic::{AtomicBool, AtomicU64, Ordering};
 use kiln_platform::sync::Arc;
 
 use crate::log_epoch::{LogEpoch, LogEpochs};
@@ -86,10 +93,16 @@ pub struct Commit<'a> {
     pub epoch: LogEpoch,
     /// The version that the written records get: greater than those that they had.
     pub version: u64,
+    /// Where it is among the commits of its log epoch, by which the changes of a key are ordered: the version, or with
+    /// [commands](CommandOrder) its number.
+    pub order: u64,
     /// The net effect, deletions first; see the module's documentation. At least one.
     pub changes: &'a [Change],
     /// How the call is answered that this is the commit of, if it has a key.
     pub answer: Option<CallAnswer<'a>>,
+    /// The call that this is the commit of, in a form that listeners need not know: there when it may be kept in place of the
+    /// changes.
+    pub command: Option<&'a [u8]>,
 }
 
 /// How a call is answered when it is made again.
@@ -315,6 +328,7 @@ pub struct Journal {
     epochs: LogEpochs,
     listeners: Arc<dyn Listeners>,
     deletions: Arc<Deletions>,
+    commands: Option<Arc<CommandOrder>>,
 }
 
 impl Journal {
@@ -324,7 +338,21 @@ impl Journal {
             epochs,
             listeners,
             deletions: Arc::new(Deletions::new()),
+            commands: None,
         }
+    }
+
+    /// With commands: its listeners are told which calls the commits are of.
+    #[must_use]
+    pub fn with_commands(mut self) -> Journal {
+        self.commands = Some(Arc::default());
+        self
+    }
+
+    /// The order of its commits, if its listeners are told of calls.
+    #[inline]
+    pub fn commands(&self) -> Option<&Arc<CommandOrder>> {
+        self.commands.as_ref()
     }
 
     /// The log epochs of its commits.
@@ -345,6 +373,37 @@ impl Journal {
     /// Whether the two are the same journal.
     pub fn is(&self, other: &Journal) -> bool {
         Arc::ptr_eq(&self.deletions, &other.deletions)
+    }
+}
+
+/// The order of commits that are made again from their calls; see the [module](self).
+#[derive(Default)]
+#[repr(align(128))]
+pub struct CommandOrder {
+    next: AtomicU64,
+    is_paused: AtomicBool,
+}
+
+impl CommandOrder {
+    /// The number of a commit, whose transaction is in its window and holds all that it has read and written.
+    #[inline]
+    pub fn draw(&self) -> u64 {
+        // Relaxed: of two transactions that conflict the second draws after it has what the first one held, and the
+        // numbers of one counter are in the order in which they were drawn.
+        self.next.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Whether only changes are wanted at present.
+    #[inline]
+    pub fn is_paused(&self) -> bool {
+        // Relaxed: the gate is shut when it changes.
+        self.is_paused.load(Ordering::Relaxed)
+    }
+
+    /// Has commits reported without their calls, as while rows are read that are not of one moment, or with them again. No
+    /// transaction runs.
+    pub fn set_paused(&self, is_paused: bool) {
+        self.is_paused.store(is_paused, Ordering::Relaxed);
     }
 }
 

@@ -4,7 +4,7 @@
 //!
 //! | part | bytes |
 //! |---|---|
-//! | commit | version 8, number of changes 4, the changes |
+//! | commit | order 8, number of changes 4, the changes |
 //! | change | form 1, table 4, and by its form: |
 //! | 0, an insertion | the row |
 //! | 1, an update | the key; the set of columns that were written; their values |
@@ -29,7 +29,7 @@ const UPDATED: u8 = 1;
 const DELETED: u8 = 2;
 const DELETED_BY_FORMER_KEY: u8 = 3;
 
-/// Of a commit: its version and the number of its changes. Of a change: its form and its table.
+/// Of a commit: its order and the number of its changes. Of a change: its form and its table.
 const COMMIT_HEAD_BYTES: usize = 8 + 4;
 const CHANGE_HEAD_BYTES: usize = 1 + 4;
 /// Where the row is in a commit that only inserts one.
@@ -47,7 +47,7 @@ impl Commit<'_> {
         Writer::SLACK_BYTES + COMMIT_HEAD_BYTES + changes.sum::<usize>()
     }
 
-    /// Appends the version and the changes if `target` has room for them, and returns whether it had: else nothing is
+    /// Appends the order and the changes if `target` has room for them, and returns whether it had: else nothing is
     /// appended. Does not allocate.
     #[inline]
     #[must_use]
@@ -58,7 +58,7 @@ impl Commit<'_> {
         }
         // SAFETY: it was just asked for.
         unsafe {
-            writer.put(self.version, 8);
+            writer.put(self.order, 8);
             writer.put(self.changes.len() as u64, 4);
         }
         for change in self.changes {
@@ -77,7 +77,7 @@ impl Commit<'_> {
         true
     }
 
-    /// Appends the version and the changes. Allocates if `target` has not room enough.
+    /// Appends the order and the changes. Allocates if `target` has not room enough.
     #[inline]
     pub fn append(&self, target: &mut Vec<u8>) {
         if !self.append_within(target) {
@@ -242,7 +242,7 @@ pub struct ReadChange<'a> {
     pub row_number: Option<i64>,
 }
 
-/// Reads a commit: hands its changes over in their order, and returns its version. `table` says which table has a
+/// Reads a commit: hands its changes over in their order, and returns its order. `table` says which table has a
 /// number. What the heap gets for a change is taken from it again after that.
 ///
 /// # Errors
@@ -253,7 +253,7 @@ pub fn read_commit<'t>(
     heap: &mut Heap,
     mut each: impl FnMut(&ReadChange<'_>, &mut Heap) -> Result<()>,
 ) -> Result<u64> {
-    let version = reader.number(8)?;
+    let order = reader.number(8)?;
     let changes = reader.number(4)?;
     let mut values = Vec::new();
     for _ in 0..changes {
@@ -274,7 +274,7 @@ pub fn read_commit<'t>(
         each(&read, heap)?;
         heap.release(mark);
     }
-    Ok(version)
+    Ok(order)
 }
 
 fn read_change(

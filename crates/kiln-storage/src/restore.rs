@@ -1,8 +1,12 @@
 //! Restoring: rows come back into tables, as a log or a checkpoint has them.
 //!
-//! No transaction runs meanwhile, and nothing else uses the tables. Only the first index of a table is kept up to date:
+//! No transaction runs meanwhile, and nothing else uses the tables. [`Restorer::change`] keeps only the first index of a table up to date:
 //! unique values of other columns may be in two rows for a moment, as commits of one log epoch are ordered by key.
 //! [`Table::with_restored_indexes`] builds the others when all is in.
+//!
+//! Where calls are made again in between all indexes have to be right after each commit, and commits are in the order in which they
+//! happened. Then all rows that a commit changes are [taken out](Restorer::unlink) of these indexes before the first change is made, as two
+//! rows may exchange their keys, and are [put back](Restorer::link) after it.
 
 use std::ptr::NonNull;
 
@@ -17,8 +21,9 @@ use crate::layout::Blob;
 use crate::log_epoch::LogEpoch;
 use crate::record::{RecordRef, Tid};
 use crate::redo::{ROW_AT, ReadChange};
+use crate::schema::ColumnSet;
 use crate::slot::{Heap, Slot};
-use crate::table::{Entry, Table};
+use crate::table::{Entry, EntryKey, Index, Table};
 
 /// What a change is that does not fit to the rows that are there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +81,58 @@ impl<'p> Restorer<'p> {
             }
             (ChangeKind::Update | ChangeKind::Delete, None) => Ok(()),
         }
+    }
+
+    /// Takes the row that is about to be changed out of the indexes besides the first in which it gets another key.
+    ///
+    /// # Errors
+    /// XX001 when it is not in one of them.
+    pub fn unlink(&self, change: &ReadChange<'_>, heap: &mut Heap) -> Result<()> {
+        self.for_each_key(change, heap, |index, key, entry| {
+            index.remove_key(&key, entry, self.participant)
+        })
+    }
+
+    /// Puts the row that was changed into the indexes besides the first in which it has got another key.
+    ///
+    /// # Errors
+    /// XX001 when one of them has the key of another row.
+    pub fn link(&self, change: &ReadChange<'_>, heap: &mut Heap) -> Result<()> {
+        self.for_each_key(change, heap, |index, key, entry| {
+            let insertion = index.insert_key(&key, entry, self.participant);
+            matches!(insertion, Insertion::Inserted(_))
+        })
+    }
+
+    /// Calls `each` with the keys that the change's row has at present in the indexes besides the first that the change concerns.
+    fn for_each_key(
+        &self,
+        change: &ReadChange<'_>,
+        heap: &mut Heap,
+        each: impl Fn(&Index, EntryKey, Entry) -> bool,
+    ) -> Result<()> {
+        let (table, indexes) = (change.table, change.table.indexes());
+        // Tables with one index are not looked at.
+        let Some(entry) = (indexes.len() > 1)
+            .then(|| indexes[0].find_key(&change.key))
+            .flatten()
+        else {
+            return Ok(());
+        };
+        let written = change.values.iter().map(|(column, _)| *column);
+        let written: ColumnSet = written.collect();
+        for index in &indexes[1..] {
+            if change.kind == ChangeKind::Update && !index.columns().intersects(written) {
+                continue;
+            }
+            let mark = heap.mark();
+            let key = table.entry_key_of(index, table.row(entry.record()), heap)?;
+            heap.release(mark);
+            if !each(index, key, entry) {
+                return Err(mismatched(change));
+            }
+        }
+        Ok(())
     }
 
     fn insert(&self, change: &ReadChange<'_>, heap: &Heap) -> Result<()> {
@@ -153,8 +210,10 @@ pub unsafe fn append_stored_row(table: &Table, record: RecordRef, target: &mut V
     let commit = Commit {
         epoch: LogEpoch(0),
         version: 0,
+        order: 0,
         changes: &[change],
         answer: None,
+        command: None,
     };
     commit.append(target);
     target.drain(start..start + ROW_AT);

@@ -136,8 +136,10 @@ fn bytes_of(change: Change) -> Vec<u8> {
     let commit = Commit {
         epoch: LogEpoch(1),
         version: 0x0102,
+        order: 0x0102,
         changes: &changes,
         answer: None,
+        command: None,
     };
     commit.append(&mut bytes);
     assert!(bytes.len() <= commit.bytes_max(), "{} bytes", bytes.len());
@@ -405,8 +407,10 @@ fn damaged_bytes_are_refused_or_mean_something_else_and_nothing_breaks() {
         let commit = Commit {
             epoch: LogEpoch(1),
             version: 1,
+            order: 1,
             changes: &changes,
             answer: None,
+            command: None,
         };
         let mut bytes = Vec::new();
         commit.append(&mut bytes);
@@ -489,8 +493,10 @@ fn damaged_bytes_take_no_more_memory_than_a_small_multiple_of_their_length() {
         let commit = Commit {
             epoch: LogEpoch(1),
             version: 1,
+            order: 1,
             changes: &changes,
             answer: None,
+            command: None,
         };
         commit.append(&mut whole);
         for _ in 0..1_000 {

@@ -121,8 +121,10 @@ fn commit(table: &Table, row_number: i64, model: &Model, kind: ChangeKind) -> Ve
     let commit = Commit {
         epoch: LogEpoch(1),
         version: 1,
+        order: 1,
         changes: &[change],
         answer: None,
+        command: None,
     };
     commit.append(&mut bytes);
     for blob in layout.blobs(layout.spilling(), row) {

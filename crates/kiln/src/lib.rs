@@ -58,10 +58,10 @@ pub use kiln_engine::{
 };
 pub use kiln_sql::{
     BackupReport, Call, CancelHandle, Column, ColumnOrigin, Completion, Completions, DataType,
-    Database, Decimal, Error, FromRow, FromValue, IdempotencyKey, Interval, IntoValues, Notice,
-    Options, Portal, Portion, Protocol, Refused, Reply, RestoreReport, Result, ResultSet, Session,
-    SqlState, Statement, StatementKind, StatementResult, SubmitError, Ticket, Transaction, Value,
-    parameter_value,
+    Database, Decimal, Error, FromRow, FromValue, IdempotencyKey, Interval, IntoValues, Logging,
+    Notice, Options, Portal, Portion, Protocol, Recovery, Refused, Reply, RestoreReport, Result,
+    ResultSet, Session, SqlState, Statement, StatementKind, StatementResult, SubmitError, Ticket,
+    Transaction, Value, parameter_value,
 };
 
 /// The quick start of the README, so that it keeps compiling.

@@ -4,13 +4,13 @@ use std::fmt::Display;
 use std::path::Path;
 
 use kiln_platform::disk::{Directory, File, Kind};
-use kiln_storage::bytes::Reader as Bytes;
+use kiln_storage::bytes::{Reader as Bytes, read_string};
 use kiln_storage::error::{Error, Result};
 use kiln_storage::schema::TableId;
 
 use super::{BLOCK_HEADER_BYTES, BlockHeader, FILE_HEADER_BYTES, HeaderFault, Identity};
 use crate::directory::name_of_checkpoint;
-use crate::format::{Checksum, DatabaseId, FORMAT_VERSION, checksum, read_string};
+use crate::format::{Checksum, DatabaseId, FORMAT_VERSION, checksum};
 use crate::manifest::{CheckpointEntry, FileEntry, FileName};
 use crate::{damaged, disk_error};
 

@@ -11,13 +11,13 @@
 //! | 1, *commit* | log epoch (8), and what a transaction wrote, as [`kiln_storage::redo`] has it |
 //! | 2, *statement* | log epoch (8), the text of a change of the catalog |
 //! | 3, *outcome* | log epoch (8), the key of a call after its length (4), and what is answered when it is submitted again |
-//! | 4, *repeated outcome* | the same, of a call whose outcome a checkpoint has written once more |
+//! | 4, *command* | log epoch (8), order (8), the number of changes that it has made (4), and a call that has the same effect when it is made again: the procedure's name after its length (4), and the arguments |
+//! | 5, *repeated outcome* | as an outcome, of a call whose outcome a checkpoint has written once more |
 //!
-//! Entries of a log epoch are in one block, or in some in a row. Within an epoch commits are in any order: what decides is
-//! their versions ([`kiln_storage::journal`]). A statement is of an epoch of its own.
+//! Entries of a log epoch are in one block, or in some in a row. Within an epoch commits and commands are in any order: what decides is
+//! their [order](kiln_storage::journal::Commit::order), which is also the first of a commit's bytes. A statement is of an epoch of its own.
 
-use super::read_string;
-use kiln_storage::bytes::Reader;
+use kiln_storage::bytes::{Reader, read_string};
 
 /// An entry that was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +35,17 @@ pub enum Entry<'a> {
         epoch: u64,
         /// The statement, written down.
         text: &'a str,
+    },
+    /// A commit, as the call that it is of.
+    Command {
+        /// Its log epoch.
+        epoch: u64,
+        /// Its order.
+        order: u64,
+        /// The number of its changes.
+        changes: u32,
+        /// What was called, for the engine.
+        call: &'a [u8],
     },
     /// How a call ended that has an idempotency key.
     Outcome {
@@ -55,24 +66,27 @@ impl Entry<'_> {
         match self {
             Entry::Commit { epoch, .. }
             | Entry::Statement { epoch, .. }
+            | Entry::Command { epoch, .. }
             | Entry::Outcome { epoch, .. } => *epoch,
         }
     }
 
-    /// Its place among those of its group: commits by log epoch and version.
+    /// Its place among those of its group: commits by log epoch and order.
     pub(crate) fn order(&self) -> (u64, u64) {
-        let version = match self {
+        let order = match self {
             Entry::Commit { commit, .. } => commit.first_chunk().copied().map(u64::from_le_bytes),
-            _ => None,
+            Entry::Command { order, .. } => Some(*order),
+            Entry::Statement { .. } | Entry::Outcome { .. } => None,
         };
-        (self.epoch(), version.unwrap_or_default())
+        (self.epoch(), order.unwrap_or_default())
     }
 }
 
 const COMMIT: u8 = 1;
 const STATEMENT: u8 = 2;
 const OUTCOME: u8 = 3;
-const REPEATED_OUTCOME: u8 = 4;
+const COMMAND: u8 = 4;
+const REPEATED_OUTCOME: u8 = 5;
 
 /// Bytes of an entry before its content.
 pub const HEAD_BYTES: usize = 4 + 1 + 8;
@@ -91,6 +105,16 @@ pub fn begin_commit(bytes: &mut Vec<u8>, epoch: u64) -> usize {
 pub fn end(bytes: &mut [u8], start: usize) {
     let length = (bytes.len() - start - 4) as u32;
     bytes[start..start + 4].copy_from_slice(&length.to_le_bytes());
+}
+
+/// Appends a commit as the call that it is of.
+#[inline]
+pub fn append_command(bytes: &mut Vec<u8>, epoch: u64, order: u64, changes: u32, call: &[u8]) {
+    let start = begin(bytes, COMMAND, epoch);
+    bytes.extend_from_slice(&order.to_le_bytes());
+    bytes.extend_from_slice(&changes.to_le_bytes());
+    bytes.extend_from_slice(call);
+    end(bytes, start);
 }
 
 /// Appends a change of the catalog.
@@ -189,6 +213,12 @@ fn read(bytes: &[u8]) -> Option<Entry<'_>> {
             epoch,
             text: std::str::from_utf8(reader.rest()).ok()?,
         }),
+        COMMAND => Some(Entry::Command {
+            epoch,
+            order: reader.number(8).ok()?,
+            changes: reader.number(4).ok()? as u32,
+            call: reader.rest(),
+        }),
         OUTCOME | REPEATED_OUTCOME => Some(Entry::Outcome {
             epoch,
             key: read_string(&mut reader).ok()?,
@@ -212,6 +242,7 @@ mod tests {
         append_statement(&mut bytes, 4, "DROP TABLE t");
         append_outcome(&mut bytes, 4, b"key", b"");
         append_repeated_outcome(&mut bytes, 5, b"", b"answer");
+        append_command(&mut bytes, 5, 7, 2, b"call");
         let entries: Result<Vec<_>, _> = Entries::new(&bytes).collect();
         let expected = [
             Entry::Commit {
@@ -234,12 +265,18 @@ mod tests {
                 answer: b"answer",
                 is_repeated: true,
             },
+            Entry::Command {
+                epoch: 5,
+                order: 7,
+                changes: 2,
+                call: b"call",
+            },
         ];
         assert_eq!(entries.as_deref(), Ok(&expected[..]));
         for length in 0..bytes.len() {
             let read: Vec<_> = Entries::new(&bytes[..length]).collect();
             let whole = read.iter().filter(|entry| entry.is_ok()).count();
-            assert!(whole < 4 && read[..whole] == expected.map(Ok)[..whole]);
+            assert!(whole < 5 && read[..whole] == expected.map(Ok)[..whole]);
         }
     }
 

@@ -10,9 +10,6 @@ mod segment;
 
 use std::fmt;
 
-use kiln_storage::bytes::Reader;
-use kiln_storage::error::Result;
-
 pub use block::{Block, BlockFault, BlockHeader, Chain};
 pub use segment::{segment_name, segment_number};
 
@@ -28,12 +25,6 @@ impl fmt::Display for DatabaseId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:032x}", u128::from_be_bytes(self.0))
     }
-}
-
-/// Reads a byte string after its length in four bytes.
-pub(crate) fn read_string<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8]> {
-    let length = reader.number(4)?;
-    reader.take(length as usize)
 }
 
 /// CRC-64/XZ of some pieces of bytes, one after the other.

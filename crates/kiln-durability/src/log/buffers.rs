@@ -116,14 +116,20 @@ impl Buffers {
         &self.slots[..self.used.load(Ordering::Acquire)]
     }
 
-    /// Appends a commit of the worker, which is inside its window, and the answer of its call if that has a key.
+    /// Appends a commit of the worker, which is inside its window, or its call, and the answer of the call if that has a key.
     #[inline]
     pub fn append_commit(&self, worker: usize, commit: &Commit<'_>) {
         let epoch = commit.epoch.0;
-        self.append(worker, epoch, |bytes| {
-            let start = entry::begin_commit(bytes, epoch);
-            commit.append(bytes);
-            entry::end(bytes, start);
+        self.append(worker, epoch, |bytes| match commit.command {
+            Some(call) => {
+                let changes = commit.changes.len() as u32;
+                entry::append_command(bytes, epoch, commit.order, changes, call);
+            }
+            None => {
+                let start = entry::begin_commit(bytes, epoch);
+                commit.append(bytes);
+                entry::end(bytes, start);
+            }
         });
         if let Some(answer) = &commit.answer {
             self.append_answer(worker, epoch, answer);

@@ -40,6 +40,7 @@
 //! | module | finds |
 //! |---|---|
 //! | [`updaters`] | updates whose old values nobody else looks at: they can be left to the commit |
+//! | `determined` | whether a call that is made again on the same rows writes the same |
 //! | `late` | whether the rows that it inserts can stay out of the indexes until it commits |
 //! | `observed` | the columns of a record that a transaction looks at, with and without these |
 //! | [`groups`] | per table, columns that one timestamp should cover, over all procedures |
@@ -47,6 +48,7 @@
 
 pub mod conflicts;
 mod dataflow;
+mod determined;
 pub mod groups;
 mod late;
 pub mod names;
@@ -70,6 +72,7 @@ pub struct Analysis {
     verdicts: Vec<ColumnVerdict>,
     observed: Vec<Observed>,
     inserts_late: bool,
+    is_deterministic: bool,
 }
 
 /// What is known of one operation.
@@ -168,6 +171,7 @@ impl Analysis {
         (analysis.deferrable, analysis.verdicts) = updaters::derive(program);
         analysis.observed = observed::derive(program, &analysis);
         analysis.inserts_late = late::inserts_late(program, &analysis);
+        analysis.is_deterministic = determined::is_deterministic(program);
         analysis
     }
 
@@ -207,6 +211,12 @@ impl Analysis {
     /// it commits.
     pub fn inserts_late(&self) -> bool {
         self.inserts_late
+    }
+
+    /// Whether a call that is made again with the same arguments on the same rows writes the same: it asks neither a clock nor for
+    /// random numbers, and takes no row numbers. So a log may keep the call in place of what it wrote.
+    pub fn is_deterministic(&self) -> bool {
+        self.is_deterministic
     }
 
     /// The facts of every operation, by [`OpId`].

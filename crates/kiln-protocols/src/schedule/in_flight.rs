@@ -12,7 +12,7 @@ use kiln_procedure::executor::Ran;
 use kiln_procedure::{Access, Arguments, Executor, Frame, Interrupt, Program, Stop};
 
 use crate::phases::{Phase, Phased};
-use crate::schedule::direct::{Direct, End, forget_answer, set_answer};
+use crate::schedule::direct::{Direct, End, forget_call, set_call};
 use crate::schedule::parking::{self, Blocks, Parked};
 use crate::serve::{Call, Calls, Next};
 use crate::shared::planning::{Claim, Demand, Findings, PlannedAhead};
@@ -184,10 +184,7 @@ impl<C> InFlight<C> {
         let access = direct.access();
         let ran = Executor::run(program, access, &mut self.frame, &self.call.arguments);
         self.frame.note_run(program);
-        if let (Some(answer), Ok(())) = (&self.call.answer, &ran) {
-            set_answer(access, answer, program, &self.frame);
-        }
-        self.conclude(direct, ran);
+        self.conclude(direct, ran, None);
     }
 
     /// As [`InFlight::attempt`], in a frame that is used for one call after the other. The call's own has the result.
@@ -208,10 +205,7 @@ impl<C> InFlight<C> {
         let program = self.program();
         let access = direct.access();
         let ran = Executor::run(program, access, frame, &self.call.arguments);
-        if let (Some(answer), Ok(())) = (&self.call.answer, &ran) {
-            set_answer(access, answer, program, frame);
-        }
-        self.conclude(direct, ran);
+        self.conclude(direct, ran, Some(frame));
         self.frame.take_result(frame, program);
     }
 
@@ -274,20 +268,11 @@ impl<C> InFlight<C> {
     where
         A: PlannedAhead<Demand: Demand<Claim = C>>,
     {
-        let ran = match ran {
-            Ok(Ran::Away) => {
-                direct.access().phases().stop();
-                return Ran::Away;
-            }
-            Ok(Ran::Ended) => {
-                if let Some(answer) = &self.call.answer {
-                    set_answer(direct.access(), answer, self.program(), &self.frame);
-                }
-                Ok(())
-            }
-            Err(stop) => Err(stop),
-        };
-        self.conclude(direct, ran);
+        if let Ok(Ran::Away) = ran {
+            direct.access().phases().stop();
+            return Ran::Away;
+        }
+        self.conclude(direct, ran.map(|_| ()), None);
         Ran::Ended
     }
 
@@ -324,19 +309,24 @@ impl<C> InFlight<C> {
         true
     }
 
-    /// Commits or undoes an attempt that has run. The call's answer is set, if it has one.
-    fn conclude<A>(&mut self, direct: &mut Direct<A>, ran: Result<(), Stop>)
+    /// Commits or undoes an attempt that has run, in `frame` or in the call's own.
+    fn conclude<A>(&mut self, direct: &mut Direct<A>, ran: Result<(), Stop>, frame: Option<&Frame>)
     where
         A: PlannedAhead<Demand: Demand<Claim = C>>,
     {
         let access = direct.access();
+        if ran.is_ok() {
+            let Call {
+                arguments, answer, ..
+            } = &self.call;
+            let (program, frame) = (self.program(), frame.unwrap_or(&self.frame));
+            set_call(access, program, arguments, frame, answer.as_ref());
+        }
         let ran = ran.and_then(|()| {
             charge(Work::Commit);
             access.commit_or_raise()
         });
-        if self.call.answer.is_some() {
-            forget_answer(access);
-        }
+        forget_call(access);
         let ended = match ran {
             Ok(()) => Ok(Outcome::Committed),
             Err(Stop::Abort(cause)) => {

@@ -12,14 +12,16 @@
 //!
 //! The reporter is the worker's, also where attempts travel: who commits reports.
 //!
-//! The answer of a call that has a key goes with the report. Schedulers have it written once an attempt has run to its end, before
-//! the access commits it ([`Reporter::set_answer`]): outside of the window, and from the rows of the attempt that commits.
+//! The answer of a call that has a key goes with the report, and so does the call itself where it may be kept in place of what it wrote. Schedulers
+//! have both written once an attempt has run to its end, before the access commits it ([`Reporter::set_call`]): outside of the window, and the
+//! answer from the rows of the attempt that commits.
 
 use std::ptr;
 
 use kiln_history::Version;
 use kiln_platform::sync::Arc;
-use kiln_procedure::{Frame, Program};
+use kiln_procedure::{Arguments, Frame, Program};
+use kiln_storage::bytes::append_string;
 use kiln_storage::journal::{CallAnswer, Change, Commit, Journal, Listener};
 use kiln_storage::log_epoch::LogEpoch;
 use kiln_storage::record::{RecordRef, Tid};
@@ -43,10 +45,12 @@ pub struct Reporter {
     /// Who has written the answer of the attempt that is being committed, if its call has a key and there is a listener.
     answering: Option<Arc<dyn AnswerWriter>>,
     answer: Vec<u8>,
+    /// The call of the attempt that is being committed, if it may be kept in place of what it wrote; else empty.
+    command: Vec<u8>,
 }
 
-/// Memory of an answer is used again up to this size.
-const ANSWER_BYTES_KEPT_MAX: usize = 64 << 10;
+/// Memory of an answer or a call is used again up to this size.
+const BYTES_KEPT_MAX: usize = 64 << 10;
 
 struct Attached {
     /// Shared with nobody: so that a [`Window`] can point to it while the listener is told.
@@ -126,24 +130,53 @@ impl Reporter {
         self.attached.is_some()
     }
 
-    /// The attempt that is committed next is of a call with this answer, which has run `program` to its end in `frame`. Without a
-    /// listener it is not written.
-    #[cold]
-    pub fn set_answer(&mut self, writer: &Arc<dyn AnswerWriter>, program: &Program, frame: &Frame) {
-        if self.is_attached() {
-            self.answer.clear();
-            writer.write(program, frame, &mut self.answer);
-            self.answering = Some(writer.clone());
+    /// The attempt that is committed next is of a call of `program` with these arguments, which has run to its end in `frame`, and has this
+    /// answer if it has a key. Without a listener nothing is written. [`Reporter::forget_call`] has to follow.
+    #[inline]
+    pub fn set_call(
+        &mut self,
+        program: &Program,
+        arguments: &Arguments,
+        frame: &Frame,
+        answer: Option<&Arc<dyn AnswerWriter>>,
+    ) {
+        let Some(attached) = &self.attached else {
+            return;
+        };
+        if let Some(commands) = attached.place.journal.commands()
+            && !commands.is_paused()
+            && is_command(program)
+        {
+            append_string(&mut self.command, program.name.as_bytes());
+            arguments.append_to(&mut self.command);
+        }
+        if let Some(writer) = answer {
+            self.set_answer(writer, program, frame);
         }
     }
 
-    /// The attempt for which an answer was set has ended.
     #[cold]
-    pub fn forget_answer(&mut self) {
-        self.answering = None;
-        if self.answer.capacity() > ANSWER_BYTES_KEPT_MAX {
-            self.answer = Vec::new();
+    fn set_answer(&mut self, writer: &Arc<dyn AnswerWriter>, program: &Program, frame: &Frame) {
+        self.answer.clear();
+        writer.write(program, frame, &mut self.answer);
+        self.answering = Some(writer.clone());
+    }
+
+    /// The attempt for which a call was set has ended.
+    #[inline]
+    pub fn forget_call(&mut self) {
+        if !self.command.is_empty() {
+            clear(&mut self.command);
         }
+        if self.answering.is_some() {
+            self.forget_answer();
+        }
+    }
+
+    #[cold]
+    fn forget_answer(&mut self) {
+        self.answering = None;
+        clear(&mut self.answer);
     }
 
     /// Opens the worker's window, if somebody listens.
@@ -279,10 +312,17 @@ impl Reporter {
             && !self.changes.is_empty()
         {
             let writer = self.answering.as_deref();
+            let commands = attached.place.journal.commands();
             attached.listener.committed(&Commit {
                 epoch,
                 version: tid.version(),
+                order: match commands {
+                    Some(_) if Canary::CommandsUnordered.sings() => 0,
+                    Some(commands) => commands.draw(),
+                    None => tid.version(),
+                },
                 changes: &self.changes,
+                command: (!self.command.is_empty()).then_some(&self.command),
                 answer: writer.map(|writer| CallAnswer {
                     key: writer.key(),
                     bytes: &self.answer,
@@ -325,6 +365,17 @@ impl Reporter {
         let moved = changes.first_tables().map(|table| deletions.bound(table));
         Tid(moved.fold(tid.0, |tid, bound| tid.max(bound + 1)))
     }
+}
+
+/// Whether a log may keep calls of the program in place of what they write: it is a procedure of the catalog, and gives the same when it is
+/// called again.
+fn is_command(program: &Program) -> bool {
+    program.calls.get().is_some() && program.analysis.is_deterministic()
+}
+
+fn clear(bytes: &mut Vec<u8>) {
+    bytes.clear();
+    bytes.shrink_to(BYTES_KEPT_MAX);
 }
 
 /// All columns of a table.

@@ -7,7 +7,7 @@ use kiln_platform::random::Random;
 use kiln_platform::sim::disk::Disk;
 use kiln_platform::sim::{self, Config, Failure, Schedule};
 use kiln_platform::thread;
-use kiln_sql::{Database, Error, Options, SqlState};
+use kiln_sql::{Database, Error, Logging, Options, SqlState};
 
 use super::clients::{Client, End, Style};
 use super::ledger::{Bounds, Fact, Noted};
@@ -53,12 +53,18 @@ pub(super) struct Lived {
 }
 
 fn options(protocol: Configuration, seed: u64) -> Options {
+    // Two of three lives where they can: so that both kinds come after both.
+    let logging = match protocol.protocol.logs_commands() && !seed.is_multiple_of(3) {
+        true => Logging::Commands,
+        false => Logging::Values,
+    };
     Options::new()
         .workers(2)
         .session_slots(6)
         .pin_workers(false)
         .epoch_ms(1)
         .protocol(protocol)
+        .logging(logging)
         .seed(seed)
         .log_segment_bytes(SEGMENT_BYTES)
         .data_dir(Some(PathBuf::from(DIRECTORY)))

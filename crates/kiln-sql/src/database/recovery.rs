@@ -8,7 +8,9 @@ use kiln_durability::format::entry::Entry;
 use kiln_durability::log::{LogOptions, Position};
 use kiln_durability::recovery::{End, Replay, Scan, Start};
 use kiln_durability::{CheckpointEntry, DataDirectory, Manifest, damaged, disk_error};
-use kiln_engine::{CallAnswer, CatalogStatement, Options, RecoveryRates, WrittenCatalog};
+use kiln_engine::{
+    CallAnswer, CallReplay, CatalogStatement, Options, RecoveryRates, WrittenCatalog,
+};
 use kiln_platform::disk::Directory;
 use kiln_platform::sync::Arc;
 use kiln_platform::time;
@@ -31,6 +33,8 @@ pub struct Recovery {
     pub checkpoint_ns: u64,
     /// Commits that were applied.
     pub commits: u64,
+    /// How many of these were calls that were made again: see [`Logging::Commands`](kiln_engine::Logging::Commands).
+    pub calls: u64,
     /// Changes of the catalog that were made again.
     pub statements: u64,
     /// Bytes of the log that were read.
@@ -56,10 +60,13 @@ impl fmt::Display for Recovery {
         if let Some(number) = self.checkpoint {
             write!(f, "{} rows of checkpoint {number}, and ", self.rows)?;
         }
+        write!(f, "{} commits", self.commits)?;
+        if self.calls > 0 {
+            write!(f, " ({} of them calls that were made again)", self.calls)?;
+        }
         write!(
             f,
-            "{} commits and {} changes of the catalog of the log ({:.1} MB), in {seconds:.3} s.",
-            self.commits,
+            " and {} changes of the catalog of the log ({:.1} MB), in {seconds:.3} s.",
             self.statements,
             self.log_bytes as f64 / 1e6
         )?;
@@ -159,7 +166,6 @@ fn recover(
         restored.map_err(Failure::Checkpoint)?;
     }
     let end = replay(&database, directory, manifest, checkpoint, &mut recovery)?;
-    database.engine().end_restoration(design::recompile)?;
     Ok((database, end, recovery))
 }
 
@@ -214,16 +220,19 @@ fn replay(
     let (from, fuzzy_to) = checkpoint.map_or((0, 0), |it| (it.start_epoch, it.end_epoch));
     let began_ns = time::now_ns();
     let mut replay = Replay::new(Scan::open(log_of(directory)?, start)?, from);
-    let mut group = Group {
+    let mut redo = Redo {
+        database,
+        fuzzy_to,
+        recovery,
+        pending: Vec::new(),
+        bytes: Vec::new(),
+        calls: None,
         began_us: time::wall_clock_us(),
-        ..Group::default()
     };
-    while replay
-        .next_group(|entry| group.add(database, entry, fuzzy_to, recovery))?
-        .is_some()
-    {
-        group.apply(database, recovery)?;
+    while replay.next_group(|entry| redo.add(entry))?.is_some() {
+        redo.apply()?;
     }
+    redo.end()?;
     recovery.log_bytes = replay.progress().0;
     recovery.log_ns = time::now_ns() - began_ns;
     let mut end = replay.end()?;
@@ -236,37 +245,57 @@ fn replay(
     Ok(end)
 }
 
-/// Commits of a group that are not applied yet: those between two changes of the catalog.
-#[derive(Default)]
-struct Group {
-    /// Where each one ends in `bytes`, and what changes are that do not fit to the rows.
-    ends: Vec<(usize, Mismatch)>,
+/// What is done with the entries of a log.
+///
+/// Rows of a fuzzy checkpoint and of the log entries from its time are of different moments, so that nothing can be called on them: commits are
+/// put into rows, and indexes are built in the end. The first call that a log has comes when that is over. From then on the database is a whole
+/// one after each commit.
+struct Redo<'a> {
+    database: &'a Database,
+    /// The last log epoch whose commits the checkpoint may have.
+    fuzzy_to: u64,
+    recovery: &'a mut Recovery,
+    /// Commits of a group that are not applied yet, those between two changes of the catalog or calls: where each one ends in `bytes`, and
+    /// what changes are that do not fit to the rows.
+    pending: Vec<(usize, Mismatch)>,
     bytes: Vec<u8>,
+    /// There since the first call.
+    calls: Option<CallReplay>,
     /// When the replay began, in microseconds since 1970.
     began_us: i64,
 }
 
-impl Group {
-    fn add(
-        &mut self,
-        database: &Database,
-        entry: &Entry<'_>,
-        fuzzy_to: u64,
-        recovery: &mut Recovery,
-    ) -> Result<()> {
-        match entry {
+impl Redo<'_> {
+    fn add(&mut self, entry: &Entry<'_>) -> Result<()> {
+        match *entry {
             Entry::Commit { epoch, commit } => {
-                let mismatch = match *epoch <= fuzzy_to {
+                let mismatch = match epoch <= self.fuzzy_to {
                     true => Mismatch::Ignored,
                     false => Mismatch::Refused,
                 };
                 self.bytes.extend_from_slice(commit);
-                self.ends.push((self.bytes.len(), mismatch));
+                self.pending.push((self.bytes.len(), mismatch));
+            }
+            Entry::Command {
+                epoch,
+                changes,
+                call,
+                ..
+            } => {
+                if epoch <= self.fuzzy_to {
+                    let message =
+                        "the log has a call from the time in which a checkpoint was written";
+                    return Err(damaged(message));
+                }
+                self.apply()?;
+                self.calls()?.call(call, changes)?;
+                self.recovery.commits += 1;
+                self.recovery.calls += 1;
             }
             Entry::Statement { text, .. } => {
-                self.apply(database, recovery)?;
+                self.apply()?;
                 let statement: CatalogStatement = text.parse()?;
-                database.redo(&statement).map_err(|error| {
+                self.database.redo(&statement).map_err(|error| {
                     let message = format!(
                         "a change of the catalog cannot be made again: {}: {}",
                         statement.source.text,
@@ -274,7 +303,7 @@ impl Group {
                     );
                     damaged(message)
                 })?;
-                recovery.statements += 1;
+                self.recovery.statements += 1;
             }
             // The log has no clock: an outcome is remembered for as long from now on as if the call had just ended. Of two calls
             // whose outcomes a checkpoint has repeated, or has not, the one has ended first that comes first.
@@ -285,29 +314,51 @@ impl Group {
                 ..
             } => {
                 let answer = CallAnswer { key, bytes };
-                let ended_at_us = self.began_us - i64::from(*is_repeated);
-                (database.engine()).restore_answer(&answer, ended_at_us)?;
+                let ended_at_us = self.began_us - i64::from(is_repeated);
+                (self.database.engine()).restore_answer(&answer, ended_at_us)?;
             }
         }
         Ok(())
     }
 
-    fn apply(&mut self, database: &Database, recovery: &mut Recovery) -> Result<()> {
-        if self.ends.is_empty() {
+    /// Applies what is pending.
+    fn apply(&mut self) -> Result<()> {
+        if self.pending.is_empty() {
             return Ok(());
         }
-        database.engine().restore(|restoration| {
+        let is_whole = self.calls.is_some();
+        self.database.engine().restore(|restoration| {
             let mut start = 0;
-            for (end, mismatch) in &self.ends {
+            for (end, mismatch) in &self.pending {
                 let commit = &self.bytes[start..*end];
-                restoration.commit(commit, *mismatch)?;
+                match is_whole {
+                    true => restoration.whole_commit(commit)?,
+                    false => restoration.commit(commit, *mismatch)?,
+                }
                 start = *end;
             }
             Ok(())
         })?;
-        recovery.commits += self.ends.len() as u64;
-        self.ends.clear();
+        self.recovery.commits += self.pending.len() as u64;
+        self.pending.clear();
         self.bytes.clear();
         Ok(())
+    }
+
+    fn calls(&mut self) -> Result<&mut CallReplay> {
+        let engine = self.database.engine();
+        if self.calls.is_none() {
+            engine.end_restoration(design::recompile)?;
+            self.calls = Some(engine.replay_calls()?);
+        }
+        (self.calls.as_mut()).ok_or_else(|| Error::internal("there are calls"))
+    }
+
+    /// All entries were added.
+    fn end(self) -> Result<()> {
+        match self.calls {
+            Some(calls) => calls.end(),
+            None => self.database.engine().end_restoration(design::recompile),
+        }
     }
 }

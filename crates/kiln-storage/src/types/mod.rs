@@ -5,8 +5,10 @@
 //! | [`decimal`] | NUMERIC in two words |
 //! | [`datetime`] | DATE, TIMESTAMP, TIMESTAMPTZ and INTERVAL |
 //! | [`double`] | DOUBLE PRECISION in and out of text, and its order |
+//! | [`bytes`] | values as bytes that name their types |
 //! | [`text`] | LIKE, character functions, BYTEA and UUID |
 
+pub mod bytes;
 pub mod datetime;
 pub mod decimal;
 pub mod double;

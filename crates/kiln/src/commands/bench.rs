@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::builder::PossibleValuesParser;
 use clap::error::ErrorKind;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
-use kiln_engine::{BasisFactors, Configuration, Protocol, ProtocolOption};
+use kiln_engine::{BasisFactors, Configuration, Logging, Protocol, ProtocolOption};
 use kiln_lab::{Failure, Plan};
 use kiln_workloads::Workload;
 
@@ -71,6 +71,10 @@ pub struct Arguments {
     /// [default: in memory alone]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
+    /// What the log in --data keeps of a call: what it wrote, or the call, which only protocols can that order calls before they
+    /// run (serial, vll and its kin)
+    #[arg(long, value_parser = super::logging(), default_value_t = Logging::Values, requires = "data")]
+    logging: Logging,
     /// Write the result to this file, one row for each protocol and number of threads
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -212,6 +216,7 @@ impl Arguments {
             basis_factors: BasisFactors::from(&self.basis_factors),
             allocator: super::ALLOCATOR,
             data: self.data,
+            logging: self.logging,
             json: self.json,
             explain_batch: self.explain_batch.is_some(),
             batch_svg: self.explain_batch.flatten(),

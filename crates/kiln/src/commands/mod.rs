@@ -13,7 +13,8 @@ pub mod sql;
 
 use std::io::Write;
 
-use kiln_engine::{Configuration, Protocol, ProtocolOption};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use kiln_engine::{Configuration, Logging, Protocol, ProtocolOption};
 
 /// The name of the program's memory allocator.
 pub const ALLOCATOR: &str = match cfg!(feature = "system-allocator") {
@@ -62,6 +63,14 @@ fn placed(
 /// Reads a protocol with its options, for the command line.
 fn protocol(text: &str) -> Result<Configuration, String> {
     text.parse()
+}
+
+/// What the log keeps of a commit, for the command line.
+fn logging() -> impl TypedValueParser<Value = Logging> {
+    PossibleValuesParser::new(Logging::ALL.map(Logging::name)).map(|name| {
+        let named = Logging::ALL.into_iter().find(|it| it.name() == name);
+        named.expect("it is one of their names")
+    })
 }
 
 /// Writes to standard output. A reader that went away (`| head`) ends the program quietly.

@@ -318,9 +318,8 @@ impl<A: Access + Phased + Recorded> Direct<A> {
                 let run = Executor::run(program, &mut self.access, &mut self.frame, arguments);
                 let ended = run.and_then(|()| {
                     charge(Work::Commit);
-                    if let Some(answer) = answer {
-                        set_answer(&mut self.access, answer, program, &self.frame);
-                    }
+                    let access = &mut self.access;
+                    set_call(access, program, arguments, &self.frame, answer);
                     self.access.commit_or_raise()
                 });
                 match ended {
@@ -337,9 +336,7 @@ impl<A: Access + Phased + Recorded> Direct<A> {
             AbortMechanism::Return => attempt(),
             AbortMechanism::Unwind => unwinding::catch(attempt),
         };
-        if answer.is_some() {
-            forget_answer(&mut self.access);
-        }
+        forget_call(&mut self.access);
         ended
     }
 
@@ -557,22 +554,25 @@ impl<A: Access + Phased + Recorded> Direct<A> {
     }
 }
 
-/// Has the answer of a call written, an attempt of which has run `program` to its end in `frame` and is about to commit.
-pub(crate) fn set_answer(
+/// An attempt of a call has run to its end and is about to commit: what is reported of the call is written.
+#[inline]
+pub(crate) fn set_call(
     access: &mut impl Recorded,
-    answer: &Arc<dyn AnswerWriter>,
     program: &Program,
+    arguments: &Arguments,
     frame: &Frame,
+    answer: Option<&Arc<dyn AnswerWriter>>,
 ) {
     if let Some(reporter) = access.reporter() {
-        reporter.set_answer(answer, program, frame);
+        reporter.set_call(program, arguments, frame, answer);
     }
 }
 
 /// The attempt has ended.
-pub(crate) fn forget_answer(access: &mut impl Recorded) {
+#[inline]
+pub(crate) fn forget_call(access: &mut impl Recorded) {
     if let Some(reporter) = access.reporter() {
-        reporter.forget_answer();
+        reporter.forget_call();
     }
 }
 

@@ -10,6 +10,7 @@ use kiln_durability::format::entry::Entry;
 use kiln_durability::inspect::{FileSummary, LogSummary, read_checkpoint, read_log};
 use kiln_durability::recovery::Groups;
 use kiln_durability::{DataDirectory, FileName, Manifest, moment_text};
+use kiln_engine::LoggedCall;
 use serde_json::{Value, json};
 
 use super::catalog::{FollowedCatalog, table_names};
@@ -202,6 +203,21 @@ fn describe(entry: &Entry<'_>, catalog: &FollowedCatalog) -> (String, Value) {
                 format!("statement  {epoch}  {words}"),
                 json!({"kind": "statement", "epoch": epoch, "text": text}),
             )
+        }
+        Entry::Command {
+            epoch,
+            order,
+            changes,
+            call,
+        } => {
+            let mut logged = LoggedCall::default();
+            let called = match logged.read(call) {
+                Ok(()) => logged.to_string(),
+                Err(_) => "something that is no call".to_owned(),
+            };
+            let words = format!("command    {epoch}  {called}: {changes} changes");
+            let entry = json!({"kind": "command", "epoch": epoch, "order": order, "call": called, "changes": changes});
+            (words, entry)
         }
         Entry::Outcome {
             epoch, key, answer, ..

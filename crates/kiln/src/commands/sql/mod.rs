@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use kiln::{Configuration, Options};
+use kiln::{Configuration, Logging, Options};
 
 use shell::Shell;
 use sources::Sources;
@@ -30,6 +30,10 @@ pub struct Arguments {
     /// first, and one line on standard error says so [default: in memory alone]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
+    /// What the log in --data keeps of a call of a procedure: what it wrote, or the call, which only protocols can that order
+    /// calls before they run (serial, vll and its kin)
+    #[arg(long, value_parser = super::logging(), default_value_t = Logging::Values, requires = "data")]
+    logging: Logging,
     /// The concurrency-control protocol, with its options
     #[arg(long, value_name = "P", value_parser = super::protocol)]
     protocol: Option<Configuration>,
@@ -65,7 +69,8 @@ pub fn run(arguments: Arguments) -> Result<ExitCode, String> {
     let options = Options::new()
         .protocol(protocol)
         .allow_unserializable(arguments.allow_unserializable)
-        .data_dir(arguments.data);
+        .data_dir(arguments.data)
+        .logging(arguments.logging);
     let mut shell = Shell::open(options, arguments.csv, arguments.quiet || arguments.csv)?;
     let mut succeeded = true;
     if !scripts.is_empty() {

@@ -1,0 +1,26 @@
+//! Whether a call that is made again writes the same.
+//!
+//! Scans follow the keys of indexes, which are unique, so that the order of rows is a function of the rows. What is left are builtins
+//! whose result differs from call to call, and numbers of rows whose tables have no primary key: these come from the memory of the worker that
+//! inserts the row.
+
+use super::names::for_each_step;
+use crate::ir::*;
+use crate::program::Program;
+
+/// See [`Analysis::is_deterministic`](super::Analysis::is_deterministic).
+pub(super) fn is_deterministic(program: &Program) -> bool {
+    let mut is_deterministic = true;
+    for_each_step(&program.body, &mut |step| {
+        is_deterministic &= match step {
+            // Clocks and random numbers. What takes no arguments and gives the same each time would be a constant.
+            Step::Scalar(Instruction::Call { arguments, .. }) => !arguments.is_empty(),
+            Step::Insert { table, .. } => {
+                let table = &program.tables[table.0 as usize];
+                table.layout().row_number().is_none()
+            }
+            _ => true,
+        };
+    });
+    is_deterministic
+}
