@@ -2,7 +2,7 @@
 //!
 //! | entry | holds |
 //! |---|---|
-//! | `LOCK` | the lock of the process that has the database open, and what that process says of itself |
+//! | `LOCK` | the lock of the process that has the database open, and what that process says of itself and of the database |
 //! | `MANIFEST` | the [`Manifest`]: what of the directory belongs to the database |
 //! | `MANIFEST.new` | a manifest that is being written, or was when the process ended |
 //! | `log/` | the segments of the log |
@@ -44,7 +44,7 @@ pub struct DataDirectory {
     manifest: Mutex<Arc<Manifest>>,
     warnings: Vec<String>,
     /// Given back after all else is closed.
-    _lock: Lock,
+    lock: Lock,
 }
 
 impl DataDirectory {
@@ -110,7 +110,7 @@ impl DataDirectory {
             checkpoints,
             manifest: Mutex::new(Arc::new(manifest)),
             warnings,
-            _lock: lock,
+            lock,
         })
     }
 
@@ -122,6 +122,15 @@ impl DataDirectory {
     /// What the user should know of it, a sentence each.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
+    }
+
+    /// Leaves a remark about the database for [`crate::inspect::status`], in place of an earlier one: until the directory is opened again.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn remark(&self, remark: &str) -> Result<()> {
+        let remarked = self.lock.remark(remark);
+        remarked.map_err(|error| disk_error(&error))
     }
 
     /// The directory of the log's segments.
@@ -251,6 +260,8 @@ pub(crate) struct Glance {
     pub log: Directory,
     /// What the process says of itself that has it open.
     pub holder: Option<String>,
+    /// What that process has remarked, or the last one.
+    pub remark: Option<String>,
 }
 
 /// Looks at a data directory without taking its lock, and changes nothing.
@@ -260,12 +271,14 @@ pub(crate) struct Glance {
 pub(crate) fn glance(path: &Path) -> Result<Glance> {
     let root = existing(path)?;
     let holder = root.lock_holder(LOCK).map_err(|error| refused(&error))?;
+    let remark = root.lock_remark(LOCK).map_err(|error| refused(&error))?;
     let (manifest, _) = read_manifest(&root, |name| root.open_file(name))?;
     let log = part(&root, LOG)?;
     Ok(Glance {
         manifest,
         log,
         holder,
+        remark,
     })
 }
 

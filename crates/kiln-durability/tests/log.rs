@@ -170,6 +170,45 @@ fn a_log_that_goes_on_says_that_what_was_read_is_on_disk() {
 }
 
 #[test]
+fn what_a_log_could_not_write_is_handed_over_once() {
+    let directory = temporary();
+    let log = open(&directory, Position::start(DATABASE), 64 << 10);
+    let lost = || {
+        let mut keys = Vec::new();
+        log.take_lost(|entry| match entry {
+            Ok(Entry::Outcome { key, .. }) => keys.push(String::from_utf8_lossy(key).into_owned()),
+            other => panic!("{other:?}"),
+        });
+        keys
+    };
+    // No third segment can be made, and the second one is filled up.
+    let third = directory.path().join(segment_name(3));
+    Directory::create(&third).expect("it can be made");
+    let mut next = 0;
+    let mut append = || {
+        next += 1;
+        let epoch = log.append_outcome(format!("{next}").as_bytes(), &[1; 4_000]);
+        (next, log.wait(epoch))
+    };
+    let first_lost = loop {
+        let (number, written) = append();
+        match written {
+            Ok(()) => assert!(lost().is_empty()),
+            Err(_) => break number,
+        }
+    };
+    assert!(log.has_failed());
+    assert_eq!(lost(), [first_lost.to_string()]);
+    assert!(lost().is_empty());
+    let (after, written) = append();
+    written.expect_err("it writes nothing any more");
+    append().1.expect_err("it writes nothing any more");
+    assert_eq!(lost(), [after.to_string(), (after + 1).to_string()]);
+    // What is lost does not keep transactions from beginning.
+    assert!(!log.is_congested());
+}
+
+#[test]
 fn a_log_that_cannot_write_says_so_to_all_that_wait() {
     let directory = temporary();
     let log = open(&directory, Position::start(DATABASE), 64 << 10);

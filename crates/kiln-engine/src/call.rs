@@ -180,6 +180,14 @@ impl Reply {
         }
     }
 
+    /// Why it had no effects, if it was rejected.
+    pub(crate) fn rejection(&self) -> Option<&Error> {
+        match self {
+            Reply::Rejected(error) => Some(error),
+            Reply::Committed(_) | Reply::Expired => None,
+        }
+    }
+
     /// Whether the call committed.
     pub fn is_committed(&self) -> bool {
         matches!(self, Reply::Committed(_))

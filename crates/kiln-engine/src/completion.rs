@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
+use std::slice;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use kiln_durability::log::{Follower, Log};
 use kiln_platform::atomic::{AtomicUsize, Ordering};
 use kiln_platform::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, lock};
 use kiln_platform::time;
+use kiln_procedure::Program;
 use kiln_protocols::{AnswerWriter, broken_down};
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::log_epoch::LogEpoch;
@@ -20,6 +22,7 @@ use crate::durability::in_doubt;
 use crate::gate::wait;
 use crate::idempotency::{Idempotency, KeyedCall};
 use crate::journal::Observed;
+use crate::shared::Shared;
 
 /// The outcome of one call, or the place where it will be.
 #[derive(Default)]
@@ -429,14 +432,35 @@ pub(crate) enum Recipient {
 pub(crate) struct Promise {
     /// There until the call is completed.
     recipient: Option<Recipient>,
+    /// Whether the outcome waits until what it rests on is on disk.
+    waits: bool,
     keyed: Option<(Arc<KeyedCall>, Arc<Idempotency>)>,
 }
 
 impl Promise {
-    pub fn new(recipient: Recipient, keyed: Option<(Arc<KeyedCall>, Arc<Idempotency>)>) -> Promise {
+    pub fn new(
+        recipient: Recipient,
+        waits: bool,
+        keyed: Option<(Arc<KeyedCall>, Arc<Idempotency>)>,
+    ) -> Promise {
         Promise {
             recipient: Some(recipient),
+            waits,
             keyed,
+        }
+    }
+
+    /// Decides what has to be on disk before the outcome is told, of a call that has run this program.
+    #[inline(always)]
+    pub fn settle(
+        &self,
+        inner: &Shared,
+        program: &Arc<Program>,
+        outcome: Observed<Reply>,
+    ) -> Observed<Reply> {
+        match self.waits {
+            true => inner.settle(outcome, slice::from_ref(program), Reply::rejection),
+            false => outcome,
         }
     }
 
@@ -485,4 +509,61 @@ impl Drop for Promise {
 pub(crate) fn deadline_after(duration: Duration) -> u64 {
     let nanoseconds = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
     time::now_ns().saturating_add(nanoseconds)
+}
+
+#[cfg(all(test, not(kiln_sim)))]
+mod tests {
+    use kiln_durability::format::DatabaseId;
+    use kiln_durability::log::{LogOptions, Position};
+    use kiln_platform::disk::{Directory, TemporaryDirectory};
+    use kiln_storage::log_epoch::LogEpochs;
+
+    use super::*;
+
+    /// Two workers end calls at the same time. The one that has observed more comes first: the other one's call is on disk already.
+    #[test]
+    fn what_is_on_disk_waits_behind_what_is_not() {
+        let directory = TemporaryDirectory::new("kiln-completions").expect("there is room");
+        let segments = Directory::open(directory.path()).expect("it is there");
+        let epochs = LogEpochs::new(2);
+        let position = Position::start(DatabaseId(*b"some completions"));
+        let options = LogOptions::with_segments(16 << 10);
+        let log = Log::open(segments, position, epochs.clone(), (2, 0), &options);
+        let log = Arc::new(log.expect("the directory is new"));
+        let completions = Completions::new(2);
+        completions.keep_with(&log).expect("it has no other log");
+        let end = |observed: LogEpoch| {
+            assert!(completions.reserve());
+            let delivery = Delivery {
+                queue: completions.clone(),
+                token: observed.0,
+                waits: true,
+            };
+            delivery.deliver(Observed {
+                result: Ok(Reply::Expired),
+                epoch: observed,
+            });
+        };
+        let first = log.append_outcome(b"first", b"answer");
+        log.wait(first).expect("the disk works");
+        // The log cannot close the epoch of the second entry before the window is closed.
+        epochs.join(1);
+        epochs.enter(1);
+        let second = log.append_outcome(b"second", b"answer");
+        end(second);
+        end(first);
+        completions.clone().durable(first.0, None);
+        let mut ended = Vec::new();
+        completions.take(&mut ended);
+        assert!(ended.is_empty(), "{ended:?}");
+        epochs.leave(1);
+        while ended.len() < 2 {
+            let mut more = Vec::new();
+            completions.wait(&mut more, Duration::from_secs(10));
+            assert!(!more.is_empty());
+            ended.append(&mut more);
+        }
+        let tokens: Vec<u64> = ended.iter().map(|completion| completion.token).collect();
+        assert_eq!(tokens, [second.0, first.0]);
+    }
 }

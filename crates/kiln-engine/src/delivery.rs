@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 
 use kiln_durability::canary::Canary;
 use kiln_platform::sync::Arc;
-use kiln_procedure::Frame;
+use kiln_procedure::{Frame, Program};
 use kiln_protocols::{Call, Calls, Next, Outcome};
 use kiln_storage::error::Result;
-use kiln_storage::log_epoch::{LogEpoch, LogEpochs};
+use kiln_storage::log_epoch::LogEpoch;
 
 use crate::call::{Reply, Rows};
 use crate::catalog::Catalog;
@@ -16,6 +16,7 @@ use crate::errors::Refusal;
 use crate::inbox::{Inboxes, Job, Work};
 use crate::journal::Observed;
 use crate::seat::Seat;
+use crate::shared::Shared;
 
 /// Closes the worker's inbox when the worker ends, for whatever reason.
 struct Watch<'a> {
@@ -41,7 +42,7 @@ pub(crate) fn work(inboxes: &Inboxes, position: usize, mut seat: Seat) {
         delivered: Vec::new(),
         in_flight: 0,
         catalog: seat.catalog().clone(),
-        epochs: seat.log_epochs().clone(),
+        inner: seat.inner().clone(),
     };
     while let Some(job) = inboxes.next(position) {
         if seat.is_pipelined() {
@@ -84,7 +85,9 @@ fn run(seat: &mut Seat, mut job: Job) {
         true => LogEpoch::default(),
         false => seat.observed(),
     };
-    job.promise.keep(Observed { result, epoch });
+    let outcome = Observed { result, epoch };
+    let outcome = (job.promise).settle(seat.inner(), job.work.program(), outcome);
+    job.promise.keep(outcome);
 }
 
 /// The outcome of a call that could not begin.
@@ -115,7 +118,7 @@ struct Delivery<'a> {
     in_flight: usize,
     /// Current while the worker serves.
     catalog: Arc<Catalog>,
-    epochs: LogEpochs,
+    inner: Arc<Shared>,
 }
 
 impl Delivery<'_> {
@@ -123,7 +126,7 @@ impl Delivery<'_> {
     fn serve(&mut self, seat: &mut Seat) {
         while let Some(job) = self.next.pop_front() {
             if let Err(refusal) = seat.enter(job.deadline_ns) {
-                self.end(job.promise, refused(refusal));
+                self.end(job.promise, job.work.program(), refused(refusal));
                 continue;
             }
             if !seat.is_pipelined() {
@@ -143,13 +146,12 @@ impl Delivery<'_> {
         }
     }
 
-    /// Completes a call that was taken.
-    fn end(&self, promise: Promise, result: Result<Reply>) {
+    /// Completes a call of this program that was taken.
+    fn end(&self, promise: Promise, program: &Arc<Program>, result: Result<Reply>) {
         self.inboxes.ended(self.position);
-        promise.keep(Observed {
-            result,
-            epoch: self.epochs.current(),
-        });
+        let epoch = self.inner.log_epochs.current();
+        let outcome = promise.settle(&self.inner, program, Observed { result, epoch });
+        promise.keep(outcome);
     }
 
     /// What is known of a call in flight, which is so no more.
@@ -167,12 +169,12 @@ impl Delivery<'_> {
             let job = self.next.pop_front();
             let mut job = job.or_else(|| self.inboxes.take(self.position))?;
             if job.is_canceled() {
-                self.end(job.promise, Ok(Reply::Expired));
+                self.end(job.promise, job.work.program(), Ok(Reply::Expired));
                 continue;
             }
             match job.settle_in(&self.catalog) {
                 Ok(()) => return Some(job),
-                Err(error) => self.end(job.promise, Err(error)),
+                Err(error) => self.end(job.promise, job.work.program(), Err(error)),
             }
         }
     }
@@ -225,7 +227,8 @@ impl Calls for Delivery<'_> {
 
     fn ended(&mut self, call: &Call, outcome: Outcome, frame: &Frame) {
         let (promise, work) = self.land(call.ticket);
-        self.end(promise, Ok(reply(outcome, &work, frame)));
+        let reply = reply(outcome, &work, frame);
+        self.end(promise, work.program(), Ok(reply));
     }
 
     fn lost(&mut self, ticket: u64) {

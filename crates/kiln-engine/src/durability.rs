@@ -4,6 +4,8 @@
 //! results, rejections and reads alike. Tickets and queues of completions hold outcomes back; sessions, closures, loaders and
 //! changes of the catalog wait in the thread of their caller.
 
+use std::fmt;
+
 use kiln_durability::log::{Log, LogOptions, Position};
 use kiln_durability::{DataDirectory, disk_error};
 use kiln_platform::disk::Directory;
@@ -21,7 +23,40 @@ use crate::journal::{Observed, check_order};
 use crate::options::Logging;
 use crate::shared::Shared;
 
+/// Why a database takes no changes any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ReadOnly {
+    /// 58030 when a write of the log has failed; 53100 when the log has no room to go on.
+    pub reason: Error,
+    /// The tables with changes that may be lost: transactions that use one are refused. Empty while all that was committed is on disk, or
+    /// will be.
+    pub lost_tables: Vec<String>,
+}
+
+/// One line.
+impl fmt::Display for ReadOnly {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "read-only: {} (SQLSTATE {})",
+            self.reason.message(),
+            self.reason.state()
+        )?;
+        match self.lost_tables.as_slice() {
+            [] => Ok(()),
+            tables => write!(f, "; changes may be lost of {}", tables.join(", ")),
+        }
+    }
+}
+
 impl Engine {
+    /// Why the database takes no changes any more, if so: the disk has failed it. It stays so until it is opened again.
+    pub fn read_only(&self) -> Option<ReadOnly> {
+        let inner = self.inner();
+        inner.read_only()
+    }
+
     /// Logs each commit and each change of the catalog from now on, in the log of `directory` after `position`, until the database is
     /// closed. What is in the tables already is not logged: it is what a recovery of the same directory has put there.
     ///
@@ -86,6 +121,15 @@ impl Engine {
 }
 
 impl Shared {
+    /// As [`Engine::read_only`].
+    pub fn read_only(&self) -> Option<ReadOnly> {
+        let log = self.log().filter(|log| log.refuses())?;
+        Some(ReadOnly {
+            reason: log.refusal()?,
+            lost_tables: self.lost_tables(),
+        })
+    }
+
     #[inline(always)]
     pub fn log(&self) -> Option<&Arc<Log>> {
         self.log.get()
@@ -156,7 +200,7 @@ impl Shared {
 
 /// Why a transaction cannot begin that changes something.
 #[cold]
-fn read_only(log: &Log) -> Error {
+pub(crate) fn read_only(log: &Log) -> Error {
     let failure = log.refusal();
     let failure = failure.unwrap_or_else(|| Error::internal("the log refuses, and says not why"));
     let message = format!(

@@ -210,6 +210,8 @@ impl Engine {
             inner.check_logged(&catalog_change)?;
             let (catalog, replaced) = catalog_change.complete()?;
             let logged = inner.log_statement(&catalog);
+            let catalog = Arc::new(catalog);
+            inner.note_change(logged, inner.catalog(), catalog.clone());
             inner.set_catalog(catalog);
             if !replaced.is_empty() {
                 inner.common().tables_changed();
@@ -220,6 +222,7 @@ impl Engine {
             }
             alone.announce_change();
             inner.await_durable(logged)?;
+            inner.forget_change(logged);
             return Ok(result);
         }
     }
@@ -389,12 +392,11 @@ impl Engine {
             .inner()
             .slots
             .take(self.inner(), SeatUser::Closure, deadline_ns, None);
-        let result =
-            seat.and_then(|mut seat| Transaction::run_to_end(&mut seat, deadline_ns, body));
-        self.inner().acknowledged(Observed {
-            result,
-            epoch: self.log_epochs().current(),
-        })
+        let outcome = match seat {
+            Ok(mut seat) => Transaction::run_to_end(&mut seat, deadline_ns, body),
+            Err(error) => Observed::nothing(error),
+        };
+        self.inner().acknowledged(outcome)
     }
 
     /// A loader of rows into the table called `table`, with values for these columns.

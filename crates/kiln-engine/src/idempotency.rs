@@ -103,6 +103,9 @@ pub(crate) struct Idempotency {
     table: Mutex<Table>,
     capacity: usize,
     age_ns: i64,
+    /// The same moment, in nanoseconds of the monotonic clock and in microseconds since 1970.
+    made_ns: i64,
+    made_us: i64,
 }
 
 /// What to do with a call that has a key.
@@ -120,6 +123,8 @@ impl Idempotency {
             table: Mutex::default(),
             capacity,
             age_ns,
+            made_ns: now_ns(),
+            made_us: time::wall_clock_us(),
         }
     }
 
@@ -220,7 +225,14 @@ impl Idempotency {
     /// Has the listeners keep all remembered answers once more, in log epochs from the present one on: so that those may be dropped in
     /// which they are. An answer that is not kept when this is called will be, in such a one.
     pub fn note_all(&self) {
-        let keys: Vec<IdempotencyKey> = lock(&self.table).entries.keys().cloned().collect();
+        // In the order in which they are forgotten. Then the calls that run: their own answers may come before this.
+        let keys: Vec<IdempotencyKey> = {
+            let table = lock(&self.table);
+            let ended = table.ended.iter().map(|(_, key)| key);
+            let running = table.entries.iter();
+            let running = running.filter(|(_, entry)| entry.ended_ns.is_none());
+            ended.chain(running.map(|(key, _)| key)).cloned().collect()
+        };
         for key in keys {
             while !self.note_again(&key) {
                 thread::yield_now();
@@ -249,20 +261,22 @@ impl Idempotency {
             Ok(Reply::Expired) | Err(_) => return true,
         }
         // Refused only by a log that takes nothing any more.
-        let _ = listeners.note(&CallAnswer {
+        let _ = listeners.note_again(&CallAnswer {
             key: key.as_str().as_bytes(),
             bytes: &bytes,
         });
         true
     }
 
-    /// Remembers how a call ended so long ago, in nanoseconds. Where calls with a key were made again after their outcomes had been forgotten,
-    /// that of the last one counts.
-    fn restore(&self, key: IdempotencyKey, answer: Answer, age_ns: i64) {
-        if self.capacity == 0 || age_ns > self.age_ns {
+    /// Remembers how a call ended, in microseconds since 1970. Of two calls that ended at the same time the one has ended first that is
+    /// restored first. Where calls with a key were made again after their outcomes had been forgotten, that of the last one counts.
+    fn restore(&self, key: IdempotencyKey, answer: Answer, ended_us: i64) {
+        let (now_ns, since_us) = (now_ns(), ended_us.saturating_sub(self.made_us));
+        let ended_ns = self.made_ns.saturating_add(since_us.saturating_mul(1_000));
+        let ended_ns = ended_ns.min(now_ns);
+        if self.capacity == 0 || now_ns.saturating_sub(ended_ns) > self.age_ns {
             return;
         }
-        let ended_ns = now_ns().saturating_sub(age_ns);
         let pending = Arc::new(Pending::kept());
         pending.complete(Observed {
             result: Ok(answer.reply),
@@ -326,9 +340,8 @@ impl Engine {
         let key = std::str::from_utf8(answer.key).ok();
         let key = key.and_then(|key| IdempotencyKey::new(key).ok());
         let key = key.ok_or_else(|| corrupt("no idempotency key has such bytes"))?;
-        let age_us = time::wall_clock_us().saturating_sub(ended_at_us).max(0);
         let answer = answer::read(answer.bytes)?;
-        (self.inner().idempotency).restore(key, answer, age_us.saturating_mul(1_000));
+        (self.inner().idempotency).restore(key, answer, ended_at_us);
         Ok(())
     }
 }

@@ -1,12 +1,15 @@
-//! The keeper: a thread that writes a checkpoint when a recovery would take too long.
+//! The keeper: a thread that writes a checkpoint when a recovery would take too long, and leaves a remark in the data directory when the
+//! database takes no changes any more.
 
 use kiln_durability::log::Log;
+use kiln_durability::moment_text;
 use kiln_platform::atomic::Ordering;
 use kiln_platform::sync::{Arc, Mutex, lock};
 use kiln_platform::{thread, time};
 use kiln_storage::error::Result;
 
 use crate::checkpoint::{CheckpointReport, write_checkpoint};
+use crate::durability::ReadOnly;
 use crate::engine::Engine;
 use crate::shared::Shared;
 
@@ -119,13 +122,21 @@ pub(crate) fn keep(inner: &Arc<Shared>) {
         inner.options.checkpoint_log_bytes,
     );
     let mut next_ns = 0;
+    let mut remarked = None;
     while !inner.is_stopping() {
         thread::park_for(LOOK_NS);
         let Some(log) = inner.log() else {
             return;
         };
-        if log.refuses() || time::now_ns() < next_ns || !inner.kept.is_due(log, target_s, bytes_max)
-        {
+        if log.refuses() {
+            let read_only = inner.read_only();
+            if remarked != read_only {
+                remarked = read_only;
+                inner.remark(remarked.as_ref());
+            }
+            continue;
+        }
+        if time::now_ns() < next_ns || !inner.kept.is_due(log, target_s, bytes_max) {
             continue;
         }
         let written = write_checkpoint(inner);
@@ -137,6 +148,15 @@ pub(crate) fn keep(inner: &Arc<Shared>) {
 }
 
 impl Shared {
+    /// Leaves a remark in the data directory. The disk may refuse that as well: then there is none.
+    fn remark(&self, read_only: Option<&ReadOnly>) {
+        let directory = lock(&self.data_directory).clone();
+        if let (Some(directory), Some(read_only)) = (directory, read_only) {
+            let when = moment_text(time::wall_clock_us());
+            let _ = directory.remark(&format!("{read_only}, since {when}"));
+        }
+    }
+
     /// Whether the database is being closed.
     fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::Acquire)

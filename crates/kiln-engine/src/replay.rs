@@ -33,6 +33,11 @@ pub struct LoggedCall {
 }
 
 impl LoggedCall {
+    /// What was called.
+    pub(crate) fn procedure(&self) -> &str {
+        &self.procedure
+    }
+
     /// Reads a call that was logged; this one's memory is used again.
     ///
     /// # Errors

@@ -15,6 +15,7 @@ use kiln_storage::log_epoch::{LogEpoch, LogEpochs};
 use crate::catalog::Catalog;
 use crate::errors::{self, Refusal};
 use crate::gate::{BROKEN, CLOSING, NEVER, SHUT};
+use crate::journal::Observed;
 use crate::memory::SeatUser;
 use crate::shared::Shared;
 
@@ -534,6 +535,20 @@ impl Seat {
             }
         }
         Ok(())
+    }
+
+    /// What has to be on disk before the result of the transaction of several statements is told, or of one of them; not called
+    /// after [`Seat::end_transaction`].
+    pub fn settle<T>(&mut self, result: Result<T>) -> Observed<T> {
+        let outcome = self.unsettled(result);
+        let programs = self.worker.as_mut().map_or(&[][..], Worker::programs);
+        self.inner.settle(outcome, programs, |_| None)
+    }
+
+    /// The result of a transaction that has ended here just now, and all that it can have observed.
+    pub fn unsettled<T>(&self, result: Result<T>) -> Observed<T> {
+        let epoch = self.observed();
+        Observed { result, epoch }
     }
 
     /// Commits it; when that fails it is rolled back.

@@ -15,6 +15,7 @@ use crate::catalog::Catalog;
 use crate::completion::{Completions, deadline_after};
 use crate::engine::Engine;
 use crate::errors;
+use crate::journal::Observed;
 use crate::memory::SeatUser;
 use crate::seat::{Seat, check_current};
 use crate::shared::Shared;
@@ -105,6 +106,28 @@ impl State {
         self.seat = Some(seat);
         self.block = Block::Open;
         Ok(())
+    }
+
+    /// What has to be on disk before the result of the open block's transaction is told, or of one of its statements.
+    fn settle<T>(&mut self, result: Result<T>) -> Observed<T> {
+        match self.is_synchronous {
+            true => self.seat().settle(result),
+            false => self.seat().unsettled(result),
+        }
+    }
+
+    /// As [`State::settle`], for a statement outside of a block.
+    fn settle_alone(
+        &self,
+        seat: &Seat,
+        result: Result<Rows>,
+        program: &[Arc<Program>],
+    ) -> Observed<Rows> {
+        let outcome = seat.unsettled(result);
+        match self.is_synchronous {
+            true => seat.inner().settle(outcome, program, |_| None),
+            false => outcome,
+        }
     }
 
     /// Whether a block is open or about to be: what the reaper ends when it idles.
@@ -318,8 +341,8 @@ impl Session {
         arguments: &mut Arguments,
     ) -> Result<Rows> {
         let mut guard = self.state();
-        let result = self.run_in(&mut guard, compile, arguments);
-        guard.observed = self.engine.log_epochs().current();
+        let Observed { result, epoch } = self.run_in(&mut guard, compile, arguments);
+        guard.observed = epoch;
         let acknowledged = self.acknowledge(guard);
         if acknowledged.is_err() {
             self.state().give_up();
@@ -340,6 +363,18 @@ impl Session {
         }
     }
 
+    /// Waits until the catalog is on disk, if results of the session wait for that: before an error is told of a statement that it does not
+    /// fit.
+    ///
+    /// # Errors
+    /// 53100 and 58030 when it will not be.
+    pub fn await_catalog(&self) -> Result<()> {
+        match self.is_synchronous() {
+            true => self.engine.inner().await_catalog(),
+            false => Ok(()),
+        }
+    }
+
     /// Whether results wait until what they rest on is on disk.
     pub fn is_synchronous(&self) -> bool {
         self.state().is_synchronous
@@ -356,43 +391,50 @@ impl Session {
         state: &mut State,
         compile: impl FnMut(&Arc<Catalog>, &mut Arguments) -> Result<Arc<Program>>,
         arguments: &mut Arguments,
-    ) -> Result<Rows> {
+    ) -> Observed<Rows> {
         let limits = self.limits();
         let inner = self.engine.inner();
         match state.block {
             Block::None => {
-                let mut seat = limits.slot(inner, state.number)?;
+                let mut seat = match limits.slot(inner, state.number) {
+                    Ok(seat) => seat,
+                    Err(error) => return Observed::nothing(error),
+                };
                 seat.limit(limits.deadline_ns, Some(limits.interrupt));
-                let result = match seat.enter(limits.deadline_ns) {
+                let outcome = match seat.enter(limits.deadline_ns) {
                     Ok(()) => {
-                        let result = run_alone(&mut seat, compile, arguments, limits);
+                        let (result, program) = run_alone(&mut seat, compile, arguments, limits);
+                        let outcome = state.settle_alone(&seat, result, program.as_slice());
                         seat.leave();
-                        result
+                        outcome
                     }
-                    Err(refusal) => Err(limits.refused(refusal)),
+                    Err(refusal) => Observed::nothing(limits.refused(refusal)),
                 };
                 seat.limit(None, None);
-                result
+                outcome
             }
             Block::Begun | Block::Open => {
-                if state.block == Block::Begun {
-                    let opened = state.open(inner, limits);
-                    opened.inspect_err(|_| state.block = Block::Failed)?;
+                if state.block == Block::Begun
+                    && let Err(error) = state.open(inner, limits)
+                {
+                    state.block = Block::Failed;
+                    return Observed::nothing(error);
                 }
                 (state.seat()).limit(limits.deadline_ns, Some(limits.interrupt));
                 let result = state.run_in_block(compile, arguments, limits);
                 state.seat().limit(None, None);
-                match result {
+                let outcome = state.settle(result);
+                match outcome.result {
                     Ok(_) => state.seat().step_aside(),
                     Err(_) => state.abandon(Block::Failed),
                 }
                 state.idle_since_ns = time::now_ns();
-                result
+                outcome
             }
-            Block::Failed => Err(errors::failed_transaction()),
+            Block::Failed => Observed::nothing(errors::failed_transaction()),
             Block::TimedOut => {
                 state.block = Block::Failed;
-                Err(timed_out())
+                Observed::nothing(timed_out())
             }
         }
     }
@@ -450,10 +492,11 @@ impl Session {
             Block::Open => {
                 // Without a limit it waits until the gate is open.
                 let _ = state.seat().resume(None);
-                let committed = state.seat().commit();
-                state.observed = self.engine.log_epochs().current();
+                let committed = state.seat().commit().map_err(errors::conflict);
+                let Observed { result, epoch } = state.settle(committed);
+                state.observed = epoch;
                 state.close(Block::None);
-                committed.map_err(errors::conflict)?;
+                result?;
                 self.acknowledge(guard).map(|()| Ended::Committed)
             }
             Block::Failed => {
@@ -601,20 +644,28 @@ impl Limits<'_> {
     }
 }
 
+/// Runs a program as a transaction of its own; returns the program as well, if there was one.
 fn run_alone(
     seat: &mut Seat,
     mut compile: impl FnMut(&Arc<Catalog>, &mut Arguments) -> Result<Arc<Program>>,
     arguments: &mut Arguments,
     limits: Limits<'_>,
-) -> Result<Rows> {
-    let program = compile(seat.catalog(), arguments)?;
-    check_current(&program)?;
-    arguments.bind(&program)?;
-    match seat.call(&program, arguments, limits.deadline_ns, None) {
+) -> (Result<Rows>, Option<Arc<Program>>) {
+    let compiled = compile(seat.catalog(), arguments).and_then(|program| {
+        check_current(&program)?;
+        arguments.bind(&program)?;
+        Ok(program)
+    });
+    let program = match compiled {
+        Ok(program) => program,
+        Err(error) => return (Err(error), None),
+    };
+    let result = match seat.call(&program, arguments, limits.deadline_ns, None) {
         Outcome::Committed => Ok(rows(seat, &program)),
         Outcome::Rejected(error) => Err(error),
         Outcome::Expired => Err(limits.exceeded()),
-    }
+    };
+    (result, Some(program))
 }
 
 /// Checks that no table of a program was changed since the catalog had this version: a transaction that began then

@@ -23,6 +23,7 @@ use crate::idempotency::Idempotency;
 use crate::inbox::Inboxes;
 use crate::journal::Observed;
 use crate::keeper::Kept;
+use crate::loss::Loss;
 use crate::memory::SeatUsers;
 use crate::options::{Options, RESERVED};
 use crate::session::{self, State};
@@ -55,6 +56,8 @@ pub(crate) struct Shared {
     pub log: OnceLock<Arc<Log>>,
     /// Where that is.
     pub data_directory: Mutex<Option<Arc<DataDirectory>>>,
+    /// What may be lost, once the log has failed.
+    pub loss: Loss,
     /// What a recovery would have to read.
     pub kept: Kept,
     /// Whether rows are being restored: indexes besides the first of each table are not filled then.
@@ -95,6 +98,7 @@ impl Shared {
             journal: Mutex::default(),
             log: OnceLock::new(),
             data_directory: Mutex::default(),
+            loss: Loss::default(),
             kept: Kept::default(),
             restoring: AtomicBool::new(false),
             checkpointing: Mutex::default(),
@@ -126,12 +130,12 @@ impl Shared {
     }
 
     /// Puts the next catalog into force; no transaction runs.
-    pub fn set_catalog(&self, catalog: Catalog) {
+    pub fn set_catalog(&self, catalog: Arc<Catalog>) {
         let mut current = self
             .catalog
             .write()
             .unwrap_or_else(|poisoned| poisoned.into_inner());
-        *current = Arc::new(catalog);
+        *current = catalog;
     }
 
     /// What the workers of the protocol in force share.

@@ -205,7 +205,7 @@ impl Engine {
             arguments: std::mem::take(&mut call.arguments),
             deadline_ns,
             interrupt: call.interrupt.clone(),
-            promise: Promise::new(recipient, keyed),
+            promise: Promise::new(recipient, waits, keyed),
         };
         let (job, unplaced) = match inner.inboxes.offer(job) {
             Ok(()) => {

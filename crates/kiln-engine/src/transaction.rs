@@ -13,6 +13,7 @@ use kiln_storage::types::{DataType, FromRow, FromValue, Value};
 use crate::call::Rows;
 use crate::catalog::Catalog;
 use crate::errors;
+use crate::journal::Observed;
 use crate::records::{RecordProgram, ScanShape};
 use crate::seat::{Repeated, Seat, check_current};
 use crate::session::rows;
@@ -153,17 +154,19 @@ impl<'a> Transaction<'a> {
         seat: &mut Seat,
         deadline_ns: Option<u64>,
         mut body: impl FnMut(&mut Transaction<'_>) -> Result<T>,
-    ) -> Result<T> {
+    ) -> Observed<T> {
         let repeated = Repeated(seat);
         loop {
             if deadline_ns.is_some_and(|deadline| time::now_ns() >= deadline) {
-                return Err(errors::expired());
+                return Observed::nothing(errors::expired());
             }
             let seat = &mut *repeated.0;
-            seat.enter(deadline_ns).map_err(errors::Refusal::error)?;
+            if let Err(refusal) = seat.enter(deadline_ns) {
+                return Observed::nothing(refusal.error());
+            }
             let mut attempt = Entered { seat };
             match attempt.once(&mut body) {
-                Attempt::Done(result) => return result,
+                Attempt::Done(result) => return attempt.seat.settle(result),
                 // Outside the gate, so that the wait holds nobody up.
                 Attempt::Conflict => {}
             }

@@ -596,6 +596,11 @@ impl Worker {
         for_any_direct!(self, direct => direct.end_transaction());
     }
 
+    /// What the last attempt of a transaction of several statements has run; see [`Direct::programs`].
+    pub fn programs(&mut self) -> &[Arc<Program>] {
+        for_any_direct!(self, direct => direct.programs())
+    }
+
     /// Whether what a transaction of several statements has read is consistent; see
     /// [`Direct::confirm`].
     ///

@@ -381,3 +381,28 @@ fn calls_with_keys_are_answered_after_a_crash_and_not_run_again() {
         }
     }
 }
+
+/// A checkpoint writes the answers again that are remembered, and the oldest is forgotten first all the same.
+#[test]
+fn answers_are_forgotten_in_the_order_of_their_calls_after_a_checkpoint() {
+    let directory = temporary();
+    let options = || options(&directory).idempotency_capacity(4);
+    let pay = |database: &Database, name: &str| {
+        let key = IdempotencyKey::new(name).expect("it is short");
+        let call = Call::new("pay", (1_i32, 2_i32, "1")).idempotency_key(key);
+        let reply = database.engine().execute(call).expect("it runs");
+        reply.rows().expect("there is enough")
+    };
+    let database = Database::open(options()).expect("it is new");
+    database.execute(SCRIPT).expect("the script runs");
+    let told = ["d", "c", "b"].map(|name| (name, pay(&database, name)));
+    database.engine().checkpoint().expect("it is written");
+    let last = pay(&database, "a");
+    drop(database);
+    let database = Database::open(options()).expect("it is there");
+    pay(&database, "new");
+    for (name, rows) in told.iter().skip(1).chain([&("a", last)]) {
+        assert_eq!(pay(&database, name), *rows, "{name} is remembered");
+    }
+    assert_ne!(pay(&database, "d"), told[0].1, "the oldest is forgotten");
+}

@@ -79,6 +79,12 @@ pub trait Listeners: Send + Sync {
     /// returned, which was not closed before the answer was there. The caller has no window open, and may be any
     /// thread. `None` when the answer is not kept.
     fn note(&self, answer: &CallAnswer<'_>) -> Option<LogEpoch>;
+
+    /// Keeps an answer once more that a checkpoint is to make independent of what was kept before. All answers that are kept so come in the
+    /// order in which their calls have ended, and these have ended before those that are kept in another way meanwhile.
+    fn note_again(&self, answer: &CallAnswer<'_>) -> Option<LogEpoch> {
+        self.note(answer)
+    }
 }
 
 /// What a transaction did, as its worker's [`Listener`] hears it.

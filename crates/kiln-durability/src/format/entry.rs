@@ -12,6 +12,7 @@
 //! | 2, *statement* | log epoch (8), the text of a change of the catalog |
 //! | 3, *outcome* | log epoch (8), the key of a call after its length (4), and what is answered when it is submitted again |
 //! | 4, *command* | log epoch (8), order (8), the number of changes that it has made (4), and a call that has the same effect when it is made again: the procedure's name after its length (4), and the arguments |
+//! | 5, *repeated outcome* | as an outcome, of a call whose outcome a checkpoint has written once more |
 //!
 //! Entries of a log epoch are in one block, or in some in a row. Within an epoch commits and commands are in any order: what decides is
 //! their [order](kiln_storage::journal::Commit::order), which is also the first of a commit's bytes. A statement is of an epoch of its own.
@@ -54,6 +55,8 @@ pub enum Entry<'a> {
         key: &'a [u8],
         /// The answer.
         answer: &'a [u8],
+        /// Whether a checkpoint has written it once more: the call had ended before those whose outcomes are not repeated.
+        is_repeated: bool,
     },
 }
 
@@ -83,6 +86,7 @@ const COMMIT: u8 = 1;
 const STATEMENT: u8 = 2;
 const OUTCOME: u8 = 3;
 const COMMAND: u8 = 4;
+const REPEATED_OUTCOME: u8 = 5;
 
 /// Bytes of an entry before its content.
 pub const HEAD_BYTES: usize = 4 + 1 + 8;
@@ -122,7 +126,16 @@ pub fn append_statement(bytes: &mut Vec<u8>, epoch: u64, text: &str) {
 
 /// Appends how a call ended that has an idempotency key.
 pub fn append_outcome(bytes: &mut Vec<u8>, epoch: u64, key: &[u8], answer: &[u8]) {
-    let start = begin(bytes, OUTCOME, epoch);
+    append_outcome_as(OUTCOME, bytes, epoch, key, answer);
+}
+
+/// Appends once more how a call ended that has an idempotency key: the entry that said so may be dropped.
+pub fn append_repeated_outcome(bytes: &mut Vec<u8>, epoch: u64, key: &[u8], answer: &[u8]) {
+    append_outcome_as(REPEATED_OUTCOME, bytes, epoch, key, answer);
+}
+
+fn append_outcome_as(kind: u8, bytes: &mut Vec<u8>, epoch: u64, key: &[u8], answer: &[u8]) {
+    let start = begin(bytes, kind, epoch);
     bytes.extend_from_slice(&(key.len() as u32).to_le_bytes());
     bytes.extend_from_slice(key);
     bytes.extend_from_slice(answer);
@@ -206,10 +219,11 @@ fn read(bytes: &[u8]) -> Option<Entry<'_>> {
             changes: reader.number(4).ok()? as u32,
             call: reader.rest(),
         }),
-        OUTCOME => Some(Entry::Outcome {
+        OUTCOME | REPEATED_OUTCOME => Some(Entry::Outcome {
             epoch,
             key: read_string(&mut reader).ok()?,
             answer: reader.rest(),
+            is_repeated: kind == REPEATED_OUTCOME,
         }),
         _ => None,
     }
@@ -227,6 +241,7 @@ mod tests {
         end(&mut bytes, start);
         append_statement(&mut bytes, 4, "DROP TABLE t");
         append_outcome(&mut bytes, 4, b"key", b"");
+        append_repeated_outcome(&mut bytes, 5, b"", b"answer");
         append_command(&mut bytes, 5, 7, 2, b"call");
         let entries: Result<Vec<_>, _> = Entries::new(&bytes).collect();
         let expected = [
@@ -242,6 +257,13 @@ mod tests {
                 epoch: 4,
                 key: b"key",
                 answer: b"",
+                is_repeated: false,
+            },
+            Entry::Outcome {
+                epoch: 5,
+                key: b"",
+                answer: b"answer",
+                is_repeated: true,
             },
             Entry::Command {
                 epoch: 5,
@@ -254,7 +276,7 @@ mod tests {
         for length in 0..bytes.len() {
             let read: Vec<_> = Entries::new(&bytes[..length]).collect();
             let whole = read.iter().filter(|entry| entry.is_ok()).count();
-            assert!(whole < 4 && read[..whole] == expected.map(Ok)[..whole]);
+            assert!(whole < 5 && read[..whole] == expected.map(Ok)[..whole]);
         }
     }
 

@@ -18,6 +18,8 @@ pub struct Status {
     pub manifest: Manifest,
     /// What the process says of itself that has it open.
     pub holder: Option<String>,
+    /// What that process says of the database, or the last one that had it open said: why it took no changes any more.
+    pub remark: Option<String>,
     /// The segments that the manifest keeps.
     pub segments: u64,
     /// Their bytes, used or not.
@@ -66,6 +68,7 @@ pub fn status(path: &Path) -> Result<Status> {
     Ok(Status {
         manifest,
         holder: glance.holder,
+        remark: glance.remark,
         segments: segments.len() as u64,
         log_bytes: segments.iter().map(|(_, bytes)| bytes).sum(),
         end,

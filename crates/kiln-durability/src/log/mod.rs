@@ -14,8 +14,11 @@
 //! # Failure
 //!
 //! The first failed write ends the log: it writes nothing any more, the watermark stays, and each wait ends with the error. No write
-//! or sync is repeated. That no *new* segment can be made is known a whole segment earlier: then the log
-//! [takes](Log::refusal) no further changes and writes those that it has.
+//! or sync is repeated. The log keeps the entries that are in memory and not known to be on disk: from them the engine learns which
+//! tables these change ([`Log::take_lost`]).
+//!
+//! That no *new* segment can be made is known a whole segment earlier: then the log [takes](Log::refusal) no further changes and writes
+//! those that it has.
 
 mod buffers;
 mod segments;
@@ -34,8 +37,9 @@ use kiln_storage::journal::{CallAnswer, Commit, Listener, Listeners};
 use kiln_storage::log_epoch::{LogEpoch, LogEpochs};
 
 use crate::error::disk_error;
-use crate::format::{Chain, DatabaseId, entry};
-use buffers::Buffers;
+use crate::format::entry::{self, Entries, Entry, NotAnEntry};
+use crate::format::{Chain, DatabaseId};
+use buffers::{Buffers, Group};
 use segments::{Segment, Segments};
 use watermark::Watermark;
 use writer::Writer;
@@ -117,6 +121,10 @@ pub(crate) struct Inner {
     end: Mutex<Position>,
     /// Whether a write has failed, or no further segment can be made.
     refuses: Arc<AtomicBool>,
+    /// Whether a write has failed.
+    has_failed: AtomicBool,
+    /// After a failed write: entries that are not known to be on disk, until they are taken.
+    lost: Mutex<Vec<Vec<u8>>>,
     is_closing: AtomicBool,
 }
 
@@ -205,6 +213,8 @@ impl Log {
             segment: AtomicU64::new(position.segment),
             end: Mutex::new(position),
             refuses,
+            has_failed: AtomicBool::new(false),
+            lost: Mutex::default(),
             is_closing: AtomicBool::new(false),
         });
         let writer = Writer {
@@ -348,6 +358,26 @@ impl Log {
         failure.or_else(|| self.segments.failure().map(|error| disk_error(&error)))
     }
 
+    /// Whether a write has failed: what was not on disk by then never will be.
+    #[inline(always)]
+    pub fn has_failed(&self) -> bool {
+        // Acquire pairs with the release in the writer: the entries that it could not write are among the lost ones.
+        self.inner.has_failed.load(Ordering::Acquire)
+    }
+
+    /// After a failed write: gives `each` the entries that are in memory and not known to be on disk, each of them once. All that the
+    /// caller has observed is among those that were given to one of its calls or to an earlier one. Does nothing before.
+    pub fn take_lost(&self, mut each: impl FnMut(std::result::Result<Entry<'_>, NotAnEntry>)) {
+        if !self.has_failed() {
+            return;
+        }
+        let mut lost = lock(&self.inner.lost);
+        self.inner.gather_lost(&mut lost);
+        for piece in lost.drain(..) {
+            Entries::new(&piece).for_each(&mut each);
+        }
+    }
+
     /// Gives up the files of the segments before this one, which is or comes before the one that is written: the manifest says that no
     /// recovery reads them any more.
     pub fn retire_before(&self, segment: u64) {
@@ -423,6 +453,31 @@ impl Inner {
         self.epochs.leave(*engine);
         epoch
     }
+
+    /// Appends an answer. Not once the log takes no changes any more: what it has left room for is what was committed.
+    fn append_answer(
+        &self,
+        answer: &CallAnswer<'_>,
+        append: fn(&mut Vec<u8>, u64, &[u8], &[u8]),
+    ) -> Option<LogEpoch> {
+        let CallAnswer { key, bytes: answer } = *answer;
+        let is_taken = !self.refuses.load(Ordering::Relaxed);
+        is_taken.then(|| self.append(|bytes, epoch| append(bytes, epoch, key, answer)))
+    }
+
+    /// Moves what has been appended to the entries that are lost.
+    fn gather_lost(&self, lost: &mut Vec<Vec<u8>>) {
+        let mut group = Group::default();
+        let through = self.epochs.close().0;
+        self.buffers.take(through, &mut group);
+        self.lose(group, lost);
+    }
+
+    /// Moves a group to the entries that are lost. Its bytes wait for the disk no more.
+    fn lose(&self, mut group: Group, lost: &mut Vec<Vec<u8>>) {
+        lost.append(&mut group.pieces);
+        self.buffers.recycle(&mut group);
+    }
 }
 
 impl Listeners for Inner {
@@ -434,12 +489,12 @@ impl Listeners for Inner {
         })
     }
 
-    /// Not once the log takes no changes any more: what it has left room for is what was committed.
     fn note(&self, answer: &CallAnswer<'_>) -> Option<LogEpoch> {
-        let CallAnswer { key, bytes: answer } = *answer;
-        let is_taken = !self.refuses.load(Ordering::Relaxed);
-        is_taken
-            .then(|| self.append(|bytes, epoch| entry::append_outcome(bytes, epoch, key, answer)))
+        self.append_answer(answer, entry::append_outcome)
+    }
+
+    fn note_again(&self, answer: &CallAnswer<'_>) -> Option<LogEpoch> {
+        self.append_answer(answer, entry::append_repeated_outcome)
     }
 }
 
@@ -477,6 +532,8 @@ mod tests {
             segment: AtomicU64::new(1),
             end: Mutex::new(Position::start(DatabaseId::default())),
             refuses: Arc::default(),
+            has_failed: AtomicBool::new(false),
+            lost: Mutex::default(),
             is_closing: AtomicBool::new(false),
         };
         let closed = &AtomicU64::new(0);

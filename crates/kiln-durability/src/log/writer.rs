@@ -5,7 +5,7 @@
 
 use kiln_platform::atomic::Ordering;
 use kiln_platform::disk::{self, AlignedBuffer};
-use kiln_platform::sync::Arc;
+use kiln_platform::sync::{Arc, lock};
 use kiln_platform::{thread, time};
 
 use super::buffers::Group;
@@ -114,7 +114,7 @@ impl Writer {
                 self.inner.watermark.advance(through);
             }
             let bytes = self.write(group, epochs)?;
-            let mut statistics = kiln_platform::sync::lock(&self.inner.statistics);
+            let mut statistics = lock(&self.inner.statistics);
             statistics.entries += group.entries;
             statistics.entry_bytes += group.bytes() as u64;
             statistics.written_bytes += bytes;
@@ -166,7 +166,7 @@ impl Writer {
             written += bytes_of(length) as u64;
             if left == 0 {
                 self.covered = self.chain.last;
-                *kiln_platform::sync::lock(&self.inner.end) = Position {
+                *lock(&self.inner.end) = Position {
                     chain: self.chain,
                     segment: self.segment.number,
                     offset: self.offset,
@@ -230,7 +230,7 @@ impl Writer {
             other => other?,
         }
         let ended_ns = time::now_ns();
-        kiln_platform::sync::lock(&self.inner.statistics)
+        lock(&self.inner.statistics)
             .write_ns
             .add(ended_ns - began_ns);
         self.offset += self.block.len() as u64;
@@ -238,15 +238,17 @@ impl Writer {
         Ok(())
     }
 
-    /// Nothing becomes durable any more. What is still committed is dropped, so that it takes no memory.
-    fn fail(self, error: &disk::Error, mut group: Group) {
+    /// Nothing becomes durable any more. What is still committed, by transactions that had begun, is no longer among what waits
+    /// for the disk: then none would begin.
+    fn fail(self, error: &disk::Error, group: Group) {
         let inner = &*self.inner;
         inner.refuses.store(true, Ordering::Relaxed);
+        inner.lose(group, &mut lock(&inner.lost));
+        // Release pairs with the acquire in `Log::has_failed`.
+        inner.has_failed.store(true, Ordering::Release);
         inner.watermark.fail(disk_error(error));
         while !inner.is_closing.load(Ordering::Acquire) {
-            let through = inner.epochs.close().0;
-            inner.buffers.recycle(&mut group);
-            inner.buffers.take(through, &mut group);
+            inner.gather_lost(&mut lock(&inner.lost));
             thread::park_for(LOOK_NS);
         }
         inner.watermark.close();

@@ -202,7 +202,9 @@ impl Written {
         let mut replay = Replay::new(Scan::open(self.directory(), start)?, 0);
         let mut epochs = Vec::new();
         let each = |epochs: &mut Vec<u64>, entry: &Entry<'_>| match entry {
-            Entry::Outcome { epoch, key, answer } => {
+            Entry::Outcome {
+                epoch, key, answer, ..
+            } => {
                 assert_eq!(*key, epoch.to_le_bytes(), "the entry is what was written");
                 assert!(answer.iter().all(|byte| *byte == *epoch as u8));
                 epochs.push(*epoch);

@@ -9,8 +9,9 @@ use super::log_file::LogFile;
 use super::poison::Poison;
 use crate::backend::disk::{self as raw, Open, RawDirectory, RawFile};
 
-/// How much of a lock's file is read for what its holder says.
+/// How much of a lock's file is read for who its holder is, and for what the holder remarks besides.
 const HOLDER_BYTES_MAX: usize = 1_024;
+const REMARK_BYTES_MAX: usize = 3_072;
 
 /// An open directory. Its entries are found by its path: it must keep its name while it is open.
 ///
@@ -37,14 +38,31 @@ pub struct Entry {
 /// An exclusive lock on a name in a directory. It ends when it is dropped, and with the process, however that ends.
 #[derive(Debug)]
 pub struct Lock {
-    _file: RawFile,
+    file: RawFile,
     path: PathBuf,
+    /// Where the holder's remark begins in the file.
+    remark_at: u64,
 }
 
 impl Lock {
     /// The path of the lock's file.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Has the file say this line besides who holds the lock, in place of what it said before. It stays when the lock ends, until the
+    /// next one is taken. It is not made durable.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn remark(&self, remark: &str) -> Result<()> {
+        let remark = remark.replace('\n', " ");
+        let end = remark.floor_char_boundary(REMARK_BYTES_MAX - 1);
+        let line = format!("\n{}", &remark[..end]);
+        let written = self.file.set_len(self.remark_at).and_then(|()| {
+            super::file::write_all(&self.file, self.remark_at, line.as_bytes(), |done| done)
+        });
+        written.map_err(|error| Error::new(Operation::Write, &self.path, &error))
     }
 }
 
@@ -275,7 +293,11 @@ impl Directory {
         text.truncate(text.floor_char_boundary(HOLDER_BYTES_MAX));
         file.set_len(0).map_err(failed)?;
         super::file::write_all(&file, 0, text.as_bytes(), |done| done).map_err(failed)?;
-        Ok(Lock { _file: file, path })
+        Ok(Lock {
+            file,
+            path,
+            remark_at: text.len() as u64,
+        })
     }
 
     /// What the holder of the lock `name` wrote about itself; `None` when no process has the lock. Writes nothing. For an
@@ -292,6 +314,17 @@ impl Directory {
         match is_free.map_err(|error| file.error(Operation::Lock, &error))? {
             true => Ok(None),
             false => Ok(Some(holder_of(file.raw()))),
+        }
+    }
+
+    /// What the holder of the lock `name` has [remarked](Lock::remark), or the last one if no process has the lock.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn lock_remark(&self, name: &str) -> Result<Option<String>> {
+        match self.open_as(name, Open::Read) {
+            Err(error) if *error.kind() == Kind::NotFound => Ok(None),
+            other => Ok(said_in(other?.raw()).1),
         }
     }
 
@@ -344,12 +377,22 @@ fn is_about_entries(error: &io::Error) -> bool {
         )
 }
 
-/// What the holder of a lock wrote into its file.
-fn holder_of(file: &RawFile) -> String {
-    let mut bytes = [0; HOLDER_BYTES_MAX];
+/// What the holder of a lock wrote into its file: who it is, and its remark.
+fn said_in(file: &RawFile) -> (String, Option<String>) {
+    let mut bytes = [0; HOLDER_BYTES_MAX + REMARK_BYTES_MAX];
     let read = file.read_some(0, &mut bytes).unwrap_or(0);
     let text = String::from_utf8_lossy(&bytes[..read]);
-    match text.trim() {
+    let (holder, remark) = match text.split_once('\n') {
+        Some((holder, remark)) => (holder, remark.trim()),
+        None => (&*text, ""),
+    };
+    let remark = (!remark.is_empty()).then(|| remark.to_owned());
+    (holder.trim().to_owned(), remark)
+}
+
+/// Who the holder of a lock says it is.
+fn holder_of(file: &RawFile) -> String {
+    match said_in(file).0.as_str() {
         "" => "a process that has not said yet who it is".to_owned(),
         text => text.to_owned(),
     }

@@ -1,6 +1,6 @@
 //! What a caller may rely on, on every file system and on the simulated disk.
 
-use kiln_platform::disk::{AlignedBuffer, BLOCK_BYTES, Directory, DurableBy, Entry, Kind};
+use kiln_platform::disk::{AlignedBuffer, BLOCK_BYTES, Directory, DurableBy, Entry, Kind, Lock};
 
 /// A part of the contract, checked in an empty directory.
 pub type Part = fn(&Directory);
@@ -260,7 +260,10 @@ fn a_lock_has_one_holder(root: &Directory) {
     );
     assert!(refused.to_string().contains("the first test"), "{refused}");
     let other = root.lock("OTHER", "another name").expect("it is free");
+    a_holder_remarks(&again, &lock);
     drop((lock, other));
+    let remark = again.lock_remark("LOCK").expect("it can be read");
+    assert_eq!(remark.as_deref(), Some("it is well"));
     let long = "x".repeat(5_000);
     assert_eq!(root.lock_holder("LOCK"), Ok(None));
     let lock = again.lock("LOCK", &long).expect("it is free");
@@ -270,6 +273,23 @@ fn a_lock_has_one_holder(root: &Directory) {
     let refused = root.lock("LOCK", "fourth").expect_err("held");
     let text = refused.to_string();
     assert!(text.ends_with(": short"), "former holders are gone: {text}");
+    assert_eq!(root.lock_remark("LOCK"), Ok(None));
+}
+
+fn a_holder_remarks(root: &Directory, lock: &Lock) {
+    let said = || {
+        let holder = root.lock_holder("LOCK").expect("it can be read");
+        assert!(holder.is_some_and(|holder| holder.ends_with(": the first test")));
+        root.lock_remark("LOCK").expect("it can be read")
+    };
+    assert_eq!(said(), None);
+    assert_eq!(root.lock_remark("ANOTHER"), Ok(None));
+    lock.remark(&"x".repeat(5_000)).expect("there is room");
+    assert!(said().is_some_and(|remark| remark.len() > 3_000));
+    lock.remark("one line\nand another").expect("there is room");
+    assert_eq!(said().as_deref(), Some("one line and another"));
+    lock.remark("it is well").expect("there is room");
+    assert_eq!(said().as_deref(), Some("it is well"));
 }
 
 fn no_file_reaches_every_offset(root: &Directory) {

@@ -227,6 +227,7 @@ fn replay(
         pending: Vec::new(),
         bytes: Vec::new(),
         calls: None,
+        began_us: time::wall_clock_us(),
     };
     while replay.next_group(|entry| redo.add(entry))?.is_some() {
         redo.apply()?;
@@ -260,6 +261,8 @@ struct Redo<'a> {
     bytes: Vec<u8>,
     /// There since the first call.
     calls: Option<CallReplay>,
+    /// When the replay began, in microseconds since 1970.
+    began_us: i64,
 }
 
 impl Redo<'_> {
@@ -302,13 +305,17 @@ impl Redo<'_> {
                 })?;
                 self.recovery.statements += 1;
             }
-            // The log has no clock: an outcome is remembered for as long from now on as if the call had just ended.
+            // The log has no clock: an outcome is remembered for as long from now on as if the call had just ended. Of two calls
+            // whose outcomes a checkpoint has repeated, or has not, the one has ended first that comes first.
             Entry::Outcome {
-                key, answer: bytes, ..
+                key,
+                answer: bytes,
+                is_repeated,
+                ..
             } => {
                 let answer = CallAnswer { key, bytes };
-                let engine = self.database.engine();
-                engine.restore_answer(&answer, time::wall_clock_us())?;
+                let ended_at_us = self.began_us - i64::from(is_repeated);
+                (self.database.engine()).restore_answer(&answer, ended_at_us)?;
             }
         }
         Ok(())

@@ -342,7 +342,11 @@ impl Session {
             .statement(source, declared, &catalog, |tree| admit(tree, has_failed));
         statement.map_err(|error| {
             self.session.fail();
-            of_statement(error, source.text).or_at(source.position())
+            // It may be of a table that was made or dropped a moment ago.
+            match self.session.await_catalog() {
+                Ok(()) => of_statement(error, source.text).or_at(source.position()),
+                Err(failure) => failure,
+            }
         })
     }
 

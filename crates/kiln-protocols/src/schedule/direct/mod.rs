@@ -395,6 +395,11 @@ impl<A: Access + Phased + Recorded> Direct<A> {
         }
     }
 
+    /// What the attempt of a transaction of several statements has run that began last, until [`Direct::end_transaction`].
+    pub fn programs(&self) -> &[Arc<Program>] {
+        &self.open.programs
+    }
+
     /// Says when the open transaction began, in microseconds since 1970, where that was earlier
     /// than [`Direct::begin`].
     pub fn set_transaction_began(&mut self, began_us: i64) {

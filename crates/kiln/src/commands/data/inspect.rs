@@ -219,7 +219,9 @@ fn describe(entry: &Entry<'_>, catalog: &FollowedCatalog) -> (String, Value) {
             let entry = json!({"kind": "command", "epoch": epoch, "order": order, "call": called, "changes": changes});
             (words, entry)
         }
-        Entry::Outcome { epoch, key, answer } => {
+        Entry::Outcome {
+            epoch, key, answer, ..
+        } => {
             let key = String::from_utf8_lossy(key).escape_debug().to_string();
             (
                 format!(

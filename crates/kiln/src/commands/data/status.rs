@@ -77,6 +77,11 @@ fn as_text(path: &str, status: &Status) -> String {
             moment_text(end.header.written_us)
         ),
     };
+    let remark = match (&status.remark, &status.holder) {
+        (None, _) => String::new(),
+        (Some(remark), Some(_)) => format!("State            {remark}\n"),
+        (Some(remark), None) => format!("When last open   {remark}\n"),
+    };
     let (checkpoint_bytes, seconds) = recovery(status);
     let rates = RecoveryRates::default();
     format!(
@@ -84,6 +89,7 @@ fn as_text(path: &str, status: &Status) -> String {
          Database         {}, format {}\n\
          Created          {}\n\
          In use           {}\n\
+         {remark}\
          Checkpoints      {}, {}\n\
          Last checkpoint  {last}\n\
          Log              {}, {}\n\
@@ -125,6 +131,7 @@ fn as_json(path: &str, status: &Status) -> String {
         "format": kiln_durability::format::FORMAT_VERSION,
         "created": moment_text(manifest.created_us),
         "holder": status.holder,
+        "remark": status.remark,
         "checkpoints": manifest.checkpoints.iter().map(checkpoint_json).collect::<Vec<_>>(),
         "first_segment": manifest.first_segment,
         "segments": status.segments,
