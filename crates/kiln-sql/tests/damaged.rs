@@ -104,7 +104,7 @@ impl Case {
         let is_promised = left.any(|it| it.header.durable_through >= lost);
         let before = read()
             .filter(|it| it.header.number < lost && !it.header.goes_on)
-            .last();
+            .next_back();
         // A checkpoint needs the log up to its end.
         let manifest = self.image.manifest();
         let is_needed = manifest.checkpoints.last().is_some_and(|checkpoint| {

@@ -236,7 +236,7 @@ impl Scan {
     }
 
     /// Where a block is or should be, in words.
-    fn place(&self, segment: u64, offset: u64) -> String {
+    pub fn place(&self, segment: u64, offset: u64) -> String {
         let path = self.directory.path().join(segment_name(segment));
         format!("{} at offset {offset}", path.display())
     }

@@ -7,7 +7,7 @@ use kiln_durability::checkpoint::Reader;
 use kiln_durability::format::entry::Entry;
 use kiln_durability::log::{LogOptions, Position};
 use kiln_durability::recovery::{End, Replay, Scan, Start};
-use kiln_durability::{CheckpointEntry, DataDirectory, Manifest, damaged, disk_error};
+use kiln_durability::{CheckpointEntry, DataDirectory, Manifest, damaged, damaged_in, disk_error};
 use kiln_engine::{CallAnswer, CatalogStatement, Options, RecoveryRates, WrittenCatalog};
 use kiln_platform::disk::Directory;
 use kiln_platform::sync::Arc;
@@ -159,7 +159,8 @@ fn recover(
         restored.map_err(Failure::Checkpoint)?;
     }
     let end = replay(&database, directory, manifest, checkpoint, &mut recovery)?;
-    database.engine().end_restoration(design::recompile)?;
+    let ended = database.engine().end_restoration(design::recompile);
+    ended.map_err(|error| damaged_in(directory.path().display(), error))?;
     Ok((database, end, recovery))
 }
 
@@ -175,17 +176,19 @@ fn restore(
     let engine = database.engine();
     let checkpoints = directory.checkpoints();
     let reader = Reader::open(checkpoints, manifest.database, checkpoint.clone())?;
-    let catalog: WrittenCatalog = reader.catalog()?.parse()?;
-    restore_catalog(engine, &catalog)?;
+    let catalog = reader.catalog()?;
+    let restored = (catalog.parse()).and_then(|it: WrittenCatalog| restore_catalog(engine, &it));
+    restored.map_err(|error| reader.damage_of_catalog(error))?;
     for (table, part) in reader.tables() {
         let mut rows = reader.table(table, part)?;
         while let Some(mut block) = rows.next_block()? {
             recovery.rows += engine.restore(|restoration| {
                 let mut count = 0;
-                block.try_for_each(|row| {
+                while let Some(row) = block.next() {
                     count += 1;
-                    restoration.row(table, row)
-                })?;
+                    let restored = restoration.row(table, row);
+                    restored.map_err(|error| block.damage(error))?;
+                }
                 Ok(count)
             })?;
         }
@@ -219,7 +222,8 @@ fn replay(
         .next_group(|entry| group.add(database, entry, fuzzy_to, recovery))?
         .is_some()
     {
-        group.apply(database, recovery)?;
+        let applied = group.apply(database, recovery);
+        applied.map_err(|error| replay.damage(error))?;
     }
     recovery.log_bytes = replay.progress().0;
     recovery.log_ns = time::now_ns() - began_ns;
@@ -267,7 +271,7 @@ impl Group {
                         statement.source.text,
                         error.message()
                     );
-                    damaged(message)
+                    Error::new(error.state(), message)
                 })?;
                 recovery.statements += 1;
             }

@@ -153,6 +153,10 @@ impl Image {
             rows.iter_mut().for_each(&mut change_row);
             tables.push((table, part, rows));
         }
+        let directory = checkpoints.path().join(format!("{:020}", entry.number));
+        for file in &entry.files {
+            remove(&directory.join(file.name.to_string()));
+        }
         let writer = Writer::create(&checkpoints, manifest.database, entry.number);
         let writer = writer.expect("there is room");
         writer.catalog(&catalog, |_| ()).expect("there is room");
