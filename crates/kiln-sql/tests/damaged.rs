@@ -102,9 +102,7 @@ impl Case {
         let lost = lost.header.number;
         let mut left = read().filter(|it| is_left(it));
         let is_promised = left.any(|it| it.header.durable_through >= lost);
-        let before = read()
-            .filter(|it| it.header.number < lost && !it.header.goes_on)
-            .next_back();
+        let before = read().rfind(|it| it.header.number < lost && !it.header.goes_on);
         // A checkpoint needs the log up to its end.
         let manifest = self.image.manifest();
         let is_needed = manifest.checkpoints.last().is_some_and(|checkpoint| {

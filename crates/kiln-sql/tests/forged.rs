@@ -6,9 +6,11 @@
 mod image;
 mod life;
 
+use std::panic;
 use std::path::PathBuf;
 
 use image::Image;
+use kiln_platform::atomic::{AtomicUsize, Ordering};
 use kiln_platform::disk::TemporaryDirectory;
 use kiln_platform::random::Random;
 use kiln_sql::{Database, SqlState};
@@ -16,6 +18,9 @@ use life::{State, live, options, temporary};
 
 /// Directories that are tried of each kind.
 const ROUNDS: u64 = 300;
+
+/// Panics of any thread since the first database was forged.
+static PANICS: AtomicUsize = AtomicUsize::new(0);
 
 struct Forger {
     directory: TemporaryDirectory,
@@ -25,6 +30,11 @@ struct Forger {
 
 impl Forger {
     fn new(checkpoints: usize) -> Forger {
+        let report = panic::take_hook();
+        panic::set_hook(Box::new(move |panic| {
+            PANICS.fetch_add(1, Ordering::Relaxed);
+            report(panic);
+        }));
         let directory = temporary();
         let path = directory.path().join("data");
         live(&path, checkpoints);
@@ -56,6 +66,9 @@ impl Forger {
                 assert!(error.message().contains(&*path), "{context}: {error}");
             }
         }
+        // Relaxed: the database is closed, and its threads have ended.
+        let panics = PANICS.load(Ordering::Relaxed);
+        assert_eq!(panics, 0, "{context}: a thread panicked");
     }
 }
 
@@ -130,7 +143,7 @@ fn a_log_that_was_never_written_so_is_refused_or_becomes_a_database() {
         for round in 0..ROUNDS {
             let mut random = Random::stream(seed, round);
             let chosen = with_entries[random.below(with_entries.len())];
-            let forged = forger.image.with_payloads(|at, payload| {
+            let forged = forger.image.with_blocks(None, |at, _, payload| {
                 if at == chosen {
                     change(payload, &mut random);
                 }
@@ -142,6 +155,84 @@ fn a_log_that_was_never_written_so_is_refused_or_becomes_a_database() {
         }
         println!("{} of {ROUNDS} are refused", forger.refused);
     }
+}
+
+/// A number that is written in a file: small, or one of those beyond which there is nothing.
+fn number(random: &mut Random, former: u64) -> u64 {
+    match random.below(5) {
+        0 => former.wrapping_sub(1),
+        1 => former + 1,
+        2 => random.below(40) as u64,
+        3 => u64::MAX - random.below(3) as u64,
+        _ => u64::MAX / 2 + random.below(3) as u64,
+    }
+}
+
+#[test]
+fn blocks_that_were_never_numbered_so_are_refused_or_become_a_log() {
+    for checkpoints in [0, 2] {
+        let mut forger = Forger::new(checkpoints);
+        let blocks = forger.image.blocks().len();
+        for round in 0..ROUNDS {
+            let mut random = Random::stream(5, round);
+            let chosen = random.below(blocks);
+            let before = match random.below(8) {
+                0 => Some(u64::MAX - blocks as u64 - random.below(2) as u64),
+                _ => None,
+            };
+            let forged = forger.image.with_blocks(before, |at, header, _| {
+                if at != chosen {
+                    return;
+                }
+                match random.below(4) {
+                    0 => header.epochs.0 = number(&mut random, header.epochs.0),
+                    1 => header.epochs.1 = number(&mut random, header.epochs.1),
+                    2 => header.durable_through = number(&mut random, header.durable_through),
+                    _ => header.goes_on = !header.goes_on,
+                }
+            });
+            let context = format!("{checkpoints} checkpoints, round {round}, block {chosen}");
+            forger.check(&forged, &context);
+        }
+        println!("{} of {ROUNDS} are refused", forger.refused);
+    }
+}
+
+#[test]
+fn a_manifest_that_was_never_written_so_is_refused_or_becomes_one() {
+    let mut forger = Forger::new(2);
+    for round in 0..ROUNDS {
+        let mut random = Random::stream(6, round);
+        let mut manifest = forger.image.manifest();
+        for _ in 0..=random.below(2) {
+            let (field, which) = (random.below(9), random.below(manifest.checkpoints.len()));
+            let checkpoint = &mut manifest.checkpoints[which];
+            let file = random.below(checkpoint.files.len());
+            let mut number = |former: u64| number(&mut random, former);
+            match field {
+                0 => manifest.first_segment = number(manifest.first_segment),
+                1 => checkpoint.number = number(checkpoint.number),
+                2 => checkpoint.start_epoch = number(checkpoint.start_epoch),
+                3 => checkpoint.end_epoch = number(checkpoint.end_epoch),
+                4 => checkpoint.segment = number(checkpoint.segment),
+                5 => checkpoint.catalog = number(checkpoint.catalog),
+                6 => checkpoint.rows = number(checkpoint.rows),
+                7 => checkpoint.files[file].bytes = number(checkpoint.files[file].bytes),
+                _ => drop(checkpoint.files.swap_remove(file)),
+            }
+            if manifest.checkpoints.iter().any(|it| it.files.is_empty()) {
+                break;
+            }
+        }
+        // One that no database can have is refused before it is written.
+        let Ok(bytes) = manifest.to_bytes() else {
+            continue;
+        };
+        let mut forged = forger.image.clone();
+        forged.files.insert(PathBuf::from("MANIFEST"), bytes);
+        forger.check(&forged, &format!("round {round}"));
+    }
+    println!("{} of {ROUNDS} are refused", forger.refused);
 }
 
 #[test]

@@ -188,7 +188,7 @@ fn go_on(database: &Database, life: usize) {
     run("UPDATE account SET balance = balance - 1");
     run("INSERT INTO note VALUES (77, 'new', NULL, NULL)");
     run("INSERT INTO later VALUES (77, NULL, NULL, NULL)");
-    let key = IdempotencyKey::new(&format!("of life {life}")).expect("it is short");
+    let key = IdempotencyKey::new(format!("of life {life}")).expect("it is short");
     let call = kiln_sql::Call::new("pay", (8, 8, "1")).idempotency_key(key);
     assert!(
         database

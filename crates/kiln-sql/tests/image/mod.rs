@@ -104,8 +104,13 @@ impl Image {
 }
 
 impl Image {
-    /// The same with other payloads of the log, in blocks as if they had been written so: they have as many pages as before.
-    pub fn with_payloads(&self, mut change: impl FnMut(usize, &mut Vec<u8>)) -> Image {
+    /// The same with other payloads of the log, in blocks as if they had been written so: they have as many pages as before. The first block
+    /// has the number after `before`, if that is said.
+    pub fn with_blocks(
+        &self,
+        before: Option<u64>,
+        mut change: impl FnMut(usize, &mut BlockHeader, &mut Vec<u8>),
+    ) -> Image {
         let (mut image, mut chain) = (self.clone(), None);
         let database = self.manifest().database;
         for (at, placed) in self.blocks().iter().enumerate() {
@@ -114,13 +119,13 @@ impl Image {
             let read = block::read(target, database, placed.segment).expect("it is whole");
             let chain = chain.get_or_insert(Chain {
                 database,
-                last: read.header.number - 1,
+                last: before.unwrap_or(read.header.number - 1),
                 checksum: read.before,
             });
-            let mut payload = read.payload.to_vec();
-            change(at, &mut payload);
+            let (mut header, mut payload) = (placed.header, read.payload.to_vec());
+            change(at, &mut header, &mut payload);
             target[HEADER_BYTES..HEADER_BYTES + payload.len()].copy_from_slice(&payload);
-            chain.seal(target, payload.len(), placed.segment, placed.header);
+            chain.seal(target, payload.len(), placed.segment, header);
         }
         image
     }
