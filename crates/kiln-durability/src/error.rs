@@ -1,5 +1,7 @@
 //! What a database says when its files fail it.
 
+use std::fmt::Display;
+
 use kiln_platform::disk;
 use kiln_storage::error::{Error, SqlState};
 
@@ -24,6 +26,19 @@ pub fn disk_error(error: &disk::Error) -> Error {
 pub fn damaged(message: impl Into<String>) -> Error {
     Error::new(SqlState::DATA_CORRUPTED, message.into())
 }
+
+/// The error for what was read in `place` and cannot be put back: the place is damaged. What the machine refuses, such as memory, and
+/// errors of Kiln's own are no damage.
+#[cold]
+pub fn damaged_in(place: impl Display, error: Error) -> Error {
+    let is_of_machine = ["53", "57", "58"].contains(&error.state().class());
+    if is_of_machine || error.state() == SqlState::INTERNAL_ERROR {
+        return error;
+    }
+    damaged(format!("{place} is damaged: {}", error.message())).with_hint(HINT)
+}
+
+const HINT: &str = "Keep the files as they are, and restore the database from a backup.";
 
 #[cfg(test)]
 mod tests {

@@ -27,7 +27,7 @@ mod moment;
 pub mod recovery;
 
 pub use directory::{DataDirectory, check_is_free};
-pub use error::{damaged, disk_error};
+pub use error::{damaged, damaged_in, disk_error};
 pub use manifest::{
     CHECKPOINTS_MAX, CheckpointEntry, FileEntry, FileName, MANIFEST_BYTES_MAX, Manifest,
     NotAFileName,

@@ -265,22 +265,19 @@ fn segments_that_are_used_again_hold_nothing_of_their_former_lives() {
         let bytes = image.segments[&3][range.clone()].to_vec();
         again.segments.get_mut(&3).expect("it is there")[range].copy_from_slice(&bytes);
     }
+    // The log's beginning is gone with them, and its first block is believed.
+    again.segments.retain(|number, _| *number > 2);
     let written = again.write();
-    let (epochs, end) = written.replay().expect("it is whole");
-    assert_eq!((epochs, end.position), (all_of(&image), image.position));
-    assert_eq!(end.cut, None);
-    // The log's beginning is gone, and its first block is believed.
-    written.remove(1);
     let start = Start {
         database: DATABASE,
-        segment: 2,
+        segment: 3,
         chain: None,
     };
     let (epochs, end) = written.replay_from(start).expect("it is whole");
-    let first = image.blocks.iter().find(|it| it.segment == 2);
+    let first = image.blocks.iter().find(|it| it.segment == 3);
     let first = first.expect("it has blocks").header.epochs.0;
     assert_eq!(epochs, (first..=image.position.epoch).collect::<Vec<_>>());
-    assert_eq!(end.position, image.position);
+    assert_eq!((end.position, end.cut), (image.position, None));
 }
 
 #[test]
@@ -329,6 +326,20 @@ fn segments_that_are_missing_or_have_each_others_names_are_damage() {
         written.put(to, &image.segments[&from]);
         refused(&written, "a segment is there twice");
     }
+    // The last one and the one that was made ahead.
+    let mut ahead = image.clone();
+    ahead.segments.insert(4, vec![0; SEGMENT]);
+    let written = ahead.write();
+    written.replay().expect("it is whole");
+    written.put(3, &ahead.segments[&4]);
+    written.put(4, &ahead.segments[&3]);
+    let message = refused(&written, "the last segment has another name");
+    assert!(message.contains(&segment_name(4)), "{message}");
+    written.remove(3);
+    refused(
+        &written,
+        "the last segment has another name, and its own is gone",
+    );
     // Two segments alone.
     let mut image = LogImage::new(SEGMENT);
     while image.position.segment < 2 {

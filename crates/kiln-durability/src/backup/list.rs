@@ -148,6 +148,8 @@ fn read(bytes: &[u8]) -> std::result::Result<BackupList, Refusal> {
 
 #[cfg(test)]
 mod tests {
+    use kiln_platform::random::Random;
+
     use super::*;
 
     fn list() -> BackupList {
@@ -209,5 +211,42 @@ mod tests {
         other.checkpoint = None;
         other.segments.push(list().segments[0]);
         again(&other).expect_err("the log does not begin");
+    }
+
+    #[test]
+    fn a_list_that_was_never_written_so_is_refused_or_read_as_it_is() {
+        let words = [
+            "0",
+            "-1",
+            "7",
+            "18446744073709551615",
+            "\n",
+            " ",
+            "end",
+            "segment",
+            "  file",
+        ];
+        let whole = list().to_string();
+        let mut read = 0;
+        for seed in 0..5_000 {
+            let mut random = Random::from_seed(seed);
+            let mut text = whole.clone();
+            for _ in 0..=random.below(2) {
+                let from = random.below(text.len());
+                let to = (from + random.below(22)).min(text.len());
+                text.replace_range(from..to, words[random.below(words.len())]);
+            }
+            let path = Path::new("there/BACKUP");
+            match BackupList::read(sealed(text.clone()).as_bytes(), path) {
+                Ok(list) => {
+                    read += 1;
+                    let form = list.to_string();
+                    let after_writer = |text: &str| text.splitn(3, '\n').last().map(str::to_owned);
+                    assert_eq!(after_writer(&form), after_writer(&text), "seed {seed}");
+                }
+                Err(error) => assert!(error.message().contains("there/BACKUP"), "{seed}: {error}"),
+            }
+        }
+        assert!(read > 0, "none is read");
     }
 }

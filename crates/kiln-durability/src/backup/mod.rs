@@ -20,6 +20,8 @@ mod list;
 mod restore;
 mod write;
 
+use std::path::Path;
+
 use kiln_platform::disk::{self, Directory, File, Kind};
 use kiln_storage::error::{Error, Result};
 
@@ -146,20 +148,20 @@ fn damage(file: &File, fault: &str) -> Error {
     damaged(format!("{} is damaged: {fault}", file.path().display())).with_hint(DAMAGED)
 }
 
-/// Removes all that is in a directory, as far as that can be done: what could not be completed is to leave nothing behind.
-fn clear(directory: &Directory) {
+/// Removes all that is in the directory at `path`, as far as that can be done: what could not be completed is to leave nothing behind.
+/// Opens the directory anew, as a handle whose change or sync has failed refuses all others.
+fn clear(path: &Path) {
+    let Ok(directory) = Directory::open(path) else {
+        return;
+    };
     for entry in directory.list().unwrap_or_default() {
-        match entry.is_directory {
+        let _ = match entry.is_directory {
             true => {
-                if let Ok(inner) = directory.subdirectory(&entry.name) {
-                    clear(&inner);
-                }
-                let _ = directory.remove_directory(&entry.name);
+                clear(&path.join(&entry.name));
+                directory.remove_directory(&entry.name)
             }
-            false => {
-                let _ = directory.remove_file(&entry.name);
-            }
-        }
+            false => directory.remove_file(&entry.name),
+        };
     }
 }
 

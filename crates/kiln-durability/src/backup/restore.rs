@@ -50,11 +50,16 @@ pub fn restore(
     let mut meter = Meter::new(watch, 2 * backup.list.bytes());
     backup.verify(&mut meter)?;
     let end = backup.end(to_us)?;
-    let new = DataDirectory::begin(target, holder)?;
-    let made = backup.make(new, end.position, &mut meter);
+    let made = DataDirectory::begin(target, holder)
+        .and_then(|new| backup.make(new, end.position, &mut meter));
     if let Err(error) = made {
-        if let Ok(root) = Directory::open(target) {
-            clear(&root);
+        // Another process may have taken the directory, which was empty: then what is in it belongs to that one.
+        const TAKEN: [SqlState; 2] = [
+            SqlState::OBJECT_IN_USE,
+            SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+        ];
+        if !TAKEN.contains(&error.state()) {
+            clear(target);
         }
         return Err(error);
     }

@@ -103,7 +103,7 @@ pub fn write(source: &Source<'_>, target: &Path, watch: Watch<'_>) -> Result<Bac
             elapsed_ns: time::now_ns() - began_ns,
         }),
         Err(error) => {
-            clear(&root);
+            clear(target);
             Err(error)
         }
     }

@@ -12,7 +12,7 @@ use super::{BLOCK_HEADER_BYTES, BlockHeader, FILE_HEADER_BYTES, HeaderFault, Ide
 use crate::directory::name_of_checkpoint;
 use crate::format::{Checksum, DatabaseId, FORMAT_VERSION, checksum};
 use crate::manifest::{CheckpointEntry, FileEntry, FileName};
-use crate::{damaged, disk_error};
+use crate::{damaged, damaged_in, disk_error};
 
 const HINT: &str = "Start from an older checkpoint, or restore the data directory from a backup.";
 
@@ -55,6 +55,12 @@ impl Reader {
             FileName::Catalog => None,
             FileName::Table { table, part } => Some((table, part)),
         })
+    }
+
+    /// The error for a catalog that was read and cannot be rebuilt: it names the catalog's file.
+    pub fn damage_of_catalog(&self, error: Error) -> Error {
+        let path = self.directory.path().join(FileName::Catalog.to_string());
+        damaged_in(path.display(), error)
     }
 
     /// Reads the catalog.
@@ -276,13 +282,11 @@ pub struct Rows<'a> {
 }
 
 impl Rows<'_> {
-    /// The error for a row of this block that is not what its table's rows are.
-    pub fn damage(&self, fault: impl Display) -> Error {
-        let (block, offset) = (self.block, self.offset);
-        damage(
-            self.path,
-            format!("a row in block {block} at offset {offset}: {fault}"),
-        )
+    /// The error for a row of this block that was read and cannot be put back: it names the place of the block.
+    pub fn damage(&self, error: Error) -> Error {
+        let (path, block, offset) = (self.path.display(), self.block, self.offset);
+        let place = format!("{path} in a row of block {block}, at offset {offset},");
+        damaged_in(place, error)
     }
 }
 

@@ -35,7 +35,7 @@
 //! A block whose reading fails was on disk before exactly if a later block says so. So *durable through*
 //! is what tells damage from the torn end of a log.
 
-use super::{DatabaseId, FORMAT_VERSION, checksum};
+use super::{COUNTER_MAX, DatabaseId, FORMAT_VERSION, checksum};
 
 /// Where blocks begin, in bytes: what a direct write is a multiple of.
 pub const ALIGNMENT: usize = 4096;
@@ -116,7 +116,7 @@ pub enum BlockFault {
     OtherDatabase,
     /// It is of another segment, as it says, with this number: of one whose file was used again.
     OtherSegment(u64),
-    /// What it says of its length cannot be.
+    /// What it says of its length or of its numbers cannot be.
     Length,
     /// It is not what was written.
     Checksum,
@@ -282,8 +282,13 @@ pub fn read(bytes: &[u8], database: DatabaseId, segment: u64) -> Result<Block<'_
         written_us: number_at(80) as i64,
         checksum: number_at(88),
     };
-    if length > PAYLOAD_MAX || flags > 3 || header.epochs.0 > header.epochs.1 || header.number == 0
-    {
+    let counters = [header.number, header.epochs.1, header.durable_through];
+    let can_be = length <= PAYLOAD_MAX
+        && flags <= 3
+        && header.number > 0
+        && header.epochs.0 <= header.epochs.1
+        && counters.iter().all(|it| *it <= COUNTER_MAX);
+    if !can_be {
         return Err(BlockFault::Length);
     }
     Ok(Block {

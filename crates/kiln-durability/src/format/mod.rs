@@ -16,6 +16,10 @@ pub use segment::{segment_name, segment_number};
 /// The version of all formats, which changes with any of them. A directory of a newer one is refused.
 pub const FORMAT_VERSION: u16 = 1;
 
+/// The highest number of a block, a segment, a checkpoint or a log epoch that is read: a database that counts a thousand million of
+/// them a second comes to it after 292 years. So no sum with such a number overflows.
+pub(crate) const COUNTER_MAX: u64 = i64::MAX as u64;
+
 /// What a database's files have in common, drawn when its directory is made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct DatabaseId(pub [u8; 16]);

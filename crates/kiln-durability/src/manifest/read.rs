@@ -8,7 +8,7 @@ use kiln_storage::error::Error;
 
 use super::{CheckpointEntry, FileEntry, Manifest};
 use crate::damaged;
-use crate::format::{DatabaseId, FORMAT_VERSION, checksum};
+use crate::format::{COUNTER_MAX, DatabaseId, FORMAT_VERSION, checksum};
 
 /// `checksum `, 16 digits, and the end of the line.
 const CHECKSUM_LINE_BYTES: usize = 9 + 16 + 1;
@@ -36,6 +36,11 @@ pub(super) fn read(bytes: &[u8]) -> Result<Manifest> {
 pub(crate) fn number<T: FromStr + fmt::Display>(text: &str) -> Option<T> {
     let number: T = text.parse().ok()?;
     (number.to_string() == text).then_some(number)
+}
+
+/// A number of which a database does not come to the highest ones.
+fn counter(text: &str) -> Option<u64> {
+    number(text).filter(|it| *it <= COUNTER_MAX)
 }
 
 /// A number of 64 bits as hexadecimal digits.
@@ -144,6 +149,12 @@ impl<'a> Lines<'a> {
         number(line).map_or_else(|| self.refuse(name), Ok)
     }
 
+    /// A line with the number of a segment, a checkpoint or a log epoch.
+    fn counter(&mut self, name: &str) -> Result<u64> {
+        let line = self.line(name)?;
+        counter(line).map_or_else(|| self.refuse(name), Ok)
+    }
+
     /// A line with the id of a database.
     pub fn database(&mut self) -> Result<DatabaseId> {
         let database = self.line("database")?;
@@ -159,7 +170,7 @@ impl<'a> Lines<'a> {
         let mut manifest = Manifest {
             database: self.database()?,
             created_us: self.number("created")?,
-            first_segment: self.number("first-segment")?,
+            first_segment: self.counter("first-segment")?,
             checkpoints: Vec::new(),
         };
         while !self.is_at_end() {
@@ -169,9 +180,9 @@ impl<'a> Lines<'a> {
     }
 
     pub fn checkpoint(&mut self) -> Result<CheckpointEntry> {
-        let checkpoint = self.number("checkpoint")?;
+        let checkpoint = self.counter("checkpoint")?;
         let epochs = self.line("  epochs")?.split_once(' ');
-        let epochs = epochs.and_then(|(start, end)| Some((number(start)?, number(end)?)));
+        let epochs = epochs.and_then(|(start, end)| Some((counter(start)?, counter(end)?)));
         let (start_epoch, end_epoch) = match epochs {
             Some(epochs) => epochs,
             None => return self.refuse("  epochs"),
@@ -180,7 +191,7 @@ impl<'a> Lines<'a> {
             number: checkpoint,
             start_epoch,
             end_epoch,
-            segment: self.number("  segment")?,
+            segment: self.counter("  segment")?,
             catalog: self.number("  catalog")?,
             written_us: self.number("  written")?,
             rows: self.number("  rows")?,

@@ -208,3 +208,21 @@ fn mutations_never_pass_for_another_manifest_and_never_panic() {
         }
     }
 }
+
+#[test]
+fn numbers_that_no_database_comes_to_are_refused() {
+    let whole = String::from_utf8(manifest(2).to_bytes().expect("it can be")).expect("it is text");
+    let content = &whole[..whole.rfind("checksum").expect("it has one")];
+    for line in [
+        "first-segment 5",
+        "checkpoint 2",
+        "  epochs 10",
+        "  segment 6",
+    ] {
+        assert!(content.contains(line), "{line}");
+        let (name, _) = line.rsplit_once(' ').expect("a name and a number");
+        let changed = content.replacen(line, &format!("{name} {}", u64::MAX), 1);
+        let error = refused(&with_checksum(&changed));
+        assert!(error.message().contains(name.trim_start()), "{error}");
+    }
+}

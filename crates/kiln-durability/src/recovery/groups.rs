@@ -1,9 +1,10 @@
 //! Groups: what was written to a log at a time, whole.
 
-use kiln_storage::error::Result;
+use kiln_storage::error::{Error, Result};
 
 use super::scan::{End, Scan};
 use crate::canary::Canary;
+use crate::error::damaged_in;
 use crate::format::block::{BlockHeader, bytes_of};
 use crate::format::entry::Entries;
 use crate::log::Position;
@@ -84,6 +85,14 @@ impl Groups {
     pub fn entries(&self) -> Option<Entries<'_>> {
         let is_begun = self.blocks.first()?.header.goes_back;
         (!is_begun).then(|| Entries::new(&self.payload))
+    }
+
+    /// The error for what the present group has and cannot be put back: it names the place of the group.
+    pub fn damage(&self, error: Error) -> Error {
+        match self.blocks.first() {
+            Some(first) => damaged_in(self.scan.place(first.segment, first.offset), error),
+            None => error,
+        }
     }
 
     /// Bytes read so far, and bytes of all segments.

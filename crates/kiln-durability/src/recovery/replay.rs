@@ -3,7 +3,7 @@
 //! The changes of a key are in the order of (log epoch, version); commits of an epoch are in any order in their group
 //! ([`kiln_storage::journal`]). A group is read whole, so that its entries can be put into that order.
 
-use kiln_storage::error::Result;
+use kiln_storage::error::{Error, Result};
 
 use super::groups::Groups;
 use super::scan::{End, Scan};
@@ -36,7 +36,7 @@ impl Replay {
     /// and `None` at the end of the log.
     ///
     /// # Errors
-    /// Those of [`Scan::next`], XX001 for what is no entry, and what `each` returns.
+    /// Those of [`Scan::next`], XX001 for what is no entry, and what `each` returns, as [damage](Replay::damage) of the place.
     pub fn next_group(
         &mut self,
         mut each: impl FnMut(&Entry<'_>) -> Result<()>,
@@ -50,15 +50,23 @@ impl Replay {
             if Canary::GroupWithoutEndApplied.sings() && entry.is_err() {
                 break;
             }
-            let entry =
-                entry.map_err(|_| damaged("the log has a group that is not one of entries"))?;
+            let entry = entry.map_err(|_| {
+                let fault = damaged("a group that begins there is not one of entries");
+                self.groups.damage(fault)
+            })?;
             if entry.epoch() >= self.from {
                 entries.push(entry);
             }
         }
         entries.sort_by_key(Entry::order);
-        entries.iter().try_for_each(&mut each)?;
+        let given = entries.iter().try_for_each(&mut each);
+        given.map_err(|error| self.groups.damage(error))?;
         Ok(Some(self.groups.position().epoch))
+    }
+
+    /// The error for what the group that was given last has and cannot be put back: it names the place of the group.
+    pub fn damage(&self, error: Error) -> Error {
+        self.groups.damage(error)
     }
 
     /// Where the log goes on, after [`Replay::next_group`] has returned `None`. What was read is on disk when this returns.

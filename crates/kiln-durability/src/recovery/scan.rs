@@ -3,8 +3,8 @@
 //! A log ends where the next block of its chain is neither after the last one nor at the start of the next segment. That is the end
 //! that a crash leaves, unless a later block says that the missing one was on disk (*durable through*): then the log is
 //! damaged, and nothing is recovered from it. So each place behind the end where a block may be is looked at. A crash
-//! leaves neither blocks of a later format there, nor blocks of a later segment than the file's, nor another database's:
-//! these are refused as well.
+//! leaves neither blocks of a later format there, nor another database's, nor blocks of another segment but of those whose files were used
+//! again, which come before all that are read: these are refused as well.
 //!
 //! A process that was killed leaves the cache whole, so that what is read may not be on disk. [`Scan::end`] syncs it before anything
 //! rests on it.
@@ -56,6 +56,8 @@ pub struct End {
 pub struct Scan {
     directory: Directory,
     database: DatabaseId,
+    /// The segment with which it began.
+    first: u64,
     /// The segments that are there, from the first one on, with their lengths.
     segments: Vec<(u64, u64)>,
     /// Which of them is read.
@@ -102,6 +104,7 @@ impl Scan {
         Ok(Scan {
             directory,
             database: start.database,
+            first: start.segment,
             segments,
             at: 0,
             reader,
@@ -233,7 +236,7 @@ impl Scan {
     }
 
     /// Where a block is or should be, in words.
-    fn place(&self, segment: u64, offset: u64) -> String {
+    pub fn place(&self, segment: u64, offset: u64) -> String {
         let path = self.directory.path().join(segment_name(segment));
         format!("{} at offset {offset}", path.display())
     }
@@ -289,10 +292,11 @@ impl Scan {
                     let message = format!("{place} has a block of another database");
                     return Err(damaged(message).with_hint(HINT));
                 }
-                Err(BlockFault::OtherSegment(later)) if later > number => {
+                // A file is used again when its segment comes before all that a recovery reads.
+                Err(BlockFault::OtherSegment(other)) if other >= self.first => {
                     let place = self.place(number, offset);
                     let message = format!(
-                        "the log is damaged: {place} has a block of segment {later}, as if the file \
+                        "the log is damaged: {place} has a block of segment {other}, as if the file \
                          had another name"
                     );
                     return Err(damaged(message).with_hint(HINT));

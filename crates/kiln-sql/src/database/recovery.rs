@@ -7,7 +7,7 @@ use kiln_durability::checkpoint::Reader;
 use kiln_durability::format::entry::Entry;
 use kiln_durability::log::{LogOptions, Position};
 use kiln_durability::recovery::{End, Replay, Scan, Start};
-use kiln_durability::{CheckpointEntry, DataDirectory, Manifest, damaged, disk_error};
+use kiln_durability::{CheckpointEntry, DataDirectory, Manifest, damaged, damaged_in, disk_error};
 use kiln_engine::{
     CallAnswer, CallReplay, CatalogStatement, Options, RecoveryRates, WrittenCatalog,
 };
@@ -181,17 +181,19 @@ fn restore(
     let engine = database.engine();
     let checkpoints = directory.checkpoints();
     let reader = Reader::open(checkpoints, manifest.database, checkpoint.clone())?;
-    let catalog: WrittenCatalog = reader.catalog()?.parse()?;
-    restore_catalog(engine, &catalog)?;
+    let catalog = reader.catalog()?;
+    let restored = (catalog.parse()).and_then(|it: WrittenCatalog| restore_catalog(engine, &it));
+    restored.map_err(|error| reader.damage_of_catalog(error))?;
     for (table, part) in reader.tables() {
         let mut rows = reader.table(table, part)?;
         while let Some(mut block) = rows.next_block()? {
             recovery.rows += engine.restore(|restoration| {
                 let mut count = 0;
-                block.try_for_each(|row| {
+                while let Some(row) = block.next() {
                     count += 1;
-                    restoration.row(table, row)
-                })?;
+                    let restored = restoration.row(table, row);
+                    restored.map_err(|error| block.damage(error))?;
+                }
                 Ok(count)
             })?;
         }
@@ -230,9 +232,10 @@ fn replay(
         began_us: time::wall_clock_us(),
     };
     while replay.next_group(|entry| redo.add(entry))?.is_some() {
-        redo.apply()?;
+        redo.apply().map_err(|error| replay.damage(error))?;
     }
-    redo.end()?;
+    let ended = redo.end();
+    ended.map_err(|error| damaged_in(directory.path().display(), error))?;
     recovery.log_bytes = replay.progress().0;
     recovery.log_ns = time::now_ns() - began_ns;
     let mut end = replay.end()?;
@@ -301,7 +304,7 @@ impl Redo<'_> {
                         statement.source.text,
                         error.message()
                     );
-                    damaged(message)
+                    Error::new(error.state(), message)
                 })?;
                 self.recovery.statements += 1;
             }
