@@ -10,6 +10,7 @@
 //! | [`checkpoint`] | the files of checkpoints, written and read |
 //! | `manifest` | [`Manifest`]: what of a data directory belongs to its database |
 //! | [`log`](mod@log) | the log as it is written: groups of commits, the durable watermark |
+//! | `rates` | [`RecoveryRates`]: how long a recovery takes |
 //! | [`backup`] | copies of a database, and data directories that are made from them |
 //! | [`inspect`] | data directories as they are: checked, read and summed up without opening their databases |
 //! | [`recovery`] | the log as it is read: where it ends, and what is to be applied |
@@ -24,6 +25,7 @@ pub mod inspect;
 pub mod log;
 mod manifest;
 mod moment;
+mod rates;
 pub mod recovery;
 
 pub use directory::{DataDirectory, check_is_free};
@@ -33,3 +35,4 @@ pub use manifest::{
     NotAFileName,
 };
 pub use moment::{moment_from_text, moment_text};
+pub use rates::{RecoveryRates, RecoveryRecord};

@@ -114,7 +114,11 @@ impl Checkpoint<'_> {
         inner.check_log_takes_changes()?;
         // What is of the log epoch or later ones is in this segment or later ones.
         let segment = log.segment();
-        let written_before = log.written_bytes();
+        let (written_before, end) = (log.written_bytes(), log.end());
+        let log_bytes_before = match end.segment == segment {
+            true => end.offset,
+            false => 0,
+        };
         let (start_epoch, catalog, values_only) = self.begin()?;
         let written = catalog.written()?;
         let manifest = self.directory.manifest();
@@ -136,7 +140,6 @@ impl Checkpoint<'_> {
         let end_epoch = self.end(values_only, log)?;
         log.wait(end_epoch)?;
         let rows = files.rows;
-        let bytes = files.files.iter().map(|file| file.bytes).sum();
         let entry = CheckpointEntry {
             number,
             start_epoch: start_epoch.0,
@@ -148,8 +151,11 @@ impl Checkpoint<'_> {
             rows,
             files: files.files,
         };
+        let bytes = entry.bytes();
         self.publish(entry)?;
-        inner.kept.set_checkpoint(bytes, written_before);
+        inner
+            .kept
+            .set_checkpoint(bytes, written_before, log_bytes_before);
         Ok(CheckpointReport {
             number,
             start_epoch,

@@ -1,6 +1,7 @@
 //! The keeper: a thread that writes a checkpoint when a recovery would take too long, and leaves a remark in the data directory when the
 //! database takes no changes any more.
 
+use kiln_durability::RecoveryRates;
 use kiln_durability::log::Log;
 use kiln_durability::moment_text;
 use kiln_platform::atomic::Ordering;
@@ -19,25 +20,6 @@ const LOOK_NS: u64 = 100_000_000;
 const RETRY_NS: u64 = 10_000_000_000;
 /// It writes none for a log that is shorter.
 const LOG_BYTES_MIN: u64 = 16 << 20;
-
-/// What a recovery has to read, and how fast that is.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct RecoveryRates {
-    /// Bytes of checkpoints a second.
-    pub checkpoint_bytes_per_s: f64,
-    /// Bytes of log a second.
-    pub log_bytes_per_s: f64,
-}
-
-impl Default for RecoveryRates {
-    /// What one core of a virtual machine of 2024 does: a recovery measures its own.
-    fn default() -> RecoveryRates {
-        RecoveryRates {
-            checkpoint_bytes_per_s: 100e6,
-            log_bytes_per_s: 150e6,
-        }
-    }
-}
 
 /// What checkpoints and the log amount to.
 #[derive(Default)]
@@ -66,21 +48,20 @@ impl Kept {
         state.log_bytes_before = log_bytes;
     }
 
-    /// A checkpoint with this many bytes has begun when `written_before` bytes had been written to the log.
-    pub fn set_checkpoint(&self, bytes: u64, written_before: u64) {
+    /// A checkpoint with this many bytes has begun when `written_before` bytes had been written to the log, of which a recovery reads the
+    /// last `log_bytes_before`: those in the segment in which it begins.
+    pub fn set_checkpoint(&self, bytes: u64, written_before: u64, log_bytes_before: u64) {
         let mut state = lock(&self.state);
         (state.checkpoint_bytes, state.written_before) = (bytes, written_before);
-        state.log_bytes_before = 0;
+        state.log_bytes_before = log_bytes_before;
     }
 
-    /// Bytes of the log since the last checkpoint, and the seconds that a recovery would take.
+    /// Bytes of the log that a recovery reads, and the seconds that a recovery would take.
     pub fn estimate(&self, log: &Log) -> (u64, f64) {
         let state = lock(&self.state);
         let written = log.written_bytes() - state.written_before;
         let log_bytes = state.log_bytes_before + written;
-        let rates = &state.rates;
-        let seconds = state.checkpoint_bytes as f64 / rates.checkpoint_bytes_per_s
-            + log_bytes as f64 / rates.log_bytes_per_s;
+        let seconds = state.rates.seconds(state.checkpoint_bytes, log_bytes);
         (log_bytes, seconds)
     }
 
@@ -97,7 +78,8 @@ impl Kept {
 }
 
 impl Engine {
-    /// The seconds that a recovery of the data directory would take, as estimated; `None` without one.
+    /// The seconds that a recovery of the data directory would take, as estimated from its bytes and the rates of the last recovery that
+    /// could tell; `None` without a data directory.
     pub fn recovery_estimate_s(&self) -> Option<f64> {
         let log = self.log()?;
         Some(self.inner().kept.estimate(log).1)

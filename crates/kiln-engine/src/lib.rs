@@ -70,7 +70,6 @@ pub use driver::{Answer, Asked, Caller, Driver, ProcedureHandle, Request};
 pub use durability::ReadOnly;
 pub use engine::Engine;
 pub use journal::Observed;
-pub use keeper::RecoveryRates;
 pub use loader::{LoadReport, Loader};
 pub use lookups::Lookups;
 pub use memory::{EpochHolder, IndexMemory, RetiredMemory, SeatUser, TableMemory};

@@ -332,6 +332,7 @@ fn run_all(
         figures.log = after
             .zip(before)
             .map(|(after, before)| after.since(&before));
+        figures.recovery_estimate_s = engine.recovery_estimate_s();
         totals.merge(&figures.totals);
         point.runs.push(figures);
         if let Some(batch) = engine.explained_batch() {

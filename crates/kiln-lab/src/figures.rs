@@ -120,6 +120,8 @@ pub struct RunFigures {
     pub pinned: bool,
     /// What the database's log has written, warm-up included, if it has one.
     pub log: Option<LogStatistics>,
+    /// The seconds that a recovery of the database would take after the run, as estimated, if it has a data directory.
+    pub recovery_estimate_s: Option<f64>,
 }
 
 impl RunFigures {
@@ -132,6 +134,7 @@ impl RunFigures {
             totals: Totals::new(procedures),
             pinned: true,
             log: None,
+            recovery_estimate_s: None,
         }
     }
 
@@ -205,6 +208,11 @@ impl Point {
         let mut sum = logs.next()?.clone();
         logs.for_each(|log| sum.add(log));
         Some(sum)
+    }
+
+    /// The seconds that a recovery would take after the last run, as estimated, if the database has a data directory.
+    pub fn recovery_estimate_s(&self) -> Option<f64> {
+        self.runs.last()?.recovery_estimate_s
     }
 
     /// Whether the protocol's own counts are known: failed attempts, phases. Those of the

@@ -128,6 +128,7 @@ fn measured(plan: &Plan, point: &Point) -> Value {
         "batches": explain::batches_json(&point.statistics().batches, point.threads),
         "latency_us": latencies(&plan.workload, point),
         "log": point.log().map(|log| log_of(&log)),
+        "recovery_estimate_s": point.recovery_estimate_s(),
         "audit": point.audit.verdict(),
         "audit_conditions": point.audit.conditions,
         "audit_violations": point

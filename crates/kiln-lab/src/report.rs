@@ -50,6 +50,7 @@ fn logs(points: &[Point]) -> Option<String> {
         "Write µs p50",
         "p99",
         "max",
+        "Recovery s",
     ];
     let mut table = table(&headings, 1);
     let us = |nanoseconds: u64| significant(nanoseconds as f64 / 1e3);
@@ -69,6 +70,9 @@ fn logs(points: &[Point]) -> Option<String> {
             us(writes.quantile(0.5)),
             us(writes.quantile(0.99)),
             us(writes.max()),
+            point
+                .recovery_estimate_s()
+                .map_or_else(String::new, significant),
         ]);
     }
     (table.row_iter().next().is_some()).then(|| table.to_string())
@@ -83,7 +87,8 @@ pub(crate) fn report(workload: &Workload, points: &[Point]) -> String {
     );
     if let Some(table) = logs(points) {
         text += &section(
-            "Log (warm-up included; a group is written at once, and latencies end when it is on disk)",
+            "Log (warm-up included; a group is written at once, and latencies end when it is on disk; how long a recovery \
+             would take in the end, as estimated)",
             &table,
         );
     }

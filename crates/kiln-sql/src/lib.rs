@@ -12,8 +12,9 @@ pub mod parse;
 
 pub use compile::ColumnOrigin;
 pub use database::{
-    Column, Database, Notice, Portal, Portion, Recovery, ResultSet, Session, Statement,
-    StatementKind, StatementResult, StatementsKept, Transaction, parameter_value,
+    Column, Database, Notice, Portal, Portion, Recovery, RecoveryProgress, RecoveryStage,
+    ResultSet, Session, Statement, StatementKind, StatementResult, StatementsKept, Transaction,
+    parameter_value,
 };
 pub use kiln_durability::backup::{BackupReport, RestoreReport};
 pub use kiln_engine::{

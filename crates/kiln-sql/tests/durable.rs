@@ -7,7 +7,9 @@ use std::path::Path;
 use kiln_platform::atomic::{AtomicBool, Ordering};
 use kiln_platform::disk::{Directory, TemporaryDirectory};
 use kiln_platform::{thread, time};
-use kiln_sql::{Call, Database, IdempotencyKey, Options, Protocol, Reply, Session, SqlState};
+use kiln_sql::{
+    Call, Database, IdempotencyKey, Options, Protocol, Recovery, Reply, Session, SqlState,
+};
 
 fn temporary() -> TemporaryDirectory {
     let parent = Path::new(env!("CARGO_TARGET_TMPDIR"));
@@ -405,4 +407,81 @@ fn answers_are_forgotten_in_the_order_of_their_calls_after_a_checkpoint() {
         assert_eq!(pay(&database, name), *rows, "{name} is remembered");
     }
     assert_ne!(pay(&database, "d"), told[0].1, "the oldest is forgotten");
+}
+
+/// Fills a table with this many rows of about 1,000 bytes, after those that are there.
+fn fill(database: &Database, rows: u32) {
+    let insert = format!(
+        "INSERT INTO wide SELECT s.last + i, i % 97, repeat('x', 1000)
+         FROM generate_series(1, {rows}) i, (SELECT coalesce(max(id), 0) AS last FROM wide) s"
+    );
+    database.execute(&insert).expect("it runs");
+}
+
+const WIDE: &str = "CREATE TABLE wide (id INTEGER PRIMARY KEY, number INTEGER, text TEXT);
+                    CREATE INDEX wide_number ON wide (number);";
+
+#[test]
+fn a_recovery_is_estimated_from_former_ones_and_tells_how_far_it_is() {
+    let directory = temporary();
+    let options = options(&directory).log_segment_bytes(4 << 20);
+    let database = Database::open(options.clone()).expect("it is new");
+    database.execute(WIDE).expect("it runs");
+    (0..6).for_each(|_| fill(&database, 2_000));
+    database.engine().checkpoint().expect("it is written");
+    (0..6).for_each(|_| fill(&database, 2_000));
+    drop(database);
+    let mut recoveries: Vec<Recovery> = Vec::new();
+    // A machine that does other things as well may be slow once.
+    for _ in 0..6 {
+        let mut told = Vec::new();
+        let database = Database::open_with_progress(options.clone(), |it| told.push(*it));
+        let database = database.expect("it is there");
+        let recovery = database.recovery().expect("it has a directory").clone();
+        assert_eq!(rows(&database, "SELECT count(*) FROM wide"), ["24000"]);
+        let data = database.engine().data_directory().expect("it has one");
+        let kept = data.manifest().recovery.expect("it is measured");
+        assert_eq!(kept.estimated_us, recovery.estimated_ns / 1_000);
+        let shown = recovery.to_string();
+        assert!(shown.contains(" s (estimated "), "{shown}");
+        // It would be the same again.
+        let again_s = (database.engine().recovery_estimate_s()).expect("it has a directory");
+        let kept_s = kept
+            .rates
+            .seconds(recovery.checkpoint_bytes, recovery.log_bytes);
+        assert!((again_s / kept_s - 1.0).abs() < 0.1, "{again_s} {kept_s}");
+        for progress in told {
+            assert_eq!(progress.checkpoint_bytes_all, recovery.checkpoint_bytes);
+            assert_eq!(progress.log_bytes_all, recovery.log_bytes);
+            assert!(progress.checkpoint_bytes <= progress.checkpoint_bytes_all);
+            assert!(progress.log_bytes <= progress.log_bytes_all);
+        }
+        recoveries.push(recovery);
+    }
+    let ratio = |it: &Recovery| it.elapsed_ns as f64 / it.estimated_ns as f64;
+    let ratios: Vec<f64> = recoveries.iter().map(ratio).collect();
+    // The first one knew nothing of the machine.
+    let is_near = |ratio: &f64| (1.0 / 3.0..3.0).contains(ratio);
+    assert!(ratios[1..].iter().any(is_near), "{ratios:?}");
+}
+
+#[test]
+fn a_checkpoint_counts_the_log_from_the_start_of_its_segment() {
+    let directory = temporary();
+    let options = options(&directory).log_segment_bytes(64 << 20);
+    let database = Database::open(options).expect("it is new");
+    database.execute(WIDE).expect("it runs");
+    fill(&database, 2_000);
+    let report = database.engine().checkpoint().expect("it is written");
+    let data = database.engine().data_directory().expect("it has one");
+    let status = kiln_durability::inspect::status(data.path()).expect("it is there");
+    assert!(status.replay_bytes > 2_000_000, "{status:?}");
+    let rates = data.manifest().recovery_rates();
+    let expected_s = rates.seconds(report.bytes, status.replay_bytes);
+    let estimate_s = report.recovery_estimate_s;
+    // But for a block that says that the last one is on disk.
+    assert!(
+        (estimate_s / expected_s - 1.0).abs() < 0.05,
+        "{estimate_s} {expected_s}"
+    );
 }

@@ -39,7 +39,7 @@
 //! | to | use |
 //! |---|---|
 //! | define tables and procedures, run scripts | [`Database::execute`] |
-//! | keep the database in a directory | [`Options::data_dir`], [`Database::recovery`] |
+//! | keep the database in a directory | [`Options::data_dir`], [`Database::recovery`], [`Database::open_with_progress`] |
 //! | query | [`Database::query`] |
 //! | call a procedure | [`Database::call`]; without waiting, with a deadline or an idempotency key: [`Database::submit`] |
 //! | submit the calls of many clients from one thread | [`Database::submit_to`], [`Completions`] |
@@ -59,9 +59,9 @@ pub use kiln_engine::{
 pub use kiln_sql::{
     BackupReport, Call, CancelHandle, Column, ColumnOrigin, Completion, Completions, DataType,
     Database, Decimal, Error, FromRow, FromValue, IdempotencyKey, Interval, IntoValues, Logging,
-    Notice, Options, Portal, Portion, Protocol, Recovery, Refused, Reply, RestoreReport, Result,
-    ResultSet, Session, SqlState, Statement, StatementKind, StatementResult, SubmitError, Ticket,
-    Transaction, Value, parameter_value,
+    Notice, Options, Portal, Portion, Protocol, Recovery, RecoveryProgress, RecoveryStage, Refused,
+    Reply, RestoreReport, Result, ResultSet, Session, SqlState, Statement, StatementKind,
+    StatementResult, SubmitError, Ticket, Transaction, Value, parameter_value,
 };
 
 /// The quick start of the README, so that it keeps compiling.

@@ -115,6 +115,37 @@ fn what_was_answered_survives_a_kill() {
 }
 
 #[test]
+fn a_long_recovery_is_shown_with_its_estimate() {
+    let temporary = temporary();
+    let data = temporary.path().join("shop");
+    let make = "CREATE TABLE wide (id INTEGER PRIMARY KEY, text TEXT);
+        INSERT INTO wide SELECT i, repeat('x', 1000) FROM generate_series(1, 12000) i";
+    assert_ends(&sql(&data, make), 0);
+    for _ in 0..2 {
+        let output = kiln(&["sql", "--data", word(&data), "-c", "SELECT 1"]);
+        assert_ends(&output, 0);
+        let text = err(&output);
+        let last = text.lines().last().unwrap_or_default();
+        assert!(
+            last.starts_with("Recovered ") && last.contains(" s (estimated "),
+            "{text}"
+        );
+        let seconds = last.split("(estimated ").nth(1).unwrap_or_default();
+        let seconds = seconds.trim_end_matches(" s).");
+        assert!(
+            seconds.parse::<f64>().is_ok_and(|it| it > 0.0),
+            "{seconds}: {text}"
+        );
+        let output = kiln(&["data", "status", word(&data)]);
+        assert!(
+            out(&output).contains("Last recovery    "),
+            "{}",
+            out(&output)
+        );
+    }
+}
+
+#[test]
 fn a_directory_of_something_else_is_refused_and_stays_as_it_is() {
     let temporary = temporary();
     let notes = temporary.path().join("notes.txt");

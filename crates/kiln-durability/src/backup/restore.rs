@@ -237,6 +237,8 @@ impl Backup {
             database: self.list.database,
             created_us: time::wall_clock_us(),
             first_segment: self.first_segment(),
+            // Of the machine where the backup was taken.
+            recovery: None,
             checkpoints: self.list.checkpoint.iter().cloned().collect(),
         };
         new.finish(manifest).map(drop)

@@ -170,6 +170,11 @@ impl RowsReader {
         })
     }
 
+    /// Bytes of the file that were read.
+    pub fn bytes_read(&self) -> u64 {
+        self.offset
+    }
+
     /// Reads the next block, whole; `None` at the end of the file, when all of it is what was written.
     ///
     /// # Errors

@@ -12,4 +12,4 @@ mod status;
 
 pub use check::{CheckReport, check};
 pub use contents::{FileSummary, LogSummary, SegmentSummary, read_checkpoint, read_log};
-pub use status::{LogEnd, Status, status};
+pub use status::{Status, status};

@@ -12,6 +12,7 @@
 //! | `database <32 hexadecimal digits>` | the database's id, which is in all its files |
 //! | `created <number>` | when the directory was made, in microseconds since 1970 |
 //! | `first-segment <number>` | the segment with which the log that is kept begins |
+//! | `recovery <number> <number> <number> <number>` | of the last recovery that read enough to tell, if there was one: bytes of checkpoints and of log that it read in a second; how long it was estimated to take, and how long it took, in microseconds |
 //! | `checkpoint <number>` | a checkpoint begins, with the lines below; there are at most two, the older one first |
 //! | `  epochs <number> <number>` | the log epoch from which on the log is replayed, and the one before whose end all rows were read |
 //! | `  segment <number>` | the segment in which that replay begins |
@@ -36,6 +37,7 @@ use kiln_storage::schema::TableId;
 
 pub(crate) use self::read::{Lines, Refusal, hexadecimal, number};
 use crate::format::{DatabaseId, FORMAT_VERSION, checksum};
+use crate::rates::{RecoveryRates, RecoveryRecord};
 
 /// The longest manifest, in bytes: room for half a million files.
 pub const MANIFEST_BYTES_MAX: u64 = 64 << 20;
@@ -54,6 +56,8 @@ pub struct Manifest {
     pub created_us: i64,
     /// The segment with which the log that is kept begins.
     pub first_segment: u64,
+    /// Of the last recovery that read enough to tell how fast it is.
+    pub recovery: Option<RecoveryRecord>,
     /// At most [`CHECKPOINTS_MAX`], the older one first.
     pub checkpoints: Vec<CheckpointEntry>,
 }
@@ -155,6 +159,7 @@ impl Manifest {
             database,
             created_us,
             first_segment: 1,
+            recovery: None,
             checkpoints: Vec::new(),
         }
     }
@@ -187,8 +192,17 @@ impl Manifest {
         read::read(bytes).map_err(|refusal| refusal.error(path, RESTORE))
     }
 
+    /// How fast recoveries are: the last one that could tell, or what is usual.
+    pub fn recovery_rates(&self) -> RecoveryRates {
+        self.recovery.map(|it| it.rates).unwrap_or_default()
+    }
+
     /// Why no data directory can have such a manifest.
     fn fault(&self) -> Option<String> {
+        let rates = self.recovery_rates();
+        if rates.checkpoint_bytes_per_s == 0 || rates.log_bytes_per_s == 0 {
+            return Some("a recovery never ends at its rates".to_owned());
+        }
         let count = self.checkpoints.len();
         if count > CHECKPOINTS_MAX {
             return Some(format!("it names {count} checkpoints"));
@@ -234,6 +248,19 @@ impl fmt::Display for Manifest {
         writeln!(f, "database {}", self.database)?;
         writeln!(f, "created {}", self.created_us)?;
         writeln!(f, "first-segment {}", self.first_segment)?;
+        if let Some(RecoveryRecord {
+            rates,
+            estimated_us,
+            elapsed_us,
+        }) = self.recovery
+        {
+            let RecoveryRates {
+                checkpoint_bytes_per_s,
+                log_bytes_per_s,
+            } = rates;
+            let rates = format!("{checkpoint_bytes_per_s} {log_bytes_per_s}");
+            writeln!(f, "recovery {rates} {estimated_us} {elapsed_us}")?;
+        }
         self.checkpoints.iter().try_for_each(|it| write!(f, "{it}"))
     }
 }

@@ -9,6 +9,7 @@ use kiln_storage::error::Error;
 use super::{CheckpointEntry, FileEntry, Manifest};
 use crate::damaged;
 use crate::format::{COUNTER_MAX, DatabaseId, FORMAT_VERSION, checksum};
+use crate::rates::{RecoveryRates, RecoveryRecord};
 
 /// `checksum `, 16 digits, and the end of the line.
 const CHECKSUM_LINE_BYTES: usize = 9 + 16 + 1;
@@ -171,12 +172,38 @@ impl<'a> Lines<'a> {
             database: self.database()?,
             created_us: self.number("created")?,
             first_segment: self.counter("first-segment")?,
+            recovery: match self.is_next("recovery") {
+                true => Some(self.recovery()?),
+                false => None,
+            },
             checkpoints: Vec::new(),
         };
         while !self.is_at_end() {
             manifest.checkpoints.push(self.checkpoint()?);
         }
         Ok(manifest)
+    }
+
+    fn recovery(&mut self) -> Result<RecoveryRecord> {
+        let numbers = self.line("recovery")?.split(' ').map(number);
+        let numbers: Option<Vec<u64>> = numbers.collect();
+        let Some(Ok(numbers)) = numbers.map(<[u64; 4]>::try_from) else {
+            return self.refuse("recovery");
+        };
+        let [
+            checkpoint_bytes_per_s,
+            log_bytes_per_s,
+            estimated_us,
+            elapsed_us,
+        ] = numbers;
+        Ok(RecoveryRecord {
+            rates: RecoveryRates {
+                checkpoint_bytes_per_s,
+                log_bytes_per_s,
+            },
+            estimated_us,
+            elapsed_us,
+        })
     }
 
     pub fn checkpoint(&mut self) -> Result<CheckpointEntry> {

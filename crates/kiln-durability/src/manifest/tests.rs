@@ -39,6 +39,14 @@ fn checkpoint(number: u64) -> CheckpointEntry {
 fn manifest(checkpoints: u64) -> Manifest {
     Manifest {
         first_segment: 5,
+        recovery: (checkpoints > 1).then_some(RecoveryRecord {
+            rates: RecoveryRates {
+                checkpoint_bytes_per_s: 91_000_000,
+                log_bytes_per_s: u64::MAX,
+            },
+            estimated_us: 1_700_000,
+            elapsed_us: 0,
+        }),
         checkpoints: (1..=checkpoints).map(checkpoint).collect(),
         ..Manifest::new(DatabaseId(*b"sixteen bytes..."), -1)
     }
@@ -87,6 +95,8 @@ fn manifests_are_read_as_they_were_written() {
     );
     let text = text.expect("it is text");
     assert!(text.starts_with(&expected), "{text}");
+    let line = "first-segment 5\nrecovery 91000000 18446744073709551615 1700000 0\ncheckpoint 1\n";
+    assert!(manifest(2).to_string().contains(line));
 }
 
 #[test]
@@ -126,16 +136,21 @@ fn what_no_kiln_writes_is_refused_whatever_its_checksum() {
         ("first-segment 5\n", "", "line 5"),
         ("first-segment 5", "first-segment 6", "needs segment 5"),
         ("first-segment 5", "first-segment 5 ", "line 5"),
+        ("recovery 91000000", "recovery 0", "never ends"),
+        ("recovery 91000000", "recovery", "line 6"),
+        ("recovery 91000000", "recovery 091000000", "line 6"),
+        ("1700000 0", "1700000 0 0", "line 6"),
+        ("1700000 0", "1700000 -1", "line 6"),
         ("checkpoint 1", "checkpoint 2", "order"),
-        ("checkpoint 1", "checkpoint 1\r", "line 6"),
+        ("checkpoint 1", "checkpoint 1\r", "line 7"),
         ("epochs 10 13", "epochs 15 13", "starts after its end"),
-        ("epochs 10 13", "epochs 10", "line 7"),
-        ("  rows 2000", "  rows", "line 11"),
-        ("file catalog", "file catalogue", "line 12"),
+        ("epochs 10 13", "epochs 10", "line 8"),
+        ("  rows 2000", "  rows", "line 12"),
+        ("file catalog", "file catalogue", "line 13"),
         ("file catalog", "file table-1-0", "table-1-0 twice"),
-        ("file table-1-0", "file table-01-0", "line 13"),
-        ("file table-1-0", "file table-1-../0", "line 13"),
-        ("file table-1-1 ", "file table-1-1 1 ", "line 14"),
+        ("file table-1-0", "file table-01-0", "line 14"),
+        ("file table-1-0", "file table-1-../0", "line 14"),
+        ("file table-1-1 ", "file table-1-1 1 ", "line 15"),
     ];
     for (from, to, fault) in changes {
         let changed = whole.replacen(from, to, 1);

@@ -12,11 +12,11 @@
 use kiln_platform::disk::Directory;
 use kiln_storage::error::{Error, Result, SqlState};
 
-use super::segment::SegmentReader;
+use super::segment::{SegmentReader, segments_from};
 use crate::canary::Canary;
 use crate::error::{damaged, disk_error};
 use crate::format::block::{self, ALIGNMENT, Block, BlockHeader};
-use crate::format::{BlockFault, Chain, DatabaseId, FORMAT_VERSION, segment_name, segment_number};
+use crate::format::{BlockFault, Chain, DatabaseId, FORMAT_VERSION, segment_name};
 use crate::log::Position;
 
 /// Where a scan begins.
@@ -81,14 +81,7 @@ impl Scan {
     /// # Errors
     /// The disk's; XX001 when the first segment is not there, but later ones are.
     pub fn open(directory: Directory, start: Start) -> Result<Scan> {
-        let entries = directory.list().map_err(|error| disk_error(&error))?;
-        let numbered = entries.iter().filter(|entry| !entry.is_directory);
-        let numbered =
-            numbered.filter_map(|entry| Some((segment_number(&entry.name)?, entry.bytes)));
-        let mut segments: Vec<(u64, u64)> = numbered
-            .filter(|(number, _)| *number >= start.segment)
-            .collect();
-        segments.sort_unstable();
+        let segments = segments_from(&directory, start.segment)?;
         let first = segments.first();
         let is_begun = first.is_some_and(|(first, _)| *first == start.segment);
         let is_new = start.chain.is_some_and(|chain| chain.last == 0);

@@ -5,10 +5,23 @@ use kiln_storage::error::Result;
 
 use crate::error::disk_error;
 use crate::format::block::{self, ALIGNMENT};
-use crate::format::segment_name;
+use crate::format::{segment_name, segment_number};
 
 /// Bytes of a read; more where a block is longer.
 const READ_BYTES: u64 = 4 << 20;
+
+/// The numbers of the segments in a log's directory from `first` on, in their order, and the bytes of each.
+///
+/// # Errors
+/// The disk's.
+pub(super) fn segments_from(directory: &Directory, first: u64) -> Result<Vec<(u64, u64)>> {
+    let entries = directory.list().map_err(|error| disk_error(&error))?;
+    let files = entries.iter().filter(|entry| !entry.is_directory);
+    let numbered = files.filter_map(|entry| Some((segment_number(&entry.name)?, entry.bytes)));
+    let mut segments: Vec<(u64, u64)> = numbered.filter(|(number, _)| *number >= first).collect();
+    segments.sort_unstable();
+    Ok(segments)
+}
 
 /// A segment that is read from its start on, with a part of it in memory.
 pub(super) struct SegmentReader {
@@ -28,7 +41,14 @@ impl SegmentReader {
     /// The disk's.
     pub fn open(directory: &Directory, number: u64) -> Result<SegmentReader> {
         let file = directory.open_file(&segment_name(number));
-        let file = file.map_err(|error| disk_error(&error))?;
+        SegmentReader::new(file.map_err(|error| disk_error(&error))?, number)
+    }
+
+    /// Reads this file, which is the segment `number`.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn new(file: File, number: u64) -> Result<SegmentReader> {
         let bytes = file.len().map_err(|error| disk_error(&error))?;
         Ok(SegmentReader {
             number,

@@ -54,7 +54,7 @@ use kiln_storage::error::{Error, Result, SqlState};
 pub use design::is_auxiliary;
 pub use portal::{Portal, Portion};
 pub use prepared::{Column, Statement, StatementKind};
-pub use recovery::Recovery;
+pub use recovery::{Recovery, RecoveryProgress, RecoveryStage};
 pub use result::{Notice, ResultSet, StatementResult};
 pub use session::Session;
 pub use transaction::Transaction;
@@ -118,11 +118,39 @@ impl Database {
     /// 22023 for options that make no sense. With a data directory: 55006 when another process has it open; 55000 for a directory of
     /// something else; XX001 when its files are damaged; 0A000 when a newer Kiln has written it; 53100, 58030 and their like for what
     /// the disk refuses.
-    pub fn open(mut options: Options) -> Result<Database> {
+    pub fn open(options: Options) -> Result<Database> {
+        Database::open_with_progress(options, |_| {})
+    }
+
+    /// [`Database::open`] that tells how far it has come: about ten times a second, from a tenth of a second on, while it recovers
+    /// what is in the data directory. The observer runs on this thread, and the recovery waits for it.
+    ///
+    /// ```
+    /// # use kiln_platform::disk::TemporaryDirectory;
+    /// use kiln_sql::{Database, Options};
+    /// # fn main() -> kiln_storage::error::Result<()> {
+    /// # let temporary = TemporaryDirectory::new("kiln-example").expect("there is room");
+    /// # let directory = temporary.path().join("shop");
+    /// let options = Options::new().workers(1).data_dir(Some(directory));
+    /// let database = Database::open_with_progress(options, |progress| {
+    ///     let read = progress.checkpoint_bytes + progress.log_bytes;
+    ///     let all = progress.checkpoint_bytes_all + progress.log_bytes_all;
+    ///     eprintln!("{read} of {all} bytes, about {:.0} s left", progress.remaining_s);
+    /// })?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As there.
+    pub fn open_with_progress(
+        mut options: Options,
+        mut observer: impl FnMut(&RecoveryProgress),
+    ) -> Result<Database> {
         let Some(path) = options.data_dir.take() else {
             return Database::open_empty(options);
         };
-        recovery::open(&options, &path)
+        recovery::open(&options, &path, &mut observer)
     }
 
     fn open_empty(options: Options) -> Result<Database> {

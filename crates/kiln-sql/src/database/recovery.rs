@@ -1,16 +1,19 @@
 //! Opening a data directory: what its files have kept becomes the database again.
 
+mod progress;
+
 use std::fmt;
 use std::path::Path;
 
 use kiln_durability::checkpoint::Reader;
 use kiln_durability::format::entry::Entry;
 use kiln_durability::log::{LogOptions, Position};
-use kiln_durability::recovery::{End, Replay, Scan, Start};
-use kiln_durability::{CheckpointEntry, DataDirectory, Manifest, damaged, damaged_in, disk_error};
-use kiln_engine::{
-    CallAnswer, CallReplay, CatalogStatement, Options, RecoveryRates, WrittenCatalog,
+use kiln_durability::recovery::{End, Extent, Replay, Scan, Start};
+use kiln_durability::{
+    CheckpointEntry, DataDirectory, Manifest, RecoveryRates, RecoveryRecord, damaged, damaged_in,
+    disk_error,
 };
+use kiln_engine::{CallAnswer, CallReplay, CatalogStatement, Options, WrittenCatalog};
 use kiln_platform::disk::Directory;
 use kiln_platform::sync::Arc;
 use kiln_platform::time;
@@ -19,6 +22,8 @@ use kiln_storage::restore::Mismatch;
 
 use super::rebuild::restore_catalog;
 use super::{Database, design};
+use progress::Observed;
+pub use progress::{RecoveryProgress, RecoveryStage};
 
 /// What a recovery has done.
 #[derive(Clone, Debug, Default)]
@@ -41,6 +46,10 @@ pub struct Recovery {
     pub log_bytes: u64,
     /// How long it took to replay these, in nanoseconds.
     pub log_ns: u64,
+    /// How long it took to build the indexes besides the first of each table, in nanoseconds.
+    pub indexes_ns: u64,
+    /// How long all of it was estimated to take, from its bytes and the rates of former recoveries, in nanoseconds.
+    pub estimated_ns: u64,
     /// How long all of it took, in nanoseconds.
     pub elapsed_ns: u64,
     /// What is behind the end of the log and was never acknowledged, if anything is.
@@ -66,10 +75,15 @@ impl fmt::Display for Recovery {
         }
         write!(
             f,
-            " and {} changes of the catalog of the log ({:.1} MB), in {seconds:.3} s.",
+            " and {} changes of the catalog of the log ({:.1} MB), in {seconds:.3} s",
             self.statements,
             self.log_bytes as f64 / 1e6
         )?;
+        // What is quick says nothing of estimates.
+        if self.is_measured() {
+            write!(f, " (estimated {:.3} s)", self.estimated_ns as f64 / 1e9)?;
+        }
+        f.write_str(".")?;
         if let Some(cut) = &self.cut {
             write!(f, " What was not acknowledged was cut off: {cut}.")?;
         }
@@ -81,29 +95,43 @@ impl fmt::Display for Recovery {
 const MEASURED_BYTES_MIN: u64 = 8 << 20;
 
 impl Recovery {
-    /// How fast it was, where it has read enough; else what is usual.
-    fn rates(&self) -> RecoveryRates {
-        let rate = |bytes: u64, nanoseconds: u64, usual: f64| match bytes >= MEASURED_BYTES_MIN {
-            true => bytes as f64 * 1e9 / nanoseconds.max(1) as f64,
-            false => usual,
+    /// Whether it has read enough to tell how fast it was.
+    fn is_measured(&self) -> bool {
+        self.checkpoint_bytes.max(self.log_bytes) >= MEASURED_BYTES_MIN
+    }
+
+    /// How fast it was, where it has read enough; else how fast former ones were. Building indexes belongs to the rows, which came from
+    /// the checkpoint and from the log.
+    fn rates(&self, before: RecoveryRates) -> RecoveryRates {
+        let indexes_ns_per_byte =
+            self.indexes_ns as f64 / (self.checkpoint_bytes + self.log_bytes).max(1) as f64;
+        let rate = |bytes: u64, nanoseconds: u64, before: u64| {
+            if bytes < MEASURED_BYTES_MIN {
+                return before;
+            }
+            let nanoseconds = nanoseconds as f64 + bytes as f64 * indexes_ns_per_byte;
+            ((bytes as f64 * 1e9 / nanoseconds.max(1.0)) as u64).max(1)
         };
-        let usual = RecoveryRates::default();
         RecoveryRates {
             checkpoint_bytes_per_s: rate(
                 self.checkpoint_bytes,
                 self.checkpoint_ns,
-                usual.checkpoint_bytes_per_s,
+                before.checkpoint_bytes_per_s,
             ),
-            log_bytes_per_s: rate(self.log_bytes, self.log_ns, usual.log_bytes_per_s),
+            log_bytes_per_s: rate(self.log_bytes, self.log_ns, before.log_bytes_per_s),
         }
     }
 }
 
-/// Opens the data directory at `path`, and the database in it, with these options.
+/// Opens the data directory at `path`, and the database in it, with these options. Tells the observer how far it has come.
 ///
 /// # Errors
 /// Those of [`DataDirectory::open`] and of files that are damaged; the disk's.
-pub(super) fn open(options: &Options, path: &Path) -> Result<Database> {
+pub(super) fn open(
+    options: &Options,
+    path: &Path,
+    observer: &mut dyn FnMut(&RecoveryProgress),
+) -> Result<Database> {
     let began_ns = time::now_ns();
     let holder = concat!("Kiln ", env!("CARGO_PKG_VERSION"));
     let directory = DataDirectory::open(path, holder)?;
@@ -114,9 +142,11 @@ pub(super) fn open(options: &Options, path: &Path) -> Result<Database> {
         // The whole log is there.
         beginnings.insert(0, None);
     }
+    let rates_before = manifest.recovery_rates();
+    let mut observed = Observed::new(observer, rates_before, began_ns);
     let (mut database, end, mut recovery) = loop {
         let beginning = beginnings.pop().flatten();
-        match recover(options, &directory, &manifest, beginning) {
+        match recover(options, &directory, &manifest, beginning, &mut observed) {
             Ok(recovered) => break recovered,
             Err(Failure::Checkpoint(error)) if !beginnings.is_empty() => {
                 warnings.push(format!("an older checkpoint is used: {error}"));
@@ -125,10 +155,16 @@ pub(super) fn open(options: &Options, path: &Path) -> Result<Database> {
         }
     };
     let log = LogOptions::with_segments(options.log_segment_bytes);
-    let rates = recovery.rates();
+    let rates = recovery.rates(rates_before);
     database
         .engine()
         .set_recovered(rates, recovery.checkpoint_bytes, recovery.log_bytes);
+    recovery.elapsed_ns = time::now_ns() - began_ns;
+    if recovery.is_measured()
+        && let Err(error) = keep_record(&directory, rates, &recovery)
+    {
+        warnings.push(format!("how fast this recovery was is not kept: {error}"));
+    }
     database.engine().log_to(directory, end.position, &log)?;
     recovery.cut = end.cut;
     recovery.warnings = warnings;
@@ -136,6 +172,17 @@ pub(super) fn open(options: &Options, path: &Path) -> Result<Database> {
     let shared = Arc::get_mut(&mut database.shared);
     shared.expect("no other handle was made").recovery = Some(recovery);
     Ok(database)
+}
+
+/// Keeps how fast a recovery was for the estimate of the next one.
+fn keep_record(directory: &DataDirectory, rates: RecoveryRates, recovery: &Recovery) -> Result<()> {
+    let mut manifest = (*directory.manifest()).clone();
+    manifest.recovery = Some(RecoveryRecord {
+        rates,
+        estimated_us: recovery.estimated_ns / 1_000,
+        elapsed_us: recovery.elapsed_ns / 1_000,
+    });
+    directory.publish(manifest)
 }
 
 /// Why a recovery ends.
@@ -157,16 +204,48 @@ fn recover(
     directory: &DataDirectory,
     manifest: &Manifest,
     checkpoint: Option<&CheckpointEntry>,
+    observed: &mut Observed<'_>,
 ) -> std::result::Result<(Database, End, Recovery), Failure> {
     let database = Database::open_empty(options.clone())?;
     let mut recovery = Recovery::default();
+    let (checkpoint_bytes, log_bytes) = to_read(directory, manifest, checkpoint)?;
+    observed.begin(time::now_ns(), checkpoint_bytes, log_bytes);
+    let estimated_s = (manifest.recovery_rates()).seconds(checkpoint_bytes, log_bytes);
+    recovery.estimated_ns = (estimated_s * 1e9) as u64;
     database.engine().begin_restoration();
     if let Some(checkpoint) = checkpoint {
-        let restored = restore(&database, directory, manifest, checkpoint, &mut recovery);
-        restored.map_err(Failure::Checkpoint)?;
+        restore(
+            &database,
+            directory,
+            manifest,
+            checkpoint,
+            &mut recovery,
+            observed,
+        )
+        .map_err(Failure::Checkpoint)?;
     }
-    let end = replay(&database, directory, manifest, checkpoint, &mut recovery)?;
+    observed.replays(time::now_ns());
+    let end = replay(
+        &database,
+        directory,
+        manifest,
+        checkpoint,
+        &mut recovery,
+        observed,
+    )?;
     Ok((database, end, recovery))
+}
+
+/// The bytes of the checkpoint and of the log that are to be read.
+fn to_read(
+    directory: &DataDirectory,
+    manifest: &Manifest,
+    checkpoint: Option<&CheckpointEntry>,
+) -> Result<(u64, u64)> {
+    let segment = checkpoint.map_or(manifest.first_segment, |it| it.segment);
+    let extent = Extent::find(directory.log(), manifest.database, segment)?;
+    let checkpoint_bytes = checkpoint.map_or(0, CheckpointEntry::bytes);
+    Ok((checkpoint_bytes, extent.bytes_from(segment)))
 }
 
 /// Puts catalog and rows of a checkpoint into the database.
@@ -176,6 +255,7 @@ fn restore(
     manifest: &Manifest,
     checkpoint: &CheckpointEntry,
     recovery: &mut Recovery,
+    observed: &mut Observed<'_>,
 ) -> Result<()> {
     let began_ns = time::now_ns();
     let engine = database.engine();
@@ -184,6 +264,7 @@ fn restore(
     let catalog = reader.catalog()?;
     let restored = (catalog.parse()).and_then(|it: WrittenCatalog| restore_catalog(engine, &it));
     restored.map_err(|error| reader.damage_of_catalog(error))?;
+    let mut read_before = 0;
     for (table, part) in reader.tables() {
         let mut rows = reader.table(table, part)?;
         while let Some(mut block) = rows.next_block()? {
@@ -196,10 +277,12 @@ fn restore(
                 }
                 Ok(count)
             })?;
+            observed.restored(time::now_ns(), read_before + rows.bytes_read());
         }
+        read_before += rows.bytes_read();
     }
     recovery.checkpoint = Some(checkpoint.number);
-    recovery.checkpoint_bytes = checkpoint.files.iter().map(|file| file.bytes).sum();
+    recovery.checkpoint_bytes = checkpoint.bytes();
     recovery.checkpoint_ns = time::now_ns() - began_ns;
     Ok(())
 }
@@ -216,6 +299,7 @@ fn replay(
     manifest: &Manifest,
     checkpoint: Option<&CheckpointEntry>,
     recovery: &mut Recovery,
+    observed: &mut Observed<'_>,
 ) -> Result<End> {
     let segment = checkpoint.map_or(manifest.first_segment, |it| it.segment);
     let start = Start::of(manifest.database, segment);
@@ -233,11 +317,15 @@ fn replay(
     };
     while replay.next_group(|entry| redo.add(entry))?.is_some() {
         redo.apply().map_err(|error| replay.damage(error))?;
+        observed.replayed(time::now_ns(), replay.progress().0);
     }
+    let indexes_began_ns = time::now_ns();
+    observed.builds_indexes(indexes_began_ns);
     let ended = redo.end();
     ended.map_err(|error| damaged_in(directory.path().display(), error))?;
     recovery.log_bytes = replay.progress().0;
-    recovery.log_ns = time::now_ns() - began_ns;
+    recovery.log_ns = indexes_began_ns - began_ns;
+    recovery.indexes_ns = time::now_ns() - indexes_began_ns;
     let mut end = replay.end()?;
     if checkpoint.is_some_and(|it| !it.is_covered_by(end.position.epoch)) {
         let log = directory.log().path().display();

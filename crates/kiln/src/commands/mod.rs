@@ -8,6 +8,7 @@ pub mod crash;
 pub mod data;
 pub mod explain;
 pub mod model;
+mod opening;
 pub mod sim;
 pub mod sql;
 

@@ -6,7 +6,6 @@ use std::process::ExitCode;
 use clap::Args;
 use kiln_durability::inspect::{Status, status};
 use kiln_durability::{CheckpointEntry, moment_text};
-use kiln_engine::RecoveryRates;
 use serde_json::{Value, json};
 
 use super::{counted, path_text, readable, size};
@@ -43,12 +42,10 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, String> {
 
 /// What a recovery reads of checkpoints, in bytes, and the seconds that it would take.
 fn recovery(status: &Status) -> (u64, f64) {
-    let rates = RecoveryRates::default();
+    let rates = status.manifest.recovery_rates();
     let checkpoint = status.manifest.checkpoints.last();
     let bytes = checkpoint.map_or(0, CheckpointEntry::bytes);
-    let seconds = bytes as f64 / rates.checkpoint_bytes_per_s
-        + status.replay_bytes as f64 / rates.log_bytes_per_s;
-    (bytes, seconds)
+    (bytes, rates.seconds(bytes, status.replay_bytes))
 }
 
 fn as_text(path: &str, status: &Status) -> String {
@@ -83,7 +80,14 @@ fn as_text(path: &str, status: &Status) -> String {
         (Some(remark), None) => format!("When last open   {remark}\n"),
     };
     let (checkpoint_bytes, seconds) = recovery(status);
-    let rates = RecoveryRates::default();
+    let rates = manifest.recovery_rates();
+    let last_recovery = manifest.recovery.map_or_else(String::new, |recovery| {
+        format!(
+            "Last recovery    {:.3} s, estimated {:.3} s\n",
+            recovery.elapsed_us as f64 / 1e6,
+            recovery.estimated_us as f64 / 1e6
+        )
+    });
     format!(
         "Data directory   {path}\n\
          Database         {}, format {}\n\
@@ -94,7 +98,8 @@ fn as_text(path: &str, status: &Status) -> String {
          Last checkpoint  {last}\n\
          Log              {}, {}\n\
          End of the log   {end}\n\
-         Recovery         about {seconds:.1} s: {} of a checkpoint at {} a second, {} of log at {} a second\n",
+         Recovery         about {seconds:.1} s: {} of a checkpoint at {} a second, {} of log at {} a second\n\
+         {last_recovery}",
         manifest.database,
         kiln_durability::format::FORMAT_VERSION,
         moment_text(manifest.created_us),
@@ -107,15 +112,16 @@ fn as_text(path: &str, status: &Status) -> String {
         counted(status.segments, "segment"),
         size(status.log_bytes),
         size(checkpoint_bytes),
-        size(rates.checkpoint_bytes_per_s as u64),
+        size(rates.checkpoint_bytes_per_s),
         size(status.replay_bytes),
-        size(rates.log_bytes_per_s as u64),
+        size(rates.log_bytes_per_s),
     )
 }
 
 fn as_json(path: &str, status: &Status) -> String {
     let manifest = &status.manifest;
     let (checkpoint_bytes, seconds) = recovery(status);
+    let rates = manifest.recovery_rates();
     let end = status.end.map(|end| {
         json!({
             "segment": end.segment,
@@ -139,9 +145,15 @@ fn as_json(path: &str, status: &Status) -> String {
         "log_end": end,
         "recovery": {
             "checkpoint_bytes": checkpoint_bytes,
+            "checkpoint_bytes_per_s": rates.checkpoint_bytes_per_s,
             "log_bytes": status.replay_bytes,
+            "log_bytes_per_s": rates.log_bytes_per_s,
             "seconds": seconds,
         },
+        "last_recovery": manifest.recovery.map(|recovery| json!({
+            "seconds": recovery.elapsed_us as f64 / 1e6,
+            "estimated_seconds": recovery.estimated_us as f64 / 1e6,
+        })),
     });
     format!("{value}\n")
 }
