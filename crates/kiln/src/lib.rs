@@ -47,13 +47,14 @@
 //! | have transactions of several statements | [`Database::session`] |
 //! | load many rows | [`Engine::loader`] of [`Database::engine`] |
 //! | write the catalog down, and rebuild it | [`Engine::written_catalog`], [`Database::rebuild`] |
+//! | learn why a database takes no changes any more | [`Engine::read_only`] |
 //! | copy a database that is kept in a directory, and make a directory of a copy | [`Database::backup`], [`Database::restore`] |
 //! | choose a protocol and its options | [`Options::protocol`], [`Configuration`] |
 //! | change the protocol of a running database | [`Engine::set_protocol`] |
 
 pub use kiln_engine::{
     CatalogStatement, Configuration, Engine, EpochHolder, LoadReport, Loader, ProtocolOption,
-    RetiredMemory, Row, Rows, ScanRange, SeatUser, Statistics, TableMemory, TableSplit,
+    ReadOnly, RetiredMemory, Row, Rows, ScanRange, SeatUser, Statistics, TableMemory, TableSplit,
     WrittenCatalog,
 };
 pub use kiln_sql::{

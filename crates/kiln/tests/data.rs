@@ -252,6 +252,65 @@ fn a_database_that_is_open_has_a_status_and_is_otherwise_left_alone() {
         .expect("it runs");
 }
 
+/// The log finds no room for its next segment. What it has written is read; the status says why nothing is changed, also when the process
+/// is gone, until the database is opened again.
+#[test]
+fn a_database_without_room_says_so_and_goes_on_when_it_is_opened_again() {
+    let parent = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let shop = TemporaryDirectory::within(parent, "kiln-data").expect("there is room");
+    let options = || options(&shop).log_segment_bytes(16 << 10);
+    let database = Database::open(options()).expect("it is new");
+    let script = "CREATE TABLE later (id INTEGER PRIMARY KEY)";
+    database.execute(script).expect("it runs");
+    assert_eq!(database.engine().read_only(), None);
+    let log = Directory::open(&shop.path().join("shop/log")).expect("it is there");
+    let mut later = 1;
+    // No file can be made in the place of a directory. The next segments are made already, or being made.
+    let last = log.list().expect("it can be read").len() + 2;
+    let place = format!("{last:020}.log");
+    log.create_subdirectory(&place).expect("nothing is there");
+    let refused = loop {
+        let inserted = database.execute(&format!("INSERT INTO later VALUES ({later})"));
+        match inserted {
+            Ok(_) => later += 1,
+            Err(error) => break error,
+        }
+        assert!(later < 1_000, "the segments have no room for all of it");
+    };
+    let text = format!("{refused:#}");
+    assert_has(&text, &["the database is read-only", &place, "HINT:  "]);
+    let count = "SELECT count(*) FROM later";
+    let counted = |database: &Database| {
+        let counted = database.query(count, ()).expect("it only reads");
+        counted.into_one::<(i64,)>().expect("one row").0
+    };
+    assert_eq!(counted(&database), later - 1);
+    let read_only = database.engine().read_only().expect("it is");
+    assert!(read_only.lost_tables.is_empty());
+    let said_of = |state: &str| {
+        let text = said(&kiln(&shop, "data status shop"), 0);
+        text.contains(state)
+            .then(|| assert_has(&text, &["read-only: ", &place, ", since 20"]))
+    };
+    // Within a tenth of a second.
+    while said_of("State            ").is_none() {
+        thread::sleep(10_000_000);
+    }
+    let value = json(&said(&kiln(&shop, "data status shop --json"), 0));
+    assert!(value["remark"].is_string() && value["holder"].is_string());
+    database.close();
+    assert!(said_of("When last open   ").is_some());
+
+    // Room alone does not help a process that runs; another one takes it.
+    log.remove_directory(&place).expect("it is empty");
+    let database = Database::open(options()).expect("it is there");
+    assert_eq!(counted(&database), later - 1);
+    let insert = format!("INSERT INTO later VALUES ({later})");
+    database.execute(&insert).expect("there is room");
+    let value = json(&said(&kiln(&shop, "data status shop --json"), 0));
+    assert!(value["remark"].is_null());
+}
+
 #[test]
 fn a_database_is_backed_up_and_restored_to_a_time() {
     let shop = shop();
