@@ -6,10 +6,11 @@
 //! leaves neither blocks of a later format there, nor another database's, nor blocks of another segment but of those whose files were used
 //! again, which come before all that are read: these are refused as well.
 //!
-//! A process that was killed leaves the cache whole, so that what is read may not be on disk. [`Scan::end`] syncs it before anything
-//! rests on it.
+//! A process that was killed leaves the cache whole, so that what is read may not be on disk. A sync alone does not bring it there: if one
+//! has failed before the kill, the system takes these pages for written. [`Scan::end`] writes the blocks again that no later one calls
+//! durable, and syncs them, before anything rests on them.
 
-use kiln_platform::disk::Directory;
+use kiln_platform::disk::{self, Directory, File};
 use kiln_storage::error::{Error, Result, SqlState};
 
 use super::segment::{SegmentReader, segments_from};
@@ -18,6 +19,9 @@ use crate::error::{damaged, disk_error};
 use crate::format::block::{self, ALIGNMENT, Block, BlockHeader};
 use crate::format::{BlockFault, Chain, DatabaseId, FORMAT_VERSION, segment_name};
 use crate::log::Position;
+
+/// Bytes that are read and written again at a time.
+const COPIED_BYTES: u64 = 1 << 20;
 
 /// Where a scan begins.
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +56,16 @@ pub struct End {
     pub cut: Option<String>,
 }
 
+/// Where blocks begin of which no later one says that they were on disk.
+#[derive(Clone, Copy, Default)]
+struct Uncovered {
+    /// The first one.
+    block: u64,
+    /// In which of the segments it is, and where.
+    at: usize,
+    offset: u64,
+}
+
 /// A log that is being read.
 pub struct Scan {
     directory: Directory,
@@ -70,8 +84,8 @@ pub struct Scan {
     position: Position,
     /// Bytes of the segments before the present one.
     passed: u64,
-    /// The first block that no later one calls durable, and in which of the segments it is.
-    uncovered: (u64, usize),
+    /// The first block that no later one calls durable.
+    uncovered: Uncovered,
     cut: Option<String>,
 }
 
@@ -110,7 +124,7 @@ impl Scan {
                 epoch: 0,
             },
             passed: 0,
-            uncovered: (0, 0),
+            uncovered: Uncovered::default(),
             cut: None,
         })
     }
@@ -135,8 +149,8 @@ impl Scan {
             Ok((block, chain)) => {
                 let header = block.header;
                 payload.extend_from_slice(block.payload);
-                self.offset += block.bytes() as u64;
-                self.advance(&header, chain);
+                let bytes = block.bytes() as u64;
+                self.advance(&header, chain, bytes);
                 return Ok(Some(header));
             }
             Err(fault) => fault,
@@ -149,9 +163,10 @@ impl Scan {
                 let header = block.header;
                 payload.extend_from_slice(block.payload);
                 self.passed += self.segments[self.at].1;
-                (self.at, self.offset) = (self.at + 1, block.bytes() as u64);
+                let bytes = block.bytes() as u64;
+                (self.at, self.offset) = (self.at + 1, 0);
                 self.reader = Some(next);
-                self.advance(&header, chain);
+                self.advance(&header, chain, bytes);
                 return Ok(Some(header));
             }
         }
@@ -192,12 +207,17 @@ impl Scan {
         self.segments.get(at).map(|(number, _)| *number)
     }
 
-    /// Goes on after a block of the present segment.
-    fn advance(&mut self, header: &BlockHeader, chain: Chain) {
+    /// Goes on after the next block of the present segment.
+    fn advance(&mut self, header: &BlockHeader, chain: Chain, bytes: u64) {
         self.chain = Some(chain);
-        if header.durable_through >= self.uncovered.0 {
-            self.uncovered = (header.number, self.at);
+        if header.durable_through >= self.uncovered.block {
+            self.uncovered = Uncovered {
+                block: header.number,
+                at: self.at,
+                offset: self.offset,
+            };
         }
+        self.offset += bytes;
     }
 
     /// Notes that the blocks read so far are whole groups, up to the log epoch of the last one.
@@ -341,11 +361,18 @@ impl Scan {
     /// The disk's.
     pub fn end(self) -> Result<End> {
         let failed = |error| disk_error(&error);
-        let (_, uncovered) = self.uncovered;
+        let uncovered = self.uncovered;
         let read = self.segments.iter().take(self.at + 1);
-        for (number, _) in read.skip(uncovered) {
+        for (at, (number, bytes)) in read.enumerate().skip(uncovered.at) {
+            let from = if at == uncovered.at {
+                uncovered.offset
+            } else {
+                0
+            };
+            let to = if at == self.at { self.offset } else { *bytes };
             let file = self.directory.open_file_to_write(&segment_name(*number));
-            file.and_then(|file| file.sync()).map_err(failed)?;
+            file.and_then(|file| write_again(&file, from, to))
+                .map_err(failed)?;
         }
         self.directory.sync().map_err(failed)?;
         Ok(End {
@@ -353,6 +380,21 @@ impl Scan {
             cut: self.cut,
         })
     }
+}
+
+/// Writes what a file has from one offset to another once more, and syncs it.
+fn write_again(file: &File, mut from: u64, to: u64) -> disk::Result<()> {
+    let mut buffer = vec![0; (to - from).min(COPIED_BYTES) as usize];
+    while from < to {
+        let length = (to - from).min(COPIED_BYTES) as usize;
+        let read = file.read_at(from, &mut buffer[..length])?;
+        if read == 0 {
+            break;
+        }
+        file.write_at(from, &buffer[..read])?;
+        from += read as u64;
+    }
+    file.sync()
 }
 
 /// The block at the start of `bytes` of a segment, if it is the next one, and the chain after it.
