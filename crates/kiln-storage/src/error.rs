@@ -117,11 +117,14 @@ conditions! {
     NO_ACTIVE_SQL_TRANSACTION = b"25P01", "no_active_sql_transaction";
     IN_FAILED_SQL_TRANSACTION = b"25P02", "in_failed_sql_transaction";
     INVALID_SQL_STATEMENT_NAME = b"26000", "invalid_sql_statement_name";
+    INVALID_AUTHORIZATION_SPECIFICATION = b"28000", "invalid_authorization_specification";
+    INVALID_PASSWORD = b"28P01", "invalid_password";
     INVALID_TRANSACTION_TERMINATION = b"2D000", "invalid_transaction_termination";
     DEPENDENT_OBJECTS_STILL_EXIST = b"2BP01", "dependent_objects_still_exist";
     SQL_ROUTINE_EXCEPTION = b"2F000", "sql_routine_exception";
     FUNCTION_EXECUTED_NO_RETURN_STATEMENT = b"2F005", "function_executed_no_return_statement";
     INVALID_CURSOR_NAME = b"34000", "invalid_cursor_name";
+    INVALID_CATALOG_NAME = b"3D000", "invalid_catalog_name";
     INVALID_SCHEMA_NAME = b"3F000", "invalid_schema_name";
     TRANSACTION_ROLLBACK = b"40000", "transaction_rollback";
     SERIALIZATION_FAILURE = b"40001", "serialization_failure";
@@ -149,6 +152,7 @@ conditions! {
     RESERVED_NAME = b"42939", "reserved_name";
     UNDEFINED_TABLE = b"42P01", "undefined_table";
     UNDEFINED_PARAMETER = b"42P02", "undefined_parameter";
+    DUPLICATE_CURSOR = b"42P03", "duplicate_cursor";
     DUPLICATE_PREPARED_STATEMENT = b"42P05", "duplicate_prepared_statement";
     DUPLICATE_TABLE = b"42P07", "duplicate_table";
     AMBIGUOUS_PARAMETER = b"42P08", "ambiguous_parameter";

@@ -53,8 +53,9 @@ pub struct Received<'a> {
 #[derive(Debug)]
 pub struct Input {
     bytes: Vec<u8>,
-    /// Bytes at the start that were used.
+    /// Bytes at the start that were used, and that were before the last message.
     used: usize,
+    before: usize,
     limits: Limits,
     phase: Phase,
     /// Whether messages are skipped up to the next Sync.
@@ -67,6 +68,7 @@ impl Input {
         Input {
             bytes: Vec::new(),
             used: 0,
+            before: 0,
             limits,
             phase: Phase::Opening,
             skips: false,
@@ -99,7 +101,7 @@ impl Input {
     pub fn receive(&mut self, bytes: &[u8]) {
         if self.used > 0 {
             self.bytes.drain(..self.used);
-            self.used = 0;
+            (self.used, self.before) = (0, 0);
         }
         self.bytes.extend_from_slice(bytes);
     }
@@ -107,7 +109,7 @@ impl Input {
     /// Gives memory back when nothing waits.
     pub fn rest(&mut self) {
         if self.used == self.bytes.len() {
-            self.used = 0;
+            (self.used, self.before) = (0, 0);
             self.bytes.clear();
             self.bytes.shrink_to(KEPT_BYTES);
         }
@@ -121,7 +123,7 @@ impl Input {
     /// Forgets what waits: bytes from before encryption are nobody's.
     pub fn forget(&mut self) {
         self.bytes = Vec::new();
-        self.used = 0;
+        (self.used, self.before) = (0, 0);
     }
 
     /// The startup message is there: the client authenticates itself.
@@ -180,6 +182,7 @@ impl Input {
             let waiting = &self.bytes[self.used..];
             let frame = Frame::split(waiting, limit)?;
             let frame = frame.ok_or_else(|| Error::internal("a frame has gone"))?;
+            self.before = self.used;
             self.used += frame.bytes();
             (frame, &waiting[frame.bytes()..])
         };
@@ -188,6 +191,11 @@ impl Input {
             is_extended: b"PBDECH".contains(&taken.kind),
             ends_pipeline: taken.kind == b'E' && ends_with_sync(after, limit),
         })))
+    }
+
+    /// Puts the message back that was taken last, to be taken again. Nothing was received since.
+    pub fn put_back(&mut self) {
+        self.used = self.before;
     }
 
     /// Whether a message of this type goes by without an effect.
@@ -268,6 +276,8 @@ mod tests {
         assert_eq!(next(&mut input), Some((EXECUTE, false)));
         input.skip_to_sync();
         assert_eq!(next(&mut input), Some((Message::Sync, false)));
+        assert_eq!(next(&mut input), Some((EXECUTE, true)));
+        input.put_back();
         assert_eq!(next(&mut input), Some((EXECUTE, true)));
     }
 

@@ -2,6 +2,7 @@
 //!
 //! - [`frontend`] decodes what clients send, within limits, and says what it may not be;
 //! - [`backend`] encodes what a server answers;
+//! - [`client`] is the other side: what clients send, and how they read answers;
 //! - [`connection`] is the order of both: startup, authentication, statements, what an error skips;
 //! - [`format`](mod@format) has the text and binary formats of values;
 //! - [`scram`] proves a password without sending it (SCRAM-SHA-256, RFC 5802 and 7677).
@@ -12,6 +13,7 @@
 //! message of a prepared statement's three). Here a message is looked at where the bytes lie.
 
 pub mod backend;
+pub mod client;
 pub mod connection;
 pub mod format;
 pub mod frontend;

@@ -291,6 +291,11 @@ impl Session {
         self.session.cancel_handle()
     }
 
+    /// Fails the open transaction block, for an error that the layer above finds by itself. Does nothing outside of one.
+    pub fn fail(&mut self) {
+        self.session.fail();
+    }
+
     /// Whether a transaction block is open or failed.
     pub fn in_transaction(&self) -> bool {
         self.session.in_transaction()

@@ -1,0 +1,11 @@
+//! A server of Kiln that speaks PostgreSQL's protocol, so that psql and PostgreSQL's drivers work as they are.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`session`] | what a session is asked for and answers |
+//! | [`client`] | a client from its first byte to its last, without I/O |
+//! | [`cancellation`] | how a statement is cancelled through another connection |
+
+pub mod cancellation;
+pub mod client;
+pub mod session;

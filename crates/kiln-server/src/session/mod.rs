@@ -1,0 +1,275 @@
+//! Sessions: what a client asks for, and what it is answered. They do no I/O: messages go in, and answers are appended to a buffer.
+//!
+//! A session is on a poller's thread, which must not wait, or in a thread of its own. On the poller's thread ([`Place::Poller`])
+//! it submits what workers can run and takes the outcome when it comes ([`Session::complete`]); what may have to wait it leaves to a thread,
+//! which handles the same message again ([`Step::Thread`]): until then the message has had no effect.
+
+mod describe;
+mod extended;
+mod greeting;
+mod simple;
+
+use std::collections::HashMap;
+
+use kiln_platform::sync::Arc;
+use kiln_sql::{
+    CancelHandle, Completions, DataType, Database, Error, Portal, Portion, Reply, Result, SqlState,
+    Statement, StatementKind,
+};
+use kiln_wire::backend::{Answers, Severity, TransactionStatus};
+use kiln_wire::connection::Received;
+use kiln_wire::format::Settings;
+use kiln_wire::frontend::{Format, Message};
+
+/// Where a message is handled.
+#[derive(Clone, Copy)]
+pub enum Place<'a> {
+    /// On a thread that serves others as well: outcomes of what it submits arrive in the queue under the number.
+    Poller(&'a Arc<Completions>, u64),
+    /// In a thread that may wait.
+    Thread,
+}
+
+/// What comes after a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The next message.
+    Next,
+    /// The next Sync: what comes before is skipped.
+    SkipToSync,
+    /// The outcome of what was submitted.
+    Submitted,
+    /// The same message, in a thread.
+    Thread,
+    /// Nothing: the client has gone.
+    End,
+}
+
+/// A portal of the extended protocol.
+struct Bound {
+    portal: Portal,
+    /// How its rows are wanted: in text if this is empty, in the only one, or each column in its own.
+    formats: Box<[Format]>,
+}
+
+/// What was submitted.
+struct Submitted {
+    bound: Bound,
+    /// `None` for a statement of the simple protocol.
+    executed: Option<Executed>,
+}
+
+/// An Execute on its way.
+struct Executed {
+    name: String,
+    row_limit: usize,
+}
+
+/// A client's session.
+pub struct Session {
+    sql: kiln_sql::Session,
+    answers: Answers,
+    settings: Settings,
+    statements: HashMap<String, Statement>,
+    portals: HashMap<String, Bound>,
+    /// Whether the open block is that of a pipeline or of a text with several statements, and not the client's.
+    is_implicit: bool,
+    submitted: Option<Submitted>,
+}
+
+impl Session {
+    /// A session of the database.
+    ///
+    /// # Errors
+    /// 53300 when all sessions are in use, 57P01 when the database is closed.
+    pub fn new(database: &Database) -> Result<Session> {
+        Ok(Session {
+            sql: database.session()?,
+            answers: Answers::default(),
+            settings: Settings::default(),
+            statements: HashMap::new(),
+            portals: HashMap::new(),
+            is_implicit: false,
+            submitted: None,
+        })
+    }
+
+    /// What is to be sent to the client.
+    pub fn answers(&mut self) -> &mut Answers {
+        &mut self.answers
+    }
+
+    /// What cancels its statements.
+    pub fn cancel_handle(&self) -> CancelHandle {
+        self.sql.cancel_handle()
+    }
+
+    /// Says that the next statement is waited for.
+    pub fn ready(&mut self) {
+        let status = match (self.sql.in_transaction(), self.sql.has_failed()) {
+            (false, _) => TransactionStatus::Idle,
+            (true, false) => TransactionStatus::Open,
+            (true, true) => TransactionStatus::Failed,
+        };
+        self.answers.ready(status);
+    }
+
+    /// Handles one message.
+    pub fn handle(&mut self, received: Received<'_>, place: Place<'_>) -> Step {
+        let Received {
+            message,
+            is_extended,
+            ends_pipeline,
+        } = received;
+        let handled = match message {
+            Ok(Message::Query(text)) => return self.query(text, place),
+            Ok(Message::Sync) => return self.sync(place),
+            Ok(Message::Terminate) => return Step::End,
+            Ok(Message::Parse(parse)) => self.parse(parse),
+            Ok(Message::Bind(bind)) => self.bind(bind),
+            Ok(Message::Describe(target)) => self.describe(target),
+            Ok(Message::Close(target)) => self.close(target),
+            Ok(Message::Execute(execute)) => self.execute(execute, ends_pipeline, place),
+            Ok(Message::Flush) => Ok(Step::Next),
+            Ok(Message::FunctionCall) => {
+                self.answer_error(&Error::unsupported("a call of a function by its number"));
+                self.ready();
+                return Step::Next;
+            }
+            Ok(Message::CopyData(_) | Message::CopyDone | Message::CopyFail(_)) => Ok(Step::Next),
+            Ok(Message::Password(_)) => Err(kiln_wire::frontend::violation(
+                "a password was not asked for".to_owned(),
+            )),
+            Err(error) => Err(error),
+        };
+        match handled {
+            Ok(step) => step,
+            Err(error) => {
+                self.fail(&error);
+                if is_extended {
+                    return Step::SkipToSync;
+                }
+                self.ready();
+                Step::Next
+            }
+        }
+    }
+
+    /// Takes the outcome of what was submitted.
+    pub fn complete(&mut self, outcome: Result<Reply>) -> Step {
+        let Some(Submitted {
+            mut bound,
+            executed,
+        }) = self.submitted.take()
+        else {
+            return Step::Next;
+        };
+        let completed = self.sql.complete(&mut bound.portal, outcome);
+        let Some(Executed { name, row_limit }) = executed else {
+            match completed {
+                Ok(()) => self.answer_simple(&mut bound),
+                Err(error) => self.answer_error(&error),
+            }
+            self.ready();
+            return Step::Next;
+        };
+        let answered = completed.and_then(|()| self.answer_execution(&mut bound, row_limit));
+        self.portals.insert(name, bound);
+        match answered {
+            Ok(()) => Step::Next,
+            Err(error) => {
+                self.answer_error(&error);
+                Step::SkipToSync
+            }
+        }
+    }
+
+    /// Rolls an open block back: the client has gone.
+    pub fn end(&mut self) {
+        self.sql.roll_back();
+    }
+
+    /// Whether a transaction block is open.
+    pub fn in_transaction(&self) -> bool {
+        self.sql.in_transaction()
+    }
+
+    /// Answers an error, which fails an open block.
+    fn fail(&mut self, error: &Error) {
+        self.sql.fail();
+        self.answer_error(error);
+    }
+
+    fn answer_error(&mut self, error: &Error) {
+        self.answers.error(Severity::Error, error, None);
+    }
+
+    /// Appends notices, rows and the end of a portion.
+    fn answer_portion(&mut self, bound: &Bound, portion: &Portion) {
+        for notice in &portion.notices {
+            let state = match notice.level {
+                "WARNING" => SqlState::WARNING,
+                _ => SqlState::SUCCESSFUL_COMPLETION,
+            };
+            (self.answers).notice(notice.level, state.as_str(), &notice.message);
+        }
+        let columns = bound.portal.statement().columns().unwrap_or_default();
+        let types: Vec<&DataType> = columns.iter().map(|column| &column.data_type).collect();
+        for row in &portion.rows {
+            self.answer_row(&types, &bound.formats, row);
+        }
+        match portion.suspended {
+            true => self.answers.portal_suspended(),
+            false if bound.portal.statement().command().is_empty() => self.answers.empty_query(),
+            false => self.answers.command_complete(&portion.tag),
+        }
+    }
+
+    /// Opens a block that the client did not ask for, around statements that are one transaction.
+    fn begin_implicitly(&mut self) -> Result<()> {
+        if !self.sql.in_transaction() {
+            self.sql.run("BEGIN", ())?;
+            self.is_implicit = true;
+        }
+        Ok(())
+    }
+
+    /// Commits the block that the client did not ask for, if one is open.
+    fn end_implicitly(&mut self) -> Result<()> {
+        if std::mem::take(&mut self.is_implicit) && self.sql.in_transaction() {
+            self.sql.run("COMMIT", ())?;
+        }
+        Ok(())
+    }
+
+    /// Rolls back the block that the client did not ask for, if one is open.
+    fn abandon_implicitly(&mut self) {
+        if std::mem::take(&mut self.is_implicit) {
+            self.sql.roll_back();
+        }
+    }
+
+    /// Runs a portal in this thread, or fetches from one that was run. Unless it is alone in its transaction, it runs in a block.
+    fn run(&mut self, portal: &mut Portal, is_alone: bool, row_limit: usize) -> Result<Portion> {
+        if portal.is_finished() {
+            return portal.fetch(row_limit);
+        }
+        match portal.statement().kind() {
+            StatementKind::Read | StatementKind::Write if !is_alone => self.begin_implicitly()?,
+            // A definition is a transaction of its own.
+            StatementKind::Definition => self.end_implicitly()?,
+            StatementKind::TransactionControl => {
+                let was_implicit = std::mem::take(&mut self.is_implicit);
+                if was_implicit && portal.statement().command() == "BEGIN" {
+                    // The client's block begins with the statements before it, as in PostgreSQL.
+                    return Ok(Portion {
+                        tag: "BEGIN".to_owned(),
+                        ..Portion::default()
+                    });
+                }
+            }
+            _ => {}
+        }
+        self.sql.execute_portal(portal, row_limit)
+    }
+}
