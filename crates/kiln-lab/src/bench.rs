@@ -1,7 +1,7 @@
 //! A whole benchmark, from the empty database to the report.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use kiln_engine::{BasisFactors, Driver, Engine, Logging, Protocol};
 use kiln_platform::disk::{Directory, Kind};
@@ -49,8 +49,7 @@ pub fn open(
     reserve_mib: usize,
     basis_factors: BasisFactors,
 ) -> Result<Database> {
-    let log = (None, Logging::Values);
-    open_with(workload, reserve_mib, basis_factors, None, log)
+    open_with(workload, reserve_mib, basis_factors, None, Options::new())
 }
 
 /// What a database has in force before and after its runs: the protocol that has all basis factors, or one whose log keeps commands.
@@ -62,26 +61,25 @@ fn neutral(logging: Logging) -> Protocol {
 }
 
 /// [`open`] with `workers` workers that run the calls of sessions; `None` where the benchmark's own
-/// threads make the calls, and the one worker has nothing to do. With a directory the database is kept there.
+/// threads make the calls, and the one worker has nothing to do. `kept` says where the database is kept, and how.
 fn open_with(
     workload: &Workload,
     reserve_mib: usize,
     basis_factors: BasisFactors,
     workers: Option<usize>,
-    (data_dir, logging): (Option<PathBuf>, Logging),
+    kept: Options,
 ) -> Result<Database> {
-    let options = Options::new()
+    // Each run puts its own protocol in force.
+    let protocol = neutral(kept.logging);
+    let options = kept
         .workers(workers.unwrap_or(1))
         .session_slots(SESSION_SLOTS)
         .reserve_bytes(reserve_mib << 20)
         .basis_factors(basis_factors)
-        // Each run puts its own protocol in force.
-        .protocol(neutral(logging))
+        .protocol(protocol)
         // Baselines are measured here, and reports mark them.
         .allow_unserializable(true)
-        .pin_workers(workers.is_some())
-        .data_dir(data_dir)
-        .logging(logging);
+        .pin_workers(workers.is_some());
     let database = Database::open(options)?;
     database.execute(workload.schema_sql())?;
     database.execute(workload.partitions_sql())?;
@@ -107,13 +105,11 @@ fn load_anew(plan: &Plan, number: &mut usize) -> Result<(Database, LoadFigures)>
     let data_dir = plan.data.as_ref().map(|path| path.join(number.to_string()));
     let workers = (!plan.sessions.is_empty()).then(|| plan.threads[0]);
     let (workload, factors) = (&plan.workload, plan.basis_factors);
-    let database = open_with(
-        workload,
-        plan.reserve_mib,
-        factors,
-        workers,
-        (data_dir, plan.logging),
-    )?;
+    let kept = Options::new()
+        .data_dir(data_dir)
+        .logging(plan.logging)
+        .recovery_target_s(plan.recovery_target_s);
+    let database = open_with(workload, plan.reserve_mib, factors, workers, kept)?;
     let figures = populate(&database, workload, plan.seed)?;
     Ok((database, figures))
 }

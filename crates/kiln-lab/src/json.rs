@@ -56,6 +56,7 @@ fn choices(plan: &Plan, point: &Point) -> Value {
         allocator,
         data,
         logging,
+        recovery_target_s,
         json: _,
         explain_batch,
         batch_svg: _,
@@ -84,6 +85,7 @@ fn choices(plan: &Plan, point: &Point) -> Value {
         "explain_batch": explain_batch,
         "synced": data.is_some(),
         "logging": data.as_ref().map(|_| logging.name()),
+        "recovery_target_seconds": data.as_ref().map(|_| recovery_target_s),
     })
 }
 

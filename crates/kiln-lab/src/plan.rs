@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use kiln_engine::{BasisFactors, Configuration, Logging, Protocol};
+use kiln_engine::{BasisFactors, Configuration, Logging, Options, Protocol};
 use kiln_platform::thread;
 use kiln_workloads::Workload;
 
@@ -36,6 +36,8 @@ pub struct Plan {
     pub data: Option<PathBuf>,
     /// What the logs there keep of a commit.
     pub logging: Logging,
+    /// Seconds that a recovery there may take, as estimated: a checkpoint is written when it would take longer; 0 for none.
+    pub recovery_target_s: u64,
     /// Where the rows of the result go.
     pub json: Option<PathBuf>,
     /// Whether a batch of `strife` is explained.
@@ -82,6 +84,7 @@ impl Plan {
             allocator: "the system's",
             data: None,
             logging: Logging::Values,
+            recovery_target_s: Options::new().recovery_target_s,
             json: None,
             explain_batch: false,
             batch_svg: None,

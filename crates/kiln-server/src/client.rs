@@ -18,6 +18,8 @@ const MINOR: u16 = 2;
 const MINOR_LONG_SECRETS: u16 = 2;
 /// Bytes of answers from which on no further message is handled before they are sent.
 const ANSWERS_BYTES_MAX: usize = 1 << 20;
+/// Messages that are handled before other clients have their turn.
+const TURN_MESSAGES: usize = 200;
 
 /// What clients of a server share.
 pub struct Shared {
@@ -36,6 +38,8 @@ pub enum Progress {
     Bytes,
     /// That its answers are sent, before it is handled further.
     Sending,
+    /// Its next turn: others go first.
+    Turn,
     /// The outcome of what was submitted.
     Outcome,
     /// A thread that may wait.
@@ -94,12 +98,17 @@ impl Client {
         self.session.is_some()
     }
 
+    /// Whether it has a transaction block open.
+    pub fn in_transaction(&self) -> bool {
+        (self.session.as_ref()).is_some_and(|session| session.in_transaction())
+    }
+
     /// Handles what was received, as far as it goes.
     pub fn advance(&mut self, place: Place<'_>) -> Progress {
         if self.has_ended {
             return Progress::End;
         }
-        loop {
+        for _ in 0..TURN_MESSAGES {
             if self.answers().len() > ANSWERS_BYTES_MAX {
                 return Progress::Sending;
             }
@@ -142,6 +151,7 @@ impl Client {
                 return progress;
             }
         }
+        Progress::Turn
     }
 
     /// Takes the outcome of what was submitted.

@@ -4,8 +4,12 @@
 //! |---|---|
 //! | [`session`] | what a session is asked for and answers |
 //! | [`client`] | a client from its first byte to its last, without I/O |
+//! | `io` | sockets and threads around clients; [`Server`] |
 //! | [`cancellation`] | how a statement is cancelled through another connection |
 
 pub mod cancellation;
 pub mod client;
+mod io;
 pub mod session;
+
+pub use io::{Address, Server, ServerOptions};

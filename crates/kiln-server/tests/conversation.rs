@@ -57,6 +57,7 @@ impl Talk {
         loop {
             match self.client.advance(place) {
                 Progress::Bytes | Progress::End => break,
+                Progress::Turn => {}
                 Progress::Sending => panic!("there are few answers"),
                 Progress::Thread => {
                     assert!(self.is_polled, "a thread needs no other one");

@@ -75,6 +75,10 @@ pub struct Arguments {
     /// run (serial, vll and its kin)
     #[arg(long, value_parser = super::logging(), default_value_t = Logging::Values, requires = "data")]
     logging: Logging,
+    /// Seconds that a recovery from --data may take, as estimated: a checkpoint is written while the runs go on when it would
+    /// take longer, so 1 writes one after the other; 0 for none
+    #[arg(long, value_name = "S", default_value_t = 20, requires = "data")]
+    recovery_target: u64,
     /// Write the result to this file, one row for each protocol and number of threads
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -217,6 +221,7 @@ impl Arguments {
             allocator: super::ALLOCATOR,
             data: self.data,
             logging: self.logging,
+            recovery_target_s: self.recovery_target,
             json: self.json,
             explain_batch: self.explain_batch.is_some(),
             batch_svg: self.explain_batch.flatten(),

@@ -1,0 +1,157 @@
+//! A client's socket and where the client is: with the poller, in a thread, or at a worker.
+
+use kiln_platform::net::{Error, Stream};
+
+use crate::client::{Client, Progress};
+use crate::session::Place;
+
+/// Bytes that are received at a time.
+pub(super) const RECEIVED_BYTES: usize = 64 << 10;
+
+/// What a connection waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Waits {
+    /// That something is received, or can be sent.
+    Socket,
+    /// For its turn: others go first.
+    Turn,
+    /// The outcome of what was submitted.
+    Outcome,
+    /// A thread that handles a message, or that is to.
+    Thread,
+    /// Nothing: the connection is over.
+    Nothing,
+}
+
+/// A connection.
+pub(super) struct Connection {
+    pub stream: Stream,
+    /// Tells it from others that had its place before.
+    pub generation: u32,
+    /// `None` while a thread has it.
+    pub client: Option<Box<Client>>,
+    pub waits: Waits,
+    /// Whether there may be something to be received.
+    pub is_readable: bool,
+    /// Whether the client sends no more, or has gone.
+    is_at_end: bool,
+    /// Whether nothing can be sent to it any more.
+    is_broken: bool,
+    /// Whether it is over when its answers are sent.
+    is_ending: bool,
+    /// When it began.
+    pub since_ns: u64,
+}
+
+impl Connection {
+    pub fn new(stream: Stream, generation: u32, client: Client, now_ns: u64) -> Connection {
+        Connection {
+            stream,
+            generation,
+            client: Some(Box::new(client)),
+            waits: Waits::Socket,
+            is_readable: true,
+            is_at_end: false,
+            is_broken: false,
+            is_ending: false,
+            since_ns: now_ns,
+        }
+    }
+
+    /// Whether its client has not begun a session, or is not known to have.
+    pub fn is_starting(&self) -> bool {
+        (self.client.as_ref()).is_some_and(|client| !client.has_session())
+    }
+
+    /// Receives, handles and sends as far as that goes.
+    pub fn serve(&mut self, place: Place<'_>, buffer: &mut [u8]) {
+        let Some(mut client) = self.client.take() else {
+            return;
+        };
+        self.waits = loop {
+            if self.is_broken {
+                break Waits::Nothing;
+            }
+            let received = self.receive(&mut client, buffer);
+            let progress = match self.is_ending {
+                true => Progress::End,
+                false => client.advance(place),
+            };
+            self.send(&mut client);
+            if self.is_broken && progress != Progress::Outcome {
+                break Waits::Nothing;
+            }
+            match progress {
+                Progress::Bytes if self.is_at_end && client.answers().is_empty() => {
+                    break Waits::Nothing;
+                }
+                Progress::Bytes if received && self.is_readable => {}
+                Progress::Bytes => break Waits::Socket,
+                Progress::Sending if client.answers().is_empty() => break Waits::Turn,
+                Progress::Sending => break Waits::Socket,
+                Progress::Turn => break Waits::Turn,
+                Progress::Outcome => break Waits::Outcome,
+                Progress::Thread => break Waits::Thread,
+                Progress::End => {
+                    self.is_ending = true;
+                    let is_sent = client.answers().is_empty();
+                    break if is_sent { Waits::Nothing } else { Waits::Socket };
+                }
+            }
+        };
+        self.client = Some(client);
+    }
+
+    /// Receives what there is and there is room for. Returns whether anything was.
+    fn receive(&mut self, client: &mut Client, buffer: &mut [u8]) -> bool {
+        let mut received = false;
+        while self.is_readable && !self.is_at_end {
+            let room = client.input().room().min(buffer.len());
+            if room == 0 {
+                break;
+            }
+            match self.stream.read(&mut buffer[..room]) {
+                Ok(Some(0)) | Err(_) => self.is_at_end = true,
+                Ok(Some(count)) => {
+                    client.input().receive(&buffer[..count]);
+                    received = true;
+                }
+                Ok(None) => self.is_readable = false,
+            }
+        }
+        received
+    }
+
+    /// Sends what there is and the system takes.
+    fn send(&mut self, client: &mut Client) {
+        let answers = client.answers();
+        while !answers.is_empty() {
+            match self.stream.write(answers.pending()) {
+                Ok(Some(count)) if count > 0 => answers.consume(count),
+                Ok(_) => return,
+                Err(_) => {
+                    self.is_broken = true;
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Tells the client, if it is here, why its session ends, and ends it.
+    pub fn end(&mut self, error: &kiln_sql::Error) {
+        if let Some(mut client) = self.client.take() {
+            client.end(Some(error));
+            self.is_ending = true;
+            self.send(&mut client);
+            self.client = Some(client);
+        }
+        self.waits = Waits::Nothing;
+    }
+
+    /// Sends a last word to a client that there is no room for.
+    pub fn refuse(mut stream: Stream, error: &kiln_sql::Error) -> Result<(), Error> {
+        let answers = Client::refuse(error);
+        stream.write(answers.pending())?;
+        stream.shutdown_write()
+    }
+}

@@ -1,0 +1,180 @@
+//! Sockets and threads around clients: accepting them, moving their bytes, and ending in good order.
+
+mod connection;
+mod poller;
+mod pool;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use kiln_platform::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use kiln_platform::net::{Listener, Waker};
+use kiln_platform::sync::{Arc, Mutex, lock};
+use kiln_platform::thread::{self, JoinHandle};
+use kiln_sql::{Database, Error, Result, SqlState};
+use kiln_wire::frontend::Limits;
+
+use crate::cancellation::Cancellations;
+use crate::client::Shared;
+use poller::Poller;
+
+/// Where a server listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// TCP.
+    Tcp(SocketAddr),
+    /// A Unix socket.
+    Unix(PathBuf),
+}
+
+impl std::fmt::Display for Address {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Address::Tcp(address) => address.fmt(f),
+            Address::Unix(path) => path.display().fmt(f),
+        }
+    }
+}
+
+/// How a server is run.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ServerOptions {
+    /// Where it listens.
+    pub listen: Vec<Address>,
+    /// Clients at a time (10,000); others are told that there are too many (53300).
+    pub connections_max: usize,
+    /// Threads for what may have to wait, such as statements of open blocks (64).
+    pub threads_max: usize,
+    /// Seconds that a client has to begin its session (10).
+    pub startup_s: u64,
+    /// Seconds that clients have to end what they have begun when the server ends (10).
+    pub drain_s: u64,
+    /// How long messages may be.
+    pub limits: Limits,
+}
+
+impl Default for ServerOptions {
+    fn default() -> ServerOptions {
+        ServerOptions {
+            listen: Vec::new(),
+            connections_max: 10_000,
+            threads_max: 64,
+            startup_s: 10,
+            drain_s: 10,
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// What was counted since the server started.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    /// Clients now.
+    pub clients: AtomicUsize,
+    /// Clients that were accepted.
+    pub accepted: AtomicU64,
+    /// Clients that were refused because there were too many.
+    pub refused: AtomicU64,
+}
+
+/// A server that runs. Dropped, it ends: statements that run are ended in good order.
+pub struct Server {
+    addresses: Vec<Address>,
+    counts: Arc<Counts>,
+    is_ending: Arc<AtomicBool>,
+    waker: Waker,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Server {
+    /// Listens, and serves the database from now on.
+    ///
+    /// # Errors
+    /// 58030 for an address that cannot be listened on, with its name; 53000 when the system gives no thread.
+    pub fn start(database: Database, options: ServerOptions) -> Result<Server> {
+        let mut listeners = Vec::new();
+        for address in &options.listen {
+            let listener = match address {
+                Address::Tcp(address) => Listener::tcp(*address),
+                Address::Unix(path) => Listener::unix(path, 0o777),
+            };
+            listeners.push(listener.map_err(|error| cannot_listen(address, &error))?);
+        }
+        let addresses = options.listen.iter().zip(&listeners);
+        let addresses = addresses.map(|(address, listener)| match address {
+            Address::Tcp(asked) => Address::Tcp(listener.local_address().unwrap_or(*asked)),
+            unix => unix.clone(),
+        });
+        let addresses = addresses.collect();
+        let shared = Arc::new(Shared {
+            database,
+            cancellations: Cancellations::default(),
+            limits: options.limits,
+        });
+        let counts = Arc::new(Counts::default());
+        let is_ending = Arc::new(AtomicBool::new(false));
+        let (counted, ending) = (counts.clone(), is_ending.clone());
+        let poller = Poller::new(listeners, shared, options, counted, ending).map_err(system)?;
+        let waker = poller.waker();
+        let thread = thread::spawn("kiln-server", move || poller.run()).map_err(|error| {
+            let message = format!("the system starts no further thread: {error}");
+            Error::new(SqlState::INSUFFICIENT_RESOURCES, message)
+        })?;
+        Ok(Server {
+            addresses,
+            counts,
+            is_ending,
+            waker,
+            thread: Mutex::new(Some(thread)),
+        })
+    }
+
+    /// Where it listens; with the port that the system chose where 0 was asked for.
+    pub fn addresses(&self) -> &[Address] {
+        &self.addresses
+    }
+
+    /// How many clients there are.
+    pub fn clients(&self) -> usize {
+        self.counts.clients.load(Ordering::Relaxed)
+    }
+
+    /// How many clients were accepted, and how many were refused because there were too many.
+    pub fn accepted(&self) -> (u64, u64) {
+        let Counts {
+            accepted, refused, ..
+        } = &*self.counts;
+        (
+            accepted.load(Ordering::Relaxed),
+            refused.load(Ordering::Relaxed),
+        )
+    }
+
+    /// Ends: takes no further client, lets those end their statements and blocks for a time, then ends the rest, and returns.
+    pub fn end(&self) {
+        // Release pairs with the acquire in the poller.
+        self.is_ending.store(true, Ordering::Release);
+        self.waker.wake();
+        if let Some(thread) = lock(&self.thread).take() {
+            // A panic there has been reported, and there is nothing to be done.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn cannot_listen(address: &Address, error: &kiln_platform::net::Error) -> Error {
+    let message = format!("cannot listen on {address}: {error}");
+    Error::new(SqlState::IO_ERROR, message)
+        .with_hint("Is another server running there? Choose another address with --listen.")
+}
+
+fn system(error: kiln_platform::net::Error) -> Error {
+    Error::new(SqlState::IO_ERROR, error.to_string())
+}

@@ -1,0 +1,335 @@
+//! The thread that serves all connections: it waits for sockets, outcomes of workers and clients that threads give back.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use kiln_platform::atomic::{AtomicBool, Ordering};
+use kiln_platform::net::{self, Events, Listener, Stream, Token, Waker};
+use kiln_platform::sync::{Arc, Mutex, lock};
+use kiln_platform::time;
+use kiln_sql::{Completion, Completions, Error, SqlState};
+
+use super::connection::{Connection, RECEIVED_BYTES, Waits};
+use super::pool::Pool;
+use super::{Counts, ServerOptions};
+use crate::client::{Client, Progress, Shared};
+use crate::session::Place;
+
+/// Nanoseconds between two looks at what takes too long.
+const LOOK_NS: u64 = 250_000_000;
+/// Nanoseconds for which no client is accepted after the system had no room for one.
+const PAUSE_NS: u64 = 100_000_000;
+/// Clients that are accepted before others are served again.
+const ACCEPTED_MAX: usize = 256;
+/// Sockets with news that are looked at in one go.
+const EVENTS_MAX: usize = 1_024;
+
+/// Clients that threads give back, and whether they have ended.
+type Returned = Mutex<Vec<(u64, Option<Box<Client>>)>>;
+
+pub(super) struct Poller {
+    sockets: net::Poller,
+    listeners: Vec<Listener>,
+    shared: Arc<Shared>,
+    options: ServerOptions,
+    counts: Arc<Counts>,
+    is_ending: Arc<AtomicBool>,
+    connections: Vec<Option<Connection>>,
+    /// Places of connections that are free.
+    free: Vec<usize>,
+    generation: u32,
+    /// Connections whose turn is over, and comes again.
+    turns: VecDeque<usize>,
+    completions: Arc<Completions>,
+    returned: Arc<Returned>,
+    pool: Pool,
+    buffer: Box<[u8]>,
+    /// Until when no client is accepted; 0 if one may be.
+    pauses_until_ns: u64,
+}
+
+impl Poller {
+    pub fn new(
+        listeners: Vec<Listener>,
+        shared: Arc<Shared>,
+        options: ServerOptions,
+        counts: Arc<Counts>,
+        is_ending: Arc<AtomicBool>,
+    ) -> net::Result<Poller> {
+        let mut sockets = net::Poller::new()?;
+        for (position, listener) in listeners.iter().enumerate() {
+            sockets.register_listener(listener, Token(position))?;
+        }
+        let waker = sockets.waker();
+        let completions =
+            Completions::with_wake(options.connections_max, move || waker.wake());
+        Ok(Poller {
+            sockets,
+            listeners,
+            shared,
+            pool: Pool::new(options.threads_max),
+            options,
+            counts,
+            is_ending,
+            connections: Vec::new(),
+            free: Vec::new(),
+            generation: 0,
+            turns: VecDeque::new(),
+            completions,
+            returned: Arc::default(),
+            buffer: vec![0; RECEIVED_BYTES].into_boxed_slice(),
+            pauses_until_ns: 0,
+        })
+    }
+
+    pub fn waker(&self) -> Waker {
+        self.sockets.waker()
+    }
+
+    /// Serves until the server ends.
+    pub fn run(mut self) {
+        let mut events = Events::with_capacity(EVENTS_MAX);
+        let mut ended = Vec::new();
+        let (mut looked_ns, mut ends_ns) = (time::now_ns(), None);
+        loop {
+            let pause_ns = if self.turns.is_empty() { LOOK_NS } else { 0 };
+            // What fails now fails again, and is no reason to end: clients are served when the system can again.
+            if self.sockets.wait(&mut events, Some(pause_ns)).is_err() {
+                kiln_platform::thread::sleep(PAUSE_NS);
+            }
+            for event in events.iter() {
+                let Token(token) = event.token;
+                match token.checked_sub(self.listeners.len()) {
+                    None => self.accept(token),
+                    Some(position) => {
+                        if let Some(Some(connection)) = self.connections.get_mut(position) {
+                            connection.is_readable |= event.is_readable || event.is_closed;
+                            if connection.waits == Waits::Socket {
+                                self.serve(position);
+                            }
+                        }
+                    }
+                }
+            }
+            self.take_outcomes(&mut ended);
+            self.take_returned();
+            for _ in 0..self.turns.len() {
+                if let Some(position) = self.turns.pop_front() {
+                    self.serve(position);
+                }
+            }
+            let now_ns = time::now_ns();
+            if now_ns >= looked_ns + LOOK_NS {
+                looked_ns = now_ns;
+                self.look(now_ns);
+            }
+            // Acquire pairs with the release in `Server::end`.
+            if self.is_ending.load(Ordering::Acquire) {
+                let ends_ns = *ends_ns.get_or_insert_with(|| {
+                    self.listeners.clear();
+                    now_ns + self.options.drain_s * 1_000_000_000
+                });
+                if self.drain(now_ns >= ends_ns) {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Accepts clients, some at a time.
+    fn accept(&mut self, listener: usize) {
+        if self.pauses_until_ns != 0 {
+            return;
+        }
+        for _ in 0..ACCEPTED_MAX {
+            let Some(from) = self.listeners.get(listener) else {
+                return;
+            };
+            match from.accept() {
+                Ok(Some((stream, _peer))) => self.admit(stream),
+                Ok(None) => return,
+                Err(error) if error.is_of_the_connection() => {}
+                Err(_) => break,
+            }
+        }
+        // The listener tells of clients once: those that are left are accepted after a pause.
+        self.pauses_until_ns = time::now_ns() + 1;
+    }
+
+    fn admit(&mut self, stream: Stream) {
+        let clients = self.connections.len() - self.free.len();
+        if clients >= self.options.connections_max {
+            self.counts.refused.fetch_add(1, Ordering::Relaxed);
+            let error = Error::new(
+                SqlState::TOO_MANY_CONNECTIONS,
+                format!("sorry, too many clients already: there are {clients}"),
+            );
+            // The client may have gone.
+            let _ = Connection::refuse(stream, &error);
+            return;
+        }
+        let position = self.free.pop().unwrap_or_else(|| {
+            self.connections.push(None);
+            self.connections.len() - 1
+        });
+        let token = Token(self.listeners_registered() + position);
+        if self.sockets.register_stream(&stream, token).is_err() {
+            self.free.push(position);
+            return;
+        }
+        self.generation = self.generation.wrapping_add(1);
+        let client = Client::new(self.shared.clone());
+        let now_ns = time::now_ns();
+        let connection = Connection::new(stream, self.generation, client, now_ns);
+        self.connections[position] = Some(connection);
+        self.counts.accepted.fetch_add(1, Ordering::Relaxed);
+        self.counts.clients.fetch_add(1, Ordering::Relaxed);
+        self.serve(position);
+    }
+
+    /// How many tokens are those of listeners.
+    fn listeners_registered(&self) -> usize {
+        self.options.listen.len()
+    }
+
+    /// Serves a connection as far as it goes, and sees to what it waits for.
+    fn serve(&mut self, position: usize) {
+        let Some(Some(connection)) = self.connections.get_mut(position) else {
+            return;
+        };
+        let number = number_of(position, connection.generation);
+        let place = Place::Poller(&self.completions, number);
+        connection.serve(place, &mut self.buffer);
+        match connection.waits {
+            Waits::Socket | Waits::Outcome => {}
+            Waits::Turn => self.turns.push_back(position),
+            Waits::Thread => {
+                if let Some(client) = connection.client.take() {
+                    self.hand_over(number, client);
+                }
+            }
+            Waits::Nothing => self.remove(position),
+        }
+    }
+
+    /// Has a thread handle the client's next message.
+    fn hand_over(&mut self, number: u64, mut client: Box<Client>) {
+        let (returned, waker) = (self.returned.clone(), self.sockets.waker());
+        let work = move || {
+            let handled = catch_unwind(AssertUnwindSafe(|| {
+                let _ = client.advance(Place::Thread);
+                client
+            }));
+            // A panic has been reported; its client is gone, and nobody else's.
+            lock(&returned).push((number, handled.ok()));
+            waker.wake();
+        };
+        if self.pool.run(Box::new(work)).is_err() {
+            // The work is dropped, and the client with it.
+            lock(&self.returned).push((number, None));
+        }
+    }
+
+    /// Gives outcomes to their clients.
+    fn take_outcomes(&mut self, ended: &mut Vec<Completion>) {
+        self.completions.take(ended);
+        for completion in ended.drain(..) {
+            let Some(position) = self.position_of(completion.token) else {
+                continue;
+            };
+            if let Some(Some(connection)) = self.connections.get_mut(position)
+                && let Some(client) = &mut connection.client
+            {
+                client.complete(completion.result);
+                self.serve(position);
+            }
+        }
+    }
+
+    /// Takes clients back from threads.
+    fn take_returned(&mut self) {
+        let returned = std::mem::take(&mut *lock(&self.returned));
+        for (number, client) in returned {
+            let Some(position) = self.position_of(number) else {
+                continue;
+            };
+            match (client, self.connections.get_mut(position)) {
+                (Some(client), Some(Some(connection))) => {
+                    connection.client = Some(client);
+                    self.serve(position);
+                }
+                _ => self.remove(position),
+            }
+        }
+    }
+
+    /// The place of the connection with this number, unless another one has it by now.
+    fn position_of(&self, number: u64) -> Option<usize> {
+        let position = (number & u64::from(u32::MAX)) as usize;
+        let connection = self.connections.get(position)?.as_ref()?;
+        (number_of(position, connection.generation) == number).then_some(position)
+    }
+
+    fn remove(&mut self, position: usize) {
+        if let Some(connection) = self.connections[position].take() {
+            // A socket that is closed is not waited for any more, whatever this says.
+            let _ = self.sockets.deregister_stream(&connection.stream);
+            self.free.push(position);
+            self.counts.clients.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Looks at what takes too long, and accepts clients again.
+    fn look(&mut self, now_ns: u64) {
+        if self.pauses_until_ns != 0 && now_ns >= self.pauses_until_ns {
+            self.pauses_until_ns = 0;
+            for listener in 0..self.listeners.len() {
+                self.accept(listener);
+            }
+        }
+        let limit_ns = self.options.startup_s * 1_000_000_000;
+        for position in 0..self.connections.len() {
+            let Some(connection) = &mut self.connections[position] else {
+                continue;
+            };
+            if connection.is_starting() && now_ns >= connection.since_ns + limit_ns {
+                let error = Error::new(
+                    SqlState::PROTOCOL_VIOLATION,
+                    format!("no session was begun in {} s", self.options.startup_s),
+                );
+                connection.end(&error);
+                self.remove(position);
+            }
+        }
+    }
+
+    /// Ends clients that have nothing under way, or all when it has lasted too long. Returns whether none is left.
+    fn drain(&mut self, is_over: bool) -> bool {
+        let error = Error::new(
+            SqlState::ADMIN_SHUTDOWN,
+            "terminating connection due to administrator command",
+        );
+        let mut is_empty = true;
+        for position in 0..self.connections.len() {
+            let Some(connection) = &mut self.connections[position] else {
+                continue;
+            };
+            let is_idle = match (&connection.client, connection.waits) {
+                (Some(client), Waits::Socket) => !client.in_transaction(),
+                _ => false,
+            };
+            if is_idle || is_over {
+                connection.end(&error);
+                self.remove(position);
+            } else {
+                is_empty = false;
+            }
+        }
+        is_empty
+    }
+}
+
+/// The number under which outcomes and clients come back.
+fn number_of(position: usize, generation: u32) -> u64 {
+    u64::from(generation) << 32 | position as u64
+}
