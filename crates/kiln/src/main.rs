@@ -35,6 +35,8 @@ enum Command {
     /// The first error ends it all, with exit code 1, unless --continue-on-error is given; on a terminal
     /// the shell goes on. Mistakes in the arguments end with exit code 2.
     Sql(commands::sql::Arguments),
+    /// Serve a database to clients of PostgreSQL: psql, drivers, pgbench
+    Serve(commands::serve::Arguments),
     /// Check, inspect and sum up the directory in which a database is kept
     Data(commands::data::Arguments),
     Backup(commands::backup::Backup),
@@ -50,6 +52,7 @@ fn main() -> ExitCode {
         Command::Bench(arguments) => commands::bench::run(arguments),
         Command::Check(arguments) => commands::check::run(arguments),
         Command::Sql(arguments) => commands::sql::run(arguments),
+        Command::Serve(arguments) => commands::serve::run(arguments),
         Command::Data(arguments) => commands::data::run(arguments),
         Command::Backup(arguments) => commands::backup::back_up(arguments),
         Command::Restore(arguments) => commands::backup::restore(arguments),

@@ -6,9 +6,11 @@ pub mod bench;
 pub mod check;
 pub mod crash;
 pub mod data;
+mod database;
 pub mod explain;
 pub mod model;
 mod opening;
+pub mod serve;
 pub mod sim;
 pub mod sql;
 

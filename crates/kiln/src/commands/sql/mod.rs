@@ -6,12 +6,11 @@ mod shell;
 mod sources;
 
 use std::io::{IsTerminal, Read};
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use kiln::{Configuration, Logging, Options};
 
+use super::database::DatabaseArguments;
 use shell::Shell;
 use sources::Sources;
 
@@ -26,20 +25,8 @@ use sources::Sources;
 pub struct Arguments {
     #[command(flatten)]
     sources: Sources,
-    /// Keep the database in this directory, which is made if it is not there; one that is there is recovered
-    /// first, and one line on standard error says so [default: in memory alone]
-    #[arg(long, value_name = "DIR")]
-    data: Option<PathBuf>,
-    /// What the log in --data keeps of a call of a procedure: what it wrote, or the call, which only protocols can that order
-    /// calls before they run (serial, vll and its kin)
-    #[arg(long, value_parser = super::logging(), default_value_t = Logging::Values, requires = "data")]
-    logging: Logging,
-    /// The concurrency-control protocol, with its options
-    #[arg(long, value_name = "P", value_parser = super::protocol)]
-    protocol: Option<Configuration>,
-    /// Let --protocol name a baseline that does not serialize transactions, and loses updates
-    #[arg(long)]
-    allow_unserializable: bool,
+    #[command(flatten)]
+    database: DatabaseArguments,
     /// Print results as comma-separated values and nothing else, as psql -q --csv does
     #[arg(long)]
     csv: bool,
@@ -56,21 +43,9 @@ pub struct Arguments {
 /// # Errors
 /// What is to be printed before the program ends with exit code 1.
 pub fn run(arguments: Arguments) -> Result<ExitCode, String> {
-    let protocol = arguments.protocol.unwrap_or_default();
-    if !protocol.protocol.is_serializable() && !arguments.allow_unserializable {
-        return Err(format!(
-            "protocol {protocol} does not serialize transactions ({}): it loses updates and breaks constraints, and exists to \
-             be measured; --allow-unserializable runs it all the same",
-            protocol.protocol.description()
-        ));
-    }
+    let options = arguments.database.options()?;
     // All files are read before anything runs: a missing one is no half-done work.
     let scripts = arguments.sources.read()?;
-    let options = Options::new()
-        .protocol(protocol)
-        .allow_unserializable(arguments.allow_unserializable)
-        .data_dir(arguments.data)
-        .logging(arguments.logging);
     let mut shell = Shell::open(options, arguments.csv, arguments.quiet || arguments.csv)?;
     let mut succeeded = true;
     if !scripts.is_empty() {

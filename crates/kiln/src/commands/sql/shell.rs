@@ -9,7 +9,7 @@ use kiln_sql::{Database, Options, Session};
 use kiln_storage::error::{Error, Position};
 
 use super::describe;
-use crate::commands::opening::Opening;
+use crate::commands::database;
 use crate::commands::print;
 
 /// A session on a database of its own, which lives as long as the session.
@@ -52,22 +52,7 @@ impl Shell {
     /// Why there is no database.
     pub(super) fn open(options: Options, csv: bool, quiet: bool) -> Result<Shell, String> {
         let data = options.data_dir.clone();
-        let mut opening = Opening::new();
-        let opened = Database::open_with_progress(options.workers(1), |progress| {
-            if !quiet {
-                opening.show(progress);
-            }
-        });
-        opening.clear();
-        let database = opened.map_err(|error| format!("cannot open a database: {error:#}"))?;
-        if let Some(recovery) = database.recovery() {
-            for warning in &recovery.warnings {
-                eprintln!("WARNING:  {warning}");
-            }
-            if !quiet {
-                eprintln!("{recovery}");
-            }
-        }
+        let database = database::open(options.workers(1), quiet)?;
         let session = database
             .session()
             .map_err(|error| format!("cannot open a session: {error:#}"))?;
