@@ -24,6 +24,8 @@ pub mod file;
 mod lines;
 mod machine;
 pub mod memory;
+#[path = "../std/net.rs"]
+pub(crate) mod net;
 pub(crate) mod plain;
 mod queue;
 pub(crate) mod runtime;
