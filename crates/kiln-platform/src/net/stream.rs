@@ -76,7 +76,7 @@ impl Stream {
     /// Ends the outgoing direction: the peer reads what was written, then the end.
     ///
     /// # Errors
-    /// The system's; [`Kind::Broken`](super::Kind::Broken) when there is no connection.
+    /// The system's; [`Kind::Broken`](super::Kind::Broken) when there is no connection, or not yet.
     pub fn shutdown_write(&self) -> Result<()> {
         self.raw
             .shutdown_write()
