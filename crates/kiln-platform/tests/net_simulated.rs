@@ -5,6 +5,7 @@
 
 mod net_contract;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use kiln_platform::atomic::{AtomicBool, Ordering};
@@ -183,8 +184,7 @@ fn the_same_seed_gives_the_same_run() {
             assert_eq!(mixture(seed as u64, schedule), *expected, "seed {seed}");
         }
         drop(noise);
-        let hashes: std::collections::BTreeSet<u64> =
-            first.iter().map(|(report, _)| report.trace_hash).collect();
+        let hashes: BTreeSet<u64> = first.iter().map(|(report, _)| report.trace_hash).collect();
         assert_eq!(hashes.len(), 10, "{schedule:?}");
     }
 }
@@ -390,6 +390,83 @@ fn schedules_find_a_wake_up_that_is_lost_between_the_look_and_the_sleep() {
     for seed in 0..200 {
         message(true, seed).expect("no wake-up is lost");
     }
+}
+
+#[test]
+fn schedules_find_a_reader_that_stops_before_it_is_told_that_nothing_is_left() {
+    let read_once = |seed| {
+        let body = || {
+            let (mut client, mut server) = net_contract::pair(&listen);
+            client.write_all(&[1; 3_000]).expect("it is whole");
+            let mut read = 0;
+            while read < 3_000 {
+                server.wait_without_end();
+                let got = server.stream.read(&mut [0; 1_000]).expect("it is whole");
+                read += got.unwrap_or(0);
+            }
+        };
+        let network = Network::new(Options::new(seed));
+        sim::run(&config(Schedule::Random, &network, seed), body).map(|_| ())
+    };
+    let hangs = (0..100).filter_map(|seed| read_once(seed).err());
+    let causes: Vec<Cause> = hangs.map(|failure| failure.cause).collect();
+    assert!(!causes.is_empty());
+    for cause in causes {
+        assert!(matches!(cause, Cause::Deadlock { .. }), "{cause:?}");
+    }
+}
+
+#[test]
+fn a_rough_network_does_what_it_says() {
+    const BYTES: usize = 2_000;
+    let mut seen = BTreeSet::new();
+    for seed in 0..50 {
+        let network = Network::new(Options::rough(seed));
+        let noticed = on(&network, seed, || {
+            let (client, mut server) = net_contract::pair(&listen);
+            let mut noticed = Vec::new();
+            let (mut read, mut written) = (0, 0);
+            while read < BYTES {
+                let mut was_short = false;
+                while written < BYTES {
+                    let rest = &[1; BYTES][written..];
+                    let Some(taken) = client.stream.write(rest).expect("it is whole") else {
+                        noticed.push("no room");
+                        break;
+                    };
+                    noticed.extend(was_short.then_some("short write"));
+                    was_short = taken < rest.len();
+                    written += taken;
+                }
+                let begin = time::now_ns();
+                let event = server.wait_for(300_000_000);
+                noticed.extend(event.is_none().then_some("no event"));
+                let is_late = time::now_ns() - begin >= 150_000_000;
+                noticed.extend(is_late.then_some("loss"));
+                let (mut moved, mut was_short) = (false, false);
+                let mut buffer = [0; 100];
+                while let Some(got) = server.stream.read(&mut buffer).expect("it is whole") {
+                    noticed.extend(was_short.then_some("short read"));
+                    was_short = got < buffer.len();
+                    moved = true;
+                    read += got;
+                }
+                let is_outdated = !moved && event.is_some_and(|event| event.readable);
+                noticed.extend(is_outdated.then_some("event without a reason"));
+            }
+            noticed
+        });
+        seen.extend(noticed);
+    }
+    let all = [
+        "event without a reason",
+        "loss",
+        "no event",
+        "no room",
+        "short read",
+        "short write",
+    ];
+    assert_eq!(seen, BTreeSet::from(all));
 }
 
 #[test]

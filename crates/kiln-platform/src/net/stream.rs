@@ -55,8 +55,8 @@ impl Stream {
         }
     }
 
-    /// Reads what has arrived, as far as it fits, and says how many bytes. `Some(0)`: the peer sends no more, or `buffer` has no room. `None`:
-    /// nothing has arrived.
+    /// Reads what has arrived, as far as it fits, and says how many bytes. `Some(0)`: the peer sends no more, or `buffer` is
+    /// empty. `None`: nothing has arrived.
     ///
     /// # Errors
     /// The system's; [`Kind::Broken`](super::Kind::Broken) when the connection is no more,

@@ -54,9 +54,19 @@ impl Connection {
     }
 
     pub fn wait(&mut self) -> Option<Event> {
-        let waited = self.poller.wait(&mut self.events, Some(LONG_NS));
+        self.wait_for(LONG_NS)
+    }
+
+    pub fn wait_for(&mut self, timeout_ns: u64) -> Option<Event> {
+        let waited = self.poller.wait(&mut self.events, Some(timeout_ns));
         waited.expect("the poller is open");
         self.events.iter().next().copied()
+    }
+
+    /// So that a run in which nothing follows is a deadlock.
+    pub fn wait_without_end(&mut self) {
+        let waited = self.poller.wait(&mut self.events, None);
+        waited.expect("the poller is open");
     }
 
     /// Reads until the buffer is full or the end has come; how many bytes.
@@ -383,7 +393,7 @@ pub fn registered_late(listen: Listen<'_>) {
     assert_eq!(server.read_all(&mut [0; 10]), Ok(5));
 }
 
-/// Each message is one byte, which arrives at once. An event is not repeated before the socket has answered `None`, unless something new happens.
+/// An event is not repeated unless something new happens. Each message is one byte, so that it arrives at once.
 pub fn edges(listen: Listen<'_>) {
     let (mut client, mut server) = pair(listen);
     client.write_all(b"1").expect("it is open");

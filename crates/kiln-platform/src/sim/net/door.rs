@@ -149,8 +149,8 @@ impl Network {
         self.with(|state| state.connections)
     }
 
-    /// Breaks all connections: so does the end of the process at their other ends, or of a router between. Bytes on their way are lost.
-    /// Listeners stay.
+    /// Breaks all connections, as the end of the process at their other ends does. Bytes on their way are lost. Listeners
+    /// stay.
     pub fn cut_all(&self) {
         self.with(State::cut_all);
         if runtime::is_running() {
