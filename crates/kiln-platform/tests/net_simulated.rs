@@ -334,6 +334,23 @@ fn a_full_queue_of_a_listener_lets_clients_wait() {
 }
 
 #[test]
+fn what_arrives_while_no_thread_looks_is_answered_in_its_time() {
+    for seed in 0..20 {
+        let latency_ns = (10_000, 200_000);
+        let mut options = Options::new(seed);
+        options.latency_ns = latency_ns;
+        on(&Network::new(options), seed, || {
+            let listener = listen();
+            let client = Stream::connect(listener.local_address()).expect("it listens");
+            assert_eq!(client.write(b"x"), Ok(None), "no answer can be there yet");
+            // Both ways, and nothing asks the network meanwhile.
+            thread::sleep(2 * latency_ns.1);
+            assert_eq!(client.write(b"x"), Ok(Some(1)), "seed {seed}");
+        });
+    }
+}
+
+#[test]
 fn a_wait_that_nothing_can_end_is_a_deadlock() {
     let network = calm();
     let wait = || {

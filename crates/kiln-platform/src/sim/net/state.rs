@@ -166,12 +166,13 @@ impl State {
         }
     }
 
-    /// Lets happen what was to happen until now.
+    /// Lets happen what was to happen until now, each at its time: what follows from it may have happened by now as well.
     pub(super) fn advance(&mut self, now_ps: u64) {
-        self.now_ps = self.now_ps.max(now_ps);
+        let now_ps = self.now_ps.max(now_ps);
         while let Some(first) = self.coming.first_entry()
-            && first.key().0 <= self.now_ps
+            && first.key().0 <= now_ps
         {
+            self.now_ps = first.key().0;
             match first.remove() {
                 Arrival::Knock {
                     client,
@@ -186,6 +187,7 @@ impl State {
                 Arrival::Room { to, bytes } => self.room_arrives(to, bytes),
             }
         }
+        self.now_ps = now_ps;
     }
 
     /// A socket that listens at `address`, or where a listener of all addresses would be found.
