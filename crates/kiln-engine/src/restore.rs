@@ -5,7 +5,7 @@ use kiln_platform::sync::lock;
 use kiln_storage::bytes::Reader;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::redo::{self, ReadChange};
-use kiln_storage::restore::{Mismatch, Restorer};
+use kiln_storage::restore::{Mismatch, Restorer, Waiting};
 use kiln_storage::schema::TableId;
 use kiln_storage::slot::Heap;
 use kiln_storage::table::Table;
@@ -21,6 +21,8 @@ pub struct Restoration<'a> {
     /// Tables that were looked up, by the last digits of their numbers.
     known: [Option<&'a Table>; KNOWN],
     heap: Heap,
+    /// Rows that wait for the end of a log epoch.
+    waiting: Vec<Waiting>,
 }
 
 /// Tables whose numbers differ by less are looked up once.
@@ -50,24 +52,37 @@ impl Restoration<'_> {
         })
     }
 
-    /// As [`Restoration::commit`], to all indexes, after [`Engine::end_restoration`]. Commits come in the order in which they happened.
+    /// As [`Restoration::commit`], to all indexes, after [`Engine::end_restoration`]. [`Restoration::end_epochs`] comes after the last commit of a
+    /// log epoch.
     ///
     /// # Errors
     /// XX001 for bytes that are no commit of these tables, or that does not fit to the rows.
     pub fn whole_commit(&mut self, bytes: &[u8]) -> Result<()> {
+        let mut waiting = std::mem::take(&mut self.waiting);
         self.read(bytes, |restorer, change, heap| {
-            restorer.unlink(change, heap)
+            restorer.unlink(change, heap, &mut waiting)
         })?;
         self.read(bytes, |restorer, change, heap| {
             restorer.change(change, heap, Mismatch::Refused)?;
-            restorer.link(change, heap)
-        })
+            restorer.link(change, heap, &mut waiting)
+        })?;
+        self.waiting = waiting;
+        Ok(())
+    }
+
+    /// All commits of their log epochs were applied.
+    ///
+    /// # Errors
+    /// XX001 when rows violate a unique index.
+    pub fn end_epochs(&mut self) -> Result<()> {
+        let find = |id| self.catalog.table_by_id(id).map(|table| &**table);
+        self.restorer.link_waiting(&mut self.waiting, find)
     }
 
     fn read(
         &mut self,
         bytes: &[u8],
-        each: impl Fn(&Restorer<'_>, &ReadChange<'_>, &mut Heap) -> Result<()>,
+        mut each: impl FnMut(&Restorer<'_>, &ReadChange<'_>, &mut Heap) -> Result<()>,
     ) -> Result<()> {
         let mut reader = Reader::new(bytes);
         self.heap.clear();
@@ -133,6 +148,7 @@ impl Engine {
             catalog: &catalog,
             known: [None; KNOWN],
             heap: Heap::new(),
+            waiting: Vec::new(),
         })
     }
 }

@@ -1,4 +1,4 @@
-//! The one door to atomics, threads, pinning, the clock, randomness, memory maps and files.
+//! The one door to atomics, threads, pinning, the clock, randomness, memory maps, files and sockets.
 //!
 //! Every other crate reaches shared memory and time through this one, so that the same engine code
 //! runs on real and on virtual cores. A backend is a folder with the modules re-exported below; it
@@ -24,6 +24,7 @@
 //! | [`work`] | what is computed between accesses, for virtual clocks |
 //! | [`mod@file`] | small text files, read and written by their path |
 //! | [`disk`] | files whose durability matters: syncs, directories, locks, durable writes, errors to act on; simulated in a run |
+//! | [`net`] | sockets that never block, and a poller for them; simulated in a run |
 
 #[cfg(not(kiln_sim))]
 #[path = "std/mod.rs"]
@@ -34,6 +35,7 @@ mod backend;
 mod backend;
 
 pub mod disk;
+pub mod net;
 pub mod plain;
 pub mod random;
 pub mod schedule;

@@ -1,5 +1,6 @@
 //! The door's guard: no other crate of the workspace names an atomic, a lock, a thread, a clock, a
-//! random source or a file of the standard library, or depends on a crate that would hand it one.
+//! random source, a file or a socket of the standard library, or depends on a crate that would hand it
+//! one.
 //!
 //! What passes by this crate would also pass by its backend for virtual cores: a thread that the
 //! schedule does not know, a clock that is not virtual, an order of events that a seed does not
@@ -27,7 +28,7 @@ const fn closed(path: &'static [&'static str], instead: &'static str) -> Closed 
     }
 }
 
-const CLOSED: [Closed; 10] = [
+const CLOSED: [Closed; 12] = [
     closed(&["sync", "atomic"], "kiln_platform::atomic"),
     closed(&["sync"], "kiln_platform::sync"),
     closed(&["thread"], "kiln_platform::thread"),
@@ -36,6 +37,8 @@ const CLOSED: [Closed; 10] = [
     closed(&["time", "UNIX_EPOCH"], "kiln_platform::time"),
     closed(&["hint", "spin_loop"], "kiln_platform::spin"),
     closed(&["fs"], "kiln_platform::file or kiln_platform::disk"),
+    closed(&["net"], "kiln_platform::net"),
+    closed(&["os", "unix", "net"], "kiln_platform::net"),
     Closed {
         path: &["hash", "RandomState"],
         instead: "kiln_platform::random",
@@ -48,8 +51,9 @@ const CLOSED: [Closed; 10] = [
     },
 ];
 
-/// Crates that bring atomics, locks, threads, clocks or randomness of their own.
-const CLOSED_CRATES: [&str; 24] = [
+/// Crates that bring atomics, locks, threads, clocks, randomness or sockets of their own.
+const CLOSED_CRATES: [&str; 30] = [
+    "async-io",
     "async-std",
     "chrono",
     "corosensei",
@@ -60,10 +64,12 @@ const CLOSED_CRATES: [&str; 24] = [
     "fastrand",
     "getrandom",
     "libc",
+    "mio",
     "nix",
     "once_cell",
     "oorandom",
     "parking_lot",
+    "polling",
     "portable-atomic",
     "quanta",
     "rand",
@@ -71,6 +77,9 @@ const CLOSED_CRATES: [&str; 24] = [
     "rand_core",
     "rand_distr",
     "rayon",
+    "rustix",
+    "smol",
+    "socket2",
     "spin",
     "time",
     "tokio",
@@ -430,6 +439,12 @@ fn every_spelling_is_caught() {
         "use core::hint;",
         "use std::hash::RandomState;",
         "use std::collections::hash_map::{Entry, RandomState};",
+        "let stream = std::net::TcpStream::connect(address);",
+        "use std::net::{IpAddr, SocketAddr};",
+        "use core::net::SocketAddr;",
+        "use std::os::unix::net::UnixStream;",
+        "use std::os::unix::{fs::MetadataExt, net};",
+        "use std::os::unix;",
         "use std as standard;",
         "use std::{self as standard};",
         "extern crate std as standard;",
@@ -461,6 +476,8 @@ fn what_is_open_passes() {
         "let message = r#\"use std::fs; \"quoted\" \"#;",
         "let message = b\"std::thread\"; let c = '\"'; let d = 'x';",
         "use std::hint::black_box;",
+        "use std::os::unix::fs::PermissionsExt;",
+        "use kiln_platform::net::{Listener, SocketAddr};",
         "let sync = 1; let thread = sync; fs::read(x);",
         "use crate::std::sync::Mutex;",
         "mod fs; use self::fs::File;",

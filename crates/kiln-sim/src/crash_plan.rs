@@ -1,5 +1,7 @@
 //! Which crashes to make: see the module `crash`.
 
+use std::path::PathBuf;
+
 use kiln_engine::Configuration;
 use kiln_protocols::Protocol;
 
@@ -20,6 +22,8 @@ pub struct CrashPlan {
     pub calls: usize,
     /// Real cores that seeds may use at a time. The result does not depend on it.
     pub jobs: usize,
+    /// Where the disk goes that lost something, as it was after the recovery, to be looked at (`kiln data inspect`).
+    pub keep: Option<PathBuf>,
 }
 
 impl CrashPlan {

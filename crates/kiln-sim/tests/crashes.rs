@@ -17,6 +17,7 @@ fn plan(protocols: &[&str], seeds: u64) -> CrashPlan {
         crashes: Some(CrashPlan::CRASHES),
         calls: CrashPlan::CALLS,
         jobs: kiln_platform::thread::available_cores(),
+        keep: None,
     }
 }
 

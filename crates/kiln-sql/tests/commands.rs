@@ -271,6 +271,25 @@ fn a_key_is_answered_once_and_its_call_made_again() {
 }
 
 #[test]
+fn protocols_that_log_values_go_on_behind_calls() {
+    let directory = temporary();
+    let database = Database::open(options(&directory, Protocol::Vll, Logging::Commands));
+    let database = database.expect("it is new");
+    database.execute(SCHEMA).expect("the schema is right");
+    work(&database, 1, 0);
+    drop(database);
+    for (seed, protocol) in (2..).zip(Protocol::serializable()) {
+        let database = Database::open(options(&directory, protocol, Logging::Values));
+        let database = database.expect("it is there");
+        work(&database, seed, 0);
+        let before = all(&database);
+        drop(database);
+        let recovery = reopen(&directory, Protocol::Silo, &before);
+        assert!(recovery.calls > 150, "{protocol}: {recovery:?}");
+    }
+}
+
+#[test]
 fn protocols_without_an_order_before_the_run_log_no_commands() {
     let directory = temporary();
     for protocol in Protocol::serializable().filter(|protocol| !protocol.logs_commands()) {

@@ -4,9 +4,10 @@
 //! unique values of other columns may be in two rows for a moment, as commits of one log epoch are ordered by key.
 //! [`Table::with_restored_indexes`] builds the others when all is in.
 //!
-//! Where calls are made again in between all indexes have to be right after each commit, and commits are in the order in which they
-//! happened. Then all rows that a commit changes are [taken out](Restorer::unlink) of these indexes before the first change is made, as two
-//! rows may exchange their keys, and are [put back](Restorer::link) after it.
+//! Where calls are made again in between all indexes have to be right before each call. Then all rows that a commit changes are
+//! [taken out](Restorer::unlink) of these indexes before the first change is made, as two rows may exchange their keys, and are
+//! [put back](Restorer::link) after it. Commits of a log epoch that has no calls may be in another order than they happened in, but for
+//! those of the same key: a row whose place in a unique index another one still has [waits](Waiting) for the end of the log epoch.
 
 use std::ptr::NonNull;
 
@@ -21,7 +22,7 @@ use crate::layout::Blob;
 use crate::log_epoch::LogEpoch;
 use crate::record::{RecordRef, Tid};
 use crate::redo::{ROW_AT, ReadChange};
-use crate::schema::ColumnSet;
+use crate::schema::{ColumnSet, TableId};
 use crate::slot::{Heap, Slot};
 use crate::table::{Entry, EntryKey, Index, Table};
 
@@ -33,6 +34,16 @@ pub enum Mismatch {
     /// Nothing, for changes that the rows may have already: those from the time in which a checkpoint read them. A row that is there
     /// and is inserted is replaced, and one that is not there is not changed.
     Ignored,
+}
+
+/// A row that is not in an index yet, since the row with its key there is to be changed by a commit of the same log epoch.
+#[derive(Debug)]
+pub struct Waiting {
+    table: TableId,
+    /// The index's position among the table's.
+    index: usize,
+    key: EntryKey,
+    entry: Entry,
 }
 
 /// Puts rows into tables.
@@ -86,22 +97,76 @@ impl<'p> Restorer<'p> {
     /// Takes the row that is about to be changed out of the indexes besides the first in which it gets another key.
     ///
     /// # Errors
-    /// XX001 when it is not in one of them.
-    pub fn unlink(&self, change: &ReadChange<'_>, heap: &mut Heap) -> Result<()> {
-        self.for_each_key(change, heap, |index, key, entry| {
-            index.remove_key(&key, entry, self.participant)
+    /// XX001 when it is neither in one of them nor waiting for it.
+    pub fn unlink(
+        &self,
+        change: &ReadChange<'_>,
+        heap: &mut Heap,
+        waiting: &mut Vec<Waiting>,
+    ) -> Result<()> {
+        // A row that is there and has this key goes with a deletion of the same commit.
+        if change.kind == ChangeKind::Insert {
+            return Ok(());
+        }
+        self.for_each_key(change, heap, |position, index, key, entry| {
+            let is_this = |it: &Waiting| it.entry == entry && it.index == position;
+            match waiting.iter().position(is_this) {
+                Some(known) => drop(waiting.swap_remove(known)),
+                None => return index.remove_key(&key, entry, self.participant),
+            }
+            true
         })
     }
 
-    /// Puts the row that was changed into the indexes besides the first in which it has got another key.
+    /// Puts the row that was changed into the indexes besides the first in which it has got another key, or has it wait for that.
     ///
     /// # Errors
-    /// XX001 when one of them has the key of another row.
-    pub fn link(&self, change: &ReadChange<'_>, heap: &mut Heap) -> Result<()> {
-        self.for_each_key(change, heap, |index, key, entry| {
+    /// Those of reading its keys.
+    pub fn link(
+        &self,
+        change: &ReadChange<'_>,
+        heap: &mut Heap,
+        waiting: &mut Vec<Waiting>,
+    ) -> Result<()> {
+        self.for_each_key(change, heap, |position, index, key, entry| {
             let insertion = index.insert_key(&key, entry, self.participant);
-            matches!(insertion, Insertion::Inserted(_))
+            if !matches!(insertion, Insertion::Inserted(_)) {
+                waiting.push(Waiting {
+                    table: change.table.id(),
+                    index: position,
+                    key,
+                    entry,
+                });
+            }
+            true
         })
+    }
+
+    /// Puts the rows that wait into their indexes: all commits of the log epoch were applied. `find` has the tables.
+    ///
+    /// # Errors
+    /// XX001 when other rows have their keys there.
+    pub fn link_waiting<'t>(
+        &self,
+        waiting: &mut Vec<Waiting>,
+        find: impl Fn(TableId) -> Option<&'t Table>,
+    ) -> Result<()> {
+        for Waiting {
+            table,
+            index,
+            key,
+            entry,
+        } in waiting.drain(..)
+        {
+            let table = find(table).ok_or_else(|| Error::internal("a table has gone"))?;
+            let insertion = table.indexes()[index].insert_key(&key, entry, self.participant);
+            if !matches!(insertion, Insertion::Inserted(_)) {
+                let name = &table.schema().name;
+                let message = format!("two rows of table \"{name}\" have the same unique key");
+                return Err(Error::new(SqlState::DATA_CORRUPTED, message));
+            }
+        }
+        Ok(())
     }
 
     /// Calls `each` with the keys that the change's row has at present in the indexes besides the first that the change concerns.
@@ -109,7 +174,7 @@ impl<'p> Restorer<'p> {
         &self,
         change: &ReadChange<'_>,
         heap: &mut Heap,
-        each: impl Fn(&Index, EntryKey, Entry) -> bool,
+        mut each: impl FnMut(usize, &Index, EntryKey, Entry) -> bool,
     ) -> Result<()> {
         let (table, indexes) = (change.table, change.table.indexes());
         // Tables with one index are not looked at.
@@ -121,14 +186,14 @@ impl<'p> Restorer<'p> {
         };
         let written = change.values.iter().map(|(column, _)| *column);
         let written: ColumnSet = written.collect();
-        for index in &indexes[1..] {
+        for (position, index) in indexes.iter().enumerate().skip(1) {
             if change.kind == ChangeKind::Update && !index.columns().intersects(written) {
                 continue;
             }
             let mark = heap.mark();
             let key = table.entry_key_of(index, table.row(entry.record()), heap)?;
             heap.release(mark);
-            if !each(index, key, entry) {
+            if !each(position, index, key, entry) {
                 return Err(mismatched(change));
             }
         }

@@ -14,7 +14,7 @@ use kiln_storage::layout::Blob;
 use kiln_storage::log_epoch::LogEpoch;
 use kiln_storage::record::{RecordRef, Tid};
 use kiln_storage::redo::read_commit;
-use kiln_storage::restore::{Mismatch, Restorer};
+use kiln_storage::restore::{Mismatch, Restorer, Waiting};
 use kiln_storage::schema::*;
 use kiln_storage::slot::{Heap, Slot};
 use kiln_storage::table::{Found, Table};
@@ -247,4 +247,51 @@ fn rows_that_are_not_unique_where_they_have_to_be_are_damage() {
     let error = restored.expect_err("two rows have the same number");
     assert_eq!(error.state(), SqlState::DATA_CORRUPTED, "{error}");
     assert!(error.message().contains("t_number"), "{error}");
+}
+
+#[test]
+fn commits_of_a_log_epoch_may_take_a_unique_value_before_the_one_that_gives_it_up() {
+    let participant = Epochs::new(1).register().expect("the only participant");
+    let restorer = Restorer::new(&participant);
+    let first = table(true);
+    let table = &first;
+    let (mut heap, mut waiting) = (Heap::new(), Vec::new());
+    let mut whole = |id: i64, number: i64, kind: ChangeKind, waiting: &mut Vec<Waiting>| {
+        let bytes = commit(table, 0, &Model(id, number, None, None), kind);
+        let of = |id| (id == table.id()).then_some(table);
+        for pass in 0..2 {
+            read_commit(&mut Reader::new(&bytes), of, &mut heap, |change, heap| {
+                if pass == 0 {
+                    return restorer.unlink(change, heap, waiting);
+                }
+                restorer.change(change, heap, Mismatch::Refused)?;
+                restorer.link(change, heap, waiting)
+            })
+            .expect("it fits");
+        }
+    };
+    let owner = |number: i64| {
+        let values = [Slot::from_i64(number)].into_iter();
+        match table.indexes()[1].get(&Heap::new(), values) {
+            Found::Entry(entry) => Some(Model::read(table, entry.record()).0),
+            _ => None,
+        }
+    };
+    use ChangeKind::{Delete, Insert, Update};
+    whole(1, 7, Insert, &mut waiting);
+    whole(2, 8, Insert, &mut waiting);
+    // One takes 8, and moves on to 9; another one takes 8, which its former owner gives up in the end.
+    whole(1, 8, Update, &mut waiting);
+    whole(1, 9, Update, &mut waiting);
+    whole(3, 8, Insert, &mut waiting);
+    assert_eq!((owner(7), owner(8), owner(9)), (None, Some(2), Some(1)));
+    whole(2, 0, Delete, &mut waiting);
+    let find = |id| (id == table.id()).then_some(table);
+    let linked = restorer.link_waiting(&mut waiting, find);
+    linked.expect("each number has one row");
+    assert_eq!((owner(7), owner(8), owner(9)), (None, Some(3), Some(1)));
+    whole(4, 8, Insert, &mut waiting);
+    let linked = restorer.link_waiting(&mut waiting, find);
+    let error = linked.expect_err("two rows have the same number");
+    assert_eq!(error.state(), SqlState::DATA_CORRUPTED, "{error}");
 }

@@ -31,9 +31,11 @@ use std::fmt;
 pub use kiln_machine::{LineHeat, Machine, MachineStatistics, Preset};
 
 pub use super::disk::control as disk;
+pub use super::net::control as net;
 
 use super::disk::Disk;
 use super::machine::Prices;
+use super::net::Network;
 use super::runtime;
 use super::space::Space;
 use super::state::Runtime;
@@ -80,10 +82,13 @@ pub struct Config {
     pub script: Vec<(String, &'static str)>,
     /// What the run's files are on; without one all that it does with [`crate::disk`] fails. One run at a time can use it.
     pub disk: Option<Disk>,
+    /// What the run's sockets are connected by; without one all that it does with [`crate::net`] fails. One run at a time can
+    /// use it.
+    pub network: Option<Network>,
 }
 
 impl Config {
-    /// Two cores of the machine `here`, no script, no disk.
+    /// Two cores of the machine `here`, no script, no disk, no network.
     ///
     /// # Panics
     /// When the machine model has no preset `here`.
@@ -100,6 +105,7 @@ impl Config {
             },
             script: Vec::new(),
             disk: None,
+            network: None,
         }
     }
 
@@ -250,7 +256,11 @@ pub fn run<T: Send>(config: &Config, body: impl FnOnce() -> T + Send) -> Result<
     let not_started = |why: String| failed(Cause::NotStarted(why));
     config.validate().map_err(not_started)?;
     assert!(!runtime::is_running(), "a run inside of a run");
-    let _in_use = match config.disk.as_ref().map(Disk::begin_run) {
+    let _disk_in_use = match config.disk.as_ref().map(Disk::begin_run) {
+        Some(begun) => Some(begun.map_err(not_started)?),
+        None => None,
+    };
+    let _network_in_use = match config.network.as_ref().map(Network::begin_run) {
         Some(begun) => Some(begun.map_err(not_started)?),
         None => None,
     };

@@ -11,6 +11,7 @@
 //! | [`space`] | the memory of a run |
 //! | [`entropy`] | the system's randomness, kept out |
 //! | [`disk`] | files and directories: a run's disk, with its crashes and faults |
+//! | [`net`] | sockets: a run's network, with its delays and faults |
 //! | the others | the same modules as the ordinary backend's |
 //!
 //! Outside of a run everything behaves as in the ordinary backend, on real threads.
@@ -24,6 +25,7 @@ pub mod file;
 mod lines;
 mod machine;
 pub mod memory;
+pub(crate) mod net;
 pub(crate) mod plain;
 mod queue;
 pub(crate) mod runtime;

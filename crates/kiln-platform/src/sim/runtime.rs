@@ -21,6 +21,7 @@ use kiln_machine::{AccessKind, Work as Cost};
 use super::control::{Cause, Schedule};
 use super::disk::Disk;
 use super::machine::cost_of;
+use super::net::Network;
 use super::space::{self, Space};
 use super::state::{Runtime, STAY, State, Wait};
 use crate::work::Work;
@@ -173,6 +174,11 @@ pub(crate) fn draw() -> u64 {
 /// The run's disk, if it has one.
 pub(super) fn disk() -> Option<Disk> {
     with(|runtime| runtime.disk.clone())
+}
+
+/// The run's network, if it has one.
+pub(super) fn network() -> Option<Network> {
+    with(|runtime| runtime.network.clone())
 }
 
 /// A system call begins.

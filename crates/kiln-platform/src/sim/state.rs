@@ -11,6 +11,7 @@ use super::control::{Cause, Config};
 use super::disk::Disk;
 use super::lines::Lines;
 use super::machine::Prices;
+use super::net::Network;
 use super::queue::{Ready, Turn, Turns};
 use super::runtime;
 use super::space::Space;
@@ -125,6 +126,7 @@ pub(super) struct Runtime {
     clock_ps: u64,
     cores: usize,
     pub(super) disk: Option<Disk>,
+    pub(super) network: Option<Network>,
     script: Vec<(String, &'static str)>,
     script_at: usize,
     /// Somebody became ready who may come before the running one.
@@ -155,6 +157,7 @@ impl Runtime {
             clock_ps: 0,
             cores: config.cores,
             disk: config.disk.clone(),
+            network: config.network.clone(),
             script: config.script.clone(),
             script_at: 0,
             newly_ready: false,

@@ -4,6 +4,7 @@ pub mod atomic;
 pub(crate) mod disk;
 pub mod file;
 pub mod memory;
+pub(crate) mod net;
 pub mod sync;
 pub mod thread;
 pub mod time;

@@ -168,6 +168,7 @@ fn seed_of(plan: &CrashPlan, protocol: Configuration, seed: u64) -> Result<Count
         lives: plan.lives,
         crashes: plan.crashes,
         deeds: plan.calls,
+        keep: plan.keep.as_deref(),
     };
     case.run()
 }

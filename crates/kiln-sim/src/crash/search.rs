@@ -1,5 +1,7 @@
 //! A seed: some lives, one after the other, and crashes of each of them.
 
+use std::path::Path;
+
 use kiln_engine::Configuration;
 use kiln_platform::random::Random;
 use kiln_platform::sim::disk::{Crash, DirectWrites, Disk, Fault, Options, Still, Survivors};
@@ -22,6 +24,8 @@ pub(super) struct Case<'a> {
     pub(super) crashes: Option<usize>,
     /// Transactions of each client in a life.
     pub(super) deeds: usize,
+    /// Where the disk goes that lost something.
+    pub(super) keep: Option<&'a Path>,
 }
 
 /// What it has done.
@@ -263,6 +267,10 @@ impl Case<'_> {
         let check = |disk: &Disk, protocol: Configuration, seed: u64| -> Result<Picture, String> {
             let picture = recover(disk, protocol, seed);
             let picture = picture.and_then(|picture| bounds.check(&picture).map(|()| picture));
+            if let (Err(_), Some(keep)) = (&picture, self.keep) {
+                let kept = disk.export(keep);
+                kept.map_err(|error| format!("{}: {error}", keep.display()))?;
+            }
             picture.map_err(|error| format!("recovered under {protocol}: {error}"))
         };
         counted.crashes += 1;

@@ -428,7 +428,7 @@ impl Redo<'_> {
                 }
                 start = *end;
             }
-            Ok(())
+            restoration.end_epochs()
         })?;
         self.recovery.commits += self.pending.len() as u64;
         self.pending.clear();

@@ -1,5 +1,6 @@
 //! `kiln sim crash`: its arguments, and what they ask for.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
@@ -37,6 +38,9 @@ pub struct Arguments {
     /// Real cores that seeds may use at a time [default: all]; the result does not depend on it
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1_024))]
     jobs: Option<u16>,
+    /// Put the files of the first disk on which something was lost into this directory, to be looked at
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
 }
 
 impl Arguments {
@@ -51,6 +55,7 @@ impl Arguments {
             lives: self.lives,
             crashes: (!self.all).then_some(self.crashes),
             calls: self.calls,
+            keep: self.keep,
             jobs: (self.jobs).map_or_else(kiln_platform::thread::available_cores, usize::from),
         }
     }
