@@ -185,7 +185,7 @@ fn a_stale_socket_is_replaced_and_a_file_is_not() {
     assert!(error.to_string().contains("1 to 107 bytes"), "{error}");
     let missing = directory.path().join("missing").join("socket");
     let error = Listener::unix(&missing, 0o600).expect_err("the directory is missing");
-    assert_eq!(error.kind(), Kind::Refused, "{error}");
+    assert_eq!(error.kind(), Kind::Failed, "{error}");
 }
 
 #[test]

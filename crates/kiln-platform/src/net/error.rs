@@ -112,6 +112,8 @@ fn kind_of(operation: Operation, error: &io::Error) -> Kind {
         {
             Kind::Aborted
         }
+        // Of a listener it is the directory that is missing.
+        libc::ENOENT if operation == Operation::Listen => Kind::Failed,
         libc::ECONNREFUSED | libc::ENOENT => Kind::Refused,
         libc::EACCES | libc::EPERM | libc::EROFS => Kind::Denied,
         libc::ECONNRESET
@@ -163,6 +165,7 @@ mod tests {
             (O::Listen, libc::EADDRINUSE, Kind::InUse),
             (O::Listen, libc::EACCES, Kind::Denied),
             (O::Listen, libc::EINVAL, Kind::Failed),
+            (O::Listen, libc::ENOENT, Kind::Failed),
             (O::Accept, libc::EMFILE, Kind::Exhausted),
             (O::Accept, libc::ENFILE, Kind::Exhausted),
             (O::Accept, libc::ENOBUFS, Kind::Exhausted),

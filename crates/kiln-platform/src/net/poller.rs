@@ -119,7 +119,8 @@ impl Poller {
     }
 
     /// Waits until something happens to a registered socket, a waker is used, or `timeout_ns` nanoseconds have passed (without:
-    /// for ever), and replaces `events` with what has happened. May return early without events.
+    /// for ever), and replaces `events` with what has happened. May return early without events; the system may round the time
+    /// up to a millisecond.
     ///
     /// What a thread did before [`Waker::wake`] is visible to the waiting thread after the wait that it ended.
     ///
