@@ -12,4 +12,5 @@ pub mod client;
 mod io;
 pub mod session;
 
-pub use io::{Address, Server, ServerOptions};
+pub use io::{Server, ServerOptions};
+pub use kiln_platform::net::Address;

@@ -398,7 +398,7 @@ impl<'a> Body<'a> {
         let end = self.0.iter().position(|byte| *byte == 0);
         let text = self.bytes(end.ok_or_else(malformed)?)?;
         self.0 = &self.0[1..];
-        std::str::from_utf8(text).map_err(|error| not_utf8(text, &error))
+        utf8(text)
     }
 
     fn count(&mut self) -> Result<u16> {
@@ -465,18 +465,24 @@ fn too_long(length: usize, limit: usize) -> Error {
     Error::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message)
 }
 
+/// The bytes as text.
+///
+/// # Errors
+/// 22021 for what is not UTF-8.
+pub(crate) fn utf8(bytes: &[u8]) -> Result<&str> {
+    std::str::from_utf8(bytes).map_err(|error| {
+        let from = error.valid_up_to();
+        let to = from + error.error_len().unwrap_or(bytes.len() - from);
+        not_utf8(&bytes[from..to])
+    })
+}
+
+/// 22021 for these bytes.
 #[cold]
-fn not_utf8(text: &[u8], error: &std::str::Utf8Error) -> Error {
-    let from = error.valid_up_to();
-    let to = from + error.error_len().unwrap_or(text.len() - from);
-    let bytes: Vec<String> = text[from..to]
-        .iter()
-        .map(|byte| format!("0x{byte:02x}"))
-        .collect();
-    let message = format!(
-        "invalid byte sequence for encoding \"UTF8\": {}",
-        bytes.join(" ")
-    );
+pub(crate) fn not_utf8(bytes: &[u8]) -> Error {
+    let bytes: Vec<String> = bytes.iter().map(|byte| format!("0x{byte:02x}")).collect();
+    let bytes = bytes.join(" ");
+    let message = format!("invalid byte sequence for encoding \"UTF8\": {bytes}");
     Error::new(SqlState::CHARACTER_NOT_IN_REPERTOIRE, message)
 }
 

@@ -4,8 +4,7 @@
 //! - [`backend`] encodes what a server answers;
 //! - [`client`] is the other side: what clients send, and how they read answers;
 //! - [`connection`] is the order of both: startup, authentication, statements, what an error skips;
-//! - [`format`](mod@format) has the text and binary formats of values;
-//! - [`scram`] proves a password without sending it (SCRAM-SHA-256, RFC 5802 and 7677).
+//! - [`format`](mod@format) has the text and binary formats of values.
 //!
 //! The messages are those of PostgreSQL's manual, "Message Formats" (chapter 55.7 of version 17), and are our own for these reasons. The types
 //! of the crate `pgwire` 0.42 need 140 other crates and tokio; a Parse without its count of types or a Bind that ends within a value
@@ -17,4 +16,3 @@ pub mod client;
 pub mod connection;
 pub mod format;
 pub mod frontend;
-pub mod scram;

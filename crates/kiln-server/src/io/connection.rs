@@ -95,7 +95,11 @@ impl Connection {
                 Progress::End => {
                     self.is_ending = true;
                     let is_sent = client.answers().is_empty();
-                    break if is_sent { Waits::Nothing } else { Waits::Socket };
+                    break if is_sent {
+                        Waits::Nothing
+                    } else {
+                        Waits::Socket
+                    };
                 }
             }
         };
@@ -149,7 +153,7 @@ impl Connection {
     }
 
     /// Sends a last word to a client that there is no room for.
-    pub fn refuse(mut stream: Stream, error: &kiln_sql::Error) -> Result<(), Error> {
+    pub fn refuse(stream: &Stream, error: &kiln_sql::Error) -> Result<(), Error> {
         let answers = Client::refuse(error);
         stream.write(answers.pending())?;
         stream.shutdown_write()

@@ -4,11 +4,8 @@ mod connection;
 mod poller;
 mod pool;
 
-use std::net::SocketAddr;
-use std::path::PathBuf;
-
 use kiln_platform::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use kiln_platform::net::{Listener, Waker};
+use kiln_platform::net::{self, Address, Listener, Waker};
 use kiln_platform::sync::{Arc, Mutex, lock};
 use kiln_platform::thread::{self, JoinHandle};
 use kiln_sql::{Database, Error, Result, SqlState};
@@ -17,24 +14,6 @@ use kiln_wire::frontend::Limits;
 use crate::cancellation::Cancellations;
 use crate::client::Shared;
 use poller::Poller;
-
-/// Where a server listens.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Address {
-    /// TCP.
-    Tcp(SocketAddr),
-    /// A Unix socket.
-    Unix(PathBuf),
-}
-
-impl std::fmt::Display for Address {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Address::Tcp(address) => address.fmt(f),
-            Address::Unix(path) => path.display().fmt(f),
-        }
-    }
-}
 
 /// How a server is run.
 #[derive(Clone, Debug)]
@@ -101,12 +80,10 @@ impl Server {
             };
             listeners.push(listener.map_err(|error| cannot_listen(address, &error))?);
         }
-        let addresses = options.listen.iter().zip(&listeners);
-        let addresses = addresses.map(|(address, listener)| match address {
-            Address::Tcp(asked) => Address::Tcp(listener.local_address().unwrap_or(*asked)),
-            unix => unix.clone(),
-        });
-        let addresses = addresses.collect();
+        let addresses = listeners
+            .iter()
+            .map(|it| it.local_address().clone())
+            .collect();
         let shared = Arc::new(Shared {
             database,
             cancellations: Cancellations::default(),
@@ -169,12 +146,16 @@ impl Drop for Server {
     }
 }
 
-fn cannot_listen(address: &Address, error: &kiln_platform::net::Error) -> Error {
-    let message = format!("cannot listen on {address}: {error}");
-    Error::new(SqlState::IO_ERROR, message)
-        .with_hint("Is another server running there? Choose another address with --listen.")
+fn cannot_listen(address: &Address, failure: &net::Error) -> Error {
+    let message = format!("cannot listen on {address}: {failure}");
+    let error = Error::new(SqlState::IO_ERROR, message);
+    match failure.kind() {
+        net::Kind::InUse => error
+            .with_hint("Another server runs there, PostgreSQL perhaps. Choose another address."),
+        _ => error,
+    }
 }
 
-fn system(error: kiln_platform::net::Error) -> Error {
+fn system(error: net::Error) -> Error {
     Error::new(SqlState::IO_ERROR, error.to_string())
 }

@@ -12,7 +12,7 @@ use kiln_sql::{Completion, Completions, Error, SqlState};
 use super::connection::{Connection, RECEIVED_BYTES, Waits};
 use super::pool::Pool;
 use super::{Counts, ServerOptions};
-use crate::client::{Client, Progress, Shared};
+use crate::client::{Client, Shared};
 use crate::session::Place;
 
 /// Nanoseconds between two looks at what takes too long.
@@ -50,19 +50,18 @@ pub(super) struct Poller {
 
 impl Poller {
     pub fn new(
-        listeners: Vec<Listener>,
+        mut listeners: Vec<Listener>,
         shared: Arc<Shared>,
         options: ServerOptions,
         counts: Arc<Counts>,
         is_ending: Arc<AtomicBool>,
     ) -> net::Result<Poller> {
-        let mut sockets = net::Poller::new()?;
-        for (position, listener) in listeners.iter().enumerate() {
-            sockets.register_listener(listener, Token(position))?;
+        let sockets = net::Poller::new()?;
+        for (position, listener) in listeners.iter_mut().enumerate() {
+            listener.register(&sockets, Token(position))?;
         }
         let waker = sockets.waker();
-        let completions =
-            Completions::with_wake(options.connections_max, move || waker.wake());
+        let completions = Completions::with_wake(options.connections_max, move || waker.wake());
         Ok(Poller {
             sockets,
             listeners,
@@ -99,11 +98,11 @@ impl Poller {
             }
             for event in events.iter() {
                 let Token(token) = event.token;
-                match token.checked_sub(self.listeners.len()) {
+                match token.checked_sub(self.listeners_registered()) {
                     None => self.accept(token),
                     Some(position) => {
                         if let Some(Some(connection)) = self.connections.get_mut(position) {
-                            connection.is_readable |= event.is_readable || event.is_closed;
+                            connection.is_readable |= event.readable || event.closed;
                             if connection.waits == Waits::Socket {
                                 self.serve(position);
                             }
@@ -148,7 +147,7 @@ impl Poller {
             match from.accept() {
                 Ok(Some((stream, _peer))) => self.admit(stream),
                 Ok(None) => return,
-                Err(error) if error.is_of_the_connection() => {}
+                Err(error) if error.kind() == net::Kind::Aborted => {}
                 Err(_) => break,
             }
         }
@@ -156,7 +155,7 @@ impl Poller {
         self.pauses_until_ns = time::now_ns() + 1;
     }
 
-    fn admit(&mut self, stream: Stream) {
+    fn admit(&mut self, mut stream: Stream) {
         let clients = self.connections.len() - self.free.len();
         if clients >= self.options.connections_max {
             self.counts.refused.fetch_add(1, Ordering::Relaxed);
@@ -165,7 +164,7 @@ impl Poller {
                 format!("sorry, too many clients already: there are {clients}"),
             );
             // The client may have gone.
-            let _ = Connection::refuse(stream, &error);
+            let _ = Connection::refuse(&stream, &error);
             return;
         }
         let position = self.free.pop().unwrap_or_else(|| {
@@ -173,7 +172,7 @@ impl Poller {
             self.connections.len() - 1
         });
         let token = Token(self.listeners_registered() + position);
-        if self.sockets.register_stream(&stream, token).is_err() {
+        if stream.register(&self.sockets, token).is_err() {
             self.free.push(position);
             return;
         }
@@ -271,9 +270,8 @@ impl Poller {
     }
 
     fn remove(&mut self, position: usize) {
-        if let Some(connection) = self.connections[position].take() {
-            // A socket that is closed is not waited for any more, whatever this says.
-            let _ = self.sockets.deregister_stream(&connection.stream);
+        // A stream that is dropped is closed, and not waited for any more.
+        if self.connections[position].take().is_some() {
             self.free.push(position);
             self.counts.clients.fetch_sub(1, Ordering::Relaxed);
         }

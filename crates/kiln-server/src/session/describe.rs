@@ -51,7 +51,6 @@ impl Session {
 
     /// A row.
     pub(super) fn answer_row(&mut self, types: &[&DataType], formats: &[Format], values: &[Value]) {
-        let settings = &self.settings;
         self.answers.row(values.len(), |row| {
             for (position, (value, data_type)) in values.iter().zip(types).enumerate() {
                 if matches!(value, Value::Null) {
@@ -59,7 +58,7 @@ impl Session {
                     continue;
                 }
                 row.value(|bytes| match format_of(formats, position) {
-                    Format::Text => format::encode_text(value, data_type, settings, bytes),
+                    Format::Text => format::encode_text(value, data_type, bytes),
                     Format::Binary => format::encode_binary(value, data_type, bytes),
                 });
             }

@@ -59,9 +59,7 @@ impl Session {
         for (position, (value, data_type)) in bind.values().zip(types).enumerate() {
             let value = match (value, bind.formats.of(position)) {
                 (None, _) => Value::Null,
-                (Some(bytes), Format::Text) => {
-                    format::decode_text(bytes, data_type, &self.settings)?
-                }
+                (Some(bytes), Format::Text) => format::decode_text(bytes, data_type)?,
                 (Some(bytes), Format::Binary) => format::decode_binary(bytes, data_type)?,
             };
             values.push(value);

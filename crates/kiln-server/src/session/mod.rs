@@ -18,7 +18,6 @@ use kiln_sql::{
 };
 use kiln_wire::backend::{Answers, Severity, TransactionStatus};
 use kiln_wire::connection::Received;
-use kiln_wire::format::Settings;
 use kiln_wire::frontend::{Format, Message};
 
 /// Where a message is handled.
@@ -69,7 +68,6 @@ struct Executed {
 pub struct Session {
     sql: kiln_sql::Session,
     answers: Answers,
-    settings: Settings,
     statements: HashMap<String, Statement>,
     portals: HashMap<String, Bound>,
     /// Whether the open block is that of a pipeline or of a text with several statements, and not the client's.
@@ -86,7 +84,6 @@ impl Session {
         Ok(Session {
             sql: database.session()?,
             answers: Answers::default(),
-            settings: Settings::default(),
             statements: HashMap::new(),
             portals: HashMap::new(),
             is_implicit: false,

@@ -1,18 +1,15 @@
 //! `kiln serve`: a database for clients that speak PostgreSQL's protocol.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use kiln_platform::net::SocketAddr;
 use kiln_server::{Address, Server, ServerOptions};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use super::database::{self, DatabaseArguments};
-
-/// PostgreSQL's port.
-const PORT: u16 = 5432;
 
 /// The arguments of `kiln serve`.
 #[derive(Args)]
@@ -26,7 +23,7 @@ pub struct Arguments {
     database: DatabaseArguments,
     /// Listen for TCP connections on these addresses of this machine, separated by commas; port 0 lets the system choose
     #[arg(long, value_name = "ADDRESS[,…]", value_delimiter = ',',
-        default_value_t = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), PORT))]
+        default_value = "127.0.0.1:5432")]
     listen: Vec<SocketAddr>,
     /// Listen on the Unix socket .s.PGSQL.PORT in this directory as well, with the port of the first address, as psql and drivers
     /// look for it with -h DIR
@@ -58,8 +55,8 @@ pub fn run(arguments: Arguments) -> Result<ExitCode, String> {
         }
         listen.push(Address::Tcp(*address));
     }
-    let port = arguments.listen.first().map_or(PORT, SocketAddr::port);
-    if let Some(directory) = &arguments.socket_dir {
+    if let (Some(directory), Some(first)) = (&arguments.socket_dir, arguments.listen.first()) {
+        let port = first.port();
         listen.push(Address::Unix(directory.join(format!(".s.PGSQL.{port}"))));
     }
     let connections = arguments.connections as usize;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use kiln_platform::time;
 use kiln_sql::parse::{self, SourceStatement};
-use kiln_sql::{Database, Options, Session};
+use kiln_sql::{Options, Session};
 use kiln_storage::error::{Error, Position};
 
 use super::describe;

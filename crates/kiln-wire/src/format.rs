@@ -1,1 +1,0 @@
-//! Text and binary formats of values.

@@ -1,0 +1,413 @@
+//! The binary format: values as the `send` functions of PostgreSQL's types write them, in big-endian order.
+//!
+//! | type | bytes |
+//! |---|---|
+//! | boolean | 1: 0 or 1 |
+//! | smallint, integer, bigint | 2, 4, 8 |
+//! | double precision | 8: IEEE 754 |
+//! | numeric | number of digits 2, weight 2, sign 2 (0, 0x4000), digits after the point 2; and the digits, base 10,000, 2 each |
+//! | text, varchar, char, bytea | as they are; char with its blanks |
+//! | date | 4: days since 2000-01-01 |
+//! | timestamp, timestamptz | 8: microseconds since 2000-01-01 |
+//! | interval | microseconds 8, days 4, months 4 |
+//! | uuid | 16 |
+//! | array | dimensions 4 (0 or 1), whether it has NULLs 4, type of elements 4; elements 4, first subscript 4; and the elements, each with its length 4 (-1 for NULL) |
+
+use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::types::{DataType, Decimal, Interval, Value};
+
+use super::{TYPES, known, oid};
+use crate::frontend::{not_utf8, utf8};
+
+/// Appends a value of this type in its binary format. NULL is nothing.
+pub fn encode_binary(value: &Value, data_type: &DataType, bytes: &mut Vec<u8>) {
+    match value {
+        Value::Null => {}
+        Value::Boolean(value) => bytes.push(u8::from(*value)),
+        Value::SmallInt(value) => bytes.extend_from_slice(&value.to_be_bytes()),
+        Value::Integer(value) | Value::Date(value) => bytes.extend_from_slice(&value.to_be_bytes()),
+        Value::BigInt(value) | Value::Timestamp(value) | Value::TimestampTz(value) => {
+            bytes.extend_from_slice(&value.to_be_bytes());
+        }
+        Value::Double(value) => bytes.extend_from_slice(&value.to_be_bytes()),
+        Value::Numeric(value) => encode_numeric(*value, bytes),
+        Value::Text(value) => {
+            bytes.extend_from_slice(value.as_bytes());
+            if let DataType::Char(length) = data_type {
+                let blanks = (*length as usize).saturating_sub(value.chars().count());
+                bytes.resize(bytes.len() + blanks, b' ');
+            }
+        }
+        Value::Bytea(value) => bytes.extend_from_slice(value),
+        Value::Uuid(value) => bytes.extend_from_slice(value),
+        Value::Interval(Interval {
+            months,
+            days,
+            microseconds,
+        }) => {
+            bytes.extend_from_slice(&microseconds.to_be_bytes());
+            bytes.extend_from_slice(&days.to_be_bytes());
+            bytes.extend_from_slice(&months.to_be_bytes());
+        }
+        Value::Array(elements) => encode_array(elements, data_type, bytes),
+    }
+}
+
+fn encode_array(elements: &[Value], data_type: &DataType, bytes: &mut Vec<u8>) {
+    let element = match data_type {
+        DataType::Array(element) => element,
+        _ => &DataType::Text,
+    };
+    let mut word = |value: u32| bytes.extend_from_slice(&value.to_be_bytes());
+    word(u32::from(!elements.is_empty()));
+    word(u32::from(elements.contains(&Value::Null)));
+    word(oid(element));
+    if elements.is_empty() {
+        return;
+    }
+    word(elements.len() as u32);
+    word(1);
+    for value in elements {
+        let at = bytes.len();
+        bytes.extend_from_slice(&[0xff; 4]);
+        if !value.is_null() {
+            encode_binary(value, element, bytes);
+            let length = (bytes.len() - at - 4) as u32;
+            bytes[at..at + 4].copy_from_slice(&length.to_be_bytes());
+        }
+    }
+}
+
+const NEGATIVE: u16 = 0x4000;
+/// The digits of the greatest number of 128 bits.
+const DIGITS_MAX: usize = 39;
+
+fn encode_numeric(value: Decimal, bytes: &mut Vec<u8>) {
+    let (mantissa, scale) = (value.mantissa(), usize::from(value.scale()));
+    // Decimal digits, from the last one.
+    let (mut digits, mut count) = ([0_u8; DIGITS_MAX], 0);
+    let mut rest = mantissa.unsigned_abs();
+    while rest > 0 {
+        digits[count] = (rest % 10) as u8;
+        rest /= 10;
+        count += 1;
+    }
+    // The group of four digits at a power of 10,000.
+    let group = |power: i32| {
+        (0..4).rev().fold(0_u16, |group, place| {
+            let at = power * 4 + place + scale as i32;
+            let digit = usize::try_from(at).ok().filter(|at| *at < count);
+            group * 10 + digit.map_or(0, |at| u16::from(digits[at]))
+        })
+    };
+    let highest = (count as i32 - scale as i32 + 3).div_euclid(4) - 1;
+    let lowest = -((scale as i32 + 3) / 4);
+    let mut powers = lowest..highest + 1;
+    while !powers.is_empty() && group(powers.end - 1) == 0 {
+        powers.end -= 1;
+    }
+    while !powers.is_empty() && group(powers.start) == 0 {
+        powers.start += 1;
+    }
+    let weight = if powers.is_empty() { 0 } else { powers.end - 1 };
+    let sign = if mantissa < 0 { NEGATIVE } else { 0 };
+    bytes.extend_from_slice(&(powers.len() as u16).to_be_bytes());
+    bytes.extend_from_slice(&(weight as i16).to_be_bytes());
+    bytes.extend_from_slice(&sign.to_be_bytes());
+    bytes.extend_from_slice(&(scale as u16).to_be_bytes());
+    for power in powers.rev() {
+        bytes.extend_from_slice(&group(power).to_be_bytes());
+    }
+}
+
+/// The value of this type that bytes in its binary format say.
+///
+/// # Errors
+/// 22P03 for bytes that are no such value, 22021 for text that is not UTF-8, 22003 and 22008 for what is out of range here.
+pub fn decode_binary(bytes: &[u8], data_type: &DataType) -> Result<Value> {
+    let mut reader = Reader(bytes);
+    let value = reader.value(data_type)?;
+    match reader.0.is_empty() {
+        true => Ok(value),
+        false => Err(incorrect()),
+    }
+}
+
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
+        let (array, rest) = self.0.split_first_chunk::<N>().ok_or_else(incorrect)?;
+        self.0 = rest;
+        Ok(*array)
+    }
+
+    fn i32(&mut self) -> Result<i32> {
+        self.array().map(i32::from_be_bytes)
+    }
+
+    fn i64(&mut self) -> Result<i64> {
+        self.array().map(i64::from_be_bytes)
+    }
+
+    fn u16(&mut self) -> Result<u16> {
+        self.array().map(u16::from_be_bytes)
+    }
+
+    fn rest(&mut self) -> &'a [u8] {
+        std::mem::take(&mut self.0)
+    }
+
+    fn value(&mut self, data_type: &DataType) -> Result<Value> {
+        Ok(match data_type {
+            DataType::Boolean => match self.array()? {
+                [0] => Value::Boolean(false),
+                [1] => Value::Boolean(true),
+                _ => return Err(incorrect()),
+            },
+            DataType::SmallInt => Value::SmallInt(i16::from_be_bytes(self.array()?)),
+            DataType::Integer => Value::Integer(self.i32()?),
+            DataType::BigInt => Value::BigInt(self.i64()?),
+            DataType::Double => Value::Double(f64::from_be_bytes(self.array()?)),
+            DataType::Numeric { .. } => Value::Numeric(self.numeric()?),
+            DataType::Char(_) | DataType::VarChar(_) | DataType::Text => {
+                let text = self.rest();
+                if text.contains(&0) {
+                    return Err(not_utf8(&[0]));
+                }
+                let text = utf8(text)?;
+                // Without its blanks, which are there when it is printed.
+                Value::Text(match data_type {
+                    DataType::Char(_) => text.trim_end_matches(' ').to_owned(),
+                    _ => text.to_owned(),
+                })
+            }
+            DataType::Bytea => Value::Bytea(self.rest().to_vec()),
+            DataType::Date => Value::Date(finite(self.i32()?, i32::MIN, i32::MAX)?),
+            DataType::Timestamp => Value::Timestamp(finite(self.i64()?, i64::MIN, i64::MAX)?),
+            DataType::TimestampTz => Value::TimestampTz(finite(self.i64()?, i64::MIN, i64::MAX)?),
+            DataType::Uuid => Value::Uuid(self.array()?),
+            DataType::Interval => Value::Interval(Interval {
+                microseconds: self.i64()?,
+                days: self.i32()?,
+                months: self.i32()?,
+            }),
+            DataType::Array(element) => Value::Array(self.elements(element)?),
+        })
+    }
+
+    fn elements(&mut self, element: &DataType) -> Result<Vec<Value>> {
+        let (dimensions, _has_nulls) = (self.i32()?, self.i32()?);
+        let declared = u32::from_be_bytes(self.array()?);
+        let is_text = |oid: u32| {
+            let known = TYPES.iter().find(|(_, known, ..)| *known == oid);
+            known.is_some_and(|(data_type, ..)| data_type.is_string())
+        };
+        let own = known(element).map_or(0, |(_, oid, ..)| *oid);
+        if declared != own && !(is_text(declared) && is_text(own)) {
+            let message =
+                format!("binary data has array element type {declared} instead of expected {own}");
+            return Err(Error::new(SqlState::DATATYPE_MISMATCH, message));
+        }
+        match dimensions {
+            0 => return Ok(Vec::new()),
+            1 => {}
+            _ => return Err(Error::unsupported("an array of more than one dimension")),
+        }
+        let (count, _first) = (self.i32()?, self.i32()?);
+        let count = u32::try_from(count).map_err(|_| incorrect())?;
+        let mut values = Vec::new();
+        for _ in 0..count {
+            values.push(match self.i32()? {
+                -1 => Value::Null,
+                length => {
+                    let length = usize::try_from(length).map_err(|_| incorrect())?;
+                    let (value, rest) = self.0.split_at_checked(length).ok_or_else(incorrect)?;
+                    self.0 = rest;
+                    decode_binary(value, element)?
+                }
+            });
+        }
+        Ok(values)
+    }
+
+    fn numeric(&mut self) -> Result<Decimal> {
+        let (count, weight) = (self.u16()?, i32::from(self.u16()? as i16));
+        let (sign, scale) = (self.u16()?, self.u16()?);
+        let digits = self.rest();
+        if digits.len() != 2 * usize::from(count) {
+            return Err(incorrect());
+        }
+        let is_negative = match sign {
+            0 => false,
+            NEGATIVE => true,
+            0xc000 | 0xd000 | 0xf000 => {
+                return Err(Error::unsupported("NaN and infinity of type numeric"));
+            }
+            _ => return Err(incorrect()),
+        };
+        let mut mantissa = 0_i128;
+        let out_of_range = || Error::out_of_range("numeric");
+        for (position, digit) in digits.as_chunks::<2>().0.iter().enumerate() {
+            let digit = u16::from_be_bytes(*digit);
+            if digit >= 10_000 {
+                return Err(incorrect());
+            }
+            // The place of the digit's last decimal digit, from the last one that is kept; what is beyond is cut off, as in PostgreSQL.
+            let place = 4 * (weight - position as i32) + i32::from(scale);
+            let part = match u32::try_from(place) {
+                Ok(place) if digit > 0 => 10_i128
+                    .checked_pow(place)
+                    .and_then(|power| power.checked_mul(digit.into()))
+                    .ok_or_else(out_of_range)?,
+                Ok(_) => 0,
+                Err(_) => i128::from(digit) / 10_i128.pow((-place).min(4) as u32),
+            };
+            mantissa = mantissa.checked_add(part).ok_or_else(out_of_range)?;
+        }
+        let scale = u8::try_from(scale).map_err(|_| out_of_range())?;
+        Decimal::new(if is_negative { -mantissa } else { mantissa }, scale)
+    }
+}
+
+/// A date or a time, but for the two that PostgreSQL takes for infinities.
+fn finite<T: PartialEq>(value: T, least: T, greatest: T) -> Result<T> {
+    match value == least || value == greatest {
+        true => Err(Error::unsupported("an infinite date or time")),
+        false => Ok(value),
+    }
+}
+
+#[cold]
+fn incorrect() -> Error {
+    let message = "incorrect binary data format";
+    Error::new(SqlState::INVALID_BINARY_REPRESENTATION, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::decode_text;
+
+    fn hex(text: &str) -> Vec<u8> {
+        let pairs = text.as_bytes().as_chunks::<2>().0.iter();
+        let digit = |digit: u8| char::from(digit).to_digit(16).expect("a digit") as u8;
+        pairs
+            .map(|[high, low]| digit(*high) << 4 | digit(*low))
+            .collect()
+    }
+
+    /// What PostgreSQL 15 sends: `SELECT encode(numeric_send(12345.678), 'hex')` and its like.
+    #[test]
+    fn values_are_written_as_postgresql_sends_them() {
+        let integers = || DataType::array(DataType::Integer);
+        for (data_type, text, bytes) in [
+            (
+                DataType::NUMERIC,
+                "12345.678",
+                "0003000100000003000109291a7c",
+            ),
+            (DataType::NUMERIC, "0", "0000000000000000"),
+            (DataType::NUMERIC, "0.00", "0000000000000002"),
+            (DataType::NUMERIC, "-0.0001", "0001ffff400000040001"),
+            (DataType::NUMERIC, "10000", "00010001000000000001"),
+            (
+                DataType::NUMERIC,
+                "100000000.5",
+                "00040002000000010001000000001388",
+            ),
+            (
+                DataType::NUMERIC,
+                "99999999999999999999999999999.99",
+                "00090007000000020009270f270f270f270f270f270f270f26ac",
+            ),
+            (
+                DataType::NUMERIC,
+                "0.00000000000000000001",
+                "0001fffb000000140001",
+            ),
+            (DataType::NUMERIC, "-1", "00010000400000000001"),
+            (
+                DataType::Interval,
+                "1 year 2 mons 3 days 04:05:06.789",
+                "000000036c97ca88000000030000000e",
+            ),
+            (DataType::Date, "2026-11-23", "0000265f"),
+            (
+                DataType::TimestampTz,
+                "2026-11-23 12:00:00+00",
+                "000303ef1a185000",
+            ),
+            (
+                integers(),
+                "{1,NULL,3}",
+                "00000001000000010000001700000003000000010000000400000001ffffffff0000000400000003",
+            ),
+            (
+                DataType::array(DataType::Text),
+                "{}",
+                "000000000000000000000019",
+            ),
+            (DataType::Char(4), "ab", "61622020"),
+            (DataType::Double, "-0.5", "bfe0000000000000"),
+            (DataType::Boolean, "t", "01"),
+            (DataType::SmallInt, "-2", "fffe"),
+            (DataType::Bytea, "\\x00ff", "00ff"),
+        ] {
+            let value = decode_text(text.as_bytes(), &data_type).expect(text);
+            let mut written = Vec::new();
+            encode_binary(&value, &data_type, &mut written);
+            assert_eq!(written, hex(bytes), "{text}");
+            if !matches!(data_type, DataType::Char(_)) {
+                assert_eq!(decode_binary(&written, &data_type), Ok(value), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_bytes_make_a_decoder_panic() {
+        let mut state = 1_u64;
+        let mut random = || {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (state >> 33) as u8
+        };
+        let types = TYPES.iter().map(|(data_type, ..)| data_type.clone());
+        let arrays = TYPES.iter().map(|(it, ..)| DataType::array(it.clone()));
+        let types: Vec<DataType> = types.chain(arrays).collect();
+        for round in 0..20_000 {
+            let data_type = &types[round % types.len()];
+            let length = usize::from(random() % 40);
+            // Small numbers are likelier to mean something.
+            let bytes: Vec<u8> = (0..length)
+                .map(|_| {
+                    if random() % 3 == 0 {
+                        random()
+                    } else {
+                        random() % 3
+                    }
+                })
+                .collect();
+            if let Ok(value) = decode_binary(&bytes, data_type) {
+                let mut written = Vec::new();
+                encode_binary(&value, data_type, &mut written);
+                let again = decode_binary(&written, data_type).expect("it was just written");
+                // NaN is no equal of itself.
+                assert_eq!(format!("{again:?}"), format!("{value:?}"));
+            }
+            let _ = decode_text(&bytes, data_type);
+        }
+        let many = hex("0000000100000000000000177fffffff00000001");
+        let huge = decode_binary(&many, &DataType::array(DataType::Integer));
+        assert!(huge.is_err(), "a count without elements takes no memory");
+        for (data_type, bytes) in [
+            (DataType::Integer, &b"123"[..]),
+            (DataType::Boolean, b"\x02"),
+            (DataType::NUMERIC, b"\0\x01\0\0\0\0\0\0\x27\x10"),
+        ] {
+            let error = decode_binary(bytes, &data_type).expect_err("it is malformed");
+            assert_eq!(error.state().as_str(), "22P03", "{data_type:?}");
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Values as clients write and read them: PostgreSQL's types by number, and their text and binary formats.
+
+mod binary;
+mod text;
+
+use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::types::DataType;
+
+pub use binary::{decode_binary, encode_binary};
+pub use text::{decode_text, encode_text};
+
+/// Types with their numbers, those of their arrays, and the bytes of a value, or -1 where they vary (`pg_type.dat` of PostgreSQL's sources).
+const TYPES: &[(DataType, u32, u32, i16)] = &[
+    (DataType::Boolean, 16, 1000, 1),
+    (DataType::Bytea, 17, 1001, -1),
+    (DataType::BigInt, 20, 1016, 8),
+    (DataType::SmallInt, 21, 1005, 2),
+    (DataType::Integer, 23, 1007, 4),
+    (DataType::Text, 25, 1009, -1),
+    (DataType::Double, 701, 1022, 8),
+    (DataType::Char(1), 1042, 1014, -1),
+    (DataType::VarChar(None), 1043, 1015, -1),
+    (DataType::Date, 1082, 1182, 4),
+    (DataType::Timestamp, 1114, 1115, 8),
+    (DataType::TimestampTz, 1184, 1185, 8),
+    (DataType::Interval, 1186, 1187, 16),
+    (DataType::NUMERIC, 1700, 1231, -1),
+    (DataType::Uuid, 2950, 2951, 16),
+];
+
+/// "unknown": the type of a literal, which is to be inferred.
+const UNKNOWN: u32 = 705;
+/// Types of PostgreSQL's own tables that a client may declare, and what they are here.
+const ALIASES: &[(u32, DataType)] = &[
+    (18, DataType::Text),
+    (19, DataType::Text),
+    (26, DataType::BigInt),
+];
+
+fn known(data_type: &DataType) -> Option<&'static (DataType, u32, u32, i16)> {
+    let is_same =
+        |known: &DataType| std::mem::discriminant(known) == std::mem::discriminant(data_type);
+    TYPES.iter().find(|(known, ..)| is_same(known))
+}
+
+/// The number of a type.
+pub fn oid(data_type: &DataType) -> u32 {
+    match data_type {
+        DataType::Array(element) => known(element).map_or(UNKNOWN, |(_, _, array, _)| *array),
+        _ => known(data_type).map_or(UNKNOWN, |(_, oid, ..)| *oid),
+    }
+}
+
+/// The bytes that a value of the type has, or -1 where they vary.
+pub fn type_length(data_type: &DataType) -> i16 {
+    known(data_type).map_or(-1, |(.., length)| *length)
+}
+
+/// What the type was declared with, as PostgreSQL keeps it (`atttypmod`), or -1.
+pub fn type_modifier(data_type: &DataType) -> i32 {
+    // PostgreSQL counts the four bytes of a length before it.
+    match data_type {
+        DataType::Char(length) | DataType::VarChar(Some(length)) => *length as i32 + 4,
+        DataType::Numeric {
+            precision_scale: Some((precision, scale)),
+        } => (i32::from(*precision) << 16 | i32::from(*scale)) + 4,
+        _ => -1,
+    }
+}
+
+/// The type that a client declares a parameter of; `None` where it is to be inferred.
+///
+/// # Errors
+/// 42704 for a number that is no type here.
+pub fn parameter_type(oid: u32) -> Result<Option<DataType>> {
+    if oid == 0 || oid == UNKNOWN {
+        return Ok(None);
+    }
+    let alias = ALIASES.iter().find(|(known, _)| *known == oid);
+    if let Some((_, data_type)) = alias {
+        return Ok(Some(data_type.clone()));
+    }
+    for (data_type, own, array, _) in TYPES {
+        // What a parameter of CHAR has is not cut or padded.
+        let data_type = match data_type {
+            DataType::Char(_) => &DataType::Text,
+            other => other,
+        };
+        if *own == oid {
+            return Ok(Some(data_type.clone()));
+        }
+        if *array == oid {
+            return Ok(Some(DataType::array(data_type.clone())));
+        }
+    }
+    let message = format!("type with OID {oid} does not exist");
+    Err(Error::new(SqlState::UNDEFINED_OBJECT, message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_are_found_by_their_numbers() {
+        for (data_type, oid_of, array, _) in TYPES {
+            assert_eq!(oid(data_type), *oid_of);
+            assert_eq!(oid(&DataType::array(data_type.clone())), *array);
+            let back = parameter_type(*oid_of).expect("it is one");
+            if !matches!(data_type, DataType::Char(_)) {
+                assert_eq!(back.as_ref(), Some(data_type));
+            }
+        }
+        assert_eq!(parameter_type(0), Ok(None));
+        assert!(parameter_type(99_999).is_err());
+        assert_eq!(type_modifier(&DataType::Char(10)), 14);
+        let money = DataType::Numeric {
+            precision_scale: Some((12, 2)),
+        };
+        assert_eq!((type_modifier(&money), type_length(&money)), (786_438, -1));
+    }
+}

@@ -1,0 +1,76 @@
+//! The text format: values as people write them.
+
+use std::io::Write;
+
+use kiln_storage::error::Result;
+use kiln_storage::types::{DataType, Value, format_value, parse_value};
+
+use crate::frontend::{not_utf8, utf8};
+
+/// Appends a value of this type as text. NULL is nothing.
+pub fn encode_text(value: &Value, data_type: &DataType, bytes: &mut Vec<u8>) {
+    // To memory nothing fails.
+    let _ = match (value, data_type) {
+        (Value::SmallInt(value), _) => write!(bytes, "{value}"),
+        (Value::Integer(value), _) => write!(bytes, "{value}"),
+        (Value::BigInt(value), _) => write!(bytes, "{value}"),
+        (Value::Boolean(value), _) => bytes.write_all(if *value { b"t" } else { b"f" }),
+        (Value::Text(_), DataType::Char(_)) => {
+            bytes.write_all(format_value(value, data_type).as_bytes())
+        }
+        (Value::Text(value), _) => bytes.write_all(value.as_bytes()),
+        _ => bytes.write_all(format_value(value, data_type).as_bytes()),
+    };
+}
+
+/// The value of this type that a text says.
+///
+/// # Errors
+/// 22021 for what is no text, 22P02 and its like for one that is no such value.
+pub fn decode_text(bytes: &[u8], data_type: &DataType) -> Result<Value> {
+    if bytes.contains(&0) {
+        return Err(not_utf8(&[0]));
+    }
+    let text = utf8(bytes)?;
+    match data_type {
+        DataType::Text | DataType::VarChar(None) => Ok(Value::Text(text.to_owned())),
+        _ => parse_value(data_type, text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_those_of_postgresql() {
+        for (data_type, text) in [
+            (DataType::SmallInt, "-32768"),
+            (DataType::Integer, "42"),
+            (DataType::BigInt, "-9223372036854775808"),
+            (DataType::NUMERIC, "12345.6780"),
+            (DataType::Double, "1e+300"),
+            (DataType::Boolean, "t"),
+            (DataType::Char(4), "ab  "),
+            (DataType::Text, "äöü"),
+            (DataType::Bytea, "\\x00ff"),
+            (DataType::Date, "2026-11-23"),
+            (DataType::Timestamp, "2026-11-23 12:00:00.5"),
+            (DataType::TimestampTz, "2026-11-23 12:00:00+00"),
+            (DataType::Uuid, "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"),
+            (DataType::Interval, "1 day 02:03:04"),
+            (DataType::array(DataType::Integer), "{1,NULL,3}"),
+        ] {
+            let value = decode_text(text.as_bytes(), &data_type).expect(text);
+            let mut bytes = Vec::new();
+            encode_text(&value, &data_type, &mut bytes);
+            assert_eq!(String::from_utf8_lossy(&bytes), text);
+        }
+        for bytes in [&b"\xff"[..], b"a\0b"] {
+            let error = decode_text(bytes, &DataType::Text).expect_err("it is no text");
+            assert_eq!(error.state().as_str(), "22021");
+        }
+        let error = decode_text(b"x", &DataType::Integer).expect_err("it is no number");
+        assert_eq!(error.state().as_str(), "22P02");
+    }
+}
