@@ -3,6 +3,12 @@
 //! No transaction runs meanwhile, and nothing else uses the tables. Only the first index of a table is kept up to date:
 //! unique values of other columns may be in two rows for a moment, as commits of one log epoch are ordered by key.
 //! [`Table::with_restored_indexes`] builds the others when all is in.
+//!
+//! Several threads restore at a time ([`Crew`]) as long as each row is restored by one of them.
+
+mod crew;
+
+pub use crew::{Crew, Ends};
 
 use std::ptr::NonNull;
 
@@ -36,9 +42,15 @@ pub struct Restorer<'p> {
 }
 
 impl<'p> Restorer<'p> {
-    /// For tables that nothing else uses while there is this.
+    /// For tables that no transaction uses while there is this. Where several restore rows of a table at a time, each is in an epoch and
+    /// has keys of its own.
     pub fn new(participant: &'p Participant) -> Restorer<'p> {
         Restorer { participant }
+    }
+
+    /// The part of the epochs that is this thread's.
+    pub fn participant(&self) -> &'p Participant {
+        self.participant
     }
 
     /// Makes a change; its byte strings are in `heap`.
@@ -89,7 +101,7 @@ impl<'p> Restorer<'p> {
         })?;
         // SAFETY: the cell is of this table's slab.
         let record = unsafe { RecordRef::from_cell(cell) };
-        // Relaxed, here and below: nothing else uses the table.
+        // Relaxed, here and below: no other thread has a row with this key, and transactions begin after the threads have ended.
         let version = Tid(record.tid().load(Ordering::Relaxed)).version();
         record.tid().store(version.max(1), Ordering::Relaxed);
         record.aux().store(0, Ordering::Relaxed);
@@ -126,7 +138,7 @@ impl<'p> Restorer<'p> {
 }
 
 fn free(blob: NonNull<Blob>) {
-    // SAFETY: the row that pointed to it alone did, and gets another value or goes; nothing else uses the table.
+    // SAFETY: the row that pointed to it alone did, and gets another value or goes; no other thread uses the row.
     unsafe { Blob::free(blob) };
 }
 

@@ -222,6 +222,17 @@ impl RowsReader {
         }))
     }
 
+    /// As [`RowsReader::next_block`], but puts the bytes of the block into `block`, of which [`rows_of`] makes rows; false at the end of the
+    /// file. So one thread reads blocks for others.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn take_block(&mut self, block: &mut Vec<u8>) -> Result<bool> {
+        let is_there = self.next_block()?.is_some();
+        std::mem::swap(&mut self.payload, block);
+        Ok(is_there)
+    }
+
     /// Checks what the last block says, and what the manifest says of the whole file.
     fn end(&self, start: u64, header: &BlockHeader) -> Result<()> {
         let (rows, expected) = (self.rows, header.rows);
@@ -269,6 +280,13 @@ fn count_rows(payload: &[u8]) -> Option<u64> {
         rows += 1;
     }
     Some(rows)
+}
+
+/// The rows of a block that [`RowsReader::take_block`] gave, one after the other.
+pub fn rows_of(block: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut reader = Bytes::new(block);
+    // At the end there is no length; before it all are right, as they were counted.
+    std::iter::from_fn(move || read_string(&mut reader).ok())
 }
 
 /// The rows of a block, one after the other.

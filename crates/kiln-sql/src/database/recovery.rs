@@ -1,5 +1,6 @@
 //! Opening a data directory: what its files have kept becomes the database again.
 
+mod blocks;
 mod progress;
 
 use std::fmt;
@@ -21,6 +22,7 @@ use kiln_storage::restore::Mismatch;
 
 use super::rebuild::restore_catalog;
 use super::{Database, design};
+use blocks::Blocks;
 use progress::Observed;
 pub use progress::{RecoveryProgress, RecoveryStage};
 
@@ -261,21 +263,11 @@ fn restore(
     let reader = Reader::open(checkpoints, manifest.database, checkpoint.clone())?;
     let catalog: WrittenCatalog = reader.catalog()?.parse()?;
     restore_catalog(engine, &catalog)?;
-    let mut read_before = 0;
-    for (table, part) in reader.tables() {
-        let mut rows = reader.table(table, part)?;
-        while let Some(mut block) = rows.next_block()? {
-            recovery.rows += engine.restore(|restoration| {
-                let mut count = 0;
-                block.try_for_each(|row| {
-                    count += 1;
-                    restoration.row(table, row)
-                })?;
-                Ok(count)
-            })?;
-            observed.restored(time::now_ns(), read_before + rows.bytes_read());
-        }
-        read_before += rows.bytes_read();
+    let mut blocks = Blocks::of(&reader, engine.options().workers);
+    while blocks.go_on() {
+        recovery.rows +=
+            engine.restore(|restoration| restoration.blocks(|block| blocks.next(block)))?;
+        observed.restored(time::now_ns(), blocks.bytes_read());
     }
     recovery.checkpoint = Some(checkpoint.number);
     recovery.checkpoint_bytes = checkpoint.bytes();
@@ -307,9 +299,13 @@ fn replay(
         .next_group(|entry| group.add(database, entry, fuzzy_to, recovery))?
         .is_some()
     {
-        group.apply(database, recovery)?;
-        observed.replayed(time::now_ns(), replay.progress().0);
+        // Short groups are applied together: then they are worth several threads.
+        if group.bytes.len() >= BATCH_BYTES {
+            group.apply(database, recovery)?;
+            observed.replayed(time::now_ns(), replay.progress().0);
+        }
     }
+    group.apply(database, recovery)?;
     recovery.log_bytes = replay.progress().0;
     recovery.log_ns = time::now_ns() - began_ns;
     let mut end = replay.end()?;
@@ -322,7 +318,10 @@ fn replay(
     Ok(end)
 }
 
-/// Commits of a group that are not applied yet: those between two changes of the catalog.
+/// Bytes of commits that are applied together, unless a change of the catalog is between them.
+const BATCH_BYTES: usize = 8 << 20;
+
+/// Commits that are not applied yet: those of some groups between two changes of the catalog.
 #[derive(Default)]
 struct Group {
     /// Where each one ends in `bytes`, and what changes are that do not fit to the rows.
@@ -375,15 +374,8 @@ impl Group {
         if self.ends.is_empty() {
             return Ok(());
         }
-        database.engine().restore(|restoration| {
-            let mut start = 0;
-            for (end, mismatch) in &self.ends {
-                let commit = &self.bytes[start..*end];
-                restoration.commit(commit, *mismatch)?;
-                start = *end;
-            }
-            Ok(())
-        })?;
+        let (bytes, ends) = (&self.bytes, &self.ends);
+        (database.engine()).restore(|restoration| restoration.commits(bytes, ends))?;
         recovery.commits += self.ends.len() as u64;
         self.ends.clear();
         self.bytes.clear();
