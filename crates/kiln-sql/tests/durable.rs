@@ -203,10 +203,13 @@ fn checkpoints_of_a_busy_database_are_recovered_under_every_protocol() {
         let of = |database: &Database| (all(database), queries.map(|query| rows(database, query)));
         let before = of(&database);
         drop(database);
-        let database = Database::open(options).expect("it is there");
-        assert!(of(&database) == before, "{protocol}");
-        let recovery = database.recovery().expect("it has a directory");
-        assert_eq!(recovery.checkpoint, Some(4), "{recovery:?}");
+        for workers in [1, 3] {
+            let options = options.clone().workers(workers);
+            let database = Database::open(options).expect("it is there");
+            assert!(of(&database) == before, "{protocol}, {workers} workers");
+            let recovery = database.recovery().expect("it has a directory");
+            assert_eq!(recovery.checkpoint, Some(4), "{recovery:?}");
+        }
     }
 }
 

@@ -253,28 +253,50 @@ pub fn read_commit<'t>(
     heap: &mut Heap,
     mut each: impl FnMut(&ReadChange<'_>, &mut Heap) -> Result<()>,
 ) -> Result<u64> {
-    let order = reader.number(8)?;
-    let changes = reader.number(4)?;
+    let (order, changes) = read_head(reader)?;
     let mut values = Vec::new();
     for _ in 0..changes {
-        let mark = heap.mark();
-        values.clear();
-        let form = reader.number(1)? as u8;
-        let id = TableId(reader.number(4)? as u32);
-        let table = table(id).ok_or_else(|| corrupt(format!("no table has number {}", id.0)))?;
-        let (kind, key, row_number) = read_change(form, table, reader, heap, &mut values)?;
-        let values = &values[..];
-        let read = ReadChange {
-            table,
-            kind,
-            key,
-            values,
-            row_number,
-        };
-        each(&read, heap)?;
-        heap.release(mark);
+        read_one(reader, &mut table, heap, &mut values, &mut each)?;
     }
     Ok(order)
+}
+
+/// Reads what a commit begins with: its order, and the number of its changes.
+///
+/// # Errors
+/// XX001 for fewer bytes.
+pub fn read_head(reader: &mut Reader<'_>) -> Result<(u64, u64)> {
+    Ok((reader.number(8)?, reader.number(4)?))
+}
+
+/// Reads one change of a commit, as [`read_commit`] does. `values` is room that is used again.
+///
+/// # Errors
+/// As there.
+#[inline]
+pub fn read_one<'t>(
+    reader: &mut Reader<'_>,
+    table: impl FnOnce(TableId) -> Option<&'t Table>,
+    heap: &mut Heap,
+    values: &mut Vec<(ColumnId, Slot)>,
+    each: impl FnOnce(&ReadChange<'_>, &mut Heap) -> Result<()>,
+) -> Result<()> {
+    let mark = heap.mark();
+    values.clear();
+    let form = reader.number(1)? as u8;
+    let id = TableId(reader.number(4)? as u32);
+    let table = table(id).ok_or_else(|| corrupt(format!("no table has number {}", id.0)))?;
+    let (kind, key, row_number) = read_change(form, table, reader, heap, values)?;
+    let read = ReadChange {
+        table,
+        kind,
+        key,
+        values,
+        row_number,
+    };
+    each(&read, heap)?;
+    heap.release(mark);
+    Ok(())
 }
 
 fn read_change(

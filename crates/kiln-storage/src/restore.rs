@@ -7,6 +7,12 @@
 //! Where calls are made again in between all indexes have to be right after each commit, and commits are in the order in which they
 //! happened. Then all rows that a commit changes are [taken out](Restorer::unlink) of these indexes before the first change is made, as two
 //! rows may exchange their keys, and are [put back](Restorer::link) after it.
+//!
+//! Several threads restore at a time ([`Crew`]) as long as each row is restored by one of them.
+
+mod crew;
+
+pub use crew::{Crew, Ends};
 
 use std::ptr::NonNull;
 
@@ -41,9 +47,15 @@ pub struct Restorer<'p> {
 }
 
 impl<'p> Restorer<'p> {
-    /// For tables that nothing else uses while there is this.
+    /// For tables that no transaction uses while there is this. Where several restore rows of a table at a time, each is in an epoch and
+    /// has keys of its own.
     pub fn new(participant: &'p Participant) -> Restorer<'p> {
         Restorer { participant }
+    }
+
+    /// The part of the epochs that is this thread's.
+    pub fn participant(&self) -> &'p Participant {
+        self.participant
     }
 
     /// Makes a change; its byte strings are in `heap`.
@@ -146,7 +158,7 @@ impl<'p> Restorer<'p> {
         })?;
         // SAFETY: the cell is of this table's slab.
         let record = unsafe { RecordRef::from_cell(cell) };
-        // Relaxed, here and below: nothing else uses the table.
+        // Relaxed, here and below: no other thread has a row with this key, and transactions begin after the threads have ended.
         let version = Tid(record.tid().load(Ordering::Relaxed)).version();
         record.tid().store(version.max(1), Ordering::Relaxed);
         record.aux().store(0, Ordering::Relaxed);
@@ -183,7 +195,7 @@ impl<'p> Restorer<'p> {
 }
 
 fn free(blob: NonNull<Blob>) {
-    // SAFETY: the row that pointed to it alone did, and gets another value or goes; nothing else uses the table.
+    // SAFETY: the row that pointed to it alone did, and gets another value or goes; no other thread uses the row.
     unsafe { Blob::free(blob) };
 }
 

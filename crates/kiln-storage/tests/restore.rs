@@ -14,7 +14,7 @@ use kiln_storage::layout::Blob;
 use kiln_storage::log_epoch::LogEpoch;
 use kiln_storage::record::{RecordRef, Tid};
 use kiln_storage::redo::read_commit;
-use kiln_storage::restore::{Mismatch, Restorer};
+use kiln_storage::restore::{Crew, Mismatch, Restorer};
 use kiln_storage::schema::*;
 use kiln_storage::slot::{Heap, Slot};
 use kiln_storage::table::{Found, Table};
@@ -247,4 +247,85 @@ fn rows_that_are_not_unique_where_they_have_to_be_are_damage() {
     let error = restored.expect_err("two rows have the same number");
     assert_eq!(error.state(), SqlState::DATA_CORRUPTED, "{error}");
     assert!(error.message().contains("t_number"), "{error}");
+}
+
+/// One commit of all these changes.
+fn together(commits: &[Vec<u8>]) -> Vec<u8> {
+    let head = 8 + 4;
+    let mut bytes = commits[0][..8].to_vec();
+    bytes.extend((commits.len() as u32).to_le_bytes());
+    commits.iter().for_each(|it| bytes.extend(&it[head..]));
+    bytes
+}
+
+/// Batches of commits of several rows each, applied by so many threads.
+fn change_together(has_key: bool, mismatch: Mismatch, threads: usize, seed: u64) {
+    let context = format!("key {has_key}, {mismatch:?}, {threads} threads, seed {seed}");
+    let mut random = Random::from_seed(seed);
+    let epochs = Epochs::new(threads);
+    let participant = epochs.register().expect("there is room");
+    let mut crew = Crew::new(&participant, threads);
+    assert_eq!(crew.threads(), threads);
+    let table = table(has_key);
+    let of = |id| (id == table.id()).then_some(&table);
+    let mut expected = BTreeMap::<i64, Model>::new();
+    for _ in 0..4 {
+        let (mut bytes, mut ends) = (Vec::new(), Vec::new());
+        while bytes.len() < 120_000 {
+            let changes: Vec<Vec<u8>> = (0..random.between(1, 6))
+                .map(|_| {
+                    let model = Model::random(random.between(0, KEYS - 1), &mut random);
+                    let is_there = expected.contains_key(&model.0);
+                    let kind = match (mismatch, random.below(4)) {
+                        (Mismatch::Refused, _) if !is_there => ChangeKind::Insert,
+                        (Mismatch::Ignored, 0) => ChangeKind::Insert,
+                        (_, 1) => ChangeKind::Delete,
+                        _ => ChangeKind::Update,
+                    };
+                    let change = commit(&table, model.0, &model, kind);
+                    match kind {
+                        ChangeKind::Delete => drop(expected.remove(&model.0)),
+                        ChangeKind::Update if !is_there => {}
+                        _ => drop(expected.insert(model.0, model)),
+                    }
+                    change
+                })
+                .collect();
+            bytes.extend(together(&changes));
+            ends.push((bytes.len(), mismatch));
+        }
+        let applied = crew.commits(of, &bytes, &ends);
+        applied.expect("it fits, or does not have to");
+        assert_eq!(rows(&table), expected, "{context}");
+        assert_eq!(table.slab().cells_in_use(), expected.len(), "{context}");
+    }
+    // One that does not fit, in the middle of others that do not change.
+    let Some(there) = expected.values().next() else {
+        panic!("{context}: no row is left");
+    };
+    let update = commit(&table, there.0, there, ChangeKind::Update);
+    let insert = commit(&table, there.0, there, ChangeKind::Insert);
+    let (mut bytes, mut ends) = (Vec::new(), Vec::new());
+    for number in 0..1_000 {
+        bytes.extend(if number == 500 { &insert } else { &update });
+        ends.push((bytes.len(), Mismatch::Refused));
+    }
+    let refused = crew.commits(of, &bytes, &ends).expect_err("it is there");
+    assert_eq!(refused.state(), SqlState::DATA_CORRUPTED, "{context}");
+    let last = bytes.len() - 1;
+    ends.last_mut().expect("there are some").0 = last;
+    let cut = crew.commits(of, &bytes[..last], &ends);
+    let cut = cut.expect_err("the last one is cut off");
+    assert_eq!(cut.state(), SqlState::DATA_CORRUPTED, "{context}");
+}
+
+#[test]
+fn commits_of_many_rows_are_applied_whole_by_any_number_of_threads() {
+    for has_key in [true, false] {
+        for mismatch in [Mismatch::Refused, Mismatch::Ignored] {
+            for threads in [1, 2, 3, 7] {
+                change_together(has_key, mismatch, threads, 11 + threads as u64);
+            }
+        }
+    }
 }

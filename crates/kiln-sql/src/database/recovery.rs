@@ -1,5 +1,6 @@
 //! Opening a data directory: what its files have kept becomes the database again.
 
+mod blocks;
 mod progress;
 
 use std::fmt;
@@ -22,6 +23,7 @@ use kiln_storage::restore::Mismatch;
 
 use super::rebuild::restore_catalog;
 use super::{Database, design};
+use blocks::Blocks;
 use progress::Observed;
 pub use progress::{RecoveryProgress, RecoveryStage};
 
@@ -264,22 +266,11 @@ fn restore(
     let catalog = reader.catalog()?;
     let restored = (catalog.parse()).and_then(|it: WrittenCatalog| restore_catalog(engine, &it));
     restored.map_err(|error| reader.damage_of_catalog(error))?;
-    let mut read_before = 0;
-    for (table, part) in reader.tables() {
-        let mut rows = reader.table(table, part)?;
-        while let Some(mut block) = rows.next_block()? {
-            recovery.rows += engine.restore(|restoration| {
-                let mut count = 0;
-                while let Some(row) = block.next() {
-                    count += 1;
-                    let restored = restoration.row(table, row);
-                    restored.map_err(|error| block.damage(error))?;
-                }
-                Ok(count)
-            })?;
-            observed.restored(time::now_ns(), read_before + rows.bytes_read());
-        }
-        read_before += rows.bytes_read();
+    let mut blocks = Blocks::of(&reader, engine.options().workers);
+    while blocks.go_on() {
+        recovery.rows +=
+            engine.restore(|restoration| restoration.blocks(|block| blocks.next(block)))?;
+        observed.restored(time::now_ns(), blocks.bytes_read());
     }
     recovery.checkpoint = Some(checkpoint.number);
     recovery.checkpoint_bytes = checkpoint.bytes();
@@ -316,9 +307,12 @@ fn replay(
         began_us: time::wall_clock_us(),
     };
     while replay.next_group(|entry| redo.add(entry))?.is_some() {
-        redo.apply().map_err(|error| replay.damage(error))?;
-        observed.replayed(time::now_ns(), replay.progress().0);
+        if redo.bytes.len() >= BATCH_BYTES {
+            redo.apply().map_err(|error| replay.damage(error))?;
+            observed.replayed(time::now_ns(), replay.progress().0);
+        }
     }
+    redo.apply().map_err(|error| replay.damage(error))?;
     let indexes_began_ns = time::now_ns();
     observed.builds_indexes(indexes_began_ns);
     let ended = redo.end();
@@ -336,6 +330,10 @@ fn replay(
     Ok(end)
 }
 
+/// Bytes of commits that are applied together, unless a change of the catalog or a call is between them: short groups are worth several
+/// threads then.
+const BATCH_BYTES: usize = 8 << 20;
+
 /// What is done with the entries of a log.
 ///
 /// Rows of a fuzzy checkpoint and of the log entries from its time are of different moments, so that nothing can be called on them: commits are
@@ -346,8 +344,8 @@ struct Redo<'a> {
     /// The last log epoch whose commits the checkpoint may have.
     fuzzy_to: u64,
     recovery: &'a mut Recovery,
-    /// Commits of a group that are not applied yet, those between two changes of the catalog or calls: where each one ends in `bytes`, and
-    /// what changes are that do not fit to the rows.
+    /// Commits that are not applied yet, those of some groups between two changes of the catalog or calls: where each one ends in `bytes`,
+    /// and what changes are that do not fit to the rows.
     pending: Vec<(usize, Mismatch)>,
     bytes: Vec<u8>,
     /// There since the first call.
@@ -417,18 +415,11 @@ impl Redo<'_> {
         if self.pending.is_empty() {
             return Ok(());
         }
+        let (bytes, ends) = (&self.bytes, &self.pending);
         let is_whole = self.calls.is_some();
-        self.database.engine().restore(|restoration| {
-            let mut start = 0;
-            for (end, mismatch) in &self.pending {
-                let commit = &self.bytes[start..*end];
-                match is_whole {
-                    true => restoration.whole_commit(commit)?,
-                    false => restoration.commit(commit, *mismatch)?,
-                }
-                start = *end;
-            }
-            Ok(())
+        self.database.engine().restore(|restoration| match is_whole {
+            true => restoration.whole_commits(bytes, ends),
+            false => restoration.commits(bytes, ends),
         })?;
         self.recovery.commits += self.pending.len() as u64;
         self.pending.clear();
