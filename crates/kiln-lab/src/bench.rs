@@ -53,6 +53,14 @@ pub fn open(
     open_with(workload, reserve_mib, basis_factors, None, log)
 }
 
+/// What a database has in force before and after its runs: the protocol that has all basis factors, or one whose log keeps commands.
+fn neutral(logging: Logging) -> Protocol {
+    match logging {
+        Logging::Values => Protocol::Silo,
+        Logging::Commands => Protocol::Vll,
+    }
+}
+
 /// [`open`] with `workers` workers that run the calls of sessions; `None` where the benchmark's own
 /// threads make the calls, and the one worker has nothing to do. With a directory the database is kept there.
 fn open_with(
@@ -67,11 +75,8 @@ fn open_with(
         .session_slots(SESSION_SLOTS)
         .reserve_bytes(reserve_mib << 20)
         .basis_factors(basis_factors)
-        // One that has all basis factors, or logs commands; each run puts its own protocol in force.
-        .protocol(match logging {
-            Logging::Values => Protocol::Silo,
-            Logging::Commands => Protocol::Vll,
-        })
+        // Each run puts its own protocol in force.
+        .protocol(neutral(logging))
         // Baselines are measured here, and reports mark them.
         .allow_unserializable(true)
         .pin_workers(workers.is_some())
@@ -339,7 +344,7 @@ fn run_all(
             point.batch = Some(batch);
         }
         // The audit is judged under a protocol of its own, under which its queries run in parallel.
-        engine.set_protocol(Protocol::default())?;
+        engine.set_protocol(neutral(plan.logging))?;
         let report = audit(database, &plan.workload, plan.seed, &totals)?;
         point.audit.add(report);
         progress.advance(1);

@@ -406,3 +406,50 @@ fn a_benchmark_that_is_killed_leaves_whole_transactions() {
                         (SELECT count(*) FROM history) > 300";
     assert_eq!(rows(&data.join("1"), query), ["t,t,t,t"]);
 }
+
+#[test]
+fn a_log_keeps_commands_where_calls_have_an_order() {
+    let temporary = temporary();
+    let data = temporary.path().join("commands");
+    let commands = ["--logging", "commands"];
+    let short = [
+        "bench",
+        "hot",
+        "--seconds",
+        "0.2",
+        "--warmup",
+        "0",
+        "--repeat",
+        "1",
+    ];
+    let of = |protocol| ["--data", word(&data), "--protocol", protocol];
+    let refused = kiln(&[&short[..], &of("silo"), &commands].concat());
+    assert_refused(&refused, 2, &["silo cannot keep commands", "log values"]);
+    let refused = kiln(&[&short[..], &commands].concat());
+    assert_refused(&refused, 2, &["--data <DIR>"]);
+    assert!(Directory::open(&data).is_err(), "nothing was made");
+    assert_ends(&kiln(&[&short[..], &of("vll"), &commands].concat()), 0);
+    let data = data.join("1");
+    let output = kiln(&["data", "inspect", word(&data), "--log"]);
+    assert_ends(&output, 0);
+    assert!(out(&output).contains("(1): 1 change\n"), "{}", out(&output));
+    let output = kiln(&["sql", "--data", word(&data), "-c", "SELECT 1"]);
+    assert_ends(&output, 0);
+    let recovered = err(&output);
+    assert!(
+        recovered.contains("of them calls that were made again"),
+        "{recovered}"
+    );
+    let refused = kiln(
+        &[
+            &["sql", "--data", word(&data), "-c", "SELECT 1"],
+            &commands[..],
+        ]
+        .concat(),
+    );
+    assert_refused(
+        &refused,
+        1,
+        &["cannot keep commands", "22023", "HINT:  Log values"],
+    );
+}

@@ -57,8 +57,9 @@ pub struct SegmentEntry {
 impl BackupList {
     /// The bytes of all files.
     pub fn bytes(&self) -> u64 {
-        let segments: u64 = self.segments.iter().map(|it| it.bytes).sum();
-        segments + self.checkpoint.as_ref().map_or(0, CheckpointEntry::bytes)
+        let segments = self.segments.iter().map(|it| it.bytes);
+        let checkpoint = self.checkpoint.iter().map(CheckpointEntry::bytes);
+        segments.chain(checkpoint).fold(0, u64::saturating_add)
     }
 
     /// The bytes of its file.

@@ -36,7 +36,7 @@ use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::schema::TableId;
 
 pub(crate) use self::read::{Lines, Refusal, hexadecimal, number};
-use crate::format::{DatabaseId, FORMAT_VERSION, checksum};
+use crate::format::{COUNTER_MAX, DatabaseId, FORMAT_VERSION, checksum};
 use crate::rates::{RecoveryRates, RecoveryRecord};
 
 /// The longest manifest, in bytes: room for half a million files.
@@ -87,7 +87,8 @@ pub struct CheckpointEntry {
 impl CheckpointEntry {
     /// The bytes of its files.
     pub fn bytes(&self) -> u64 {
-        self.files.iter().map(|file| file.bytes).sum()
+        let bytes = self.files.iter().map(|file| file.bytes);
+        bytes.fold(0, u64::saturating_add)
     }
 
     /// Whether a log whose last log epoch is this one has all that the rows need.
@@ -202,6 +203,11 @@ impl Manifest {
         let rates = self.recovery_rates();
         if rates.checkpoint_bytes_per_s == 0 || rates.log_bytes_per_s == 0 {
             return Some("a recovery never ends at its rates".to_owned());
+        }
+        let mut files = self.checkpoints.iter().flat_map(|it| &it.files);
+        let bytes = files.try_fold(0_u64, |sum, file| sum.checked_add(file.bytes));
+        if bytes.is_none_or(|bytes| bytes > COUNTER_MAX) {
+            return Some("its files have more bytes than a disk has".to_owned());
         }
         let count = self.checkpoints.len();
         if count > CHECKPOINTS_MAX {

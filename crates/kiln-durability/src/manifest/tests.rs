@@ -30,7 +30,7 @@ fn checkpoint(number: u64) -> CheckpointEntry {
         files: vec![
             file(FileName::Catalog, 300),
             file(table(1, 0), 4_096),
-            file(table(1, 1), u64::MAX),
+            file(table(1, 1), 1 << 60),
             file(table(u32::MAX, u32::MAX), 0),
         ],
     }
@@ -151,6 +151,11 @@ fn what_no_kiln_writes_is_refused_whatever_its_checksum() {
         ("file table-1-0", "file table-01-0", "line 14"),
         ("file table-1-0", "file table-1-../0", "line 14"),
         ("file table-1-1 ", "file table-1-1 1 ", "line 15"),
+        (
+            "file catalog ",
+            "file table-9-9 9223372036854775807 0000000000000000\n  file catalog ",
+            "more bytes",
+        ),
     ];
     for (from, to, fault) in changes {
         let changed = whole.replacen(from, to, 1);

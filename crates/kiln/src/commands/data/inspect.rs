@@ -215,7 +215,8 @@ fn describe(entry: &Entry<'_>, catalog: &FollowedCatalog) -> (String, Value) {
                 Ok(()) => logged.to_string(),
                 Err(_) => "something that is no call".to_owned(),
             };
-            let words = format!("command    {epoch}  {called}: {changes} changes");
+            let made = counted(u64::from(*changes), "change");
+            let words = format!("command    {epoch}  {called}: {made}");
             let entry = json!({"kind": "command", "epoch": epoch, "order": order, "call": called, "changes": changes});
             (words, entry)
         }
