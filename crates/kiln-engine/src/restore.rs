@@ -5,8 +5,8 @@ use kiln_platform::atomic::Ordering;
 use kiln_platform::sync::{Mutex, lock};
 use kiln_storage::bytes::Reader;
 use kiln_storage::error::{Error, Result, SqlState};
-use kiln_storage::redo::{self, ReadChange};
-use kiln_storage::restore::{Crew, Ends, Mismatch};
+use kiln_storage::redo::{self, KeyRoom, KeyedChange};
+use kiln_storage::restore::{Crew, Ends, Intended, Mismatch, Restorer};
 use kiln_storage::schema::TableId;
 use kiln_storage::slot::Heap;
 use kiln_storage::table::Table;
@@ -14,39 +14,68 @@ use kiln_storage::table::Table;
 use crate::change::CatalogChange;
 use crate::engine::Engine;
 
-/// Puts commits and rows back into the tables of a catalog, while no transaction runs: with as many threads as the database has workers.
+/// Puts commits and rows back into the tables of a catalog, while no transaction runs.
 pub struct Restoration<'a> {
     crew: Crew<'a>,
-    /// The tables in the order of their numbers.
-    tables: Vec<(TableId, &'a Table)>,
+    tables: Tables<'a>,
 }
 
-/// The table with this number.
-fn find<'a>(tables: &[(TableId, &'a Table)], id: TableId) -> Option<&'a Table> {
-    let at = tables.binary_search_by_key(&id, |(id, _)| *id).ok()?;
-    Some(tables[at].1)
+/// Tables by their numbers.
+struct Tables<'a> {
+    /// In the order of these.
+    all: Vec<(TableId, &'a Table)>,
+    /// By the last digits of these, where tables have different ones: most databases have few tables.
+    few: [Option<&'a Table>; FEW],
 }
 
-fn each_change(
-    tables: &[(TableId, &Table)],
-    commit: &[u8],
-    heap: &mut Heap,
-    each: impl FnMut(&ReadChange<'_>, &mut Heap) -> Result<()>,
-) -> Result<()> {
-    heap.clear();
-    let table = |id| find(tables, id);
-    redo::read_commit(&mut Reader::new(commit), table, heap, each).map(drop)
+const FEW: usize = 64;
+
+impl<'a> Tables<'a> {
+    fn new(tables: impl Iterator<Item = &'a Table>) -> Tables<'a> {
+        let mut all: Vec<_> = tables.map(|table| (table.id(), table)).collect();
+        all.sort_unstable_by_key(|(id, _)| *id);
+        let mut few = [None; FEW];
+        all.iter()
+            .for_each(|(id, table)| few[id.0 as usize % FEW] = Some(*table));
+        Tables { all, few }
+    }
+
+    #[inline]
+    fn find(&self, id: TableId) -> Option<&'a Table> {
+        let found = self.few[id.0 as usize % FEW].filter(|table| table.id() == id);
+        found.or_else(|| {
+            let at = self.all.binary_search_by_key(&id, |(id, _)| *id).ok()?;
+            Some(self.all[at].1)
+        })
+    }
+
+    fn each_change(
+        &self,
+        commit: &[u8],
+        each: impl FnMut(KeyedChange<'a, '_>) -> Result<()>,
+    ) -> Result<()> {
+        let (table, mut room) = (|id| self.find(id), KeyRoom::default());
+        redo::read_keys(&mut Reader::new(commit), table, &mut room, each).map(drop)
+    }
 }
+
+/// Rows of a block that are inserted together.
+const ROWS: usize = 64;
 
 impl Restoration<'_> {
     /// Applies what commits wrote, which [`kiln_storage::redo`] has one after the other in `bytes`, up to these ends: to rows, and to the first
     /// index of each table.
     ///
     /// # Errors
-    /// XX001 for bytes that are no commits of these tables, or that do not fit to the rows where that is refused.
-    pub fn commits(&mut self, bytes: &[u8], ends: &Ends) -> Result<()> {
+    /// XX001 for bytes that are no commits of these tables, or that do not fit to the rows where that is refused; with the end of the first
+    /// such commit.
+    pub fn commits(
+        &mut self,
+        bytes: &[u8],
+        ends: &Ends,
+    ) -> std::result::Result<(), (usize, Error)> {
         let tables = &self.tables;
-        self.crew.commits(|id| find(tables, id), bytes, ends)
+        self.crew.commits(|id| tables.find(id), bytes, ends)
     }
 
     /// As [`Restoration::commits`], to all indexes, after [`Engine::end_restoration`]: one thread applies them in the order in which they
@@ -54,18 +83,16 @@ impl Restoration<'_> {
     ///
     /// # Errors
     /// As there; what does not fit is refused.
-    pub fn whole_commits(&mut self, bytes: &[u8], ends: &Ends) -> Result<()> {
+    pub fn whole_commits(
+        &mut self,
+        bytes: &[u8],
+        ends: &Ends,
+    ) -> std::result::Result<(), (usize, Error)> {
         let (tables, mut heap, mut start) = (&self.tables, Heap::new(), 0);
         self.crew.alone(|restorer| {
             for &(end, _) in ends {
                 let commit = &bytes[start..end];
-                each_change(tables, commit, &mut heap, |change, heap| {
-                    restorer.unlink(change, heap)
-                })?;
-                each_change(tables, commit, &mut heap, |change, heap| {
-                    restorer.change(change, heap, Mismatch::Refused)?;
-                    restorer.link(change, heap)
-                })?;
+                whole_commit(tables, restorer, commit, &mut heap).map_err(|error| (end, error))?;
                 start = end;
             }
             Ok(())
@@ -83,29 +110,61 @@ impl Restoration<'_> {
     ) -> Result<u64> {
         let (tables, next) = (&self.tables, Mutex::new(next));
         let counts = self.crew.run(|_, restorer| {
-            let (mut heap, mut block, mut count) = (Heap::new(), Block::default(), 0);
+            let (mut block, mut heap, mut count) = (Block::default(), Heap::new(), 0);
             loop {
                 let given = (lock(&next))(&mut block)?;
                 let Some(id) = given else {
                     return Ok(count);
                 };
-                let table = find(tables, id).ok_or_else(|| {
+                let table = tables.find(id).ok_or_else(|| {
                     let message = format!("the catalog has no table {}", id.0);
                     Error::new(SqlState::DATA_CORRUPTED, message)
                 })?;
-                for row in block.rows() {
-                    let mut reader = Reader::new(row);
-                    heap.clear();
-                    let restored = redo::read_row(table, &mut reader, &mut heap, |change, heap| {
-                        restorer.change(change, heap, Mismatch::Refused)
-                    });
-                    restored.map_err(|error| block.damage(error))?;
-                    count += 1;
-                }
+                let restored = insert_rows(table, restorer, &block, &mut heap);
+                count += restored.map_err(|error| block.damage(error))?;
             }
-        })?;
-        Ok(counts.into_iter().sum())
+        });
+        counts.into_iter().sum()
     }
+}
+
+/// Applies a commit to all indexes.
+fn whole_commit(
+    tables: &Tables<'_>,
+    restorer: &Restorer<'_>,
+    commit: &[u8],
+    heap: &mut Heap,
+) -> Result<()> {
+    tables.each_change(commit, |change| restorer.unlink(&change, heap))?;
+    tables.each_change(commit, |change| {
+        restorer.change(&change, heap, Mismatch::Refused)?;
+        restorer.link(&change, heap)
+    })
+}
+
+/// Inserts the rows of a block; returns how many there were.
+fn insert_rows(
+    table: &Table,
+    restorer: &Restorer<'_>,
+    block: &Block,
+    heap: &mut Heap,
+) -> Result<u64> {
+    let (mut rows, mut count, mut room) = (Vec::with_capacity(ROWS), 0, KeyRoom::default());
+    let mut bytes = block.rows().peekable();
+    while let Some(row) = bytes.next() {
+        rows.push(Intended {
+            change: redo::read_keyed_row(table, &mut Reader::new(row), &mut room)?,
+            mismatch: Mismatch::Refused,
+            end: 0,
+        });
+        if rows.len() == ROWS || bytes.peek().is_none() {
+            let inserted = restorer.changes(&rows, heap);
+            inserted.map_err(|(_, error)| error)?;
+            count += rows.len() as u64;
+            rows.clear();
+        }
+    }
+    Ok(count)
 }
 
 impl Engine {
@@ -141,13 +200,9 @@ impl Engine {
         let inner = self.inner();
         let _alone = inner.shut_gate()?;
         let (participant, catalog) = (lock(&inner.maintenance), inner.catalog());
-        let mut tables: Vec<_> = (catalog.tables())
-            .map(|(_, table)| (table.id(), &**table))
-            .collect();
-        tables.sort_unstable_by_key(|(id, _)| *id);
         body(&mut Restoration {
-            crew: Crew::new(&participant, inner.options.workers),
-            tables,
+            crew: Crew::new(&participant, inner.options.recovery_threads),
+            tables: Tables::new(catalog.tables().map(|(_, table)| &**table)),
         })
     }
 }
@@ -162,7 +217,7 @@ impl CatalogChange<'_> {
             .map(|(_, table)| table.clone())
             .collect();
         let maintenance = lock(&self.inner.maintenance);
-        let threads = self.inner.options.workers.min(tables.len());
+        let threads = self.inner.options.recovery_threads.min(tables.len());
         let rest = Mutex::new(tables.iter());
         let built = Crew::new(&maintenance, threads).run(|_, restorer| {
             let mut built = Vec::new();
@@ -173,9 +228,10 @@ impl CatalogChange<'_> {
                 };
                 built.push(table.with_restored_indexes(restorer.participant())?);
             }
-        })?;
+        });
+        let built: Result<Vec<Vec<Table>>> = built.into_iter().collect();
+        let mut built: Vec<Table> = built?.into_iter().flatten().collect();
         drop(maintenance);
-        let mut built: Vec<_> = built.into_iter().flatten().collect();
         // In the same order whatever thread built them.
         built.sort_unstable_by_key(Table::id);
         for table in built {

@@ -59,9 +59,10 @@ impl Listener for Heard {
     }
 }
 
-/// A recovery has as many threads as there are workers.
-fn open(configuration: Configuration, workers: usize) -> Database {
-    let options = Options::new().workers(workers).pin_workers(false);
+/// A database that these threads recover.
+fn open(configuration: Configuration, threads: usize) -> Database {
+    let options = Options::new().workers(2).pin_workers(false);
+    let options = options.recovery_threads(threads);
     let database = Database::open(options.protocol(configuration)).expect("the options are good");
     database.execute(SCHEMA).expect("the names are free");
     database
@@ -228,7 +229,10 @@ fn replay(
     };
     while replay.next_group(&mut each).expect("it is whole").is_some() {}
     let engine = database.engine();
-    let restored = engine.restore(|restoration| restoration.commits(&bytes, &ends));
+    let restored = engine.restore(|restoration| {
+        let applied = restoration.commits(&bytes, &ends);
+        applied.map_err(|(_, error)| error)
+    });
     restored.expect("the log fits to the tables");
     assert_eq!(replay.end().expect("the disk works").cut, None);
 }
@@ -292,7 +296,7 @@ fn tables_are_what_they_were_whatever_the_order_of_commits_in_an_epoch() {
         let seed = 71 + at as u64;
         let context = format!("{configuration}, seed {seed}");
         let mut random = Random::from_seed(seed);
-        let original = open(*configuration, 2);
+        let original = open(*configuration, 1);
         let mut commits = workload(&original, seed);
         commits.sort_by_key(|(epoch, _)| *epoch);
         let shared = commits.windows(2).filter(|pair| pair[0].0 == pair[1].0);
@@ -307,15 +311,15 @@ fn tables_are_what_they_were_whatever_the_order_of_commits_in_an_epoch() {
 
         // Entries that lead nowhere, or are missing, would show.
         let expected = go_on(&original, seed);
-        for workers in [1, 3] {
-            let context = format!("{context}, {workers} workers");
-            let recovered = open(*configuration, workers);
+        for threads in [1, 2, 3, 7] {
+            let context = format!("{context}, {threads} threads");
+            let recovered = open(*configuration, threads);
             replay(&recovered, &log, (0, last), Mismatch::Refused);
             finish(&recovered);
             assert!(all(&recovered) == before, "{context}");
             // Under another protocol, twice, and from within a time that the rows know already.
             let next = configurations[(at + 1) % configurations.len()];
-            let again = open(next, workers);
+            let again = open(next, threads);
             let seen = random.below(last as usize) as u64;
             let from = random.below(seen as usize + 1) as u64;
             replay(&again, &log, (0, seen), Mismatch::Refused);

@@ -1,7 +1,7 @@
 //! Megabytes of commits that threads put back into tables in a second: `cargo bench -p kiln-storage --bench replay`.
 //!
-//! Numbers after `--` set how many commits (default 100,000), and with how many threads (default 1 and 4; two share no batch). `order` is like TPC-C's New-Order: ten changes of stock and
-//! ten new rows; `update` changes one column of one row. Figures are those of the fastest of three rounds.
+//! Numbers after `--` set how many commits (default 100,000), and with how many threads (default 1 and 2). `order` is like TPC-C's New-Order: ten
+//! changes of stock and ten new rows; `update` changes one column of one row. Figures are those of the fastest of three rounds.
 
 use kiln_platform::atomic::AtomicU64;
 use kiln_platform::random::Random;
@@ -18,7 +18,7 @@ use kiln_storage::slot::{Heap, Slot};
 use kiln_storage::table::Table;
 use kiln_storage::types::DataType;
 
-const STOCK: i64 = 100_000;
+const STOCK: i64 = 1_000_000;
 const CHANGES: usize = 20;
 
 fn table(id: u32, types: &[DataType], key_columns: u16) -> Table {
@@ -170,7 +170,7 @@ fn main() {
     let threads: &[usize] = if numbers.len() > 1 {
         &numbers[1..]
     } else {
-        &[1, 4]
+        &[1, 2]
     };
     for kind in ["order", "update"] {
         for &threads in threads {

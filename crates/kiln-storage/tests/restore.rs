@@ -13,7 +13,7 @@ use kiln_storage::journal::{Change, ChangeKind, Commit};
 use kiln_storage::layout::Blob;
 use kiln_storage::log_epoch::LogEpoch;
 use kiln_storage::record::{RecordRef, Tid};
-use kiln_storage::redo::read_commit;
+use kiln_storage::redo::{KeyRoom, read_keys};
 use kiln_storage::restore::{Crew, Mismatch, Restorer};
 use kiln_storage::schema::*;
 use kiln_storage::slot::{Heap, Slot};
@@ -143,9 +143,12 @@ fn apply(
     let restorer = Restorer::new(participant);
     let mut heap = Heap::new();
     let of = |id| (id == table.id()).then_some(table);
-    read_commit(&mut Reader::new(bytes), of, &mut heap, |change, heap| {
-        restorer.change(change, heap, mismatch)
-    })
+    read_keys(
+        &mut Reader::new(bytes),
+        of,
+        &mut KeyRoom::default(),
+        |change| restorer.change(&change, &mut heap, mismatch),
+    )
 }
 
 fn rows(table: &Table) -> BTreeMap<i64, Model> {
@@ -310,13 +313,14 @@ fn change_together(has_key: bool, mismatch: Mismatch, threads: usize, seed: u64)
         bytes.extend(if number == 500 { &insert } else { &update });
         ends.push((bytes.len(), Mismatch::Refused));
     }
-    let refused = crew.commits(of, &bytes, &ends).expect_err("it is there");
+    let (at, refused) = crew.commits(of, &bytes, &ends).expect_err("it is there");
+    assert_eq!(at, ends[500].0, "{context}");
     assert_eq!(refused.state(), SqlState::DATA_CORRUPTED, "{context}");
     let last = bytes.len() - 1;
     ends.last_mut().expect("there are some").0 = last;
     let cut = crew.commits(of, &bytes[..last], &ends);
     let cut = cut.expect_err("the last one is cut off");
-    assert_eq!(cut.state(), SqlState::DATA_CORRUPTED, "{context}");
+    assert_eq!(cut.1.state(), SqlState::DATA_CORRUPTED, "{context}");
 }
 
 #[test]

@@ -17,7 +17,7 @@ use kiln_platform::words;
 
 use super::{Blob, ColumnAccess, RowLayout, Storage, decimal_slot};
 use crate::bytes::{Reader, Writer, corrupt};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::schema::{Column, ColumnId, ColumnSet};
 use crate::slot::{Heap, Slot};
 use crate::types::{DataType, Decimal};
@@ -41,6 +41,8 @@ pub(super) struct ValueFormat {
     /// The fixed-size columns, and those of byte strings, in the order of a whole row.
     fixed: Box<[ColumnId]>,
     strings: Box<[(ColumnId, ColumnAccess)]>,
+    /// The fixed-size columns that cannot have all values that their bytes can.
+    checked: Box<[ColumnId]>,
     /// The bytes of a whole row before its byte strings.
     head_bytes: usize,
     /// Whether a row has all words of the pairs in which these lie.
@@ -71,6 +73,13 @@ impl ValueFormat {
         let (strings, mut fixed): (Vec<ColumnId>, Vec<ColumnId>) =
             ids.clone().partition(|id| access(*id).is_byte_string());
         fixed.sort_by_key(|id| Reverse(access(*id).storage.shape().0));
+        let checked = fixed.iter().copied().filter(|id| {
+            !matches!(
+                access(*id).storage,
+                Storage::Two | Storage::Four | Storage::Eight
+            )
+        });
+        let checked = checked.collect();
         let nullable: ColumnSet = ids.filter(|id| access(*id).is_nullable()).collect();
         let bytes_of = |ids: &[ColumnId]| -> usize {
             ids.iter().map(|id| access(*id).storage.shape().1).sum()
@@ -84,12 +93,30 @@ impl ValueFormat {
             nullable,
             plain,
             fixed: fixed.into(),
+            checked,
             strings: strings.iter().map(|id| (*id, *access(*id))).collect(),
             head_bytes,
             head_in_pairs: head_bytes > 0 && head_bytes.next_multiple_of(16) <= words * 8,
             set_bytes,
             bytes_max: head_bytes + string_bytes + set_bytes + nullable.len(),
         }
+    }
+
+    /// The columns that are NULL in a row whose bytes begin with these, of which there are enough.
+    #[inline]
+    fn nulls_of(&self, head: &[u8]) -> ColumnSet {
+        let mut bits = [0; 16];
+        let bytes = self.nullable.len().div_ceil(8);
+        bits[..bytes].copy_from_slice(&head[self.head_bytes - bytes..self.head_bytes]);
+        let bits = u128::from_le_bytes(bits);
+        if bits == 0 {
+            return ColumnSet::EMPTY;
+        }
+        let nullable = self.nullable.iter().enumerate();
+        nullable
+            .filter(|(at, _)| bits >> at & 1 != 0)
+            .map(|(_, column)| column)
+            .collect()
     }
 }
 
@@ -273,7 +300,7 @@ impl RowLayout {
         columns: ColumnSet,
         reader: &mut Reader<'_>,
         heap: &mut Heap,
-        mut each: impl FnMut(ColumnId, Slot),
+        mut each: impl FnMut(ColumnId, Slot, &mut Heap),
     ) -> Result<()> {
         for column in columns.iter() {
             let is_there = match self.column(column).is_nullable() {
@@ -285,7 +312,7 @@ impl RowLayout {
                 1 => self.read_value(column, &definitions[column.index()], reader, heap)?,
                 _ => return Err(corrupt("no value is NULL in such a way")),
             };
-            each(column, value);
+            each(column, value, heap);
         }
         Ok(())
     }
@@ -299,18 +326,11 @@ impl RowLayout {
         definitions: &[Column],
         reader: &mut Reader<'_>,
         heap: &mut Heap,
-        mut each: impl FnMut(ColumnId, Slot),
+        mut each: impl FnMut(ColumnId, Slot, &mut Heap),
     ) -> Result<Option<i64>> {
         let format = &self.values;
         let mut head = Reader::new(reader.take(format.head_bytes)?);
-        let null_bytes = format.nullable.len().div_ceil(8);
-        let mut null_bits = Reader::new(&head.rest()[format.head_bytes - null_bytes..]);
-        let [low, high] = [null_bytes.min(8), null_bytes.saturating_sub(8)];
-        let null_bits = [null_bits.number(low)?, null_bits.number(high)?];
-        let nulls: ColumnSet = (format.nullable.iter().enumerate())
-            .filter(|(at, _)| null_bits[at / 64] >> (at % 64) & 1 != 0)
-            .map(|(_, column)| column)
-            .collect();
+        let nulls = format.nulls_of(head.rest());
         let row_number = match self.row_number {
             Some(_) => Some(head.number(8)? as i64),
             None => None,
@@ -325,7 +345,7 @@ impl RowLayout {
                     Slot::NULL
                 }
             };
-            each(column, value);
+            each(column, value, heap);
             Ok(())
         };
         (format.fixed.iter()).try_for_each(|column| read(*column, &mut head))?;
@@ -333,7 +353,133 @@ impl RowLayout {
         Ok(row_number)
     }
 
+    /// Reads a row into the words of a record that has none, and returns the row number of a table without primary key. Nothing is
+    /// allocated for a row that is damaged.
+    ///
+    /// # Errors
+    /// As [`RowLayout::read_row`].
+    #[inline]
+    pub(crate) fn restore_row(
+        &self,
+        definitions: &[Column],
+        reader: &mut Reader<'_>,
+        heap: &mut Heap,
+        row: &[AtomicU64],
+    ) -> Result<Option<i64>> {
+        let format = &self.values;
+        let head = reader.take(format.head_bytes)?;
+        let nulls = format.nulls_of(head);
+        for column in &format.checked {
+            if !nulls.contains(*column) {
+                let mut reader = Reader::new(&head[self.column(*column).byte_range().0..]);
+                self.read_value(*column, &definitions[column.index()], &mut reader, heap)?;
+            }
+        }
+        // The head has the order that it has in memory.
+        let (whole, rest) = head.as_chunks::<8>();
+        for (word, bytes) in row.iter().zip(whole) {
+            words::write_one(word, u64::from_le_bytes(*bytes));
+        }
+        if !rest.is_empty() {
+            words::write_one(&row[whole.len()], Reader::new(rest).number(rest.len())?);
+        }
+        for (at, (column, access)) in format.strings.iter().enumerate() {
+            if nulls.contains(*column) {
+                continue;
+            }
+            match read_string_of(&definitions[column.index()].data_type, reader) {
+                Ok(bytes) => access.store_bytes(row, bytes),
+                Err(error) => {
+                    let stored = format.strings[..at].iter().map(|(column, _)| *column);
+                    for blob in self.blobs(stored.collect(), row) {
+                        // SAFETY: the row that points to it was just written, and is no other thread's.
+                        unsafe { Blob::free(blob) };
+                    }
+                    return Err(error);
+                }
+            }
+        }
+        Ok(self.row_number.map(|access| access.load_integer(row)))
+    }
+
+    /// Passes over the values of `columns`.
+    ///
+    /// # Errors
+    /// XX001 for too few bytes.
+    #[inline]
+    pub(crate) fn pass_values(&self, columns: ColumnSet, reader: &mut Reader<'_>) -> Result<()> {
+        let format = &self.values;
+        let [mut rest, high] = columns.to_words();
+        if rest & !format.plain | high == 0 {
+            let mut bytes = 0;
+            while rest != 0 {
+                bytes += format.places[rest.trailing_zeros() as usize].bytes as usize;
+                rest &= rest - 1;
+            }
+            return reader.take(bytes).map(drop);
+        }
+        for column in columns.iter() {
+            let access = self.column(column);
+            let is_there = !access.is_nullable() || reader.number(1)? != 0;
+            if is_there {
+                pass_value(access, reader)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the values of `columns`, those of a key, from a row as [`RowLayout::read_row`] does, and passes over the rest of it.
+    ///
+    /// # Errors
+    /// XX001 for too few bytes, and for values that these columns cannot have.
+    #[inline]
+    pub(crate) fn read_key_of_row(
+        &self,
+        definitions: &[Column],
+        columns: ColumnSet,
+        reader: &mut Reader<'_>,
+        heap: &mut Heap,
+        mut each: impl FnMut(ColumnId, Slot, &mut Heap),
+    ) -> Result<Option<i64>> {
+        let format = &self.values;
+        let head = reader.take(format.head_bytes)?;
+        let nulls = format.nulls_of(head);
+        for column in columns.iter() {
+            let access = self.column(column);
+            if access.is_byte_string() {
+                continue;
+            }
+            let value = match nulls.contains(column) {
+                true => Slot::NULL,
+                false => {
+                    // The head has the order that it has in memory.
+                    let mut reader = Reader::new(&head[access.byte_range().0..]);
+                    self.read_value(column, &definitions[column.index()], &mut reader, heap)?
+                }
+            };
+            each(column, value, heap);
+        }
+        for (column, access) in &format.strings {
+            let is_wanted = columns.contains(*column);
+            match (nulls.contains(*column), is_wanted) {
+                (false, false) => pass_value(access, reader)?,
+                (false, true) => {
+                    let definition = &definitions[column.index()];
+                    let value = self.read_value(*column, definition, reader, heap)?;
+                    each(*column, value, heap);
+                }
+                (true, false) => {}
+                (true, true) => each(*column, Slot::NULL, heap),
+            }
+        }
+        match self.row_number {
+            Some(_) => Ok(Some(Reader::new(head).number(8)? as i64)),
+            None => Ok(None),
+        }
+    }
+
     /// Reads a value that is not NULL.
+    #[inline(always)]
     fn read_value(
         &self,
         column: ColumnId,
@@ -342,35 +488,68 @@ impl RowLayout {
         heap: &mut Heap,
     ) -> Result<Slot> {
         let data_type = &definition.data_type;
-        let impossible = || corrupt(format!("no {data_type} has such a value"));
-        let slot = match self.column(column).storage {
+        Ok(match self.column(column).storage {
             Storage::One => match reader.number(1)? {
                 0 => Slot::FALSE,
                 1 => Slot::TRUE,
-                _ => return Err(impossible()),
+                _ => return Err(impossible(data_type)),
             },
             Storage::Two => Slot::from_i64(reader.number(2)? as i16 as i64),
             Storage::Four => Slot::from_i64(reader.number(4)? as i32 as i64),
             Storage::Eight => Slot::from_words(reader.number(8)?, 0),
-            Storage::Decimal4 { scale } => decimal_slot(reader.number(4)? as i32 as i64, scale),
-            Storage::Decimal8 { scale } => decimal_slot(reader.number(8)? as i64, scale),
-            Storage::Decimal16 => Slot::from_words(reader.number(8)?, reader.number(8)?),
+            storage
+            @ (Storage::Decimal4 { .. } | Storage::Decimal8 { .. } | Storage::Decimal16) => {
+                read_decimal(storage, data_type, reader)?
+            }
             Storage::Bytes { .. } => {
-                let length = reader.number(4)? as usize;
-                let bytes = reader.take(length)?;
-                if !is_possible(bytes, data_type) || !heap.has_room(length) {
-                    return Err(impossible());
+                let bytes = read_string_of(data_type, reader)?;
+                if !heap.has_room(bytes.len()) {
+                    return Err(impossible(data_type));
                 }
                 heap.push_bytes(bytes)
             }
-        };
-        match data_type {
-            DataType::Numeric { precision_scale } if !is_number(slot, *precision_scale) => {
-                Err(impossible())
-            }
-            _ => Ok(slot),
-        }
+        })
     }
+}
+
+fn read_decimal(storage: Storage, data_type: &DataType, reader: &mut Reader<'_>) -> Result<Slot> {
+    let slot = match storage {
+        Storage::Decimal4 { scale } => decimal_slot(reader.number(4)? as i32 as i64, scale),
+        Storage::Decimal8 { scale } => decimal_slot(reader.number(8)? as i64, scale),
+        _ => Slot::from_words(reader.number(8)?, reader.number(8)?),
+    };
+    match data_type {
+        DataType::Numeric { precision_scale } if !is_number(slot, *precision_scale) => {
+            Err(impossible(data_type))
+        }
+        _ => Ok(slot),
+    }
+}
+
+/// Passes over a value that is not NULL.
+#[inline(always)]
+fn pass_value(access: &ColumnAccess, reader: &mut Reader<'_>) -> Result<()> {
+    let bytes = match access.storage {
+        Storage::Bytes { .. } => reader.number(4)? as usize,
+        storage => storage.shape().1,
+    };
+    reader.take(bytes).map(drop)
+}
+
+/// Reads a byte string that is not NULL.
+#[inline]
+fn read_string_of<'b>(data_type: &DataType, reader: &mut Reader<'b>) -> Result<&'b [u8]> {
+    let length = reader.number(4)? as usize;
+    let bytes = reader.take(length)?;
+    match is_possible(bytes, data_type) {
+        true => Ok(bytes),
+        false => Err(impossible(data_type)),
+    }
+}
+
+#[cold]
+fn impossible(data_type: &DataType) -> Error {
+    corrupt(format!("no {data_type} has such a value"))
 }
 
 /// Puts a byte string, if it is not NULL.
