@@ -15,17 +15,17 @@ pub struct RecoveryRates {
 }
 
 impl Default for RecoveryRates {
-    /// What one core of a virtual machine of 2024 does: a recovery measures its own.
+    /// What one core of a virtual machine of 2024 does with a log of TPC-C: a recovery measures its own.
     fn default() -> RecoveryRates {
         RecoveryRates {
             checkpoint_bytes_per_s: 100_000_000,
-            log_bytes_per_s: 150_000_000,
+            log_bytes_per_s: 105_000_000,
         }
     }
 }
 
 /// The part of a recovery's work that one thread does while the others wait: it reads files, and looks at their checksums.
-const ALONE: f64 = 0.35;
+const ALONE: f64 = 0.3;
 
 /// How many times as fast as one thread so many are, as a rule, on the cores of this machine.
 fn speedup(threads: usize) -> f64 {
@@ -93,7 +93,7 @@ mod tests {
             let one = measured.of_one_thread(threads);
             assert!(one.log_bytes_per_s <= measured.log_bytes_per_s, "{one:?}");
             assert!(
-                3 * one.log_bytes_per_s > measured.log_bytes_per_s,
+                4 * one.log_bytes_per_s > measured.log_bytes_per_s,
                 "{one:?}"
             );
         }

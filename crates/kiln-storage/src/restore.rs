@@ -158,9 +158,12 @@ impl<'p> Restorer<'p> {
             }
             (ChangeKind::Update, Some(entry)) => {
                 let (layout, row) = (change.table.layout(), change.table.row(entry.record()));
+                let spilling = layout.spilling();
                 change.read_each(heap, |column, value, heap| {
                     let access = layout.column(column);
-                    if let Some(blob) = access.blob(row) {
+                    if spilling.contains(column)
+                        && let Some(blob) = access.blob(row)
+                    {
                         free(blob);
                     }
                     access.store(row, value, heap);
