@@ -52,6 +52,8 @@ macro_rules! options {
     };
 }
 
+/// The default of [`Options::recovery_threads`] at most: one of them finds out which changes are whose, and cannot keep up with more.
+const RECOVERY_THREADS: usize = 16;
 /// The default of [`Options::session_slots`].
 const SESSION_SLOTS: usize = 64;
 
@@ -94,6 +96,9 @@ options! {
     recovery_target_s: u64 = 20;
     /// Bytes of the log after which a checkpoint is written in any case (4 GiB).
     checkpoint_log_bytes: u64 = 4 << 30;
+    /// Threads with which a data directory is recovered: they read blocks of a checkpoint, apply the log each for keys of its own, and build
+    /// the indexes of several tables. By default one for each core, 16 at most.
+    recovery_threads: usize = thread::available_cores().min(RECOVERY_THREADS);
     /// Whether the protocol may be one that does not serialize transactions (false). Such a protocol
     /// ([`Protocol::is_serializable`](kiln_protocols::Protocol::is_serializable)) is a baseline for measurements: it loses updates and breaks constraints.
     allow_unserializable: bool = false;
@@ -295,6 +300,12 @@ impl Options {
             return refuse(
                 "a database needs at least one worker, not 0".to_owned(),
                 format!("Set workers to a number from 1 to {seats}."),
+            );
+        }
+        if self.recovery_threads == 0 {
+            return refuse(
+                "a recovery needs at least one thread, not 0".to_owned(),
+                "Set recovery_threads to a number from 1 on.".to_owned(),
             );
         }
         if self.workers.saturating_add(self.session_slots) > seats {

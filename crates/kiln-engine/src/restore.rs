@@ -1,113 +1,173 @@
 //! Restoring: what a log and checkpoints have kept is put back.
 
+use kiln_durability::checkpoint::Block;
 use kiln_platform::atomic::Ordering;
-use kiln_platform::sync::lock;
+use kiln_platform::sync::{Mutex, lock};
 use kiln_storage::bytes::Reader;
 use kiln_storage::error::{Error, Result, SqlState};
-use kiln_storage::redo::{self, ReadChange};
-use kiln_storage::restore::{Mismatch, Restorer, Waiting};
+use kiln_storage::redo::{self, KeyRoom, KeyedChange};
+use kiln_storage::restore::{Crew, Ends, Intended, Mismatch, Restorer, Waiting};
 use kiln_storage::schema::TableId;
 use kiln_storage::slot::Heap;
 use kiln_storage::table::Table;
 
-use crate::catalog::Catalog;
 use crate::change::CatalogChange;
 use crate::engine::Engine;
 
-/// Puts commits back into the tables of a catalog, while no transaction runs.
+/// Puts commits and rows back into the tables of a catalog, while no transaction runs.
 pub struct Restoration<'a> {
-    restorer: Restorer<'a>,
-    catalog: &'a Catalog,
-    /// Tables that were looked up, by the last digits of their numbers.
-    known: [Option<&'a Table>; KNOWN],
-    heap: Heap,
-    /// Rows that wait for the end of a log epoch.
-    waiting: Vec<Waiting>,
+    crew: Crew<'a>,
+    tables: Tables<'a>,
 }
 
-/// Tables whose numbers differ by less are looked up once.
-const KNOWN: usize = 64;
+/// Tables by their numbers.
+struct Tables<'a> {
+    /// In the order of these.
+    all: Vec<(TableId, &'a Table)>,
+    /// By the last digits of these, where tables have different ones: most databases have few tables.
+    few: [Option<&'a Table>; FEW],
+}
 
-/// The table with this number.
-fn find<'a>(
-    catalog: &'a Catalog,
-    known: &mut [Option<&'a Table>; KNOWN],
-    id: TableId,
-) -> Option<&'a Table> {
-    let known = &mut known[id.0 as usize % KNOWN];
-    if known.is_none_or(|table| table.id() != id) {
-        *known = catalog.table_by_id(id).map(|table| &**table);
+const FEW: usize = 64;
+
+impl<'a> Tables<'a> {
+    fn new(tables: impl Iterator<Item = &'a Table>) -> Tables<'a> {
+        let mut all: Vec<_> = tables.map(|table| (table.id(), table)).collect();
+        all.sort_unstable_by_key(|(id, _)| *id);
+        let mut few = [None; FEW];
+        all.iter()
+            .for_each(|(id, table)| few[id.0 as usize % FEW] = Some(*table));
+        Tables { all, few }
     }
-    *known
+
+    #[inline]
+    fn find(&self, id: TableId) -> Option<&'a Table> {
+        let found = self.few[id.0 as usize % FEW].filter(|table| table.id() == id);
+        found.or_else(|| {
+            let at = self.all.binary_search_by_key(&id, |(id, _)| *id).ok()?;
+            Some(self.all[at].1)
+        })
+    }
+
+    fn each_change(
+        &self,
+        commit: &[u8],
+        each: impl FnMut(KeyedChange<'a, '_>) -> Result<()>,
+    ) -> Result<()> {
+        let (table, mut room) = (|id| self.find(id), KeyRoom::default());
+        redo::read_keys(&mut Reader::new(commit), table, &mut room, each).map(drop)
+    }
 }
+
+/// Rows of a block that are inserted together.
+const ROWS: usize = 64;
 
 impl Restoration<'_> {
-    /// Applies what a commit wrote, as [`kiln_storage::redo`] has it: to rows, and to the first index of each table.
+    /// Applies what commits wrote, which [`kiln_storage::redo`] has one after the other in `bytes`, up to these ends: to rows, and to the first
+    /// index of each table.
     ///
     /// # Errors
-    /// XX001 for bytes that are no commit of these tables, or that does not fit to the rows where that is refused.
-    pub fn commit(&mut self, bytes: &[u8], mismatch: Mismatch) -> Result<()> {
-        self.read(bytes, |restorer, change, heap| {
-            restorer.change(change, heap, mismatch)
-        })
-    }
-
-    /// As [`Restoration::commit`], to all indexes, after [`Engine::end_restoration`]. [`Restoration::end_epochs`] comes after the last commit of a
-    /// log epoch.
-    ///
-    /// # Errors
-    /// XX001 for bytes that are no commit of these tables, or that does not fit to the rows.
-    pub fn whole_commit(&mut self, bytes: &[u8]) -> Result<()> {
-        let mut waiting = std::mem::take(&mut self.waiting);
-        self.read(bytes, |restorer, change, heap| {
-            restorer.unlink(change, heap, &mut waiting)
-        })?;
-        self.read(bytes, |restorer, change, heap| {
-            restorer.change(change, heap, Mismatch::Refused)?;
-            restorer.link(change, heap, &mut waiting)
-        })?;
-        self.waiting = waiting;
-        Ok(())
-    }
-
-    /// All commits of their log epochs were applied.
-    ///
-    /// # Errors
-    /// XX001 when rows violate a unique index.
-    pub fn end_epochs(&mut self) -> Result<()> {
-        let find = |id| self.catalog.table_by_id(id).map(|table| &**table);
-        self.restorer.link_waiting(&mut self.waiting, find)
-    }
-
-    fn read(
+    /// XX001 for bytes that are no commits of these tables, or that do not fit to the rows where that is refused; with the end of the first
+    /// such commit.
+    pub fn commits(
         &mut self,
         bytes: &[u8],
-        mut each: impl FnMut(&Restorer<'_>, &ReadChange<'_>, &mut Heap) -> Result<()>,
-    ) -> Result<()> {
-        let mut reader = Reader::new(bytes);
-        self.heap.clear();
-        let table = |id| find(self.catalog, &mut self.known, id);
-        redo::read_commit(&mut reader, table, &mut self.heap, |change, heap| {
-            each(&self.restorer, change, heap)
-        })?;
-        Ok(())
+        ends: &Ends,
+    ) -> std::result::Result<(), (usize, Error)> {
+        let tables = &self.tables;
+        self.crew.commits(|id| tables.find(id), bytes, ends)
     }
 
-    /// Inserts a row of a checkpoint into the table with this number.
+    /// As [`Restoration::commits`], to all indexes, after [`Engine::end_restoration`]: one thread applies them, up to the end of a log epoch.
     ///
     /// # Errors
-    /// XX001 when there is no such table, or it has no such row, or a row with its key.
-    pub fn row(&mut self, table: TableId, bytes: &[u8]) -> Result<()> {
-        let found = find(self.catalog, &mut self.known, table).ok_or_else(|| {
-            let message = format!("the catalog has no table {}", table.0);
-            Error::new(SqlState::DATA_CORRUPTED, message)
-        })?;
-        let mut reader = Reader::new(bytes);
-        self.heap.clear();
-        redo::read_row(found, &mut reader, &mut self.heap, |change, heap| {
-            self.restorer.change(change, heap, Mismatch::Refused)
+    /// As there; what does not fit is refused.
+    pub fn whole_commits(
+        &mut self,
+        bytes: &[u8],
+        ends: &Ends,
+    ) -> std::result::Result<(), (usize, Error)> {
+        let (tables, mut heap, mut start) = (&self.tables, Heap::new(), 0);
+        let mut waiting = Vec::new();
+        self.crew.alone(|restorer| {
+            for &(end, _) in ends {
+                let commit = &bytes[start..end];
+                let applied = whole_commit(tables, restorer, commit, &mut heap, &mut waiting);
+                applied.map_err(|error| (end, error))?;
+                start = end;
+            }
+            let linked = restorer.link_waiting(&mut waiting, |id| tables.find(id));
+            linked.map_err(|error| (start, error))
         })
     }
+
+    /// Inserts the rows of the blocks of a checkpoint that `next` gives, each with the number of its table, until there are none. Returns
+    /// how many rows these were. The threads call `next` one after the other.
+    ///
+    /// # Errors
+    /// Those of `next`; XX001 when there is no such table, or it has no such row, or a row with its key.
+    pub fn blocks(
+        &mut self,
+        next: impl FnMut(&mut Block) -> Result<Option<TableId>> + Send,
+    ) -> Result<u64> {
+        let (tables, next) = (&self.tables, Mutex::new(next));
+        let counts = self.crew.run(|_, restorer| {
+            let (mut block, mut heap, mut count) = (Block::default(), Heap::new(), 0);
+            loop {
+                let given = (lock(&next))(&mut block)?;
+                let Some(id) = given else {
+                    return Ok(count);
+                };
+                let table = tables.find(id).ok_or_else(|| {
+                    let message = format!("the catalog has no table {}", id.0);
+                    Error::new(SqlState::DATA_CORRUPTED, message)
+                })?;
+                let restored = insert_rows(table, restorer, &block, &mut heap);
+                count += restored.map_err(|error| block.damage(error))?;
+            }
+        });
+        counts.into_iter().sum()
+    }
+}
+
+/// Applies a commit to all indexes.
+fn whole_commit(
+    tables: &Tables<'_>,
+    restorer: &Restorer<'_>,
+    commit: &[u8],
+    heap: &mut Heap,
+    waiting: &mut Vec<Waiting>,
+) -> Result<()> {
+    tables.each_change(commit, |change| restorer.unlink(&change, heap, waiting))?;
+    tables.each_change(commit, |change| {
+        restorer.change(&change, heap, Mismatch::Refused)?;
+        restorer.link(&change, heap, waiting)
+    })
+}
+
+/// Inserts the rows of a block; returns how many there were.
+fn insert_rows(
+    table: &Table,
+    restorer: &Restorer<'_>,
+    block: &Block,
+    heap: &mut Heap,
+) -> Result<u64> {
+    let (mut rows, mut count, mut room) = (Vec::with_capacity(ROWS), 0, KeyRoom::default());
+    let mut bytes = block.rows().peekable();
+    while let Some(row) = bytes.next() {
+        rows.push(Intended {
+            change: redo::read_keyed_row(table, &mut Reader::new(row), &mut room)?,
+            mismatch: Mismatch::Refused,
+            end: 0,
+        });
+        if rows.len() == ROWS || bytes.peek().is_none() {
+            let inserted = restorer.changes(&rows, heap);
+            inserted.map_err(|(_, error)| error)?;
+            count += rows.len() as u64;
+            rows.clear();
+        }
+    }
+    Ok(count)
 }
 
 impl Engine {
@@ -144,26 +204,42 @@ impl Engine {
         let _alone = inner.shut_gate()?;
         let (participant, catalog) = (lock(&inner.maintenance), inner.catalog());
         body(&mut Restoration {
-            restorer: Restorer::new(&participant),
-            catalog: &catalog,
-            known: [None; KNOWN],
-            heap: Heap::new(),
-            waiting: Vec::new(),
+            crew: Crew::new(&participant, inner.options.recovery_threads),
+            tables: Tables::new(catalog.tables().map(|(_, table)| &**table)),
         })
     }
 }
 
 impl CatalogChange<'_> {
-    /// Builds all indexes but the first of each table anew, from that one. The catalog keeps its number, as the statements of a log count on
-    /// it.
+    /// Builds all indexes but the first of each table anew, from that one, those of several tables at a time. The catalog keeps its
+    /// number, as the statements of a log count on it.
     fn restore_indexes(&mut self) -> Result<()> {
         self.keep_version();
-        let tables: Vec<_> = self.catalog().tables().map(|(_, it)| it.clone()).collect();
-        for table in tables {
-            if table.indexes().len() > 1 {
-                let restored = table.with_restored_indexes(&lock(&self.inner.maintenance))?;
-                self.replace(&table.schema().name, restored);
+        let tables: Vec<_> = (self.catalog().tables())
+            .filter(|(_, table)| table.indexes().len() > 1)
+            .map(|(_, table)| table.clone())
+            .collect();
+        let maintenance = lock(&self.inner.maintenance);
+        let threads = self.inner.options.recovery_threads.min(tables.len());
+        let rest = Mutex::new(tables.iter());
+        let built = Crew::new(&maintenance, threads).run(|_, restorer| {
+            let mut built = Vec::new();
+            loop {
+                let next = lock(&rest).next();
+                let Some(table) = next else {
+                    return Ok(built);
+                };
+                built.push(table.with_restored_indexes(restorer.participant())?);
             }
+        });
+        let built: Result<Vec<Vec<Table>>> = built.into_iter().collect();
+        let mut built: Vec<Table> = built?.into_iter().flatten().collect();
+        drop(maintenance);
+        // In the same order whatever thread built them.
+        built.sort_unstable_by_key(Table::id);
+        for table in built {
+            let name = table.schema().name.clone();
+            self.replace(&name, table);
         }
         Ok(())
     }

@@ -203,10 +203,13 @@ fn checkpoints_of_a_busy_database_are_recovered_under_every_protocol() {
         let of = |database: &Database| (all(database), queries.map(|query| rows(database, query)));
         let before = of(&database);
         drop(database);
-        let database = Database::open(options).expect("it is there");
-        assert!(of(&database) == before, "{protocol}");
-        let recovery = database.recovery().expect("it has a directory");
-        assert_eq!(recovery.checkpoint, Some(4), "{recovery:?}");
+        for threads in [1, 2, 3, 7] {
+            let options = options.clone().recovery_threads(threads);
+            let database = Database::open(options).expect("it is there");
+            assert!(of(&database) == before, "{protocol}, {threads} threads");
+            let recovery = database.recovery().expect("it has a directory");
+            assert_eq!(recovery.checkpoint, Some(4), "{recovery:?}");
+        }
     }
 }
 
@@ -446,9 +449,8 @@ fn a_recovery_is_estimated_from_former_ones_and_tells_how_far_it_is() {
         assert!(shown.contains(" s (estimated "), "{shown}");
         // It would be the same again.
         let again_s = (database.engine().recovery_estimate_s()).expect("it has a directory");
-        let kept_s = kept
-            .rates
-            .seconds(recovery.checkpoint_bytes, recovery.log_bytes);
+        let kept = kept.rates.with_threads(options.recovery_threads);
+        let kept_s = kept.seconds(recovery.checkpoint_bytes, recovery.log_bytes);
         assert!((again_s / kept_s - 1.0).abs() < 0.1, "{again_s} {kept_s}");
         for progress in told {
             assert_eq!(progress.checkpoint_bytes_all, recovery.checkpoint_bytes);
@@ -469,6 +471,7 @@ fn a_recovery_is_estimated_from_former_ones_and_tells_how_far_it_is() {
 fn a_checkpoint_counts_the_log_from_the_start_of_its_segment() {
     let directory = temporary();
     let options = options(&directory).log_segment_bytes(64 << 20);
+    let threads = options.recovery_threads;
     let database = Database::open(options).expect("it is new");
     database.execute(WIDE).expect("it runs");
     fill(&database, 2_000);
@@ -476,7 +479,7 @@ fn a_checkpoint_counts_the_log_from_the_start_of_its_segment() {
     let data = database.engine().data_directory().expect("it has one");
     let status = kiln_durability::inspect::status(data.path()).expect("it is there");
     assert!(status.replay_bytes > 2_000_000, "{status:?}");
-    let rates = data.manifest().recovery_rates();
+    let rates = data.manifest().recovery_rates(threads);
     let expected_s = rates.seconds(report.bytes, status.replay_bytes);
     let estimate_s = report.recovery_estimate_s;
     // But for a block that says that the last one is on disk.

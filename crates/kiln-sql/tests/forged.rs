@@ -275,3 +275,36 @@ fn a_catalog_that_was_never_written_so_is_refused_or_becomes_one() {
     }
     println!("{} of {ROUNDS} are refused", forger.refused);
 }
+
+/// The first change of the first commit of a group is of no table. The groups after it are applied with it, and are not blamed.
+#[test]
+fn damage_of_a_commit_names_the_group_of_the_commit() {
+    /// Of a payload that begins with a commit: where the table of its first change is.
+    const TABLE: std::ops::Range<usize> = 26..30;
+    let forger = Forger::new(0);
+    let path = forger.path();
+    let is_commit = |payload: &[u8]| payload.get(4) == Some(&1) && payload.len() > TABLE.end;
+    let mut tried = 0;
+    for (chosen, block) in forger.image.blocks().iter().enumerate() {
+        let mut is_forged = false;
+        let forged = forger.image.with_blocks(None, |at, header, payload| {
+            if at == chosen && !header.goes_back && is_commit(payload) {
+                payload[TABLE].fill(0xff);
+                is_forged = true;
+            }
+        });
+        if !is_forged {
+            continue;
+        }
+        tried += 1;
+        forged.put(&path);
+        for threads in [1, 3] {
+            let opened = Database::open(options(&path).recovery_threads(threads));
+            let error = opened.map(drop).expect_err("there is no such table");
+            let place = format!("offset {}", block.offset);
+            let names_it = error.message().contains(&place);
+            assert!(names_it, "block {chosen} at {place}: {error}");
+        }
+    }
+    assert!(tried > 3, "{tried}");
+}

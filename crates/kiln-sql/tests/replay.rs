@@ -59,8 +59,10 @@ impl Listener for Heard {
     }
 }
 
-fn open(configuration: Configuration) -> Database {
+/// A database that these threads recover.
+fn open(configuration: Configuration, threads: usize) -> Database {
     let options = Options::new().workers(2).pin_workers(false);
+    let options = options.recovery_threads(threads);
     let database = Database::open(options.protocol(configuration)).expect("the options are good");
     database.execute(SCHEMA).expect("the names are free");
     database
@@ -215,16 +217,21 @@ fn replay(
     };
     let mut replay = Replay::new(Scan::open(directory, start).expect("it is there"), from);
     database.engine().begin_restoration();
-    let restored = database.engine().restore(|restoration| {
-        let each = |entry: &Entry<'_>| match entry {
-            Entry::Commit { epoch, commit } if *epoch <= through => {
-                restoration.commit(commit, mismatch)
-            }
-            _ => Ok(()),
-        };
-        let mut each = each;
-        while replay.next_group(&mut each)?.is_some() {}
+    let (mut bytes, mut ends) = (Vec::new(), Vec::new());
+    let mut each = |entry: &Entry<'_>| {
+        if let Entry::Commit { epoch, commit } = entry
+            && *epoch <= through
+        {
+            bytes.extend_from_slice(commit);
+            ends.push((bytes.len(), mismatch));
+        }
         Ok(())
+    };
+    while replay.next_group(&mut each).expect("it is whole").is_some() {}
+    let engine = database.engine();
+    let restored = engine.restore(|restoration| {
+        let applied = restoration.commits(&bytes, &ends);
+        applied.map_err(|(_, error)| error)
     });
     restored.expect("the log fits to the tables");
     assert_eq!(replay.end().expect("the disk works").cut, None);
@@ -289,7 +296,7 @@ fn tables_are_what_they_were_whatever_the_order_of_commits_in_an_epoch() {
         let seed = 71 + at as u64;
         let context = format!("{configuration}, seed {seed}");
         let mut random = Random::from_seed(seed);
-        let original = open(*configuration);
+        let original = open(*configuration, 1);
         let mut commits = workload(&original, seed);
         commits.sort_by_key(|(epoch, _)| *epoch);
         let shared = commits.windows(2).filter(|pair| pair[0].0 == pair[1].0);
@@ -302,25 +309,28 @@ fn tables_are_what_they_were_whatever_the_order_of_commits_in_an_epoch() {
         let log = write(&commits, &mut random);
         let last = commits.last().expect("there are commits").0;
 
-        let recovered = open(*configuration);
-        replay(&recovered, &log, (0, last), Mismatch::Refused);
-        finish(&recovered);
-        assert!(all(&recovered) == before, "{context}");
-        // Under another protocol, twice, and from within a time that the rows know already.
-        let next = configurations[(at + 1) % configurations.len()];
-        let again = open(next);
-        let seen = random.below(last as usize) as u64;
-        let from = random.below(seen as usize + 1) as u64;
-        replay(&again, &log, (0, seen), Mismatch::Refused);
-        replay(&again, &log, (from, last), Mismatch::Ignored);
-        finish(&again);
-        assert!(all(&again) == before, "{context}: {from} after {seen}");
-        replay(&again, &log, (0, last), Mismatch::Ignored);
-        finish(&again);
-        assert!(all(&again) == before, "{context}: twice");
         // Entries that lead nowhere, or are missing, would show.
         let expected = go_on(&original, seed);
-        assert!(go_on(&recovered, seed) == expected, "{context}: afterwards");
-        go_on(&again, seed);
+        for threads in [1, 2, 3, 7] {
+            let context = format!("{context}, {threads} threads");
+            let recovered = open(*configuration, threads);
+            replay(&recovered, &log, (0, last), Mismatch::Refused);
+            finish(&recovered);
+            assert!(all(&recovered) == before, "{context}");
+            // Under another protocol, twice, and from within a time that the rows know already.
+            let next = configurations[(at + 1) % configurations.len()];
+            let again = open(next, threads);
+            let seen = random.below(last as usize) as u64;
+            let from = random.below(seen as usize + 1) as u64;
+            replay(&again, &log, (0, seen), Mismatch::Refused);
+            replay(&again, &log, (from, last), Mismatch::Ignored);
+            finish(&again);
+            assert!(all(&again) == before, "{context}: {from} after {seen}");
+            replay(&again, &log, (0, last), Mismatch::Ignored);
+            finish(&again);
+            assert!(all(&again) == before, "{context}: twice");
+            assert!(go_on(&recovered, seed) == expected, "{context}: afterwards");
+            go_on(&again, seed);
+        }
     }
 }

@@ -1,7 +1,7 @@
-//! Megabytes of commits that one core puts back into tables in a second: `cargo bench -p kiln-storage --bench replay`.
+//! Megabytes of commits that threads put back into tables in a second: `cargo bench -p kiln-storage --bench replay`.
 //!
-//! A number after `--` sets how many commits (default 100,000). `order` is like TPC-C's New-Order: ten changes of stock and
-//! ten new rows; `update` changes one column of one row. Figures are those of the fastest of three rounds.
+//! Numbers after `--` set how many commits (default 100,000), and with how many threads (default 1 and 2). `order` is like TPC-C's New-Order: ten
+//! changes of stock and ten new rows; `update` changes one column of one row. Figures are those of the fastest of three rounds.
 
 use kiln_platform::atomic::AtomicU64;
 use kiln_platform::random::Random;
@@ -12,13 +12,13 @@ use kiln_storage::journal::{Change, ChangeKind, Commit};
 use kiln_storage::log_epoch::LogEpoch;
 use kiln_storage::record::RecordRef;
 use kiln_storage::redo::read_commit;
-use kiln_storage::restore::{Mismatch, Restorer};
+use kiln_storage::restore::{Crew, Mismatch};
 use kiln_storage::schema::{Column, ColumnId, ColumnSet, TableId, TableSchema};
 use kiln_storage::slot::{Heap, Slot};
 use kiln_storage::table::Table;
 use kiln_storage::types::DataType;
 
-const STOCK: i64 = 100_000;
+const STOCK: i64 = 1_000_000;
 const CHANGES: usize = 20;
 
 fn table(id: u32, types: &[DataType], key_columns: u16) -> Table {
@@ -131,52 +131,80 @@ fn commits(kind: &str, count: i64, (stock, line): (&Table, &Table)) -> Vec<u8> {
     bytes
 }
 
+/// Bytes of commits that are put back together, as a recovery does it.
+const BATCH_BYTES: usize = 8 << 20;
+
 /// Nanoseconds that it takes to put all commits of these bytes back.
-fn replay(bytes: &[u8], tables: &[Table; 2], epochs: &Epochs) -> u64 {
-    let participant = epochs.register().expect("the only participant");
-    let (restorer, mut heap) = (Restorer::new(&participant), Heap::new());
-    let mut reader = Reader::new(bytes);
-    let began_ns = time::now_ns();
+fn replay(bytes: &[u8], tables: &[Table; 2], epochs: &Epochs, threads: usize) -> u64 {
+    let table = |id: TableId| tables.get(id.0 as usize);
+    let mut ends = Vec::new();
+    let (mut reader, mut heap) = (Reader::new(bytes), Heap::new());
     while !reader.rest().is_empty() {
-        let table = |id: TableId| tables.get(id.0 as usize);
-        let read = read_commit(&mut reader, table, &mut heap, |change, heap| {
-            restorer.change(change, heap, Mismatch::Refused)
-        });
+        let read = read_commit(&mut reader, table, &mut heap, |_, _| Ok(()));
         read.expect("it was appended");
+        ends.push(bytes.len() - reader.rest().len());
+    }
+    let participant = epochs.register().expect("there is room");
+    let mut crew = Crew::new(&participant, threads);
+    assert_eq!(crew.threads(), threads);
+    let mut rest = &ends[..];
+    let (mut start, mut batch) = (0, Vec::new());
+    let began_ns = time::now_ns();
+    while !rest.is_empty() {
+        let count = rest.partition_point(|end| end - start < BATCH_BYTES) + 1;
+        let (now, later) = rest.split_at(count.min(rest.len()));
+        batch.clear();
+        batch.extend(now.iter().map(|end| (end - start, Mismatch::Refused)));
+        let end = now[now.len() - 1];
+        crew.commits(table, &bytes[start..end], &batch)
+            .expect("it fits");
+        (start, rest) = (end, later);
     }
     time::now_ns() - began_ns
 }
 
 fn main() {
-    let count = std::env::args().find_map(|argument| argument.parse().ok());
-    let count = count.unwrap_or(100_000);
+    let numbers = std::env::args().filter_map(|argument| argument.parse().ok());
+    let numbers: Vec<usize> = numbers.collect();
+    let count = numbers.first().map_or(100_000, |count| *count as i64);
+    let threads: &[usize] = if numbers.len() > 1 {
+        &numbers[1..]
+    } else {
+        &[1, 2]
+    };
     for kind in ["order", "update"] {
-        let mut fastest_ns = u64::MAX;
-        let mut length = 0;
-        for _ in 0..3 {
-            let tables = [stock(), line()];
-            let epochs = Epochs::new(1);
-            let mut rows = Vec::new();
-            for item in 0..STOCK {
-                let cell = Cell::new(&tables[0], &[1, item, 0, 0, 0, 0]);
-                let all = tables[0].layout().all();
-                append(
-                    &[cell.change(&tables[0], ChangeKind::Insert, all)],
-                    &mut rows,
-                );
-            }
-            replay(&rows, &tables, &epochs);
-            let bytes = commits(kind, count, (&tables[0], &tables[1]));
-            length = bytes.len();
-            fastest_ns = fastest_ns.min(replay(&bytes, &tables, &epochs));
+        for &threads in threads {
+            measure(kind, count, threads);
         }
-        let (bytes, ns) = (length as f64, fastest_ns as f64);
-        let per_commit = (bytes / count as f64, ns / count as f64);
-        println!(
-            "{kind:<8} {:>6.0} MB/s {:>6.0} bytes and {:>7.0} ns a commit",
-            bytes * 1e3 / ns,
-            per_commit.0,
-            per_commit.1
-        );
     }
+}
+
+fn measure(kind: &str, count: i64, threads: usize) {
+    let mut fastest_ns = u64::MAX;
+    let mut length = 0;
+    for _ in 0..3 {
+        let tables = [stock(), line()];
+        let epochs = Epochs::new(threads);
+        let mut rows = Vec::new();
+        for item in 0..STOCK {
+            let cell = Cell::new(&tables[0], &[1, item, 0, 0, 0, 0]);
+            let all = tables[0].layout().all();
+            append(
+                &[cell.change(&tables[0], ChangeKind::Insert, all)],
+                &mut rows,
+            );
+        }
+        replay(&rows, &tables, &epochs, threads);
+        let bytes = commits(kind, count, (&tables[0], &tables[1]));
+        length = bytes.len();
+        fastest_ns = fastest_ns.min(replay(&bytes, &tables, &epochs, threads));
+    }
+    let (bytes, ns) = (length as f64, fastest_ns as f64);
+    let per_commit = (bytes / count as f64, ns / count as f64);
+    println!(
+        "{kind:<8} {threads} threads {:>6.0} MB/s {:>6.0} bytes and {:>7.0} ns a commit",
+        bytes * 1e3 / ns,
+        per_commit.0,
+        per_commit.1
+    );
 }

@@ -203,23 +203,43 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// XX001 when there are fewer.
+    #[inline(always)]
     pub fn take(&mut self, count: usize) -> Result<&'a [u8]> {
-        let Some((taken, rest)) = self.bytes.split_at_checked(count) else {
-            let left = self.bytes.len();
-            return Err(corrupt(format!("{left} of {count} bytes are there")));
-        };
-        self.bytes = rest;
-        Ok(taken)
+        match self.bytes.split_at_checked(count) {
+            Some((taken, rest)) => {
+                self.bytes = rest;
+                Ok(taken)
+            }
+            None => Err(self.too_short(count)),
+        }
     }
 
     /// The next `bytes` bytes as a number, at most eight, little-endian.
     ///
     /// # Errors
     /// XX001 when there are fewer.
+    #[inline(always)]
     pub fn number(&mut self, bytes: usize) -> Result<u64> {
+        match self.bytes.first_chunk() {
+            Some(word) => {
+                self.bytes = &self.bytes[bytes..];
+                let above = u64::MAX.checked_shl(8 * bytes as u32).unwrap_or(0);
+                Ok(u64::from_le_bytes(*word) & !above)
+            }
+            None => self.number_at_end(bytes),
+        }
+    }
+
+    /// As [`Reader::number`], where fewer than eight bytes are left.
+    fn number_at_end(&mut self, bytes: usize) -> Result<u64> {
         let mut word = [0; 8];
         word[..bytes].copy_from_slice(self.take(bytes)?);
         Ok(u64::from_le_bytes(word))
+    }
+
+    #[cold]
+    fn too_short(&self, count: usize) -> Error {
+        corrupt(format!("{} of {count} bytes are there", self.bytes.len()))
     }
 }
 
@@ -252,6 +272,7 @@ pub fn read_text<'a>(reader: &mut Reader<'a>) -> Result<&'a str> {
 }
 
 /// XX001: what was read was never written.
+#[cold]
 pub fn corrupt(what: impl std::fmt::Display) -> Error {
     let message = format!("a record of a log is damaged: {what}");
     Error::new(SqlState::DATA_CORRUPTED, message)

@@ -13,6 +13,7 @@
 //! be followed before the tid says that it was not torn; hence the two steps
 //! [`ColumnAccess::load`] and [`resolve`].
 
+mod reading;
 mod values;
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
@@ -226,6 +227,7 @@ impl ColumnAccess {
     }
 
     /// The offsets of its first byte and of the byte after its last, in the row.
+    #[inline]
     pub fn byte_range(&self) -> (usize, usize) {
         let start = self.offset as usize;
         (start, start + self.storage.shape().1)

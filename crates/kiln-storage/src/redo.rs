@@ -200,30 +200,83 @@ unsafe fn put_entry_key<'w>(key: &EntryKey, mut writer: Writer<'w>) -> Writer<'w
     writer
 }
 
-/// Reads a row of `table` and hands it over as its insertion. What the heap gets for it is taken from it again after that.
+/// A change whose key was read, and whose values were passed over.
+#[derive(Clone, Debug)]
+pub struct KeyedChange<'t, 'b> {
+    /// The row's table.
+    pub table: &'t Table,
+    /// What happened to the row.
+    pub kind: ChangeKind,
+    /// Its key in the table's first index.
+    pub key: EntryKey,
+    /// What follows the key: of an insertion the row, of an update the set of columns that were written and their values.
+    rest: &'b [u8],
+}
+
+impl KeyedChange<'_, '_> {
+    /// The columns that were written: all of an insertion, none of a deletion.
+    ///
+    /// # Errors
+    /// XX001 for columns that the table does not have.
+    #[inline]
+    pub fn written(&self) -> Result<ColumnSet> {
+        let layout = self.table.layout();
+        match self.kind {
+            ChangeKind::Insert => Ok(layout.all()),
+            ChangeKind::Update => layout.read_set(&mut Reader::new(self.rest)),
+            ChangeKind::Delete => Ok(ColumnSet::EMPTY),
+        }
+    }
+
+    /// Reads the row of an insertion into the words of a record that has none, and returns its row number if the table has no primary key.
+    /// `heap` is room.
+    ///
+    /// # Errors
+    /// XX001 for values that their columns cannot have; then the record has no byte strings outside.
+    #[inline]
+    pub(crate) fn restore_row(&self, heap: &mut Heap, row: &[AtomicU64]) -> Result<Option<i64>> {
+        debug_assert_eq!(self.kind, ChangeKind::Insert);
+        let columns = &self.table.schema().columns;
+        let mut reader = Reader::new(self.rest);
+        (self.table.layout()).restore_row(columns, &mut reader, heap, row)
+    }
+
+    /// Reads the values of these columns, and hands each over with the heap, where its bytes are if it is a byte string. Returns the row
+    /// number of an insertion into a table without a primary key.
+    ///
+    /// # Errors
+    /// XX001 for values that their columns cannot have.
+    #[inline]
+    pub fn read_each(
+        &self,
+        heap: &mut Heap,
+        each: impl FnMut(ColumnId, Slot, &mut Heap),
+    ) -> Result<Option<i64>> {
+        let (layout, columns) = (self.table.layout(), &self.table.schema().columns);
+        let mut reader = Reader::new(self.rest);
+        match self.kind {
+            ChangeKind::Insert => layout.read_row(columns, &mut reader, heap, each),
+            ChangeKind::Update => {
+                let written = layout.read_set(&mut reader)?;
+                layout.read_values(columns, written, &mut reader, heap, each)?;
+                Ok(None)
+            }
+            ChangeKind::Delete => Ok(None),
+        }
+    }
+}
+
+/// Reads the key of a row of `table`, as the key of its insertion, and passes over the rest of it. What the heap gets for it is taken from
+/// it again after that.
 ///
 /// # Errors
-/// XX001 for bytes that no row of the table has; and what `each` returns.
-pub fn read_row(
-    table: &Table,
-    reader: &mut Reader<'_>,
-    heap: &mut Heap,
-    each: impl FnOnce(&ReadChange<'_>, &mut Heap) -> Result<()>,
-) -> Result<()> {
-    let mark = heap.mark();
-    let mut values = Vec::with_capacity(table.schema().columns.len());
-    let (kind, key, row_number) = read_change(INSERTED, table, reader, heap, &mut values)?;
-    let values = &values[..];
-    let read = ReadChange {
-        table,
-        kind,
-        key,
-        values,
-        row_number,
-    };
-    each(&read, heap)?;
-    heap.release(mark);
-    Ok(())
+/// XX001 for bytes that no row of the table has.
+pub fn read_keyed_row<'t, 'b>(
+    table: &'t Table,
+    reader: &mut Reader<'b>,
+    room: &mut KeyRoom,
+) -> Result<KeyedChange<'t, 'b>> {
+    read_keyed(INSERTED, table, reader, room)
 }
 
 /// A change that was read.
@@ -235,8 +288,8 @@ pub struct ReadChange<'a> {
     pub kind: ChangeKind,
     /// Its key in the table's first index.
     pub key: EntryKey,
-    /// The columns that were written, with their values: all of an insertion, none of a deletion. Byte strings are in
-    /// the heap.
+    /// The columns that were written, with their values, in the order of the columns: all of an insertion, none of a deletion. Byte
+    /// strings are in the heap.
     pub values: &'a [(ColumnId, Slot)],
     /// The number of a row that was inserted, where the table has no primary key.
     pub row_number: Option<i64>,
@@ -249,94 +302,126 @@ pub struct ReadChange<'a> {
 /// XX001 for bytes that no commit has appended, or not to these tables; and what `each` returns.
 pub fn read_commit<'t>(
     reader: &mut Reader<'_>,
-    mut table: impl FnMut(TableId) -> Option<&'t Table>,
+    table: impl FnMut(TableId) -> Option<&'t Table>,
     heap: &mut Heap,
     mut each: impl FnMut(&ReadChange<'_>, &mut Heap) -> Result<()>,
 ) -> Result<u64> {
-    let order = reader.number(8)?;
-    let changes = reader.number(4)?;
-    let mut values = Vec::new();
-    for _ in 0..changes {
+    let (mut values, mut room) = (Vec::new(), KeyRoom::default());
+    read_keys(reader, table, &mut room, |change| {
         let mark = heap.mark();
         values.clear();
-        let form = reader.number(1)? as u8;
-        let id = TableId(reader.number(4)? as u32);
-        let table = table(id).ok_or_else(|| corrupt(format!("no table has number {}", id.0)))?;
-        let (kind, key, row_number) = read_change(form, table, reader, heap, &mut values)?;
-        let values = &values[..];
+        let row_number = change.read_each(heap, |column, value, _| values.push((column, value)))?;
+        // The bytes of a row have them in another order.
+        values.sort_unstable_by_key(|(column, _)| *column);
         let read = ReadChange {
-            table,
-            kind,
-            key,
-            values,
+            table: change.table,
+            kind: change.kind,
+            key: change.key,
+            values: &values,
             row_number,
         };
         each(&read, heap)?;
         heap.release(mark);
+        Ok(())
+    })
+}
+
+/// Reads a commit, but of each change only the key; see [`read_commit`].
+///
+/// # Errors
+/// As there, but for values that their columns cannot have.
+#[inline]
+pub fn read_keys<'t, 'b>(
+    reader: &mut Reader<'b>,
+    mut table: impl FnMut(TableId) -> Option<&'t Table>,
+    room: &mut KeyRoom,
+    mut each: impl FnMut(KeyedChange<'t, 'b>) -> Result<()>,
+) -> Result<u64> {
+    let (order, changes) = (reader.number(8)?, reader.number(4)?);
+    for _ in 0..changes {
+        let form = reader.number(1)? as u8;
+        let id = TableId(reader.number(4)? as u32);
+        let table = table(id).ok_or_else(|| corrupt(format!("no table has number {}", id.0)))?;
+        each(read_keyed(form, table, reader, room)?)?;
     }
     Ok(order)
 }
 
-fn read_change(
+/// Room for what reading a key takes, used again and again.
+#[derive(Debug, Default)]
+pub struct KeyRoom {
+    values: Vec<(ColumnId, Slot)>,
+    heap: Heap,
+}
+
+#[inline]
+fn read_keyed<'t, 'b>(
     form: u8,
-    table: &Table,
-    reader: &mut Reader<'_>,
-    heap: &mut Heap,
-    values: &mut Vec<(ColumnId, Slot)>,
-) -> Result<(ChangeKind, EntryKey, Option<i64>)> {
-    let (layout, columns) = (table.layout(), &table.schema().columns);
-    match form {
+    table: &'t Table,
+    reader: &mut Reader<'b>,
+    room: &mut KeyRoom,
+) -> Result<KeyedChange<'t, 'b>> {
+    let layout = table.layout();
+    let (kind, key, start) = match form {
         INSERTED => {
-            // The bytes have them in another order.
-            values.extend((0..columns.len() as u16).map(|at| (ColumnId(at), Slot::NULL)));
-            let each = |column: ColumnId, value| values[column.index()].1 = value;
-            let number = layout.read_row(columns, reader, heap, each)?;
-            let key = key_of(table, number, values, heap)?;
-            Ok((ChangeKind::Insert, key, number))
+            let start = reader.rest();
+            let key = read_key(table, reader, room, true)?;
+            (ChangeKind::Insert, key, start)
         }
         UPDATED => {
-            let key = read_key(table, reader, heap, values)?;
-            values.clear();
+            let key = read_key(table, reader, room, false)?;
+            let start = reader.rest();
             let written = layout.read_set(reader)?;
-            let each = |column, value| values.push((column, value));
-            layout.read_values(columns, written, reader, heap, each)?;
-            Ok((ChangeKind::Update, key, None))
+            layout.pass_values(written, reader)?;
+            (ChangeKind::Update, key, start)
         }
         DELETED => {
-            let key = read_key(table, reader, heap, values)?;
-            values.clear();
-            Ok((ChangeKind::Delete, key, None))
+            let key = read_key(table, reader, room, false)?;
+            (ChangeKind::Delete, key, reader.rest())
         }
         DELETED_BY_FORMER_KEY => {
             let length = reader.number(2)? as usize;
             let width = table.indexes()[0].key_layout().width();
             let key = EntryKey::from_bytes(width, reader.take(length)?);
             let key = key.ok_or_else(|| corrupt(format!("{table:?} has no such keys")))?;
-            Ok((ChangeKind::Delete, key, None))
+            (ChangeKind::Delete, key, reader.rest())
         }
-        _ => Err(corrupt(format!("no change has the form {form}"))),
-    }
+        _ => return Err(corrupt(format!("no change has the form {form}"))),
+    };
+    Ok(KeyedChange {
+        table,
+        kind,
+        key,
+        rest: &start[..start.len() - reader.rest().len()],
+    })
 }
 
-/// Reads a key; `values` is empty, and gets those of the key's columns.
+/// Reads a key, of which a whole row has the values, or which stands by itself.
+#[inline]
 fn read_key(
     table: &Table,
     reader: &mut Reader<'_>,
-    heap: &mut Heap,
-    values: &mut Vec<(ColumnId, Slot)>,
+    room: &mut KeyRoom,
+    is_in_row: bool,
 ) -> Result<EntryKey> {
-    if table.layout().row_number().is_some() {
-        let number = reader.number(8)? as i64;
-        return key_of(table, Some(number), &[], heap);
-    }
-    let columns: ColumnSet = table.indexes()[0].columns();
-    let each = |column, value| values.push((column, value));
-    let definitions = &table.schema().columns;
-    (table.layout()).read_values(definitions, columns, reader, heap, each)?;
-    key_of(table, None, values, heap)
+    let (layout, definitions) = (table.layout(), &table.schema().columns);
+    let KeyRoom { values, heap } = room;
+    values.clear();
+    heap.clear();
+    let each = |column, value, _: &mut Heap| values.push((column, value));
+    let columns = table.indexes()[0].columns();
+    let number = match (is_in_row, layout.row_number().is_some()) {
+        (true, _) => layout.read_key_of_row(definitions, columns, reader, heap, each)?,
+        (false, true) => Some(reader.number(8)? as i64),
+        (false, false) => {
+            layout.read_values(definitions, columns, reader, heap, each)?;
+            None
+        }
+    };
+    key_of(table, number, values, heap)
 }
 
-/// The key of a row with this number, or these values, which have the order of their columns.
+/// The key of a row with this number, or these values.
 fn key_of(
     table: &Table,
     number: Option<i64>,
@@ -345,12 +430,8 @@ fn key_of(
 ) -> Result<EntryKey> {
     table.indexes()[0].entry_key(heap, |_, field| match field.column {
         Some(column) => {
-            // Whole rows have each column in its own place.
-            let at = match values.get(column.index()) {
-                Some((own, _)) if *own == column => Ok(column.index()),
-                _ => values.binary_search_by_key(&column, |(column, _)| *column),
-            };
-            values[at.expect("all columns of the key were read")].1
+            let value = values.iter().find(|(own, _)| *own == column);
+            value.expect("all columns of the key were read").1
         }
         None => Slot::from_i64(number.unwrap_or_default()),
     })

@@ -8,6 +8,12 @@
 //! [taken out](Restorer::unlink) of these indexes before the first change is made, as two rows may exchange their keys, and are
 //! [put back](Restorer::link) after it. Commits of a log epoch that has no calls may be in another order than they happened in, but for
 //! those of the same key: a row whose place in a unique index another one still has [waits](Waiting) for the end of the log epoch.
+//!
+//! Several threads restore at a time ([`Crew`]) as long as each row is restored by one of them.
+
+mod crew;
+
+pub use crew::{Crew, Ends};
 
 use std::ptr::NonNull;
 
@@ -20,10 +26,10 @@ use crate::journal::{Change, ChangeKind, Commit};
 use crate::key::ROW_NUMBER_SLOT_BITS;
 use crate::layout::Blob;
 use crate::log_epoch::LogEpoch;
-use crate::record::{RecordRef, Tid};
-use crate::redo::{ROW_AT, ReadChange};
+use crate::record::{RecordRef, Tid, Words};
+use crate::redo::{KeyedChange, ROW_AT};
 use crate::schema::{ColumnSet, TableId};
-use crate::slot::{Heap, Slot};
+use crate::slot::Heap;
 use crate::table::{Entry, EntryKey, Index, Table};
 
 /// What a change is that does not fit to the rows that are there.
@@ -34,6 +40,20 @@ pub enum Mismatch {
     /// Nothing, for changes that the rows may have already: those from the time in which a checkpoint read them. A row that is there
     /// and is inserted is replaced, and one that is not there is not changed.
     Ignored,
+}
+
+/// Changes whose rows are fetched before the first of them is made: their cache misses overlap.
+const AHEAD: usize = 16;
+
+/// A change that is to be made.
+#[derive(Clone, Debug)]
+pub struct Intended<'t, 'b> {
+    /// The change.
+    pub change: KeyedChange<'t, 'b>,
+    /// What it is if it does not fit to the rows.
+    pub mismatch: Mismatch,
+    /// Where its commit ends, for the error.
+    pub end: usize,
 }
 
 /// A row that is not in an index yet, since the row with its key there is to be changed by a commit of the same log epoch.
@@ -52,46 +72,122 @@ pub struct Restorer<'p> {
 }
 
 impl<'p> Restorer<'p> {
-    /// For tables that nothing else uses while there is this.
+    /// For tables that no transaction uses while there is this. Where several restore rows of a table at a time, each is in an epoch and
+    /// has keys of its own.
     pub fn new(participant: &'p Participant) -> Restorer<'p> {
         Restorer { participant }
     }
 
-    /// Makes a change; its byte strings are in `heap`.
+    /// The part of the epochs that is this thread's.
+    pub fn participant(&self) -> &'p Participant {
+        self.participant
+    }
+
+    /// Makes changes, one after the other, each with what it is if it does not fit to the rows. What they touch is fetched ahead: first
+    /// the nodes of the index for a few changes, then the rows to which these lead. `heap` is room for byte strings.
     ///
     /// # Errors
-    /// XX001 when it does not fit to the rows and that is refused; 53200 when memory is short.
-    pub fn change(&self, change: &ReadChange<'_>, heap: &Heap, mismatch: Mismatch) -> Result<()> {
-        let (table, index) = (change.table, &change.table.indexes()[0]);
-        let found = index.find_key(&change.key);
-        let is_insertion = change.kind == ChangeKind::Insert;
-        if found.is_some() == is_insertion && mismatch == Mismatch::Refused {
-            return Err(mismatched(change));
+    /// As [`Restorer::change`], with the position of the change.
+    pub fn changes(
+        &self,
+        changes: &[Intended<'_, '_>],
+        heap: &mut Heap,
+    ) -> std::result::Result<(), (usize, Error)> {
+        for (number, changes) in changes.chunks(AHEAD).enumerate() {
+            let mut inserted_into = None;
+            for Intended { change, .. } in changes {
+                // An insertion into the table of the one before it goes to the same leaf, as a rule.
+                let into = (change.kind == ChangeKind::Insert).then(|| change.table.id());
+                if into.is_none() || into != inserted_into {
+                    change.table.indexes()[0].prefetch_key(&change.key);
+                }
+                inserted_into = into;
+            }
+            let mut entries = [None; AHEAD];
+            for (Intended { change, .. }, entry) in changes.iter().zip(&mut entries) {
+                if change.kind != ChangeKind::Insert {
+                    *entry = change.table.indexes()[0].find_key(&change.key);
+                    if let (Some(entry), Ok(written)) = (*entry, change.written()) {
+                        fetch(change.table, entry.record(), written);
+                    }
+                }
+            }
+            let mut is_known = true;
+            for (at, (intended, entry)) in changes.iter().zip(entries).enumerate() {
+                let Intended {
+                    change, mismatch, ..
+                } = intended;
+                let index = &change.table.indexes()[0];
+                let found = match (change.kind, entry) {
+                    (ChangeKind::Insert, _) if *mismatch == Mismatch::Refused => None,
+                    // What was found is there as long as nothing was removed.
+                    (_, Some(entry)) if is_known => Some(entry),
+                    _ => index.find_key(&change.key),
+                };
+                is_known &= change.kind == ChangeKind::Update || found.is_none();
+                let made = self.change_found(change, found, heap, *mismatch);
+                made.map_err(|error| (number * AHEAD + at, error))?;
+            }
         }
+        Ok(())
+    }
+
+    /// Makes a change. `heap` is room for its byte strings.
+    ///
+    /// # Errors
+    /// XX001 when it does not fit to the rows and that is refused, and for values that its columns cannot have; 53200 when memory is short.
+    pub fn change(
+        &self,
+        change: &KeyedChange<'_, '_>,
+        heap: &mut Heap,
+        mismatch: Mismatch,
+    ) -> Result<()> {
+        let found = match (change.kind, mismatch) {
+            // The index tells.
+            (ChangeKind::Insert, Mismatch::Refused) => None,
+            _ => change.table.indexes()[0].find_key(&change.key),
+        };
+        self.change_found(change, found, heap, mismatch)
+    }
+
+    /// Makes a change of the row that was found; none has to be looked for before an insertion that is refused if there is one.
+    #[inline]
+    fn change_found(
+        &self,
+        change: &KeyedChange<'_, '_>,
+        found: Option<Entry>,
+        heap: &mut Heap,
+        mismatch: Mismatch,
+    ) -> Result<()> {
+        let mark = heap.mark();
         match (change.kind, found) {
             (ChangeKind::Insert, found) => {
                 if let Some(entry) = found {
                     self.remove(change, entry);
                 }
-                self.insert(change, heap)
+                self.insert(change, heap)?;
             }
             (ChangeKind::Update, Some(entry)) => {
-                let row = table.row(entry.record());
-                for (column, value) in change.values {
-                    let access = table.layout().column(*column);
-                    if let Some(blob) = access.blob(row) {
+                let (layout, row) = (change.table.layout(), change.table.row(entry.record()));
+                let spilling = layout.spilling();
+                change.read_each(heap, |column, value, heap| {
+                    let access = layout.column(column);
+                    if spilling.contains(column)
+                        && let Some(blob) = access.blob(row)
+                    {
                         free(blob);
                     }
-                    access.store(row, *value, heap);
-                }
-                Ok(())
+                    access.store(row, value, heap);
+                })?;
             }
-            (ChangeKind::Delete, Some(entry)) => {
-                self.remove(change, entry);
-                Ok(())
-            }
-            (ChangeKind::Update | ChangeKind::Delete, None) => Ok(()),
+            (ChangeKind::Delete, Some(entry)) => self.remove(change, entry),
+            (ChangeKind::Update | ChangeKind::Delete, None) => match mismatch {
+                Mismatch::Refused => return Err(mismatched(change)),
+                Mismatch::Ignored => {}
+            },
         }
+        heap.release(mark);
+        Ok(())
     }
 
     /// Takes the row that is about to be changed out of the indexes besides the first in which it gets another key.
@@ -100,7 +196,7 @@ impl<'p> Restorer<'p> {
     /// XX001 when it is neither in one of them nor waiting for it.
     pub fn unlink(
         &self,
-        change: &ReadChange<'_>,
+        change: &KeyedChange<'_, '_>,
         heap: &mut Heap,
         waiting: &mut Vec<Waiting>,
     ) -> Result<()> {
@@ -124,7 +220,7 @@ impl<'p> Restorer<'p> {
     /// Those of reading its keys.
     pub fn link(
         &self,
-        change: &ReadChange<'_>,
+        change: &KeyedChange<'_, '_>,
         heap: &mut Heap,
         waiting: &mut Vec<Waiting>,
     ) -> Result<()> {
@@ -172,7 +268,7 @@ impl<'p> Restorer<'p> {
     /// Calls `each` with the keys that the change's row has at present in the indexes besides the first that the change concerns.
     fn for_each_key(
         &self,
-        change: &ReadChange<'_>,
+        change: &KeyedChange<'_, '_>,
         heap: &mut Heap,
         mut each: impl FnMut(usize, &Index, EntryKey, Entry) -> bool,
     ) -> Result<()> {
@@ -184,8 +280,7 @@ impl<'p> Restorer<'p> {
         else {
             return Ok(());
         };
-        let written = change.values.iter().map(|(column, _)| *column);
-        let written: ColumnSet = written.collect();
+        let written = change.written()?;
         for (position, index) in indexes.iter().enumerate().skip(1) {
             if change.kind == ChangeKind::Update && !index.columns().intersects(written) {
                 continue;
@@ -200,7 +295,7 @@ impl<'p> Restorer<'p> {
         Ok(())
     }
 
-    fn insert(&self, change: &ReadChange<'_>, heap: &Heap) -> Result<()> {
+    fn insert(&self, change: &KeyedChange<'_, '_>, heap: &mut Heap) -> Result<()> {
         let table = change.table;
         let slot = self.participant.memory();
         // SAFETY: the memory is the participant's, which this thread alone uses.
@@ -211,16 +306,19 @@ impl<'p> Restorer<'p> {
         })?;
         // SAFETY: the cell is of this table's slab.
         let record = unsafe { RecordRef::from_cell(cell) };
-        // Relaxed, here and below: nothing else uses the table.
+        // Relaxed, here and below: no other thread has a row with this key, and transactions begin after the threads have ended.
         let version = Tid(record.tid().load(Ordering::Relaxed)).version();
         record.tid().store(version.max(1), Ordering::Relaxed);
         record.aux().store(0, Ordering::Relaxed);
         let (layout, row) = (table.layout(), table.row(record));
-        for (column, value) in change.values {
-            layout.column(*column).store(row, *value, heap);
-        }
-        if let (Some(access), Some(number)) = (layout.row_number(), change.row_number) {
-            access.store(row, Slot::from_i64(number), heap);
+        let number = match change.restore_row(heap, row) {
+            Ok(number) => number,
+            Err(error) => {
+                self.discard(table, record, ColumnSet::EMPTY);
+                return Err(error);
+            }
+        };
+        if let Some(number) = number {
             let bits = 64 - ROW_NUMBER_SLOT_BITS;
             let (memory, count) = (number as u64 >> bits, number as u64 & ((1 << bits) - 1));
             table.restore_row_number(memory as usize, count + 1);
@@ -228,15 +326,22 @@ impl<'p> Restorer<'p> {
         let index = &table.indexes()[0];
         match index.insert_key(&change.key, Entry::of(record), self.participant) {
             Insertion::Inserted(_) => Ok(()),
-            Insertion::Exists(_) => Err(mismatched(change)),
+            Insertion::Exists(_) => {
+                self.discard(table, record, layout.all());
+                Err(mismatched(change))
+            }
         }
     }
 
-    fn remove(&self, change: &ReadChange<'_>, entry: Entry) {
+    fn remove(&self, change: &KeyedChange<'_, '_>, entry: Entry) {
         let (table, record) = (change.table, entry.record());
         table.indexes()[0].remove_key(&change.key, entry, self.participant);
-        let layout = table.layout();
-        for blob in layout.blobs(layout.spilling(), table.row(record)) {
+        self.discard(table, record, table.layout().all());
+    }
+
+    /// Frees a record that is in no index, and what these columns of it point to.
+    fn discard(&self, table: &Table, record: RecordRef, columns: ColumnSet) {
+        for blob in table.layout().blobs(columns, table.row(record)) {
             free(blob);
         }
         let version = Tid(record.tid().load(Ordering::Relaxed)).version();
@@ -247,13 +352,24 @@ impl<'p> Restorer<'p> {
     }
 }
 
+/// Asks for the lines of a record that storing these columns touches first.
+#[inline]
+fn fetch(table: &Table, record: RecordRef, written: ColumnSet) {
+    let mut words = Words::HEADER;
+    for column in written.iter() {
+        let (start, end) = table.layout().column(column).byte_range();
+        words = words.with_bytes((start, end.min(start + 8)));
+    }
+    record.fetch(words.lines_at(record));
+}
+
 fn free(blob: NonNull<Blob>) {
-    // SAFETY: the row that pointed to it alone did, and gets another value or goes; nothing else uses the table.
+    // SAFETY: the row that pointed to it alone did, and gets another value or goes; no other thread uses the row.
     unsafe { Blob::free(blob) };
 }
 
 #[cold]
-fn mismatched(change: &ReadChange<'_>) -> Error {
+fn mismatched(change: &KeyedChange<'_, '_>) -> Error {
     let (what, is) = match change.kind {
         ChangeKind::Insert => ("inserts", "is there"),
         ChangeKind::Update => ("updates", "is not there"),

@@ -351,6 +351,9 @@ impl Slab {
         if let Some(name) = self.name {
             name_range(chunk.addr().get(), bytes, || name.to_owned());
         }
+        // SAFETY: the chunk is new and this slot's, and aligned. A page that is read before it is written costs the system two faults, and the
+        // first thing that users do to a record is to read its tid.
+        unsafe { chunk.cast::<AtomicU64>().as_ref() }.store(0, Ordering::Relaxed);
         cells.chunk_bytes = bytes;
         cells.bump = chunk.as_ptr();
         // SAFETY: at most `bytes` from the start of a chunk of that size.

@@ -13,8 +13,8 @@ use kiln_storage::journal::{Change, ChangeKind, Commit};
 use kiln_storage::layout::Blob;
 use kiln_storage::log_epoch::LogEpoch;
 use kiln_storage::record::{RecordRef, Tid};
-use kiln_storage::redo::read_commit;
-use kiln_storage::restore::{Mismatch, Restorer, Waiting};
+use kiln_storage::redo::{KeyRoom, read_keys};
+use kiln_storage::restore::{Crew, Mismatch, Restorer, Waiting};
 use kiln_storage::schema::*;
 use kiln_storage::slot::{Heap, Slot};
 use kiln_storage::table::{Found, Table};
@@ -143,9 +143,12 @@ fn apply(
     let restorer = Restorer::new(participant);
     let mut heap = Heap::new();
     let of = |id| (id == table.id()).then_some(table);
-    read_commit(&mut Reader::new(bytes), of, &mut heap, |change, heap| {
-        restorer.change(change, heap, mismatch)
-    })
+    read_keys(
+        &mut Reader::new(bytes),
+        of,
+        &mut KeyRoom::default(),
+        |change| restorer.change(&change, &mut heap, mismatch),
+    )
 }
 
 fn rows(table: &Table) -> BTreeMap<i64, Model> {
@@ -249,6 +252,88 @@ fn rows_that_are_not_unique_where_they_have_to_be_are_damage() {
     assert!(error.message().contains("t_number"), "{error}");
 }
 
+/// One commit of all these changes.
+fn together(commits: &[Vec<u8>]) -> Vec<u8> {
+    let head = 8 + 4;
+    let mut bytes = commits[0][..8].to_vec();
+    bytes.extend((commits.len() as u32).to_le_bytes());
+    commits.iter().for_each(|it| bytes.extend(&it[head..]));
+    bytes
+}
+
+/// Batches of commits of several rows each, applied by so many threads.
+fn change_together(has_key: bool, mismatch: Mismatch, threads: usize, seed: u64) {
+    let context = format!("key {has_key}, {mismatch:?}, {threads} threads, seed {seed}");
+    let mut random = Random::from_seed(seed);
+    let epochs = Epochs::new(threads);
+    let participant = epochs.register().expect("there is room");
+    let mut crew = Crew::new(&participant, threads);
+    assert_eq!(crew.threads(), threads);
+    let table = table(has_key);
+    let of = |id| (id == table.id()).then_some(&table);
+    let mut expected = BTreeMap::<i64, Model>::new();
+    for _ in 0..4 {
+        let (mut bytes, mut ends) = (Vec::new(), Vec::new());
+        while bytes.len() < 120_000 {
+            let changes: Vec<Vec<u8>> = (0..random.between(1, 6))
+                .map(|_| {
+                    let model = Model::random(random.between(0, KEYS - 1), &mut random);
+                    let is_there = expected.contains_key(&model.0);
+                    let kind = match (mismatch, random.below(4)) {
+                        (Mismatch::Refused, _) if !is_there => ChangeKind::Insert,
+                        (Mismatch::Ignored, 0) => ChangeKind::Insert,
+                        (_, 1) => ChangeKind::Delete,
+                        _ => ChangeKind::Update,
+                    };
+                    let change = commit(&table, model.0, &model, kind);
+                    match kind {
+                        ChangeKind::Delete => drop(expected.remove(&model.0)),
+                        ChangeKind::Update if !is_there => {}
+                        _ => drop(expected.insert(model.0, model)),
+                    }
+                    change
+                })
+                .collect();
+            bytes.extend(together(&changes));
+            ends.push((bytes.len(), mismatch));
+        }
+        let applied = crew.commits(of, &bytes, &ends);
+        applied.expect("it fits, or does not have to");
+        assert_eq!(rows(&table), expected, "{context}");
+        assert_eq!(table.slab().cells_in_use(), expected.len(), "{context}");
+    }
+    // One that does not fit, in the middle of others that do not change.
+    let Some(there) = expected.values().next() else {
+        panic!("{context}: no row is left");
+    };
+    let update = commit(&table, there.0, there, ChangeKind::Update);
+    let insert = commit(&table, there.0, there, ChangeKind::Insert);
+    let (mut bytes, mut ends) = (Vec::new(), Vec::new());
+    for number in 0..1_000 {
+        bytes.extend(if number == 500 { &insert } else { &update });
+        ends.push((bytes.len(), Mismatch::Refused));
+    }
+    let (at, refused) = crew.commits(of, &bytes, &ends).expect_err("it is there");
+    assert_eq!(at, ends[500].0, "{context}");
+    assert_eq!(refused.state(), SqlState::DATA_CORRUPTED, "{context}");
+    let last = bytes.len() - 1;
+    ends.last_mut().expect("there are some").0 = last;
+    let cut = crew.commits(of, &bytes[..last], &ends);
+    let cut = cut.expect_err("the last one is cut off");
+    assert_eq!(cut.1.state(), SqlState::DATA_CORRUPTED, "{context}");
+}
+
+#[test]
+fn commits_of_many_rows_are_applied_whole_by_any_number_of_threads() {
+    for has_key in [true, false] {
+        for mismatch in [Mismatch::Refused, Mismatch::Ignored] {
+            for threads in [1, 2, 3, 7] {
+                change_together(has_key, mismatch, threads, 11 + threads as u64);
+            }
+        }
+    }
+}
+
 #[test]
 fn commits_of_a_log_epoch_may_take_a_unique_value_before_the_one_that_gives_it_up() {
     let participant = Epochs::new(1).register().expect("the only participant");
@@ -260,12 +345,13 @@ fn commits_of_a_log_epoch_may_take_a_unique_value_before_the_one_that_gives_it_u
         let bytes = commit(table, 0, &Model(id, number, None, None), kind);
         let of = |id| (id == table.id()).then_some(table);
         for pass in 0..2 {
-            read_commit(&mut Reader::new(&bytes), of, &mut heap, |change, heap| {
+            let (mut reader, mut room) = (Reader::new(&bytes), KeyRoom::default());
+            read_keys(&mut reader, of, &mut room, |change| {
                 if pass == 0 {
-                    return restorer.unlink(change, heap, waiting);
+                    return restorer.unlink(&change, &mut heap, waiting);
                 }
-                restorer.change(change, heap, Mismatch::Refused)?;
-                restorer.link(change, heap, waiting)
+                restorer.change(&change, &mut heap, Mismatch::Refused)?;
+                restorer.link(&change, &mut heap, waiting)
             })
             .expect("it fits");
         }

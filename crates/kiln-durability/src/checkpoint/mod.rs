@@ -40,7 +40,7 @@
 mod reader;
 mod writer;
 
-pub use reader::{Reader, Rows, RowsReader};
+pub use reader::{Block, Reader, Rows, RowsReader};
 pub use writer::{RowsWriter, Writer, Written};
 
 use kiln_storage::bytes::Reader as Bytes;

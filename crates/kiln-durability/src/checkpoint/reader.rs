@@ -222,10 +222,22 @@ impl RowsReader {
         self.is_at_end = false;
         Ok(Some(Rows {
             reader: Bytes::new(&self.payload),
-            path: self.file.path(),
-            block: self.blocks,
-            offset: start,
         }))
+    }
+
+    /// As [`RowsReader::next_block`], but puts the block into `block`, so that another thread can have it; false at the end of the file.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn take_block(&mut self, block: &mut Block) -> Result<bool> {
+        let offset = self.offset;
+        if self.next_block()?.is_none() {
+            return Ok(false);
+        }
+        std::mem::swap(&mut self.payload, &mut block.payload);
+        let (path, number) = (self.file.path().display(), self.blocks);
+        block.place = format!("{path} in a row of block {number}, at offset {offset},");
+        Ok(true)
     }
 
     /// Checks what the last block says, and what the manifest says of the whole file.
@@ -277,22 +289,31 @@ fn count_rows(payload: &[u8]) -> Option<u64> {
     Some(rows)
 }
 
+/// A block of rows that was taken out of its file.
+#[derive(Clone, Debug, Default)]
+pub struct Block {
+    payload: Vec<u8>,
+    place: String,
+}
+
+impl Block {
+    /// Its rows, one after the other.
+    pub fn rows(&self) -> Rows<'_> {
+        Rows {
+            reader: Bytes::new(&self.payload),
+        }
+    }
+
+    /// The error for a row of this block that was read and cannot be put back: it names the place of the block.
+    pub fn damage(&self, error: Error) -> Error {
+        damaged_in(&self.place, error)
+    }
+}
+
 /// The rows of a block, one after the other.
 #[derive(Clone, Debug)]
 pub struct Rows<'a> {
     reader: Bytes<'a>,
-    path: &'a Path,
-    block: u64,
-    offset: u64,
-}
-
-impl Rows<'_> {
-    /// The error for a row of this block that was read and cannot be put back: it names the place of the block.
-    pub fn damage(&self, error: Error) -> Error {
-        let (path, block, offset) = (self.path.display(), self.block, self.offset);
-        let place = format!("{path} in a row of block {block}, at offset {offset},");
-        damaged_in(place, error)
-    }
 }
 
 impl<'a> Iterator for Rows<'a> {

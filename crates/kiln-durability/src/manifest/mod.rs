@@ -193,14 +193,15 @@ impl Manifest {
         read::read(bytes).map_err(|refusal| refusal.error(path, RESTORE))
     }
 
-    /// How fast recoveries are: the last one that could tell, or what is usual.
-    pub fn recovery_rates(&self) -> RecoveryRates {
-        self.recovery.map(|it| it.rates).unwrap_or_default()
+    /// How fast recoveries with so many threads are: after the last one that could tell, or what is usual.
+    pub fn recovery_rates(&self, threads: usize) -> RecoveryRates {
+        let rates = self.recovery.map(|it| it.rates).unwrap_or_default();
+        rates.with_threads(threads)
     }
 
     /// Why no data directory can have such a manifest.
     fn fault(&self) -> Option<String> {
-        let rates = self.recovery_rates();
+        let rates = self.recovery.map(|it| it.rates).unwrap_or_default();
         if rates.checkpoint_bytes_per_s == 0 || rates.log_bytes_per_s == 0 {
             return Some("a recovery never ends at its rates".to_owned());
         }

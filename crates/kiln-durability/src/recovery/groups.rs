@@ -22,6 +22,10 @@ pub struct PlacedBlock {
     pub payload_bytes: usize,
 }
 
+/// Where a group begins: a segment, and the offset in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupPlace(u64, u64);
+
 /// A log that is read group by group.
 pub struct Groups {
     scan: Scan,
@@ -87,12 +91,23 @@ impl Groups {
         (!is_begun).then(|| Entries::new(&self.payload))
     }
 
+    /// Where the present group begins.
+    pub fn place(&self) -> Option<GroupPlace> {
+        let first = self.blocks.first()?;
+        Some(GroupPlace(first.segment, first.offset))
+    }
+
     /// The error for what the present group has and cannot be put back: it names the place of the group.
     pub fn damage(&self, error: Error) -> Error {
-        match self.blocks.first() {
-            Some(first) => damaged_in(self.scan.place(first.segment, first.offset), error),
+        match self.place() {
+            Some(place) => self.damage_at(place, error),
             None => error,
         }
+    }
+
+    /// As [`Groups::damage`], of the group at this place.
+    pub fn damage_at(&self, GroupPlace(segment, offset): GroupPlace, error: Error) -> Error {
+        damaged_in(self.scan.place(segment, offset), error)
     }
 
     /// Bytes read so far, and bytes of all segments.

@@ -5,7 +5,7 @@
 
 use kiln_storage::error::{Error, Result};
 
-use super::groups::Groups;
+use super::groups::{GroupPlace, Groups};
 use super::scan::{End, Scan};
 use crate::canary::Canary;
 use crate::error::damaged;
@@ -67,6 +67,16 @@ impl Replay {
     /// The error for what the group that was given last has and cannot be put back: it names the place of the group.
     pub fn damage(&self, error: Error) -> Error {
         self.groups.damage(error)
+    }
+
+    /// Where the group is that was given last.
+    pub fn place(&self) -> Option<GroupPlace> {
+        self.groups.place()
+    }
+
+    /// As [`Replay::damage`], of the group at this place.
+    pub fn damage_at(&self, place: GroupPlace, error: Error) -> Error {
+        self.groups.damage_at(place, error)
     }
 
     /// Where the log goes on, after [`Replay::next_group`] has returned `None`. What was read is on disk when this returns.

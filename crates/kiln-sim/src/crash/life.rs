@@ -60,6 +60,7 @@ fn options(protocol: Configuration, seed: u64) -> Options {
     };
     Options::new()
         .workers(2)
+        .recovery_threads(1 + (seed / 2 % 3) as usize)
         .session_slots(6)
         .pin_workers(false)
         .epoch_ms(1)

@@ -1,5 +1,6 @@
 //! Opening a data directory: what its files have kept becomes the database again.
 
+mod blocks;
 mod progress;
 
 use std::fmt;
@@ -8,7 +9,7 @@ use std::path::Path;
 use kiln_durability::checkpoint::Reader;
 use kiln_durability::format::entry::Entry;
 use kiln_durability::log::{LogOptions, Position};
-use kiln_durability::recovery::{End, Extent, Replay, Scan, Start};
+use kiln_durability::recovery::{End, Extent, GroupPlace, Replay, Scan, Start};
 use kiln_durability::{
     CheckpointEntry, DataDirectory, Manifest, RecoveryRates, RecoveryRecord, damaged, damaged_in,
     disk_error,
@@ -22,6 +23,7 @@ use kiln_storage::restore::Mismatch;
 
 use super::rebuild::restore_catalog;
 use super::{Database, design};
+use blocks::Blocks;
 use progress::Observed;
 pub use progress::{RecoveryProgress, RecoveryStage};
 
@@ -142,7 +144,8 @@ pub(super) fn open(
         // The whole log is there.
         beginnings.insert(0, None);
     }
-    let rates_before = manifest.recovery_rates();
+    let threads = options.recovery_threads;
+    let rates_before = manifest.recovery_rates(threads);
     let mut observed = Observed::new(observer, rates_before, began_ns);
     let (mut database, end, mut recovery) = loop {
         let beginning = beginnings.pop().flatten();
@@ -161,7 +164,7 @@ pub(super) fn open(
         .set_recovered(rates, recovery.checkpoint_bytes, recovery.log_bytes);
     recovery.elapsed_ns = time::now_ns() - began_ns;
     if recovery.is_measured()
-        && let Err(error) = keep_record(&directory, rates, &recovery)
+        && let Err(error) = keep_record(&directory, rates.of_one_thread(threads), &recovery)
     {
         warnings.push(format!("how fast this recovery was is not kept: {error}"));
     }
@@ -174,7 +177,7 @@ pub(super) fn open(
     Ok(database)
 }
 
-/// Keeps how fast a recovery was for the estimate of the next one.
+/// Keeps how fast one thread would have been in a recovery, for the estimate of the next one.
 fn keep_record(directory: &DataDirectory, rates: RecoveryRates, recovery: &Recovery) -> Result<()> {
     let mut manifest = (*directory.manifest()).clone();
     manifest.recovery = Some(RecoveryRecord {
@@ -210,7 +213,8 @@ fn recover(
     let mut recovery = Recovery::default();
     let (checkpoint_bytes, log_bytes) = to_read(directory, manifest, checkpoint)?;
     observed.begin(time::now_ns(), checkpoint_bytes, log_bytes);
-    let estimated_s = (manifest.recovery_rates()).seconds(checkpoint_bytes, log_bytes);
+    let rates = manifest.recovery_rates(options.recovery_threads);
+    let estimated_s = rates.seconds(checkpoint_bytes, log_bytes);
     recovery.estimated_ns = (estimated_s * 1e9) as u64;
     database.engine().begin_restoration();
     if let Some(checkpoint) = checkpoint {
@@ -264,22 +268,11 @@ fn restore(
     let catalog = reader.catalog()?;
     let restored = (catalog.parse()).and_then(|it: WrittenCatalog| restore_catalog(engine, &it));
     restored.map_err(|error| reader.damage_of_catalog(error))?;
-    let mut read_before = 0;
-    for (table, part) in reader.tables() {
-        let mut rows = reader.table(table, part)?;
-        while let Some(mut block) = rows.next_block()? {
-            recovery.rows += engine.restore(|restoration| {
-                let mut count = 0;
-                while let Some(row) = block.next() {
-                    count += 1;
-                    let restored = restoration.row(table, row);
-                    restored.map_err(|error| block.damage(error))?;
-                }
-                Ok(count)
-            })?;
-            observed.restored(time::now_ns(), read_before + rows.bytes_read());
-        }
-        read_before += rows.bytes_read();
+    let mut blocks = Blocks::of(&reader, engine.options().recovery_threads);
+    while blocks.go_on() {
+        recovery.rows +=
+            engine.restore(|restoration| restoration.blocks(|block| blocks.next(block)))?;
+        observed.restored(time::now_ns(), blocks.bytes_read());
     }
     recovery.checkpoint = Some(checkpoint.number);
     recovery.checkpoint_bytes = checkpoint.bytes();
@@ -312,13 +305,22 @@ fn replay(
         recovery,
         pending: Vec::new(),
         bytes: Vec::new(),
+        groups: Vec::new(),
+        failure: None,
         calls: None,
         began_us: time::wall_clock_us(),
     };
-    while replay.next_group(|entry| redo.add(entry))?.is_some() {
-        redo.apply().map_err(|error| replay.damage(error))?;
-        observed.replayed(time::now_ns(), replay.progress().0);
+    while (replay.next_group(|entry| redo.add(entry)))
+        .map_err(|error| redo.damage(&replay, error))?
+        .is_some()
+    {
+        redo.groups.push((redo.bytes.len(), replay.place()));
+        if redo.bytes.len() >= BATCH_BYTES {
+            redo.apply().map_err(|error| redo.damage(&replay, error))?;
+            observed.replayed(time::now_ns(), replay.progress().0);
+        }
     }
+    redo.apply().map_err(|error| redo.damage(&replay, error))?;
     let indexes_began_ns = time::now_ns();
     observed.builds_indexes(indexes_began_ns);
     let ended = redo.end();
@@ -336,6 +338,10 @@ fn replay(
     Ok(end)
 }
 
+/// Bytes of commits that are applied together, unless a change of the catalog or a call is between them: short groups are worth several
+/// threads then.
+const BATCH_BYTES: usize = 8 << 20;
+
 /// What is done with the entries of a log.
 ///
 /// Rows of a fuzzy checkpoint and of the log entries from its time are of different moments, so that nothing can be called on them: commits are
@@ -346,10 +352,14 @@ struct Redo<'a> {
     /// The last log epoch whose commits the checkpoint may have.
     fuzzy_to: u64,
     recovery: &'a mut Recovery,
-    /// Commits of a group that are not applied yet, those between two changes of the catalog or calls: where each one ends in `bytes`, and
-    /// what changes are that do not fit to the rows.
+    /// Commits that are not applied yet, those of some groups between two changes of the catalog or calls: where each one ends in `bytes`,
+    /// and what changes are that do not fit to the rows.
     pending: Vec<(usize, Mismatch)>,
     bytes: Vec<u8>,
+    /// Where the commits of each group end there, and where the group is; the last group may not be there yet.
+    groups: Vec<(usize, Option<GroupPlace>)>,
+    /// Where the commit ends there that could not be applied, and why.
+    failure: Option<(usize, Error)>,
     /// There since the first call.
     calls: Option<CallReplay>,
     /// When the replay began, in microseconds since 1970.
@@ -417,23 +427,38 @@ impl Redo<'_> {
         if self.pending.is_empty() {
             return Ok(());
         }
+        let (bytes, ends) = (&self.bytes, &self.pending);
         let is_whole = self.calls.is_some();
-        self.database.engine().restore(|restoration| {
-            let mut start = 0;
-            for (end, mismatch) in &self.pending {
-                let commit = &self.bytes[start..*end];
-                match is_whole {
-                    true => restoration.whole_commit(commit)?,
-                    false => restoration.commit(commit, *mismatch)?,
-                }
-                start = *end;
-            }
-            restoration.end_epochs()
-        })?;
+        let mut failure = None;
+        let applied = self.database.engine().restore(|restoration| {
+            let applied = match is_whole {
+                true => restoration.whole_commits(bytes, ends),
+                false => restoration.commits(bytes, ends),
+            };
+            applied.map_err(|(end, error)| {
+                failure = Some((end, error.clone()));
+                error
+            })
+        });
+        self.failure = failure;
+        applied?;
         self.recovery.commits += self.pending.len() as u64;
         self.pending.clear();
         self.bytes.clear();
+        self.groups.clear();
         Ok(())
+    }
+
+    /// The error for what ended the replay: that of a commit names the group of the commit, which others may have followed.
+    fn damage(&mut self, replay: &Replay, error: Error) -> Error {
+        let Some((end, error)) = self.failure.take() else {
+            return error;
+        };
+        let group = self.groups.iter().find(|(of_group, _)| end <= *of_group);
+        match group {
+            Some((_, Some(place))) => replay.damage_at(*place, error),
+            _ => replay.damage(error),
+        }
     }
 
     fn calls(&mut self) -> Result<&mut CallReplay> {

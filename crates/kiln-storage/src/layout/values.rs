@@ -15,37 +15,36 @@ use std::cmp::Reverse;
 use kiln_platform::atomic::AtomicU64;
 use kiln_platform::words;
 
-use super::{Blob, ColumnAccess, RowLayout, Storage, decimal_slot};
-use crate::bytes::{Reader, Writer, corrupt};
-use crate::error::Result;
-use crate::schema::{Column, ColumnId, ColumnSet};
-use crate::slot::{Heap, Slot};
-use crate::types::{DataType, Decimal};
+use super::{Blob, ColumnAccess, RowLayout, Storage};
+use crate::bytes::Writer;
+use crate::schema::{ColumnId, ColumnSet};
 
 /// Where a value is read that has a fixed size of at most eight bytes and is never NULL: its word, the bits before it in
 /// that, and its bytes. Others have no bytes here.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+pub(super) struct Place {
     word: u16,
     shift: u8,
-    bytes: u8,
+    pub(super) bytes: u8,
 }
 
 /// What writing values takes, worked out once for each layout.
 #[derive(Clone, Debug)]
 pub(super) struct ValueFormat {
-    places: Box<[Place]>,
-    nullable: ColumnSet,
+    pub(super) places: Box<[Place]>,
+    pub(super) nullable: ColumnSet,
     /// Those of the first 64 columns that have a place in `places`.
-    plain: u64,
+    pub(super) plain: u64,
     /// The fixed-size columns, and those of byte strings, in the order of a whole row.
-    fixed: Box<[ColumnId]>,
-    strings: Box<[(ColumnId, ColumnAccess)]>,
+    pub(super) fixed: Box<[ColumnId]>,
+    pub(super) strings: Box<[(ColumnId, ColumnAccess)]>,
+    /// The fixed-size columns that cannot have all values that their bytes can.
+    pub(super) checked: Box<[ColumnId]>,
     /// The bytes of a whole row before its byte strings.
-    head_bytes: usize,
+    pub(super) head_bytes: usize,
     /// Whether a row has all words of the pairs in which these lie.
     head_in_pairs: bool,
-    set_bytes: usize,
+    pub(super) set_bytes: usize,
     /// What a set with its values takes at most, or a row, without spilled byte strings.
     bytes_max: usize,
 }
@@ -71,6 +70,13 @@ impl ValueFormat {
         let (strings, mut fixed): (Vec<ColumnId>, Vec<ColumnId>) =
             ids.clone().partition(|id| access(*id).is_byte_string());
         fixed.sort_by_key(|id| Reverse(access(*id).storage.shape().0));
+        let checked = fixed.iter().copied().filter(|id| {
+            !matches!(
+                access(*id).storage,
+                Storage::Two | Storage::Four | Storage::Eight
+            )
+        });
+        let checked = checked.collect();
         let nullable: ColumnSet = ids.filter(|id| access(*id).is_nullable()).collect();
         let bytes_of = |ids: &[ColumnId]| -> usize {
             ids.iter().map(|id| access(*id).storage.shape().1).sum()
@@ -84,12 +90,30 @@ impl ValueFormat {
             nullable,
             plain,
             fixed: fixed.into(),
+            checked,
             strings: strings.iter().map(|id| (*id, *access(*id))).collect(),
             head_bytes,
             head_in_pairs: head_bytes > 0 && head_bytes.next_multiple_of(16) <= words * 8,
             set_bytes,
             bytes_max: head_bytes + string_bytes + set_bytes + nullable.len(),
         }
+    }
+
+    /// The columns that are NULL in a row whose bytes begin with these, of which there are enough.
+    #[inline]
+    pub(super) fn nulls_of(&self, head: &[u8]) -> ColumnSet {
+        let mut bits = [0; 16];
+        let bytes = self.nullable.len().div_ceil(8);
+        bits[..bytes].copy_from_slice(&head[self.head_bytes - bytes..self.head_bytes]);
+        let bits = u128::from_le_bytes(bits);
+        if bits == 0 {
+            return ColumnSet::EMPTY;
+        }
+        let nullable = self.nullable.iter().enumerate();
+        nullable
+            .filter(|(at, _)| bits >> at & 1 != 0)
+            .map(|(_, column)| column)
+            .collect()
     }
 }
 
@@ -247,130 +271,6 @@ impl RowLayout {
         }
         writer
     }
-
-    /// Reads a set of columns.
-    ///
-    /// # Errors
-    /// XX001 when there is none, or the table has no such columns.
-    pub fn read_set(&self, reader: &mut Reader<'_>) -> Result<ColumnSet> {
-        let bytes = self.values.set_bytes;
-        let low = reader.number(bytes.min(8))?;
-        let high = reader.number(bytes.saturating_sub(8))?;
-        let columns = ColumnSet::from_words([low, high]);
-        match columns.difference(ColumnSet::first(self.columns.len())) {
-            ColumnSet::EMPTY => Ok(columns),
-            others => Err(corrupt(format!("no table has the columns {others:?}"))),
-        }
-    }
-
-    /// Reads the values of `columns` into `heap`, and hands each over; `definitions` are those of all columns.
-    ///
-    /// # Errors
-    /// XX001 for what was never written: a value that its column cannot have, or too few bytes.
-    pub fn read_values(
-        &self,
-        definitions: &[Column],
-        columns: ColumnSet,
-        reader: &mut Reader<'_>,
-        heap: &mut Heap,
-        mut each: impl FnMut(ColumnId, Slot),
-    ) -> Result<()> {
-        for column in columns.iter() {
-            let is_there = match self.column(column).is_nullable() {
-                true => reader.number(1)?,
-                false => 1,
-            };
-            let value = match is_there {
-                0 => Slot::NULL,
-                1 => self.read_value(column, &definitions[column.index()], reader, heap)?,
-                _ => return Err(corrupt("no value is NULL in such a way")),
-            };
-            each(column, value);
-        }
-        Ok(())
-    }
-
-    /// Reads a row in the same way, and returns the row number of a table without primary key.
-    ///
-    /// # Errors
-    /// As [`RowLayout::read_values`].
-    pub fn read_row(
-        &self,
-        definitions: &[Column],
-        reader: &mut Reader<'_>,
-        heap: &mut Heap,
-        mut each: impl FnMut(ColumnId, Slot),
-    ) -> Result<Option<i64>> {
-        let format = &self.values;
-        let mut head = Reader::new(reader.take(format.head_bytes)?);
-        let null_bytes = format.nullable.len().div_ceil(8);
-        let mut null_bits = Reader::new(&head.rest()[format.head_bytes - null_bytes..]);
-        let [low, high] = [null_bytes.min(8), null_bytes.saturating_sub(8)];
-        let null_bits = [null_bits.number(low)?, null_bits.number(high)?];
-        let nulls: ColumnSet = (format.nullable.iter().enumerate())
-            .filter(|(at, _)| null_bits[at / 64] >> (at % 64) & 1 != 0)
-            .map(|(_, column)| column)
-            .collect();
-        let row_number = match self.row_number {
-            Some(_) => Some(head.number(8)? as i64),
-            None => None,
-        };
-        let mut read = |column: ColumnId, reader: &mut Reader<'_>| {
-            let definition = &definitions[column.index()];
-            let value = match (nulls.contains(column), self.column(column).storage) {
-                (false, _) => self.read_value(column, definition, reader, heap)?,
-                (true, Storage::Bytes { .. }) => Slot::NULL,
-                (true, storage) => {
-                    reader.take(storage.shape().1)?;
-                    Slot::NULL
-                }
-            };
-            each(column, value);
-            Ok(())
-        };
-        (format.fixed.iter()).try_for_each(|column| read(*column, &mut head))?;
-        (format.strings.iter()).try_for_each(|(column, _)| read(*column, reader))?;
-        Ok(row_number)
-    }
-
-    /// Reads a value that is not NULL.
-    fn read_value(
-        &self,
-        column: ColumnId,
-        definition: &Column,
-        reader: &mut Reader<'_>,
-        heap: &mut Heap,
-    ) -> Result<Slot> {
-        let data_type = &definition.data_type;
-        let impossible = || corrupt(format!("no {data_type} has such a value"));
-        let slot = match self.column(column).storage {
-            Storage::One => match reader.number(1)? {
-                0 => Slot::FALSE,
-                1 => Slot::TRUE,
-                _ => return Err(impossible()),
-            },
-            Storage::Two => Slot::from_i64(reader.number(2)? as i16 as i64),
-            Storage::Four => Slot::from_i64(reader.number(4)? as i32 as i64),
-            Storage::Eight => Slot::from_words(reader.number(8)?, 0),
-            Storage::Decimal4 { scale } => decimal_slot(reader.number(4)? as i32 as i64, scale),
-            Storage::Decimal8 { scale } => decimal_slot(reader.number(8)? as i64, scale),
-            Storage::Decimal16 => Slot::from_words(reader.number(8)?, reader.number(8)?),
-            Storage::Bytes { .. } => {
-                let length = reader.number(4)? as usize;
-                let bytes = reader.take(length)?;
-                if !is_possible(bytes, data_type) || !heap.has_room(length) {
-                    return Err(impossible());
-                }
-                heap.push_bytes(bytes)
-            }
-        };
-        match data_type {
-            DataType::Numeric { precision_scale } if !is_number(slot, *precision_scale) => {
-                Err(impossible())
-            }
-            _ => Ok(slot),
-        }
-    }
 }
 
 /// Puts a byte string, if it is not NULL.
@@ -421,33 +321,4 @@ unsafe fn put_blob<'w>(
         }
     }
     writer
-}
-
-/// Whether these can be the bytes of a value of such a type.
-fn is_possible(bytes: &[u8], data_type: &DataType) -> bool {
-    let characters_max = match data_type {
-        DataType::Bytea => return true,
-        DataType::Uuid => return bytes.len() == 16,
-        DataType::Char(length) | DataType::VarChar(Some(length)) => *length as usize,
-        _ => usize::MAX,
-    };
-    // No text contains a zero byte: keys end texts with it.
-    let text = std::str::from_utf8(bytes)
-        .ok()
-        .filter(|_| !bytes.contains(&0));
-    text.is_some_and(|text| bytes.len() <= characters_max || text.chars().count() <= characters_max)
-}
-
-/// Whether a slot is a number with at most as many digits, so many of them after the point.
-fn is_number(slot: Slot, precision_scale: Option<(u8, u8)>) -> bool {
-    let value = slot.as_decimal();
-    let Ok(number) = Decimal::new(value.mantissa(), value.scale()) else {
-        return false;
-    };
-    let fits = precision_scale.is_none_or(|(precision, scale)| {
-        let limit = 10_u128.checked_pow(precision.into());
-        let digits_fit = limit.is_none_or(|limit| number.mantissa().unsigned_abs() < limit);
-        digits_fit && number.scale() == scale
-    });
-    fits && number.pack() == slot.words()
 }

@@ -314,6 +314,12 @@ impl Index {
         }
     }
 
+    /// Starts to fetch what [`Index::find_key`] will look at last for this key.
+    #[inline]
+    pub fn prefetch_key(&self, key: &EntryKey) {
+        with_key!(self, key, map, key => map.prefetch(key));
+    }
+
     /// The guard of the gap that there is in place of an entry with this key.
     ///
     /// # Errors

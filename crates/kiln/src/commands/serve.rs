@@ -22,8 +22,12 @@ pub struct Arguments {
     #[command(flatten)]
     database: DatabaseArguments,
     /// Listen for TCP connections on these addresses of this machine, separated by commas; port 0 lets the system choose
-    #[arg(long, value_name = "ADDRESS[,…]", value_delimiter = ',',
-        default_value = "127.0.0.1:5432")]
+    #[arg(
+        long,
+        value_name = "ADDRESS[,…]",
+        value_delimiter = ',',
+        default_value = "127.0.0.1:5432"
+    )]
     listen: Vec<SocketAddr>,
     /// Listen on the Unix socket .s.PGSQL.PORT in this directory as well, with the port of the first address, as psql and drivers
     /// look for it with -h DIR
@@ -69,27 +73,36 @@ pub fn run(arguments: Arguments) -> Result<ExitCode, String> {
     }
     let database = database::open(options, arguments.quiet)?;
     // From here on the server ends in good order. A signal during a recovery ends the process, and nothing is lost.
-    let mut signals = Signals::new([SIGINT, SIGTERM])
-        .map_err(|error| format!("cannot take signals: {error}"))?;
+    let mut signals =
+        Signals::new([SIGINT, SIGTERM]).map_err(|error| format!("cannot take signals: {error}"))?;
     let signal = signals.handle();
     let mut server_options = ServerOptions::default();
     server_options.listen = listen;
     server_options.connections_max = connections;
-    let server = Server::start(database.clone(), server_options)
-        .map_err(|error| format!("{error:#}"))?;
+    let server =
+        Server::start(database.clone(), server_options).map_err(|error| format!("{error:#}"))?;
     if !arguments.quiet {
         for address in server.addresses() {
             eprintln!("Listening on {address}");
         }
         match &arguments.database.data {
             Some(directory) => eprintln!("Data directory {}", directory.display()),
-            None => eprintln!("Nothing is kept: the database is gone when the server ends; --data DIR keeps it"),
+            None => eprintln!(
+                "Nothing is kept: the database is gone when the server ends; --data DIR keeps it"
+            ),
         }
     }
     if let Some(number) = signals.forever().next() {
         if !arguments.quiet {
-            let name = if number == SIGINT { "SIGINT" } else { "SIGTERM" };
-            eprintln!("{name}: {} clients end what they have begun", server.clients());
+            let name = if number == SIGINT {
+                "SIGINT"
+            } else {
+                "SIGTERM"
+            };
+            eprintln!(
+                "{name}: {} clients end what they have begun",
+                server.clients()
+            );
         }
     }
     signal.close();

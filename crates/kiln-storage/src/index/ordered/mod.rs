@@ -154,11 +154,24 @@ impl<K: Key> OrderedIndex<K> {
         is_whole.then(|| Sighting::new(payload, leaf.version(), seen))
     }
 
-    /// Starts fetching the leaf of `key` into the cache; walks the inner nodes.
+    /// Starts fetching the leaf of `key` into the cache; walks the inner nodes, and does not wait for the leaf. Another thread's change
+    /// of these nodes ends it.
     pub fn prefetch(&self, key: &K) {
-        // The descent prefetches each child before it looks at it, the leaf included; it waits
-        // for the leaf's version only.
-        self.descend(|inner, count| inner.position_of(key, count));
+        let (mut word, mut seen) = (&self.root.version, version::read(&self.root.version));
+        let mut child = Child::from_word(self.root.child.load(Ordering::Relaxed));
+        // Before the address is followed: it may be half of a change.
+        while version::validate(word, seen) {
+            child.prefetch::<K>();
+            // SAFETY: the child was read from a node, or the root pointer, that was valid then, so it is a node of this tree and stays one
+            // of its kind.
+            let inner = match unsafe { child.node::<K>() } {
+                Node::Leaf(_) => return,
+                Node::Inner(inner) => inner,
+            };
+            let seen_inner = version::read(inner.version());
+            child = inner.child(inner.position_of(key, inner.count()));
+            (word, seen) = (inner.version_word(), seen_inner);
+        }
     }
 
     /// Inserts `key` with `payload`, which is not zero, unless the key is there already. The

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use kiln_durability::inspect::{Status, status};
 use kiln_durability::{CheckpointEntry, moment_text};
+use kiln_engine::Options;
 use serde_json::{Value, json};
 
 use super::{counted, path_text, readable, size};
@@ -42,7 +43,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, String> {
 
 /// What a recovery reads of checkpoints, in bytes, and the seconds that it would take.
 fn recovery(status: &Status) -> (u64, f64) {
-    let rates = status.manifest.recovery_rates();
+    let rates = status
+        .manifest
+        .recovery_rates(Options::new().recovery_threads);
     let checkpoint = status.manifest.checkpoints.last();
     let bytes = checkpoint.map_or(0, CheckpointEntry::bytes);
     (bytes, rates.seconds(bytes, status.replay_bytes))
@@ -80,7 +83,7 @@ fn as_text(path: &str, status: &Status) -> String {
         (Some(remark), None) => format!("When last open   {remark}\n"),
     };
     let (checkpoint_bytes, seconds) = recovery(status);
-    let rates = manifest.recovery_rates();
+    let rates = manifest.recovery_rates(Options::new().recovery_threads);
     let last_recovery = manifest.recovery.map_or_else(String::new, |recovery| {
         format!(
             "Last recovery    {:.3} s, estimated {:.3} s\n",
@@ -121,7 +124,7 @@ fn as_text(path: &str, status: &Status) -> String {
 fn as_json(path: &str, status: &Status) -> String {
     let manifest = &status.manifest;
     let (checkpoint_bytes, seconds) = recovery(status);
-    let rates = manifest.recovery_rates();
+    let rates = manifest.recovery_rates(Options::new().recovery_threads);
     let end = status.end.map(|end| {
         json!({
             "segment": end.segment,

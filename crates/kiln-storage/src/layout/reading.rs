@@ -1,0 +1,318 @@
+//! Reading values from the bytes that [`super::values`] says: nothing is known of them.
+
+use kiln_platform::atomic::AtomicU64;
+use kiln_platform::words;
+
+use super::{Blob, ColumnAccess, RowLayout, Storage, decimal_slot};
+use crate::bytes::{Reader, corrupt};
+use crate::error::{Error, Result};
+use crate::schema::{Column, ColumnId, ColumnSet};
+use crate::slot::{Heap, Slot};
+use crate::types::{DataType, Decimal};
+
+impl RowLayout {
+    /// Reads a set of columns.
+    ///
+    /// # Errors
+    /// XX001 when there is none, or the table has no such columns.
+    pub fn read_set(&self, reader: &mut Reader<'_>) -> Result<ColumnSet> {
+        let bytes = self.values.set_bytes;
+        let low = reader.number(bytes.min(8))?;
+        let high = reader.number(bytes.saturating_sub(8))?;
+        let columns = ColumnSet::from_words([low, high]);
+        match columns.difference(ColumnSet::first(self.columns.len())) {
+            ColumnSet::EMPTY => Ok(columns),
+            others => Err(corrupt(format!("no table has the columns {others:?}"))),
+        }
+    }
+
+    /// Reads the values of `columns` into `heap`, and hands each over; `definitions` are those of all columns.
+    ///
+    /// # Errors
+    /// XX001 for what was never written: a value that its column cannot have, or too few bytes.
+    pub fn read_values(
+        &self,
+        definitions: &[Column],
+        columns: ColumnSet,
+        reader: &mut Reader<'_>,
+        heap: &mut Heap,
+        mut each: impl FnMut(ColumnId, Slot, &mut Heap),
+    ) -> Result<()> {
+        for column in columns.iter() {
+            let is_there = match self.column(column).is_nullable() {
+                true => reader.number(1)?,
+                false => 1,
+            };
+            let value = match is_there {
+                0 => Slot::NULL,
+                1 => self.read_value(column, &definitions[column.index()], reader, heap)?,
+                _ => return Err(corrupt("no value is NULL in such a way")),
+            };
+            each(column, value, heap);
+        }
+        Ok(())
+    }
+
+    /// Reads a row in the same way, and returns the row number of a table without primary key.
+    ///
+    /// # Errors
+    /// As [`RowLayout::read_values`].
+    pub fn read_row(
+        &self,
+        definitions: &[Column],
+        reader: &mut Reader<'_>,
+        heap: &mut Heap,
+        mut each: impl FnMut(ColumnId, Slot, &mut Heap),
+    ) -> Result<Option<i64>> {
+        let format = &self.values;
+        let mut head = Reader::new(reader.take(format.head_bytes)?);
+        let nulls = format.nulls_of(head.rest());
+        let row_number = match self.row_number {
+            Some(_) => Some(head.number(8)? as i64),
+            None => None,
+        };
+        let mut read = |column: ColumnId, reader: &mut Reader<'_>| {
+            let definition = &definitions[column.index()];
+            let value = match (nulls.contains(column), self.column(column).storage) {
+                (false, _) => self.read_value(column, definition, reader, heap)?,
+                (true, Storage::Bytes { .. }) => Slot::NULL,
+                (true, storage) => {
+                    reader.take(storage.shape().1)?;
+                    Slot::NULL
+                }
+            };
+            each(column, value, heap);
+            Ok(())
+        };
+        (format.fixed.iter()).try_for_each(|column| read(*column, &mut head))?;
+        (format.strings.iter()).try_for_each(|(column, _)| read(*column, reader))?;
+        Ok(row_number)
+    }
+
+    /// Reads a row into the words of a record that has none, and returns the row number of a table without primary key. Nothing is
+    /// allocated for a row that is damaged.
+    ///
+    /// # Errors
+    /// As [`RowLayout::read_row`].
+    #[inline]
+    pub(crate) fn restore_row(
+        &self,
+        definitions: &[Column],
+        reader: &mut Reader<'_>,
+        heap: &mut Heap,
+        row: &[AtomicU64],
+    ) -> Result<Option<i64>> {
+        let format = &self.values;
+        let head = reader.take(format.head_bytes)?;
+        let nulls = format.nulls_of(head);
+        for column in &format.checked {
+            if !nulls.contains(*column) {
+                let mut reader = Reader::new(&head[self.column(*column).byte_range().0..]);
+                self.read_value(*column, &definitions[column.index()], &mut reader, heap)?;
+            }
+        }
+        // The head has the order that it has in memory.
+        let (whole, rest) = head.as_chunks::<8>();
+        for (word, bytes) in row.iter().zip(whole) {
+            words::write_one(word, u64::from_le_bytes(*bytes));
+        }
+        if !rest.is_empty() {
+            words::write_one(&row[whole.len()], Reader::new(rest).number(rest.len())?);
+        }
+        for (at, (column, access)) in format.strings.iter().enumerate() {
+            if nulls.contains(*column) {
+                continue;
+            }
+            match read_string_of(&definitions[column.index()].data_type, reader) {
+                Ok(bytes) => access.store_bytes(row, bytes),
+                Err(error) => {
+                    let stored = format.strings[..at].iter().map(|(column, _)| *column);
+                    for blob in self.blobs(stored.collect(), row) {
+                        // SAFETY: the row that points to it was just written, and is no other thread's.
+                        unsafe { Blob::free(blob) };
+                    }
+                    return Err(error);
+                }
+            }
+        }
+        Ok(self.row_number.map(|access| access.load_integer(row)))
+    }
+
+    /// Passes over the values of `columns`.
+    ///
+    /// # Errors
+    /// XX001 for too few bytes.
+    #[inline]
+    pub(crate) fn pass_values(&self, columns: ColumnSet, reader: &mut Reader<'_>) -> Result<()> {
+        let format = &self.values;
+        let [mut rest, high] = columns.to_words();
+        if rest & !format.plain | high == 0 {
+            let mut bytes = 0;
+            while rest != 0 {
+                bytes += format.places[rest.trailing_zeros() as usize].bytes as usize;
+                rest &= rest - 1;
+            }
+            return reader.take(bytes).map(drop);
+        }
+        for column in columns.iter() {
+            let access = self.column(column);
+            let is_there = !access.is_nullable() || reader.number(1)? != 0;
+            if is_there {
+                pass_value(access, reader)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the values of `columns`, those of a key, from a row as [`RowLayout::read_row`] does, and passes over the rest of it.
+    ///
+    /// # Errors
+    /// XX001 for too few bytes, and for values that these columns cannot have.
+    #[inline]
+    pub(crate) fn read_key_of_row(
+        &self,
+        definitions: &[Column],
+        columns: ColumnSet,
+        reader: &mut Reader<'_>,
+        heap: &mut Heap,
+        mut each: impl FnMut(ColumnId, Slot, &mut Heap),
+    ) -> Result<Option<i64>> {
+        let format = &self.values;
+        let head = reader.take(format.head_bytes)?;
+        let nulls = format.nulls_of(head);
+        for column in columns.iter() {
+            let access = self.column(column);
+            if access.is_byte_string() {
+                continue;
+            }
+            let value = match nulls.contains(column) {
+                true => Slot::NULL,
+                false => {
+                    // The head has the order that it has in memory.
+                    let mut reader = Reader::new(&head[access.byte_range().0..]);
+                    self.read_value(column, &definitions[column.index()], &mut reader, heap)?
+                }
+            };
+            each(column, value, heap);
+        }
+        for (column, access) in &format.strings {
+            let is_wanted = columns.contains(*column);
+            match (nulls.contains(*column), is_wanted) {
+                (false, false) => pass_value(access, reader)?,
+                (false, true) => {
+                    let definition = &definitions[column.index()];
+                    let value = self.read_value(*column, definition, reader, heap)?;
+                    each(*column, value, heap);
+                }
+                (true, false) => {}
+                (true, true) => each(*column, Slot::NULL, heap),
+            }
+        }
+        match self.row_number {
+            Some(_) => Ok(Some(Reader::new(head).number(8)? as i64)),
+            None => Ok(None),
+        }
+    }
+
+    /// Reads a value that is not NULL.
+    #[inline(always)]
+    fn read_value(
+        &self,
+        column: ColumnId,
+        definition: &Column,
+        reader: &mut Reader<'_>,
+        heap: &mut Heap,
+    ) -> Result<Slot> {
+        let data_type = &definition.data_type;
+        Ok(match self.column(column).storage {
+            Storage::One => match reader.number(1)? {
+                0 => Slot::FALSE,
+                1 => Slot::TRUE,
+                _ => return Err(impossible(data_type)),
+            },
+            Storage::Two => Slot::from_i64(reader.number(2)? as i16 as i64),
+            Storage::Four => Slot::from_i64(reader.number(4)? as i32 as i64),
+            Storage::Eight => Slot::from_words(reader.number(8)?, 0),
+            storage
+            @ (Storage::Decimal4 { .. } | Storage::Decimal8 { .. } | Storage::Decimal16) => {
+                read_decimal(storage, data_type, reader)?
+            }
+            Storage::Bytes { .. } => {
+                let bytes = read_string_of(data_type, reader)?;
+                if !heap.has_room(bytes.len()) {
+                    return Err(impossible(data_type));
+                }
+                heap.push_bytes(bytes)
+            }
+        })
+    }
+}
+
+fn read_decimal(storage: Storage, data_type: &DataType, reader: &mut Reader<'_>) -> Result<Slot> {
+    let slot = match storage {
+        Storage::Decimal4 { scale } => decimal_slot(reader.number(4)? as i32 as i64, scale),
+        Storage::Decimal8 { scale } => decimal_slot(reader.number(8)? as i64, scale),
+        _ => Slot::from_words(reader.number(8)?, reader.number(8)?),
+    };
+    match data_type {
+        DataType::Numeric { precision_scale } if !is_number(slot, *precision_scale) => {
+            Err(impossible(data_type))
+        }
+        _ => Ok(slot),
+    }
+}
+
+/// Passes over a value that is not NULL.
+#[inline(always)]
+fn pass_value(access: &ColumnAccess, reader: &mut Reader<'_>) -> Result<()> {
+    let bytes = match access.storage {
+        Storage::Bytes { .. } => reader.number(4)? as usize,
+        storage => storage.shape().1,
+    };
+    reader.take(bytes).map(drop)
+}
+
+/// Reads a byte string that is not NULL.
+#[inline]
+fn read_string_of<'b>(data_type: &DataType, reader: &mut Reader<'b>) -> Result<&'b [u8]> {
+    let length = reader.number(4)? as usize;
+    let bytes = reader.take(length)?;
+    match is_possible(bytes, data_type) {
+        true => Ok(bytes),
+        false => Err(impossible(data_type)),
+    }
+}
+
+#[cold]
+fn impossible(data_type: &DataType) -> Error {
+    corrupt(format!("no {data_type} has such a value"))
+}
+
+/// Whether these can be the bytes of a value of such a type.
+fn is_possible(bytes: &[u8], data_type: &DataType) -> bool {
+    let characters_max = match data_type {
+        DataType::Bytea => return true,
+        DataType::Uuid => return bytes.len() == 16,
+        DataType::Char(length) | DataType::VarChar(Some(length)) => *length as usize,
+        _ => usize::MAX,
+    };
+    // No text contains a zero byte: keys end texts with it.
+    let text = std::str::from_utf8(bytes)
+        .ok()
+        .filter(|_| !bytes.contains(&0));
+    text.is_some_and(|text| bytes.len() <= characters_max || text.chars().count() <= characters_max)
+}
+
+/// Whether a slot is a number with at most as many digits, so many of them after the point.
+fn is_number(slot: Slot, precision_scale: Option<(u8, u8)>) -> bool {
+    let value = slot.as_decimal();
+    let Ok(number) = Decimal::new(value.mantissa(), value.scale()) else {
+        return false;
+    };
+    let fits = precision_scale.is_none_or(|(precision, scale)| {
+        let limit = 10_u128.checked_pow(precision.into());
+        let digits_fit = limit.is_none_or(|limit| number.mantissa().unsigned_abs() < limit);
+        digits_fit && number.scale() == scale
+    });
+    fits && number.pack() == slot.words()
+}
