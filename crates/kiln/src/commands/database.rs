@@ -32,7 +32,7 @@ impl DatabaseArguments {
     /// # Errors
     /// A sentence for a protocol that does not serialize transactions, unless that is allowed.
     pub fn options(&self) -> Result<Options, String> {
-        let protocol = self.protocol.clone().unwrap_or_default();
+        let protocol = self.protocol.unwrap_or_default();
         if !protocol.protocol.is_serializable() && !self.allow_unserializable {
             return Err(format!(
                 "protocol {protocol} does not serialize transactions ({}): it loses updates and breaks constraints, and exists to \

@@ -92,18 +92,12 @@ pub fn run(arguments: Arguments) -> Result<ExitCode, String> {
             ),
         }
     }
-    if let Some(number) = signals.forever().next() {
-        if !arguments.quiet {
-            let name = if number == SIGINT {
-                "SIGINT"
-            } else {
-                "SIGTERM"
-            };
-            eprintln!(
-                "{name}: {} clients end what they have begun",
-                server.clients()
-            );
-        }
+    let name = match signals.forever().next() {
+        Some(SIGINT) => "SIGINT",
+        _ => "SIGTERM",
+    };
+    if !arguments.quiet {
+        eprintln!("{name}: {} clients end what they have begun", server.clients());
     }
     signal.close();
     server.end();

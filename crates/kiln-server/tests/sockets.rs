@@ -1,0 +1,215 @@
+//! Servers on sockets of the machine: many clients, bad ones, and the end.
+
+#![cfg(not(kiln_sim))]
+
+mod common;
+
+use common::{Talk, database, serve};
+use kiln_platform::thread;
+use kiln_platform::time::now_ns;
+use kiln_wire::client::Answer;
+
+/// The state of the first error, if there is one.
+fn state_of(answers: &[Answer]) -> Option<&str> {
+    answers.iter().find_map(|answer| match answer {
+        Answer::Error(fields) => Some(fields.get(b'C')),
+        _ => None,
+    })
+}
+
+#[test]
+fn many_clients_take_seats_and_none_is_sold_twice() {
+    const CLIENTS: usize = 40;
+    const CALLS: usize = 50;
+    let database = database();
+    let (server, address) = serve(&database, |_| {});
+    let mut first = Talk::begin(&address).expect("it is accepted");
+    first.run("CREATE TABLE seats (id INTEGER PRIMARY KEY, free INTEGER CHECK (free >= 0)); INSERT INTO seats VALUES (1, 1500)");
+    first.run("CREATE PROCEDURE buy(OUT rest INTEGER) LANGUAGE plpgsql AS $$ BEGIN UPDATE seats SET free = free - 1 WHERE id = 1 RETURNING free INTO rest; END $$");
+    let sold: usize = thread::scope(|scope| {
+        let clients: Vec<_> = (0..CLIENTS)
+            .map(|client| {
+                let address = &address;
+                scope.spawn(move || {
+                    let mut talk = Talk::begin(address).expect("it is accepted");
+                    talk.requests.parse("buy", "CALL buy(NULL)", &[]);
+                    let mut sold = 0;
+                    for call in 0..CALLS {
+                        // Some by themselves, some in a block, some behind each other in a pipeline.
+                        if (client + call) % 5 == 0 {
+                            let text =
+                                "BEGIN; UPDATE seats SET free = free - 1 WHERE id = 1; COMMIT";
+                            sold += usize::from(talk.run(text) == "COMMIT");
+                            talk.run("ROLLBACK");
+                            continue;
+                        }
+                        let format = kiln_wire::frontend::Format::Text;
+                        (talk.requests)
+                            .bind("", "buy", (format, &[]), format)
+                            .execute("", 0)
+                            .sync();
+                        let answers = talk.ask().expect("the connection holds");
+                        let state = state_of(&answers);
+                        assert!(matches!(state, None | Some("23514")), "{state:?}");
+                        sold += usize::from(state.is_none());
+                    }
+                    sold
+                })
+            })
+            .collect();
+        let sold = clients
+            .into_iter()
+            .map(|client| client.join().expect("it ends"));
+        sold.sum()
+    });
+    assert_eq!(
+        first.value("SELECT free FROM seats"),
+        (1_500 - sold).to_string()
+    );
+    assert!(sold > 1_000, "{sold}");
+    assert_eq!(server.accepted(), (CLIENTS as u64 + 1, 0));
+}
+
+#[test]
+fn nonsense_ends_its_connection_alone() {
+    let database = database();
+    let (server, address) = serve(&database, |options| {
+        options.connections_max = 20;
+        options.startup_s = 1;
+    });
+    let mut well = Talk::begin(&address).expect("it is accepted");
+    for (bytes, state) in [
+        (&b"GET / HTTP/1.1\r\n\r\n"[..], "08P01"),
+        (&[0x7f, 0xff, 0xff, 0xff, 0, 3, 0, 0], "08P01"),
+        (&[0, 0, 0, 8, 0, 9, 0, 0], "0A000"),
+        (&[0xff; 64], "08P01"),
+    ] {
+        let mut talk = Talk::connect(&address).expect("it is accepted");
+        talk.send(bytes).expect("it goes out");
+        let answers = talk.ask().expect("there is an end");
+        assert_eq!(state_of(&answers), Some(state), "{bytes:?}");
+    }
+    for (bytes, state) in [
+        (&b"Q\x40\0\0\0"[..], "54000"),
+        (b"!!!!!!!!", "08P01"),
+        (b"Q\0\0\0\x01", "08P01"),
+    ] {
+        let mut talk = Talk::begin(&address).expect("it is accepted");
+        talk.send(bytes).expect("it goes out");
+        let answers = talk.ask().expect("there is an end");
+        assert_eq!(state_of(&answers), Some(state), "{bytes:?}");
+        assert!(
+            !matches!(answers.last(), Some(Answer::Ready(_))),
+            "it is over"
+        );
+    }
+    // One that says nothing, and one that goes within its startup message.
+    let mut silent = Talk::connect(&address).expect("it is accepted");
+    let mut half = Talk::connect(&address).expect("it is accepted");
+    half.send(&[0, 0, 0]).expect("it goes out");
+    drop(half);
+    let answers = silent.ask().expect("there is an end");
+    assert_eq!(
+        state_of(&answers),
+        Some("08P01"),
+        "it was told that it took too long"
+    );
+    assert_eq!(well.value("SELECT 1"), "1");
+    await_that(|| server.clients() == 1);
+}
+
+fn await_that(mut is_so: impl FnMut() -> bool) {
+    let until_ns = now_ns() + 10_000_000_000;
+    while !is_so() {
+        assert!(now_ns() < until_ns, "it takes too long");
+        thread::sleep(1_000_000);
+    }
+}
+
+#[test]
+fn there_is_room_for_so_many_and_again_when_some_have_gone() {
+    let database = database();
+    let (server, address) = serve(&database, |options| options.connections_max = 3);
+    let mut clients: Vec<_> = (0..3)
+        .map(|_| Talk::begin(&address).expect("it is accepted"))
+        .collect();
+    let mut fourth = Talk::connect(&address).expect("it connects");
+    let answers = fourth.ask().expect("there is an end");
+    assert_eq!(state_of(&answers), Some("53300"));
+    clients.pop();
+    await_that(|| server.clients() == 2);
+    let mut next = Talk::begin(&address).expect("it is accepted");
+    assert_eq!(next.value("SELECT 2"), "2");
+    assert_eq!(server.accepted(), (4, 1));
+}
+
+#[test]
+fn a_statement_is_cancelled_through_another_connection() {
+    let database = database();
+    let (_server, address) = serve(&database, |_| {});
+    let mut slow = Talk::begin(&address).expect("it is accepted");
+    let (number, secret) = slow.key.clone();
+    slow.requests
+        .query("SELECT count(*) FROM generate_series(1, 1000000000) AS g(i)");
+    slow.flush().expect("it goes out");
+    thread::sleep(50_000_000);
+    let mut wrong = Talk::connect(&address).expect("it connects");
+    wrong.requests.cancel(number, &[0; 4]);
+    assert_eq!(wrong.ask(), Ok(Vec::new()), "nothing is said to that");
+    let mut other = Talk::connect(&address).expect("it connects");
+    other.requests.cancel(number, &secret);
+    assert_eq!(other.ask(), Ok(Vec::new()));
+    let answers = slow.ask().expect("it is answered");
+    assert_eq!(state_of(&answers), Some("57014"));
+    assert_eq!(slow.value("SELECT 3"), "3");
+}
+
+#[test]
+fn a_client_that_vanishes_leaves_nothing_behind() {
+    let database = database();
+    let (server, address) = serve(&database, |_| {});
+    let mut stays = Talk::begin(&address).expect("it is accepted");
+    stays.run("CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER); INSERT INTO t VALUES (1, 0)");
+    for length in 0..120 {
+        let mut talk = Talk::begin(&address).expect("it is accepted");
+        talk.requests
+            .query("BEGIN; UPDATE t SET n = n + 1 WHERE id = 1");
+        talk.requests.query("UPDATE t SET n = n + 1 WHERE id = 1");
+        let bytes = talk.requests.take();
+        // It goes within its messages, and never commits.
+        talk.send(&bytes[..length.min(bytes.len())])
+            .expect("it goes out");
+        drop(talk);
+    }
+    await_that(|| server.clients() == 1);
+    assert_eq!(
+        stays.run("UPDATE t SET n = n + 100 WHERE id = 1"),
+        "UPDATE 1"
+    );
+    assert_eq!(stays.value("SELECT n FROM t"), "100");
+}
+
+#[test]
+fn a_server_ends_when_clients_have_ended_what_they_have_begun() {
+    let database = database();
+    let (server, address) = serve(&database, |options| options.drain_s = 30);
+    let mut idle = Talk::begin(&address).expect("it is accepted");
+    let mut busy = Talk::begin(&address).expect("it is accepted");
+    busy.run("CREATE TABLE t (id INTEGER PRIMARY KEY)");
+    busy.run("BEGIN");
+    assert_eq!(busy.run("INSERT INTO t VALUES (1)"), "INSERT 0 1");
+    thread::scope(|scope| {
+        scope.spawn(|| server.end());
+        let answers = idle.ask().expect("there is an end");
+        assert_eq!(state_of(&answers), Some("57P01"));
+        assert_eq!(busy.run("INSERT INTO t VALUES (2)"), "INSERT 0 1");
+        assert_eq!(busy.run("COMMIT"), "COMMIT");
+        let answers = busy.ask().expect("there is an end");
+        assert_eq!(state_of(&answers), Some("57P01"));
+    });
+    assert!(Talk::begin(&address).is_err() || server.clients() == 0);
+    let rows = database
+        .query("SELECT id FROM t", ())
+        .expect("the database is open");
+    assert_eq!(rows.len(), 2);
+}
