@@ -97,7 +97,10 @@ pub fn run(arguments: Arguments) -> Result<ExitCode, String> {
         _ => "SIGTERM",
     };
     if !arguments.quiet {
-        eprintln!("{name}: {} clients end what they have begun", server.clients());
+        eprintln!(
+            "{name}: {} clients end what they have begun",
+            server.clients()
+        );
     }
     signal.close();
     server.end();
