@@ -63,7 +63,7 @@ pub struct Answers {
 }
 
 /// The memory that an idle connection's answers keep.
-const KEPT_BYTES: usize = 4 << 10;
+const KEPT_BYTES: usize = 1 << 10;
 
 impl Answers {
     /// What is to be sent.

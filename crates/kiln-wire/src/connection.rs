@@ -10,7 +10,7 @@ use crate::frontend::{Frame, Limits, Message, Opening};
 /// Bytes that are kept of a pipeline whose first messages are not answered yet.
 const PIPELINE_BYTES: usize = 256 << 10;
 /// The memory that an idle connection keeps.
-const KEPT_BYTES: usize = 4 << 10;
+const KEPT_BYTES: usize = 1 << 10;
 
 /// Where a connection is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -44,8 +44,8 @@ pub(super) struct Poller {
     returned: Arc<Returned>,
     pool: Pool,
     buffer: Box<[u8]>,
-    /// Until when no client is accepted; 0 if one may be.
-    pauses_until_ns: u64,
+    /// When clients are accepted without an event that says so: others go first, or the system has no room now.
+    accepts_ns: Option<u64>,
 }
 
 impl Poller {
@@ -77,7 +77,7 @@ impl Poller {
             completions,
             returned: Arc::default(),
             buffer: vec![0; RECEIVED_BYTES].into_boxed_slice(),
-            pauses_until_ns: 0,
+            accepts_ns: None,
         })
     }
 
@@ -91,7 +91,11 @@ impl Poller {
         let mut ended = Vec::new();
         let (mut looked_ns, mut ends_ns) = (time::now_ns(), None);
         loop {
-            let pause_ns = if self.turns.is_empty() { LOOK_NS } else { 0 };
+            let pause_ns = match (self.turns.is_empty(), self.accepts_ns) {
+                (false, _) => 0,
+                (true, Some(accepts_ns)) => accepts_ns.saturating_sub(time::now_ns()).min(LOOK_NS),
+                (true, None) => LOOK_NS,
+            };
             // What fails now fails again, and is no reason to end: clients are served when the system can again.
             if self.sockets.wait(&mut events, Some(pause_ns)).is_err() {
                 kiln_platform::thread::sleep(PAUSE_NS);
@@ -118,6 +122,13 @@ impl Poller {
                 }
             }
             let now_ns = time::now_ns();
+            if self
+                .accepts_ns
+                .is_some_and(|accepts_ns| now_ns >= accepts_ns)
+            {
+                self.accepts_ns = None;
+                (0..self.listeners.len()).for_each(|listener| self.accept(listener));
+            }
             if now_ns >= looked_ns + LOOK_NS {
                 looked_ns = now_ns;
                 self.look(now_ns);
@@ -137,9 +148,6 @@ impl Poller {
 
     /// Accepts clients, some at a time.
     fn accept(&mut self, listener: usize) {
-        if self.pauses_until_ns != 0 {
-            return;
-        }
         for _ in 0..ACCEPTED_MAX {
             let Some(from) = self.listeners.get(listener) else {
                 return;
@@ -148,11 +156,14 @@ impl Poller {
                 Ok(Some((stream, _peer))) => self.admit(stream),
                 Ok(None) => return,
                 Err(error) if error.kind() == net::Kind::Aborted => {}
-                Err(_) => break,
+                Err(_) => {
+                    self.accepts_ns = Some(time::now_ns() + PAUSE_NS);
+                    return;
+                }
             }
         }
-        // The listener tells of clients once: those that are left are accepted after a pause.
-        self.pauses_until_ns = time::now_ns() + 1;
+        // The listener tells of clients once, and there may be more.
+        self.accepts_ns.get_or_insert_with(time::now_ns);
     }
 
     fn admit(&mut self, mut stream: Stream) {
@@ -277,14 +288,8 @@ impl Poller {
         }
     }
 
-    /// Looks at what takes too long, and accepts clients again.
+    /// Looks at what takes too long.
     fn look(&mut self, now_ns: u64) {
-        if self.pauses_until_ns != 0 && now_ns >= self.pauses_until_ns {
-            self.pauses_until_ns = 0;
-            for listener in 0..self.listeners.len() {
-                self.accept(listener);
-            }
-        }
         let limit_ns = self.options.startup_s * 1_000_000_000;
         for position in 0..self.connections.len() {
             let Some(connection) = &mut self.connections[position] else {
