@@ -89,7 +89,8 @@ fn mistakes_in_arguments_end_with_exit_code_2_and_what_is_possible() {
             "--sweeps is an option of tictoc+ts and tictoc+cu+ts, and the protocols asked for are tictoc, tictoc+cu, silo+cu+ts",
         ),
         (&["explain", "--workload", "tpcd"], "tpcd"),
-        (&["serve"], "serve"),
+        (&["fly"], "fly"),
+        (&["serve", "--connections", "0"], "--connections"),
     ] {
         let output = kiln(arguments);
         assert_ends(&output, 2);
