@@ -258,3 +258,12 @@ fn without_descriptors_a_connection_waits() {
     assert!(accepted.is_some(), "the connection waited");
     drop(client);
 }
+
+#[test]
+fn descriptors_are_allowed_up_to_what_the_process_may_have() {
+    let before = kiln_platform::net::allow_descriptors(1).expect("there is a bound");
+    assert!(before >= 1, "a bound is not lowered");
+    let most = kiln_platform::net::allow_descriptors(usize::MAX).expect("there is a bound");
+    assert!(most >= before);
+    assert_eq!(kiln_platform::net::allow_descriptors(1).ok(), Some(most));
+}

@@ -47,3 +47,12 @@ pub use stream::Stream;
 
 pub(crate) use listener::BACKLOG;
 pub(crate) use poller::WAKER_TOKEN;
+
+/// Lets the process have `count` sockets and files at a time, as far as it may; returns how many it may have then.
+///
+/// # Errors
+/// The system's.
+pub fn allow_descriptors(count: usize) -> std::io::Result<usize> {
+    let allowed = crate::backend::net::allow_descriptors(count as u64)?;
+    Ok(usize::try_from(allowed).unwrap_or(usize::MAX))
+}

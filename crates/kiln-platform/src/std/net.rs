@@ -17,6 +17,27 @@ use mio::{Interest, Token};
 
 use crate::net::{Address, BACKLOG, Event, Peer, WAKER_TOKEN};
 
+/// Raises the bound on open descriptors to `count`, as far as the process may; returns what it is then.
+pub(crate) fn allow_descriptors(count: u64) -> io::Result<u64> {
+    let mut limits = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: both calls get a limit of this frame.
+    unsafe {
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limits) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        if limits.rlim_cur < count {
+            limits.rlim_cur = limits.rlim_max.min(count);
+            if libc::setrlimit(libc::RLIMIT_NOFILE, &limits) != 0 {
+                return Err(io::Error::last_os_error());
+            }
+        }
+    }
+    Ok(limits.rlim_cur)
+}
+
 /// The system's poller.
 #[derive(Debug)]
 pub(crate) struct RawPoller(mio::Poll);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use kiln_platform::net::SocketAddr;
+use kiln_platform::net::{self, SocketAddr};
 use kiln_server::{Address, Server, ServerOptions};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -76,6 +76,15 @@ pub fn run(arguments: Arguments) -> Result<ExitCode, String> {
     let mut signals =
         Signals::new([SIGINT, SIGTERM]).map_err(|error| format!("cannot take signals: {error}"))?;
     let signal = signals.handle();
+    // Each client has a descriptor; files, the log and the system's own have some.
+    let wanted = connections + 256;
+    match net::allow_descriptors(wanted) {
+        Ok(allowed) if allowed < wanted => eprintln!(
+            "WARNING:  this process may have {allowed} open files: so many clients less 256 find room (ulimit -n {wanted})"
+        ),
+        Ok(_) => {}
+        Err(error) => eprintln!("WARNING:  the bound on open files is not known: {error}"),
+    }
     let mut server_options = ServerOptions::default();
     server_options.listen = listen;
     server_options.connections_max = connections;

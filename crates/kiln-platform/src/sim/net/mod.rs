@@ -26,6 +26,8 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 pub(super) use door::Network;
+// Limits are the machine's.
+pub(crate) use real::allow_descriptors;
 
 use super::runtime;
 use super::state::Wait;
