@@ -147,6 +147,11 @@ impl Requests {
         self.message(b'f', |bytes| put_text(bytes, reason))
     }
 
+    /// A message of this type with any body.
+    pub fn raw(&mut self, kind: u8, body: &[u8]) -> &mut Requests {
+        self.message(kind, |bytes| bytes.extend_from_slice(body))
+    }
+
     /// Goes.
     pub fn terminate(&mut self) -> &mut Requests {
         self.message(b'X', |_| {})
