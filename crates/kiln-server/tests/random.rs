@@ -58,7 +58,7 @@ fn ask(requests: &mut Requests, random: &mut Random) -> Asked {
     let text = TEXTS[random.below(TEXTS.len())];
     let name = ["", "a", "b"][random.below(3)];
     let values = [Some(&b"7"[..]), None, Some(b"x")];
-    match random.below(14) {
+    match random.below(18) {
         0 | 1 => {
             requests.query(text);
             Asked::Text
@@ -229,7 +229,7 @@ fn each_message_is_answered_once() {
         )
         .expect("it is right");
     let completions = Completions::new(10);
-    for seed in 0..4000 {
+    for seed in 0..1_000 {
         converse(&shared, &completions, seed);
     }
     assert_eq!(shared.cancellations.sessions(), 0);
