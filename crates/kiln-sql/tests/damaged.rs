@@ -291,16 +291,29 @@ fn a_database_is_what_it_was_or_refused_whichever_bit_is_another_one() {
     }
 }
 
-/// Takes hours.
+/// All bits of the manifest, of checkpoints, and of what was written of the log; of the zeros between and behind its blocks a bit of each
+/// sixteenth byte. Takes minutes.
 #[test]
 #[ignore = "as above with all bits, for changes of a format"]
 fn a_database_is_what_it_was_or_refused_with_each_bit_another_one() {
     for case in cases() {
         for (file, bytes) in case.files() {
-            for bit in 0..bytes.len() * 8 {
-                case.check_bit(file, bit / 8, bit % 8);
+            let mut flipped = 0;
+            for at in 0..bytes.len() {
+                let is_written = |it: &Placed| {
+                    let written =
+                        it.range().start..it.range().start + HEADER_BYTES + it.payload_bytes;
+                    segment_path(it.segment) == *file && written.contains(&at)
+                };
+                let is_log = file.starts_with("log");
+                match !is_log || case.blocks.iter().any(is_written) {
+                    true => (0..8).for_each(|bit| case.check_bit(file, at, bit)),
+                    false if at % 16 == 0 => case.check_bit(file, at, at / 16 % 8),
+                    false => continue,
+                }
+                flipped += 1;
             }
-            println!("{}: {}", case.name, file.display());
+            println!("{}: {}: {flipped} bytes", case.name, file.display());
         }
     }
 }

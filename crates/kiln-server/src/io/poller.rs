@@ -209,7 +209,12 @@ impl Poller {
         };
         let number = number_of(position, connection.generation);
         let place = Place::Poller(&self.completions, number);
-        connection.serve(place, &mut self.buffer);
+        let buffer = &mut self.buffer;
+        let served = catch_unwind(AssertUnwindSafe(|| connection.serve(place, buffer)));
+        if served.is_err() {
+            // A panic has been reported; its client went with it, and the others go on.
+            connection.waits = Waits::Nothing;
+        }
         match connection.waits {
             Waits::Socket | Waits::Outcome => {}
             Waits::Turn => self.turns.push_back(position),
@@ -250,8 +255,12 @@ impl Poller {
             if let Some(Some(connection)) = self.connections.get_mut(position)
                 && let Some(client) = &mut connection.client
             {
-                client.complete(completion.result);
-                self.serve(position);
+                let completed = AssertUnwindSafe(|| client.complete(completion.result));
+                match catch_unwind(completed) {
+                    Ok(()) => self.serve(position),
+                    // As in `serve`.
+                    Err(_) => self.remove(position),
+                }
             }
         }
     }

@@ -132,7 +132,9 @@ impl fmt::Display for Value {
 pub fn format_value(value: &Value, data_type: &DataType) -> String {
     match (value, data_type) {
         (Value::Text(text), DataType::Char(length)) => {
-            format!("{text:<width$}", width = *length as usize)
+            // A width of a format goes up to 65,535.
+            let blanks = (*length as usize).saturating_sub(text.chars().count());
+            format!("{text}{}", " ".repeat(blanks))
         }
         (Value::Array(elements), DataType::Array(element)) => format_array(elements, Some(element)),
         _ => value.to_text().unwrap_or_default(),

@@ -14,6 +14,7 @@
 //! | array | dimensions 4 (0 or 1), whether it has NULLs 4, type of elements 4; elements 4, first subscript 4; and the elements, each with its length 4 (-1 for NULL) |
 
 use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::types::datetime::{date_in_range, timestamp_in_range};
 use kiln_storage::types::{DataType, Decimal, Interval, Value};
 
 use super::{TYPES, known, oid};
@@ -79,6 +80,8 @@ fn encode_array(elements: &[Value], data_type: &DataType, bytes: &mut Vec<u8>) {
 }
 
 const NEGATIVE: u16 = 0x4000;
+/// The most places after the point that PostgreSQL sends.
+const SCALE_MAX: u16 = 0x3fff;
 /// The digits of the greatest number of 128 bits.
 const DIGITS_MAX: usize = 39;
 
@@ -183,9 +186,9 @@ impl<'a> Reader<'a> {
                 })
             }
             DataType::Bytea => Value::Bytea(self.rest().to_vec()),
-            DataType::Date => Value::Date(finite(self.i32()?, i32::MIN, i32::MAX)?),
-            DataType::Timestamp => Value::Timestamp(finite(self.i64()?, i64::MIN, i64::MAX)?),
-            DataType::TimestampTz => Value::TimestampTz(finite(self.i64()?, i64::MIN, i64::MAX)?),
+            DataType::Date => Value::Date(date_in_range(self.i32()?)?),
+            DataType::Timestamp => Value::Timestamp(timestamp_in_range(self.i64()?)?),
+            DataType::TimestampTz => Value::TimestampTz(timestamp_in_range(self.i64()?)?),
             DataType::Uuid => Value::Uuid(self.array()?),
             DataType::Interval => Value::Interval(Interval {
                 microseconds: self.i64()?,
@@ -197,7 +200,10 @@ impl<'a> Reader<'a> {
     }
 
     fn elements(&mut self, element: &DataType) -> Result<Vec<Value>> {
-        let (dimensions, _has_nulls) = (self.i32()?, self.i32()?);
+        let (dimensions, flags) = (self.i32()?, self.i32()?);
+        if dimensions < 0 || !(0..=1).contains(&flags) {
+            return Err(incorrect());
+        }
         let declared = u32::from_be_bytes(self.array()?);
         let is_text = |oid: u32| {
             let known = TYPES.iter().find(|(_, known, ..)| *known == oid);
@@ -238,6 +244,9 @@ impl<'a> Reader<'a> {
         if digits.len() != 2 * usize::from(count) {
             return Err(incorrect());
         }
+        if scale > SCALE_MAX {
+            return Err(incorrect());
+        }
         let is_negative = match sign {
             0 => false,
             NEGATIVE => true,
@@ -267,14 +276,6 @@ impl<'a> Reader<'a> {
         }
         let scale = u8::try_from(scale).map_err(|_| out_of_range())?;
         Decimal::new(if is_negative { -mantissa } else { mantissa }, scale)
-    }
-}
-
-/// A date or a time, but for the two that PostgreSQL takes for infinities.
-fn finite<T: PartialEq>(value: T, least: T, greatest: T) -> Result<T> {
-    match value == least || value == greatest {
-        true => Err(Error::unsupported("an infinite date or time")),
-        false => Ok(value),
     }
 }
 
@@ -361,6 +362,58 @@ mod tests {
             if !matches!(data_type, DataType::Char(_)) {
                 assert_eq!(decode_binary(&written, &data_type), Ok(value), "{text}");
             }
+        }
+    }
+
+    #[test]
+    fn what_is_out_of_range_is_refused_and_infinities_come_back() {
+        let refused = |data_type: &DataType, bytes: &[u8]| {
+            let error = decode_binary(bytes, data_type).expect_err("it is out of range");
+            error.state().as_str().to_owned()
+        };
+        // A day before the first one, and a microsecond.
+        assert_eq!(
+            refused(&DataType::Date, &(-2_451_546_i32).to_be_bytes()),
+            "22008"
+        );
+        let early = (i64::MIN + 1).to_be_bytes();
+        assert_eq!(refused(&DataType::Timestamp, &early), "22008");
+        assert_eq!(refused(&DataType::TimestampTz, &early), "22008");
+        for text in ["infinity", "-infinity"] {
+            for data_type in [DataType::Date, DataType::Timestamp, DataType::TimestampTz] {
+                let value = decode_text(text.as_bytes(), &data_type).expect(text);
+                let mut bytes = Vec::new();
+                encode_binary(&value, &data_type, &mut bytes);
+                assert_eq!(decode_binary(&bytes, &data_type), Ok(value), "{text}");
+            }
+        }
+        assert_eq!(
+            refused(&DataType::NUMERIC, &hex("0000000000004000")),
+            "22P03"
+        );
+        let flagged = hex("000000000000000200000017");
+        assert_eq!(
+            refused(&DataType::array(DataType::Integer), &flagged),
+            "22P03"
+        );
+        let negative = hex("ffffffff0000000000000017");
+        assert_eq!(
+            refused(&DataType::array(DataType::Integer), &negative),
+            "22P03"
+        );
+    }
+
+    #[test]
+    fn a_wide_char_has_its_blanks() {
+        for length in [1, 70_000] {
+            let (value, data_type) = (Value::Text("x".to_owned()), DataType::Char(length));
+            let (mut binary, mut text) = (Vec::new(), Vec::new());
+            encode_binary(&value, &data_type, &mut binary);
+            crate::format::encode_text(&value, &data_type, &mut text);
+            assert_eq!(
+                (binary.len(), text.len()),
+                (length as usize, length as usize)
+            );
         }
     }
 

@@ -31,11 +31,7 @@ const TYPES: &[(DataType, u32, u32, i16)] = &[
 /// "unknown": the type of a literal, which is to be inferred.
 const UNKNOWN: u32 = 705;
 /// Types of PostgreSQL's own tables that a client may declare, and what they are here.
-const ALIASES: &[(u32, DataType)] = &[
-    (18, DataType::Text),
-    (19, DataType::Text),
-    (26, DataType::BigInt),
-];
+const ALIASES: &[(u32, DataType)] = &[(18, DataType::Text), (19, DataType::Text)];
 
 fn known(data_type: &DataType) -> Option<&'static (DataType, u32, u32, i16)> {
     let is_same =

@@ -150,6 +150,28 @@ pub(super) fn check_timestamp(microseconds: i128) -> Result<i64> {
     }
 }
 
+/// A DATE from outside, in days since 2000-01-01, or one of the infinities.
+///
+/// # Errors
+/// 22008 beyond PostgreSQL's range.
+pub fn date_in_range(days: i32) -> Result<i32> {
+    match days {
+        i32::MIN | i32::MAX => Ok(days),
+        _ => check_date(days.into()),
+    }
+}
+
+/// A TIMESTAMP from outside, in microseconds since 2000-01-01, or one of the infinities.
+///
+/// # Errors
+/// 22008 beyond PostgreSQL's range.
+pub fn timestamp_in_range(microseconds: i64) -> Result<i64> {
+    match microseconds {
+        i64::MIN | i64::MAX => Ok(microseconds),
+        _ => check_timestamp(microseconds.into()),
+    }
+}
+
 /// Appends year, month and day; the caller appends [`write_era`] after the time.
 fn write_civil(civil: Civil, out: &mut String) {
     let year = if civil.year > 0 {
