@@ -5,6 +5,7 @@
 mod common;
 
 use common::{Talk, database, serve};
+use kiln_platform::atomic::{AtomicBool, Ordering};
 use kiln_platform::thread;
 use kiln_platform::time::now_ns;
 use kiln_wire::client::Answer;
@@ -152,14 +153,25 @@ fn a_statement_is_cancelled_through_another_connection() {
     slow.requests
         .query("SELECT count(*) FROM generate_series(1, 1000000000) AS g(i)");
     slow.flush().expect("it goes out");
-    thread::sleep(50_000_000);
     let mut wrong = Talk::connect(&address).expect("it connects");
     wrong.requests.cancel(number, &[0; 4]);
     assert_eq!(wrong.ask(), Ok(Vec::new()), "nothing is said to that");
-    let mut other = Talk::connect(&address).expect("it connects");
-    other.requests.cancel(number, &secret);
-    assert_eq!(other.ask(), Ok(Vec::new()));
-    let answers = slow.ask().expect("it is answered");
+    let has_ended = AtomicBool::new(false);
+    let answers = thread::scope(|scope| {
+        let asks = scope.spawn(|| {
+            let answers = slow.ask().expect("it is answered");
+            has_ended.store(true, Ordering::Release);
+            answers
+        });
+        // A request that comes before the statement does nothing.
+        while !has_ended.load(Ordering::Acquire) {
+            let mut other = Talk::connect(&address).expect("it connects");
+            other.requests.cancel(number, &secret);
+            assert_eq!(other.ask(), Ok(Vec::new()));
+            thread::sleep(10_000_000);
+        }
+        asks.join().expect("it ends")
+    });
     assert_eq!(state_of(&answers), Some("57014"));
     assert_eq!(slow.value("SELECT 3"), "3");
 }
