@@ -102,7 +102,7 @@ fn write_length(length: usize, target: &mut Vec<u8>) {
     target.extend_from_slice(&length.to_le_bytes());
 }
 
-fn write_rows(rows: &Rows, target: &mut Vec<u8>) {
+pub(crate) fn write_rows(rows: &Rows, target: &mut Vec<u8>) {
     write_length(rows.columns().len(), target);
     for (name, data_type) in rows.columns() {
         append_string(target, name.as_bytes());

@@ -23,6 +23,11 @@ pub trait Statement: Send + Sync {
     /// # Errors
     /// Why there is none, for instance because a table was dropped.
     fn program(&self, catalog: &Arc<Catalog>) -> Result<Arc<Program>>;
+
+    /// Its text, for messages.
+    fn text(&self) -> Option<&str> {
+        None
+    }
 }
 
 /// What a call runs.

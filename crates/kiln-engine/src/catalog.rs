@@ -12,6 +12,7 @@ use kiln_storage::types::DataType;
 use crate::errors;
 use crate::lookups::Lookups;
 use crate::records::RecordPrograms;
+use crate::roles::{Access, Roles};
 use crate::statement::{CatalogStatement, Source};
 
 /// One use of an index by a compiled procedure; the physical design follows from them.
@@ -85,6 +86,11 @@ impl Procedure {
         &self.index_uses
     }
 
+    /// What its caller must be allowed to do besides calling it.
+    pub fn accesses(&self) -> impl Iterator<Item = &Access> {
+        self.lookups.accesses()
+    }
+
     /// What its compiler looked up.
     pub(crate) fn lookups(&self) -> &Lookups {
         &self.lookups
@@ -156,6 +162,7 @@ pub struct Catalog {
     /// The versions of the catalog in which tables took the places of others.
     pub(crate) changed: BTreeMap<TableId, u64>,
     pub(crate) procedures: BTreeMap<String, Arc<Procedure>>,
+    pub(crate) roles: Arc<Roles>,
     pub(crate) statement: Option<Arc<CatalogStatement>>,
     pub(crate) row_programs: Option<Arc<dyn RowPrograms>>,
     /// Programs made on demand; they go with this catalog.
@@ -170,6 +177,7 @@ impl Default for Catalog {
             tables: BTreeMap::new(),
             changed: BTreeMap::new(),
             procedures: BTreeMap::new(),
+            roles: Arc::default(),
             statement: None,
             row_programs: None,
             record_programs: RecordPrograms::default(),
@@ -186,6 +194,7 @@ impl Catalog {
             tables: self.tables.clone(),
             changed: self.changed.clone(),
             procedures: self.procedures.clone(),
+            roles: self.roles.clone(),
             statement: None,
             row_programs: self.row_programs.clone(),
             record_programs: RecordPrograms::default(),
@@ -256,6 +265,11 @@ impl Catalog {
     /// All procedures, by name.
     pub fn procedures(&self) -> impl Iterator<Item = &Arc<Procedure>> {
         self.procedures.values()
+    }
+
+    /// The roles, and what they may do.
+    pub fn roles(&self) -> &Roles {
+        &self.roles
     }
 
     /// The names of the tables that reference `name`, itself included if it does.

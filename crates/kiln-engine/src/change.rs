@@ -15,6 +15,7 @@ use crate::catalog::{Catalog, Procedure, RowPrograms};
 use crate::errors;
 use crate::memory::SeatUser;
 use crate::options::{DesignFactors, RESERVED};
+use crate::roles::{Object, Privileges, Role, Roles};
 use crate::shared::Shared;
 use crate::statement::{CatalogStatement, Source, TableSplit};
 use crate::written::WrittenCatalog;
@@ -181,6 +182,7 @@ impl<'a> CatalogChange<'a> {
             let name = table.schema.name.clone();
             self.catalog.tables.insert(name, Arc::new(made));
         }
+        self.catalog.roles = Arc::new(written.roles.clone());
         Ok(())
     }
 
@@ -257,6 +259,7 @@ impl<'a> CatalogChange<'a> {
         let removed = self.catalog.tables.remove(name);
         let removed = removed.ok_or_else(|| errors::undefined_table(name))?;
         self.catalog.changed.remove(&removed.id());
+        self.roles().forget(&Object::table(name));
         Ok(())
     }
 
@@ -434,9 +437,53 @@ impl<'a> CatalogChange<'a> {
     /// 42883.
     pub fn drop_procedure(&mut self, name: &str) -> Result<()> {
         let removed = self.catalog.procedures.remove(name);
-        removed
-            .map(|_| ())
-            .ok_or_else(|| errors::undefined_procedure(name))
+        removed.ok_or_else(|| errors::undefined_procedure(name))?;
+        self.roles().forget(&Object::routine(name));
+        Ok(())
+    }
+
+    fn roles(&mut self) -> &mut Roles {
+        Arc::make_mut(&mut self.catalog.roles)
+    }
+
+    /// Adds a role.
+    ///
+    /// # Errors
+    /// 42710 when the name is taken, 42939 for one that is reserved.
+    pub fn create_role(&mut self, role: Role) -> Result<()> {
+        self.roles().create(role)
+    }
+
+    /// Puts a role in the place of the one of its name.
+    ///
+    /// # Errors
+    /// 42704 when there is none; 0A000 when the first role would not be a superuser any more, or could not connect.
+    pub fn alter_role(&mut self, role: Role) -> Result<()> {
+        self.roles().replace(role)
+    }
+
+    /// Removes a role.
+    ///
+    /// # Errors
+    /// 42704 when there is none; 2BP01 for the first role, and for one that has privileges.
+    pub fn drop_role(&mut self, name: &str) -> Result<()> {
+        self.roles().drop(name)
+    }
+
+    /// Gives privileges for an object to a role, or to [`PUBLIC`](crate::PUBLIC).
+    ///
+    /// # Errors
+    /// 42704 when there is no such role.
+    pub fn grant(&mut self, object: &Object, grantee: &str, granted: Privileges) -> Result<()> {
+        (self.roles()).change(object, grantee, |privileges| privileges.and(granted))
+    }
+
+    /// Takes privileges for an object away.
+    ///
+    /// # Errors
+    /// 42704 when there is no such role.
+    pub fn revoke(&mut self, object: &Object, grantee: &str, revoked: Privileges) -> Result<()> {
+        (self.roles()).change(object, grantee, |privileges| privileges.without(revoked))
     }
 
     /// Says who makes the programs for rows written from Rust.

@@ -24,7 +24,7 @@ use crate::loader::{LoadReport, Loader};
 use crate::memory::{RetiredMemory, SeatUser, TableMemory};
 use crate::options::{Options, RESERVED};
 use crate::seat::Seat;
-use crate::session::Session;
+use crate::session::{Replays, Session};
 use crate::shared::Shared;
 use crate::transaction::Transaction;
 
@@ -341,6 +341,11 @@ impl Engine {
     /// 53300 when [`Options::sessions_max`] sessions are open, 57P01 when the database is closed.
     pub fn session(&self) -> Result<Session> {
         Session::open(self.clone())
+    }
+
+    /// How often blocks of sessions were replayed after conflicts.
+    pub fn replays(&self) -> Replays {
+        self.inner().replays.read()
     }
 
     /// The number of open sessions.

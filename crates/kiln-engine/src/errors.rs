@@ -113,6 +113,25 @@ pub(crate) fn changed_meanwhile(table: &str) -> Error {
     .with_hint("The transaction was rolled back and can be started again.")
 }
 
+/// A block that was run again after a conflict is not what its client has seen.
+#[cold]
+pub(crate) fn seen_otherwise(number: usize, text: Option<&str>, differs: &str) -> Error {
+    let what = match text {
+        // Of a long statement its beginning tells which it is.
+        Some(text) => {
+            let text: String = text.chars().take(100).collect();
+            format!("Statement {number} of the block ({text}) was run again: {differs}.")
+        }
+        None => format!("Statement {number} of the block was run again: {differs}."),
+    };
+    Error::new(
+        SqlState::SERIALIZATION_FAILURE,
+        "could not serialize access due to concurrent transactions: results that the client has seen are no longer true",
+    )
+    .with_detail(what)
+    .with_hint("The transaction was rolled back and can be started again.")
+}
+
 #[cold]
 pub(crate) fn table_in_use(table: &str, user: SeatUser) -> Error {
     Error::new(

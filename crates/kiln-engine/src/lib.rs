@@ -27,6 +27,7 @@ mod answer;
 mod backup;
 mod blocks;
 mod call;
+pub mod canary;
 mod catalog;
 mod change;
 mod checkpoint;
@@ -50,6 +51,7 @@ mod options;
 mod records;
 mod replay;
 mod restore;
+mod roles;
 mod seat;
 mod session;
 mod shared;
@@ -76,7 +78,10 @@ pub use memory::{EpochHolder, IndexMemory, RetiredMemory, SeatUser, TableMemory}
 pub use options::{BasisFactors, DesignFactors, Logging, Options};
 pub use replay::{CallReplay, LoggedCall};
 pub use restore::Restoration;
-pub use session::{CancelHandle, Ended, Session};
+pub use roles::{
+    Access, FIRST_ROLE, Object, ObjectKind, PUBLIC, Privilege, Privileges, Role, Roles,
+};
+pub use session::{CancelHandle, Ended, Replays, Session};
 pub use statement::{CatalogStatement, Source, TableSplit};
 pub use transaction::{Row, ScanRange, Transaction};
 pub use values::IntoValues;

@@ -1,11 +1,12 @@
 //! What a compiler looked up in the catalog by name, so that what it compiled can follow.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use kiln_platform::sync::{Arc, Weak};
 use kiln_storage::table::Table;
 
 use crate::catalog::{Catalog, Procedure};
+use crate::roles::Access;
 use crate::statement::Source;
 
 /// The names that the compiler of a procedure looked up, and what it found; names without an
@@ -16,6 +17,7 @@ pub struct Lookups {
     procedures: BTreeMap<String, Option<Arc<Source>>>,
     /// By the table referred to.
     referencing: BTreeMap<String, Vec<Weak<Table>>>,
+    accesses: BTreeSet<Access>,
 }
 
 impl Lookups {
@@ -42,6 +44,21 @@ impl Lookups {
             let found = found.iter().map(Arc::downgrade);
             self.referencing.insert(name.to_owned(), found.collect());
         }
+    }
+
+    /// What was compiled does something that not every role may do.
+    pub fn note_access(&mut self, access: Access) {
+        self.accesses.insert(access);
+    }
+
+    /// What was compiled does nothing that its caller must be allowed to do.
+    pub fn forget_accesses(&mut self) {
+        self.accesses.clear();
+    }
+
+    /// What its caller must be allowed to do.
+    pub fn accesses(&self) -> impl Iterator<Item = &Access> {
+        self.accesses.iter()
     }
 
     /// Whether all look-ups end in `catalog` as they did.

@@ -62,7 +62,7 @@ pub(crate) struct Seat {
 const PATIENCE_NS: u64 = 50_000_000;
 /// So long the others may take to let it be alone. They are held up meanwhile, so it is a tenth of the
 /// patience.
-const ALONE_WAIT_NS: u64 = 5_000_000;
+pub(crate) const ALONE_WAIT_NS: u64 = 5_000_000;
 /// A call that starves stands aside for so long at most while a change of the catalog waits, and looks so often whether
 /// it still does.
 const STAND_BY_NS: u64 = 1_000_000_000;
@@ -140,6 +140,11 @@ impl Seat {
     pub fn limit(&mut self, deadline_ns: Option<u64>, interrupt: Option<&Interrupt>) {
         self.worker_mut().limit(deadline_ns, interrupt);
         self.interrupt = interrupt.cloned();
+    }
+
+    /// Its number.
+    pub fn number(&self) -> usize {
+        self.number
     }
 
     /// The gate's state that the last [`Seat::enter`] saw: changes with the catalog.

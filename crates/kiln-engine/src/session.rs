@@ -1,25 +1,27 @@
 //! Sessions: programs run in the caller's thread, alone or as transactions of several.
 
+mod limits;
+mod replay;
+mod state;
+
 use std::time::Duration;
 
-use kiln_platform::sync::{Arc, Mutex, MutexGuard, Weak, lock};
+use kiln_platform::sync::{Arc, Mutex, MutexGuard, lock};
 use kiln_platform::time;
-use kiln_procedure::{Arguments, Interrupt, Program, Stop, interrupt};
-use kiln_protocols::Outcome;
+use kiln_procedure::{Arguments, Interrupt, Program};
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::log_epoch::LogEpoch;
-use kiln_storage::table::Table;
 
 use crate::call::{Call, Reply, Rows, Statement, SubmitError};
 use crate::catalog::Catalog;
 use crate::completion::{Completions, deadline_after};
 use crate::engine::Engine;
-use crate::errors;
 use crate::journal::Observed;
-use crate::memory::SeatUser;
-use crate::seat::{Seat, check_current};
-use crate::shared::Shared;
-use crate::slots::PooledSeat;
+use limits::Limits;
+pub(crate) use replay::ReplayCounts;
+pub use replay::Replays;
+use state::Block;
+pub(crate) use state::{State, idle_block, reap, rows};
 
 /// How a transaction block ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,20 +30,6 @@ pub enum Ended {
     Committed,
     /// It has no effects.
     RolledBack,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Block {
-    /// Each program is a transaction of its own.
-    None,
-    /// A block that has run nothing: it has no slot yet.
-    Begun,
-    /// A transaction is open; the session has a slot, whose seat is entered.
-    Open,
-    /// The transaction failed and was rolled back; the block waits for its end.
-    Failed,
-    /// As `Failed`, because it idled too long; nobody was told yet.
-    TimedOut,
 }
 
 /// Cancels what a session runs, from any thread. It is cheap to clone and outlives the session.
@@ -64,103 +52,6 @@ impl CancelHandle {
 #[derive(Clone, Copy, Debug)]
 struct Running {
     deadline_ns: Option<u64>,
-}
-
-/// What a session is; shared with the reaper of idle transactions while a block is open.
-pub(crate) struct State {
-    number: u64,
-    /// There while a transaction is open.
-    seat: Option<PooledSeat>,
-    block: Block,
-    /// Whether the reaper knows the session.
-    is_watched: bool,
-    /// When the block began, in microseconds since 1970.
-    began_us: i64,
-    /// When the last statement of the open transaction ended.
-    idle_since_ns: u64,
-    /// The log epoch that was current when the last statement ended.
-    observed: LogEpoch,
-    /// Whether results wait until what they rest on is on disk.
-    is_synchronous: bool,
-    /// The version of the catalog in which the open transaction began.
-    version: u64,
-}
-
-impl State {
-    fn seat(&mut self) -> &mut Seat {
-        self.seat.as_mut().expect("an open block has a seat")
-    }
-
-    /// Takes a slot and starts the transaction of a block at its first program.
-    fn open(&mut self, inner: &Arc<Shared>, limits: Limits<'_>) -> Result<()> {
-        let mut seat = limits.slot(inner, self.number)?;
-        seat.limit(limits.deadline_ns, Some(limits.interrupt));
-        let entered = seat.enter(limits.deadline_ns);
-        seat.limit(None, None);
-        entered.map_err(|refusal| limits.refused(refusal))?;
-        if let Err(refusal) = seat.begin_since(self.began_us) {
-            seat.leave();
-            return Err(refusal.error());
-        }
-        self.version = seat.catalog().version();
-        self.seat = Some(seat);
-        self.block = Block::Open;
-        Ok(())
-    }
-
-    /// What has to be on disk before the result of the open block's transaction is told, or of one of its statements.
-    fn settle<T>(&mut self, result: Result<T>) -> Observed<T> {
-        match self.is_synchronous {
-            true => self.seat().settle(result),
-            false => self.seat().unsettled(result),
-        }
-    }
-
-    /// As [`State::settle`], for a statement outside of a block.
-    fn settle_alone(
-        &self,
-        seat: &Seat,
-        result: Result<Rows>,
-        program: &[Arc<Program>],
-    ) -> Observed<Rows> {
-        let outcome = seat.unsettled(result);
-        match self.is_synchronous {
-            true => seat.inner().settle(outcome, program, |_| None),
-            false => outcome,
-        }
-    }
-
-    /// Whether a block is open or about to be: what the reaper ends when it idles.
-    fn is_in_block(&self) -> bool {
-        matches!(self.block, Block::Begun | Block::Open)
-    }
-
-    /// Fails the open block, if there is one.
-    fn give_up(&mut self) {
-        if self.is_in_block() {
-            self.abandon(Block::Failed);
-        }
-    }
-
-    /// Rolls the open transaction back, if there is one; the block goes on as `block`.
-    fn abandon(&mut self, block: Block) {
-        if let Some(seat) = &mut self.seat {
-            // Without a limit it waits until the gate is open.
-            let _ = seat.resume(None);
-            seat.roll_back();
-        }
-        self.close(block);
-    }
-
-    /// After the transaction has committed or was rolled back: it is over, as sessions repeat nothing.
-    fn close(&mut self, block: Block) {
-        if let Some(mut seat) = self.seat.take() {
-            seat.end_transaction();
-            seat.forget_tables();
-            seat.leave();
-        }
-        self.block = block;
-    }
 }
 
 /// Runs programs in the caller's thread: each as a transaction of its own, or several between
@@ -190,17 +81,7 @@ pub struct Session {
 
 impl Session {
     pub(crate) fn open(engine: Engine) -> Result<Session> {
-        let state = State {
-            number: engine.inner().begin_session()?,
-            seat: None,
-            block: Block::None,
-            is_watched: false,
-            began_us: 0,
-            idle_since_ns: 0,
-            observed: LogEpoch::default(),
-            is_synchronous: true,
-            version: 0,
-        };
+        let state = State::new(engine.inner().begin_session()?);
         Ok(Session {
             engine,
             state: Arc::new(Mutex::new(state)),
@@ -326,26 +207,78 @@ impl Session {
         compile: impl FnMut(&Arc<Catalog>, &mut Arguments) -> Result<Arc<Program>>,
         arguments: &mut Arguments,
     ) -> Result<Rows> {
-        if self.running.is_some() {
-            return self.run_limited(compile, arguments);
-        }
-        self.begin_statement();
-        let result = self.run_limited(compile, arguments);
-        self.end_statement();
-        result
+        self.limited(|session, state, limits| {
+            let inner = session.engine.inner();
+            match state.block {
+                Block::None => state.run_alone(inner, compile, arguments, limits),
+                _ => state.in_block(inner, limits, |state| {
+                    state.run_once(compile, arguments, limits)
+                }),
+            }
+        })
     }
 
-    fn run_limited(
+    /// Runs a statement with these arguments. In a block it is run again, with all that the block has run before, when that meets a
+    /// conflict with other transactions; the client notices nothing unless a result that it has seen is another one then
+    /// ([`Session::set_replay`]).
+    ///
+    /// # Errors
+    /// As [`Session::run_with`].
+    pub fn run_statement(
         &mut self,
-        compile: impl FnMut(&Arc<Catalog>, &mut Arguments) -> Result<Arc<Program>>,
+        statement: &Arc<dyn Statement>,
         arguments: &mut Arguments,
     ) -> Result<Rows> {
+        self.limited(|session, state, limits| {
+            let inner = session.engine.inner();
+            match state.block {
+                Block::None => {
+                    let compile =
+                        |catalog: &Arc<Catalog>, _: &mut Arguments| statement.program(catalog);
+                    state.run_alone(inner, compile, arguments, limits)
+                }
+                _ => state.in_block(inner, limits, |state| {
+                    state.run_statement(inner, statement, arguments, limits)
+                }),
+            }
+        })
+    }
+
+    /// Has blocks be run again when they meet conflicts, where all that they have run are statements ([`Session::run_statement`]) within
+    /// bounds: 10,000 of them, with arguments of a megabyte. From the next block on.
+    pub fn set_replay(&mut self, replays: bool) {
+        self.state().transcript.is_wanted = replays;
+    }
+
+    /// Whether blocks are run again when they meet conflicts.
+    pub fn replays(&self) -> bool {
+        self.state().transcript.is_wanted
+    }
+
+    /// Whether the last transaction block has failed because of other transactions alone: it may be tried again by a client to which
+    /// nothing of it was told.
+    pub fn has_lost(&self) -> bool {
+        self.state().has_lost
+    }
+
+    /// Runs something as a statement, or as a part of the one that runs.
+    fn limited(
+        &mut self,
+        run: impl FnOnce(&Session, &mut State, Limits<'_>) -> Observed<Rows>,
+    ) -> Result<Rows> {
+        let is_within = self.running.is_some();
+        if !is_within {
+            self.begin_statement();
+        }
         let mut guard = self.state();
-        let Observed { result, epoch } = self.run_in(&mut guard, compile, arguments);
+        let Observed { result, epoch } = run(self, &mut guard, self.limits());
         guard.observed = epoch;
         let acknowledged = self.acknowledge(guard);
         if acknowledged.is_err() {
             self.state().give_up();
+        }
+        if !is_within {
+            self.end_statement();
         }
         acknowledged.and(result)
     }
@@ -386,59 +319,6 @@ impl Session {
         self.state().is_synchronous = is_synchronous;
     }
 
-    fn run_in(
-        &self,
-        state: &mut State,
-        compile: impl FnMut(&Arc<Catalog>, &mut Arguments) -> Result<Arc<Program>>,
-        arguments: &mut Arguments,
-    ) -> Observed<Rows> {
-        let limits = self.limits();
-        let inner = self.engine.inner();
-        match state.block {
-            Block::None => {
-                let mut seat = match limits.slot(inner, state.number) {
-                    Ok(seat) => seat,
-                    Err(error) => return Observed::nothing(error),
-                };
-                seat.limit(limits.deadline_ns, Some(limits.interrupt));
-                let outcome = match seat.enter(limits.deadline_ns) {
-                    Ok(()) => {
-                        let (result, program) = run_alone(&mut seat, compile, arguments, limits);
-                        let outcome = state.settle_alone(&seat, result, program.as_slice());
-                        seat.leave();
-                        outcome
-                    }
-                    Err(refusal) => Observed::nothing(limits.refused(refusal)),
-                };
-                seat.limit(None, None);
-                outcome
-            }
-            Block::Begun | Block::Open => {
-                if state.block == Block::Begun
-                    && let Err(error) = state.open(inner, limits)
-                {
-                    state.block = Block::Failed;
-                    return Observed::nothing(error);
-                }
-                (state.seat()).limit(limits.deadline_ns, Some(limits.interrupt));
-                let result = state.run_in_block(compile, arguments, limits);
-                state.seat().limit(None, None);
-                let outcome = state.settle(result);
-                match outcome.result {
-                    Ok(_) => state.seat().step_aside(),
-                    Err(_) => state.abandon(Block::Failed),
-                }
-                state.idle_since_ns = time::now_ns();
-                outcome
-            }
-            Block::Failed => Observed::nothing(errors::failed_transaction()),
-            Block::TimedOut => {
-                state.block = Block::Failed;
-                Observed::nothing(timed_out())
-            }
-        }
-    }
-
     /// The log epoch up to which the last program, or the end of the last transaction block, has observed what is in the
     /// database: what has to be durable before its result may be told to whom durability was promised.
     pub fn observed(&self) -> LogEpoch {
@@ -466,6 +346,7 @@ impl Session {
         let inner = self.engine.inner();
         inner.check_open()?;
         state.block = Block::Begun;
+        state.has_lost = false;
         state.began_us = time::wall_clock_us();
         state.idle_since_ns = time::now_ns();
         if !std::mem::replace(&mut state.is_watched, true) {
@@ -492,9 +373,10 @@ impl Session {
             Block::Open => {
                 // Without a limit it waits until the gate is open.
                 let _ = state.seat().resume(None);
-                let committed = state.seat().commit().map_err(errors::conflict);
+                let committed = state.commit(self.engine.inner(), self.limits());
                 let Observed { result, epoch } = state.settle(committed);
                 state.observed = epoch;
+                state.roll_back_attempt();
                 state.close(Block::None);
                 result?;
                 self.acknowledge(guard).map(|()| Ended::Committed)
@@ -535,182 +417,15 @@ impl Session {
         self.state().block != Block::None
     }
 
+    /// Whether the open block holds a worker slot: the next program waits for none.
+    pub fn holds_slot(&self) -> bool {
+        self.state().block == Block::Open
+    }
+
     /// Whether the transaction block has failed, so that only its end is accepted.
     pub fn has_failed(&self) -> bool {
         matches!(self.state().block, Block::Failed | Block::TimedOut)
     }
-}
-
-impl State {
-    fn run_in_block(
-        &mut self,
-        mut compile: impl FnMut(&Arc<Catalog>, &mut Arguments) -> Result<Arc<Program>>,
-        arguments: &mut Arguments,
-        limits: Limits<'_>,
-    ) -> Result<Rows> {
-        let program = loop {
-            limits.resume(self.seat())?;
-            if let Some(refusal) = self.seat().interruption() {
-                return Err(refusal.error());
-            }
-            limits.check()?;
-            let program = compile(self.seat().catalog(), arguments)?;
-            check_current(&program)?;
-            let catalog = self.seat().catalog().clone();
-            if !self.seat().uses_tables() {
-                // It has seen nothing of any table yet.
-                self.version = catalog.version();
-            }
-            check_unchanged(&catalog, self.version, &program)?;
-            if self.seat().use_tables(&program) {
-                break program;
-            }
-            limits.wait_for_tables(self.seat(), &program)?;
-        };
-        arguments.bind(&program)?;
-        match self.seat().run(&program, arguments) {
-            Ok(()) => Ok(rows(self.seat(), &program)),
-            // A statement that was to end may have lost a lock for that reason.
-            Err(Stop::Abort(cause)) => match (limits.check(), self.seat().interruption()) {
-                (Err(error), _) => Err(error),
-                // There is no point in starting again.
-                (Ok(()), Some(refusal)) => Err(refusal.error()),
-                (Ok(()), None) => Err(errors::conflict(cause)),
-            },
-            Err(Stop::Raise(error)) => Err(error),
-        }
-    }
-}
-
-/// When the statement that runs must end.
-#[derive(Clone, Copy)]
-struct Limits<'a> {
-    deadline_ns: Option<u64>,
-    interrupt: &'a Interrupt,
-}
-
-impl Limits<'_> {
-    /// Whether the statement may go on.
-    fn check(self) -> Result<()> {
-        if self.interrupt.is_canceled() {
-            return Err(interrupt::canceled());
-        }
-        match self.deadline_ns {
-            Some(deadline) if time::now_ns() >= deadline => Err(interrupt::timed_out()),
-            _ => Ok(()),
-        }
-    }
-
-    /// The error of a statement that ran out of its limits.
-    fn exceeded(self) -> Error {
-        match self.interrupt.is_canceled() {
-            true => interrupt::canceled(),
-            false => interrupt::timed_out(),
-        }
-    }
-
-    /// A worker slot for the statement.
-    fn slot(self, inner: &Arc<Shared>, session: u64) -> Result<PooledSeat> {
-        let slot = inner.slots.take(
-            inner,
-            SeatUser::Session(session),
-            self.deadline_ns,
-            Some(self.interrupt),
-        );
-        slot.map_err(|error| self.check().err().unwrap_or(error))
-    }
-
-    /// Goes on with the transaction of a block.
-    fn resume(self, seat: &mut Seat) -> Result<()> {
-        seat.resume(self.deadline_ns)
-            .map_err(|refusal| self.refused(refusal))
-    }
-
-    /// Waits, aside, until no change of the catalog waits for a table that the program uses.
-    fn wait_for_tables(self, seat: &mut Seat, program: &Program) -> Result<()> {
-        seat.step_aside();
-        match seat.wait_for_tables(program, self.deadline_ns, self.interrupt) {
-            true => Ok(()),
-            false => Err(self.exceeded()),
-        }
-    }
-
-    /// The error of a statement that could not start.
-    fn refused(self, refusal: errors::Refusal) -> Error {
-        match refusal {
-            errors::Refusal::Expired => self.exceeded(),
-            other => other.error(),
-        }
-    }
-}
-
-/// Runs a program as a transaction of its own; returns the program as well, if there was one.
-fn run_alone(
-    seat: &mut Seat,
-    mut compile: impl FnMut(&Arc<Catalog>, &mut Arguments) -> Result<Arc<Program>>,
-    arguments: &mut Arguments,
-    limits: Limits<'_>,
-) -> (Result<Rows>, Option<Arc<Program>>) {
-    let compiled = compile(seat.catalog(), arguments).and_then(|program| {
-        check_current(&program)?;
-        arguments.bind(&program)?;
-        Ok(program)
-    });
-    let program = match compiled {
-        Ok(program) => program,
-        Err(error) => return (Err(error), None),
-    };
-    let result = match seat.call(&program, arguments, limits.deadline_ns, None) {
-        Outcome::Committed => Ok(rows(seat, &program)),
-        Outcome::Rejected(error) => Err(error),
-        Outcome::Expired => Err(limits.exceeded()),
-    };
-    (result, Some(program))
-}
-
-/// Checks that no table of a program was changed since the catalog had this version: a transaction that began then
-/// comes before the change, and cannot see the table as it was.
-///
-/// # Errors
-/// 40001.
-fn check_unchanged(catalog: &Catalog, version: u64, program: &Program) -> Result<()> {
-    if catalog.version() == version {
-        return Ok(());
-    }
-    let is_changed = |table: &Arc<Table>| catalog.is_changed_since(version, table.id());
-    match program.tables.iter().find(|table| is_changed(table)) {
-        Some(table) => Err(errors::changed_meanwhile(&table.schema().name)),
-        None => Ok(()),
-    }
-}
-
-/// What a program left in the seat's frame.
-pub(crate) fn rows(seat: &Seat, program: &Program) -> Rows {
-    Rows::take(seat.frame(), program)
-}
-
-/// Rolls the open transaction of a session back if it has idled since before `deadline_ns`.
-/// Returns whether the session still has a block to look after.
-pub(crate) fn reap(session: &Weak<Mutex<State>>, idle_since_before_ns: u64) -> bool {
-    let Some(session) = session.upgrade() else {
-        return false;
-    };
-    // A session whose mutex is taken runs something, so it does not idle.
-    let Ok(mut state) = session.try_lock() else {
-        return true;
-    };
-    if state.is_in_block() && state.idle_since_ns < idle_since_before_ns {
-        state.abandon(Block::TimedOut);
-    }
-    state.is_watched = state.is_in_block();
-    state.is_watched
-}
-
-/// The session's number, and since when its open block idles, if it does.
-pub(crate) fn idle_block(session: &Weak<Mutex<State>>) -> Option<(u64, u64)> {
-    let session = session.upgrade()?;
-    let state = session.try_lock().ok()?;
-    (state.block == Block::Open).then_some((state.number, state.idle_since_ns))
 }
 
 #[cold]

@@ -26,7 +26,7 @@ use crate::keeper::Kept;
 use crate::loss::Loss;
 use crate::memory::SeatUsers;
 use crate::options::{Options, RESERVED};
-use crate::session::{self, State};
+use crate::session::{self, ReplayCounts, State};
 use crate::slots::Slots;
 
 /// What the engine's threads and everybody with a seat share.
@@ -56,6 +56,7 @@ pub(crate) struct Shared {
     pub log: OnceLock<Arc<Log>>,
     /// Where that is.
     pub data_directory: Mutex<Option<Arc<DataDirectory>>>,
+    pub replays: ReplayCounts,
     /// What may be lost, once the log has failed.
     pub loss: Loss,
     /// What a recovery would have to read.
@@ -98,6 +99,7 @@ impl Shared {
             journal: Mutex::default(),
             log: OnceLock::new(),
             data_directory: Mutex::default(),
+            replays: ReplayCounts::default(),
             loss: Loss::default(),
             kept: Kept::default(),
             restoring: AtomicBool::new(false),

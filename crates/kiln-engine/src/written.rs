@@ -10,6 +10,8 @@
 //! A log keeps a written catalog with each checkpoint, and the
 //! [`CatalogStatement`](crate::CatalogStatement)s after it.
 
+mod roles;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
@@ -25,6 +27,7 @@ use kiln_storage::table::Table;
 
 use crate::catalog::Catalog;
 use crate::engine::Engine;
+use crate::roles::Roles;
 use crate::statement::{Source, read_source, write_source};
 use crate::text_form::{Columns, Counted, Reader};
 
@@ -38,6 +41,7 @@ pub struct WrittenCatalog {
     pub(crate) tables: Vec<WrittenTable>,
     /// In the order of the names of the procedures that they create.
     pub(crate) procedures: Vec<Arc<Source>>,
+    pub(crate) roles: Roles,
 }
 
 /// A table that was written down.
@@ -83,6 +87,7 @@ impl Catalog {
         });
         Ok(WrittenCatalog {
             procedures: procedures.collect::<Result<_>>()?,
+            roles: self.roles().clone(),
             version: self.version(),
             next_table_id: self.next_table_id(),
             tables: self
@@ -209,6 +214,7 @@ impl fmt::Display for WrittenCatalog {
             f.write_str("procedure ")?;
             write_source(f, source)?;
         }
+        roles::write(f, &self.roles)?;
         f.write_str("end\n")
     }
 }
@@ -323,6 +329,7 @@ impl FromStr for WrittenCatalog {
         while reader.takes("procedure") {
             procedures.push(Arc::new(read_source(&mut reader)?));
         }
+        let roles = roles::read(&mut reader)?;
         reader.expect("end")?;
         reader.end()?;
         Ok(WrittenCatalog {
@@ -330,6 +337,7 @@ impl FromStr for WrittenCatalog {
             next_table_id,
             tables,
             procedures,
+            roles,
         })
     }
 }

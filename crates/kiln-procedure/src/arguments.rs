@@ -113,6 +113,16 @@ impl Arguments {
         self.arrays.extend_from_slice(&other.arrays);
     }
 
+    /// The memory that they take, in bytes, roughly.
+    pub fn bytes(&self) -> usize {
+        let slots = size_of::<Slot>() + size_of::<Kind>();
+        let mut arrays = Vec::new();
+        for (_, array) in &self.arrays {
+            array.append_to(&mut arrays);
+        }
+        self.slots.len() * slots + self.heap.used_bytes() + arrays.len()
+    }
+
     /// The number of arguments.
     #[inline]
     pub fn len(&self) -> usize {

@@ -1,16 +1,19 @@
 //! Clients: from the first byte to the last. A client does no I/O: bytes that were received go in, and the bytes to be sent come out.
 
+use kiln_platform::net::Peer;
 use kiln_platform::random::entropy;
 use kiln_platform::sync::Arc;
+use kiln_sql::secret::Hash;
 use kiln_sql::{Database, Error, Reply, Result, SqlState};
 use kiln_wire::backend::{Answers, AuthenticationStep, Severity};
 use kiln_wire::connection::{Incoming, Input};
-use kiln_wire::frontend::{CancelKey, Limits, Opening, Startup};
+use kiln_wire::frontend::{CancelKey, Limits, Message, Opening, Startup, violation};
 
+use crate::authentication::{self, Authentication, Exchange};
 use crate::cancellation::Cancellations;
 use crate::session::{Place, Session, Step};
 
-/// The only database of a data directory, and its superuser.
+/// The only database of a data directory.
 const NAME: &str = "kiln";
 /// The newest minor version of the protocol that is spoken here.
 const MINOR: u16 = 2;
@@ -29,6 +32,41 @@ pub struct Shared {
     pub cancellations: Cancellations,
     /// How long their messages may be.
     pub limits: Limits,
+    /// Which of them must prove who they are.
+    pub authentication: Authentication,
+    /// What a client without a role sees is made of this; nobody knows it.
+    pub pretended: Hash,
+    /// Whether connections can be encrypted.
+    pub encryption: Option<Encryption>,
+}
+
+/// What clients are told of encryption.
+pub struct Encryption {
+    /// What an authentication is bound to.
+    pub end_point: Option<Box<[u8]>>,
+    /// Whether those from other machines must use it.
+    pub is_required: bool,
+}
+
+impl Shared {
+    /// Of a server of this database.
+    ///
+    /// # Errors
+    /// 58030 when the system gives no random numbers.
+    pub fn new(
+        database: Database,
+        limits: Limits,
+        authentication: Authentication,
+    ) -> Result<Shared> {
+        Ok(Shared {
+            database,
+            cancellations: Cancellations::default(),
+            limits,
+            authentication,
+            pretended: random()?,
+            encryption: None,
+        })
+    }
 }
 
 /// What a client waits for.
@@ -44,6 +82,8 @@ pub enum Progress {
     Outcome,
     /// A thread that may wait.
     Thread,
+    /// That its answers are sent, and the connection is encrypted from then on.
+    Encryption,
     /// Nothing: it is gone when its answers are sent.
     End,
 }
@@ -52,23 +92,41 @@ pub enum Progress {
 pub struct Client {
     shared: Arc<Shared>,
     input: Input,
+    /// Where it comes from.
+    peer: Peer,
     /// Answers until there is a session.
     greeting: Answers,
+    /// What it has asked for, while it proves who it is.
+    asked: Option<Box<Asked>>,
     session: Option<Box<Session>>,
     /// The number under which its statements are cancelled, when there is a session.
     number: Option<u32>,
+    /// Whether its connection is encrypted.
+    is_encrypted: bool,
     has_ended: bool,
+}
+
+/// What a client has asked for in its startup message.
+struct Asked {
+    role: String,
+    minor: u16,
+    /// Names and values.
+    parameters: Vec<(String, String)>,
+    exchange: Option<Exchange>,
 }
 
 impl Client {
     /// One that has said nothing.
-    pub fn new(shared: Arc<Shared>) -> Client {
+    pub fn new(shared: Arc<Shared>, peer: Peer) -> Client {
         Client {
             input: Input::new(shared.limits),
             shared,
+            peer,
+            asked: None,
             greeting: Answers::default(),
             session: None,
             number: None,
+            is_encrypted: false,
             has_ended: false,
         }
     }
@@ -103,6 +161,11 @@ impl Client {
         (self.session.as_ref()).is_some_and(|session| session.in_transaction())
     }
 
+    /// Whether its next message waits for no worker slot, and others may wait for the one that it holds.
+    pub fn holds_slot(&self) -> bool {
+        (self.session.as_ref()).is_some_and(|session| session.holds_slot())
+    }
+
     /// Handles what was received, as far as it goes.
     pub fn advance(&mut self, place: Place<'_>) -> Progress {
         if self.has_ended {
@@ -122,6 +185,18 @@ impl Client {
             };
             let step = match (incoming, &mut self.session) {
                 (Incoming::Message(received), Some(session)) => session.handle(received, place),
+                (Incoming::Opening(Opening::Tls), _)
+                    if self.shared.encryption.is_some() && !self.is_encrypted =>
+                {
+                    // What came behind the request came before it was answered, and is not the client's perhaps.
+                    if self.input.has_waiting() {
+                        let message = "received unencrypted data after SSL request".to_owned();
+                        return self.end(Some(&violation(message)));
+                    }
+                    self.greeting.encryption(true);
+                    self.is_encrypted = true;
+                    return Progress::Encryption;
+                }
                 (Incoming::Opening(Opening::Tls | Opening::Gss), _) => {
                     self.greeting.encryption(false);
                     Step::Next
@@ -132,19 +207,37 @@ impl Client {
                     Step::End
                 }
                 (Incoming::Opening(Opening::Startup(startup)), _) => {
-                    match start(&self.shared, &startup, &mut self.greeting) {
-                        Ok((number, session)) => {
-                            self.number = Some(number);
-                            self.session = Some(Box::new(session));
-                            self.input.begin_session();
-                            Step::Next
-                        }
+                    let asked = match ask(&startup, &mut self.greeting) {
+                        Ok(asked) => Box::new(asked),
+                        Err(error) => return self.end(Some(&error)),
+                    };
+                    match self.begin(asked) {
+                        Ok(step) => step,
                         Err(error) => return self.end(Some(&error)),
                     }
                 }
-                (Incoming::Message(_), None) => {
-                    let error = Error::internal("a message came before the session");
-                    return self.end(Some(&error));
+                (Incoming::Message(received), None) => {
+                    let proved = match received.message {
+                        Ok(Message::Password(body)) => match &mut self.asked {
+                            Some(asked) => asked.take(body, &mut self.greeting),
+                            None => Err(Error::internal("a message came before the startup")),
+                        },
+                        Ok(Message::Terminate) => return self.end(None),
+                        Ok(_) => Err(violation("expected SASL response".to_owned())),
+                        Err(error) => Err(error),
+                    };
+                    let proved = match (proved, self.asked.take()) {
+                        (Ok(true), Some(asked)) => self.start(*asked),
+                        (Ok(_), asked) => {
+                            self.asked = asked;
+                            Ok(Step::Next)
+                        }
+                        (Err(error), _) => Err(error),
+                    };
+                    match proved {
+                        Ok(step) => step,
+                        Err(error) => return self.end(Some(&error)),
+                    }
                 }
             };
             if let Some(progress) = self.take_step(step) {
@@ -199,56 +292,140 @@ impl Drop for Client {
     }
 }
 
-/// Begins a session as a startup message asks for it, and greets the client.
-fn start(shared: &Shared, startup: &Startup<'_>, greeting: &mut Answers) -> Result<(u32, Session)> {
+/// What a startup message asks for.
+///
+/// # Errors
+/// 28000 without a role, 3D000 for another database, 0A000 for replication.
+fn ask(startup: &Startup<'_>, greeting: &mut Answers) -> Result<Asked> {
     let unknown = || startup.parameters().map(|(name, _)| name);
     let unknown = || unknown().filter(|name| name.starts_with("_pq_."));
     if startup.minor > MINOR || unknown().next().is_some() {
         greeting.negotiate_version(startup.minor.min(MINOR), unknown());
     }
-    let user = startup.parameter("user").ok_or_else(|| {
+    let role = startup.parameter("user").ok_or_else(|| {
         let message = "no PostgreSQL user name specified in startup packet";
         Error::new(SqlState::INVALID_AUTHORIZATION_SPECIFICATION, message)
     })?;
-    if user != NAME {
-        let message = format!("role \"{user}\" does not exist");
-        let error = Error::new(SqlState::INVALID_AUTHORIZATION_SPECIFICATION, message);
-        return Err(error.with_hint(format!("The only role is {NAME}.")));
-    }
-    let database = startup.parameter("database").unwrap_or(user);
-    if database != NAME {
-        let message = format!("database \"{database}\" does not exist");
-        let error = Error::new(SqlState::INVALID_CATALOG_NAME, message);
-        return Err(error.with_hint(format!("The only database is {NAME}.")));
-    }
     if startup
         .parameter("replication")
         .is_some_and(|it| it != "false")
     {
         return Err(Error::unsupported("a connection for replication"));
     }
-    let mut session = Session::new(&shared.database)?;
-    let secret_bytes = if startup.minor < MINOR_LONG_SECRETS {
-        4
-    } else {
-        32
-    };
-    let secret = secret(secret_bytes)?;
-    let number = (shared.cancellations).register(secret.clone(), session.cancel_handle());
-    let answers = session.answers();
-    answers.append(greeting);
-    answers.authentication(AuthenticationStep::Ok);
-    session.begin(startup.parameters());
-    session.answers().backend_key_data(number, &secret);
-    session.ready();
-    Ok((number, session))
+    let parameters = startup.parameters();
+    let parameters = parameters.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    Ok(Asked {
+        role: role.to_owned(),
+        minor: startup.minor,
+        parameters: parameters.collect(),
+        exchange: None,
+    })
 }
 
-/// Bytes that no other client can guess.
-fn secret(count: usize) -> Result<Box<[u8]>> {
-    let bytes: [u8; 32] = entropy().map_err(|error| {
+impl Asked {
+    /// Takes what the client says to prove who it is. Returns whether it has.
+    ///
+    /// # Errors
+    /// 28P01 when it cannot, 08P01 for what says nothing about that.
+    fn take(&mut self, body: &[u8], greeting: &mut Answers) -> Result<bool> {
+        let Some(exchange) = &mut self.exchange else {
+            return Err(violation("a password was not asked for".to_owned()));
+        };
+        match exchange.take(body)? {
+            authentication::Reply::Continue(data) => {
+                greeting.authentication(AuthenticationStep::SaslContinue(data.as_bytes()));
+                Ok(false)
+            }
+            authentication::Reply::Proved(data) => {
+                greeting.authentication(AuthenticationStep::SaslFinal(data.as_bytes()));
+                Ok(true)
+            }
+        }
+    }
+
+    fn parameter(&self, name: &str) -> Option<&str> {
+        let mut parameters = self.parameters.iter();
+        let found = parameters.find(|(known, _)| known == name);
+        found.map(|(_, value)| value.as_str())
+    }
+}
+
+impl Client {
+    /// Begins the session, or has the client prove first who it is.
+    fn begin(&mut self, mut asked: Box<Asked>) -> Result<Step> {
+        let encryption = self.shared.encryption.as_ref();
+        if encryption.is_some_and(|it| it.is_required)
+            && !self.is_encrypted
+            && !authentication::is_local(&self.peer)
+        {
+            let message = "connections from other machines must be encrypted";
+            let error = Error::new(SqlState::INVALID_AUTHORIZATION_SPECIFICATION, message);
+            return Err(error.with_hint("Connect with sslmode=require."));
+        }
+        let catalog = self.shared.database.engine().catalog();
+        let roles = catalog.roles();
+        if self.shared.authentication.trusts(&self.peer, roles) {
+            return self.start(*asked);
+        }
+        let binding = encryption.filter(|_| self.is_encrypted);
+        let binding = binding.and_then(|encryption| encryption.end_point.clone());
+        let exchange = Exchange::new(&asked.role, roles, &self.shared.pretended, binding);
+        (self.greeting).authentication(AuthenticationStep::Sasl(exchange.mechanisms()));
+        asked.exchange = Some(exchange);
+        self.asked = Some(asked);
+        self.input.begin_authentication();
+        Ok(Step::Next)
+    }
+
+    /// Begins the session, and greets the client.
+    fn start(&mut self, asked: Asked) -> Result<Step> {
+        let database = &self.shared.database;
+        let role = &asked.role;
+        let refused = |message: String| {
+            Err(Error::new(
+                SqlState::INVALID_AUTHORIZATION_SPECIFICATION,
+                message,
+            ))
+        };
+        match database.engine().catalog().roles().get(role) {
+            None => return refused(format!("role \"{role}\" does not exist")),
+            Some(known) if !known.can_login => {
+                return refused(format!("role \"{role}\" is not permitted to log in"));
+            }
+            Some(_) => {}
+        }
+        // Many drivers ask for a database of the role's name when they are told nothing else.
+        let name = asked.parameter("database").unwrap_or(role);
+        if name != NAME && name != role {
+            let message = format!("database \"{name}\" does not exist");
+            let error = Error::new(SqlState::INVALID_CATALOG_NAME, message);
+            return Err(error.with_hint(format!("The only database is {NAME}.")));
+        }
+        let mut session = Session::new(database.session_as(role)?);
+        let secret: Box<[u8]> = match asked.minor < MINOR_LONG_SECRETS {
+            true => Box::new(random::<4>()?),
+            false => Box::new(random::<32>()?),
+        };
+        let cancels = session.cancel_handle();
+        let number = (self.shared.cancellations).register(secret.clone(), cancels);
+        let answers = session.answers();
+        answers.append(&mut self.greeting);
+        answers.authentication(AuthenticationStep::Ok);
+        let parameters = asked.parameters.iter();
+        session.begin(parameters.map(|(name, value)| (name.as_str(), value.as_str())));
+        session.answers().backend_key_data(number, &secret);
+        session.ready();
+        self.number = Some(number);
+        self.session = Some(Box::new(session));
+        self.input.begin_session();
+        Ok(Step::Next)
+    }
+}
+
+/// Bytes that nobody can guess.
+fn random<const N: usize>() -> Result<[u8; N]> {
+    entropy().map_err(|error| {
         let message = format!("the system gives no random numbers: {error}");
         Error::new(SqlState::IO_ERROR, message)
-    })?;
-    Ok(bytes[..count.min(bytes.len())].into())
+    })
 }

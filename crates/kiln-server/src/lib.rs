@@ -5,12 +5,15 @@
 //! | [`session`] | what a session is asked for and answers |
 //! | [`client`] | a client from its first byte to its last, without I/O |
 //! | `io` | sockets and threads around clients; [`Server`] |
+//! | [`authentication`] | who must prove who they are, and how |
 //! | [`cancellation`] | how a statement is cancelled through another connection |
 
+pub mod authentication;
 pub mod cancellation;
 pub mod client;
 mod io;
 pub mod session;
 
-pub use io::{Server, ServerOptions};
+pub use authentication::Authentication;
+pub use io::{Server, ServerOptions, Tls};
 pub use kiln_platform::net::Address;

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use kiln_platform::net::Peer;
 use kiln_platform::sync::Arc;
-use kiln_server::cancellation::Cancellations;
+use kiln_server::authentication::Authentication;
 use kiln_server::client::{Client, Progress, Shared};
 use kiln_server::session::Place;
 use kiln_sql::{Completions, Database, Options};
@@ -20,17 +21,15 @@ struct Talk {
 }
 
 fn shared() -> Arc<Shared> {
-    Arc::new(Shared {
-        database: Database::open(Options::new().workers(1)).expect("there is memory"),
-        cancellations: Cancellations::default(),
-        limits: Limits::default(),
-    })
+    let database = Database::open(Options::new().workers(1)).expect("there is memory");
+    let shared = Shared::new(database, Limits::default(), Authentication::Automatic);
+    Arc::new(shared.expect("there is randomness"))
 }
 
 impl Talk {
     fn new(shared: &Arc<Shared>, is_polled: bool) -> Talk {
         let mut talk = Talk {
-            client: Client::new(shared.clone()),
+            client: Client::new(shared.clone(), Peer::Unix { user: None }),
             completions: Completions::new(10),
             is_polled,
             requests: Requests::default(),
@@ -59,6 +58,7 @@ impl Talk {
                 Progress::Bytes | Progress::End => break,
                 Progress::Turn => {}
                 Progress::Sending => panic!("there are few answers"),
+                Progress::Encryption => panic!("there is none"),
                 Progress::Thread => {
                     assert!(self.is_polled, "a thread needs no other one");
                     place = Place::Thread;
@@ -311,7 +311,7 @@ fn strangers_are_refused_with_a_reason() {
         (&[("user", "kiln"), ("replication", "true")], "0A000"),
         (&[], "28000"),
     ] {
-        let mut client = Client::new(shared.clone());
+        let mut client = Client::new(shared.clone(), Peer::Unix { user: None });
         let bytes = Requests::default().startup(0, parameters).take();
         client.input().receive(&bytes);
         assert_eq!(client.advance(Place::Thread), Progress::End);
@@ -323,7 +323,7 @@ fn strangers_are_refused_with_a_reason() {
         };
         assert_eq!((fields.get(b'S'), fields.get(b'C')), ("FATAL", state));
     }
-    let mut client = Client::new(shared);
+    let mut client = Client::new(shared, Peer::Unix { user: None });
     client.input().receive(&Requests::default().tls().take());
     assert_eq!(client.advance(Place::Thread), Progress::Bytes);
     assert_eq!(client.answers().pending(), b"N");

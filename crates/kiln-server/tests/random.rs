@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use kiln_platform::net::Peer;
 use kiln_platform::random::Random;
 use kiln_platform::sync::Arc;
-use kiln_server::cancellation::Cancellations;
+use kiln_server::authentication::Authentication;
 use kiln_server::client::{Client, Progress, Shared};
 use kiln_server::session::Place;
 use kiln_sql::{Completions, Database, Options};
@@ -168,7 +169,7 @@ fn check(asked: &[Asked], answers: &[Answer], context: &str) {
 
 fn converse(shared: &Arc<Shared>, completions: &Arc<Completions>, seed: u64) {
     let mut random = Random::from_seed(seed);
-    let mut client = Client::new(shared.clone());
+    let mut client = Client::new(shared.clone(), Peer::Unix { user: None });
     let mut requests = Requests::default();
     requests.startup(0, &[("user", "kiln")]);
     let mut asked: Vec<Asked> = (0..30).map(|_| ask(&mut requests, &mut random)).collect();
@@ -215,11 +216,9 @@ fn converse(shared: &Arc<Shared>, completions: &Arc<Completions>, seed: u64) {
 
 #[test]
 fn each_message_is_answered_once() {
-    let shared = Arc::new(Shared {
-        database: Database::open(Options::new().workers(1)).expect("there is memory"),
-        cancellations: Cancellations::default(),
-        limits: Limits::default(),
-    });
+    let database = Database::open(Options::new().workers(1)).expect("there is memory");
+    let shared = Shared::new(database, Limits::default(), Authentication::Automatic);
+    let shared = Arc::new(shared.expect("there is randomness"));
     (shared.database)
         .execute(
             "CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER);

@@ -225,3 +225,81 @@ fn a_server_ends_when_clients_have_ended_what_they_have_begun() {
         .expect("the database is open");
     assert_eq!(rows.len(), 2);
 }
+
+/// Blocks that hold all slots end although the statements of others wait for a slot in all threads.
+#[test]
+fn blocks_end_while_all_threads_wait_for_slots() {
+    const CLIENTS: usize = 8;
+    let options = kiln_sql::Options::new()
+        .workers(2)
+        .pin_workers(false)
+        .session_slots(2)
+        .slot_wait_ms(10_000);
+    let database = kiln_sql::Database::open(options).expect("there is memory");
+    let (_server, address) = serve(&database, |options| options.threads_max = 2);
+    let mut clients: Vec<_> = (0..CLIENTS)
+        .map(|_| Talk::begin(&address).expect("it is accepted"))
+        .collect();
+    clients[0].run("CREATE TABLE item (id INTEGER PRIMARY KEY, stock INTEGER)");
+    clients[0].run("INSERT INTO item SELECT i, 0 FROM generate_series(1, 8) AS i");
+    let began_ns = now_ns();
+    thread::scope(|scope| {
+        for (id, mut client) in (1..).zip(clients) {
+            scope.spawn(move || {
+                for _ in 0..20 {
+                    client.run("BEGIN");
+                    let text = format!("UPDATE item SET stock = stock + 1 WHERE id = {id}");
+                    assert_eq!(client.run(&text), "UPDATE 1");
+                    assert_eq!(client.run("COMMIT"), "COMMIT");
+                }
+            });
+        }
+    });
+    let took_ns = now_ns() - began_ns;
+    assert!(took_ns < 5_000_000_000, "it took {took_ns} ns");
+}
+
+/// What is no TLS behind the request for it, or came before the answer, ends its connection alone.
+#[test]
+fn nonsense_under_encryption_ends_its_connection_alone() {
+    let database = database();
+    let files = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../kiln/tests/tls");
+    let read = |name: &str| {
+        let text = kiln_platform::file::read_to_string(&files.join(name));
+        text.expect("it is there").into_bytes()
+    };
+    let tls = kiln_server::Tls::new(&read("certificate.pem"), &read("key.pem"));
+    let tls = tls.expect("they belong together");
+    let (server, address) = serve(&database, |options| {
+        options.tls = Some(tls);
+        options.startup_s = 1;
+    });
+    let mut well = Talk::begin(&address).expect("it is accepted");
+    let startup = kiln_wire::client::Requests::default()
+        .startup(0, &[("user", "kiln")])
+        .take();
+    for after in [
+        &b""[..],
+        &[0; 100],
+        b"\x16\x03\x01\xff\xff",
+        &startup,
+        &[0x16; 70_000],
+    ] {
+        let mut talk = Talk::connect(&address).expect("it is accepted");
+        talk.requests.tls();
+        talk.flush().expect("it goes out");
+        assert_eq!(talk.byte().expect("it is answered"), Some(b'S'));
+        // The server may have gone before all of it has gone out.
+        let _ = talk.send(after);
+        while let Ok(Some(_)) = talk.byte() {}
+    }
+    let mut early = Talk::connect(&address).expect("it is accepted");
+    early.requests.tls();
+    let mut bytes = early.requests.take();
+    bytes.extend_from_slice(&startup);
+    early.send(&bytes).expect("it goes out");
+    let answers = early.ask().expect("there is an end");
+    assert_eq!(state_of(&answers), Some("08P01"));
+    assert_eq!(well.value("SELECT 1"), "1");
+    await_that(|| server.clients() == 1);
+}

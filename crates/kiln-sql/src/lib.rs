@@ -11,15 +11,18 @@ pub mod database;
 pub mod parse;
 
 pub use compile::ColumnOrigin;
+pub use database::secret;
 pub use database::{
     Column, Database, Notice, Portal, Portion, Recovery, RecoveryProgress, RecoveryStage,
     ResultSet, Session, Statement, StatementKind, StatementResult, StatementsKept, Transaction,
     parameter_value,
 };
 pub use kiln_durability::backup::{BackupReport, RestoreReport};
+pub use kiln_engine::canary;
 pub use kiln_engine::{
-    Call, CancelHandle, CatalogStatement, Completion, Completions, IdempotencyKey, IntoValues,
-    Logging, Options, Protocol, Refused, Reply, SubmitError, Ticket, WrittenCatalog,
+    Access, Call, CancelHandle, CatalogStatement, Completion, Completions, FIRST_ROLE,
+    IdempotencyKey, IntoValues, Logging, Object, ObjectKind, Options, PUBLIC, Privilege,
+    Privileges, Protocol, Refused, Reply, Role, Roles, SubmitError, Ticket, WrittenCatalog,
 };
 pub use kiln_storage::error::{Error, Result, SqlState};
 pub use kiln_storage::types::{DataType, Decimal, FromRow, FromValue, Interval, Value};

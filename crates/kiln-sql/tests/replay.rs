@@ -1,336 +1,210 @@
-//! Replaying what commits wrote: the tables that come of it are those in which the transactions ran, whatever the order in which
-//! commits of one log epoch lie in the log.
+//! Blocks that meet conflicts are run again, and their clients notice nothing unless what they have seen is no longer true.
 
 #![cfg(not(kiln_sim))]
 
-use std::path::Path;
-use std::time::Duration;
-
-use kiln_durability::format::block::{HEADER_BYTES, bytes_of};
-use kiln_durability::format::entry::{self, Entry};
-use kiln_durability::format::{BlockHeader, Chain, DatabaseId, segment_name};
-use kiln_durability::recovery::{Replay, Scan, Start};
-use kiln_engine::{CallAnswer, Commit, Configuration, Listener, Listeners, LogEpoch};
-use kiln_platform::atomic::{AtomicUsize, Ordering};
-use kiln_platform::disk::{Directory, TemporaryDirectory};
 use kiln_platform::random::Random;
-use kiln_platform::sync::{Arc, Mutex, lock};
 use kiln_platform::thread;
-use kiln_sql::{Database, Options, Session, SqlState};
-use kiln_storage::restore::Mismatch;
+use kiln_sql::{Database, Options, Protocol, Session};
 
-const DATABASE: DatabaseId = DatabaseId(*b"tests of replays");
-const CLIENTS: usize = 4;
-const STATEMENTS: usize = 400;
-/// Keys are below this, so that they are deleted and come back often.
-const KEYS: usize = 30;
-
-const SCHEMA: &str = "
-CREATE TABLE keyed (id BIGINT PRIMARY KEY, holder INTEGER UNIQUE, amount INTEGER NOT NULL, short VARCHAR(8), long TEXT);
-CREATE INDEX keyed_amount ON keyed (amount);
-CREATE TABLE pair (a TEXT, b SMALLINT, price NUMERIC(12, 2), label TEXT, PRIMARY KEY (a, b));
-CREATE UNIQUE INDEX pair_label ON pair (label);
-CREATE TABLE plain (x INTEGER, text TEXT);
-CREATE INDEX plain_x ON plain (x);
-";
-
-/// The log epoch of a commit, and its bytes.
-type Written = (u64, Vec<u8>);
-
-/// The commits that all workers have told of.
-#[derive(Clone, Default)]
-struct Heard(Arc<Mutex<Vec<Written>>>);
-
-impl Listeners for Heard {
-    fn listener(&self, _: usize) -> Box<dyn Listener> {
-        Box::new(self.clone())
-    }
-
-    fn note(&self, _: &CallAnswer<'_>) -> Option<LogEpoch> {
-        unreachable!("no call has a key here")
-    }
-}
-
-impl Listener for Heard {
-    fn committed(&mut self, commit: &Commit<'_>) {
-        let mut bytes = Vec::new();
-        commit.append(&mut bytes);
-        lock(&self.0).push((commit.epoch.0, bytes));
-    }
-}
-
-/// A database that these threads recover.
-fn open(configuration: Configuration, threads: usize) -> Database {
-    let options = Options::new().workers(2).pin_workers(false);
-    let options = options.recovery_threads(threads);
-    let database = Database::open(options.protocol(configuration)).expect("the options are good");
-    database.execute(SCHEMA).expect("the names are free");
+fn open(options: Options) -> Database {
+    let database = Database::open(options.workers(1).pin_workers(false));
+    let database = database.expect("there is memory");
+    let script = "CREATE TABLE item (id INTEGER PRIMARY KEY, stock INTEGER CHECK (stock >= 0));
+        INSERT INTO item SELECT i, 10 FROM generate_series(1, 8) AS i;
+        CREATE PROCEDURE take(i INTEGER) LANGUAGE plpgsql AS $$
+            BEGIN UPDATE item SET stock = stock - 1 WHERE id = i; END $$;
+        CREATE PROCEDURE restock(i INTEGER, n INTEGER, OUT rest INTEGER) LANGUAGE plpgsql AS $$
+            BEGIN UPDATE item SET stock = n WHERE id = i RETURNING stock INTO rest; END $$";
+    database.execute(script).expect("it is SQL");
     database
 }
 
-/// A statement, or a block, that some transactions of others may refuse.
-fn statement(random: &mut Random) -> String {
-    let (id, other) = (random.below(KEYS), random.below(KEYS));
-    let number = random.below(100);
-    let long = match random.below(3) {
-        0 => "NULL".to_owned(),
-        1 => format!("repeat('s', {})", random.below(12)),
-        _ => format!("repeat('{number} ', {})", random.below(600)),
-    };
-    let label = match random.percent(20.0) {
-        true => "NULL".to_owned(),
-        false => format!("repeat('{number} ', {})", 1 + number % 70),
-    };
-    let new = format!("INSERT INTO keyed VALUES ({id}, {other}, {number}, 'new', {long})");
-    let (a, b) = (["a", "bb", "a rather long key"][id % 3], id / 3);
-    match random.below(18) {
-        0..3 => new,
-        3 => format!("DELETE FROM keyed WHERE id = {id}"),
-        4 => format!("BEGIN; DELETE FROM keyed WHERE id = {id}; {new}; COMMIT"),
-        5 => format!("UPDATE keyed SET amount = amount + {number} WHERE id = {id}"),
-        6 => format!("UPDATE keyed SET holder = {other} WHERE id = {id}"),
-        7 => format!(
-            "BEGIN; UPDATE keyed SET holder = NULL WHERE id = {id}; \
-             UPDATE keyed SET holder = {id} WHERE id = {other}; COMMIT"
-        ),
-        8 => format!("UPDATE keyed SET long = {long}, short = '{number}' WHERE id = {id}"),
-        9 => format!("UPDATE keyed SET id = {other} WHERE id = {id}"),
-        10 => format!(
-            "BEGIN; UPDATE keyed SET id = {0} WHERE id = {id}; UPDATE keyed SET id = {id} WHERE id = {other}; \
-             UPDATE keyed SET id = {other} WHERE id = {0}; COMMIT",
-            KEYS + number
-        ),
-        11 | 12 => format!("INSERT INTO pair VALUES ('{a}', {b}, {number}.5, {label})"),
-        13 => {
-            format!(
-                "UPDATE pair SET price = price + 1, label = {label} WHERE a = '{a}' AND b = {b}"
-            )
-        }
-        14 => format!("DELETE FROM pair WHERE a = '{a}' AND b = {b}"),
-        15 => format!("INSERT INTO plain VALUES ({id}, {long}), ({id}, 'twice')"),
-        16 => format!("UPDATE plain SET x = {other}, text = {long} WHERE x = {id}"),
-        _ => format!("DELETE FROM plain WHERE x = {id} AND text = 'twice'"),
+/// The tag of the last statement, or the state and the detail of its error.
+fn run(session: &mut Session, text: &str) -> String {
+    match session.execute(text) {
+        Ok(results) => results.last().map_or(String::new(), |it| it.tag.clone()),
+        Err(error) => format!("{} {}", error.state(), error.detail().unwrap_or_default()),
     }
 }
 
-/// Runs a statement; returns whether it ended well.
-fn run(session: &mut Session, statement: &str) -> bool {
-    let Err(error) = session.execute(statement) else {
-        return true;
-    };
-    session.roll_back();
-    let is_expected = [
-        SqlState::UNIQUE_VIOLATION,
-        SqlState::SERIALIZATION_FAILURE,
-        SqlState::FEATURE_NOT_SUPPORTED,
-    ];
-    assert!(is_expected.contains(&error.state()), "{statement}: {error}");
-    false
-}
-
-/// One client less, also when it fails.
-struct Over<'a>(&'a AtomicUsize);
-
-impl Drop for Over<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// What concurrent clients commit, in log epochs that some commits share.
-fn workload(database: &Database, seed: u64) -> Vec<Written> {
-    let heard = Heard::default();
-    let attached = database.engine().attach_listeners(Arc::new(heard.clone()));
-    attached.expect("the protocol isolates transactions");
-    let working = AtomicUsize::new(CLIENTS);
-    thread::scope(|scope| {
-        for client in 0..CLIENTS {
-            let working = &working;
-            scope.spawn(move || {
-                let _over = Over(working);
-                let mut random = Random::stream(seed, client as u64);
-                let mut session = database.session().expect("there is a seat");
-                let ended = (0..STATEMENTS).filter(|_| run(&mut session, &statement(&mut random)));
-                let ended = ended.count();
-                assert!(ended > STATEMENTS / 3, "{ended} statements ended well");
-            });
-        }
-        while working.load(Ordering::Relaxed) > 0 {
-            thread::sleep(Duration::from_millis(3).as_nanos() as u64);
-            database.engine().log_epochs().close();
-        }
-    });
-    database.engine().detach_listeners().expect("nothing runs");
-    std::mem::take(&mut *lock(&heard.0))
-}
-
-/// Writes commits as a log, in groups of a few log epochs whose entries are in any order.
-fn write(commits: &[Written], random: &mut Random) -> TemporaryDirectory {
-    let mut chain = Chain::new(DATABASE);
-    let (mut log, mut rest) = (Vec::new(), commits);
-    while let Some((first, _)) = rest.first() {
-        let last = first + random.below(4) as u64;
-        let (group, later) = rest.split_at(rest.partition_point(|(epoch, _)| *epoch <= last));
-        rest = later;
-        let mut group: Vec<_> = group.iter().collect();
-        random.shuffle(&mut group);
-        let mut payload = Vec::new();
-        for (epoch, commit) in group {
-            let start = entry::begin_commit(&mut payload, *epoch);
-            payload.extend_from_slice(commit);
-            entry::end(&mut payload, start);
-        }
-        let pieces = payload.chunks(20_000);
-        for (at, piece) in pieces.clone().enumerate() {
-            let mut block = vec![0; bytes_of(piece.len())];
-            block[HEADER_BYTES..HEADER_BYTES + piece.len()].copy_from_slice(piece);
-            let header = BlockHeader {
-                epochs: (*first, last),
-                goes_on: at + 1 < pieces.len(),
-                goes_back: at > 0,
-                ..BlockHeader::default()
-            };
-            chain.seal(&mut block, piece.len(), 1, header);
-            log.extend_from_slice(&block);
-        }
-    }
-    let parent = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let place = TemporaryDirectory::within(parent, "kiln-replay").expect("it can be made");
-    let directory = Directory::open(place.path()).expect("it is there");
-    let file = directory.create_file(&segment_name(1)).expect("it is new");
-    file.write_at(0, &log).expect("there is room");
-    place
-}
-
-/// Applies the commits of a log whose epochs are in this range.
-fn replay(
-    database: &Database,
-    log: &TemporaryDirectory,
-    (from, through): (u64, u64),
-    mismatch: Mismatch,
-) {
-    let directory = Directory::open(log.path()).expect("it is there");
-    let start = Start {
-        database: DATABASE,
-        segment: 1,
-        chain: Some(Chain::new(DATABASE)),
-    };
-    let mut replay = Replay::new(Scan::open(directory, start).expect("it is there"), from);
-    database.engine().begin_restoration();
-    let (mut bytes, mut ends) = (Vec::new(), Vec::new());
-    let mut each = |entry: &Entry<'_>| {
-        if let Entry::Commit { epoch, commit } = entry
-            && *epoch <= through
-        {
-            bytes.extend_from_slice(commit);
-            ends.push((bytes.len(), mismatch));
-        }
-        Ok(())
-    };
-    while replay.next_group(&mut each).expect("it is whole").is_some() {}
-    let engine = database.engine();
-    let restored = engine.restore(|restoration| {
-        let applied = restoration.commits(&bytes, &ends);
-        applied.map_err(|(_, error)| error)
-    });
-    restored.expect("the log fits to the tables");
-    assert_eq!(replay.end().expect("the disk works").cut, None);
-}
-
-/// Builds the other indexes, and lets the protocol take the rows over.
-fn finish(database: &Database) {
-    let ended = database.engine().end_restoration(|_| Ok(()));
-    ended.expect("unique values are unique");
-}
-
-fn rows(database: &Database, query: &str) -> String {
-    database.query(query, ()).expect("the query runs").to_csv()
-}
-
-/// All rows, and what look-ups and scans of each index find.
-fn all(database: &Database) -> Vec<String> {
-    let mut queries = vec![
-        "SELECT * FROM keyed ORDER BY id".to_owned(),
-        "SELECT * FROM pair ORDER BY a, b".to_owned(),
-        "SELECT * FROM plain ORDER BY x, text".to_owned(),
-        "SELECT id FROM keyed WHERE amount > 20 ORDER BY amount, id".to_owned(),
-        "SELECT a, b, label FROM pair WHERE label > '2' ORDER BY label".to_owned(),
-        "SELECT x FROM plain WHERE x > 5 ORDER BY x".to_owned(),
-    ];
-    for key in 0..KEYS {
-        queries.push(format!("SELECT amount FROM keyed WHERE id = {key}"));
-        queries.push(format!("SELECT id FROM keyed WHERE holder = {key}"));
-        queries.push(format!(
-            "SELECT id FROM keyed WHERE amount = {key} ORDER BY id"
-        ));
-        queries.push(format!(
-            "SELECT count(*), max(text) FROM plain WHERE x = {key}"
-        ));
-        queries.push(format!(
-            "SELECT price FROM pair WHERE a = 'bb' AND b = {key}"
-        ));
-    }
-    queries.iter().map(|query| rows(database, query)).collect()
-}
-
-/// What becomes of the tables when one client goes on.
-fn go_on(database: &Database, seed: u64) -> (Vec<bool>, Vec<String>) {
-    let mut random = Random::from_seed(seed);
-    let mut session = database.session().expect("there is a seat");
-    let ended = (0..STATEMENTS).map(|_| run(&mut session, &statement(&mut random)));
-    (ended.collect(), all(database))
+fn stock(session: &mut Session, id: i32) -> i32 {
+    let found = session.query(&format!("SELECT stock FROM item WHERE id = {id}"), ());
+    let found = found.expect("it is there").into_one::<(i32,)>();
+    found.expect("it is a number").0
 }
 
 #[test]
-fn tables_are_what_they_were_whatever_the_order_of_commits_in_an_epoch() {
-    let names = [
-        "silo+cu",
-        "tictoc+cu+ts",
-        "mvcc",
-        "2pl-wait-die",
-        "vll",
-        "silo+cu+ts",
-    ];
-    let configurations = names.map(|name| name.parse::<Configuration>().expect(name));
-    for (at, configuration) in configurations.iter().enumerate() {
-        let seed = 71 + at as u64;
-        let context = format!("{configuration}, seed {seed}");
-        let mut random = Random::from_seed(seed);
-        let original = open(*configuration, 1);
-        let mut commits = workload(&original, seed);
-        commits.sort_by_key(|(epoch, _)| *epoch);
-        let shared = commits.windows(2).filter(|pair| pair[0].0 == pair[1].0);
-        let shared = shared.count();
+fn a_block_goes_on_when_all_that_its_client_has_seen_is_still_true() {
+    let database = open(Options::new());
+    let [mut one, mut other] = [(); 2].map(|()| database.session().expect("there is room"));
+    for first in [
+        "UPDATE item SET stock = stock - 1 WHERE id = 1",
+        "CALL take(1)",
+        "DO $$ BEGIN UPDATE item SET stock = stock - 1 WHERE id = 1; END $$",
+        "CALL restock(1, (SELECT 3), NULL)",
+        "SELECT count(*) FROM item WHERE id = 1 AND stock > 0",
+        "UPDATE item SET stock = stock - 1 WHERE id = 1; SELECT now() - now()",
+    ] {
+        let before = stock(&mut other, 1);
+        run(&mut one, "BEGIN");
+        let tag = run(&mut one, first);
         assert!(
-            shared * 2 > commits.len(),
-            "{context}: epochs of few commits"
+            !tag.contains(' ') || tag.starts_with("UPDATE") || tag.starts_with("SELECT"),
+            "{tag}"
         );
-        let before = all(&original);
-        let log = write(&commits, &mut random);
-        let last = commits.last().expect("there are commits").0;
+        assert_eq!(
+            run(&mut other, "UPDATE item SET stock = stock - 1 WHERE id = 1"),
+            "UPDATE 1"
+        );
+        assert_eq!(
+            run(&mut one, "UPDATE item SET stock = stock + 5 WHERE id = 2"),
+            "UPDATE 1"
+        );
+        assert_eq!(run(&mut one, "COMMIT"), "COMMIT", "{first}");
+        let expected = match first {
+            _ if first.contains("restock") => 3,
+            _ if first.contains("count") => before - 1,
+            _ => before - 2,
+        };
+        assert_eq!(stock(&mut other, 1), expected, "{first}");
+    }
+    let replays = database.engine().replays();
+    assert!(replays.replays >= 5, "{replays:?}");
+    assert_eq!(replays.differing, 0);
+}
 
-        // Entries that lead nowhere, or are missing, would show.
-        let expected = go_on(&original, seed);
-        for threads in [1, 2, 3, 7] {
-            let context = format!("{context}, {threads} threads");
-            let recovered = open(*configuration, threads);
-            replay(&recovered, &log, (0, last), Mismatch::Refused);
-            finish(&recovered);
-            assert!(all(&recovered) == before, "{context}");
-            // Under another protocol, twice, and from within a time that the rows know already.
-            let next = configurations[(at + 1) % configurations.len()];
-            let again = open(next, threads);
-            let seen = random.below(last as usize) as u64;
-            let from = random.below(seen as usize + 1) as u64;
-            replay(&again, &log, (0, seen), Mismatch::Refused);
-            replay(&again, &log, (from, last), Mismatch::Ignored);
-            finish(&again);
-            assert!(all(&again) == before, "{context}: {from} after {seen}");
-            replay(&again, &log, (0, last), Mismatch::Ignored);
-            finish(&again);
-            assert!(all(&again) == before, "{context}: twice");
-            assert!(go_on(&recovered, seed) == expected, "{context}: afterwards");
-            go_on(&again, seed);
+#[test]
+fn a_client_is_told_when_what_it_has_seen_is_no_longer_true() {
+    let database = open(Options::new());
+    let [mut one, mut other] = [(); 2].map(|()| database.session().expect("there is room"));
+    let replaced = "was run again: it gave another result.";
+    for (seen, between, detail) in [
+        (
+            "UPDATE item SET stock = stock - 1 WHERE id = 1 RETURNING stock",
+            "UPDATE item SET stock = stock - 1 WHERE id = 1",
+            replaced,
+        ),
+        (
+            "SELECT stock FROM item WHERE id = 1",
+            "UPDATE item SET stock = stock - 1 WHERE id = 1",
+            replaced,
+        ),
+        (
+            "SELECT id FROM item WHERE stock > 100",
+            "UPDATE item SET stock = 200 WHERE id = 7",
+            replaced,
+        ),
+        (
+            "UPDATE item SET stock = stock - 1 WHERE id = 5",
+            "DELETE FROM item WHERE id = 5",
+            replaced,
+        ),
+        (
+            "UPDATE item SET stock = stock - 6 WHERE id = 6",
+            "UPDATE item SET stock = stock - 6 WHERE id = 6",
+            "was run again: it failed: new row for relation \"item\" violates check constraint",
+        ),
+        (
+            "DO $$ DECLARE n INTEGER; BEGIN SELECT stock INTO n FROM item WHERE id = 4; RAISE NOTICE '%', n; END $$",
+            "UPDATE item SET stock = stock - 6 WHERE id = 4",
+            replaced,
+        ),
+        (
+            "CALL restock(3, (SELECT stock FROM item WHERE id = 3), NULL)",
+            "UPDATE item SET stock = stock - 6 WHERE id = 3",
+            replaced,
+        ),
+    ] {
+        run(&mut one, "BEGIN");
+        run(&mut one, seen);
+        run(&mut other, between);
+        run(&mut one, "UPDATE item SET stock = stock + 1 WHERE id = 2");
+        let answer = run(&mut one, "COMMIT");
+        assert!(
+            answer.starts_with("40001 Statement 1 of the block ("),
+            "{seen}: {answer}"
+        );
+        assert!(answer.contains(detail), "{seen}: {answer}");
+        assert!(!one.in_transaction());
+    }
+    // Nothing of these blocks is there.
+    assert_eq!(stock(&mut other, 2), 10);
+    assert_eq!(database.engine().replays().differing, 7);
+}
+
+#[test]
+fn a_replay_can_be_turned_off_and_is_bounded() {
+    let database = open(Options::new());
+    let [mut one, mut other] = [(); 2].map(|()| database.session().expect("there is room"));
+    let conflict = |one: &mut Session, other: &mut Session, more: &str| {
+        run(one, "BEGIN; UPDATE item SET stock = stock + 1 WHERE id = 1");
+        run(one, more);
+        run(other, "UPDATE item SET stock = stock + 1 WHERE id = 1");
+        run(one, "COMMIT")
+    };
+    assert_eq!(conflict(&mut one, &mut other, ""), "COMMIT");
+    let long = format!("SELECT '{}'", "x".repeat(2 << 20));
+    assert_eq!(
+        conflict(&mut one, &mut other, &long),
+        "COMMIT",
+        "a text is no argument"
+    );
+    one.set_replay(false);
+    assert!(conflict(&mut one, &mut other, "").starts_with("40001 The conflict was found as"));
+    one.set_replay(true);
+    assert_eq!(conflict(&mut one, &mut other, ""), "COMMIT");
+    let wide = "x".repeat(600 << 10);
+    run(
+        &mut one,
+        "BEGIN; UPDATE item SET stock = stock + 1 WHERE id = 1",
+    );
+    for _ in 0..2 {
+        let length = one.query("SELECT length($1::text)", (wide.as_str(),));
+        assert!(length.is_ok());
+    }
+    run(&mut other, "UPDATE item SET stock = stock + 1 WHERE id = 1");
+    assert!(run(&mut one, "COMMIT").starts_with("40001 The conflict"));
+    // A statement's time holds for its replays as well.
+    run(&mut one, "SET statement_timeout = '1h'");
+    assert_eq!(conflict(&mut one, &mut other, ""), "COMMIT");
+}
+
+/// Blocks that change rows in any order, under each protocol: none of them is told to try again, and none is lost.
+#[test]
+fn blocks_that_show_nothing_never_have_to_be_tried_again() {
+    const THREADS: usize = 4;
+    const BLOCKS: usize = 30;
+    let seed = 1;
+    println!("seed {seed}");
+    for protocol in Protocol::ALL {
+        if !protocol.is_serializable() {
+            continue;
         }
+        let database = open(Options::new().protocol(protocol));
+        thread::scope(|scope| {
+            for number in 0..THREADS {
+                let database = &database;
+                scope.spawn(move || {
+                    let mut random = Random::stream(seed, number as u64);
+                    let mut session = database.session().expect("there is room");
+                    for _ in 0..BLOCKS {
+                        run(&mut session, "BEGIN");
+                        for _ in 0..3 {
+                            let id = 1 + random.below(4);
+                            let text = format!("UPDATE item SET stock = stock + 1 WHERE id = {id}");
+                            assert_eq!(run(&mut session, &text), "UPDATE 1", "{protocol}");
+                        }
+                        assert_eq!(run(&mut session, "COMMIT"), "COMMIT", "{protocol}");
+                    }
+                });
+            }
+        });
+        let sum = database.query("SELECT sum(stock) FROM item", ());
+        let (sum,) = sum
+            .expect("it runs")
+            .into_one::<(i64,)>()
+            .expect("it is a number");
+        assert_eq!(sum, 80 + 3 * (THREADS * BLOCKS) as i64, "{protocol}");
+        println!("{protocol}: {:?}", database.engine().replays());
     }
 }

@@ -82,6 +82,7 @@ conditions! {
     CONNECTION_EXCEPTION = b"08000", "connection_exception";
     PROTOCOL_VIOLATION = b"08P01", "protocol_violation";
     FEATURE_NOT_SUPPORTED = b"0A000", "feature_not_supported";
+    INVALID_GRANT_OPERATION = b"0LP01", "invalid_grant_operation";
     CASE_NOT_FOUND = b"20000", "case_not_found";
     CARDINALITY_VIOLATION = b"21000", "cardinality_violation";
     DATA_EXCEPTION = b"22000", "data_exception";
@@ -177,6 +178,7 @@ conditions! {
     ADMIN_SHUTDOWN = b"57P01", "admin_shutdown";
     IO_ERROR = b"58030", "io_error";
     UNDEFINED_FILE = b"58P01", "undefined_file";
+    CONFIG_FILE_ERROR = b"F0000", "config_file_error";
     PLPGSQL_ERROR = b"P0000", "plpgsql_error";
     RAISE_EXCEPTION = b"P0001", "raise_exception";
     NO_DATA_FOUND = b"P0002", "no_data_found";

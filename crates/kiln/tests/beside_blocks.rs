@@ -110,6 +110,23 @@ fn a_block_that_comes_to_a_table_changed_since_it_began_starts_again() {
         database
             .execute("TRUNCATE other")
             .expect("the block has not used it");
+        let count = number(&mut session, "SELECT count(*) FROM other");
+        assert_eq!(count, Ok(Some(Value::BigInt(0))), "{protocol}");
+        session.execute("COMMIT").expect("nothing conflicts");
+        let kept = number(&mut session, "SELECT value FROM used WHERE id = 1");
+        assert_eq!(kept, Ok(Some(Value::Integer(11))), "{protocol}");
+    }
+}
+
+#[test]
+fn without_replay_a_block_that_comes_to_a_table_changed_since_it_began_is_refused() {
+    for protocol in configurations() {
+        let database = open(protocol, 5_000);
+        let mut session = block(&database);
+        session.set_replay(false);
+        database
+            .execute("TRUNCATE other")
+            .expect("the block has not used it");
         let refused = number(&mut session, "SELECT count(*) FROM other");
         let error = refused.expect_err("it would see the table as it was not");
         assert_eq!(error.state(), SqlState::SERIALIZATION_FAILURE, "{protocol}");

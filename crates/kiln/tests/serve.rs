@@ -18,6 +18,10 @@ struct Server {
 impl Server {
     /// Serves the directory on a port that the system chooses.
     fn start(data: &Path) -> Server {
+        Server::start_with(data, &[])
+    }
+
+    fn start_with(data: &Path, arguments: &[&str]) -> Server {
         let mut process = Command::new(env!("CARGO_BIN_EXE_kiln"))
             .args([
                 "serve",
@@ -28,6 +32,7 @@ impl Server {
                 "--data",
             ])
             .arg(data)
+            .args(arguments)
             .stderr(Stdio::piped())
             .spawn()
             .expect("the command was built");
@@ -161,14 +166,119 @@ fn psql_and_pgbench_work_and_what_they_did_is_kept() {
     assert_eq!(server.psql(&query), format!("1|{done}\n"));
 }
 
+const AUTHORITY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tls/ca.pem");
+const CERTIFICATE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tls/certificate.pem");
+const KEY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tls/key.pem");
+
+#[test]
+fn psql_proves_who_it_is_and_is_encrypted() {
+    if program("psql").is_none() {
+        return println!("skipped: there is no psql");
+    }
+    let directory = temporary();
+    let data = directory.path().join("data");
+    let arguments = ["--tls-cert", CERTIFICATE, "--tls-key", KEY];
+    let server = Server::start_with(&data, &arguments);
+    let plain = |role: &str, password: &str, more: &str, text: &str| {
+        let target =
+            format!("user={role} password={password} dbname=kiln sslrootcert={AUTHORITY} {more}");
+        server.psql(&["-d", &target, "-c", text])
+    };
+    // Before there is a password, with and without encryption; a fresh database asks for none.
+    for mode in ["disable", "require", "verify-ca"] {
+        let answer = plain("kiln", "", &format!("sslmode={mode}"), "SELECT 1");
+        assert_eq!(answer, "1\n", "{mode}");
+    }
+    let script = "CREATE TABLE item (id INT PRIMARY KEY, stock INT); INSERT INTO item VALUES (1, 9);
+        CREATE PROCEDURE take(OUT rest INT) LANGUAGE plpgsql SECURITY DEFINER AS
+            $$ BEGIN UPDATE item SET stock = stock - 1 WHERE id = 1 RETURNING stock INTO rest; END $$;
+        CREATE ROLE app LOGIN PASSWORD 'correct horse'";
+    let answer = plain("kiln", "", "", script);
+    assert!(answer.contains("no superuser has one"), "{answer}");
+    let password = "'correct horse'";
+    for more in [
+        "sslmode=disable",
+        "sslmode=require channel_binding=require",
+        "host=localhost hostaddr=127.0.0.1 sslmode=verify-full channel_binding=require",
+    ] {
+        let answer = plain("app", password, more, "CALL take(NULL)");
+        assert!(
+            answer.parse::<i32>().is_err() && answer.trim().parse::<i32>().is_ok(),
+            "{more}: {answer}"
+        );
+    }
+    for (role, password, part) in [
+        (
+            "app",
+            "'wrong horse'",
+            "password authentication failed for user \"app\"",
+        ),
+        (
+            "kiln",
+            "x",
+            "password authentication failed for user \"kiln\"",
+        ),
+        (
+            "ada",
+            "x",
+            "password authentication failed for user \"ada\"",
+        ),
+    ] {
+        for mode in ["disable", "require"] {
+            let answer = plain(role, password, &format!("sslmode={mode}"), "SELECT 1");
+            assert!(answer.contains(part), "{answer}");
+        }
+    }
+    let answer = plain("app", password, "", "SELECT * FROM item");
+    assert!(
+        answer.contains("permission denied for table item"),
+        "{answer}"
+    );
+    // A large answer and a large statement, both under encryption.
+    let long = format!(
+        "SELECT length('{}'), repeat('x', 3000000)",
+        "y".repeat(100_000)
+    );
+    let answer = plain("app", password, "sslmode=require", &long);
+    assert_eq!(answer.len(), "100000|\n".len() + 3_000_000);
+    // It keeps the roles, and has a role change its own password.
+    drop(server);
+    let server = Server::start_with(&data, &["--auth", "password"]);
+    let target = format!("user=app password={password} dbname=kiln");
+    let change = [
+        "-d",
+        &target,
+        "-c",
+        "ALTER ROLE CURRENT_USER PASSWORD 'battery'",
+    ];
+    assert_eq!(server.psql(&change), "ALTER ROLE\n");
+    assert!(
+        server
+            .psql(&change)
+            .contains("password authentication failed")
+    );
+    let target = "user=app password=battery dbname=kiln sslmode=prefer";
+    assert_eq!(server.psql(&["-d", target, "-c", "CALL take(NULL)"]), "5\n");
+}
+
 #[test]
 fn mistakes_are_named() {
     for (arguments, part) in [
+        (&["--listen", "here"][..], "invalid socket address"),
+        (&["--auth", "me"], "it is automatic, trust or password"),
+        (&["--tls-cert", CERTIFICATE], "--tls-key"),
         (
-            &["--listen", "0.0.0.0:5432"][..],
-            "can be reached from other machines",
+            &["--tls-cert", CERTIFICATE, "--tls-key", "/nowhere"],
+            "cannot read /nowhere",
         ),
-        (&["--listen", "here"], "invalid socket address"),
+        (
+            &["--tls-cert", KEY, "--tls-key", KEY],
+            "the file of the certificate has none",
+        ),
+        (
+            &["--tls-cert", AUTHORITY, "--tls-key", KEY],
+            "certificate and key",
+        ),
         (&["--protocol", "none"], "does not serialize transactions"),
         (&["--data", "/dev/null"], "cannot open a database"),
     ] {

@@ -56,3 +56,8 @@ pub fn allow_descriptors(count: usize) -> std::io::Result<usize> {
     let allowed = crate::backend::net::allow_descriptors(count as u64)?;
     Ok(usize::try_from(allowed).unwrap_or(usize::MAX))
 }
+
+/// The user as whom this process runs: a process that connects to it as that user could read its files as well.
+pub fn own_user() -> u32 {
+    crate::backend::net::own_user()
+}

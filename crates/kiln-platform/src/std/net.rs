@@ -364,6 +364,12 @@ fn user_of(stream: &UnixStream) -> Option<u32> {
     (status == 0).then_some(found.uid)
 }
 
+/// The user as whom this process runs.
+pub(crate) fn own_user() -> u32 {
+    // SAFETY: the call has no conditions, and cannot fail.
+    unsafe { libc::geteuid() }
+}
+
 /// The user as whom the peer connected; not asked for here.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 fn user_of(_: &UnixStream) -> Option<u32> {

@@ -1,9 +1,12 @@
 //! A client's socket and where the client is: with the poller, in a thread, or at a worker.
 
 use kiln_platform::net::{Error, Stream};
+use std::io;
 
 use crate::client::{Client, Progress};
 use crate::session::Place;
+
+use super::tls::{Encrypted, Tls};
 
 /// Bytes that are received at a time.
 pub(super) const RECEIVED_BYTES: usize = 64 << 10;
@@ -26,6 +29,8 @@ pub(super) enum Waits {
 /// A connection.
 pub(super) struct Connection {
     pub stream: Stream,
+    /// There while it is encrypted.
+    encrypted: Option<Encrypted>,
     /// Tells it from others that had its place before.
     pub generation: u32,
     /// `None` while a thread has it.
@@ -47,6 +52,7 @@ impl Connection {
     pub fn new(stream: Stream, generation: u32, client: Client, now_ns: u64) -> Connection {
         Connection {
             stream,
+            encrypted: None,
             generation,
             client: Some(Box::new(client)),
             waits: Waits::Socket,
@@ -64,7 +70,7 @@ impl Connection {
     }
 
     /// Receives, handles and sends as far as that goes.
-    pub fn serve(&mut self, place: Place<'_>, buffer: &mut [u8]) {
+    pub fn serve(&mut self, place: Place<'_>, tls: Option<&Tls>, buffer: &mut [u8]) {
         let Some(mut client) = self.client.take() else {
             return;
         };
@@ -82,23 +88,31 @@ impl Connection {
                 break Waits::Nothing;
             }
             match progress {
-                Progress::Bytes if self.is_at_end && client.answers().is_empty() => {
+                Progress::Bytes if self.is_at_end && self.is_sent(&mut client) => {
                     break Waits::Nothing;
                 }
                 Progress::Bytes if received && self.is_readable => {}
                 Progress::Bytes => break Waits::Socket,
                 Progress::Sending if client.answers().is_empty() => break Waits::Turn,
+                Progress::Encryption => match tls.map(Tls::accept) {
+                    // A letter has been sent, for which there is always room.
+                    Some(Ok(encrypted)) if client.answers().is_empty() => {
+                        self.encrypted = Some(encrypted);
+                    }
+                    _ => break Waits::Nothing,
+                },
                 Progress::Sending => break Waits::Socket,
                 Progress::Turn => break Waits::Turn,
                 Progress::Outcome => break Waits::Outcome,
                 Progress::Thread => break Waits::Thread,
                 Progress::End => {
                     self.is_ending = true;
-                    let is_sent = client.answers().is_empty();
-                    break if is_sent {
-                        Waits::Nothing
-                    } else {
-                        Waits::Socket
+                    break match self.is_sent(&mut client) {
+                        true => {
+                            self.close();
+                            Waits::Nothing
+                        }
+                        false => Waits::Socket,
                     };
                 }
             }
@@ -114,7 +128,14 @@ impl Connection {
             if room == 0 {
                 break;
             }
-            match self.stream.read(&mut buffer[..room]) {
+            let read = match &mut self.encrypted {
+                None => self
+                    .stream
+                    .read(&mut buffer[..room])
+                    .map_err(io::Error::other),
+                Some(encrypted) => encrypted.read(&self.stream, &mut buffer[..room]),
+            };
+            match read {
                 Ok(Some(0)) | Err(_) => self.is_at_end = true,
                 Ok(Some(count)) => {
                     client.input().receive(&buffer[..count]);
@@ -130,7 +151,14 @@ impl Connection {
     fn send(&mut self, client: &mut Client) {
         let answers = client.answers();
         while !answers.is_empty() {
-            match self.stream.write(answers.pending()) {
+            let written = match &mut self.encrypted {
+                None => self
+                    .stream
+                    .write(answers.pending())
+                    .map_err(io::Error::other),
+                Some(encrypted) => encrypted.write(&self.stream, answers.pending()),
+            };
+            match written {
                 Ok(Some(count)) if count > 0 => answers.consume(count),
                 Ok(_) => return,
                 Err(_) => {
@@ -138,6 +166,22 @@ impl Connection {
                     return;
                 }
             }
+        }
+        if let Some(encrypted) = &mut self.encrypted {
+            self.is_broken |= encrypted.flush(&self.stream).is_err();
+        }
+    }
+
+    /// Whether the system has taken all answers.
+    fn is_sent(&self, client: &mut Client) -> bool {
+        let waits = (self.encrypted.as_ref()).is_some_and(Encrypted::has_waiting);
+        client.answers().is_empty() && !waits
+    }
+
+    /// Ends the encryption in good order.
+    fn close(&mut self) {
+        if let Some(encrypted) = &mut self.encrypted {
+            encrypted.close(&self.stream);
         }
     }
 
@@ -147,6 +191,7 @@ impl Connection {
             client.end(Some(error));
             self.is_ending = true;
             self.send(&mut client);
+            self.close();
             self.client = Some(client);
         }
         self.waits = Waits::Nothing;

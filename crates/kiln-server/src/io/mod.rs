@@ -3,6 +3,7 @@
 mod connection;
 mod poller;
 mod pool;
+mod tls;
 
 use kiln_platform::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use kiln_platform::net::{self, Address, Listener, Waker};
@@ -11,9 +12,10 @@ use kiln_platform::thread::{self, JoinHandle};
 use kiln_sql::{Database, Error, Result, SqlState};
 use kiln_wire::frontend::Limits;
 
-use crate::cancellation::Cancellations;
-use crate::client::Shared;
+use crate::authentication::Authentication;
+use crate::client::{Encryption, Shared};
 use poller::Poller;
+pub use tls::Tls;
 
 /// How a server is run.
 #[derive(Clone, Debug)]
@@ -23,7 +25,7 @@ pub struct ServerOptions {
     pub listen: Vec<Address>,
     /// Clients at a time (10,000); others are told that there are too many (53300).
     pub connections_max: usize,
-    /// Threads for what may have to wait, such as statements of open blocks (64).
+    /// Threads for what may have to wait for a worker slot or a definition (64). Blocks that hold slots have further ones.
     pub threads_max: usize,
     /// Seconds that a client has to begin its session (10).
     pub startup_s: u64,
@@ -31,6 +33,12 @@ pub struct ServerOptions {
     pub drain_s: u64,
     /// How long messages may be.
     pub limits: Limits,
+    /// Which clients must prove who they are.
+    pub authentication: Authentication,
+    /// With what connections are encrypted, if clients ask for that.
+    pub tls: Option<Tls>,
+    /// Whether clients from other machines must ask for it.
+    pub tls_required: bool,
 }
 
 impl Default for ServerOptions {
@@ -42,6 +50,9 @@ impl Default for ServerOptions {
             startup_s: 10,
             drain_s: 10,
             limits: Limits::default(),
+            authentication: Authentication::default(),
+            tls: None,
+            tls_required: false,
         }
     }
 }
@@ -84,11 +95,12 @@ impl Server {
             .iter()
             .map(|it| it.local_address().clone())
             .collect();
-        let shared = Arc::new(Shared {
-            database,
-            cancellations: Cancellations::default(),
-            limits: options.limits,
+        let mut shared = Shared::new(database, options.limits, options.authentication)?;
+        shared.encryption = options.tls.as_ref().map(|tls| Encryption {
+            end_point: tls.end_point().map(Box::from),
+            is_required: options.tls_required,
         });
+        let shared = Arc::new(shared);
         let counts = Arc::new(Counts::default());
         let is_ending = Arc::new(AtomicBool::new(false));
         let (counted, ending) = (counts.clone(), is_ending.clone());

@@ -4,13 +4,13 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use kiln_platform::atomic::{AtomicBool, Ordering};
-use kiln_platform::net::{self, Events, Listener, Stream, Token, Waker};
+use kiln_platform::net::{self, Events, Listener, Peer, Stream, Token, Waker};
 use kiln_platform::sync::{Arc, Mutex, lock};
 use kiln_platform::time;
 use kiln_sql::{Completion, Completions, Error, SqlState};
 
 use super::connection::{Connection, RECEIVED_BYTES, Waits};
-use super::pool::Pool;
+use super::pool::{Pool, ThreadLimits, Urgency};
 use super::{Counts, ServerOptions};
 use crate::client::{Client, Shared};
 use crate::session::Place;
@@ -65,8 +65,11 @@ impl Poller {
         Ok(Poller {
             sockets,
             listeners,
+            pool: Pool::new(ThreadLimits {
+                next: shared.database.engine().options().session_slots,
+                in_turn: options.threads_max,
+            }),
             shared,
-            pool: Pool::new(options.threads_max),
             options,
             counts,
             is_ending,
@@ -153,7 +156,7 @@ impl Poller {
                 return;
             };
             match from.accept() {
-                Ok(Some((stream, _peer))) => self.admit(stream),
+                Ok(Some((stream, peer))) => self.admit(stream, peer),
                 Ok(None) => return,
                 Err(error) if error.kind() == net::Kind::Aborted => {}
                 Err(_) => {
@@ -166,7 +169,7 @@ impl Poller {
         self.accepts_ns.get_or_insert_with(time::now_ns);
     }
 
-    fn admit(&mut self, mut stream: Stream) {
+    fn admit(&mut self, mut stream: Stream, peer: Peer) {
         let clients = self.connections.len() - self.free.len();
         if clients >= self.options.connections_max {
             self.counts.refused.fetch_add(1, Ordering::Relaxed);
@@ -188,7 +191,7 @@ impl Poller {
             return;
         }
         self.generation = self.generation.wrapping_add(1);
-        let client = Client::new(self.shared.clone());
+        let client = Client::new(self.shared.clone(), peer);
         let now_ns = time::now_ns();
         let connection = Connection::new(stream, self.generation, client, now_ns);
         self.connections[position] = Some(connection);
@@ -209,8 +212,8 @@ impl Poller {
         };
         let number = number_of(position, connection.generation);
         let place = Place::Poller(&self.completions, number);
-        let buffer = &mut self.buffer;
-        let served = catch_unwind(AssertUnwindSafe(|| connection.serve(place, buffer)));
+        let (tls, buffer) = (self.options.tls.as_ref(), &mut self.buffer);
+        let served = catch_unwind(AssertUnwindSafe(|| connection.serve(place, tls, buffer)));
         if served.is_err() {
             // A panic has been reported; its client went with it, and the others go on.
             connection.waits = Waits::Nothing;
@@ -230,6 +233,10 @@ impl Poller {
     /// Has a thread handle the client's next message.
     fn hand_over(&mut self, number: u64, mut client: Box<Client>) {
         let (returned, waker) = (self.returned.clone(), self.sockets.waker());
+        let urgency = match client.holds_slot() {
+            true => Urgency::Next,
+            false => Urgency::InTurn,
+        };
         let work = move || {
             let handled = catch_unwind(AssertUnwindSafe(|| {
                 let _ = client.advance(Place::Thread);
@@ -239,7 +246,7 @@ impl Poller {
             lock(&returned).push((number, handled.ok()));
             waker.wake();
         };
-        if self.pool.run(Box::new(work)).is_err() {
+        if self.pool.run(urgency, Box::new(work)).is_err() {
             // The work is dropped, and the client with it.
             lock(&self.returned).push((number, None));
         }

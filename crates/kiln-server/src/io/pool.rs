@@ -1,6 +1,8 @@
 //! Threads that may wait: they handle what a poller's thread must not, such as statements of an open block, which may wait for a record.
 //!
-//! There are as many as are busy, up to a bound; one that has had nothing to do for a while ends.
+//! A statement may wait for a worker slot, and the blocks that hold the slots end by statements as well. So the pool has two queues
+//! with a bound each on the threads that serve it: work that waits for a slot never keeps [`Urgency::Next`] work waiting.
+//! There are as many threads as are busy; one that has had nothing to do for a while ends.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -14,13 +16,30 @@ pub type Work = Box<dyn FnOnce() + Send>;
 /// How long a thread waits for work before it ends.
 const IDLE: Duration = Duration::from_secs(10);
 
+/// Which work is done first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Urgency {
+    /// Work of a client that holds a worker slot: others may wait for the slot.
+    Next,
+    /// All other work.
+    InTurn,
+}
+
+/// How many threads there are at most for work of each urgency.
+#[derive(Clone, Copy, Debug)]
+pub struct ThreadLimits {
+    /// As many as there are worker slots: then the holder of each can go on.
+    pub next: usize,
+    pub in_turn: usize,
+}
+
 /// The threads.
 pub struct Pool {
     shared: Arc<Shared>,
 }
 
 struct Shared {
-    threads_max: usize,
+    limits: ThreadLimits,
     state: Mutex<State>,
     has_work: Condvar,
     has_ended: Condvar,
@@ -28,19 +47,72 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    work: VecDeque<Work>,
+    next: Queue,
+    in_turn: Queue,
     threads: usize,
-    /// Those of the threads that wait for work.
-    idle: usize,
     is_closed: bool,
 }
 
+/// Work of one urgency.
+#[derive(Default)]
+struct Queue {
+    waiting: VecDeque<Work>,
+    /// Threads that do such work now.
+    busy: usize,
+}
+
+impl Queue {
+    /// How much of what waits may be done now.
+    fn ready(&self, limit: usize) -> usize {
+        self.waiting.len().min(limit.saturating_sub(self.busy))
+    }
+}
+
+impl State {
+    fn queue(&mut self, urgency: Urgency) -> &mut Queue {
+        match urgency {
+            Urgency::Next => &mut self.next,
+            Urgency::InTurn => &mut self.in_turn,
+        }
+    }
+
+    /// How much of what waits may be done now.
+    fn ready(&self, limits: ThreadLimits) -> usize {
+        self.next.ready(limits.next) + self.in_turn.ready(limits.in_turn)
+    }
+
+    /// Threads that wait for work or come for some.
+    fn free(&self) -> usize {
+        self.threads - self.next.busy - self.in_turn.busy
+    }
+
+    /// The next work, whose thread is busy from now on.
+    fn take(&mut self, limits: ThreadLimits) -> Option<(Urgency, Work)> {
+        for (urgency, limit) in [
+            (Urgency::Next, limits.next),
+            (Urgency::InTurn, limits.in_turn),
+        ] {
+            let queue = self.queue(urgency);
+            if queue.ready(limit) > 0
+                && let Some(work) = queue.waiting.pop_front()
+            {
+                queue.busy += 1;
+                return Some((urgency, work));
+            }
+        }
+        None
+    }
+}
+
 impl Pool {
-    /// At most so many threads; none at first.
-    pub fn new(threads_max: usize) -> Pool {
+    /// No thread at first.
+    pub fn new(limits: ThreadLimits) -> Pool {
         Pool {
             shared: Arc::new(Shared {
-                threads_max: threads_max.max(1),
+                limits: ThreadLimits {
+                    next: limits.next.max(1),
+                    in_turn: limits.in_turn.max(1),
+                },
                 state: Mutex::default(),
                 has_work: Condvar::new(),
                 has_ended: Condvar::new(),
@@ -48,14 +120,14 @@ impl Pool {
         }
     }
 
-    /// Has a thread do this, at once or when one is free. Who calls it bounds how much waits.
+    /// Has a thread do this, at once or when one may. The caller bounds how much waits.
     ///
     /// # Errors
     /// The system's, when there is no thread and none can be started.
-    pub fn run(&self, work: Work) -> std::io::Result<()> {
+    pub fn run(&self, urgency: Urgency, work: Work) -> std::io::Result<()> {
         let mut state = lock(&self.shared.state);
-        state.work.push_back(work);
-        if state.idle >= state.work.len() || state.threads >= self.shared.threads_max {
+        state.queue(urgency).waiting.push_back(work);
+        if state.free() >= state.ready(self.shared.limits) {
             drop(state);
             self.shared.has_work.notify_one();
             return Ok(());
@@ -70,7 +142,7 @@ impl Pool {
         state.threads -= 1;
         match state.threads {
             0 => {
-                state.work.pop_back();
+                state.queue(urgency).waiting.pop_back();
                 Err(error)
             }
             // The others will come to it.
@@ -96,21 +168,20 @@ impl Shared {
     fn serve(&self) {
         let mut state = lock(&self.state);
         loop {
-            if let Some(work) = state.work.pop_front() {
+            if let Some((urgency, work)) = state.take(self.limits) {
                 drop(state);
                 work();
                 state = lock(&self.state);
+                state.queue(urgency).busy -= 1;
                 continue;
             }
             if state.is_closed {
                 break;
             }
-            state.idle += 1;
             let waited = self.has_work.wait_timeout(state, IDLE);
             let (woken, timeout) = waited.unwrap_or_else(|poison| poison.into_inner());
             state = woken;
-            state.idle -= 1;
-            if timeout.timed_out() && state.work.is_empty() {
+            if timeout.timed_out() && state.ready(self.limits) == 0 {
                 break;
             }
         }
@@ -123,22 +194,52 @@ impl Shared {
 #[cfg(all(test, not(kiln_sim)))]
 mod tests {
     use super::*;
-    use kiln_platform::atomic::{AtomicUsize, Ordering};
+    use kiln_platform::atomic::{AtomicBool, AtomicUsize, Ordering};
 
     #[test]
     fn all_work_is_done_by_few_threads() {
         let done = Arc::new(AtomicUsize::new(0));
-        let pool = Pool::new(3);
-        for _ in 0..100 {
+        let pool = Pool::new(ThreadLimits {
+            next: 1,
+            in_turn: 2,
+        });
+        for number in 0..100 {
             let done = done.clone();
             let work = move || {
                 thread::sleep(100_000);
                 done.fetch_add(1, Ordering::Relaxed);
             };
-            pool.run(Box::new(work)).expect("there are threads");
+            let urgency = match number % 2 {
+                0 => Urgency::Next,
+                _ => Urgency::InTurn,
+            };
+            (pool.run(urgency, Box::new(work))).expect("there are threads");
         }
         assert!(lock(&pool.shared.state).threads <= 3);
         drop(pool);
         assert_eq!(done.load(Ordering::Relaxed), 100);
+    }
+
+    #[test]
+    fn urgent_work_is_done_while_all_other_work_waits_for_it() {
+        let pool = Pool::new(ThreadLimits {
+            next: 1,
+            in_turn: 3,
+        });
+        let is_open = Arc::new(AtomicBool::new(false));
+        for _ in 0..10 {
+            let is_open = is_open.clone();
+            let work = move || {
+                while !is_open.load(Ordering::Relaxed) {
+                    thread::sleep(100_000);
+                }
+            };
+            (pool.run(Urgency::InTurn, Box::new(work))).expect("there are threads");
+        }
+        let opens = is_open.clone();
+        let work = move || opens.store(true, Ordering::Relaxed);
+        (pool.run(Urgency::Next, Box::new(work))).expect("there are threads");
+        drop(pool);
+        assert!(is_open.load(Ordering::Relaxed));
     }
 }

@@ -13,7 +13,7 @@ use super::{Bound, Executed, Place, Session, Step, Submitted};
 const NAMES_MAX: usize = 10_000;
 
 impl Session {
-    pub(super) fn parse(&mut self, parse: Parse<'_>) -> Result<Step> {
+    pub(super) fn parse(&mut self, parse: Parse<'_>, place: Place<'_>) -> Result<Step> {
         if !parse.name.is_empty() {
             if self.statements.contains_key(parse.name) {
                 let message = format!("prepared statement \"{}\" already exists", parse.name);
@@ -25,9 +25,9 @@ impl Session {
             .types()
             .map(format::parameter_type)
             .collect::<Result<_>>()?;
-        let statement = self.sql.parse(parse.text, &declared);
-        let statement = match statement {
-            Ok(statement) => statement,
+        let statement = match self.parse_at(parse.text, &declared, place) {
+            Ok(Some(statement)) => statement,
+            Ok(None) => return Ok(Step::Thread),
             Err(error) => {
                 self.sql.fail();
                 let severity = kiln_wire::backend::Severity::Error;

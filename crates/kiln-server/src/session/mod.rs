@@ -13,12 +13,15 @@ use std::collections::HashMap;
 
 use kiln_platform::sync::Arc;
 use kiln_sql::{
-    CancelHandle, Completions, DataType, Database, Error, Portal, Portion, Reply, Result, SqlState,
+    CancelHandle, Completions, DataType, Error, Portal, Portion, Reply, Result, SqlState,
     Statement, StatementKind,
 };
 use kiln_wire::backend::{Answers, Severity, TransactionStatus};
 use kiln_wire::connection::Received;
 use kiln_wire::frontend::{Format, Message};
+
+/// Bytes of a text that is parsed on a poller's thread, where all other clients wait meanwhile.
+const POLLED_TEXT_BYTES: usize = 8 << 10;
 
 /// Where a message is handled.
 #[derive(Clone, Copy)]
@@ -72,23 +75,23 @@ pub struct Session {
     portals: HashMap<String, Bound>,
     /// Whether the open block is that of a pipeline or of a text with several statements, and not the client's.
     is_implicit: bool,
+    /// Whether all that the present text has run can be undone together.
+    is_unit: bool,
     submitted: Option<Submitted>,
 }
 
 impl Session {
-    /// A session of the database.
-    ///
-    /// # Errors
-    /// 53300 when all sessions are in use, 57P01 when the database is closed.
-    pub fn new(database: &Database) -> Result<Session> {
-        Ok(Session {
-            sql: database.session()?,
+    /// Of a client for which these statements run.
+    pub fn new(sql: kiln_sql::Session) -> Session {
+        Session {
+            sql,
             answers: Answers::default(),
             statements: HashMap::new(),
             portals: HashMap::new(),
             is_implicit: false,
+            is_unit: false,
             submitted: None,
-        })
+        }
     }
 
     /// What is to be sent to the client.
@@ -122,7 +125,7 @@ impl Session {
             Ok(Message::Query(text)) => return self.query(text, place),
             Ok(Message::Sync) => return self.sync(place),
             Ok(Message::Terminate) => return Step::End,
-            Ok(Message::Parse(parse)) => self.parse(parse),
+            Ok(Message::Parse(parse)) => self.parse(parse, place),
             Ok(Message::Bind(bind)) => self.bind(bind),
             Ok(Message::Describe(target)) => self.describe(target),
             Ok(Message::Close(target)) => self.close(target),
@@ -149,6 +152,20 @@ impl Session {
                 self.ready();
                 Step::Next
             }
+        }
+    }
+
+    /// Parses and analyses a statement; `None` when that must not be done here: it may take long, or it may wait.
+    fn parse_at(
+        &mut self,
+        text: &str,
+        declared: &[Option<DataType>],
+        place: Place<'_>,
+    ) -> Result<Option<Statement>> {
+        match place {
+            Place::Poller(..) if text.len() > POLLED_TEXT_BYTES => Ok(None),
+            Place::Poller(..) => Ok(self.sql.try_parse(text, declared)),
+            Place::Thread => self.sql.parse(text, declared).map(Some),
         }
     }
 
@@ -189,6 +206,11 @@ impl Session {
     /// Whether a transaction block is open.
     pub fn in_transaction(&self) -> bool {
         self.sql.in_transaction()
+    }
+
+    /// Whether the open block holds a worker slot, or has failed and needs none.
+    pub fn holds_slot(&self) -> bool {
+        self.sql.holds_slot() || self.sql.has_failed()
     }
 
     /// Answers an error, which fails an open block.
@@ -254,8 +276,12 @@ impl Session {
         match portal.statement().kind() {
             StatementKind::Read | StatementKind::Write if !is_alone => self.begin_implicitly()?,
             // A definition is a transaction of its own.
-            StatementKind::Definition => self.end_implicitly()?,
+            StatementKind::Definition => {
+                self.is_unit = false;
+                self.end_implicitly()?;
+            }
             StatementKind::TransactionControl => {
+                self.is_unit = false;
                 let was_implicit = std::mem::take(&mut self.is_implicit);
                 if was_implicit && portal.statement().command() == "BEGIN" {
                     // The client's block begins with the statements before it, as in PostgreSQL.

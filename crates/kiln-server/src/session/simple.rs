@@ -7,11 +7,26 @@ use kiln_sql::parse::{SourceStatement, script};
 use kiln_sql::{Error, Result, SqlState};
 use kiln_wire::backend::Severity;
 
-use super::{Bound, Place, Session, Step, Submitted};
+use super::{Bound, POLLED_TEXT_BYTES, Place, Session, Step, Submitted};
+
+/// How often a text is tried of which others were always faster.
+const ATTEMPTS_MAX: u32 = 1_000;
+
+/// Why the rest of a text is not run.
+struct Refused {
+    error: Error,
+    /// The statement that failed; behind the last one for the end of the transaction.
+    at: usize,
+    /// Whether the error may have a place in the text.
+    is_of_text: bool,
+}
 
 impl Session {
     /// Runs the statements of a text.
     pub(super) fn query(&mut self, text: &str, place: Place<'_>) -> Step {
+        if matches!(place, Place::Poller(..)) && text.len() > POLLED_TEXT_BYTES {
+            return Step::Thread;
+        }
         let sources = script(text);
         if sources.is_empty() {
             self.forget_unnamed();
@@ -27,8 +42,8 @@ impl Session {
             if self.sql.in_transaction() {
                 return Step::Thread;
             }
-            let bound = match self.bind_source(&source) {
-                Ok(bound) if self.sql.can_submit(&bound.portal) => bound,
+            let bound = match self.bind_source(&source, place) {
+                Ok(Some(bound)) if self.sql.can_submit(&bound.portal) => bound,
                 Ok(_) => return Step::Thread,
                 Err(error) => return self.refuse(&error, Some(text), &source),
             };
@@ -46,25 +61,56 @@ impl Session {
             };
         }
         self.forget_unnamed();
-        let is_alone = sources.len() == 1;
-        for source in &sources {
-            let bound = match self.bind_source(source) {
-                Ok(bound) => bound,
-                Err(error) => {
-                    self.abandon_implicitly();
-                    return self.refuse(&error, Some(text), source);
-                }
+        let answered = self.answers.len();
+        let is_within = self.sql.in_transaction();
+        for attempt in 1.. {
+            self.is_unit = !is_within;
+            let Err(refused) = self.run_text(&sources) else {
+                break;
             };
-            if let Err(error) = self.run_simple(bound, is_alone) {
-                self.abandon_implicitly();
-                return self.refuse(&error, None, source);
+            self.abandon_implicitly();
+            // Nothing of it has left, so that nobody needs to know that others were faster.
+            if self.is_unit && self.sql.has_lost() && attempt < ATTEMPTS_MAX {
+                self.answers.truncate(answered);
+                continue;
             }
-        }
-        if let Err(error) = self.end_implicitly() {
-            self.answer_error(&error);
+            let Refused {
+                error,
+                at,
+                is_of_text,
+            } = refused;
+            match sources.get(at) {
+                Some(source) => return self.refuse(&error, is_of_text.then_some(text), source),
+                None => self.answer_error(&error),
+            }
+            break;
         }
         self.ready();
         Step::Next
+    }
+
+    /// Runs the statements of a text in this thread, and what they are a transaction of to its end.
+    fn run_text(&mut self, sources: &[SourceStatement<'_>]) -> std::result::Result<(), Refused> {
+        let is_alone = sources.len() == 1;
+        for (at, source) in sources.iter().enumerate() {
+            let refused = |is_of_text| {
+                move |error| Refused {
+                    error,
+                    at,
+                    is_of_text,
+                }
+            };
+            let bound = self.bind_source(source, Place::Thread);
+            let Some(bound) = bound.map_err(refused(true))? else {
+                continue;
+            };
+            (self.run_simple(bound, is_alone)).map_err(refused(false))?;
+        }
+        self.end_implicitly().map_err(|error| Refused {
+            error,
+            at: sources.len(),
+            is_of_text: false,
+        })
     }
 
     /// A statement of the simple protocol drops the unnamed statement and the unnamed portal.
@@ -73,13 +119,20 @@ impl Session {
         self.portals.remove("");
     }
 
-    fn bind_source(&mut self, source: &SourceStatement<'_>) -> Result<Bound> {
-        let statement = self.sql.parse(source.text, &[])?;
+    /// `None` when that must not be done here.
+    fn bind_source(
+        &mut self,
+        source: &SourceStatement<'_>,
+        place: Place<'_>,
+    ) -> Result<Option<Bound>> {
+        let Some(statement) = self.parse_at(source.text, &[], place)? else {
+            return Ok(None);
+        };
         let portal = self.sql.bind(&statement, &[])?;
-        Ok(Bound {
+        Ok(Some(Bound {
             portal,
             formats: Box::default(),
-        })
+        }))
     }
 
     fn run_simple(&mut self, mut bound: Bound, is_alone: bool) -> Result<()> {

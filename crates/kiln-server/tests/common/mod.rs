@@ -105,6 +105,18 @@ impl Talk {
         }
     }
 
+    /// The next byte; `None` at the end of the connection.
+    pub fn byte(&mut self) -> Result<Option<u8>, Error> {
+        let mut byte = [0];
+        loop {
+            match self.stream.read(&mut byte)? {
+                Some(0) => return Ok(None),
+                Some(_) => return Ok(Some(byte[0])),
+                None => self.wait()?,
+            }
+        }
+    }
+
     /// Sends what was asked, and reads answers up to ReadyForQuery or the end of the connection.
     pub fn ask(&mut self) -> Result<Vec<Answer>, Error> {
         self.flush()?;
@@ -129,6 +141,35 @@ impl Talk {
             _ => None,
         });
         last.unwrap_or_default()
+    }
+
+    /// The value of each statement's row, empty if there is none, and its tag.
+    pub fn answers(&mut self, text: &str) -> Vec<(String, String)> {
+        self.requests.query(text);
+        let (mut found, mut row) = (Vec::new(), String::new());
+        for answer in self.ask().expect("the connection holds") {
+            match answer {
+                Answer::Row(values) => {
+                    let value = values.first().cloned().flatten().unwrap_or_default();
+                    row = String::from_utf8(value).expect("it is text");
+                }
+                Answer::CommandComplete(tag) => found.push((std::mem::take(&mut row), tag)),
+                _ => {}
+            }
+        }
+        found
+    }
+
+    /// The only value of a text's row, empty if there is none; or the state of the error.
+    pub fn shown(&mut self, text: &str) -> String {
+        self.requests.query(text);
+        let answers = self.ask().expect("the connection holds");
+        let found = answers.iter().find_map(|answer| match answer {
+            Answer::Row(values) => values.first().cloned().flatten(),
+            Answer::Error(fields) => Some(fields.get(b'C').as_bytes().to_vec()),
+            _ => None,
+        });
+        String::from_utf8(found.unwrap_or_default()).expect("it is text")
     }
 
     /// The only value of a text's only row.

@@ -1,5 +1,6 @@
 //! Binding FROM: tables, subqueries, functions, and how they are joined.
 
+use kiln_engine::Privilege;
 use kiln_platform::sync::Arc;
 use kiln_procedure::ir::Comparison;
 use kiln_storage::error::{Result, SqlState};
@@ -269,7 +270,7 @@ impl Compiler<'_> {
                     let alias = alias.as_ref();
                     return self.add_derived(kind, &columns, &alias_name, alias, scope, position);
                 }
-                let table = self.table(&table_name, position)?;
+                let table = self.table_for(Privilege::Select, &table_name, position)?;
                 self.check_alias(&alias_name, scope, position)?;
                 let source = self.add_table_source(&table, &alias_name, position);
                 self.rename_columns(source, alias.as_ref(), position)?;

@@ -60,7 +60,7 @@ mod with;
 
 use std::collections::HashMap;
 
-use kiln_engine::IndexUse;
+use kiln_engine::{Access, IndexUse, Object, Privilege};
 use kiln_platform::sync::Arc;
 use kiln_procedure::ProgramBuilder;
 use kiln_procedure::ir::Reg;
@@ -108,6 +108,11 @@ pub trait CatalogView {
     fn routine(&self, name: &str) -> Option<Arc<crate::parse::FunctionDefinition>> {
         let _ = name;
         None
+    }
+
+    /// Who runs what is compiled must be allowed to do this.
+    fn note_access(&self, access: Access) {
+        let _ = access;
     }
 
     /// Whether a user's function or procedure is called `name`: only for better messages.
@@ -198,6 +203,41 @@ impl<'a> Compiler<'a> {
                 position,
             )
         })
+    }
+
+    /// The table called `name`, for something that not every role may do with it.
+    ///
+    /// # Errors
+    /// 42P01.
+    pub fn table_for(
+        &self,
+        privilege: Privilege,
+        name: &str,
+        position: Position,
+    ) -> Result<Arc<Table>> {
+        let table = self.table(name, position)?;
+        self.note_access(Object::table(name), privilege);
+        Ok(table)
+    }
+
+    /// Who runs this must be allowed to do something, unless that is in the body of a function that does it in its caller's place.
+    fn note_access(&self, object: Object, privilege: Privilege) {
+        if !self.routines.is_unrestricted() {
+            self.catalog.note_access(Access { object, privilege });
+        }
+    }
+
+    /// Compiles what no role needs privileges for.
+    fn unrestricted<T>(&mut self, compile: impl FnOnce(&mut Compiler<'a>) -> T) -> T {
+        let was = self.routines.set_unrestricted(true);
+        let compiled = compile(self);
+        self.routines.set_unrestricted(was);
+        compiled
+    }
+
+    /// Who runs this reads rows of a table that it changes.
+    fn note_reading(&self, table: &Table) {
+        self.note_access(Object::table(&table.schema().name), Privilege::Select);
     }
 
     /// Computes `expr`. A literal without a type of its own (`'x'`, NULL) becomes `expected`, or

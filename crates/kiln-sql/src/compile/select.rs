@@ -1,5 +1,6 @@
 //! Binding SELECT: its rows, its groups, its output.
 
+use kiln_engine::Privilege;
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Result, SqlState};
 use kiln_storage::schema::ColumnId;
@@ -399,7 +400,7 @@ impl Compiler<'_> {
 
     /// `TABLE name`.
     pub(super) fn bind_table_query(&mut self, name: &Ident, query: &Query) -> Result<BoundQuery> {
-        let table = self.table(&name_of(name), None)?;
+        let table = self.table_for(Privilege::Select, &name_of(name), None)?;
         let alias = name_of(name);
         let source = self.add_table_source(&table, &alias, None);
         let mut outputs = Vec::new();

@@ -1,6 +1,6 @@
 //! CALL of a stored procedure: its arguments, bound to the statement's parameters.
 
-use kiln_engine::{Arguments, Catalog, Rows};
+use kiln_engine::{Access, Arguments, Catalog, Object, Privilege, Rows};
 use kiln_platform::sync::Arc;
 use kiln_procedure::Program;
 use kiln_storage::error::{Error, Result, SqlState};
@@ -9,7 +9,9 @@ use kiln_storage::types::{DataType, Value};
 use super::panics::caught;
 use super::prepared::{Column, Plan, Statement};
 use super::view::{View, routine};
-use crate::compile::{CallArgumentValue, CallArguments, bind_call, fail, object_name, position_of};
+use crate::compile::{
+    CallArgumentValue, CallArguments, CatalogView as _, bind_call, fail, object_name, position_of,
+};
 use crate::parse::{Call, RoutineKind};
 
 /// A CALL whose arguments are bound.
@@ -21,6 +23,8 @@ pub(super) struct CallPlan {
     /// The types of the statement's parameters.
     pub parameters: Vec<DataType>,
     columns: Vec<(String, DataType)>,
+    /// What its role must be allowed to do.
+    accesses: Arc<[Access]>,
 }
 
 impl CallPlan {
@@ -47,22 +51,23 @@ impl CallPlan {
             return Err(fail(SqlState::WRONG_OBJECT_TYPE, message, position)
                 .with_hint("To call a function, use SELECT."));
         }
-        let (arguments, parameters) = caught(|| {
-            bind_call(
-                &View::of(catalog),
-                &routine,
-                &call.arguments,
-                true,
-                declared,
-                position,
-            )
-        })?;
+        let view = View::of(catalog);
+        view.note_access(Access {
+            object: Object::routine(&name),
+            privilege: Privilege::Execute,
+        });
+        for access in procedure.accesses() {
+            view.note_access(access.clone());
+        }
+        let (arguments, parameters) =
+            caught(|| bind_call(&view, &routine, &call.arguments, true, declared, position))?;
         Ok(CallPlan {
             program: procedure.program().clone(),
             columns: routine.result_columns(),
             name,
             arguments,
             parameters,
+            accesses: view.into_accesses(),
         })
     }
 
@@ -76,9 +81,9 @@ impl CallPlan {
         columns.collect()
     }
 
-    /// The procedure's program.
-    pub fn program(&self) -> &Arc<Program> {
-        &self.program
+    /// What its role must be allowed to do.
+    pub fn accesses(&self) -> &Arc<[Access]> {
+        &self.accesses
     }
 
     /// The program that computes the arguments; `None` when they are at hand.
@@ -176,30 +181,62 @@ pub(super) fn compute_and_call(
     statement: &Statement,
     values: &[Value],
 ) -> Result<Rows> {
-    let mut planned = None;
-    let computed = session.run_with(
-        |catalog, arguments| {
-            let plan = plan_in(statement, catalog)?;
-            let Some(program) = plan.computing().cloned() else {
-                return Err(plan.replaced());
-            };
-            *arguments = Arguments::from_values(values);
-            planned = Some(plan);
-            Ok(program)
-        },
-        &mut Arguments::new(),
-    )?;
+    let planned = plan_in(statement, &session.catalog())?;
+    let computing = CallPart::of(statement, &planned, Part::Computing);
+    let computed = session.run_statement(&computing, &mut Arguments::from_values(values))?;
     let computed = computed.into_values().pop().unwrap_or_default();
-    session.run_with(
-        |catalog, _| {
-            let plan = plan_in(statement, catalog)?;
-            let is_same = (planned.as_ref())
-                .is_some_and(|planned| Arc::ptr_eq(&planned.program, &plan.program));
-            match is_same {
-                true => Ok(plan.program.clone()),
-                false => Err(plan.replaced()),
-            }
-        },
-        &mut Arguments::from_values(&computed),
-    )
+    let called = CallPart::of(statement, &planned, Part::Computed);
+    session.run_statement(&called, &mut Arguments::from_values(&computed))
+}
+
+/// What of a CALL is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// All of it, with arguments that are at hand.
+    Direct,
+    /// Its arguments.
+    Computing,
+    /// The procedure, with arguments that were computed.
+    Computed,
+}
+
+/// A CALL, or a part of one, on its way.
+pub(super) struct CallPart {
+    statement: Statement,
+    /// What its arguments were bound to.
+    planned: Arc<CallPlan>,
+    part: Part,
+}
+
+impl CallPart {
+    pub fn of(
+        statement: &Statement,
+        planned: &Arc<CallPlan>,
+        part: Part,
+    ) -> Arc<dyn kiln_engine::Statement> {
+        Arc::new(CallPart {
+            statement: statement.clone(),
+            planned: planned.clone(),
+            part,
+        })
+    }
+}
+
+impl kiln_engine::Statement for CallPart {
+    fn program(&self, catalog: &Arc<Catalog>) -> Result<Arc<Program>> {
+        let plan = plan_in(&self.statement, catalog)?;
+        let is_same = match self.part {
+            Part::Direct => plan.has_arguments_of(&self.planned),
+            Part::Computing | Part::Computed => Arc::ptr_eq(&plan.program, &self.planned.program),
+        };
+        match (is_same, self.part, plan.computing()) {
+            (true, Part::Computing, Some(computing)) => Ok(computing.clone()),
+            (true, Part::Direct | Part::Computed, _) => Ok(plan.program.clone()),
+            _ => Err(plan.replaced()),
+        }
+    }
+
+    fn text(&self) -> Option<&str> {
+        Some(self.statement.text())
+    }
 }

@@ -9,6 +9,7 @@ use sqlparser::ast;
 use super::design;
 use super::panics::caught;
 use super::result::{Notice, StatementResult};
+use super::roles;
 use super::splits;
 use super::view::{View, compile_routine, routine};
 use crate::compile::ddl::{self, IndexDeclaration, TableDeclaration};
@@ -60,12 +61,16 @@ impl<'a> Definition<'a> {
             Tree::DropFunction(statement) => drop_function(self, statement),
             Tree::Truncate(statement) => truncate(self, statement),
             Tree::Analyze(names) => analyze(self, names),
+            Tree::CreateRole(statement) => roles::create(self, statement),
+            Tree::AlterRole(statement) => roles::alter(self, statement),
+            Tree::DropRole(statement) => roles::drop(self, statement),
+            Tree::Grant(statement) => roles::grant(self, statement),
             _ => Err(Error::internal("the statement is none that defines")),
         }
     }
 
     /// Changes the catalog, or leaves it as it is when `change` fails or panics.
-    fn change_catalog<T>(
+    pub(super) fn change_catalog<T>(
         &self,
         mut change: impl FnMut(&mut CatalogChange<'_>) -> Result<T>,
     ) -> Result<T> {

@@ -31,7 +31,9 @@ mod print;
 mod rebuild;
 mod recovery;
 mod result;
+mod roles;
 mod rows;
+pub mod secret;
 mod session;
 mod settings;
 mod splits;
@@ -46,7 +48,7 @@ mod tests;
 use std::time::Duration;
 
 use kiln_engine::{
-    Call, Completions, Engine, IntoValues, Options, Refused, Reply, SubmitError, Ticket,
+    Call, Completions, Engine, FIRST_ROLE, IntoValues, Options, Refused, Reply, SubmitError, Ticket,
 };
 use kiln_platform::sync::{Arc, Mutex, lock};
 use kiln_storage::error::{Error, Result, SqlState};
@@ -179,13 +181,23 @@ impl Database {
         &self.shared.engine
     }
 
-    /// A session of its own, with transaction blocks.
+    /// A session of its own, with transaction blocks, for the first role: a superuser.
     ///
     /// # Errors
     /// 53300 when all sessions are in use, 57P01 when the database is closed.
     pub fn session(&self) -> Result<Session> {
+        self.session_as(FIRST_ROLE)
+    }
+
+    /// A session of its own for a role, which may do what it was granted. Its password is the caller's affair.
+    ///
+    /// # Errors
+    /// 42704 when there is no such role, and as [`Database::session`].
+    pub fn session_as(&self, role: &str) -> Result<Session> {
+        self.engine().catalog().roles().require(role)?;
         let statements = self.shared.statements.clone();
-        Ok(Session::new(self.shared.engine.session()?, statements))
+        let session = self.shared.engine.session()?;
+        Ok(Session::new(session, statements, role))
     }
 
     /// Runs the statements of a script up to the first that fails. Each is a transaction of its

@@ -1,7 +1,7 @@
 //! Statements in stages: one is parsed and analysed once, described, bound to values and executed
 //! any number of times.
 
-use kiln_engine::{Catalog, Rows};
+use kiln_engine::{Access, Catalog, Rows};
 use kiln_platform::sync::{Arc, Mutex, OnceLock, Weak, lock};
 use kiln_procedure::Program;
 use kiln_storage::error::{Error, Position, Result, SqlState};
@@ -235,29 +235,9 @@ impl Statement {
         Ok(result_of(shape, rows))
     }
 
-    /// What a worker asks for the program; `call` says what the arguments were bound to, if it is a CALL.
-    pub(super) fn to_submit(&self, call: Option<Arc<CallPlan>>) -> Arc<dyn kiln_engine::Statement> {
-        let statement = self.inner.clone();
-        match call {
-            Some(planned) => Arc::new(SubmittedCall { statement, planned }),
-            None => statement,
-        }
-    }
-}
-
-/// A CALL on its way, with what its arguments were bound to.
-struct SubmittedCall {
-    statement: Arc<Inner>,
-    planned: Arc<CallPlan>,
-}
-
-impl kiln_engine::Statement for SubmittedCall {
-    fn program(&self, catalog: &Arc<Catalog>) -> Result<Arc<Program>> {
-        match self.statement.plan(catalog)? {
-            Plan::Call(call) if call.has_arguments_of(&self.planned) => Ok(call.program().clone()),
-            Plan::Call(call) => Err(call.replaced()),
-            _ => Err(Error::internal("a CALL was planned as something else")),
-        }
+    /// What a query, INSERT, UPDATE or DELETE is to those that ask for its program.
+    pub(super) fn to_run(&self) -> Arc<dyn kiln_engine::Statement> {
+        self.inner.clone()
     }
 }
 
@@ -267,6 +247,10 @@ impl kiln_engine::Statement for Inner {
             Plan::Data(prepared) => Ok(prepared.program),
             _ => Err(cannot_submit()),
         }
+    }
+
+    fn text(&self) -> Option<&str> {
+        Some(&self.text)
     }
 }
 
@@ -437,7 +421,11 @@ fn kind(tree: &parse::Statement) -> StatementKind {
         | Tree::Analyze(_)
         | Tree::Drop(_)
         | Tree::CreateFunction(_)
-        | Tree::DropFunction(_) => StatementKind::Definition,
+        | Tree::DropFunction(_)
+        | Tree::CreateRole(_)
+        | Tree::AlterRole(_)
+        | Tree::DropRole(_)
+        | Tree::Grant(_) => StatementKind::Definition,
     }
 }
 
@@ -469,6 +457,11 @@ fn command(tree: &parse::Statement) -> &'static str {
             Some(RoutineKind::Procedure) => "DROP PROCEDURE",
             None => "DROP ROUTINE",
         },
+        Tree::CreateRole(_) => "CREATE ROLE",
+        Tree::AlterRole(_) => "ALTER ROLE",
+        Tree::DropRole(_) => "DROP ROLE",
+        Tree::Grant(grant) if grant.is_revoke => "REVOKE",
+        Tree::Grant(_) => "GRANT",
         Tree::Call(_) => "CALL",
         Tree::Explain(_) => "EXPLAIN",
         Tree::Set(_) => "SET",
@@ -499,6 +492,16 @@ impl From<&ColumnMeta> for Column {
 }
 
 impl Plan {
+    /// What its role must be allowed to do.
+    pub(super) fn accesses(&self) -> &[Access] {
+        match self {
+            Plan::Data(prepared) => &prepared.accesses,
+            Plan::Call(call) => call.accesses(),
+            Plan::Explain(explain) => explain.analyzed.accesses(),
+            Plan::Other => &[],
+        }
+    }
+
     /// The program that runs, and what its rows are, for statements on data.
     ///
     /// # Errors

@@ -3,20 +3,21 @@
 use std::time::Duration;
 
 use kiln_engine::{
-    Arguments, CancelHandle, Catalog, Completions, Ended, IntoValues, Reply, Rows, Source,
+    Arguments, CancelHandle, Catalog, Completions, Ended, IntoValues, Program, Reply, Rows, Source,
 };
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::{DataType, Value};
 
 use super::cache::StatementCache;
-use super::call::{self, CallPlan};
+use super::call::{self, CallPart, CallPlan, Part};
 use super::definition::Definition;
 use super::panics::{caught, of_statement};
 use super::portal::{Portal, Portion};
-use super::prepared::{ExplainPlan, Plan, Statement, cannot_submit};
+use super::prepared::{ExplainPlan, Plan, Statement, StatementKind, cannot_submit};
 use super::result::{Notice, ResultSet, StatementResult};
-use super::statement::{notices_of, result_of, result_of_call};
+use super::roles::{self, check_definition};
+use super::statement::{notices_of, result_of_call};
 use super::view::View;
 use super::{explain, settings};
 use crate::compile::parameter_count;
@@ -30,22 +31,30 @@ const ATTEMPTS_MAX: usize = 1_000;
 /// One client's statements. Each is a transaction of its own, or a part of the one between BEGIN
 /// and COMMIT.
 ///
-/// A statement on its own is repeated until it commits; in a transaction block, of which the
-/// client has seen results, a conflict is reported as 40001. After an error in a block everything
+/// A statement on its own is repeated until it commits. A transaction block is run again after a conflict, and goes on
+/// when all results are what the client has seen; else the conflict is reported as 40001. After an error in a block everything
 /// but its end is refused with 25P02. Dropping a session rolls an open block back.
 pub struct Session {
     session: kiln_engine::Session,
     statements: Arc<StatementCache>,
+    /// Who runs the statements.
+    role: String,
     statement_timeout: Option<Duration>,
     /// Whether a statement was submitted whose outcome has not come.
     is_submitted: bool,
 }
 
 impl Session {
-    pub(super) fn new(session: kiln_engine::Session, statements: Arc<StatementCache>) -> Session {
+    pub(super) fn new(
+        mut session: kiln_engine::Session,
+        statements: Arc<StatementCache>,
+        role: &str,
+    ) -> Session {
+        session.set_replay(true);
         Session {
             session,
             statements,
+            role: role.to_owned(),
             statement_timeout: None,
             is_submitted: false,
         }
@@ -126,10 +135,23 @@ impl Session {
         };
         let count = parameter_count(source.text).inspect_err(|_| self.session.fail())?;
         let mut declared = declared.to_vec();
-        if declared.len() < count {
-            declared.resize(count, None);
-        }
+        declared.resize(count.max(declared.len()), None);
         self.analyse(&source, declared)
+    }
+
+    /// [`Session::parse`] for a thread that must not wait: `None` for a statement with an error, which
+    /// `parse` reports once the catalog that the statement does not fit is on disk. The session stays as it was.
+    pub fn try_parse(&mut self, sql: &str, declared: &[Option<DataType>]) -> Option<Statement> {
+        let sources = caught(|| Ok(script(sql))).ok()?;
+        let source = match sources.as_slice() {
+            [] => return Some(Statement::empty()),
+            [source] => source,
+            _ => return None,
+        };
+        let mut declared = declared.to_vec();
+        let count = parameter_count(source.text).ok()?;
+        declared.resize(count.max(declared.len()), None);
+        self.analysed(source, declared).ok()
     }
 
     /// [`Statement::bind`] for execution in this session.
@@ -227,14 +249,15 @@ impl Session {
 
     fn offer(&self, portal: &Portal, completions: &Arc<Completions>, token: u64) -> Result<()> {
         let statement = portal.statement();
-        let (arguments, call) = match statement.plan(&self.session.catalog())? {
-            Plan::Data(_) => (Arguments::from_values(portal.values()), None),
-            Plan::Call(call) if call.computing().is_none() => {
-                (call.direct(portal.values()), Some(call))
-            }
+        self.authorize(statement)?;
+        let (arguments, program) = match statement.plan(&self.session.catalog())? {
+            Plan::Data(_) => (Arguments::from_values(portal.values()), statement.to_run()),
+            Plan::Call(call) if call.computing().is_none() => (
+                call.direct(portal.values()),
+                CallPart::of(statement, &call, Part::Direct),
+            ),
             _ => return Err(cannot_submit()),
         };
-        let program = statement.to_submit(call);
         let submitted = self.session.submit(program, arguments, completions, token);
         Ok(submitted?)
     }
@@ -296,9 +319,31 @@ impl Session {
         self.session.fail();
     }
 
+    /// Whether blocks are run again when they meet conflicts with other transactions, so that the client need not; see
+    /// [`kiln_engine::Session::set_replay`]. They are unless this is turned off.
+    pub fn replays(&self) -> bool {
+        self.session.replays()
+    }
+
+    /// Whether the last block has failed because of other transactions alone: it may be tried again by a client to which
+    /// nothing of it was told.
+    pub fn has_lost(&self) -> bool {
+        self.session.has_lost()
+    }
+
+    /// Has them run again, or not.
+    pub fn set_replay(&mut self, replays: bool) {
+        self.session.set_replay(replays);
+    }
+
     /// Whether a transaction block is open or failed.
     pub fn in_transaction(&self) -> bool {
         self.session.in_transaction()
+    }
+
+    /// Whether the open block holds a worker slot: the session's next statement waits for none.
+    pub fn holds_slot(&self) -> bool {
+        self.session.holds_slot()
     }
 
     /// Whether the transaction block has failed, so that only its end is accepted.
@@ -340,12 +385,7 @@ impl Session {
         source: &SourceStatement<'_>,
         declared: Vec<Option<DataType>>,
     ) -> Result<Statement> {
-        let catalog = self.session.catalog();
-        let has_failed = self.session.has_failed();
-        let statement = self
-            .statements
-            .statement(source, declared, &catalog, |tree| admit(tree, has_failed));
-        statement.map_err(|error| {
+        self.analysed(source, declared).map_err(|error| {
             self.session.fail();
             // It may be of a table that was made or dropped a moment ago.
             match self.session.await_catalog() {
@@ -355,9 +395,53 @@ impl Session {
         })
     }
 
+    /// [`Session::analyse`] without a consequence for the session.
+    fn analysed(
+        &self,
+        source: &SourceStatement<'_>,
+        declared: Vec<Option<DataType>>,
+    ) -> Result<Statement> {
+        let catalog = self.session.catalog();
+        let has_failed = self.session.has_failed();
+        self.statements
+            .statement(source, declared, &catalog, |tree| admit(tree, has_failed))
+    }
+
     /// Refuses what a failed block refuses.
     fn admit(&self, tree: &Tree) -> Result<()> {
         admit(tree, self.session.has_failed())
+    }
+
+    /// Whether the session's role may run the statement.
+    ///
+    /// # Errors
+    /// 42501; 42704 when the role is gone.
+    fn authorize(&self, statement: &Statement) -> Result<()> {
+        let catalog = self.session.catalog();
+        let roles = catalog.roles();
+        let role = roles.require(&self.role)?;
+        if role.is_superuser {
+            return Ok(());
+        }
+        if statement.kind() == StatementKind::Definition
+            || matches!(
+                statement.tree().map(|tree| &**tree),
+                Some(Tree::Truncate(_))
+            )
+        {
+            let Some(tree) = statement.tree() else {
+                return Ok(());
+            };
+            return check_definition(roles, role, tree, statement.command());
+        }
+        let plan = statement.plan(&catalog)?;
+        let mut accesses = plan.accesses().iter();
+        accesses.try_for_each(|access| roles.check(role, access))
+    }
+
+    /// The name of the role that runs the statements.
+    pub fn role(&self) -> &str {
+        &self.role
     }
 
     fn run_statement(
@@ -380,6 +464,7 @@ impl Session {
             return Ok(StatementResult::default());
         };
         self.admit(tree)?;
+        self.authorize(statement)?;
         match &**tree {
             Tree::Commit => self.commit(),
             Tree::Rollback => self.end_without_effects(),
@@ -387,14 +472,12 @@ impl Session {
                 self.run_data(statement, values)
             }
             Tree::Call(_) => self.call(statement, values),
-            Tree::Do(block) => {
-                let rows = self.session.run_with(
-                    |catalog, _| {
-                        let compiled = caught(|| compile_do(&View::of(catalog), block))?;
-                        Ok(Arc::new(compiled.program))
-                    },
-                    &mut Arguments::new(),
-                )?;
+            Tree::Do(_) => {
+                let block: Arc<dyn kiln_engine::Statement> = Arc::new(Block {
+                    tree: tree.clone(),
+                    role: self.role.clone(),
+                });
+                let rows = self.session.run_statement(&block, &mut Arguments::new())?;
                 let notices = notices_of(&rows);
                 Ok(StatementResult {
                     notices,
@@ -436,18 +519,10 @@ impl Session {
 
     /// A query, INSERT, UPDATE or DELETE.
     fn run_data(&mut self, statement: &Statement, values: &[Value]) -> Result<StatementResult> {
-        let mut shape = None;
-        let rows = self.session.run_with(
-            |catalog, _| {
-                let (program, known) = statement.plan(catalog)?.data()?;
-                shape = Some(known);
-                Ok(program)
-            },
-            &mut Arguments::from_values(values),
-        )?;
-        shape
-            .map(|shape| result_of(shape, rows))
-            .ok_or_else(|| Error::internal("a program ran that was not compiled"))
+        let program = statement.to_run();
+        let mut arguments = Arguments::from_values(values);
+        let rows = self.session.run_statement(&program, &mut arguments)?;
+        statement.result_of(rows)
     }
 
     fn define(&mut self, tree: &Tree, statement: &Statement) -> Result<StatementResult> {
@@ -464,7 +539,11 @@ impl Session {
             line: position.line,
             column: position.column,
         };
-        Definition::new(self.session.engine(), source).run(tree)
+        let engine = self.session.engine();
+        match roles::to_log(tree, &self.role)? {
+            Some((tree, source)) => Definition::new(engine, source).run(&tree),
+            None => Definition::new(engine, source).run(tree),
+        }
     }
 
     fn begin(&mut self, modes: &[sqlparser::ast::TransactionMode]) -> Result<StatementResult> {
@@ -525,9 +604,14 @@ impl Session {
     fn call_rows(
         &mut self,
         statement: &Statement,
-        plan: &CallPlan,
+        plan: &Arc<CallPlan>,
         values: &[Value],
     ) -> Result<Rows> {
+        if plan.computing().is_none() && self.session.in_transaction() {
+            let mut arguments = plan.direct(values);
+            let call = CallPart::of(statement, plan, Part::Direct);
+            return self.session.run_statement(&call, &mut arguments);
+        }
         if plan.computing().is_none() {
             let called = call::call_directly(&mut self.session, statement, values)?;
             if let Some(rows) = called {
@@ -590,6 +674,31 @@ impl Session {
             text.push_str(&format!("Rows: {}\n", rows.len()));
         }
         Ok(explain::as_rows(&text))
+    }
+}
+
+/// The block of a DO statement, compiled whenever it runs.
+struct Block {
+    tree: Arc<Tree>,
+    role: String,
+}
+
+impl kiln_engine::Statement for Block {
+    fn program(&self, catalog: &Arc<Catalog>) -> Result<Arc<Program>> {
+        let Tree::Do(block) = &*self.tree else {
+            return Err(Error::internal("the statement is no DO"));
+        };
+        let view = View::of(catalog);
+        let compiled = caught(|| compile_do(&view, block))?;
+        let roles = catalog.roles();
+        let role = roles.require(&self.role)?;
+        let accesses = view.into_accesses();
+        (accesses.iter()).try_for_each(|access| roles.check(role, access))?;
+        Ok(Arc::new(compiled.program))
+    }
+
+    fn text(&self) -> Option<&str> {
+        Some("DO")
     }
 }
 

@@ -1,6 +1,6 @@
 //! Statements on data, compiled to programs, and what their rows mean.
 
-use kiln_engine::{Catalog, Rows};
+use kiln_engine::{Access, Catalog, Rows};
 use kiln_platform::sync::Arc;
 use kiln_procedure::ir::Step;
 use kiln_procedure::{Program, ProgramBuilder};
@@ -33,6 +33,8 @@ pub(super) struct Prepared {
     pub parameters: Arc<[DataType]>,
     /// The columns of the program's rows.
     pub columns: Arc<[ColumnMeta]>,
+    /// What its role must be allowed to do.
+    pub accesses: Arc<[Access]>,
 }
 
 /// Compiles a query, INSERT, UPDATE or DELETE; the types that `declared` lacks of its parameters
@@ -45,17 +47,19 @@ pub(super) fn compile(
     statement: &Statement,
     declared: &[Option<DataType>],
 ) -> Result<Prepared> {
-    caught(|| compile_on_data(catalog, statement, declared))
+    let view = View::of(catalog);
+    let mut prepared = caught(|| compile_on_data(&view, statement, declared))?;
+    prepared.accesses = view.into_accesses();
+    Ok(prepared)
 }
 
 fn compile_on_data(
-    catalog: &Catalog,
+    view: &View<'_>,
     statement: &Statement,
     declared: &[Option<DataType>],
 ) -> Result<Prepared> {
-    let view = View::of(catalog);
     let builder = ProgramBuilder::of_parameters(name(statement), declared);
-    let mut compiler = Compiler::new(builder, &view);
+    let mut compiler = Compiler::new(builder, view);
     let parameters = compiler.infer_positional(declared);
     let mut emit = |compiler: &mut Compiler<'_>, columns: &[OutputColumn]| {
         let row = columns.iter().map(|column| column.register).collect();
@@ -119,6 +123,7 @@ fn finish(
         shape,
         parameters: types.into(),
         columns: columns.into(),
+        accesses: Arc::default(),
     })
 }
 

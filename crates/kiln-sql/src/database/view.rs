@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use kiln_engine::{Catalog, Lookups, Procedure, Source};
+use kiln_engine::{Access, Catalog, Lookups, Procedure, Source};
 use kiln_platform::sync::Arc;
 use kiln_procedure::ir::{Failure, Step, TextSource};
 use kiln_procedure::{Program, ProgramBuilder};
@@ -32,6 +32,13 @@ impl<'a> View<'a> {
             definitions: RefCell::default(),
             lookups: RefCell::default(),
         }
+    }
+}
+
+impl View<'_> {
+    /// What the caller of what was compiled must be allowed to do.
+    pub fn into_accesses(self) -> Arc<[Access]> {
+        self.lookups.into_inner().accesses().cloned().collect()
     }
 }
 
@@ -65,6 +72,10 @@ impl CatalogView for View<'_> {
         let definition = definition(found?.source()?)?;
         definitions.insert(name.to_owned(), definition.clone());
         Some(definition)
+    }
+
+    fn note_access(&self, access: Access) {
+        self.lookups.borrow_mut().note_access(access);
     }
 
     fn has_function(&self, name: &str) -> bool {
@@ -107,7 +118,7 @@ pub(super) fn compile_routine(
 ) -> Result<Procedure> {
     let view = View::of(catalog);
     let compiled = caught(|| compile_function(&view, definition))?;
-    Ok(procedure(compiled, source, view))
+    Ok(procedure(definition, compiled, source, view))
 }
 
 /// Compiles the routine that `source` created. When that fails its program only raises the error.
@@ -133,7 +144,7 @@ pub(super) fn recompile_routine(catalog: &Catalog, source: &Arc<Source>) -> Resu
             }
         }
     };
-    Ok(procedure(compiled, source, view))
+    Ok(procedure(&definition, compiled, source, view))
 }
 
 /// The error of a change after which a header means nothing any more.
@@ -151,12 +162,21 @@ fn depends(definition: &FunctionDefinition, error: &Error) -> Error {
     .with_hint(format!("Drop {kind} {name} first."))
 }
 
-fn procedure(compiled: CompiledFunction, source: &Arc<Source>, view: View<'_>) -> Procedure {
+fn procedure(
+    definition: &FunctionDefinition,
+    compiled: CompiledFunction,
+    source: &Arc<Source>,
+    view: View<'_>,
+) -> Procedure {
+    let mut lookups = view.lookups.into_inner();
+    if definition.is_definer {
+        lookups.forget_accesses();
+    }
     Procedure::compiled(
         Arc::new(compiled.program),
         source.clone(),
         compiled.requirements,
-        view.lookups.into_inner(),
+        lookups,
     )
 }
 

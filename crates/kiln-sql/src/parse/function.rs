@@ -51,6 +51,8 @@ pub struct FunctionHeader {
     pub volatility: Volatility,
     /// A null argument makes the result null without running the body.
     pub strict: bool,
+    /// Its caller needs no privileges for what its body does (SECURITY DEFINER).
+    pub is_definer: bool,
 }
 
 /// An argument of a routine.
@@ -179,6 +181,7 @@ fn header(
         returns: attributes.returns.take().map(|(_, returns)| returns),
         volatility: attributes.volatility.unwrap_or(Volatility::Volatile),
         strict: attributes.strict.unwrap_or(false),
+        is_definer: attributes.is_definer.unwrap_or(false),
     };
     Ok((header, attributes))
 }
@@ -369,6 +372,7 @@ struct Attributes {
     language: Option<(usize, String)>,
     volatility: Option<Volatility>,
     strict: Option<bool>,
+    is_definer: Option<bool>,
     /// The token that holds the body.
     body: Option<usize>,
 }
@@ -395,6 +399,12 @@ impl Attributes {
             } else if words(&["called", "on", "null", "input"]) {
                 index += 4;
                 if found.strict.replace(false).is_some() {
+                    return redundant(at);
+                }
+            } else if words(&["security", "definer"]) || words(&["security", "invoker"]) {
+                let is_definer = tokens.word(index + 1) == "definer";
+                index += 2;
+                if found.is_definer.replace(is_definer).is_some() {
                     return redundant(at);
                 }
             } else if words(&["returns"]) {
@@ -435,8 +445,7 @@ impl Attributes {
     }
 }
 
-/// The number of tokens of an attribute that changes nothing here: hints to PostgreSQL's planner,
-/// and rights, of which there are none.
+/// The number of tokens of an attribute that changes nothing here: hints to PostgreSQL's planner.
 fn ignored(tokens: &Tokens<'_>, index: usize) -> Result<usize> {
     let followed_by = |words: &[&str]| words.contains(&tokens.word(index + 1));
     match tokens.word(index) {
@@ -444,10 +453,6 @@ fn ignored(tokens: &Tokens<'_>, index: usize) -> Result<usize> {
         "not" if followed_by(&["leakproof"]) => Ok(2),
         "parallel" if followed_by(&["safe", "unsafe", "restricted"]) => Ok(2),
         "cost" | "rows" if matches!(tokens.get(index + 1), Token::Number(..)) => Ok(2),
-        "security" if followed_by(&["invoker"]) => Ok(2),
-        "security" if followed_by(&["definer"]) => {
-            Err(tokens.unsupported(index, "SECURITY DEFINER"))
-        }
         "set" => Err(tokens.unsupported(index, "a setting of a function (SET)")),
         "window" => Err(tokens.unsupported(index, "WINDOW")),
         "support" => Err(tokens.unsupported(index, "SUPPORT")),

@@ -15,6 +15,7 @@ mod lexer;
 pub mod plpgsql;
 mod position;
 mod reserved;
+mod role;
 mod scanner;
 mod script;
 mod statement;
@@ -31,6 +32,7 @@ pub use function::{
 pub use kiln_storage::error::Position;
 pub use position::position_of;
 pub use reserved::is_reserved;
+pub use role::{DropRole, Grant, GrantObjects, RoleDefinition, RoleName};
 pub use script::{SourceStatement, highest_placeholder, is_complete, script};
 pub use sqlparser;
 pub use statement::{

@@ -2,6 +2,7 @@
 
 use super::function::{self, FunctionDefinition};
 use super::plpgsql;
+use super::role::{self, DropRole, Grant, RoleDefinition};
 use super::script::SourceStatement;
 use super::tokens::{Expression, Tokens};
 use super::types::{self, TypeReference};
@@ -44,6 +45,14 @@ pub enum Statement {
     CreateFunction(Box<FunctionDefinition>),
     /// `DROP FUNCTION`, `DROP PROCEDURE` or `DROP ROUTINE`.
     DropFunction(DropFunction),
+    /// `CREATE ROLE` or `CREATE USER`.
+    CreateRole(Box<RoleDefinition>),
+    /// `ALTER ROLE` or `ALTER USER`.
+    AlterRole(Box<RoleDefinition>),
+    /// `DROP ROLE` or `DROP USER`.
+    DropRole(DropRole),
+    /// `GRANT` or `REVOKE`.
+    Grant(Box<Grant>),
     /// `CALL`.
     Call(Call),
     /// `EXPLAIN`.
@@ -166,7 +175,6 @@ const REFUSED: &[&str] = &[
     "discard",
     "execute",
     "fetch",
-    "grant",
     "import",
     "listen",
     "load",
@@ -180,7 +188,6 @@ const REFUSED: &[&str] = &[
     "reindex",
     "release",
     "reset",
-    "revoke",
     "savepoint",
     "security",
     "unlisten",
@@ -225,6 +232,7 @@ pub(super) fn parse(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statemen
         "truncate" | "begin" | "start" | "commit" | "end" | "rollback" | "abort" | "set"
         | "show" => control(tokens, range),
         "analyze" | "analyse" => analyze(tokens, range),
+        "grant" | "revoke" => role::grant(tokens, range),
         "call" => call(tokens, range).map(Statement::Call),
         "explain" => explain(tokens, range),
         "do" => function::do_block(tokens, range).map(|block| Statement::Do(Box::new(block))),
@@ -294,6 +302,7 @@ fn create(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
     match tokens.word(kind) {
         "function" | "procedure" => function::definition(tokens, range, kind, or_replace)
             .map(|definition| Statement::CreateFunction(Box::new(definition))),
+        "role" | "user" | "group" if !or_replace => role::create(tokens, range, kind),
         "table" | "unique" | "index" if or_replace => Err(tokens.syntax_error(kind)),
         word @ ("temp" | "temporary" | "global" | "local" | "unlogged" | "foreign")
             if tokens.word(kind + 1) != "data" =>
@@ -330,7 +339,6 @@ fn is_object(word: &str) -> bool {
         "event",
         "extension",
         "foreign",
-        "group",
         "language",
         "materialized",
         "operator",
@@ -338,7 +346,6 @@ fn is_object(word: &str) -> bool {
         "policy",
         "publication",
         "recursive",
-        "role",
         "rule",
         "schema",
         "sequence",
@@ -351,7 +358,6 @@ fn is_object(word: &str) -> bool {
         "trigger",
         "trusted",
         "type",
-        "user",
         "view",
     ];
     OBJECTS.contains(&word)
@@ -360,6 +366,9 @@ fn is_object(word: &str) -> bool {
 /// Parses the forms of ALTER TABLE that there are; all others are refused.
 fn alter(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
     let first = range.start;
+    if matches!(tokens.word(first + 1), "role" | "user" | "group") {
+        return role::alter(tokens, range);
+    }
     let refused = || tokens.unsupported(first, "ALTER");
     if tokens.word(first + 1) != "table" {
         return Err(refused());
@@ -406,6 +415,7 @@ fn drop(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
         "function" => return drop_function(tokens, range, Some(RoutineKind::Function)),
         "procedure" => return drop_function(tokens, range, Some(RoutineKind::Procedure)),
         "routine" => return drop_function(tokens, range, None),
+        "role" | "user" | "group" => return role::drop(tokens, range),
         word if is_object(word) => {
             let feature = format!("DROP {}", word.to_ascii_uppercase());
             return Err(tokens.unsupported(range.start, &feature));
@@ -447,33 +457,38 @@ fn drop_function(
     if end > start + 1 && matches!(tokens.word(end - 1), "cascade" | "restrict") {
         end -= 1;
     }
-    let mut routines = Vec::new();
-    for routine in tokens.split(start..end) {
-        let open = routine
-            .clone()
-            .find(|index| *tokens.get(*index) == Token::LParen)
-            .unwrap_or(routine.end);
-        let name = ast::ObjectName::from(types::identifiers(tokens, routine.start..open)?);
-        let arguments = if open < routine.end {
-            let close = routine.end - 1;
-            if close <= open || *tokens.get(close) != Token::RParen {
-                return Err(tokens.syntax_error(routine.end));
-            }
-            let arguments = function::arguments(tokens, open + 1..close)?;
-            let inputs = arguments
-                .into_iter()
-                .filter(|argument| argument.mode.is_input());
-            Some(inputs.map(|argument| argument.data_type).collect())
-        } else {
-            None
-        };
-        routines.push(RoutineSignature { name, arguments });
-    }
+    let routines = tokens.split(start..end).into_iter();
+    let routines = routines.map(|routine| routine_signature(tokens, routine));
     Ok(Statement::DropFunction(DropFunction {
         kind,
         if_exists,
-        routines,
+        routines: routines.collect::<Result<_>>()?,
     }))
+}
+
+/// Parses a routine's name, and the types of its arguments where they are given.
+pub(super) fn routine_signature(
+    tokens: &Tokens<'_>,
+    range: Range<usize>,
+) -> Result<RoutineSignature> {
+    let mut rest = range.clone();
+    let open = rest.find(|index| *tokens.get(*index) == Token::LParen);
+    let open = open.unwrap_or(range.end);
+    let name = ast::ObjectName::from(types::identifiers(tokens, range.start..open)?);
+    let arguments = if open < range.end {
+        let close = range.end - 1;
+        if close <= open || *tokens.get(close) != Token::RParen {
+            return Err(tokens.syntax_error(range.end));
+        }
+        let arguments = function::arguments(tokens, open + 1..close)?;
+        let inputs = arguments
+            .into_iter()
+            .filter(|argument| argument.mode.is_input());
+        Some(inputs.map(|argument| argument.data_type).collect())
+    } else {
+        None
+    };
+    Ok(RoutineSignature { name, arguments })
 }
 
 /// Statements of a few words that the SQL parser knows.

@@ -1,11 +1,13 @@
 //! `kiln serve`: a database for clients that speak PostgreSQL's protocol.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use kiln::Database;
+use kiln_platform::file;
 use kiln_platform::net::{self, SocketAddr};
-use kiln_server::{Address, Server, ServerOptions};
+use kiln_server::{Address, Authentication, Server, ServerOptions, Tls};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -39,6 +41,19 @@ pub struct Arguments {
     /// Clients at a time; further ones are told that there are too many
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=60_000))]
     connections: u32,
+    /// Who must prove with a password who they are: `automatic` asks as soon as a role has a password, and trusts this machine
+    /// until then; `trust` trusts this machine always; `password` trusts nobody. Clients from other machines are always asked
+    #[arg(long, value_name = "WHO", default_value = "automatic", value_parser = authentication)]
+    auth: Authentication,
+    /// Encrypt connections of clients that ask for it, with the certificate in this PEM file, its issuers behind it
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// The private key of --tls-cert, a PEM file
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// Refuse clients from other machines that do not ask for encryption
+    #[arg(long, requires = "tls_cert")]
+    tls_required: bool,
     /// Say nothing but errors
     #[arg(short, long)]
     quiet: bool,
@@ -49,16 +64,12 @@ pub struct Arguments {
 /// # Errors
 /// What is to be printed before the program ends with exit code 1.
 pub fn run(arguments: Arguments) -> Result<ExitCode, String> {
-    let mut listen = Vec::new();
-    for address in &arguments.listen {
-        if !address.ip().is_loopback() {
-            return Err(format!(
-                "{address} can be reached from other machines, and there are no passwords yet: listen on a loopback address, and \
-                 let others in through an SSH tunnel"
-            ));
-        }
-        listen.push(Address::Tcp(*address));
-    }
+    let listen = arguments.listen.iter().copied().map(Address::Tcp);
+    let mut listen: Vec<Address> = listen.collect();
+    let tls = match (&arguments.tls_cert, &arguments.tls_key) {
+        (Some(certificate), Some(key)) => Some(tls(certificate, key)?),
+        _ => None,
+    };
     if let (Some(directory), Some(first)) = (&arguments.socket_dir, arguments.listen.first()) {
         let port = first.port();
         listen.push(Address::Unix(directory.join(format!(".s.PGSQL.{port}"))));
@@ -88,6 +99,10 @@ pub fn run(arguments: Arguments) -> Result<ExitCode, String> {
     let mut server_options = ServerOptions::default();
     server_options.listen = listen;
     server_options.connections_max = connections;
+    server_options.authentication = arguments.auth;
+    server_options.tls = tls;
+    server_options.tls_required = arguments.tls_required;
+    warn_of(&arguments, &database);
     let server =
         Server::start(database.clone(), server_options).map_err(|error| format!("{error:#}"))?;
     if !arguments.quiet {
@@ -115,4 +130,47 @@ pub fn run(arguments: Arguments) -> Result<ExitCode, String> {
     server.end();
     database.close();
     Ok(ExitCode::SUCCESS)
+}
+
+fn authentication(text: &str) -> Result<Authentication, String> {
+    match text {
+        "automatic" => Ok(Authentication::Automatic),
+        "trust" => Ok(Authentication::Trust),
+        "password" => Ok(Authentication::Password),
+        _ => Err("it is automatic, trust or password".to_owned()),
+    }
+}
+
+fn tls(certificate: &Path, key: &Path) -> Result<Tls, String> {
+    let read = |path: &Path| {
+        file::read_to_string(path)
+            .map_err(|error| format!("cannot read {}: {error}", path.display()))
+    };
+    Tls::new(read(certificate)?.as_bytes(), read(key)?.as_bytes()).map_err(|error| {
+        format!(
+            "cannot encrypt with {} and {}: {error}",
+            certificate.display(),
+            key.display()
+        )
+    })
+}
+
+/// Says what the clients of other machines cannot do, and what others could read.
+fn warn_of(arguments: &Arguments, database: &Database) {
+    let mut listen = arguments.listen.iter();
+    let Some(open) = listen.find(|address| !address.ip().is_loopback()) else {
+        return;
+    };
+    let catalog = database.engine().catalog();
+    if !catalog.roles().has_passwords() {
+        eprintln!(
+            "WARNING:  no client from another machine can connect to {open}: no role has a password (ALTER ROLE kiln PASSWORD '…')"
+        );
+    }
+    if !arguments.tls_required {
+        eprintln!(
+            "WARNING:  what clients of {open} send and receive can be read on the way, but for passwords, unless they use TLS; \
+             --tls-required has them use it"
+        );
+    }
 }

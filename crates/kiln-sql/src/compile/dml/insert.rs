@@ -1,5 +1,6 @@
 //! INSERT.
 
+use kiln_engine::{Object, Privilege};
 use kiln_platform::sync::Arc;
 use kiln_procedure::ir::{Conflict, Instruction, Reg, Step, TableRef};
 use kiln_storage::error::{Result, SqlState};
@@ -82,7 +83,7 @@ impl<'a> Compiler<'a> {
         if !insert.assignments.is_empty() || insert.or.is_some() || insert.partitioned.is_some() {
             return Err(unsupported("this form of INSERT", position));
         }
-        let table = self.table(&relation_name(name)?, position)?;
+        let table = self.table_for(Privilege::Insert, &relation_name(name)?, position)?;
         let alias = match &insert.table_alias {
             Some(alias) => name_of(&alias.alias),
             None => table.schema().name.clone(),
@@ -123,6 +124,12 @@ impl<'a> Compiler<'a> {
         };
         let reference = self.builder.table(&table);
         let returning = insert.returning.as_deref();
+        if returning.is_some() || insert.on.is_some() {
+            self.note_reading(&table);
+        }
+        if let OnConflictPlan::Update { .. } = &on_conflict {
+            self.note_access(Object::table(&table.schema().name), Privilege::Update);
+        }
         self.refuse_reading(&table, returning, position)?;
         let mut plan = Plan {
             table,

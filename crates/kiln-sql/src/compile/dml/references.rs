@@ -219,9 +219,10 @@ impl Compiler<'_> {
                 data_type: columns[column.index()].data_type.clone(),
             });
         let typed: Vec<Typed> = typed.collect();
+        // A constraint looks at other rows whatever the statement's role may read.
         let holds = self.isolated(|compiler| {
             compiler.set_positional(typed.clone());
-            compiler.condition(&expr, "REFERENCES")
+            compiler.unrestricted(|compiler| compiler.condition(&expr, "REFERENCES"))
         })?;
         self.unless(holds, |compiler| {
             let mut texts = Vec::new();

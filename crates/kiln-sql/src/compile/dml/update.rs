@@ -1,5 +1,6 @@
 //! UPDATE and DELETE, and the change of one row, which ON CONFLICT DO UPDATE shares.
 
+use kiln_engine::Privilege;
 use kiln_platform::sync::Arc;
 use kiln_procedure::ir::{Reg, Step};
 use kiln_storage::error::{Result, SqlState};
@@ -68,7 +69,7 @@ impl<'a> Compiler<'a> {
         if !update.order_by.is_empty() || update.limit.is_some() || update.or.is_some() {
             return Err(unsupported("ORDER BY or LIMIT in UPDATE", position));
         }
-        let table = self.table(&relation_name(name)?, position)?;
+        let table = self.table_for(Privilege::Update, &relation_name(name)?, position)?;
         let alias = alias.unwrap_or_else(|| table.schema().name.clone());
         let from = match &update.from {
             None => &[][..],
@@ -83,6 +84,12 @@ impl<'a> Compiler<'a> {
             .iter()
             .filter_map(|(_, value)| Some(value.as_ref()?.to_string()))
             .collect();
+        let is_given =
+            |(_, value): &(ColumnId, Option<&Expr>)| matches!(value, None | Some(Expr::Value(_)));
+        let reads = update.selection.is_some() || returning.is_some() || !from.is_empty();
+        if reads || !assignments.iter().all(is_given) {
+            self.note_reading(&table);
+        }
         self.refuse_reading(&table, returning, position)?;
         self.start_counting(counter);
         let references = self.plan_references(&table, Change::Update(changed), false)?;
@@ -168,9 +175,12 @@ impl<'a> Compiler<'a> {
         if !delete.tables.is_empty() || !delete.order_by.is_empty() || delete.limit.is_some() {
             return Err(unsupported("this form of DELETE", position));
         }
-        let table = self.table(&relation_name(name)?, position)?;
+        let table = self.table_for(Privilege::Delete, &relation_name(name)?, position)?;
         let alias = alias.unwrap_or_else(|| table.schema().name.clone());
         let returning = delete.returning.as_deref();
+        if delete.selection.is_some() || returning.is_some() {
+            self.note_reading(&table);
+        }
         self.refuse_reading(&table, returning, position)?;
         self.start_counting(counter);
         let references = self.plan_references(&table, Change::Delete, false)?;

@@ -3,6 +3,7 @@
 //! So the analysis sees a call's operations among the caller's, and a record that both look up is
 //! looked up once. What calls itself cannot be compiled in place, and is refused.
 
+use kiln_engine::{Object, Privilege};
 use kiln_platform::sync::Arc;
 use kiln_procedure::analysis::names::for_each_step;
 use kiln_procedure::ir::{BufferId, Instruction, Reg, Step};
@@ -44,13 +45,14 @@ impl Callee {
     /// Those of its header; 0A000 for one that is being compiled.
     fn find(c: &mut Compiler<'_>, name: &str, position: Position) -> Result<Option<Callee>> {
         // By name, as the old definition of a routine that is being replaced is still there.
-        if c.routines.active.iter().any(|active| active == name) {
+        if c.routines.is_active(name) {
             let error = unsupported(format!("a recursive call of {name}"), position);
             return Err(refuse(c, error));
         }
         match c.catalog.routine(name) {
             Some(definition) => {
                 let routine = Routine::of(c.catalog, &definition)?;
+                c.note_access(Object::routine(name), Privilege::Execute);
                 super::learn(c, &definition, &routine)?;
                 Ok(Some(Callee {
                     definition,
@@ -209,7 +211,10 @@ impl Callee {
             let feature = format!("more than {DEPTH_MAX} calls within one another");
             return Err(refuse(c, unsupported(feature, position)));
         }
-        c.routines.active.push(name.clone());
+        c.routines.active.push(super::Active {
+            name: name.clone(),
+            is_definer: self.definition.is_definer,
+        });
         let variables = std::mem::take(&mut c.variables);
         let levels = std::mem::take(&mut c.levels);
         let positional = std::mem::take(&mut c.positional);
@@ -260,7 +265,7 @@ impl Callee {
 impl Compiler<'_> {
     /// Whether `name` is that of a user's routine, the one being compiled included.
     pub(in super::super) fn knows_routine(&self, name: &str) -> bool {
-        self.catalog.has_function(name) || self.routines.active.iter().any(|active| active == name)
+        self.catalog.has_function(name) || self.routines.is_active(name)
     }
 }
 

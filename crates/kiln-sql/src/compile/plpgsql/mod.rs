@@ -95,11 +95,38 @@ pub(super) struct Memory {
     grew_by_error: bool,
     /// The error on its way out is one of creation.
     refused: bool,
-    /// The names of the routines that are being compiled, outermost first.
-    active: Vec<String>,
+    /// The routines that are being compiled, outermost first.
+    active: Vec<Active>,
+    /// Whether no role needs privileges for what is compiled.
+    is_unrestricted: bool,
     /// The routines called whose bodies hold no surprise any more. They are kept, so that the
     /// addresses of their nodes stay theirs.
     learnt: Vec<Arc<FunctionDefinition>>,
+}
+
+/// A routine that is being compiled.
+#[derive(Debug)]
+struct Active {
+    name: String,
+    /// Whether its caller needs no privileges for what its body does. Of the outermost routine that does not matter here.
+    is_definer: bool,
+}
+
+impl Memory {
+    /// Whether no role needs privileges for what is compiled, and those that call it do not either.
+    pub(super) fn is_unrestricted(&self) -> bool {
+        self.is_unrestricted || self.active.iter().any(|routine| routine.is_definer)
+    }
+
+    /// Returns what it was.
+    pub(super) fn set_unrestricted(&mut self, is_unrestricted: bool) -> bool {
+        std::mem::replace(&mut self.is_unrestricted, is_unrestricted)
+    }
+
+    /// Whether the routine called `name` is being compiled.
+    fn is_active(&self, name: &str) -> bool {
+        self.active.iter().any(|routine| routine.name == name)
+    }
 }
 
 /// Names and types of a record's fields.
@@ -116,7 +143,10 @@ pub fn compile_function(
 ) -> Result<CompiledFunction> {
     let routine = Routine::of(catalog, definition)?;
     let mut memory = Memory::default();
-    memory.active.push(routine.name.clone());
+    memory.active.push(Active {
+        name: routine.name.clone(),
+        is_definer: false,
+    });
     let compiler = repeat(catalog, &mut memory, |compiler| {
         compile_routine(compiler, &routine, definition)
     })?;
@@ -224,7 +254,10 @@ fn learn(
         memory.reshaped,
     );
     memory.learnt.push(definition.clone());
-    memory.active.push(routine.name.clone());
+    memory.active.push(Active {
+        name: routine.name.clone(),
+        is_definer: definition.is_definer,
+    });
     let result = repeat(c.catalog, &mut memory, |compiler| {
         compile_routine(compiler, routine, definition)
     });

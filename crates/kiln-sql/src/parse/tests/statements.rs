@@ -336,10 +336,6 @@ fn what_is_not_supported_is_named() {
             "escapes",
         ),
         (
-            "create function f() returns int language sql ¶security definer as ''",
-            "SECURITY DEFINER",
-        ),
-        (
             "create function f() returns int language sql ¶set a = 1 as ''",
             "SET",
         ),

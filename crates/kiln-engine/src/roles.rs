@@ -1,0 +1,424 @@
+//! Roles, and what they may do.
+//!
+//! They are a part of the catalog: a statement sees those of the catalog that it runs in, and a change of them is logged as any
+//! other definition is. A table or procedure has no owner; superusers define, and grant.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use kiln_platform::sync::Arc;
+use kiln_storage::error::{Error, Result, SqlState};
+
+/// The superuser of a fresh database, which cannot be dropped.
+pub const FIRST_ROLE: &str = "kiln";
+
+/// The grantee that stands for all roles; no role can be called so.
+pub const PUBLIC: &str = "public";
+
+/// Who connects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Role {
+    /// Its name.
+    pub name: String,
+    /// Whether it may do everything.
+    pub is_superuser: bool,
+    /// Whether clients may connect as this role.
+    pub can_login: bool,
+    /// What its password is verified with, as PostgreSQL writes a SCRAM-SHA-256 secret; never the password itself.
+    pub secret: Option<String>,
+}
+
+impl Role {
+    /// A role that may connect, and nothing else.
+    pub fn new(name: impl Into<String>) -> Role {
+        Role {
+            name: name.into(),
+            is_superuser: false,
+            can_login: true,
+            secret: None,
+        }
+    }
+
+    /// The superuser of a fresh database.
+    fn first() -> Role {
+        Role {
+            is_superuser: true,
+            ..Role::new(FIRST_ROLE)
+        }
+    }
+}
+
+/// One thing that a role may be allowed to do with an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Privilege {
+    /// SELECT of a table.
+    Select,
+    /// INSERT into it.
+    Insert,
+    /// UPDATE of it.
+    Update,
+    /// DELETE of its rows.
+    Delete,
+    /// TRUNCATE of it.
+    Truncate,
+    /// EXECUTE of a function or procedure.
+    Execute,
+}
+
+impl Privilege {
+    /// All of them.
+    pub const ALL: [Privilege; 6] = [
+        Privilege::Select,
+        Privilege::Insert,
+        Privilege::Update,
+        Privilege::Delete,
+        Privilege::Truncate,
+        Privilege::Execute,
+    ];
+
+    /// As GRANT calls it, in lower case.
+    pub fn name(self) -> &'static str {
+        match self {
+            Privilege::Select => "select",
+            Privilege::Insert => "insert",
+            Privilege::Update => "update",
+            Privilege::Delete => "delete",
+            Privilege::Truncate => "truncate",
+            Privilege::Execute => "execute",
+        }
+    }
+
+    /// The letter that PostgreSQL's lists of privileges have for it.
+    pub fn letter(self) -> char {
+        match self {
+            Privilege::Select => 'r',
+            Privilege::Insert => 'a',
+            Privilege::Update => 'w',
+            Privilege::Delete => 'd',
+            Privilege::Truncate => 'D',
+            Privilege::Execute => 'X',
+        }
+    }
+}
+
+/// Some privileges.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Privileges(u8);
+
+impl Privileges {
+    /// None.
+    pub const NONE: Privileges = Privileges(0);
+
+    /// Those that an object of this kind has.
+    pub fn of(kind: ObjectKind) -> Privileges {
+        let all = Privilege::ALL.into_iter();
+        all.filter(|privilege| (*privilege == Privilege::Execute) == (kind == ObjectKind::Routine))
+            .collect()
+    }
+
+    /// Whether this is one of them.
+    pub fn contains(self, privilege: Privilege) -> bool {
+        self.0 & 1 << privilege as u8 != 0
+    }
+
+    /// Those of both.
+    #[must_use]
+    pub fn and(self, other: Privileges) -> Privileges {
+        Privileges(self.0 | other.0)
+    }
+
+    /// Those without the others.
+    #[must_use]
+    pub fn without(self, other: Privileges) -> Privileges {
+        Privileges(self.0 & !other.0)
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Each of them, in their order.
+    pub fn iter(self) -> impl Iterator<Item = Privilege> {
+        let all = Privilege::ALL.into_iter();
+        all.filter(move |privilege| self.contains(*privilege))
+    }
+}
+
+impl FromIterator<Privilege> for Privileges {
+    fn from_iter<I: IntoIterator<Item = Privilege>>(privileges: I) -> Privileges {
+        let bits = privileges.into_iter().map(|privilege| 1 << privilege as u8);
+        Privileges(bits.fold(0, |all, bit| all | bit))
+    }
+}
+
+/// What kind of object privileges are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ObjectKind {
+    /// A table.
+    Table,
+    /// A function or procedure.
+    Routine,
+}
+
+/// A table, function or procedure by name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Object {
+    /// Of what kind.
+    pub kind: ObjectKind,
+    /// Its name.
+    pub name: String,
+}
+
+impl Object {
+    /// A table.
+    pub fn table(name: impl Into<String>) -> Object {
+        Object {
+            kind: ObjectKind::Table,
+            name: name.into(),
+        }
+    }
+
+    /// A function or procedure.
+    pub fn routine(name: impl Into<String>) -> Object {
+        Object {
+            kind: ObjectKind::Routine,
+            name: name.into(),
+        }
+    }
+}
+
+impl fmt::Display for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self.kind {
+            ObjectKind::Table => "table",
+            ObjectKind::Routine => "routine",
+        };
+        write!(f, "{kind} {}", self.name)
+    }
+}
+
+/// What a statement or a routine does that not every role may do.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Access {
+    /// With what.
+    pub object: Object,
+    /// What it does.
+    pub privilege: Privilege,
+}
+
+/// The privileges of each grantee for one object.
+pub(crate) type Grantees = BTreeMap<String, Privileges>;
+
+/// The roles and their privileges.
+#[derive(Clone, Debug)]
+pub struct Roles {
+    roles: BTreeMap<String, Arc<Role>>,
+    /// Of the objects for which privileges were granted or revoked; the others have [`Roles::default_grantees`].
+    grants: BTreeMap<Object, Grantees>,
+}
+
+impl Default for Roles {
+    fn default() -> Roles {
+        let first = Role::first();
+        Roles {
+            roles: BTreeMap::from([(first.name.clone(), Arc::new(first))]),
+            grants: BTreeMap::new(),
+        }
+    }
+}
+
+impl Roles {
+    /// The role called `name`.
+    pub fn get(&self, name: &str) -> Option<&Arc<Role>> {
+        self.roles.get(name)
+    }
+
+    /// The role called `name`.
+    ///
+    /// # Errors
+    /// 42704.
+    pub fn require(&self, name: &str) -> Result<&Arc<Role>> {
+        self.get(name).ok_or_else(|| undefined(name))
+    }
+
+    /// All roles, by name.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Role>> {
+        self.roles.values()
+    }
+
+    /// Whether a role has a password.
+    pub fn has_passwords(&self) -> bool {
+        self.iter().any(|role| role.secret.is_some())
+    }
+
+    /// Privileges for an object for which none was granted or revoked: as in PostgreSQL, all may execute a function, and superusers alone
+    /// use a table.
+    fn default_grantees(kind: ObjectKind) -> Grantees {
+        match kind {
+            ObjectKind::Table => Grantees::new(),
+            ObjectKind::Routine => {
+                Grantees::from([(PUBLIC.to_owned(), Privileges::of(ObjectKind::Routine))])
+            }
+        }
+    }
+
+    /// The privileges of each grantee for an object, PUBLIC among them; `None` where they are the default.
+    pub fn grantees(&self, object: &Object) -> Option<&BTreeMap<String, Privileges>> {
+        self.grants.get(object)
+    }
+
+    /// All privileges that are not the default.
+    pub(crate) fn grants(&self) -> impl Iterator<Item = (&Object, &Grantees)> {
+        self.grants.iter()
+    }
+
+    /// Whether the role may do this.
+    pub fn allows(&self, role: &Role, access: &Access) -> bool {
+        let Access { object, privilege } = access;
+        let has = |privileges: Option<&Privileges>| {
+            privileges.is_some_and(|privileges| privileges.contains(*privilege))
+        };
+        role.is_superuser
+            || match self.grants.get(object) {
+                Some(grantees) => has(grantees.get(&role.name)) || has(grantees.get(PUBLIC)),
+                None => object.kind == ObjectKind::Routine,
+            }
+    }
+
+    /// Checks that the role may do this.
+    ///
+    /// # Errors
+    /// 42501.
+    pub fn check(&self, role: &Role, access: &Access) -> Result<()> {
+        match self.allows(role, access) {
+            true => Ok(()),
+            false => Err(denied(access)),
+        }
+    }
+
+    /// Adds a role.
+    ///
+    /// # Errors
+    /// 42710 when the name is taken, 42939 for one that is reserved.
+    pub(crate) fn create(&mut self, role: Role) -> Result<()> {
+        let name = &role.name;
+        if name == PUBLIC || name == "none" || name.starts_with("pg_") || name.is_empty() {
+            let message = format!("role name \"{name}\" is reserved");
+            return Err(Error::new(SqlState::RESERVED_NAME, message));
+        }
+        if self.roles.contains_key(name) {
+            let message = format!("role \"{name}\" already exists");
+            return Err(Error::new(SqlState::DUPLICATE_OBJECT, message));
+        }
+        self.roles.insert(name.clone(), Arc::new(role));
+        Ok(())
+    }
+
+    /// Puts a role in the place of the one of its name.
+    ///
+    /// # Errors
+    /// 42704; 0A000 for the first role that would not be a superuser any more, or could not connect.
+    pub(crate) fn replace(&mut self, role: Role) -> Result<()> {
+        if role.name == FIRST_ROLE && !(role.is_superuser && role.can_login) {
+            let message = format!("role \"{FIRST_ROLE}\" is always a superuser that may connect");
+            return Err(Error::new(SqlState::FEATURE_NOT_SUPPORTED, message)
+                .with_hint("Give it a password that few know, and connect as another role."));
+        }
+        match self.roles.get_mut(&role.name) {
+            Some(known) => *known = Arc::new(role),
+            None => return Err(undefined(&role.name)),
+        }
+        Ok(())
+    }
+
+    /// Removes a role.
+    ///
+    /// # Errors
+    /// 42704; 2BP01 for the first role, and for one that has privileges.
+    pub(crate) fn drop(&mut self, name: &str) -> Result<()> {
+        self.require(name)?;
+        let dependent =
+            |message: String| Error::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message);
+        if name == FIRST_ROLE {
+            let message =
+                format!("cannot drop role {name} because it is required by the database system");
+            return Err(dependent(message));
+        }
+        let mut objects = self
+            .grants
+            .iter()
+            .filter(|(_, them)| them.contains_key(name));
+        if let Some((object, _)) = objects.next() {
+            let message =
+                format!("role \"{name}\" cannot be dropped because some objects depend on it");
+            let detail = match objects.count() {
+                0 => format!("privileges for {object}"),
+                more => format!("privileges for {object} and {more} more"),
+            };
+            return Err(dependent(message).with_detail(detail).with_hint(format!(
+                "Revoke them first: REVOKE ALL ON {object} FROM {name}."
+            )));
+        }
+        self.roles.remove(name);
+        Ok(())
+    }
+
+    /// Changes a grantee's privileges for an object.
+    ///
+    /// # Errors
+    /// 42704 when there is no such role.
+    pub(crate) fn change(
+        &mut self,
+        object: &Object,
+        grantee: &str,
+        change: impl FnOnce(Privileges) -> Privileges,
+    ) -> Result<()> {
+        if grantee != PUBLIC {
+            self.require(grantee)?;
+        }
+        let grantees = self
+            .grants
+            .entry(object.clone())
+            .or_insert_with(|| Roles::default_grantees(object.kind));
+        let changed = change(grantees.get(grantee).copied().unwrap_or_default());
+        match changed.is_empty() {
+            true => grantees.remove(grantee),
+            false => grantees.insert(grantee.to_owned(), changed),
+        };
+        if *grantees == Roles::default_grantees(object.kind) {
+            self.grants.remove(object);
+        }
+        Ok(())
+    }
+
+    /// Puts back what was written down of an object.
+    pub(crate) fn restore(&mut self, object: Object, grantees: Grantees) {
+        self.grants.insert(object, grantees);
+    }
+
+    /// Forgets the privileges for an object that is gone.
+    pub(crate) fn forget(&mut self, object: &Object) {
+        self.grants.remove(object);
+    }
+}
+
+#[cold]
+fn undefined(name: &str) -> Error {
+    let message = format!("role \"{name}\" does not exist");
+    Error::new(SqlState::UNDEFINED_OBJECT, message)
+}
+
+#[cold]
+fn denied(access: &Access) -> Error {
+    let Object { kind, name } = &access.object;
+    let kind = match kind {
+        ObjectKind::Table => "table",
+        ObjectKind::Routine => "routine",
+    };
+    let message = format!("permission denied for {kind} {name}");
+    let privilege = access.privilege.name().to_ascii_uppercase();
+    Error::new(SqlState::INSUFFICIENT_PRIVILEGE, message).with_hint(format!(
+        "A superuser can allow it: GRANT {privilege} ON {kind} {name} TO the role."
+    ))
+}

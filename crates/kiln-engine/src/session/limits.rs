@@ -1,0 +1,74 @@
+//! When the statement of a session must end.
+
+use kiln_platform::sync::Arc;
+use kiln_platform::time;
+use kiln_procedure::{Interrupt, Program, interrupt};
+use kiln_storage::error::{Error, Result};
+
+use crate::errors;
+use crate::memory::SeatUser;
+use crate::seat::Seat;
+use crate::shared::Shared;
+use crate::slots::PooledSeat;
+
+/// When the statement that runs must end.
+#[derive(Clone, Copy)]
+pub(super) struct Limits<'a> {
+    pub deadline_ns: Option<u64>,
+    pub interrupt: &'a Interrupt,
+}
+
+impl Limits<'_> {
+    /// Whether the statement may go on.
+    pub fn check(self) -> Result<()> {
+        if self.interrupt.is_canceled() {
+            return Err(interrupt::canceled());
+        }
+        match self.deadline_ns {
+            Some(deadline) if time::now_ns() >= deadline => Err(interrupt::timed_out()),
+            _ => Ok(()),
+        }
+    }
+
+    /// The error of a statement that ran out of its limits.
+    pub fn exceeded(self) -> Error {
+        match self.interrupt.is_canceled() {
+            true => interrupt::canceled(),
+            false => interrupt::timed_out(),
+        }
+    }
+
+    /// A worker slot for the statement.
+    pub fn slot(self, inner: &Arc<Shared>, session: u64) -> Result<PooledSeat> {
+        let slot = inner.slots.take(
+            inner,
+            SeatUser::Session(session),
+            self.deadline_ns,
+            Some(self.interrupt),
+        );
+        slot.map_err(|error| self.check().err().unwrap_or(error))
+    }
+
+    /// Goes on with the transaction of a block.
+    pub fn resume(self, seat: &mut Seat) -> Result<()> {
+        seat.resume(self.deadline_ns)
+            .map_err(|refusal| self.refused(refusal))
+    }
+
+    /// Waits, aside, until no change of the catalog waits for a table that the program uses.
+    pub fn wait_for_tables(self, seat: &mut Seat, program: &Program) -> Result<()> {
+        seat.step_aside();
+        match seat.wait_for_tables(program, self.deadline_ns, self.interrupt) {
+            true => Ok(()),
+            false => Err(self.exceeded()),
+        }
+    }
+
+    /// The error of a statement that could not start.
+    pub fn refused(self, refusal: errors::Refusal) -> Error {
+        match refusal {
+            errors::Refusal::Expired => self.exceeded(),
+            other => other.error(),
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! Blocks that lose against other transactions are run again, and their clients do not notice.
+//!
+//! A client has seen the results of the block's statements, so the block cannot simply begin anew. The session keeps what the block
+//! has run, and a digest of each result. After a conflict it rolls back, runs the same statements with the same arguments and the same
+//! `now()` in a new transaction, and compares. When all results are what the client has seen, then the block is where it was, and goes
+//! on; when one is another, the client is told (40001), as nothing else would be true. A block that has lost several times is run again
+//! alone, as calls are, so that it does not lose for ever.
+//!
+//! A digest has 128 bits of two hashes with keys of their own: that another result has the same one is not to be expected.
+
+use std::hash::{DefaultHasher, Hasher};
+use std::mem::take;
+
+use kiln_platform::atomic::{AtomicU64, Ordering};
+use kiln_platform::random::{entropy, fresh_seed};
+use kiln_platform::sync::Arc;
+use kiln_procedure::{Arguments, Program};
+use kiln_storage::error::{Error, Result};
+
+use super::limits::Limits;
+use super::state::{Failure, State};
+use crate::answer::write_rows;
+use crate::call::{Rows, Statement};
+use crate::canary;
+use crate::catalog::Catalog;
+use crate::errors;
+use crate::shared::Shared;
+
+/// Replays of a block, for one statement or its commit, after which it is run alone.
+const LOSSES_MAX: u32 = 5;
+/// Statements of a block that can be replayed.
+const STATEMENTS_MAX: usize = 10_000;
+/// Bytes of its arguments.
+const BYTES_MAX: usize = 1 << 20;
+
+/// What a block has run, and what its client has seen.
+#[derive(Default)]
+pub(super) struct Transcript {
+    /// Whether blocks of the session are to be replayed.
+    pub is_wanted: bool,
+    entries: Vec<Entry>,
+    /// Bytes of all arguments.
+    bytes: usize,
+    /// Whether something was run that is not among the entries.
+    is_lost: bool,
+    /// Drawn when the first result is noted.
+    keys: Option<Keys>,
+}
+
+struct Entry {
+    statement: Arc<dyn Statement>,
+    arguments: Arguments,
+    seen: Digest,
+}
+
+/// What identifies a result.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Digest(u64, u64);
+
+/// The keys of the session's digests: nobody can make two results that have one digest.
+#[derive(Clone, Copy)]
+struct Keys([[u8; 16]; 2]);
+
+impl Keys {
+    fn draw() -> Keys {
+        let draw = || entropy().unwrap_or_else(|_| u128::from(fresh_seed()).to_le_bytes());
+        Keys([draw(), draw()])
+    }
+
+    fn digest(&self, rows: &Rows) -> Digest {
+        let mut bytes = Vec::new();
+        write_rows(rows, &mut bytes);
+        let [first, second] = self.0.map(|key| {
+            let mut hasher = DefaultHasher::new();
+            hasher.write(&key);
+            hasher.write(&bytes);
+            hasher.finish()
+        });
+        Digest(first, second)
+    }
+}
+
+impl Transcript {
+    /// The block is over.
+    pub fn clear(&mut self) {
+        self.entries = Vec::new();
+        self.bytes = 0;
+        self.is_lost = false;
+    }
+
+    /// Whether the block can be replayed as far as it has come.
+    fn is_whole(&self) -> bool {
+        self.is_wanted && !self.is_lost
+    }
+
+    /// Something was run that cannot be run again in the same way.
+    fn lose(&mut self) {
+        self.clear();
+        self.is_lost = true;
+    }
+
+    /// A statement has run.
+    fn note(&mut self, statement: &Arc<dyn Statement>, arguments: Arguments, rows: &Rows) {
+        self.bytes += arguments.bytes();
+        if self.entries.len() >= STATEMENTS_MAX || self.bytes > BYTES_MAX {
+            return self.lose();
+        }
+        self.entries.push(Entry {
+            statement: statement.clone(),
+            arguments,
+            seen: self.keys.get_or_insert_with(Keys::draw).digest(rows),
+        });
+    }
+}
+
+impl State {
+    /// Runs a statement in the open block, which is replayed when that meets a conflict.
+    pub(super) fn run_statement(
+        &mut self,
+        inner: &Arc<Shared>,
+        statement: &Arc<dyn Statement>,
+        arguments: &mut Arguments,
+        limits: Limits<'_>,
+    ) -> Result<Rows> {
+        if !self.transcript.is_whole() {
+            let compile = |catalog: &Arc<Catalog>, _: &mut Arguments| statement.program(catalog);
+            let run = self.run_open(compile, arguments, limits, false);
+            return run.map_err(|failure| self.lose(failure));
+        }
+        let given = arguments.clone();
+        let run = |state: &mut State, is_alone| {
+            let mut arguments = given.clone();
+            let compile = |catalog: &Arc<Catalog>, _: &mut Arguments| statement.program(catalog);
+            state.run_open(compile, &mut arguments, limits, is_alone)
+        };
+        let rows = self.persist(inner, limits, run)?;
+        self.transcript.note(statement, given, &rows);
+        Ok(rows)
+    }
+
+    /// Runs a program in the open block, which cannot be replayed from then on; up to then it can.
+    pub(super) fn run_once(
+        &mut self,
+        mut compile: impl FnMut(&Arc<Catalog>, &mut Arguments) -> Result<Arc<Program>>,
+        arguments: &mut Arguments,
+        limits: Limits<'_>,
+    ) -> Result<Rows> {
+        self.transcript.lose();
+        let run = self.run_open(&mut compile, arguments, limits, false);
+        run.map_err(|failure| self.lose(failure))
+    }
+
+    /// The error of a block that fails.
+    fn lose(&mut self, failure: Failure) -> Error {
+        self.has_lost = matches!(failure, Failure::Conflict(_));
+        failure.error()
+    }
+
+    /// Commits the open block, which is replayed when that meets a conflict.
+    pub(super) fn commit(&mut self, inner: &Arc<Shared>, limits: Limits<'_>) -> Result<()> {
+        let committed = self.persist(inner, limits, |state, _| {
+            state.has_attempt = false;
+            let committed = state.seat().commit();
+            committed.map_err(|cause| Failure::Conflict(errors::conflict(cause)))
+        });
+        self.seat().limit(None, None);
+        committed
+    }
+
+    /// Does something in the open block: again, after a replay, as long as that meets conflicts.
+    fn persist<T>(
+        &mut self,
+        inner: &Arc<Shared>,
+        limits: Limits<'_>,
+        mut run: impl FnMut(&mut State, bool) -> std::result::Result<T, Failure>,
+    ) -> Result<T> {
+        let mut result = run(self, false);
+        let mut losses = 0;
+        loop {
+            let conflict = match result {
+                Ok(value) => return Ok(value),
+                Err(Failure::Conflict(error)) => error,
+                Err(Failure::Final(error)) => return Err(error),
+            };
+            if !self.transcript.is_whole() {
+                return Err(self.lose(Failure::Conflict(conflict)));
+            }
+            limits.check()?;
+            losses += 1;
+            self.restart(limits)?;
+            self.seat()
+                .limit(limits.deadline_ns, Some(limits.interrupt));
+            let number = self.seat().number();
+            let alone = match losses > LOSSES_MAX {
+                true => inner.gate.shut_around(number, crate::seat::ALONE_WAIT_NS),
+                false => None,
+            };
+            inner.replays.count(alone.is_some());
+            let is_alone = alone.is_some();
+            result = match self.replay(limits, is_alone, inner) {
+                Ok(()) => run(self, is_alone),
+                Err(failure) => Err(failure),
+            };
+        }
+    }
+
+    /// Rolls the attempt back, and begins the next one.
+    fn restart(&mut self, limits: Limits<'_>) -> Result<()> {
+        self.roll_back_attempt();
+        let seat = self.seat();
+        seat.forget_tables();
+        // Outside the gate, so that the wait holds nobody up.
+        seat.leave();
+        seat.back_off(limits.deadline_ns);
+        self.begin_attempt(limits)
+    }
+
+    /// Runs all again that the block has run, and compares.
+    fn replay(
+        &mut self,
+        limits: Limits<'_>,
+        is_alone: bool,
+        inner: &Shared,
+    ) -> std::result::Result<(), Failure> {
+        let keys = *self.transcript.keys.get_or_insert_with(Keys::draw);
+        let entries = take(&mut self.transcript.entries);
+        let mut again = entries.iter().enumerate();
+        let replayed = again.try_for_each(|(position, entry)| {
+            let Entry {
+                statement,
+                arguments,
+                seen,
+            } = entry;
+            let mut arguments = arguments.clone();
+            let compile = |catalog: &Arc<Catalog>, _: &mut Arguments| statement.program(catalog);
+            let differs = match self.run_open(compile, &mut arguments, limits, is_alone) {
+                Ok(rows) if is_seen(&keys, &rows, *seen) => return Ok(()),
+                Ok(_) => "it gave another result".to_owned(),
+                Err(Failure::Conflict(error)) => return Err(Failure::Conflict(error)),
+                Err(Failure::Final(error)) => {
+                    limits.check().map_err(Failure::Final)?;
+                    format!("it failed: {}", error.message())
+                }
+            };
+            inner.replays.differing.fetch_add(1, Ordering::Relaxed);
+            self.has_lost = true;
+            // The attempt ends here, and nobody is told what it has read: unless that was consistent, it counts as aborted.
+            let _ = self.seat().confirm();
+            let error = errors::seen_otherwise(position + 1, statement.text(), &differs);
+            Err(Failure::Final(error))
+        });
+        self.transcript.entries = entries;
+        replayed
+    }
+}
+
+/// Whether the client has seen these rows.
+fn is_seen(keys: &Keys, rows: &Rows, seen: Digest) -> bool {
+    canary::forgets_to_compare() || keys.digest(rows) == seen
+}
+
+/// How blocks were replayed since the database was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Replays {
+    /// Replays, each after a conflict.
+    pub replays: u64,
+    /// Those of them that ran alone, after others that had lost.
+    pub alone: u64,
+    /// Those in which a result was another one, so that the client was told (40001).
+    pub differing: u64,
+}
+
+/// The same, while it is counted. Replays are rare, so that one place for all threads will do.
+#[derive(Debug, Default)]
+pub(crate) struct ReplayCounts {
+    replays: AtomicU64,
+    alone: AtomicU64,
+    differing: AtomicU64,
+}
+
+impl ReplayCounts {
+    fn count(&self, is_alone: bool) {
+        // Relaxed, here and below: the counts are for reports.
+        self.replays.fetch_add(1, Ordering::Relaxed);
+        self.alone.fetch_add(is_alone.into(), Ordering::Relaxed);
+    }
+
+    /// What was counted.
+    pub fn read(&self) -> Replays {
+        Replays {
+            replays: self.replays.load(Ordering::Relaxed),
+            alone: self.alone.load(Ordering::Relaxed),
+            differing: self.differing.load(Ordering::Relaxed),
+        }
+    }
+}

@@ -1,0 +1,367 @@
+//! What a session is between its statements, and how a program runs in it: alone, or in the open block.
+
+use kiln_platform::sync::{Arc, Mutex, Weak};
+use kiln_platform::time;
+use kiln_procedure::{Arguments, Program, Stop};
+use kiln_protocols::Outcome;
+use kiln_storage::error::{Error, Result};
+use kiln_storage::log_epoch::LogEpoch;
+use kiln_storage::table::Table;
+
+use super::limits::Limits;
+use super::replay::Transcript;
+use super::timed_out;
+use crate::call::Rows;
+use crate::catalog::Catalog;
+use crate::errors;
+use crate::journal::Observed;
+use crate::seat::{Seat, check_current};
+use crate::shared::Shared;
+use crate::slots::PooledSeat;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Block {
+    /// Each program is a transaction of its own.
+    None,
+    /// A block that has run nothing: it has no slot yet.
+    Begun,
+    /// A transaction is open; the session has a slot, whose seat is entered.
+    Open,
+    /// The transaction failed and was rolled back; the block waits for its end.
+    Failed,
+    /// As `Failed`, because it idled too long; nobody was told yet.
+    TimedOut,
+}
+
+/// Why a statement of a block, or its commit, has failed.
+pub(super) enum Failure {
+    /// Other transactions: the block may succeed when it is run again.
+    Conflict(Error),
+    /// Its own reasons.
+    Final(Error),
+}
+
+impl Failure {
+    pub fn error(self) -> Error {
+        match self {
+            Failure::Conflict(error) | Failure::Final(error) => error,
+        }
+    }
+}
+
+/// What a session is; shared with the reaper of idle transactions while a block is open.
+pub(crate) struct State {
+    pub(super) number: u64,
+    /// There while a transaction is open.
+    pub(super) seat: Option<PooledSeat>,
+    pub(super) block: Block,
+    /// Whether the worker has an attempt of the open transaction that was neither committed nor rolled back.
+    pub(super) has_attempt: bool,
+    /// Whether the reaper knows the session.
+    pub(super) is_watched: bool,
+    /// When the block began, in microseconds since 1970.
+    pub(super) began_us: i64,
+    /// When the last statement of the open transaction ended.
+    pub(super) idle_since_ns: u64,
+    /// The log epoch that was current when the last statement ended.
+    pub(super) observed: LogEpoch,
+    /// Whether results wait until what they rest on is on disk.
+    pub(super) is_synchronous: bool,
+    /// The version of the catalog in which the open transaction began.
+    pub(super) version: u64,
+    /// What the open block has run, and what its client has seen.
+    pub(super) transcript: Transcript,
+    /// Whether the last block failed because of other transactions.
+    pub(super) has_lost: bool,
+}
+
+impl State {
+    pub fn new(number: u64) -> State {
+        State {
+            number,
+            seat: None,
+            block: Block::None,
+            has_attempt: false,
+            is_watched: false,
+            began_us: 0,
+            idle_since_ns: 0,
+            observed: LogEpoch::default(),
+            is_synchronous: true,
+            version: 0,
+            transcript: Transcript::default(),
+            has_lost: false,
+        }
+    }
+
+    pub(super) fn seat(&mut self) -> &mut Seat {
+        self.seat.as_mut().expect("an open block has a seat")
+    }
+
+    /// Takes a slot and starts the transaction of a block at its first program.
+    fn open(&mut self, inner: &Arc<Shared>, limits: Limits<'_>) -> Result<()> {
+        self.seat = Some(limits.slot(inner, self.number)?);
+        self.seat()
+            .limit(limits.deadline_ns, Some(limits.interrupt));
+        let begun = self.begin_attempt(limits);
+        self.seat().limit(None, None);
+        match begun {
+            Ok(()) => self.block = Block::Open,
+            Err(_) => self.seat = None,
+        }
+        begun
+    }
+
+    /// Enters the seat, and begins an attempt of the block's transaction.
+    pub(super) fn begin_attempt(&mut self, limits: Limits<'_>) -> Result<()> {
+        let began_us = self.began_us;
+        let seat = self.seat();
+        let entered = seat.enter(limits.deadline_ns);
+        entered.map_err(|refusal| limits.refused(refusal))?;
+        if let Err(refusal) = seat.begin_since(began_us) {
+            seat.leave();
+            return Err(refusal.error());
+        }
+        self.version = self.seat().catalog().version();
+        self.has_attempt = true;
+        Ok(())
+    }
+
+    /// What has to be on disk before the result of the open block's transaction is told, or of one of its statements.
+    pub(super) fn settle<T>(&mut self, result: Result<T>) -> Observed<T> {
+        match self.is_synchronous {
+            true => self.seat().settle(result),
+            false => self.seat().unsettled(result),
+        }
+    }
+
+    /// As [`State::settle`], for a statement outside of a block.
+    fn settle_alone(
+        &self,
+        seat: &Seat,
+        result: Result<Rows>,
+        program: &[Arc<Program>],
+    ) -> Observed<Rows> {
+        let outcome = seat.unsettled(result);
+        match self.is_synchronous {
+            true => seat.inner().settle(outcome, program, |_| None),
+            false => outcome,
+        }
+    }
+
+    /// Whether a block is open or about to be: what the reaper ends when it idles.
+    pub(super) fn is_in_block(&self) -> bool {
+        matches!(self.block, Block::Begun | Block::Open)
+    }
+
+    /// Fails the open block, if there is one.
+    pub(super) fn give_up(&mut self) {
+        if self.is_in_block() {
+            self.abandon(Block::Failed);
+        }
+    }
+
+    /// Undoes the attempt that is open, if one is.
+    pub(super) fn roll_back_attempt(&mut self) {
+        if std::mem::take(&mut self.has_attempt) {
+            self.seat().roll_back();
+        }
+    }
+
+    /// Rolls the open transaction back, if there is one; the block goes on as `block`.
+    pub(super) fn abandon(&mut self, block: Block) {
+        if let Some(seat) = &mut self.seat {
+            // Without a limit it waits until the gate is open.
+            let _ = seat.resume(None);
+            self.roll_back_attempt();
+        }
+        self.close(block);
+    }
+
+    /// After the transaction has committed or was rolled back: it is over, as sessions repeat nothing.
+    pub(super) fn close(&mut self, block: Block) {
+        if let Some(mut seat) = self.seat.take() {
+            seat.end_transaction();
+            seat.forget_tables();
+            seat.leave();
+        }
+        self.has_attempt = false;
+        self.transcript.clear();
+        self.block = block;
+    }
+
+    /// Runs a program as a transaction of its own.
+    pub(super) fn run_alone(
+        &mut self,
+        inner: &Arc<Shared>,
+        compile: impl FnMut(&Arc<Catalog>, &mut Arguments) -> Result<Arc<Program>>,
+        arguments: &mut Arguments,
+        limits: Limits<'_>,
+    ) -> Observed<Rows> {
+        let mut seat = match limits.slot(inner, self.number) {
+            Ok(seat) => seat,
+            Err(error) => return Observed::nothing(error),
+        };
+        seat.limit(limits.deadline_ns, Some(limits.interrupt));
+        let outcome = match seat.enter(limits.deadline_ns) {
+            Ok(()) => {
+                let (result, program) = run_alone(&mut seat, compile, arguments, limits);
+                let outcome = self.settle_alone(&seat, result, program.as_slice());
+                seat.leave();
+                outcome
+            }
+            Err(refusal) => Observed::nothing(limits.refused(refusal)),
+        };
+        seat.limit(None, None);
+        outcome
+    }
+
+    /// Runs a statement of a block that has begun, in `run`, and fails the block when that fails.
+    pub(super) fn in_block(
+        &mut self,
+        inner: &Arc<Shared>,
+        limits: Limits<'_>,
+        run: impl FnOnce(&mut State) -> Result<Rows>,
+    ) -> Observed<Rows> {
+        match self.block {
+            Block::Failed => return Observed::nothing(errors::failed_transaction()),
+            Block::TimedOut => {
+                self.block = Block::Failed;
+                return Observed::nothing(timed_out());
+            }
+            Block::None | Block::Open => {}
+            Block::Begun => {
+                if let Err(error) = self.open(inner, limits) {
+                    self.block = Block::Failed;
+                    return Observed::nothing(error);
+                }
+            }
+        }
+        (self.seat()).limit(limits.deadline_ns, Some(limits.interrupt));
+        let result = run(self);
+        self.seat().limit(None, None);
+        let outcome = self.settle(result);
+        match outcome.result {
+            Ok(_) => self.seat().step_aside(),
+            Err(_) => self.abandon(Block::Failed),
+        }
+        self.idle_since_ns = time::now_ns();
+        outcome
+    }
+
+    /// Runs a program in the open transaction. While this thread has the database alone (`is_alone`) it does not wait for a table,
+    /// as nobody could give it free.
+    pub(super) fn run_open(
+        &mut self,
+        mut compile: impl FnMut(&Arc<Catalog>, &mut Arguments) -> Result<Arc<Program>>,
+        arguments: &mut Arguments,
+        limits: Limits<'_>,
+        is_alone: bool,
+    ) -> std::result::Result<Rows, Failure> {
+        let program = loop {
+            limits.resume(self.seat()).map_err(Failure::Final)?;
+            if let Some(refusal) = self.seat().interruption() {
+                return Err(Failure::Final(refusal.error()));
+            }
+            limits.check().map_err(Failure::Final)?;
+            let catalog = self.seat().catalog().clone();
+            let compiled = compile(&catalog, arguments);
+            let program = compiled.map_err(Failure::Final)?;
+            check_current(&program).map_err(Failure::Final)?;
+            if !self.seat().uses_tables() {
+                // It has seen nothing of any table yet.
+                self.version = catalog.version();
+            }
+            check_unchanged(&catalog, self.version, &program).map_err(Failure::Conflict)?;
+            if self.seat().use_tables(&program) {
+                break program;
+            }
+            if is_alone {
+                let table = &program.tables[0].schema().name;
+                return Err(Failure::Conflict(errors::changed_meanwhile(table)));
+            }
+            let waited = limits.wait_for_tables(self.seat(), &program);
+            waited.map_err(Failure::Final)?;
+        };
+        arguments.bind(&program).map_err(Failure::Final)?;
+        match self.seat().run(&program, arguments) {
+            Ok(()) => Ok(rows(self.seat(), &program)),
+            // A statement that was to end may have lost a lock for that reason.
+            Err(Stop::Abort(cause)) => Err(match (limits.check(), self.seat().interruption()) {
+                (Err(error), _) => Failure::Final(error),
+                // There is no point in starting again.
+                (Ok(()), Some(refusal)) => Failure::Final(refusal.error()),
+                (Ok(()), None) => Failure::Conflict(errors::conflict(cause)),
+            }),
+            Err(Stop::Raise(error)) => Err(Failure::Final(error)),
+        }
+    }
+}
+
+/// Runs a program as a transaction of its own; returns the program as well, if there was one.
+fn run_alone(
+    seat: &mut Seat,
+    mut compile: impl FnMut(&Arc<Catalog>, &mut Arguments) -> Result<Arc<Program>>,
+    arguments: &mut Arguments,
+    limits: Limits<'_>,
+) -> (Result<Rows>, Option<Arc<Program>>) {
+    let compiled = compile(seat.catalog(), arguments).and_then(|program| {
+        check_current(&program)?;
+        arguments.bind(&program)?;
+        Ok(program)
+    });
+    let program = match compiled {
+        Ok(program) => program,
+        Err(error) => return (Err(error), None),
+    };
+    let result = match seat.call(&program, arguments, limits.deadline_ns, None) {
+        Outcome::Committed => Ok(rows(seat, &program)),
+        Outcome::Rejected(error) => Err(error),
+        Outcome::Expired => Err(limits.exceeded()),
+    };
+    (result, Some(program))
+}
+
+/// Checks that no table of a program was changed since the catalog had this version: a transaction that began then
+/// comes before the change, and cannot see the table as it was.
+///
+/// # Errors
+/// 40001.
+fn check_unchanged(catalog: &Catalog, version: u64, program: &Program) -> Result<()> {
+    if catalog.version() == version {
+        return Ok(());
+    }
+    let is_changed = |table: &Arc<Table>| catalog.is_changed_since(version, table.id());
+    match program.tables.iter().find(|table| is_changed(table)) {
+        Some(table) => Err(errors::changed_meanwhile(&table.schema().name)),
+        None => Ok(()),
+    }
+}
+
+/// What a program left in the seat's frame.
+pub(crate) fn rows(seat: &Seat, program: &Program) -> Rows {
+    Rows::take(seat.frame(), program)
+}
+
+/// Rolls the open transaction of a session back if it has idled since before `deadline_ns`.
+/// Returns whether the session still has a block to look after.
+pub(crate) fn reap(session: &Weak<Mutex<State>>, idle_since_before_ns: u64) -> bool {
+    let Some(session) = session.upgrade() else {
+        return false;
+    };
+    // A session whose mutex is taken runs something, so it does not idle.
+    let Ok(mut state) = session.try_lock() else {
+        return true;
+    };
+    if state.is_in_block() && state.idle_since_ns < idle_since_before_ns {
+        state.abandon(Block::TimedOut);
+    }
+    state.is_watched = state.is_in_block();
+    state.is_watched
+}
+
+/// The session's number, and since when its open block idles, if it does.
+pub(crate) fn idle_block(session: &Weak<Mutex<State>>) -> Option<(u64, u64)> {
+    let session = session.upgrade()?;
+    let state = session.try_lock().ok()?;
+    (state.block == Block::Open).then_some((state.number, state.idle_since_ns))
+}

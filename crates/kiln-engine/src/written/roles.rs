@@ -1,0 +1,98 @@
+//! Roles and privileges of a catalog as text.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use kiln_storage::error::Result;
+
+use crate::roles::{Object, ObjectKind, PUBLIC, Privilege, Privileges, Role, Roles};
+use crate::text_form::{Counted, Reader};
+
+/// Writes the roles and privileges of a fresh database as nothing.
+pub(super) fn write(f: &mut fmt::Formatter<'_>, roles: &Roles) -> fmt::Result {
+    let fresh = Roles::default();
+    for role in roles.iter() {
+        let Role {
+            name,
+            is_superuser,
+            can_login,
+            secret,
+        } = &**role;
+        if fresh.get(name) == Some(role) {
+            continue;
+        }
+        let superuser = if *is_superuser { " superuser" } else { "" };
+        let login = if *can_login { " login" } else { "" };
+        write!(f, "role {}{superuser}{login}", Counted(name))?;
+        if let Some(secret) = secret {
+            write!(f, " secret {}", Counted(secret))?;
+        }
+        writeln!(f)?;
+    }
+    for (Object { kind, name }, grantees) in roles.grants() {
+        let kind = match kind {
+            ObjectKind::Table => "table",
+            ObjectKind::Routine => "routine",
+        };
+        writeln!(f, "privileges {kind} {}", Counted(name))?;
+        for (grantee, privileges) in grantees {
+            write!(f, "  of {}", Counted(grantee))?;
+            for privilege in privileges.iter() {
+                write!(f, " {}", privilege.name())?;
+            }
+            writeln!(f)?;
+        }
+    }
+    Ok(())
+}
+
+/// # Errors
+/// XX001.
+pub(super) fn read(reader: &mut Reader<'_>) -> Result<Roles> {
+    let mut roles = Roles::default();
+    while reader.takes("role") {
+        let name = reader.counted()?;
+        let is_superuser = reader.takes("superuser");
+        let can_login = reader.takes("login");
+        let secret = match reader.takes("secret") {
+            true => Some(reader.counted()?.to_owned()),
+            false => None,
+        };
+        let role = Role {
+            name: name.to_owned(),
+            is_superuser,
+            can_login,
+            secret,
+        };
+        let known = match roles.get(name) {
+            Some(_) => roles.replace(role),
+            None => roles.create(role),
+        };
+        known.map_err(|_| reader.damaged("another role before it"))?;
+    }
+    while reader.takes("privileges") {
+        let object = match reader.word() {
+            "table" => Object::table(reader.counted()?),
+            "routine" => Object::routine(reader.counted()?),
+            _ => return Err(reader.damaged("table or routine before it")),
+        };
+        let mut grantees = BTreeMap::new();
+        while reader.takes("of") {
+            let grantee = reader.counted()?;
+            if grantee != PUBLIC && roles.get(grantee).is_none() {
+                return Err(reader.damaged("a known role before it"));
+            }
+            let mut privileges = Privileges::NONE;
+            let next = |reader: &mut Reader<'_>| {
+                let mut all = Privilege::ALL.into_iter();
+                all.find(|privilege| reader.takes(privilege.name()))
+            };
+            while let Some(privilege) = next(reader) {
+                privileges = privileges.and([privilege].into_iter().collect());
+            }
+            grantees.insert(grantee.to_owned(), privileges);
+        }
+        roles.restore(object, grantees);
+    }
+    Ok(roles)
+}

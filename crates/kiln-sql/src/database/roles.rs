@@ -1,0 +1,287 @@
+//! Statements about roles and privileges.
+
+use kiln_engine::{
+    Access, CatalogChange, Object, ObjectKind, PUBLIC, Privilege, Privileges, Role, Roles, Source,
+};
+use kiln_storage::error::{Error, Result, SqlState};
+
+use super::definition::Definition;
+use super::result::{Notice, StatementResult};
+use super::secret::Secret;
+use crate::compile::{fail, object_name, position_of};
+use crate::parse::{
+    DropRole, Grant, GrantObjects, RoleDefinition, RoleName, RoutineSignature, Statement as Tree,
+};
+
+/// The statement that is run and logged in the place of one that defines a role: it names the session's role, and has a secret where the
+/// client wrote a password. `None` for any other statement.
+///
+/// # Errors
+/// 58030 when the system gives no random numbers.
+pub(super) fn to_log(tree: &Tree, session_role: &str) -> Result<Option<(Tree, Source)>> {
+    let (verb, definition, wrap) = match tree {
+        Tree::CreateRole(definition) => ("CREATE", definition, Tree::CreateRole as fn(_) -> _),
+        Tree::AlterRole(definition) => ("ALTER", definition, Tree::AlterRole as fn(_) -> _),
+        _ => return Ok(None),
+    };
+    let mut logged = definition.clone();
+    if logged.name == RoleName::Current {
+        logged.name = RoleName::Name(session_role.to_owned());
+    }
+    if let Some(Some(password)) = &mut logged.password
+        && !password.is_empty()
+        && password.parse::<Secret>().is_err()
+    {
+        *password = Secret::of_password(password)?.to_string();
+    }
+    let source = Source {
+        text: format!("{verb} {logged}"),
+        line: 1,
+        column: 1,
+    };
+    Ok(Some((wrap(logged), source)))
+}
+
+fn name_of(definition: &RoleDefinition) -> Result<&str> {
+    match &definition.name {
+        RoleName::Name(name) => Ok(name),
+        RoleName::Current => Err(Error::internal("the session's role is not known here")),
+    }
+}
+
+/// The role with what the statement says of it.
+fn defined(definition: &RoleDefinition, mut role: Role) -> Role {
+    role.is_superuser = definition.superuser.unwrap_or(role.is_superuser);
+    role.can_login = definition.login.unwrap_or(role.can_login);
+    if let Some(secret) = &definition.password {
+        role.secret = secret.clone().filter(|secret| !secret.is_empty());
+    }
+    role
+}
+
+/// CREATE ROLE.
+pub(super) fn create(
+    statement: &Definition<'_>,
+    definition: &RoleDefinition,
+) -> Result<StatementResult> {
+    let role = Role {
+        can_login: false,
+        ..Role::new(name_of(definition)?)
+    };
+    let role = defined(definition, role);
+    let notice = statement.change_catalog(|change| {
+        let had_passwords = change.catalog().roles().has_passwords();
+        let created = change.create_role(role.clone());
+        created.map_err(|error| error.or_at(definition.position))?;
+        Ok(first_password(change, had_passwords))
+    })?;
+    let mut result = StatementResult::of_tag("CREATE ROLE");
+    result.notices.extend(notice);
+    Ok(result)
+}
+
+/// ALTER ROLE.
+pub(super) fn alter(
+    statement: &Definition<'_>,
+    definition: &RoleDefinition,
+) -> Result<StatementResult> {
+    let name = name_of(definition)?;
+    let notice = statement.change_catalog(|change| {
+        let roles = change.catalog().roles();
+        let had_passwords = roles.has_passwords();
+        let known = roles.require(name);
+        let known = known.map_err(|error| error.or_at(definition.position))?;
+        let role = defined(definition, (**known).clone());
+        change.alter_role(role)?;
+        Ok(first_password(change, had_passwords))
+    })?;
+    let mut result = StatementResult::of_tag("ALTER ROLE");
+    result.notices.extend(notice);
+    Ok(result)
+}
+
+/// From the first password on connections are not trusted any more: a superuser without one is locked out.
+fn first_password(change: &CatalogChange<'_>, had_passwords: bool) -> Option<Notice> {
+    let roles = change.catalog().roles();
+    if had_passwords || !roles.has_passwords() {
+        return None;
+    }
+    let mut superusers = roles
+        .iter()
+        .filter(|role| role.is_superuser && role.can_login);
+    if superusers.any(|role| role.secret.is_some()) {
+        return None;
+    }
+    Some(Notice::warning(
+        "clients of a server need a password from now on, and no superuser has one: set one before you disconnect \
+         (ALTER ROLE kiln PASSWORD \'…\')",
+    ))
+}
+
+/// DROP ROLE.
+pub(super) fn drop(statement: &Definition<'_>, dropped: &DropRole) -> Result<StatementResult> {
+    let mut result = StatementResult::of_tag("DROP ROLE");
+    result.notices = statement.change_catalog(|change| {
+        let mut notices = Vec::new();
+        for name in &dropped.names {
+            if dropped.if_exists && change.catalog().roles().get(name).is_none() {
+                let message = format!("role \"{name}\" does not exist, skipping");
+                notices.push(Notice::new(message));
+                continue;
+            }
+            change.drop_role(name)?;
+        }
+        Ok(notices)
+    })?;
+    Ok(result)
+}
+
+/// GRANT and REVOKE.
+pub(super) fn grant(statement: &Definition<'_>, grant: &Grant) -> Result<StatementResult> {
+    statement.change_catalog(|change| {
+        let objects = objects_of(change, &grant.objects)?;
+        for grantee in &grant.grantees {
+            if grantee != PUBLIC {
+                change.catalog().roles().require(grantee)?;
+            }
+            for object in &objects {
+                let privileges = privileges_of(grant, object)?;
+                match grant.is_revoke {
+                    true => change.revoke(object, grantee, privileges)?,
+                    false => change.grant(object, grantee, privileges)?,
+                }
+            }
+        }
+        Ok(())
+    })?;
+    Ok(StatementResult::of_tag(match grant.is_revoke {
+        true => "REVOKE",
+        false => "GRANT",
+    }))
+}
+
+fn objects_of(change: &CatalogChange<'_>, objects: &GrantObjects) -> Result<Vec<Object>> {
+    let catalog = change.catalog();
+    let objects = match objects {
+        GrantObjects::Open => Vec::new(),
+        GrantObjects::AllTables => {
+            let tables = catalog.tables();
+            tables.map(|(name, _)| Object::table(name)).collect()
+        }
+        GrantObjects::AllRoutines => {
+            let routines = catalog.procedures();
+            routines
+                .map(|routine| Object::routine(routine.name()))
+                .collect()
+        }
+        GrantObjects::Tables(names) => {
+            let tables = names.iter().map(|name| {
+                let position = position_of(name);
+                let name = object_name(name)?;
+                match catalog.table(&name) {
+                    Some(_) => Ok(Object::table(name)),
+                    None => {
+                        let message = format!("relation \"{name}\" does not exist");
+                        Err(fail(SqlState::UNDEFINED_TABLE, message, position))
+                    }
+                }
+            });
+            tables.collect::<Result<_>>()?
+        }
+        GrantObjects::Routines(routines) => {
+            let routines = routines.iter().map(|RoutineSignature { name, .. }| {
+                let position = position_of(name);
+                let name = object_name(name)?;
+                match catalog.procedure(&name) {
+                    Some(_) => Ok(Object::routine(name)),
+                    None => {
+                        let message = format!("could not find a function named \"{name}\"");
+                        Err(fail(SqlState::UNDEFINED_FUNCTION, message, position))
+                    }
+                }
+            });
+            routines.collect::<Result<_>>()?
+        }
+    };
+    Ok(objects)
+}
+
+fn privileges_of(grant: &Grant, object: &Object) -> Result<Privileges> {
+    let all = Privileges::of(object.kind);
+    let Some(granted) = &grant.privileges else {
+        return Ok(all);
+    };
+    let mut privileges = granted.iter();
+    if let Some(privilege) = privileges.find(|privilege| !all.contains(**privilege)) {
+        let kind = match object.kind {
+            ObjectKind::Table => "relation",
+            ObjectKind::Routine => "function",
+        };
+        let name = privilege.name().to_ascii_uppercase();
+        let message = format!("invalid privilege type {name} for {kind}");
+        return Err(Error::new(SqlState::INVALID_GRANT_OPERATION, message));
+    }
+    Ok(granted.iter().copied().collect())
+}
+
+/// Whether a role may run a statement that defines, or changes roles.
+///
+/// # Errors
+/// 42501.
+pub(super) fn check_definition(
+    roles: &Roles,
+    role: &Role,
+    tree: &Tree,
+    command: &str,
+) -> Result<()> {
+    if role.is_superuser {
+        return Ok(());
+    }
+    let (message, hint) = match tree {
+        Tree::Truncate(truncate)
+            if !matches!(
+                truncate.cascade,
+                Some(sqlparser::ast::CascadeOption::Cascade)
+            ) =>
+        {
+            for target in &truncate.table_names {
+                let access = Access {
+                    object: Object::table(object_name(&target.name)?),
+                    privilege: Privilege::Truncate,
+                };
+                roles.check(role, &access)?;
+            }
+            return Ok(());
+        }
+        // One's own password.
+        Tree::AlterRole(definition)
+            if (definition.name == RoleName::Current
+                || definition.name == RoleName::Name(role.name.clone()))
+                && definition.superuser.is_none()
+                && definition.login.is_none() =>
+        {
+            return Ok(());
+        }
+        Tree::CreateTable(_) | Tree::CreateFunction(_) => (
+            "permission denied for schema public".to_owned(),
+            "Superusers alone define tables, functions and procedures.",
+        ),
+        Tree::CreateRole(_) => (
+            "permission denied to create role".to_owned(),
+            "Superusers alone create roles.",
+        ),
+        Tree::DropRole(_) => (
+            "permission denied to drop role".to_owned(),
+            "Superusers alone drop roles.",
+        ),
+        Tree::AlterRole(_) => (
+            "permission denied to alter role".to_owned(),
+            "Superusers alone alter roles; others may change their own password.",
+        ),
+        _ => (
+            format!("must be superuser to run {command}"),
+            "Tables, functions and procedures belong to superusers.",
+        ),
+    };
+    Err(Error::new(SqlState::INSUFFICIENT_PRIVILEGE, message).with_hint(hint))
+}

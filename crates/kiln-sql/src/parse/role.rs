@@ -1,0 +1,313 @@
+//! Statements about roles and their privileges.
+
+use std::fmt;
+use std::ops::Range;
+
+use kiln_engine::Privilege;
+use kiln_storage::error::{Position, Result};
+use sqlparser::ast;
+use sqlparser::tokenizer::Token;
+
+use super::statement::{RoutineSignature, Statement, routine_signature};
+use super::tokens::Tokens;
+use super::types;
+
+/// Who is meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RoleName {
+    /// The role called so.
+    Name(String),
+    /// The session's role.
+    Current,
+}
+
+/// CREATE or ALTER ROLE.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RoleDefinition {
+    /// Who.
+    pub name: RoleName,
+    /// Where it is named.
+    pub position: Position,
+    /// Whether it may do everything, if that is said.
+    pub superuser: Option<bool>,
+    /// Whether it may connect, if that is said.
+    pub login: Option<bool>,
+    /// Its password or secret, if one is given; `Some(None)` takes it away.
+    pub password: Option<Option<String>>,
+}
+
+/// DROP ROLE.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DropRole {
+    /// A missing role is no error.
+    pub if_exists: bool,
+    /// Who; never empty.
+    pub names: Vec<String>,
+}
+
+/// GRANT or REVOKE of privileges for objects.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Grant {
+    /// Whether the privileges are taken away.
+    pub is_revoke: bool,
+    /// Which; `None` for all that such objects have.
+    pub privileges: Option<Vec<Privilege>>,
+    /// For which objects.
+    pub objects: GrantObjects,
+    /// To or from whom.
+    pub grantees: Vec<String>,
+}
+
+/// What privileges are granted for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum GrantObjects {
+    /// These tables.
+    Tables(Vec<ast::ObjectName>),
+    /// All tables that there are.
+    AllTables,
+    /// These functions and procedures.
+    Routines(Vec<RoutineSignature>),
+    /// All functions and procedures that there are.
+    AllRoutines,
+    /// The only schema or the only database, which all roles may use.
+    Open,
+}
+
+/// As the log keeps it.
+impl fmt::Display for RoleDefinition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.name {
+            RoleName::Name(name) => write!(f, "ROLE \"{}\"", name.replace('"', "\"\""))?,
+            RoleName::Current => f.write_str("ROLE CURRENT_USER")?,
+        }
+        for (value, word) in [(self.superuser, "SUPERUSER"), (self.login, "LOGIN")] {
+            match value {
+                Some(true) => write!(f, " {word}")?,
+                Some(false) => write!(f, " NO{word}")?,
+                None => {}
+            }
+        }
+        match &self.password {
+            Some(Some(password)) => write!(f, " PASSWORD '{}'", password.replace('\'', "''")),
+            Some(None) => f.write_str(" PASSWORD NULL"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Parses CREATE ROLE, USER or GROUP, whose kind is at `kind`.
+pub(super) fn create(tokens: &Tokens<'_>, range: Range<usize>, kind: usize) -> Result<Statement> {
+    let mut definition = attributes(tokens, kind + 1..range.end)?;
+    if definition.name == RoleName::Current {
+        return Err(tokens.syntax_error(kind + 1));
+    }
+    let is_user = tokens.word(kind) == "user";
+    definition.login.get_or_insert(is_user);
+    Ok(Statement::CreateRole(Box::new(definition)))
+}
+
+/// Parses ALTER ROLE, USER or GROUP.
+pub(super) fn alter(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
+    let name = range.start + 2;
+    for (word, feature) in [
+        ("rename", "ALTER ROLE … RENAME"),
+        ("set", "settings of a role"),
+        ("reset", "settings of a role"),
+        ("add", "membership in roles"),
+        ("drop", "membership in roles"),
+    ] {
+        if tokens.word(name + 1) == word {
+            return Err(tokens.unsupported(name + 1, feature));
+        }
+    }
+    let definition = attributes(tokens, name..range.end)?;
+    Ok(Statement::AlterRole(Box::new(definition)))
+}
+
+/// Parses a role's name and attributes.
+fn attributes(tokens: &Tokens<'_>, range: Range<usize>) -> Result<RoleDefinition> {
+    let mut definition = RoleDefinition {
+        name: role(tokens, range.start)?,
+        position: tokens.position(range.start),
+        superuser: None,
+        login: None,
+        password: None,
+    };
+    let mut at = range.start + 1;
+    if tokens.word(at) == "with" {
+        at += 1;
+    }
+    while at < range.end {
+        let word = tokens.word(at);
+        let is_new = match word {
+            "superuser" => definition.superuser.replace(true).is_none(),
+            "nosuperuser" => definition.superuser.replace(false).is_none(),
+            "login" => definition.login.replace(true).is_none(),
+            "nologin" => definition.login.replace(false).is_none(),
+            // What is so anyway.
+            "nocreatedb" | "nocreaterole" | "noreplication" | "nobypassrls" | "inherit" => true,
+            "encrypted" if tokens.word(at + 1) == "password" => true,
+            "password" => {
+                at += 1;
+                let password = match tokens.get(at) {
+                    Token::SingleQuotedString(password) => Some(password.clone()),
+                    _ if tokens.word(at) == "null" => None,
+                    _ => return Err(tokens.syntax_error(at)),
+                };
+                definition.password.replace(password).is_none()
+            }
+            "createdb" | "createrole" | "replication" | "bypassrls" | "noinherit" => {
+                let feature = format!("the role attribute {}", word.to_ascii_uppercase());
+                return Err(tokens.unsupported(at, &feature));
+            }
+            "connection" | "valid" | "in" | "role" | "user" | "admin" | "sysid" => {
+                let feature = format!("the role option {}", word.to_ascii_uppercase());
+                return Err(tokens.unsupported(at, &feature));
+            }
+            _ => return Err(tokens.syntax_error(at)),
+        };
+        if !is_new {
+            let state = kiln_storage::error::SqlState::SYNTAX_ERROR;
+            return Err(tokens.error_at(at, state, "conflicting or redundant options"));
+        }
+        at += 1;
+    }
+    Ok(definition)
+}
+
+/// Parses DROP ROLE, USER or GROUP.
+pub(super) fn drop(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
+    let mut start = range.start + 2;
+    let if_exists = tokens.words(start, &["if", "exists"]);
+    if if_exists {
+        start += 2;
+    }
+    Ok(Statement::DropRole(DropRole {
+        if_exists,
+        names: names(tokens, start..range.end)?,
+    }))
+}
+
+/// Parses GRANT and REVOKE.
+pub(super) fn grant(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
+    let is_revoke = tokens.word(range.start) == "revoke";
+    let mut end = range.end;
+    if is_revoke && matches!(tokens.word(end - 1), "cascade" | "restrict") {
+        end -= 1;
+    }
+    let start = range.start + 1;
+    if tokens.words(start, &["grant", "option", "for"]) {
+        return Err(tokens.unsupported(start, "GRANT OPTION"));
+    }
+    let find = |from: usize, word: &str| {
+        let mut rest = from..end;
+        rest.find(|at| tokens.word(*at) == word)
+    };
+    let Some(on) = find(start, "on") else {
+        return Err(tokens.unsupported(range.start, "membership in roles"));
+    };
+    let to =
+        find(on, if is_revoke { "from" } else { "to" }).ok_or_else(|| tokens.syntax_error(end))?;
+    if let Some(with) = find(to, "with") {
+        return Err(tokens.unsupported(with, "WITH GRANT OPTION"));
+    }
+    if let Some(by) = find(to, "granted") {
+        return Err(tokens.unsupported(by, "GRANTED BY"));
+    }
+    Ok(Statement::Grant(Box::new(Grant {
+        is_revoke,
+        privileges: privileges(tokens, start..on)?,
+        objects: objects(tokens, on + 1..to)?,
+        grantees: names(tokens, to + 1..end)?,
+    })))
+}
+
+fn privileges(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Option<Vec<Privilege>>> {
+    if tokens.word(range.start) == "all" {
+        let words = match tokens.word(range.start + 1) {
+            "privileges" => 2,
+            _ => 1,
+        };
+        return match range.len() == words {
+            true => Ok(None),
+            false => Err(tokens.unsupported(range.start + words, "privileges for columns")),
+        };
+    }
+    let mut found = Vec::new();
+    for part in tokens.split(range) {
+        let word = tokens.word(part.start);
+        let mut all = Privilege::ALL.into_iter();
+        let known = all.find(|privilege| privilege.name() == word);
+        match (known, word) {
+            (Some(_), _) if part.len() > 1 => {
+                return Err(tokens.unsupported(part.start + 1, "privileges for columns"));
+            }
+            (Some(privilege), _) => found.push(privilege),
+            // There is nothing that they would allow.
+            (None, "references" | "trigger" | "usage" | "connect") => {}
+            (None, "create" | "temporary" | "temp" | "maintain" | "set") => {
+                let feature = format!("the privilege {}", word.to_ascii_uppercase());
+                return Err(tokens.unsupported(part.start, &feature));
+            }
+            _ => return Err(tokens.syntax_error(part.start)),
+        }
+    }
+    Ok(Some(found))
+}
+
+fn objects(tokens: &Tokens<'_>, range: Range<usize>) -> Result<GrantObjects> {
+    let first = range.start;
+    if tokens.word(first) == "all" {
+        let is_public = tokens.words(first + 2, &["in", "schema", "public"]);
+        if !is_public || range.len() != 5 {
+            return Err(tokens.syntax_error(first + 2));
+        }
+        return match tokens.word(first + 1) {
+            "tables" => Ok(GrantObjects::AllTables),
+            "functions" | "procedures" | "routines" => Ok(GrantObjects::AllRoutines),
+            "sequences" => Ok(GrantObjects::Open),
+            _ => Err(tokens.syntax_error(first + 1)),
+        };
+    }
+    match tokens.word(first) {
+        "schema" | "database" => Ok(GrantObjects::Open),
+        "function" | "procedure" | "routine" => {
+            let parts = tokens.split(first + 1..range.end).into_iter();
+            let routines = parts.map(|part| routine_signature(tokens, part));
+            Ok(GrantObjects::Routines(routines.collect::<Result<_>>()?))
+        }
+        word => {
+            let start = if word == "table" { first + 1 } else { first };
+            let parts = tokens.split(start..range.end).into_iter();
+            let names = parts.map(|part| types::identifiers(tokens, part));
+            let names = names.map(|name| Ok(ast::ObjectName::from(name?)));
+            Ok(GrantObjects::Tables(names.collect::<Result<_>>()?))
+        }
+    }
+}
+
+fn names(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    for part in tokens.split(range) {
+        // GROUP before a name means nothing any more.
+        let start = match tokens.word(part.start) {
+            "group" if part.len() == 2 => part.start + 1,
+            _ => part.start,
+        };
+        match role(tokens, start)? {
+            RoleName::Name(name) if start + 1 == part.end => names.push(name),
+            RoleName::Current => {
+                return Err(tokens.unsupported(start, "CURRENT_USER here"));
+            }
+            RoleName::Name(_) => return Err(tokens.syntax_error(start + 1)),
+        }
+    }
+    Ok(names)
+}
+
+fn role(tokens: &Tokens<'_>, at: usize) -> Result<RoleName> {
+    match tokens.word(at) {
+        "current_user" | "current_role" | "session_user" => Ok(RoleName::Current),
+        _ => Ok(RoleName::Name(types::identifier(tokens, at)?.value)),
+    }
+}
