@@ -304,6 +304,25 @@ impl<'a> CatalogChange<'a> {
         Ok(self.replace(table, new))
     }
 
+    /// Adds a unique index to a table and declares it the primary key of that; returns the table that has it.
+    ///
+    /// # Errors
+    /// As [`CatalogChange::add_index`]; 42P16 when the table has a primary key.
+    pub fn add_primary_index(
+        &mut self,
+        table: &str,
+        definition: IndexDefinition,
+    ) -> Result<Arc<Table>> {
+        let schema = self.catalog.require_table(table)?.schema();
+        if !schema.primary_key.is_empty() || schema.primary_key_name.is_some() {
+            let message = format!("multiple primary keys for table \"{table}\" are not allowed");
+            return Err(Error::new(SqlState::INVALID_TABLE_DEFINITION, message));
+        }
+        let name = definition.name.clone();
+        let indexed = self.add_index(table, definition)?;
+        Ok(self.replace(table, indexed.with_primary_index(&name)))
+    }
+
     /// Builds an index of a table anew as another kind; returns the table that has it.
     ///
     /// # Errors

@@ -75,17 +75,21 @@ pub struct Session {
     engine: Engine,
     state: Arc<Mutex<State>>,
     statement_timeout: Option<Duration>,
+    lock_timeout: Option<Duration>,
     interrupt: Interrupt,
     running: Option<Running>,
 }
 
 impl Session {
     pub(crate) fn open(engine: Engine) -> Result<Session> {
-        let state = State::new(engine.inner().begin_session()?);
+        let number = engine.inner().begin_session()?;
+        let idle_ms = engine.inner().options.idle_in_transaction_ms;
+        let state = State::new(number, idle_ms.saturating_mul(1_000_000));
         Ok(Session {
             engine,
             state: Arc::new(Mutex::new(state)),
             statement_timeout: None,
+            lock_timeout: None,
             interrupt: Interrupt::new(),
             running: None,
         })
@@ -105,6 +109,20 @@ impl Session {
     /// the default, does not.
     pub fn set_statement_timeout(&mut self, timeout: Option<Duration>) {
         self.statement_timeout = timeout;
+    }
+
+    /// Bounds the time that a transaction block may wait for its next statement; when it has passed the block is rolled back, and
+    /// that statement is told so (25P03). `None` does not bound it;
+    /// [`Options::idle_in_transaction_ms`](crate::Options) is the default.
+    pub fn set_idle_timeout(&mut self, timeout: Option<Duration>) {
+        let limit_ns = timeout.map_or(0, |timeout| timeout.as_nanos());
+        self.state().idle_limit_ns = u64::try_from(limit_ns).unwrap_or(u64::MAX);
+    }
+
+    /// Bounds the time for which each statement waits for a worker slot, or for a table that is being changed; when it has passed
+    /// the statement ends with 55P03. `None`, the default, does not.
+    pub fn set_lock_timeout(&mut self, timeout: Option<Duration>) {
+        self.lock_timeout = timeout;
     }
 
     /// What cancels the statements of this session.
@@ -178,6 +196,7 @@ impl Session {
     fn limits(&self) -> Limits<'_> {
         Limits {
             deadline_ns: self.running.and_then(|running| running.deadline_ns),
+            lock_timeout: self.lock_timeout,
             interrupt: &self.interrupt,
         }
     }

@@ -384,22 +384,13 @@ impl Shared {
     }
 
     fn reap_blocks(&self, now_ns: u64) {
-        let limit_ns = self
-            .options
-            .idle_in_transaction_ms
-            .saturating_mul(1_000_000);
-        let before = if limit_ns == 0 {
-            0
-        } else {
-            now_ns.saturating_sub(limit_ns)
-        };
         // A roll-back waits while the gate is shut, and the epochs would wait with it.
         if self.gate.state() & SHUT != 0 {
             return;
         }
         // Outside the mutex: rolling back takes a moment.
         let mut watched = std::mem::take(&mut *lock(&self.watched));
-        watched.retain(|session| session::reap(session, before));
+        watched.retain(|session| session::reap(session, now_ns));
         lock(&self.watched).append(&mut watched);
     }
 }

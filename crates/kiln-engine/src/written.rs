@@ -258,6 +258,8 @@ impl fmt::Display for WrittenTable {
                 write!(f, " called {}", Counted(name))?;
             }
             writeln!(f)?;
+        } else if let Some(name) = primary_key_name {
+            writeln!(f, "  primary-index {}", Counted(name))?;
         }
         for Check { name, expression } in checks {
             writeln!(f, "  check {} {}", Counted(name), Counted(expression))?;
@@ -361,6 +363,8 @@ fn read_table(reader: &mut Reader<'_>) -> Result<WrittenTable> {
         if reader.takes("called") {
             schema.primary_key_name = Some(reader.counted()?.to_owned());
         }
+    } else if reader.takes("primary-index") {
+        schema.primary_key_name = Some(reader.counted()?.to_owned());
     }
     while reader.takes("check") {
         schema.checks.push(Check {

@@ -256,6 +256,9 @@ impl Client {
     }
 
     fn take_step(&mut self, step: Step) -> Option<Progress> {
+        if let Some(session) = &self.session {
+            self.input.copies(session.is_copying());
+        }
         match step {
             Step::Next => None,
             Step::SkipToSync => {

@@ -338,3 +338,351 @@ fn strangers_are_refused_with_a_reason() {
         .expect("it is whole");
     assert_eq!(answer, Answer::NegotiateVersion(2, 1));
 }
+
+/// The data of COPY among answers.
+fn data(answers: &[Answer]) -> Vec<u8> {
+    let data = answers.iter().filter_map(|answer| match answer {
+        Answer::CopyData(data) => Some(data.as_slice()),
+        _ => None,
+    });
+    data.collect::<Vec<_>>().concat()
+}
+
+#[test]
+fn rows_are_copied_in_and_out() {
+    both(|mut talk| {
+        talk.query("CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT, price NUMERIC(8,2))");
+        talk.requests.query("COPY t FROM STDIN");
+        for piece in ["1\tone\t1.5\n2\t", "\\N\t2", "5.00\n"] {
+            talk.requests.copy_data(piece.as_bytes());
+        }
+        talk.requests.copy_done();
+        let copied: Vec<String> = talk.ask().iter().map(line).collect();
+        assert_eq!(copied, ["CopyIn(Text, 3)", "COPY 2", "Idle"]);
+        talk.requests.query("COPY t TO STDOUT");
+        let answers = talk.ask();
+        assert_eq!(data(&answers), b"1\tone\t1.50\n2\t\\N\t25.00\n");
+        assert_eq!(line(&answers[answers.len() - 2]), "COPY 2");
+        // In binary and back, within one text and its transaction.
+        talk.requests
+            .query("COPY (SELECT id + 10, name FROM t ORDER BY id) TO STDOUT (FORMAT binary)");
+        let rows = data(&talk.ask());
+        talk.requests
+            .query("DELETE FROM t; COPY t (id, name) FROM STDIN WITH BINARY; SELECT id, name, price FROM t ORDER BY id");
+        talk.requests.copy_data(&rows).copy_done();
+        let answered: Vec<String> = talk.ask().iter().map(line).collect();
+        let expected = [
+            "DELETE 2",
+            "CopyIn(Binary, 2)",
+            "COPY 2",
+            "[id, name, price]",
+            "11|one|NULL",
+            "12|NULL|NULL",
+            "SELECT 2",
+            "Idle",
+        ];
+        assert_eq!(answered, expected);
+    });
+}
+
+#[test]
+fn a_copy_that_fails_leaves_nothing_and_the_session_goes_on() {
+    both(|mut talk| {
+        talk.query("CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT NOT NULL)");
+        for (data, state, context) in [
+            ("1\ta\n1\tb\n", "23505", "COPY t, line 2"),
+            ("1\ta\nx\tb\n", "22P02", "COPY t, line 2, column id"),
+            ("1\ta\n2\n", "22P04", "COPY t, line 2"),
+            ("1\t\\N\n", "23502", "COPY t, line 1"),
+        ] {
+            talk.requests.query("COPY t FROM STDIN");
+            talk.requests
+                .copy_data(data.as_bytes())
+                .copy_data(b"7\tz\n")
+                .copy_done();
+            let answers = talk.ask();
+            let Answer::Error(fields) = &answers[1] else {
+                panic!("{answers:?}");
+            };
+            assert_eq!((fields.get(b'C'), fields.get(b'W')), (state, context));
+            assert_eq!(line(&answers[2]), "Idle");
+            assert_eq!(answers.len(), 3);
+            assert_eq!(talk.query("SELECT count(*) FROM t")[1], "0");
+        }
+        talk.query("BEGIN");
+        talk.requests.query("COPY t FROM STDIN");
+        talk.requests.copy_data(b"1\ta\n").copy_fail("no more");
+        let failed: Vec<String> = talk.ask().iter().map(line).collect();
+        assert_eq!(failed[1], "57014: COPY from stdin failed: no more");
+        assert_eq!(failed[2], "Failed");
+        assert_eq!(talk.query("ROLLBACK"), ["ROLLBACK", "Idle"]);
+        talk.requests.query("COPY t FROM STDIN");
+        talk.requests.query("SELECT 1");
+        let confused: Vec<String> = talk.ask().iter().map(line).collect();
+        assert!(confused[1].starts_with("08P01: "), "{confused:?}");
+        for (text, state) in [
+            ("COPY nothing FROM STDIN", "42P01"),
+            ("COPY t (id, colour) FROM STDIN", "42703"),
+            ("COPY t (id, id) FROM STDIN", "42701"),
+            ("COPY t FROM '/etc/passwd'", "0A000"),
+            ("COPY t TO PROGRAM 'sh'", "0A000"),
+            ("COPY t FROM STDIN (FORMAT xml)", "22023"),
+            ("COPY t FROM STDOUT", "42601"),
+            ("COPY (DELETE FROM t) TO STDOUT", "0A000"),
+            ("COPY (SELECT 1) FROM STDIN", "42601"),
+        ] {
+            let refused = talk.query(text);
+            assert!(refused[0].starts_with(state), "{text}: {refused:?}");
+        }
+    });
+}
+
+#[test]
+fn rows_are_copied_in_the_extended_protocol() {
+    both(|mut talk| {
+        talk.query("CREATE TABLE t (id INTEGER PRIMARY KEY)");
+        let requests = &mut talk.requests;
+        requests.parse("", "COPY t FROM STDIN", &[]).bind(
+            "",
+            "",
+            (Format::Text, &[]),
+            Format::Text,
+        );
+        // Drivers send a Sync before they know that rows are asked for.
+        requests.describe(Target::Portal("")).execute("", 0).sync();
+        requests.copy_data(b"1\n2\n").copy_done().sync();
+        let copied: Vec<String> = talk.ask().iter().map(line).collect();
+        let expected = [
+            "ParseComplete",
+            "BindComplete",
+            "NoData",
+            "CopyIn(Text, 1)",
+            "COPY 2",
+            "Idle",
+        ];
+        assert_eq!(copied, expected);
+        let requests = &mut talk.requests;
+        requests
+            .parse("", "COPY t FROM STDIN", &[])
+            .bind("", "", (Format::Text, &[]), Format::Text)
+            .execute("", 0)
+            .sync();
+        requests
+            .copy_data(b"3\nx\n")
+            .copy_data(b"4\n")
+            .copy_done()
+            .sync();
+        let failed: Vec<String> = talk.ask().iter().map(line).collect();
+        assert!(failed[3].starts_with("22P02"), "{failed:?}");
+        assert_eq!(failed[4..], ["Idle"]);
+        let requests = &mut talk.requests;
+        requests
+            .parse("", "COPY t TO STDOUT", &[])
+            .bind("", "", (Format::Text, &[]), Format::Text)
+            .execute("", 0)
+            .sync();
+        assert_eq!(data(&talk.ask()), b"1\n2\n");
+    });
+}
+
+#[test]
+fn settings_hold_as_long_as_they_were_set_for() {
+    both(|mut talk| {
+        let shown = |talk: &mut Talk, name: &str| talk.query(&format!("SHOW {name}"))[1].clone();
+        assert_eq!(shown(&mut talk, "application_name"), "test");
+        let set = talk.query("SET application_name = 'shop'");
+        assert_eq!(set[0], "SET");
+        assert!(
+            set[1].starts_with("ParameterStatus(\"application_name\", \"shop\")"),
+            "{set:?}"
+        );
+        talk.query("BEGIN");
+        talk.query("SET LOCAL statement_timeout = '90s'; SET application_name = 'undone'");
+        assert_eq!(shown(&mut talk, "statement_timeout"), "90s");
+        talk.query("ROLLBACK");
+        assert_eq!(shown(&mut talk, "statement_timeout"), "0");
+        assert_eq!(shown(&mut talk, "application_name"), "shop");
+        talk.query("BEGIN; SET LOCAL lock_timeout = 5; SET statement_timeout = 1500; COMMIT");
+        assert_eq!(shown(&mut talk, "statement_timeout"), "1500ms");
+        assert_eq!(shown(&mut talk, "lock_timeout"), "0");
+        let outside = talk.query("SET LOCAL lock_timeout = 5");
+        assert!(outside[0].starts_with("WARNING: SET LOCAL"), "{outside:?}");
+        assert_eq!(
+            shown(&mut talk, "transaction isolation level"),
+            "serializable"
+        );
+        talk.query("SET app.user_id = '42'");
+        let found = talk.query("SELECT current_setting('app.user_id'), current_setting('app.none', true), current_user");
+        assert_eq!(found[1], "42|NULL|kiln");
+        let set = talk.query("SELECT set_config('app.user_id', '43', false)");
+        assert_eq!(set[1], "43");
+        assert_eq!(shown(&mut talk, "app.user_id"), "43");
+        assert!(talk.query("SHOW ALL").len() > 40);
+        talk.query("DISCARD ALL");
+        assert_eq!(shown(&mut talk, "application_name"), "test");
+        assert_eq!(shown(&mut talk, "statement_timeout"), "0");
+        for (text, state) in [
+            ("SHOW app.user_id", "42704"),
+            ("SET colour = 'red'", "42704"),
+            ("SET server_version = '9'", "55P02"),
+            ("SET statement_timeout = 'long'", "22023"),
+            ("SET extra_float_digits = 9", "22023"),
+            ("SET client_encoding = 'latin1'", "0A000"),
+            ("SET search_path = other", "0A000"),
+            ("SET kiln.protocol = 'best'", "22023"),
+            ("SELECT current_setting('app.none')", "42704"),
+            (
+                "SELECT current_setting(name) FROM (SELECT 'x' AS name) AS s",
+                "0A000",
+            ),
+        ] {
+            let refused = talk.query(text);
+            assert!(
+                refused[0].starts_with(state) || refused[1].starts_with(state),
+                "{text}: {refused:?}"
+            );
+        }
+        assert_eq!(talk.query("SET kiln.protocol = 'tictoc'"), ["SET", "Idle"]);
+        assert_eq!(shown(&mut talk, "kiln.protocol"), "tictoc");
+    });
+}
+
+#[test]
+fn transactions_that_only_read_write_nothing() {
+    both(|mut talk| {
+        talk.query("CREATE TABLE t (id INTEGER PRIMARY KEY)");
+        talk.query("BEGIN READ ONLY");
+        assert_eq!(talk.query("SELECT count(*) FROM t")[1], "0");
+        let refused = talk.query("INSERT INTO t VALUES (1)");
+        assert_eq!(
+            refused[0],
+            "25006: cannot execute INSERT in a read-only transaction"
+        );
+        talk.query("ROLLBACK");
+        assert_eq!(talk.query("INSERT INTO t VALUES (1)")[0], "INSERT 0 1");
+        talk.query("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY");
+        assert!(talk.query("DELETE FROM t")[0].starts_with("25006"));
+        talk.query("BEGIN READ WRITE");
+        assert_eq!(talk.query("DELETE FROM t")[0], "DELETE 1");
+        talk.query("COMMIT; SET default_transaction_read_only = off");
+        assert_eq!(talk.query("INSERT INTO t VALUES (1)")[0], "INSERT 0 1");
+    });
+}
+
+#[test]
+fn statements_are_prepared_in_sql_and_by_messages_alike() {
+    both(|mut talk| {
+        talk.query("CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT)");
+        assert_eq!(
+            talk.query("PREPARE put (int, text) AS INSERT INTO t VALUES ($1, $2)")[0],
+            "PREPARE"
+        );
+        assert_eq!(talk.query("EXECUTE put (1 + 1, 'two')")[0], "INSERT 0 1");
+        assert_eq!(talk.query("EXECUTE put ('3', NULL)")[0], "INSERT 0 1");
+        talk.query("PREPARE get AS SELECT name FROM t WHERE id = $1");
+        assert_eq!(
+            talk.query("EXECUTE get (2)"),
+            ["[name]", "two", "SELECT 1", "Idle"]
+        );
+        let requests = &mut talk.requests;
+        requests
+            .bind("", "get", (Format::Text, &[Some(b"2")]), Format::Text)
+            .describe(Target::Portal(""))
+            .execute("", 0)
+            .sync();
+        let answered: Vec<String> = talk.ask().iter().map(line).collect();
+        assert_eq!(answered[2], "two");
+        talk.requests.parse("drop", "SELECT 1", &[]).sync();
+        talk.ask();
+        assert_eq!(talk.query("DEALLOCATE drop"), ["DEALLOCATE", "Idle"]);
+        for (text, state) in [
+            ("PREPARE get AS SELECT 1", "42P05"),
+            ("EXECUTE none", "26000"),
+            ("EXECUTE get", "42601"),
+            ("EXECUTE get ('x')", "22P02"),
+            ("DEALLOCATE none", "26000"),
+            ("PREPARE p AS CREATE TABLE u (id INT)", "42601"),
+        ] {
+            let refused = talk.query(text);
+            assert!(refused[0].starts_with(state), "{text}: {refused:?}");
+        }
+        assert_eq!(talk.query("DEALLOCATE ALL")[0], "DEALLOCATE ALL");
+        assert!(talk.query("EXECUTE get (2)")[0].starts_with("26000"));
+    });
+}
+
+#[test]
+fn cursors_go_forward_and_back_until_their_block_ends() {
+    both(|mut talk| {
+        talk.query("BEGIN");
+        let declared =
+            talk.query("DECLARE c CURSOR FOR SELECT i FROM generate_series(1, 5) AS g(i)");
+        assert_eq!(declared, ["DECLARE CURSOR", "Open"]);
+        let rows = |talk: &mut Talk, which: &str| {
+            let answers = talk.query(&format!("FETCH {which} c"));
+            let rows = &answers[1..answers.len() - 2];
+            rows.join(" ")
+        };
+        for (which, expected) in [
+            ("FROM", "1"),
+            ("2 FROM", "2 3"),
+            ("PRIOR FROM", "2"),
+            ("ABSOLUTE -1 IN", "5"),
+            ("FORWARD 1 FROM", ""),
+            ("BACKWARD 2 FROM", "5 4"),
+            ("RELATIVE -2 FROM", "2"),
+            ("FORWARD 0 FROM", "2"),
+            ("ALL FROM", "3 4 5"),
+            ("BACKWARD ALL FROM", "5 4 3 2 1"),
+            ("FIRST FROM", "1"),
+            ("LAST FROM", "5"),
+        ] {
+            assert_eq!(rows(&mut talk, which), expected, "FETCH {which}");
+        }
+        assert_eq!(talk.query("MOVE BACKWARD 3 IN c"), ["MOVE 3", "Open"]);
+        talk.requests.describe(Target::Portal("c")).sync();
+        let described: Vec<String> = talk.ask().iter().map(line).collect();
+        assert_eq!(described, ["[i]", "Open"]);
+        let requests = &mut talk.requests;
+        requests.parse("", "FETCH FORWARD 2 FROM c", &[]).bind(
+            "",
+            "",
+            (Format::Text, &[]),
+            Format::Binary,
+        );
+        requests.describe(Target::Portal("")).execute("", 0).sync();
+        let fetched = talk.ask();
+        assert_eq!(line(&fetched[2]), "[i]");
+        assert_eq!(fetched[3], Answer::Row(vec![Some(vec![0, 0, 0, 3])]));
+        talk.query("DECLARE d NO SCROLL CURSOR WITH HOLD FOR SELECT 7 AS n");
+        talk.query("COMMIT");
+        assert!(talk.query("FETCH c")[0].starts_with("34000"));
+        assert_eq!(talk.query("FETCH d"), ["[n]", "7", "FETCH 1", "Idle"]);
+        assert!(talk.query("FETCH PRIOR FROM d")[0].starts_with("55000"));
+        assert_eq!(talk.query("CLOSE d"), ["CLOSE CURSOR", "Idle"]);
+        for (text, state) in [
+            ("DECLARE c CURSOR FOR SELECT 1", "25P01"),
+            ("CLOSE c", "34000"),
+            ("FETCH sideways c", "42601"),
+            ("DECLARE c BINARY CURSOR FOR SELECT 1", "0A000"),
+        ] {
+            let refused = talk.query(text);
+            assert!(refused[0].starts_with(state), "{text}: {refused:?}");
+        }
+        assert_eq!(talk.query("CLOSE ALL")[0], "CLOSE CURSOR ALL");
+    });
+}
+
+#[test]
+fn a_pool_gives_its_connection_back_clean() {
+    both(|mut talk| {
+        let reset = "SELECT pg_advisory_unlock_all(); CLOSE ALL; UNLISTEN *; RESET ALL;";
+        let answered = talk.query(reset);
+        assert_eq!(answered.last().map(String::as_str), Some("Idle"));
+        assert!(
+            !answered.iter().any(|line| line.starts_with('4')),
+            "{answered:?}"
+        );
+        assert_eq!(talk.query("VACUUM ANALYZE")[0], "VACUUM");
+    });
+}

@@ -13,7 +13,7 @@ pub mod parse;
 pub use compile::ColumnOrigin;
 pub use database::secret;
 pub use database::{
-    Column, Database, Notice, Portal, Portion, Recovery, RecoveryProgress, RecoveryStage,
+    Column, Copying, Database, Notice, Portal, Portion, Recovery, RecoveryProgress, RecoveryStage,
     ResultSet, Session, Statement, StatementKind, StatementResult, StatementsKept, Transaction,
     parameter_value,
 };

@@ -227,7 +227,7 @@ fn synchronous_commit_is_a_setting_of_a_session() {
     assert_eq!(shown(&mut session), "on");
     for (value, is) in [
         ("off", "off"),
-        ("local", "on"),
+        ("local", "local"),
         ("FALSE", "off"),
         ("'on'", "on"),
     ] {

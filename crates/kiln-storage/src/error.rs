@@ -204,6 +204,7 @@ struct Body {
     detail: Option<String>,
     hint: Option<String>,
     constraint: Option<String>,
+    context: Option<String>,
     position: Option<Position>,
 }
 
@@ -228,6 +229,7 @@ impl Error {
             detail: None,
             hint: None,
             constraint: None,
+            context: None,
             position: None,
         }))
     }
@@ -289,6 +291,13 @@ impl Error {
         self
     }
 
+    /// Adds what was done when it happened, where that is not in the source text.
+    #[must_use]
+    pub fn with_context(mut self, context: impl Into<String>) -> Error {
+        self.0.context = Some(context.into());
+        self
+    }
+
     /// Sets where in the source text it happened, both counted from 1.
     #[must_use]
     pub fn at(mut self, line: u32, column: u32) -> Error {
@@ -300,6 +309,13 @@ impl Error {
     #[must_use]
     pub fn or_at(mut self, position: Position) -> Error {
         self.0.position.get_or_insert(position);
+        self
+    }
+
+    /// Takes the place away: it is of a text that the user has not written.
+    #[must_use]
+    pub fn without_position(mut self) -> Error {
+        self.0.position = None;
         self
     }
 
@@ -326,6 +342,11 @@ impl Error {
     /// The violated constraint's name, if one was violated.
     pub fn constraint(&self) -> Option<&str> {
         self.0.constraint.as_deref()
+    }
+
+    /// What was done when it happened, if that is known.
+    pub fn context(&self) -> Option<&str> {
+        self.0.context.as_deref()
     }
 
     /// The place in the source text, if known.

@@ -212,7 +212,8 @@ pub struct TableSchema {
     pub columns: Vec<Column>,
     /// The primary key's columns, in key order; empty when there is none.
     pub primary_key: Vec<ColumnId>,
-    /// The name of that constraint and its index; `None` makes one of the table's name.
+    /// The name of that constraint and its index; `None` makes one of the table's name. Where there are no such columns, the
+    /// name of the unique index that was declared the primary key later.
     pub primary_key_name: Option<String>,
     /// CHECK constraints.
     pub checks: Vec<Check>,

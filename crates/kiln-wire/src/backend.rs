@@ -319,6 +319,9 @@ impl Answers {
             if let Some(place) = place.and_then(|(text, position)| characters_to(text, position)) {
                 put_field(bytes, b'P', &place.to_string());
             }
+            if let Some(context) = error.context() {
+                put_field(bytes, b'W', context);
+            }
             if let Some(constraint) = error.constraint() {
                 put_field(bytes, b'n', constraint);
             }

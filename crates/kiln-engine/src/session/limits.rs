@@ -1,10 +1,13 @@
 //! When the statement of a session must end.
 
+use std::time::Duration;
+
 use kiln_platform::sync::Arc;
 use kiln_platform::time;
 use kiln_procedure::{Interrupt, Program, interrupt};
-use kiln_storage::error::{Error, Result};
+use kiln_storage::error::{Error, Result, SqlState};
 
+use crate::completion::deadline_after;
 use crate::errors;
 use crate::memory::SeatUser;
 use crate::seat::Seat;
@@ -15,6 +18,8 @@ use crate::slots::PooledSeat;
 #[derive(Clone, Copy)]
 pub(super) struct Limits<'a> {
     pub deadline_ns: Option<u64>,
+    /// How long it waits for a slot, or for a table that is being changed.
+    pub lock_timeout: Option<Duration>,
     pub interrupt: &'a Interrupt,
 }
 
@@ -40,13 +45,18 @@ impl Limits<'_> {
 
     /// A worker slot for the statement.
     pub fn slot(self, inner: &Arc<Shared>, session: u64) -> Result<PooledSeat> {
+        let deadline_ns = self.wait_deadline();
         let slot = inner.slots.take(
             inner,
             SeatUser::Session(session),
-            self.deadline_ns,
+            deadline_ns,
             Some(self.interrupt),
         );
-        slot.map_err(|error| self.check().err().unwrap_or(error))
+        slot.map_err(|error| match self.check() {
+            Err(error) => error,
+            Ok(()) if is_over(deadline_ns) => lock_not_available(),
+            Ok(()) => error,
+        })
     }
 
     /// Goes on with the transaction of a block.
@@ -58,10 +68,17 @@ impl Limits<'_> {
     /// Waits, aside, until no change of the catalog waits for a table that the program uses.
     pub fn wait_for_tables(self, seat: &mut Seat, program: &Program) -> Result<()> {
         seat.step_aside();
-        match seat.wait_for_tables(program, self.deadline_ns, self.interrupt) {
+        let deadline_ns = self.wait_deadline();
+        match seat.wait_for_tables(program, deadline_ns, self.interrupt) {
             true => Ok(()),
-            false => Err(self.exceeded()),
+            false => Err(self.check().err().unwrap_or_else(lock_not_available)),
         }
+    }
+
+    /// When a wait that begins now must end.
+    fn wait_deadline(self) -> Option<u64> {
+        let lock_ns = self.lock_timeout.map(deadline_after);
+        self.deadline_ns.into_iter().chain(lock_ns).min()
     }
 
     /// The error of a statement that could not start.
@@ -71,4 +88,14 @@ impl Limits<'_> {
             other => other.error(),
         }
     }
+}
+
+fn is_over(deadline_ns: Option<u64>) -> bool {
+    deadline_ns.is_some_and(|deadline_ns| time::now_ns() >= deadline_ns)
+}
+
+#[cold]
+fn lock_not_available() -> Error {
+    let message = "canceling statement due to lock timeout";
+    Error::new(SqlState::LOCK_NOT_AVAILABLE, message)
 }

@@ -14,6 +14,7 @@ use std::mem::take;
 use kiln_platform::atomic::{AtomicU64, Ordering};
 use kiln_platform::random::{entropy, fresh_seed};
 use kiln_platform::sync::Arc;
+use kiln_platform::{thread, time};
 use kiln_procedure::{Arguments, Program};
 use kiln_storage::error::{Error, Result};
 
@@ -28,6 +29,9 @@ use crate::shared::Shared;
 
 /// Replays of a block, for one statement or its commit, after which it is run alone.
 const LOSSES_MAX: u32 = 5;
+/// The longest pause before the second replay of a block, by two powers; it doubles with each further one, so often at most.
+const PAUSE_NS: u64 = 100_000;
+const PAUSE_DOUBLINGS_MAX: u32 = 8;
 /// Statements of a block that can be replayed.
 const STATEMENTS_MAX: usize = 10_000;
 /// Bytes of its arguments.
@@ -187,7 +191,7 @@ impl State {
             }
             limits.check()?;
             losses += 1;
-            self.restart(limits)?;
+            self.restart(limits, losses)?;
             self.seat()
                 .limit(limits.deadline_ns, Some(limits.interrupt));
             let number = self.seat().number();
@@ -204,14 +208,23 @@ impl State {
         }
     }
 
-    /// Rolls the attempt back, and begins the next one.
-    fn restart(&mut self, limits: Limits<'_>) -> Result<()> {
+    /// Rolls the attempt back, and begins the next one, the `losses`-th.
+    fn restart(&mut self, limits: Limits<'_>, losses: u32) -> Result<()> {
         self.roll_back_attempt();
         let seat = self.seat();
         seat.forget_tables();
         // Outside the gate, so that the wait holds nobody up.
         seat.leave();
         seat.back_off(limits.deadline_ns);
+        if losses > 1 {
+            // Two blocks that wait in vain for each other lose at one time, and would begin at one time for ever.
+            let span_ns = PAUSE_NS << losses.min(PAUSE_DOUBLINGS_MAX);
+            let pause_ns = fresh_seed() % span_ns;
+            let left_ns = limits.deadline_ns.map_or(u64::MAX, |deadline_ns| {
+                deadline_ns.saturating_sub(time::now_ns())
+            });
+            thread::park_for(pause_ns.min(left_ns));
+        }
         self.begin_attempt(limits)
     }
 

@@ -63,6 +63,8 @@ pub(crate) struct State {
     pub(super) began_us: i64,
     /// When the last statement of the open transaction ended.
     pub(super) idle_since_ns: u64,
+    /// How long an open block may idle before it is rolled back; 0 for as long as it likes.
+    pub(super) idle_limit_ns: u64,
     /// The log epoch that was current when the last statement ended.
     pub(super) observed: LogEpoch,
     /// Whether results wait until what they rest on is on disk.
@@ -76,9 +78,10 @@ pub(crate) struct State {
 }
 
 impl State {
-    pub fn new(number: u64) -> State {
+    pub fn new(number: u64, idle_limit_ns: u64) -> State {
         State {
             number,
+            idle_limit_ns,
             seat: None,
             block: Block::None,
             has_attempt: false,
@@ -342,9 +345,9 @@ pub(crate) fn rows(seat: &Seat, program: &Program) -> Rows {
     Rows::take(seat.frame(), program)
 }
 
-/// Rolls the open transaction of a session back if it has idled since before `deadline_ns`.
+/// Rolls the open transaction of a session back if it idles for longer than it may.
 /// Returns whether the session still has a block to look after.
-pub(crate) fn reap(session: &Weak<Mutex<State>>, idle_since_before_ns: u64) -> bool {
+pub(crate) fn reap(session: &Weak<Mutex<State>>, now_ns: u64) -> bool {
     let Some(session) = session.upgrade() else {
         return false;
     };
@@ -352,7 +355,8 @@ pub(crate) fn reap(session: &Weak<Mutex<State>>, idle_since_before_ns: u64) -> b
     let Ok(mut state) = session.try_lock() else {
         return true;
     };
-    if state.is_in_block() && state.idle_since_ns < idle_since_before_ns {
+    let idle_ns = now_ns.saturating_sub(state.idle_since_ns);
+    if state.is_in_block() && state.idle_limit_ns > 0 && idle_ns > state.idle_limit_ns {
         state.abandon(Block::TimedOut);
     }
     state.is_watched = state.is_in_block();

@@ -7,20 +7,14 @@ use kiln_sql::{Error, Result, SqlState, Value};
 use kiln_wire::format;
 use kiln_wire::frontend::{Bind, Execute, Format, Parse, Target, violation};
 
+use super::describe::answer_fields;
 use super::{Bound, Executed, Place, Session, Step, Submitted};
 
-/// Statements, and portals, that a session may have at a time.
-const NAMES_MAX: usize = 10_000;
+/// Portals that a session may have at a time.
+const PORTALS_MAX: usize = 10_000;
 
 impl Session {
     pub(super) fn parse(&mut self, parse: Parse<'_>, place: Place<'_>) -> Result<Step> {
-        if !parse.name.is_empty() {
-            if self.statements.contains_key(parse.name) {
-                let message = format!("prepared statement \"{}\" already exists", parse.name);
-                return Err(Error::new(SqlState::DUPLICATE_PREPARED_STATEMENT, message));
-            }
-            check_room(self.statements.len(), "prepared statements")?;
-        }
         let declared: Vec<_> = parse
             .types()
             .map(format::parameter_type)
@@ -35,15 +29,13 @@ impl Session {
                 return Ok(Step::SkipToSync);
             }
         };
-        self.statements.insert(parse.name.to_owned(), statement);
+        self.sql.keep_statement(parse.name, statement)?;
         self.answers.parse_complete();
         Ok(Step::Next)
     }
 
     pub(super) fn bind(&mut self, bind: Bind<'_>) -> Result<Step> {
-        let Some(statement) = self.statements.get(bind.statement) else {
-            return Err(no_statement(bind.statement));
-        };
+        let statement = self.sql.kept_statement(bind.statement)?.clone();
         let types = statement.parameters();
         if bind.values().len() != types.len() {
             return Err(violation(format!(
@@ -69,9 +61,12 @@ impl Session {
                 let message = format!("cursor \"{}\" already exists", bind.portal);
                 return Err(Error::new(SqlState::DUPLICATE_CURSOR, message));
             }
-            check_room(self.portals.len(), "portals")?;
+            if self.portals.len() >= PORTALS_MAX {
+                let message = format!("a session has at most {PORTALS_MAX} portals");
+                return Err(Error::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
+            }
         }
-        let portal = self.sql.bind(statement, &values)?;
+        let portal = self.sql.bind(&statement, &values)?;
         let formats = match bind.result_formats.len() {
             0 => Box::default(),
             count => (0..count).map(|at| bind.result_formats.of(at)).collect(),
@@ -85,15 +80,19 @@ impl Session {
     pub(super) fn describe(&mut self, target: Target<'_>) -> Result<Step> {
         match target {
             Target::Statement(name) => {
-                let statement = self.statements.get(name);
-                let statement = statement.ok_or_else(|| no_statement(name))?.clone();
+                let statement = self.sql.kept_statement(name)?.clone();
                 self.answer_parameters(&statement);
                 self.answer_columns(&statement, &[]);
             }
-            Target::Portal(name) => {
+            Target::Portal(name) if self.portals.contains_key(name) => {
                 let (name, bound) = self.take_portal(name)?;
                 self.answer_columns(bound.portal.statement(), &bound.formats);
                 self.portals.insert(name, bound);
+            }
+            // A cursor is a portal that SQL has made.
+            Target::Portal(name) => {
+                let columns = self.sql.cursor_columns(name)?;
+                answer_fields(&mut self.answers, columns, &[]);
             }
         }
         Ok(Step::Next)
@@ -102,8 +101,9 @@ impl Session {
     pub(super) fn close(&mut self, target: Target<'_>) -> Result<Step> {
         // What is not there is closed.
         match target {
-            Target::Statement(name) => drop(self.statements.remove(name)),
-            Target::Portal(name) => drop(self.portals.remove(name)),
+            Target::Statement(name) => drop(self.sql.forget_statement(name)),
+            Target::Portal(name) if self.portals.remove(name).is_some() => {}
+            Target::Portal(name) => drop(self.sql.close_cursor(name)),
         }
         self.answers.close_complete();
         Ok(Step::Next)
@@ -136,6 +136,10 @@ impl Session {
                 executed: Some(Executed { name, row_limit }),
             });
             return Ok(Step::Submitted);
+        }
+        if bound.portal.statement().command() == "COPY" {
+            let statement = bound.portal.statement().clone();
+            return self.copy(&statement, is_alone, None).map(|()| Step::Next);
         }
         let portion = self.run(&mut bound.portal, is_alone, row_limit);
         if let Ok(portion) = &portion {
@@ -174,23 +178,5 @@ impl Session {
             let message = format!("portal \"{name}\" does not exist");
             Error::new(SqlState::INVALID_CURSOR_NAME, message)
         })
-    }
-}
-
-fn no_statement(name: &str) -> Error {
-    let message = match name {
-        "" => "unnamed prepared statement does not exist".to_owned(),
-        _ => format!("prepared statement \"{name}\" does not exist"),
-    };
-    Error::new(SqlState::INVALID_SQL_STATEMENT_NAME, message)
-}
-
-fn check_room(count: usize, what: &str) -> Result<()> {
-    match count < NAMES_MAX {
-        true => Ok(()),
-        false => {
-            let message = format!("a session has at most {NAMES_MAX} {what}");
-            Err(Error::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message))
-        }
     }
 }

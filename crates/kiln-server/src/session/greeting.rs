@@ -4,51 +4,114 @@ use kiln_sql::SqlState;
 
 use super::Session;
 
-/// Settings that clients are told of at the start, because their drivers go by them. All but the client's own are always so.
-const REPORTED: &[(&str, &str)] = &[
-    ("server_version", "15.0 (Kiln)"),
-    ("server_encoding", "UTF8"),
-    ("client_encoding", "UTF8"),
-    ("DateStyle", "ISO, MDY"),
-    ("IntervalStyle", "postgres"),
-    ("TimeZone", "UTC"),
-    ("integer_datetimes", "on"),
-    ("standard_conforming_strings", "on"),
-    ("default_transaction_read_only", "off"),
-    ("in_hot_standby", "off"),
-    ("is_superuser", "on"),
-    ("session_authorization", "kiln"),
+/// Settings that clients are told of at the start and when they change, because their drivers go by them.
+const REPORTED: &[&str] = &[
+    "server_version",
+    "server_encoding",
+    "client_encoding",
+    "application_name",
+    "default_transaction_read_only",
+    "in_hot_standby",
+    "is_superuser",
+    "session_authorization",
+    "DateStyle",
+    "IntervalStyle",
+    "TimeZone",
+    "integer_datetimes",
+    "standard_conforming_strings",
+    "search_path",
 ];
 
 /// Parameters of a startup message that are no settings.
-const NO_SETTINGS: &[&str] = &["user", "database", "replication", "options"];
+const NO_SETTINGS: &[&str] = &["user", "database", "replication"];
+
+/// Whether clients are told of a setting.
+pub(super) fn is_reported(name: &str) -> bool {
+    REPORTED.contains(&name)
+}
 
 impl Session {
     /// Applies the settings of a startup message, and reports those that drivers want to know.
     pub fn begin<'a>(&mut self, parameters: impl Iterator<Item = (&'a str, &'a str)>) {
-        let mut application = "";
         for (name, value) in parameters {
-            let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-            if NO_SETTINGS.contains(&name) || !name.bytes().all(is_word) {
-                continue;
+            // A driver's extensions of the protocol are none.
+            if name == "options" {
+                for (name, value) in switches(value) {
+                    self.begin_with(&name, &value);
+                }
+            } else if !NO_SETTINGS.contains(&name) && !name.starts_with("_pq_.") {
+                self.begin_with(name, value);
             }
-            if name == "application_name" {
-                application = value;
-            }
-            let text = format!("SET {name} TO '{}'", value.replace('\'', "''"));
-            // What cannot be set is not as the client wants it, which is told of what matters to drivers: a driver's time zone, say.
-            if let Err(error) = self.sql.run(&text, ())
-                && error.state() == SqlState::UNDEFINED_OBJECT
+        }
+        for name in REPORTED {
+            let value = match *name {
+                // Without replicas.
+                "in_hot_standby" => "off".to_owned(),
+                name => (self.sql.setting(&name.to_lowercase())).unwrap_or_default(),
+            };
+            self.answers.parameter_status(name, &value);
+        }
+        self.sql.changed_settings();
+    }
+
+    /// What cannot be set is not as the client wants it, which is told of what matters to drivers: a driver's time zone, say.
+    fn begin_with(&mut self, name: &str, value: &str) {
+        if let Err(error) = self.sql.begin_with(name, value)
+            && error.state() == SqlState::UNDEFINED_OBJECT
+        {
+            let message = format!("the setting \"{name}\" is not known, and ignored");
+            self.answers
+                .notice("WARNING", error.state().as_str(), &message);
+        }
+    }
+}
+
+/// The settings of a parameter `options`: `-c name=value` and `--name=value`, where a backslash keeps a blank.
+fn switches(text: &str) -> Vec<(String, String)> {
+    let mut words = vec![String::new()];
+    let mut characters = text.chars();
+    while let Some(character) = characters.next() {
+        let last = words.len() - 1;
+        match character {
+            '\\' => words[last].extend(characters.next()),
+            character if character.is_whitespace() => words.push(String::new()),
+            character => words[last].push(character),
+        }
+    }
+    let mut words = words.into_iter().filter(|word| !word.is_empty());
+    let mut settings = Vec::new();
+    while let Some(word) = words.next() {
+        let setting = match word.as_str() {
+            "-c" => words.next().unwrap_or_default(),
+            other => match other
+                .strip_prefix("--")
+                .or_else(|| other.strip_prefix("-c"))
             {
-                let message = format!("the setting \"{name}\" is not known, and ignored");
-                self.answers
-                    .notice("WARNING", error.state().as_str(), &message);
-            }
+                Some(setting) => setting.to_owned(),
+                None => continue,
+            },
+        };
+        if let Some((name, value)) = setting.split_once('=') {
+            settings.push((name.replace('-', "_"), value.to_owned()));
         }
-        for (name, value) in REPORTED {
-            self.answers.parameter_status(name, value);
-        }
-        self.answers
-            .parameter_status("application_name", application);
+    }
+    settings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::switches;
+
+    #[test]
+    fn options_are_settings() {
+        let found =
+            switches("-c statement_timeout=5s  --search-path=public -cDateStyle=ISO,\\ MDY -x");
+        let expected = [
+            ("statement_timeout", "5s"),
+            ("search_path", "public"),
+            ("DateStyle", "ISO, MDY"),
+        ];
+        let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        assert_eq!(found, expected);
     }
 }

@@ -4,6 +4,7 @@
 //! it submits what workers can run and takes the outcome when it comes ([`Session::complete`]); what may have to wait it leaves to a thread,
 //! which handles the same message again ([`Step::Thread`]): until then the message has had no effect.
 
+mod copy;
 mod describe;
 mod extended;
 mod greeting;
@@ -13,12 +14,14 @@ use std::collections::HashMap;
 
 use kiln_platform::sync::Arc;
 use kiln_sql::{
-    CancelHandle, Completions, DataType, Error, Portal, Portion, Reply, Result, SqlState,
+    CancelHandle, Completions, DataType, Error, Notice, Portal, Portion, Reply, Result, SqlState,
     Statement, StatementKind,
 };
 use kiln_wire::backend::{Answers, Severity, TransactionStatus};
 use kiln_wire::connection::Received;
 use kiln_wire::frontend::{Format, Message};
+
+use copy::CopyIn;
 
 /// Bytes of a text that is parsed on a poller's thread, where all other clients wait meanwhile.
 const POLLED_TEXT_BYTES: usize = 8 << 10;
@@ -71,8 +74,9 @@ struct Executed {
 pub struct Session {
     sql: kiln_sql::Session,
     answers: Answers,
-    statements: HashMap<String, Statement>,
     portals: HashMap<String, Bound>,
+    /// The COPY whose rows the client sends.
+    copy_in: Option<Box<CopyIn>>,
     /// Whether the open block is that of a pipeline or of a text with several statements, and not the client's.
     is_implicit: bool,
     /// Whether all that the present text has run can be undone together.
@@ -86,8 +90,8 @@ impl Session {
         Session {
             sql,
             answers: Answers::default(),
-            statements: HashMap::new(),
             portals: HashMap::new(),
+            copy_in: None,
             is_implicit: false,
             is_unit: false,
             submitted: None,
@@ -106,6 +110,11 @@ impl Session {
 
     /// Says that the next statement is waited for.
     pub fn ready(&mut self) {
+        for (name, value) in self.sql.changed_settings() {
+            if greeting::is_reported(name) {
+                self.answers.parameter_status(name, &value);
+            }
+        }
         let status = match (self.sql.in_transaction(), self.sql.has_failed()) {
             (false, _) => TransactionStatus::Idle,
             (true, false) => TransactionStatus::Open,
@@ -121,6 +130,9 @@ impl Session {
             is_extended,
             ends_pipeline,
         } = received;
+        if self.is_copying() {
+            return self.take_copy(message, place);
+        }
         let handled = match message {
             Ok(Message::Query(text)) => return self.query(text, place),
             Ok(Message::Sync) => return self.sync(place),
@@ -223,15 +235,19 @@ impl Session {
         self.answers.error(Severity::Error, error, None);
     }
 
-    /// Appends notices, rows and the end of a portion.
-    fn answer_portion(&mut self, bound: &Bound, portion: &Portion) {
-        for notice in &portion.notices {
+    fn answer_notices(&mut self, notices: &[Notice]) {
+        for notice in notices {
             let state = match notice.level {
                 "WARNING" => SqlState::WARNING,
                 _ => SqlState::SUCCESSFUL_COMPLETION,
             };
             (self.answers).notice(notice.level, state.as_str(), &notice.message);
         }
+    }
+
+    /// Appends notices, rows and the end of a portion.
+    fn answer_portion(&mut self, bound: &Bound, portion: &Portion) {
+        self.answer_notices(&portion.notices);
         let columns = bound.portal.statement().columns().unwrap_or_default();
         let types: Vec<&DataType> = columns.iter().map(|column| &column.data_type).collect();
         for row in &portion.rows {

@@ -65,8 +65,10 @@ impl Session {
         let is_within = self.sql.in_transaction();
         for attempt in 1.. {
             self.is_unit = !is_within;
-            let Err(refused) = self.run_text(&sources) else {
-                break;
+            let refused = match self.run_text(text, &sources, 0) {
+                Ok(true) => break,
+                Ok(false) => return Step::Next,
+                Err(refused) => refused,
             };
             self.abandon_implicitly();
             // Nothing of it has left, so that nobody needs to know that others were faster.
@@ -74,25 +76,53 @@ impl Session {
                 self.answers.truncate(answered);
                 continue;
             }
-            let Refused {
-                error,
-                at,
-                is_of_text,
-            } = refused;
-            match sources.get(at) {
-                Some(source) => return self.refuse(&error, is_of_text.then_some(text), source),
-                None => self.answer_error(&error),
-            }
-            break;
+            return self.give_up(text, &sources, refused);
         }
         self.ready();
         Step::Next
     }
 
-    /// Runs the statements of a text in this thread, and what they are a transaction of to its end.
-    fn run_text(&mut self, sources: &[SourceStatement<'_>]) -> std::result::Result<(), Refused> {
+    /// Goes on with a text from this statement of it: the one before has ended.
+    pub(super) fn go_on(&mut self, text: &str, next: usize) -> Step {
+        let sources = script(text);
+        match self.run_text(text, &sources, next) {
+            Ok(true) => self.ready(),
+            Ok(false) => {}
+            Err(refused) => {
+                self.abandon_implicitly();
+                return self.give_up(text, &sources, refused);
+            }
+        }
+        Step::Next
+    }
+
+    /// Answers why the rest of a text is not run.
+    fn give_up(&mut self, text: &str, sources: &[SourceStatement<'_>], refused: Refused) -> Step {
+        let Refused {
+            error,
+            at,
+            is_of_text,
+        } = refused;
+        match sources.get(at) {
+            Some(source) => self.refuse(&error, is_of_text.then_some(text), source),
+            None => {
+                self.answer_error(&error);
+                self.ready();
+                Step::Next
+            }
+        }
+    }
+
+    /// Runs the statements of a text from `first` on in this thread, and what they are a transaction of to its end. Says no when
+    /// rows of a COPY are to come before the text goes on.
+    fn run_text(
+        &mut self,
+        text: &str,
+        sources: &[SourceStatement<'_>],
+        first: usize,
+    ) -> std::result::Result<bool, Refused> {
         let is_alone = sources.len() == 1;
-        for (at, source) in sources.iter().enumerate() {
+        for (at, source) in sources.iter().enumerate().skip(first) {
             let refused = |is_of_text| {
                 move |error| Refused {
                     error,
@@ -104,18 +134,28 @@ impl Session {
             let Some(bound) = bound.map_err(refused(true))? else {
                 continue;
             };
+            let statement = bound.portal.statement();
+            if statement.command() == "COPY" {
+                let copied = self.copy(&statement.clone(), is_alone, Some((text, at + 1)));
+                copied.map_err(refused(false))?;
+                if self.is_copying() {
+                    return Ok(false);
+                }
+                continue;
+            }
             (self.run_simple(bound, is_alone)).map_err(refused(false))?;
         }
-        self.end_implicitly().map_err(|error| Refused {
+        let ended = self.end_implicitly().map_err(|error| Refused {
             error,
             at: sources.len(),
             is_of_text: false,
-        })
+        });
+        ended.map(|()| true)
     }
 
     /// A statement of the simple protocol drops the unnamed statement and the unnamed portal.
     fn forget_unnamed(&mut self) {
-        self.statements.remove("");
+        self.sql.forget_statement("");
         self.portals.remove("");
     }
 

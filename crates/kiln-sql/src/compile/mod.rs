@@ -49,6 +49,7 @@ mod read;
 mod rows;
 mod scope;
 mod select;
+mod session_value;
 mod set;
 mod special;
 mod subquery;
@@ -79,6 +80,8 @@ pub use parameters::{PARAMETERS_MAX, count as parameter_count};
 pub use query::{ColumnMeta, ColumnOrigin, OutputColumn, QueryOptions};
 pub use rows::RowSource;
 pub use scope::{Field, SourceId, Variable};
+pub(crate) use session_value::SessionValues;
+pub use session_value::{Operand, SessionValue};
 pub use types::data_type;
 
 /// A place in the source: line and column, from 1; `None` where it is not known.
@@ -162,6 +165,8 @@ pub struct Compiler<'a> {
     clocks: Vec<(functions::Now, Reg)>,
     /// What compilations of functions learn.
     routines: plpgsql::Memory,
+    /// What the session is to give the statement, if it is one of a session.
+    pub(crate) session_values: Option<SessionValues>,
 }
 
 impl<'a> Compiler<'a> {
@@ -188,6 +193,7 @@ impl<'a> Compiler<'a> {
             shared: 0,
             clocks: Vec::new(),
             routines: plpgsql::Memory::default(),
+            session_values: None,
         }
     }
 

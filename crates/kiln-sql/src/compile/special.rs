@@ -356,6 +356,9 @@ impl Compiler<'_> {
                 position,
             ));
         }
+        if let Some(bound) = self.bind_session_value(name, &call.arguments, position)? {
+            return Ok(bound);
+        }
         let mut arguments = Vec::with_capacity(call.arguments.len());
         for argument in &call.arguments {
             arguments.push(self.bind(argument)?);
@@ -406,6 +409,8 @@ impl Compiler<'_> {
             ("now" | "current_timestamp" | "transaction_timestamp", 0) => {
                 Ok(self.now(Now::Transaction, position))
             }
+            // There are no advisory locks, so that none is left.
+            ("pg_advisory_unlock_all", 0) => Ok(Bound::text("")),
             ("statement_timestamp", 0) => Ok(self.now(Now::Statement, position)),
             ("localtimestamp", 0) => {
                 let now = self.now(Now::Transaction, position);

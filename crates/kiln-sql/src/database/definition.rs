@@ -143,6 +143,17 @@ fn alter_table(
     statement: &parse::AlterTable,
 ) -> Result<StatementResult> {
     definition.change_catalog(|change| {
+        if let parse::TableChange::AddKey(key) = &statement.change {
+            let view = View::of(change.catalog());
+            let IndexDeclaration { table, definition } =
+                ddl::added_key(&statement.name, key, &view)?;
+            let name = &table.schema().name;
+            match key.is_primary {
+                true => change.add_primary_index(name, definition)?,
+                false => change.add_index(name, definition)?,
+            };
+            return design::settle(change);
+        }
         let (name, partitioning) = ddl::alter_table(statement, &View::of(change.catalog()))?;
         change.partition_table(&name, Some(partitioning))?;
         design::settle(change)

@@ -21,9 +21,11 @@
 mod backup;
 mod cache;
 mod call;
+mod copy;
 mod definition;
 mod design;
 mod explain;
+mod named;
 pub(crate) mod panics;
 mod portal;
 mod prepared;
@@ -53,6 +55,7 @@ use kiln_engine::{
 use kiln_platform::sync::{Arc, Mutex, lock};
 use kiln_storage::error::{Error, Result, SqlState};
 
+pub use copy::Copying;
 pub use design::is_auxiliary;
 pub use portal::{Portal, Portion};
 pub use prepared::{Column, Statement, StatementKind};
@@ -237,7 +240,7 @@ impl Database {
         let result = body(&mut session);
         session.roll_back();
         let mut idle = lock(&self.shared.idle);
-        if idle.len() < IDLE_SESSIONS_MAX {
+        if session.is_fresh() && idle.len() < IDLE_SESSIONS_MAX {
             idle.push(session);
         }
         result

@@ -8,11 +8,12 @@ use kiln_storage::error::{Error, Position, Result, SqlState};
 use kiln_storage::types::{DataType, Value};
 
 use super::call::CallPlan;
+use super::copy::Copying;
 use super::portal::Portal;
 use super::result::StatementResult;
 use super::statement::{Prepared, Shape, compile, result_of, result_of_call};
 use super::{explain, settings, values};
-use crate::compile::{ColumnMeta, ColumnOrigin};
+use crate::compile::{ColumnMeta, ColumnOrigin, SessionValue};
 use crate::parse::{self, DropKind, RoutineKind};
 
 /// A column of a statement's rows.
@@ -63,6 +64,8 @@ struct Inner {
     declared: Vec<Option<DataType>>,
     /// What the first analysis found.
     description: OnceLock<Description>,
+    /// Whether its columns are those of something that has a name in the session.
+    is_of_session: bool,
     /// The statement compiled for the catalog beside it.
     plan: Mutex<Option<(Weak<Catalog>, Plan)>>,
 }
@@ -71,6 +74,8 @@ struct Description {
     parameters: Vec<DataType>,
     columns: Option<Vec<Column>>,
     kind: StatementKind,
+    /// What the session gives it, as parameters behind its own.
+    session_values: Arc<[SessionValue]>,
 }
 
 /// A statement compiled for one catalog.
@@ -80,6 +85,7 @@ pub(super) enum Plan {
     Data(Prepared),
     Call(Arc<CallPlan>),
     Explain(Arc<ExplainPlan>),
+    Copy(Arc<Copying>),
     /// Nothing of it is compiled ahead.
     Other,
 }
@@ -100,6 +106,7 @@ impl Statement {
             parameters: Vec::new(),
             columns: None,
             kind: StatementKind::Empty,
+            session_values: Arc::default(),
         };
         let _ = statement.inner.description.set(description);
         statement
@@ -135,6 +142,33 @@ impl Statement {
                 tree,
                 declared,
                 description: OnceLock::new(),
+                is_of_session: false,
+                plan: Mutex::new(None),
+            }),
+        }
+    }
+
+    /// The statement with columns that the session knows.
+    pub(super) fn with_description(
+        &self,
+        columns: Option<Vec<Column>>,
+        kind: StatementKind,
+    ) -> Statement {
+        let inner = &*self.inner;
+        let description = Description {
+            parameters: self.parameters().to_vec(),
+            columns,
+            kind,
+            session_values: self.session_values().into(),
+        };
+        Statement {
+            inner: Arc::new(Inner {
+                text: inner.text.clone(),
+                position: inner.position,
+                tree: inner.tree.clone(),
+                declared: inner.declared.clone(),
+                description: OnceLock::from(description),
+                is_of_session: true,
                 plan: Mutex::new(None),
             }),
         }
@@ -155,28 +189,29 @@ impl Statement {
         self.inner.tree.as_ref()
     }
 
-    fn description(&self) -> &Description {
-        const EMPTY: &Description = &Description {
-            parameters: Vec::new(),
-            columns: None,
-            kind: StatementKind::Empty,
-        };
-        self.inner.description.get().unwrap_or(EMPTY)
+    fn description(&self) -> Option<&Description> {
+        self.inner.description.get()
     }
 
     /// The types of the parameters `$1`, `$2`, …: those declared, the others inferred.
     pub fn parameters(&self) -> &[DataType] {
-        &self.description().parameters
+        self.description().map_or(&[], |it| &it.parameters)
     }
 
     /// The columns of the rows; `None` for a statement that returns no rows.
     pub fn columns(&self) -> Option<&[Column]> {
-        self.description().columns.as_deref()
+        self.description().and_then(|it| it.columns.as_deref())
     }
 
     /// What kind of thing the statement does.
     pub fn kind(&self) -> StatementKind {
-        self.description().kind
+        self.description()
+            .map_or(StatementKind::Empty, |it| it.kind)
+    }
+
+    /// What the session gives it before it runs, as parameters behind its own.
+    pub(super) fn session_values(&self) -> &[SessionValue] {
+        self.description().map_or(&[], |it| &it.session_values)
     }
 
     /// The command as PostgreSQL's command tags begin, for instance `INSERT` or `CREATE TABLE`;
@@ -226,7 +261,11 @@ impl Statement {
         };
         let shape = match tree {
             Some(parse::Statement::Call(_)) => return Ok(result_of_call(rows)),
-            Some(parse::Statement::Query(_)) => Shape::Query,
+            Some(
+                parse::Statement::Query(_)
+                | parse::Statement::Declare(_)
+                | parse::Statement::Execute(_),
+            ) => Shape::Query,
             Some(parse::Statement::Insert(it)) => returns(it.returning.is_some(), "INSERT 0"),
             Some(parse::Statement::Update(it)) => returns(it.returning.is_some(), "UPDATE"),
             Some(parse::Statement::Delete(it)) => returns(it.returning.is_some(), "DELETE"),
@@ -281,8 +320,11 @@ impl Inner {
             parameters: description.parameters,
             columns: description.columns.clone(),
             kind: description.kind,
+            session_values: description.session_values,
         });
-        if !is_same_shape(known.columns.as_deref(), description.columns.as_deref()) {
+        if !self.is_of_session
+            && !is_same_shape(known.columns.as_deref(), description.columns.as_deref())
+        {
             return Err(Error::new(
                 SqlState::FEATURE_NOT_SUPPORTED,
                 "cached plan must not change result type",
@@ -329,6 +371,7 @@ fn plan_of(
             parameters: without_inference(declared)?,
             columns,
             kind,
+            session_values: Arc::default(),
         })
     };
     Ok(match tree {
@@ -345,6 +388,7 @@ fn plan_of(
                     true => StatementKind::Read,
                     false => StatementKind::Write,
                 },
+                session_values: prepared.session_values.clone(),
             };
             (Plan::Data(prepared), description)
         }
@@ -355,6 +399,7 @@ fn plan_of(
                 parameters: plan.parameters.clone(),
                 columns: (!columns.is_empty()).then_some(columns),
                 kind: StatementKind::Write,
+                session_values: Arc::default(),
             };
             (Plan::Call(Arc::new(plan)), description)
         }
@@ -374,6 +419,7 @@ fn plan_of(
                     true => inner.kind,
                     false => StatementKind::Utility,
                 },
+                session_values: inner.session_values,
             };
             (
                 Plan::Explain(Arc::new(ExplainPlan { text, analyzed })),
@@ -381,11 +427,53 @@ fn plan_of(
             )
         }
         Tree::Show(name) => {
-            let column = Column::of_text(&settings::shown_column(name));
+            let columns = settings::shown_columns(name);
+            let columns = columns.iter().map(|name| Column::of_text(name)).collect();
             (
                 Plan::Other,
-                described(Some(vec![column]), StatementKind::Utility)?,
+                described(Some(columns), StatementKind::Utility)?,
             )
+        }
+        Tree::Declare(declare) => {
+            let query = Tree::Query(declare.query.clone());
+            let (plan, inner) = plan_of(&query, declared, catalog)?;
+            let description = Description {
+                columns: None,
+                kind: StatementKind::Utility,
+                ..inner
+            };
+            (plan, description)
+        }
+        Tree::Execute(execute) => match &execute.values {
+            Some(query) => {
+                let query = Tree::Query(query.clone());
+                let (plan, inner) = plan_of(&query, declared, catalog)?;
+                let description = Description {
+                    columns: None,
+                    kind: StatementKind::Utility,
+                    ..inner
+                };
+                (plan, description)
+            }
+            None => (Plan::Other, described(None, StatementKind::Utility)?),
+        },
+        // Its parameters are those of the statement that is prepared.
+        Tree::Prepare(_) => {
+            let description = Description {
+                parameters: Vec::new(),
+                columns: None,
+                kind: StatementKind::Utility,
+                session_values: Arc::default(),
+            };
+            (Plan::Other, description)
+        }
+        Tree::Copy(copy) => {
+            let copying = Copying::of(copy, catalog)?;
+            let kind = match copying.is_in {
+                true => StatementKind::Write,
+                false => copying.statement.kind(),
+            };
+            (Plan::Copy(Arc::new(copying)), described(None, kind)?)
         }
         other => (Plan::Other, described(None, kind(other))?),
     })
@@ -410,7 +498,19 @@ fn kind(tree: &parse::Statement) -> StatementKind {
     use parse::Statement as Tree;
     match tree {
         Tree::Begin(_) | Tree::Commit | Tree::Rollback => StatementKind::TransactionControl,
-        Tree::Set(_) | Tree::Show(_) | Tree::Explain(_) => StatementKind::Utility,
+        Tree::Set(_)
+        | Tree::Show(_)
+        | Tree::Reset(_)
+        | Tree::Discard(_)
+        | Tree::Prepare(_)
+        | Tree::Execute(_)
+        | Tree::Deallocate(_)
+        | Tree::Declare(_)
+        | Tree::Fetch(_)
+        | Tree::Close(_)
+        | Tree::Unlisten
+        | Tree::Explain(_) => StatementKind::Utility,
+        Tree::Copy(_) => StatementKind::Write,
         Tree::Truncate(_) | Tree::Do(_) | Tree::Call(_) => StatementKind::Write,
         Tree::Query(_) | Tree::Insert(_) | Tree::Update(_) | Tree::Delete(_) => {
             StatementKind::Write
@@ -419,6 +519,7 @@ fn kind(tree: &parse::Statement) -> StatementKind {
         | Tree::CreateIndex(_)
         | Tree::AlterTable(_)
         | Tree::Analyze(_)
+        | Tree::Vacuum(_)
         | Tree::Drop(_)
         | Tree::CreateFunction(_)
         | Tree::DropFunction(_)
@@ -467,6 +568,18 @@ fn command(tree: &parse::Statement) -> &'static str {
         Tree::Set(_) => "SET",
         Tree::Show(_) => "SHOW",
         Tree::Do(_) => "DO",
+        Tree::Reset(_) => "RESET",
+        Tree::Discard(_) => "DISCARD",
+        Tree::Prepare(_) => "PREPARE",
+        Tree::Execute(_) => "EXECUTE",
+        Tree::Deallocate(_) => "DEALLOCATE",
+        Tree::Declare(_) => "DECLARE CURSOR",
+        Tree::Fetch(fetch) if fetch.is_move => "MOVE",
+        Tree::Fetch(_) => "FETCH",
+        Tree::Close(_) => "CLOSE CURSOR",
+        Tree::Unlisten => "UNLISTEN",
+        Tree::Copy(_) => "COPY",
+        Tree::Vacuum(_) => "VACUUM",
     }
 }
 
@@ -498,6 +611,7 @@ impl Plan {
             Plan::Data(prepared) => &prepared.accesses,
             Plan::Call(call) => call.accesses(),
             Plan::Explain(explain) => explain.analyzed.accesses(),
+            Plan::Copy(copying) => &copying.accesses,
             Plan::Other => &[],
         }
     }

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use kiln_engine::{
-    Arguments, CancelHandle, Catalog, Completions, Ended, IntoValues, Program, Reply, Rows, Source,
+    Arguments, CancelHandle, Catalog, Completions, Configuration, Ended, IntoValues, Program,
+    Reply, Rows, Source,
 };
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result, SqlState};
@@ -11,18 +12,21 @@ use kiln_storage::types::{DataType, Value};
 
 use super::cache::StatementCache;
 use super::call::{self, CallPart, CallPlan, Part};
+use super::copy::Copying;
 use super::definition::Definition;
+use super::named::Names;
 use super::panics::{caught, of_statement};
 use super::portal::{Portal, Portion};
 use super::prepared::{ExplainPlan, Plan, Statement, StatementKind, cannot_submit};
 use super::result::{Notice, ResultSet, StatementResult};
 use super::roles::{self, check_definition};
+use super::settings::{Assignment, Scope, Settings};
 use super::statement::{notices_of, result_of_call};
 use super::view::View;
 use super::{explain, settings};
-use crate::compile::parameter_count;
 use crate::compile::plpgsql::compile_do;
-use crate::parse::{self, SourceStatement, Statement as Tree, script};
+use crate::compile::{Operand, SessionValue, object_name, parameter_count};
+use crate::parse::{self, Discarded, SourceStatement, Statement as Tree, Vacuum, script};
 
 /// How often a statement is started again that had to be run as several programs and met a
 /// conflict, before the conflict is reported.
@@ -39,7 +43,8 @@ pub struct Session {
     statements: Arc<StatementCache>,
     /// Who runs the statements.
     role: String,
-    statement_timeout: Option<Duration>,
+    settings: Settings,
+    pub(super) names: Names,
     /// Whether a statement was submitted whose outcome has not come.
     is_submitted: bool,
 }
@@ -55,7 +60,8 @@ impl Session {
             session,
             statements,
             role: role.to_owned(),
-            statement_timeout: None,
+            settings: Settings::default(),
+            names: Names::default(),
             is_submitted: false,
         }
     }
@@ -133,10 +139,19 @@ impl Session {
         let Some(source) = self.single(sql)? else {
             return Ok(Statement::empty());
         };
+        self.parse_source(&source, declared)
+    }
+
+    /// [`Session::parse`] of a statement of a script.
+    pub(super) fn parse_source(
+        &mut self,
+        source: &SourceStatement<'_>,
+        declared: &[Option<DataType>],
+    ) -> Result<Statement> {
         let count = parameter_count(source.text).inspect_err(|_| self.session.fail())?;
         let mut declared = declared.to_vec();
         declared.resize(count.max(declared.len()), None);
-        self.analyse(&source, declared)
+        self.analyse(source, declared)
     }
 
     /// [`Session::parse`] for a thread that must not wait: `None` for a statement with an error, which
@@ -250,6 +265,7 @@ impl Session {
     fn offer(&self, portal: &Portal, completions: &Arc<Completions>, token: u64) -> Result<()> {
         let statement = portal.statement();
         self.authorize(statement)?;
+        self.check_writable(statement)?;
         let (arguments, program) = match statement.plan(&self.session.catalog())? {
             Plan::Data(_) => (Arguments::from_values(portal.values()), statement.to_run()),
             Plan::Call(call) if call.computing().is_none() => (
@@ -264,8 +280,15 @@ impl Session {
 
     /// Whether a portal can be submitted now: its kind, and that no block is open.
     pub fn can_submit(&self, portal: &Portal) -> bool {
-        let plan = || portal.statement().plan(&self.session.catalog());
+        let statement = portal.statement();
+        let plan = || statement.plan(&self.session.catalog());
+        let is_of_session = !statement.session_values().is_empty()
+            || matches!(
+                statement.tree().map(|tree| &**tree),
+                Some(Tree::Declare(_) | Tree::Execute(_))
+            );
         !self.session.in_transaction()
+            && !is_of_session
             && match plan() {
                 Ok(Plan::Data(_)) => true,
                 Ok(Plan::Call(call)) => call.computing().is_none(),
@@ -283,6 +306,7 @@ impl Session {
         self.is_submitted = false;
         let statement = portal.statement();
         let result = rows.and_then(|rows| statement.result_of(rows));
+        let result = result.map(|result| self.audible(result));
         let result = result
             .map_err(|error| of_statement(error, statement.text()).or_at(statement.position()));
         portal.end(result)
@@ -333,7 +357,59 @@ impl Session {
 
     /// Has them run again, or not.
     pub fn set_replay(&mut self, replays: bool) {
-        self.session.set_replay(replays);
+        let value = if replays { "on" } else { "off" };
+        // It is a setting, and this is a value of it.
+        let _ = self.assign(Assignment {
+            name: "kiln.replay".to_owned(),
+            value: Some(value.to_owned()),
+            scope: Scope::Session,
+        });
+    }
+
+    /// Begins with a setting that a client has asked for when it connected: RESET goes back to it.
+    ///
+    /// # Errors
+    /// Those of SET.
+    pub fn begin_with(&mut self, name: &str, value: &str) -> Result<()> {
+        self.settings.begin_with(&name.to_lowercase(), value)?;
+        self.apply_settings();
+        Ok(())
+    }
+
+    /// The value of a setting, as SHOW shows it.
+    ///
+    /// # Errors
+    /// 42704 for an unknown one.
+    pub fn setting(&self, name: &str) -> Result<String> {
+        let known = match name {
+            "session_authorization" => Some(self.role.clone()),
+            "is_superuser" => {
+                let catalog = self.session.catalog();
+                let role = catalog.roles().get(&self.role);
+                let is_superuser = role.is_some_and(|role| role.is_superuser);
+                Some(if is_superuser { "on" } else { "off" }.to_owned())
+            }
+            "kiln.protocol" => Some(self.session.engine().protocol().to_string()),
+            "transaction_read_only" => {
+                Some(if self.is_read_only() { "on" } else { "off" }.to_owned())
+            }
+            "idle_in_transaction_session_timeout" if !self.settings.is_set(name) => {
+                let idle_ms = self.session.engine().options().idle_in_transaction_ms;
+                Some(settings::with_unit(idle_ms))
+            }
+            _ => self.settings.get(name).map(str::to_owned),
+        };
+        known.ok_or_else(|| settings::unknown(name))
+    }
+
+    /// Settings that have changed since this was asked last, with their values.
+    pub fn changed_settings(&mut self) -> Vec<(&'static str, String)> {
+        self.settings.changed()
+    }
+
+    /// Whether nothing was set or named, so that another client may go on with the session.
+    pub(super) fn is_fresh(&self) -> bool {
+        self.settings.is_fresh() && self.names.is_empty()
     }
 
     /// Whether a transaction block is open or failed.
@@ -361,6 +437,7 @@ impl Session {
         if self.session.in_transaction() {
             // There is a block, so that this cannot fail.
             let _ = self.session.roll_back();
+            self.end_block(false);
         }
     }
 
@@ -403,8 +480,10 @@ impl Session {
     ) -> Result<Statement> {
         let catalog = self.session.catalog();
         let has_failed = self.session.has_failed();
-        self.statements
-            .statement(source, declared, &catalog, |tree| admit(tree, has_failed))
+        let statements = &self.statements;
+        let statement =
+            statements.statement(source, declared, &catalog, |tree| admit(tree, has_failed))?;
+        Ok(self.names.described(statement))
     }
 
     /// Refuses what a failed block refuses.
@@ -453,6 +532,7 @@ impl Session {
         self.session.begin_statement();
         let result = self.dispatch(statement, values);
         self.session.end_statement();
+        let result = result.map(|result| self.audible(result));
         result.map_err(|error| {
             self.session.fail();
             of_statement(error, statement.text()).or_at(statement.position())
@@ -465,6 +545,7 @@ impl Session {
         };
         self.admit(tree)?;
         self.authorize(statement)?;
+        self.check_writable(statement)?;
         match &**tree {
             Tree::Commit => self.commit(),
             Tree::Rollback => self.end_without_effects(),
@@ -486,25 +567,58 @@ impl Session {
             }
             Tree::Begin(modes) => self.begin(modes),
             Tree::Set(set) => {
-                match settings::set(set)? {
-                    settings::Change::None => {}
-                    settings::Change::StatementTimeout(timeout) => {
-                        self.statement_timeout = timeout;
-                        self.session.set_statement_timeout(timeout);
+                let mut result = StatementResult::of_tag("SET");
+                for assignment in settings::assignments(set)? {
+                    let is_local = assignment.scope == Scope::Block;
+                    if is_local && !self.session.in_transaction() {
+                        let message = "SET LOCAL can only be used in transaction blocks";
+                        result = result.with_notice(Notice::warning(message));
+                        continue;
                     }
-                    settings::Change::SynchronousCommit(is_synchronous) => {
-                        self.session.set_synchronous_commit(is_synchronous);
-                    }
+                    self.assign(assignment)?;
                 }
-                Ok(StatementResult::of_tag("SET"))
+                Ok(result)
             }
-            Tree::Show(name) => {
-                let settings = settings::Shown {
-                    statement_timeout: self.statement_timeout,
-                    synchronous_commit: self.session.is_synchronous(),
-                };
-                settings::show(name, &settings)
+            Tree::Reset(name) => {
+                let in_block = self.session.in_transaction();
+                match name {
+                    None => self.settings.reset_all(in_block),
+                    Some(name) => self.settings.set(
+                        Assignment {
+                            name: name.clone(),
+                            value: None,
+                            scope: Scope::Session,
+                        },
+                        in_block,
+                    )?,
+                }
+                self.apply_settings();
+                Ok(StatementResult::of_tag("RESET"))
             }
+            Tree::Show(name) => match settings::shown(name) {
+                Some(shown) => Ok(settings::show(name, self.setting(&shown)?)),
+                None => {
+                    let mut rows = self.settings.all();
+                    for [name, value, _] in &mut rows {
+                        *value = self.setting(&name.to_lowercase())?;
+                    }
+                    Ok(settings::show_all(rows))
+                }
+            },
+            Tree::Discard(what) => self.discard(*what),
+            Tree::Prepare(prepare) => self.prepare(prepare),
+            Tree::Execute(execute) => {
+                let (prepared, values) = self.execute_as(execute, statement, values)?;
+                self.dispatch(&prepared, &values)
+            }
+            Tree::Deallocate(name) => self.deallocate(name.as_deref()),
+            Tree::Declare(declare) => self.declare(declare, statement, values),
+            Tree::Fetch(fetch) => self.fetch(fetch),
+            Tree::Close(name) => self.close(name.as_deref()),
+            Tree::Unlisten => Ok(StatementResult::of_tag("UNLISTEN")),
+            Tree::Copy(_) => Err(Error::unsupported("COPY without a client of a server")
+                .with_hint("Connect to `kiln serve`, with psql's \\copy for instance.")),
+            Tree::Vacuum(vacuum) => self.vacuum(vacuum),
             Tree::Explain(explain) => self.explain(explain, statement, values),
             Tree::Truncate(truncate) if self.session.in_transaction() => {
                 self.truncate_in_block(truncate)
@@ -518,9 +632,22 @@ impl Session {
     }
 
     /// A query, INSERT, UPDATE or DELETE.
-    fn run_data(&mut self, statement: &Statement, values: &[Value]) -> Result<StatementResult> {
+    pub(super) fn run_data(
+        &mut self,
+        statement: &Statement,
+        values: &[Value],
+    ) -> Result<StatementResult> {
         let program = statement.to_run();
-        let mut arguments = Arguments::from_values(values);
+        let mut arguments = match statement.session_values() {
+            [] => Arguments::from_values(values),
+            asked => {
+                let mut all = values.to_vec();
+                for value in asked {
+                    all.push(self.session_value(value, values)?);
+                }
+                Arguments::from_values(&all)
+            }
+        };
         let rows = self.session.run_statement(&program, &mut arguments)?;
         statement.result_of(rows)
     }
@@ -547,13 +674,17 @@ impl Session {
     }
 
     fn begin(&mut self, modes: &[sqlparser::ast::TransactionMode]) -> Result<StatementResult> {
-        settings::transaction_modes(modes)?;
-        let result = StatementResult::of_tag("BEGIN");
+        let modes = settings::modes_of(modes, "transaction");
+        let mut result = StatementResult::of_tag("BEGIN");
         if self.session.in_transaction() {
             let warning = Notice::warning("there is already a transaction in progress");
-            return Ok(result.with_notice(warning));
+            result = result.with_notice(warning);
+        } else {
+            self.session.begin()?;
         }
-        self.session.begin()?;
+        for mode in modes {
+            self.assign(mode)?;
+        }
         Ok(result)
     }
 
@@ -562,7 +693,9 @@ impl Session {
             let warning = Notice::warning("there is no transaction in progress");
             return Ok(StatementResult::of_tag("COMMIT").with_notice(warning));
         }
-        match self.session.commit()? {
+        let ended = self.session.commit();
+        self.end_block(matches!(ended, Ok(Ended::Committed)));
+        match ended? {
             Ended::Committed => Ok(StatementResult::of_tag("COMMIT")),
             Ended::RolledBack => Ok(StatementResult::of_tag("ROLLBACK")),
         }
@@ -575,7 +708,219 @@ impl Session {
             return Ok(result.with_notice(warning));
         }
         self.session.roll_back()?;
+        self.end_block(false);
         Ok(result)
+    }
+
+    /// A block is over, however it has ended: so are settings and cursors of it.
+    fn end_block(&mut self, is_committed: bool) {
+        self.names.end_block(is_committed);
+        if self.settings.end_block(is_committed) {
+            self.apply_settings();
+        }
+    }
+
+    /// Gives a setting a value.
+    fn assign(&mut self, assignment: Assignment) -> Result<()> {
+        if assignment.name == "kiln.protocol" {
+            return self.change_protocol(assignment.value.as_deref());
+        }
+        let is_own_role = assignment.value.as_deref() == Some(&self.role);
+        if assignment.name == "role" && is_own_role {
+            return Ok(());
+        }
+        let in_block = self.session.in_transaction();
+        self.settings.set(assignment, in_block)?;
+        self.apply_settings();
+        Ok(())
+    }
+
+    /// Does what the settings say that are done below.
+    fn apply_settings(&mut self) {
+        let (settings, session) = (&self.settings, &mut self.session);
+        session.set_statement_timeout(settings.duration("statement_timeout"));
+        session.set_lock_timeout(settings.duration("lock_timeout"));
+        let idle = "idle_in_transaction_session_timeout";
+        session.set_idle_timeout(match settings.is_set(idle) {
+            true => settings.duration(idle),
+            false => match session.engine().options().idle_in_transaction_ms {
+                0 => None,
+                idle_ms => Some(Duration::from_millis(idle_ms)),
+            },
+        });
+        // Without replicas all but `off` mean the same.
+        session.set_synchronous_commit(settings.get("synchronous_commit") != Some("off"));
+        session.set_replay(settings.is_on("kiln.replay"));
+    }
+
+    /// Has all transactions of the database run under another protocol.
+    fn change_protocol(&mut self, protocol: Option<&str>) -> Result<()> {
+        let catalog = self.session.catalog();
+        if !catalog.roles().require(&self.role)?.is_superuser {
+            let message = "permission denied to set parameter \"kiln.protocol\"";
+            let error = Error::new(SqlState::INSUFFICIENT_PRIVILEGE, message);
+            return Err(error.with_hint("It is the protocol of the whole database."));
+        }
+        if self.session.in_transaction() {
+            let message = "kiln.protocol cannot be set inside a transaction block";
+            return Err(Error::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
+        }
+        let engine = self.session.engine();
+        let configuration = match protocol {
+            Some(name) => name.parse::<Configuration>().map_err(|error| {
+                let message = format!("invalid value for parameter \"kiln.protocol\": {error}");
+                Error::new(SqlState::INVALID_PARAMETER_VALUE, message)
+            })?,
+            None => engine.options().protocol,
+        };
+        engine.set_protocol(configuration)
+    }
+
+    /// Whether the open block may only read, or the next statement.
+    fn is_read_only(&self) -> bool {
+        let of_block = self.settings.block_reads_only;
+        of_block.unwrap_or_else(|| self.settings.is_on("default_transaction_read_only"))
+    }
+
+    /// # Errors
+    /// 25006 for a statement that may write where that is not allowed.
+    fn check_writable(&self, statement: &Statement) -> Result<()> {
+        let writes = matches!(
+            statement.kind(),
+            StatementKind::Write | StatementKind::Definition
+        );
+        if !writes || !self.is_read_only() {
+            return Ok(());
+        }
+        let command = statement.command();
+        let message = format!("cannot execute {command} in a read-only transaction");
+        Err(Error::new(SqlState::READ_ONLY_SQL_TRANSACTION, message))
+    }
+
+    /// A result with the messages that the client wants to see.
+    fn audible(&self, mut result: StatementResult) -> StatementResult {
+        let settings = &self.settings;
+        (result.notices).retain(|notice| settings.sends(notice.level));
+        result
+    }
+
+    /// What the session gives a statement.
+    fn session_value(&mut self, value: &SessionValue, values: &[Value]) -> Result<Value> {
+        let text = |operand: &Operand| match operand {
+            Operand::Text(text) => text.clone(),
+            Operand::Parameter(number) => match values.get(number - 1) {
+                Some(Value::Text(text)) => Some(text.clone()),
+                _ => None,
+            },
+        };
+        Ok(match value {
+            SessionValue::Role => Value::Text(self.role.clone()),
+            SessionValue::Number => {
+                Value::Integer(i32::try_from(self.session.number()).unwrap_or(i32::MAX))
+            }
+            SessionValue::Setting { name, missing_ok } => match text(name) {
+                None => Value::Null,
+                Some(name) => match self.setting(&name.to_lowercase()) {
+                    Ok(value) => Value::Text(value),
+                    Err(_) if *missing_ok => Value::Null,
+                    Err(error) => return Err(error),
+                },
+            },
+            SessionValue::Set {
+                name,
+                value,
+                is_local,
+            } => {
+                let Some(name) = text(name) else {
+                    let message = "SET requires parameter name";
+                    return Err(Error::new(SqlState::NULL_VALUE_NOT_ALLOWED, message));
+                };
+                let name = name.to_lowercase();
+                let scope = if *is_local {
+                    Scope::Block
+                } else {
+                    Scope::Session
+                };
+                // Outside of a block the statement is one, which ends at once.
+                if !*is_local || self.session.in_transaction() {
+                    self.assign(Assignment {
+                        name: name.clone(),
+                        value: text(value),
+                        scope,
+                    })?;
+                    Value::Text(self.setting(&name)?)
+                } else {
+                    text(value).map_or(Value::Null, Value::Text)
+                }
+            }
+        })
+    }
+
+    /// DISCARD.
+    fn discard(&mut self, what: Discarded) -> Result<StatementResult> {
+        Ok(StatementResult::of_tag(match what {
+            Discarded::All => {
+                if self.session.in_transaction() {
+                    let message = "DISCARD ALL cannot run inside a transaction block";
+                    return Err(Error::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
+                }
+                self.names = Names::default();
+                self.settings.reset_all(false);
+                self.apply_settings();
+                "DISCARD ALL"
+            }
+            // Plans are made anew when the catalog changes, and there is nothing else of the two below.
+            Discarded::Plans => "DISCARD PLANS",
+            Discarded::Sequences => "DISCARD SEQUENCES",
+            Discarded::Temporary => "DISCARD TEMP",
+        }))
+    }
+
+    /// VACUUM: versions that nobody sees any more are reused without it, and tables are analysed when that is asked for.
+    fn vacuum(&mut self, vacuum: &Vacuum) -> Result<StatementResult> {
+        if self.session.in_transaction() {
+            let message = "VACUUM cannot run inside a transaction block";
+            return Err(Error::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
+        }
+        let catalog = self.session.catalog();
+        for table in &vacuum.tables {
+            let name = object_name(table)?;
+            catalog.require_table(&name)?;
+        }
+        if vacuum.analyze {
+            let names: Vec<String> = vacuum.tables.iter().map(ToString::to_string).collect();
+            let text = format!("ANALYZE {}", names.join(", "));
+            let source = SourceStatement::from(text.trim());
+            let analyze = parse::statement(&source)?;
+            let statement =
+                Statement::analyse(Arc::new(analyze.clone()), &source, Vec::new(), &catalog)?;
+            self.define(&analyze, &statement)?;
+            self.statements.clear();
+        }
+        Ok(StatementResult::of_tag("VACUUM"))
+    }
+
+    /// What a COPY copies, and how.
+    ///
+    /// # Errors
+    /// 25P02 in a failed block, 42501 without the privilege, 25006 for rows that come in where that is not allowed; 55000 for another
+    /// statement. An error fails an open block.
+    pub fn copy(&mut self, statement: &Statement) -> Result<Arc<Copying>> {
+        self.copying(statement).map_err(|error| {
+            self.session.fail();
+            of_statement(error, statement.text()).or_at(statement.position())
+        })
+    }
+
+    fn copying(&self, statement: &Statement) -> Result<Arc<Copying>> {
+        let no_copy = || Error::internal("the statement is no COPY");
+        self.admit(statement.tree().ok_or_else(no_copy)?)?;
+        self.authorize(statement)?;
+        self.check_writable(statement)?;
+        match statement.plan(&self.session.catalog())? {
+            Plan::Copy(copying) => Ok(copying),
+            _ => Err(no_copy()),
+        }
     }
 
     /// TRUNCATE in a transaction block, which must be undone with it: row by row.

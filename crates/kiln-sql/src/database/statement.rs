@@ -10,7 +10,9 @@ use kiln_storage::types::{DataType, Value};
 use super::panics::caught;
 use super::result::{Notice, ResultSet, StatementResult};
 use super::view::View;
-use crate::compile::{ColumnMeta, Compiler, OutputColumn, Parameters, QueryOptions};
+use crate::compile::{
+    ColumnMeta, Compiler, OutputColumn, Parameters, QueryOptions, SessionValue, SessionValues,
+};
 use crate::parse::Statement;
 
 /// What a program's rows are.
@@ -35,6 +37,8 @@ pub(super) struct Prepared {
     pub columns: Arc<[ColumnMeta]>,
     /// What its role must be allowed to do.
     pub accesses: Arc<[Access]>,
+    /// What the session gives it, as parameters behind its own.
+    pub session_values: Arc<[SessionValue]>,
 }
 
 /// Compiles a query, INSERT, UPDATE or DELETE; the types that `declared` lacks of its parameters
@@ -47,19 +51,34 @@ pub(super) fn compile(
     statement: &Statement,
     declared: &[Option<DataType>],
 ) -> Result<Prepared> {
-    let view = View::of(catalog);
-    let mut prepared = caught(|| compile_on_data(&view, statement, declared))?;
-    prepared.accesses = view.into_accesses();
-    Ok(prepared)
+    let mut all = declared.to_vec();
+    loop {
+        let view = View::of(catalog);
+        let own = declared.len();
+        let mut prepared = caught(|| compile_on_data(&view, statement, own, &all))?;
+        if prepared.session_values.len() == all.len() - own {
+            prepared.accesses = view.into_accesses();
+            return Ok(prepared);
+        }
+        let asked = prepared.session_values.iter();
+        all.truncate(own);
+        all.extend(asked.map(|value| Some(value.data_type())));
+    }
 }
 
 fn compile_on_data(
     view: &View<'_>,
     statement: &Statement,
+    own: usize,
     declared: &[Option<DataType>],
 ) -> Result<Prepared> {
     let builder = ProgramBuilder::of_parameters(name(statement), declared);
     let mut compiler = Compiler::new(builder, view);
+    compiler.session_values = Some(SessionValues {
+        own,
+        reserved: declared.len() - own,
+        asked: Vec::new(),
+    });
     let parameters = compiler.infer_positional(declared);
     let mut emit = |compiler: &mut Compiler<'_>, columns: &[OutputColumn]| {
         let row = columns.iter().map(|column| column.register).collect();
@@ -107,7 +126,9 @@ fn finish(
 ) -> Result<Prepared> {
     #[cfg(test)]
     super::panics::planted::reach(super::panics::planted::Step::Finish);
-    let types = parameters.types()?;
+    let mut types = parameters.types()?;
+    let session_values = compiler.session_values.take().unwrap_or_default();
+    types.truncate(session_values.own);
     parameters.tell(&mut compiler.builder);
     if compiler.builder.is_too_large() {
         return Err(Error::new(
@@ -124,6 +145,7 @@ fn finish(
         parameters: types.into(),
         columns: columns.into(),
         accesses: Arc::default(),
+        session_values: session_values.asked.into(),
     })
 }
 

@@ -9,11 +9,14 @@
 //! bodies too. Unquoted identifiers are in lower case in every tree, so that later stages compare
 //! names as they are. And no input makes the parser panic or overflow its stack.
 
+mod copy;
+mod cursor;
 mod dialect;
 mod function;
 mod lexer;
 pub mod plpgsql;
 mod position;
+mod prepare;
 mod reserved;
 mod role;
 mod scanner;
@@ -25,19 +28,22 @@ mod types;
 #[cfg(test)]
 mod tests;
 
+pub use copy::{Copied, Copy};
+pub use cursor::{Declare, Direction, Fetch};
 pub use function::{
     Argument, ArgumentMode, Body, FunctionDefinition, FunctionHeader, ResultColumn, Returns,
     Volatility, function_header,
 };
 pub use kiln_storage::error::Position;
 pub use position::position_of;
+pub use prepare::{Execute, Part, Prepare};
 pub use reserved::is_reserved;
 pub use role::{DropRole, Grant, GrantObjects, RoleDefinition, RoleName};
 pub use script::{SourceStatement, highest_placeholder, is_complete, script};
 pub use sqlparser;
 pub use statement::{
-    AlterTable, Call, CallArgument, Drop, DropFunction, DropKind, Explain, RoutineKind,
-    RoutineSignature, Statement, TableChange, statement,
+    AddedKey, AlterTable, Call, CallArgument, Discarded, Drop, DropFunction, DropKind, Explain,
+    RoutineKind, RoutineSignature, Statement, TableChange, Vacuum, statement,
 };
 pub use tokens::Expression;
 pub use types::{TypeKind, TypeReference};

@@ -1,7 +1,10 @@
 //! The statements of SQL that exist here, told apart by their first words.
 
+use super::copy::{self, Copy};
+use super::cursor::{self, Declare, Fetch};
 use super::function::{self, FunctionDefinition};
 use super::plpgsql;
+use super::prepare::{self, Execute, Prepare};
 use super::role::{self, DropRole, Grant, RoleDefinition};
 use super::script::SourceStatement;
 use super::tokens::{Expression, Tokens};
@@ -59,10 +62,54 @@ pub enum Statement {
     Explain(Explain),
     /// `SET`.
     Set(Box<ast::Set>),
-    /// `SHOW` of a setting, whose name's parts these are.
+    /// `SHOW` of a setting, whose name's parts these are; `all` stands for each of them.
     Show(Vec<ast::Ident>),
+    /// `RESET` of a setting, or of all.
+    Reset(Option<String>),
+    /// `DISCARD`.
+    Discard(Discarded),
+    /// `PREPARE`.
+    Prepare(Box<Prepare>),
+    /// `EXECUTE`.
+    Execute(Box<Execute>),
+    /// `DEALLOCATE` of a prepared statement, or of all.
+    Deallocate(Option<String>),
+    /// `DECLARE` of a cursor.
+    Declare(Box<Declare>),
+    /// `FETCH` or `MOVE`.
+    Fetch(Fetch),
+    /// `CLOSE` of a cursor, or of all.
+    Close(Option<String>),
+    /// `UNLISTEN`: nothing is listened to.
+    Unlisten,
+    /// `COPY`.
+    Copy(Box<Copy>),
+    /// `VACUUM`.
+    Vacuum(Vacuum),
     /// `DO`: a block of PL/pgSQL that runs once.
     Do(Box<plpgsql::Block>),
+}
+
+/// What `DISCARD` forgets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Discarded {
+    /// All that the session has.
+    All,
+    /// Plans, which are made anew when they are needed.
+    Plans,
+    /// Values of sequences.
+    Sequences,
+    /// Temporary tables.
+    Temporary,
+}
+
+/// `VACUUM`. Memory is reused without it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Vacuum {
+    /// Whether the tables are analysed.
+    pub analyze: bool,
+    /// The tables; none stands for all.
+    pub tables: Vec<ast::ObjectName>,
 }
 
 /// `ALTER TABLE name PARTITION BY HASH (column)` or `ALTER TABLE name SET REPLICATED`; PostgreSQL has neither.
@@ -81,6 +128,19 @@ pub enum TableChange {
     PartitionBy(Box<Expression>),
     /// Every partition has all rows.
     Replicated,
+    /// It gets a primary key, or a unique key.
+    AddKey(AddedKey),
+}
+
+/// `ADD [CONSTRAINT name] PRIMARY KEY (columns)`, or UNIQUE.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AddedKey {
+    /// What it is called, if that is said.
+    pub name: Option<ast::Ident>,
+    /// Its columns.
+    pub columns: Vec<ast::Ident>,
+    /// Whether it is the primary key.
+    pub is_primary: bool,
 }
 
 /// What [`Statement::Drop`] removes.
@@ -166,32 +226,20 @@ pub struct Explain {
 /// Statements of PostgreSQL that are refused by name; everything else is a syntax error.
 const REFUSED: &[&str] = &[
     "checkpoint",
-    "close",
     "cluster",
     "comment",
-    "copy",
-    "deallocate",
-    "declare",
-    "discard",
-    "execute",
-    "fetch",
     "import",
     "listen",
     "load",
     "lock",
     "merge",
-    "move",
     "notify",
-    "prepare",
     "reassign",
     "refresh",
     "reindex",
     "release",
-    "reset",
     "savepoint",
     "security",
-    "unlisten",
-    "vacuum",
 ];
 
 /// Parses one statement of a script, which [`script`](super::script()) found.
@@ -233,6 +281,17 @@ pub(super) fn parse(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statemen
         | "show" => control(tokens, range),
         "analyze" | "analyse" => analyze(tokens, range),
         "grant" | "revoke" => role::grant(tokens, range),
+        "copy" => copy::copy(tokens, range),
+        "prepare" => prepare::prepare(tokens, range),
+        "execute" => prepare::execute(tokens, range),
+        "deallocate" => prepare::deallocate(tokens, range),
+        "declare" => cursor::declare(tokens, range),
+        "fetch" | "move" => cursor::fetch(tokens, range),
+        "close" => cursor::close(tokens, range),
+        "reset" => reset(tokens, range),
+        "discard" => discard(tokens, range),
+        "unlisten" => unlisten(tokens, range),
+        "vacuum" => vacuum(tokens, range),
         "call" => call(tokens, range).map(Statement::Call),
         "explain" => explain(tokens, range),
         "do" => function::do_block(tokens, range).map(|block| Statement::Do(Box::new(block))),
@@ -373,7 +432,16 @@ fn alter(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
     if tokens.word(first + 1) != "table" {
         return Err(refused());
     }
-    let name = first + 2;
+    let mut name = first + 2;
+    if tokens.word(name) == "only" {
+        name += 1;
+    }
+    if let Some(add) = (name + 1..range.end).find(|at| tokens.word(*at) == "add") {
+        let key = added_key(tokens, add + 1..range.end)?;
+        let name = ast::ObjectName::from(types::identifiers(tokens, name..add)?);
+        let change = TableChange::AddKey(key);
+        return Ok(Statement::AlterTable(Box::new(AlterTable { name, change })));
+    }
     let is_change = |at: &usize| {
         tokens.words(*at, &["partition", "by"]) || tokens.words(*at, &["set", "replicated"])
     };
@@ -385,6 +453,46 @@ fn alter(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
     };
     let name = ast::ObjectName::from(types::identifiers(tokens, name..at)?);
     Ok(Statement::AlterTable(Box::new(AlterTable { name, change })))
+}
+
+fn added_key(tokens: &Tokens<'_>, range: Range<usize>) -> Result<AddedKey> {
+    let mut at = range.start;
+    let mut name = None;
+    if tokens.word(at) == "constraint" {
+        name = Some(types::identifier(tokens, at + 1)?);
+        at += 2;
+    }
+    let is_primary = tokens.words(at, &["primary", "key"]);
+    if !is_primary && tokens.word(at) != "unique" {
+        return Err(tokens.unsupported(at, "ALTER TABLE … ADD of this"));
+    }
+    at += if is_primary { 2 } else { 1 };
+    if tokens.words(at, &["using", "index"]) && tokens.word(at + 2) != "tablespace" {
+        return Err(tokens.unsupported(at, "a key of an index that there is"));
+    }
+    let close = (at..range.end).find(|at| *tokens.get(*at) == Token::RParen);
+    if *tokens.get(at) != Token::LParen || close.is_none() {
+        return Err(tokens.syntax_error(at));
+    }
+    let close = close.unwrap_or(range.end);
+    let column = |part: Range<usize>| match part.len() {
+        1 => types::identifier(tokens, part.start),
+        _ => Err(tokens.syntax_error(part.start)),
+    };
+    let columns = tokens.split(at + 1..close).into_iter().map(column);
+    let columns = columns.collect::<Result<_>>()?;
+    if close + 1 < range.end {
+        // There is one tablespace.
+        let is_place = tokens.words(close + 1, &["using", "index", "tablespace"]);
+        if !is_place || close + 5 != range.end {
+            return Err(tokens.unsupported(close + 1, "an option of a key"));
+        }
+    }
+    Ok(AddedKey {
+        name,
+        columns,
+        is_primary,
+    })
 }
 
 /// Parses ANALYZE of all tables, or of those named. Its options, and lists of columns, are refused.
@@ -406,6 +514,79 @@ fn analyze(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
         }
     }
     Ok(Statement::Analyze(names))
+}
+
+/// Parses VACUUM with PostgreSQL's options, of which only ANALYZE means something here.
+fn vacuum(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
+    let mut at = range.start + 1;
+    let mut analyze = false;
+    let is_analyze = |at: usize| matches!(tokens.word(at), "analyze" | "analyse");
+    if at < range.end && *tokens.get(at) == Token::LParen {
+        let close = (at..range.end).find(|at| *tokens.get(*at) == Token::RParen);
+        let close = close.ok_or_else(|| tokens.syntax_error(range.end))?;
+        for option in tokens.split(at + 1..close) {
+            let is_off = matches!(tokens.word(option.end - 1), "false" | "off");
+            analyze |= is_analyze(option.start) && !is_off;
+        }
+        at = close + 1;
+    }
+    while at < range.end
+        && (is_analyze(at) || matches!(tokens.word(at), "full" | "freeze" | "verbose"))
+    {
+        analyze |= is_analyze(at);
+        at += 1;
+    }
+    let tables = match at < range.end {
+        true => tokens.split(at..range.end),
+        false => Vec::new(),
+    };
+    let table = |part| types::identifiers(tokens, part).map(ast::ObjectName::from);
+    Ok(Statement::Vacuum(Vacuum {
+        analyze,
+        tables: tables.into_iter().map(table).collect::<Result<_>>()?,
+    }))
+}
+
+/// Parses RESET of a setting.
+fn reset(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
+    let first = range.start + 1;
+    let name = match tokens.word(first) {
+        "all" if range.len() == 2 => None,
+        "time" if tokens.words(first, &["time", "zone"]) && range.len() == 3 => {
+            Some("timezone".to_owned())
+        }
+        "session" if tokens.words(first, &["session", "authorization"]) && range.len() == 3 => {
+            Some("session_authorization".to_owned())
+        }
+        _ => {
+            let parts = types::identifiers(tokens, first..range.end)?.into_iter();
+            let parts: Vec<String> = parts.map(|part| part.value.to_lowercase()).collect();
+            Some(parts.join("."))
+        }
+    };
+    Ok(Statement::Reset(name))
+}
+
+fn discard(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
+    let what = range.start + 1;
+    if range.len() > 2 {
+        return Err(tokens.syntax_error(what + 1));
+    }
+    match tokens.word(what) {
+        "all" => Ok(Statement::Discard(Discarded::All)),
+        "plans" => Ok(Statement::Discard(Discarded::Plans)),
+        "sequences" => Ok(Statement::Discard(Discarded::Sequences)),
+        "temp" | "temporary" => Ok(Statement::Discard(Discarded::Temporary)),
+        _ => Err(tokens.syntax_error(what)),
+    }
+}
+
+fn unlisten(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
+    let channel = range.start + 1;
+    match (range.len(), tokens.get(channel)) {
+        (2, Token::Mul | Token::Word(_)) => Ok(Statement::Unlisten),
+        _ => Err(tokens.syntax_error(channel)),
+    }
 }
 
 fn drop(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
@@ -495,9 +676,6 @@ pub(super) fn routine_signature(
 fn control(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
     let first = range.start;
     let word = tokens.word(first);
-    if word == "show" && tokens.word(first + 1) == "all" {
-        return Err(tokens.unsupported(first, "SHOW ALL"));
-    }
     let chain = |word: &str| range.clone().find(|index| tokens.word(*index) == word);
     if matches!(word, "commit" | "end" | "rollback" | "abort") {
         if let Some(to) = chain("to") {

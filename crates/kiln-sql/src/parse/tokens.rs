@@ -105,6 +105,15 @@ impl<'a> Tokens<'a> {
             .map_or("", |lexeme| &self.text[lexeme.start..lexeme.end])
     }
 
+    /// The text of these tokens and of what is between them; there is at least one.
+    pub(super) fn text(&self, range: Range<usize>) -> &'a str {
+        let first = self.lexemes.get(range.start);
+        let last = self.lexemes.get(range.end - 1);
+        first
+            .zip(last)
+            .map_or("", |(first, last)| &self.text[first.start..last.end])
+    }
+
     /// `syntax error at or near "…"`, or `at end of input`.
     pub(super) fn syntax_error(&self, index: usize) -> Error {
         self.error(index, SqlState::SYNTAX_ERROR, "syntax error")

@@ -224,6 +224,13 @@ impl Table {
         }
     }
 
+    /// A successor whose unique index of this name is its primary key.
+    pub fn with_primary_index(&self, name: &str) -> Table {
+        let mut table = self.with_same_indexes();
+        table.schema.primary_key_name = Some(name.to_owned());
+        table
+    }
+
     /// A successor with one more index, the last one, filled from the present rows. Nobody
     /// changes the rows meanwhile.
     ///

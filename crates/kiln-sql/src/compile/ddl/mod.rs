@@ -15,6 +15,6 @@ mod partition;
 mod references;
 mod table;
 
-pub use index::{IndexDeclaration, create_index};
+pub use index::{IndexDeclaration, added_key, create_index};
 pub use partition::alter_table;
 pub use table::{TableDeclaration, create_table};

@@ -51,11 +51,19 @@ pub(super) fn foreign_key(
         )
     };
     let referenced = if constraint.referred_columns.is_empty() {
-        if referenced_schema.primary_key.is_empty() {
+        let primary = match (&referenced_schema.primary_key_name, &other) {
+            (Some(name), Some(other)) if referenced_schema.primary_key.is_empty() => {
+                let mut indexes = other.indexes().iter();
+                let index = indexes.find(|index| index.definition().name == *name);
+                index.map_or_else(Vec::new, |index| index.definition().columns.clone())
+            }
+            _ => referenced_schema.primary_key.clone(),
+        };
+        if primary.is_empty() {
             let message = format!("there is no primary key for referenced table \"{target}\"");
             return Err(fail(SqlState::UNDEFINED_OBJECT, message, position));
         }
-        referenced_schema.primary_key.clone()
+        primary
     } else {
         let mut referenced = Vec::new();
         for ident in &constraint.referred_columns {

@@ -75,7 +75,7 @@ fn names_and_errors_are_those_of_postgresql() {
          0A000: a partial index is not supported
          CREATE INDEX
          42704: access method \"nosuch\" does not exist
-         0A000: ALTER is not supported
+         0A000: ALTER TABLE … ADD of this is not supported
          NOTICE:  table \"x\" does not exist, skipping
          NOTICE:  table \"y\" does not exist, skipping
          DROP TABLE",

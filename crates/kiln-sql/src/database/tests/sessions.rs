@@ -20,7 +20,7 @@ fn blocks_begin_and_end() {
          CREATE TABLE t (id INTEGER PRIMARY KEY);
          BEGIN; INSERT INTO t VALUES (1); TRUNCATE t; INSERT INTO t VALUES (2); SELECT * FROM t; ROLLBACK;
          SELECT count(*) FROM t;
-         BEGIN READ ONLY;
+         BEGIN READ ONLY; INSERT INTO t VALUES (3); ROLLBACK;
          SET TIME ZONE 'UTC'; SET statement_timeout = '5s'; SHOW statement_timeout; SHOW timezone;
          SET datestyle = 'German';
          SET nonsense = 1;",
@@ -44,14 +44,16 @@ fn blocks_begin_and_end() {
          ROLLBACK
          count
          0
-         0A000: a READ ONLY transaction is not supported
+         BEGIN
+         25006: cannot execute INSERT in a read-only transaction
+         ROLLBACK
          SET
          SET
          statement_timeout
-         5000ms
+         5s
          TimeZone
          UTC
-         0A000: datestyle = German is not supported
+         0A000: DateStyle = German is not supported
          42704: unrecognized configuration parameter \"nonsense\"",
     );
 }

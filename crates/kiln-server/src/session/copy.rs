@@ -1,0 +1,198 @@
+//! COPY: rows that the client sends or is sent, in one of COPY's formats.
+//!
+//! Rows that come are inserted one after the other, in the transaction of the COPY, as their data come: the session keeps no more of
+//! them than the one that is not whole yet.
+
+use kiln_platform::sync::Arc;
+use kiln_sql::{Column, Copying, DataType, Error, Result, SqlState, Statement, Value};
+use kiln_wire::copy::{Decoder, Encoder, Layout, Options};
+use kiln_wire::frontend::{Format, Message, violation};
+
+use super::{Place, Session, Step};
+
+/// A COPY whose rows come.
+pub(super) struct CopyIn {
+    copying: Arc<Copying>,
+    decoder: Decoder,
+    /// The row that was read last.
+    values: Vec<Value>,
+    /// Rows that were inserted.
+    count: u64,
+    /// In the simple protocol, the text and the statement of it that comes next.
+    text: Option<(String, usize)>,
+}
+
+impl Session {
+    /// Whether the client is to send rows.
+    pub fn is_copying(&self) -> bool {
+        self.copy_in.is_some()
+    }
+
+    /// Runs a COPY in this thread: to its end, or until rows come, with `text` in the simple protocol.
+    pub(super) fn copy(
+        &mut self,
+        statement: &Statement,
+        is_alone: bool,
+        text: Option<(&str, usize)>,
+    ) -> Result<()> {
+        let copying = self.sql.copy(statement)?;
+        let given = copying.options.iter();
+        let given = given.map(|(name, values)| (name.as_str(), values.as_slice()));
+        let options = Options::of(given, copying.is_in)?;
+        let format = match options.layout {
+            Layout::Binary => Format::Binary,
+            _ => Format::Text,
+        };
+        let columns = &copying.columns;
+        if !copying.is_in {
+            return self.copy_out(&copying, options, format, is_alone);
+        }
+        // Without what the columns are declared with, which the INSERT sees to.
+        let types = copying.statement.parameters();
+        let names = columns.iter().map(|column| column.name.as_str());
+        let described: Vec<(&str, &DataType)> = names.zip(types).collect();
+        let decoder = Decoder::new(options, &described)?;
+        self.begin_implicitly()?;
+        // The data come once: nobody can run this again.
+        self.is_unit = false;
+        self.answers.copy_in(format, columns.len());
+        self.copy_in = Some(Box::new(CopyIn {
+            copying,
+            decoder,
+            values: Vec::new(),
+            count: 0,
+            text: text.map(|(text, next)| (text.to_owned(), next)),
+        }));
+        Ok(())
+    }
+
+    fn copy_out(
+        &mut self,
+        copying: &Copying,
+        options: Options,
+        format: Format,
+        is_alone: bool,
+    ) -> Result<()> {
+        let (names, types): (Vec<&str>, Vec<&DataType>) =
+            copying.columns.iter().map(described).unzip();
+        let mut encoder = Encoder::new(options, &names)?;
+        let mut portal = self.sql.bind(&copying.statement, &[])?;
+        let portion = self.run(&mut portal, is_alone, 0)?;
+        self.answer_notices(&portion.notices);
+        self.answers.copy_out(format, names.len());
+        // What comes before the rows is in the first message with data, as PostgreSQL sends it.
+        let mut start = Vec::new();
+        encoder.start(&names, &mut start);
+        if !start.is_empty() {
+            (self.answers).copy_data(|bytes| bytes.extend_from_slice(&start));
+        }
+        for row in &portion.rows {
+            (self.answers).copy_data(|bytes| encoder.row(row, &types, bytes));
+        }
+        let mut end = Vec::new();
+        encoder.end(&mut end);
+        if !end.is_empty() {
+            (self.answers).copy_data(|bytes| bytes.extend_from_slice(&end));
+        }
+        self.answers.copy_done();
+        let tag = format!("COPY {}", portion.rows.len());
+        self.answers.command_complete(&tag);
+        Ok(())
+    }
+
+    /// Handles a message while rows come.
+    pub(super) fn take_copy(&mut self, message: Result<Message<'_>>, place: Place<'_>) -> Step {
+        let is_end = match &message {
+            Ok(Message::Terminate) => return Step::End,
+            Ok(Message::CopyData(_) | Message::CopyDone) => {
+                if matches!(place, Place::Poller(..)) {
+                    return Step::Thread;
+                }
+                matches!(&message, Ok(Message::CopyDone))
+            }
+            _ => false,
+        };
+        let Some(mut copy) = self.copy_in.take() else {
+            return Step::Next;
+        };
+        let taken = match message {
+            Ok(Message::CopyData(data)) => {
+                copy.decoder.feed(data);
+                self.insert(&mut copy)
+            }
+            Ok(Message::CopyDone) => {
+                copy.decoder.finish();
+                self.insert(&mut copy)
+            }
+            Ok(Message::CopyFail(reason)) => {
+                let message = format!("COPY from stdin failed: {reason}");
+                Err(at_line(
+                    Error::new(SqlState::QUERY_CANCELED, message),
+                    &copy,
+                ))
+            }
+            Ok(_) => Err(violation(
+                "unexpected message during COPY from stdin".to_owned(),
+            )),
+            Err(error) => Err(error),
+        };
+        match (taken, copy.text.take()) {
+            (Ok(()), text) if !is_end => {
+                copy.text = text;
+                self.copy_in = Some(copy);
+                Step::Next
+            }
+            (Ok(()), text) => {
+                (self.answers).command_complete(&format!("COPY {}", copy.count));
+                match text {
+                    Some((text, next)) => self.go_on(&text, next),
+                    None => Step::Next,
+                }
+            }
+            (Err(error), None) => {
+                self.fail(&error);
+                Step::SkipToSync
+            }
+            (Err(error), Some(_)) => {
+                self.fail(&error);
+                self.abandon_implicitly();
+                self.ready();
+                Step::Next
+            }
+        }
+    }
+
+    /// Inserts the rows that are whole.
+    fn insert(&mut self, copy: &mut CopyIn) -> Result<()> {
+        loop {
+            let mut values = std::mem::take(&mut copy.values);
+            let read = copy.decoder.next(&mut values);
+            let inserted = match read {
+                Ok(false) => {
+                    copy.values = values;
+                    return Ok(());
+                }
+                Ok(true) => (self.sql.bind(&copy.copying.statement, &values))
+                    .and_then(|mut portal| self.sql.execute_portal(&mut portal, 0)),
+                Err(error) => Err(error),
+            };
+            copy.values = values;
+            inserted.map_err(|error| at_line(error, copy))?;
+            copy.count += 1;
+        }
+    }
+}
+
+fn described(column: &Column) -> (&str, &DataType) {
+    (column.name.as_str(), &column.data_type)
+}
+
+/// An error with the line of the data that it is about, as PostgreSQL tells it.
+fn at_line(error: Error, copy: &CopyIn) -> Error {
+    let place = format!("COPY {}, line {}", copy.copying.name, copy.decoder.line());
+    let context = match error.context() {
+        Some(within) => format!("{place}, {within}"),
+        None => place,
+    };
+    error.without_position().with_context(context)
+}

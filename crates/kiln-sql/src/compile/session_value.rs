@@ -1,0 +1,155 @@
+//! Values that the session knows, and no program: the role, and settings. A statement gets them as parameters behind its own.
+
+use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::types::DataType;
+use sqlparser::ast::{Expr, Value as Literal};
+
+use super::bound::Bound;
+use super::coerce::{CastContext, coerce};
+use super::{Compiler, Position, fail};
+
+/// What a session gives a statement before it runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SessionValue {
+    /// The role that runs it.
+    Role,
+    /// The session's number.
+    Number,
+    /// `current_setting(name, missing_ok)`.
+    Setting {
+        /// The setting.
+        name: Operand,
+        /// Whether NULL is the value of a setting that is not known.
+        missing_ok: bool,
+    },
+    /// `set_config(name, value, is_local)`, which gives the new value.
+    Set {
+        /// The setting.
+        name: Operand,
+        /// Its new value; NULL for its default.
+        value: Operand,
+        /// Whether it holds until the transaction ends.
+        is_local: bool,
+    },
+}
+
+/// An argument of a function of the session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Operand {
+    /// A text, or NULL.
+    Text(Option<String>),
+    /// The parameter with this number, from 1.
+    Parameter(usize),
+}
+
+impl SessionValue {
+    /// Its type.
+    pub fn data_type(&self) -> DataType {
+        match self {
+            SessionValue::Number => DataType::Integer,
+            _ => DataType::Text,
+        }
+    }
+}
+
+/// The session's values of a statement.
+#[derive(Debug, Default)]
+pub(crate) struct SessionValues {
+    /// Parameters that the statement has by itself.
+    pub own: usize,
+    /// Those that were given room behind them.
+    pub reserved: usize,
+    /// Those that were asked for.
+    pub asked: Vec<SessionValue>,
+}
+
+impl Compiler<'_> {
+    /// Binds a call that the session answers; `None` for any other.
+    ///
+    /// # Errors
+    /// 0A000 within a routine, and for an argument that is no text and no parameter; 42883 for a wrong number of them.
+    pub(super) fn bind_session_value(
+        &mut self,
+        name: &str,
+        arguments: &[&Expr],
+        position: Position,
+    ) -> Result<Option<Bound>> {
+        let value = match (name, arguments) {
+            ("current_user" | "current_role" | "session_user" | "user", []) => SessionValue::Role,
+            ("pg_backend_pid", []) => SessionValue::Number,
+            ("current_setting", [name]) => SessionValue::Setting {
+                name: self.operand(name, position)?,
+                missing_ok: false,
+            },
+            ("current_setting", [name, missing_ok]) => SessionValue::Setting {
+                name: self.operand(name, position)?,
+                missing_ok: flag(missing_ok, position)?,
+            },
+            ("set_config", [name, value, is_local]) => SessionValue::Set {
+                name: self.operand(name, position)?,
+                value: self.operand(value, position)?,
+                is_local: flag(is_local, position)?,
+            },
+            _ => return Ok(None),
+        };
+        let Some(values) = &mut self.session_values else {
+            let message = format!("{name} within a function is not supported");
+            return Err(fail(SqlState::FEATURE_NOT_SUPPORTED, message, position));
+        };
+        let data_type = value.data_type();
+        let at = values.asked.len();
+        values.asked.push(value);
+        if at >= values.reserved {
+            // The statement is compiled again, with room for it.
+            return Ok(Some(Bound::null(data_type, position)));
+        }
+        let number = values.own + at + 1;
+        let bound = self.positional.reference(number, position);
+        let missing = || Error::internal("a value of the session has no parameter");
+        bound.ok_or_else(missing).map(Some)
+    }
+
+    fn operand(&mut self, expr: &Expr, position: Position) -> Result<Operand> {
+        match expr {
+            Expr::Nested(inner) => self.operand(inner, position),
+            Expr::Cast { expr, .. } => self.operand(expr, position),
+            Expr::Value(value) => match &value.value {
+                Literal::Placeholder(written) => {
+                    let bound = self.bind(expr)?;
+                    coerce(bound, &DataType::Text, CastContext::Implicit)?;
+                    let number = written.trim_start_matches('$').parse();
+                    number
+                        .map(Operand::Parameter)
+                        .map_err(|_| computed(position))
+                }
+                Literal::Null => Ok(Operand::Text(None)),
+                other => match other.clone().into_string() {
+                    Some(text) => Ok(Operand::Text(Some(text))),
+                    None => Err(computed(position)),
+                },
+            },
+            _ => Err(computed(position)),
+        }
+    }
+}
+
+fn flag(expr: &Expr, position: Position) -> Result<bool> {
+    match expr {
+        Expr::Value(value) => match &value.value {
+            Literal::Boolean(flag) => Ok(*flag),
+            other => match other.clone().into_string().as_deref() {
+                Some("t" | "true" | "on" | "1") => Ok(true),
+                Some("f" | "false" | "off" | "0") => Ok(false),
+                _ => Err(computed(position)),
+            },
+        },
+        _ => Err(computed(position)),
+    }
+}
+
+#[cold]
+fn computed(position: Position) -> Error {
+    let message = "an argument of a function of the session that is computed is not supported";
+    let error = fail(SqlState::FEATURE_NOT_SUPPORTED, message, position);
+    error.with_hint("Give a text or a parameter.")
+}

@@ -1,0 +1,95 @@
+//! COPY: the statement on data that it stands for.
+
+use kiln_engine::{Access, Catalog};
+use kiln_platform::sync::Arc;
+use kiln_storage::error::{Error, Result, SqlState};
+
+use super::prepared::{Column, Statement};
+use crate::compile::object_name;
+use crate::parse::{self, Copied, SourceStatement};
+
+/// What a COPY copies, and how.
+#[derive(Clone, Debug)]
+pub struct Copying {
+    /// Whether rows come from the client.
+    pub is_in: bool,
+    /// The query whose rows go to the client, or the INSERT of a row that came from there, whose parameters are its columns.
+    pub statement: Statement,
+    /// The columns that are copied.
+    pub columns: Vec<Column>,
+    /// What is copied into or from, as messages call it.
+    pub name: String,
+    /// Names of options in lower case, and what was given to each.
+    pub options: Vec<(String, Vec<String>)>,
+    /// What its role must be allowed to do.
+    pub(super) accesses: Arc<[Access]>,
+}
+
+impl Copying {
+    /// Of this COPY.
+    ///
+    /// # Errors
+    /// What PostgreSQL reports for the table and its columns, or for the query.
+    pub(super) fn of(copy: &parse::Copy, catalog: &Arc<Catalog>) -> Result<Copying> {
+        let analyse = |source: &SourceStatement<'_>| {
+            let tree = Arc::new(parse::statement(source)?);
+            Statement::analyse(tree, source, Vec::new(), catalog)
+        };
+        let (name, columns) = match &copy.what {
+            Copied::Table { name, columns } => (object_name(name)?, columns),
+            Copied::Query(part) => {
+                let statement = analyse(&part.source())?;
+                let Some(columns) = statement.columns() else {
+                    let message = "COPY query must have a RETURNING clause";
+                    return Err(Error::unsupported(message));
+                };
+                return Ok(Copying {
+                    accesses: statement.plan(catalog)?.accesses().into(),
+                    is_in: false,
+                    columns: columns.to_vec(),
+                    statement,
+                    name: "query".to_owned(),
+                    options: copy.options.clone(),
+                });
+            }
+        };
+        let mut names: Vec<String> = Vec::new();
+        for column in columns {
+            if names.contains(&column.value) {
+                let message = format!("column \"{}\" specified more than once", column.value);
+                return Err(Error::new(SqlState::DUPLICATE_COLUMN, message));
+            }
+            names.push(column.value.clone());
+        }
+        let list: Vec<String> = names.iter().map(|name| quoted(name)).collect();
+        let list = list.join(", ");
+        let what = if names.is_empty() { "*" } else { &list };
+        let select = format!("SELECT {what} FROM {}", quoted(&name));
+        let select = analyse(&SourceStatement::from(select.as_str()))?;
+        let columns = select.columns().unwrap_or_default().to_vec();
+        let statement = match copy.is_in {
+            false => select,
+            true => {
+                let list: Vec<String> = columns.iter().map(|it| quoted(&it.name)).collect();
+                let values: Vec<String> = (1..=list.len()).map(|it| format!("${it}")).collect();
+                let (list, values) = (list.join(", "), values.join(", "));
+                let insert = format!("INSERT INTO {} ({list}) VALUES ({values})", quoted(&name));
+                let tree = Arc::new(parse::statement(&SourceStatement::from(insert.as_str()))?);
+                let source = SourceStatement::from(insert.as_str());
+                Statement::analyse(tree, &source, vec![None; columns.len()], catalog)?
+            }
+        };
+        Ok(Copying {
+            accesses: statement.plan(catalog)?.accesses().into(),
+            is_in: copy.is_in,
+            statement,
+            columns,
+            name,
+            options: copy.options.clone(),
+        })
+    }
+}
+
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
