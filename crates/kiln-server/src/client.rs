@@ -4,7 +4,7 @@ use kiln_platform::net::Peer;
 use kiln_platform::random::entropy;
 use kiln_platform::sync::Arc;
 use kiln_sql::secret::Hash;
-use kiln_sql::{Database, Error, Reply, Result, SqlState};
+use kiln_sql::{CancelHandle, Database, Error, Reply, Result, SqlState};
 use kiln_wire::backend::{Answers, AuthenticationStep, Severity};
 use kiln_wire::connection::{Incoming, Input};
 use kiln_wire::frontend::{CancelKey, Limits, Message, Opening, Startup, violation};
@@ -164,6 +164,11 @@ impl Client {
     /// Whether its next message waits for no worker slot, and others may wait for the one that it holds.
     pub fn holds_slot(&self) -> bool {
         (self.session.as_ref()).is_some_and(|session| session.holds_slot())
+    }
+
+    /// What cancels its statements, if it has a session.
+    pub fn cancel_handle(&self) -> Option<CancelHandle> {
+        Some(self.session.as_ref()?.cancel_handle())
     }
 
     /// Handles what was received, as far as it goes.

@@ -35,7 +35,7 @@ fn every_canary_is_caught() {
     use kiln_durability::canary::{self, Canary};
     use kiln_protocols::canary as order;
 
-    const SEEDS_MAX: u64 = 40;
+    const SEEDS_MAX: u64 = 100;
     let mut missed = Vec::new();
     let mut search = |name: String, protocol: &str| {
         let plan = plan(&[protocol], SEEDS_MAX);

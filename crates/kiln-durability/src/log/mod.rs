@@ -1,9 +1,9 @@
 //! The log: what is committed, on disk before it is acknowledged.
 //!
 //! Each worker appends what it commits to a buffer (`buffers.rs`) of its own, inside its window of the log epoch
-//! ([`kiln_storage::log_epoch`]). One thread (`writer.rs`) closes a log epoch whenever the disk is free, gathers what was committed in the
-//! epochs up to it, and writes that as a *group*: one [block](crate::format::block), or some, to the present segment (`segments.rs`). Then the
-//! *durable watermark* is this log epoch, and what has waited for it goes on.
+//! ([`kiln_storage::log_epoch`]). Whenever the disk is free one thread (`writer.rs`), the log's own or one that waits for its commit, closes a
+//! log epoch, gathers what was committed in the epochs up to it, and writes that as a *group*: one [block](crate::format::block), or some, to
+//! the present segment (`segments.rs`). Then the *durable watermark* is this log epoch, and what has waited for it goes on.
 //!
 //! # What to wait for
 //!
@@ -103,6 +103,7 @@ impl Position {
 pub struct Log {
     inner: Arc<Inner>,
     segments: Arc<Segments>,
+    writer: Arc<Mutex<Writer>>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -229,11 +230,17 @@ impl Log {
             gathers_since_ns: 0,
             // The last block that was read may be without one behind it that calls it durable, and is promised from now on.
             uncovered_since_ns: u64::from(position.chain.last > 0),
+            group: Group::default(),
+            has_ended: false,
         };
-        let thread = thread::spawn("kiln-log", move || writer.run()).map_err(no_thread)?;
+        let writer = Arc::new(Mutex::new(writer));
+        let (written, of_thread) = (writer.clone(), inner.clone());
+        let run = move || writer::run(&written, &of_thread);
+        let thread = thread::spawn("kiln-log", run).map_err(no_thread)?;
         Ok(Log {
             inner,
             segments,
+            writer,
             thread: Mutex::new(Some(thread)),
         })
     }
@@ -265,11 +272,15 @@ impl Log {
         }
         // What it has observed was appended before, and so is found.
         let awaited = observed.0.min(self.inner.buffers.newest());
-        (awaited > through).then(|| {
-            self.inner.watermark.want(awaited);
-            self.inner.alarm.ring();
-            awaited
-        })
+        (awaited > through).then_some(awaited)
+    }
+
+    /// As [`Log::awaited`], and has the log's thread write it as soon as the disk is free.
+    fn wanted(&self, observed: LogEpoch) -> Option<u64> {
+        let awaited = self.awaited(observed)?;
+        self.inner.watermark.want(awaited);
+        self.inner.alarm.ring();
+        Some(awaited)
     }
 
     /// Waits until all is on disk that a transaction has observed, which has observed log epochs up to this one.
@@ -283,7 +294,11 @@ impl Log {
 
     /// As [`Log::wait`], until `deadline_ns` at most: `None` when it has passed.
     pub fn wait_until(&self, observed: LogEpoch, deadline_ns: Option<u64>) -> Option<Result<()>> {
-        match self.awaited(observed) {
+        // One that has a deadline does not wait for the disk beyond it.
+        if deadline_ns.is_none() && self.awaited(observed).is_some() {
+            writer::lead(&self.writer);
+        }
+        match self.wanted(observed) {
             None => Some(Ok(())),
             Some(awaited) => self.inner.watermark.wait(awaited, deadline_ns),
         }
@@ -291,7 +306,7 @@ impl Log {
 
     /// As [`Log::wait`], for a task.
     pub fn poll(&self, observed: LogEpoch, context: &mut Context<'_>) -> Poll<Result<()>> {
-        match self.awaited(observed) {
+        match self.wanted(observed) {
             None => Poll::Ready(Ok(())),
             Some(awaited) => self.inner.watermark.poll(awaited, context),
         }
@@ -299,12 +314,12 @@ impl Log {
 
     /// Whether all is on disk that was observed in log epochs up to this one. If not, the log writes it as soon as it can.
     pub fn is_durable(&self, observed: LogEpoch) -> bool {
-        self.awaited(observed).is_none()
+        self.wanted(observed).is_none()
     }
 
     /// Tells the follower when all is on disk that was observed in log epochs up to this one.
     pub fn follow(&self, observed: LogEpoch, follower: Arc<dyn Follower>) {
-        let awaited = self.awaited(observed).unwrap_or_default();
+        let awaited = self.wanted(observed).unwrap_or_default();
         self.inner.watermark.follow(awaited, follower);
     }
 

@@ -1,12 +1,16 @@
-//! The log's thread: closes log epochs, and writes what was committed in them.
+//! Closes log epochs, and writes what was committed in them.
 //!
 //! Groups clock themselves: while one is written the next one gathers, and is closed as soon as the device is free. So one client pays
 //! one durable write, and ten thousand share it. Where no client waits for durability a group gathers for [`GATHER_NS`].
+//!
+//! The log's thread writes groups. A thread that waits for its commit while the device is free *leads*: it writes the next group
+//! itself ([`lead`]), which spares it the way to the log's thread and back. All others wait for the watermark.
 
 use kiln_platform::atomic::Ordering;
 use kiln_platform::disk::{self, AlignedBuffer};
-use kiln_platform::sync::{Arc, lock};
+use kiln_platform::sync::{Arc, Mutex, lock};
 use kiln_platform::{thread, time};
+use kiln_storage::error::Error;
 
 use super::buffers::Group;
 use super::segments::{Segment, Segments};
@@ -41,86 +45,130 @@ pub(super) struct Writer {
     pub gathers_since_ns: u64,
     /// When the last block was written that no block after it calls durable; 0 for none.
     pub uncovered_since_ns: u64,
+    /// The memory of the group that is written.
+    pub group: Group,
+    /// Whether nothing is written any more: the log has ended, or a write has failed or panicked.
+    pub has_ended: bool,
 }
 
-/// What the thread has to do next.
+/// What the log's thread has to do next.
 enum Work {
     Group,
     /// To say that the last block is on disk.
     Cover,
+    /// To sleep for these nanoseconds, unless a client waits before.
+    Sleep(u64),
     End,
 }
 
-impl Writer {
-    /// The thread's life.
-    pub fn run(mut self) {
-        let mut group = Group::default();
-        loop {
-            let written = match self.await_work() {
-                Work::Group => self.write_next(&mut group),
-                Work::Cover => self.cover(),
-                Work::End => break,
-            };
-            if let Err(error) = written {
-                return self.fail(&error, group);
+/// The life of the log's thread.
+pub(super) fn run(writer: &Mutex<Writer>, inner: &Inner) {
+    loop {
+        let mut held = lock(writer);
+        if held.has_ended {
+            if !inner.has_failed.load(Ordering::Relaxed) {
+                held.fail(Error::internal("a write of the log panicked"));
+            }
+            drop(held);
+            return inner.collect_lost();
+        }
+        match held.next_work() {
+            Work::Group => held.lead_group(),
+            Work::Cover => {
+                let covered = held.cover();
+                held.check(covered);
+            }
+            Work::Sleep(pause_ns) => {
+                drop(held);
+                let watermark = &inner.watermark;
+                (inner.alarm).sleep(pause_ns, || watermark.wanted() > watermark.through());
+            }
+            Work::End => {
+                let ended = held.write_next().and_then(|()| held.cover());
+                held.has_ended = true;
+                if let Err(error) = ended {
+                    inner.watermark.fail(disk_error(&error));
+                }
+                return inner.watermark.close();
             }
         }
-        let ended = self.write_next(&mut group).and_then(|()| self.cover());
-        if let Err(error) = ended {
-            self.inner.watermark.fail(disk_error(&error));
+    }
+}
+
+/// Writes the next group in the calling thread, unless another one writes now. Returns whether it did.
+pub(super) fn lead(writer: &Mutex<Writer>) -> bool {
+    match writer.try_lock() {
+        Ok(mut held) if !held.has_ended => {
+            held.lead_group();
+            true
         }
-        self.inner.watermark.close();
+        // Another thread writes, or the log has ended.
+        _ => false,
+    }
+}
+
+impl Writer {
+    fn next_work(&mut self) -> Work {
+        let inner = &*self.inner;
+        // Acquire pairs with the release in `Log::close`: what was committed before is seen.
+        if inner.is_closing.load(Ordering::Acquire) {
+            return Work::End;
+        }
+        let now_ns = time::now_ns();
+        if inner.buffers.newest() > self.through {
+            let is_wanted = inner.watermark.wanted() > self.through;
+            if is_wanted || inner.buffers.pending() >= GATHER_BYTES {
+                return Work::Group;
+            }
+            if self.gathers_since_ns == 0 {
+                self.gathers_since_ns = now_ns;
+            }
+            match (self.gathers_since_ns + GATHER_NS).checked_sub(now_ns) {
+                Some(left_ns) if left_ns > 0 => Work::Sleep(left_ns),
+                _ => Work::Group,
+            }
+        } else if self.uncovered_since_ns != 0 && now_ns >= self.uncovered_since_ns + IDLE_NS {
+            Work::Cover
+        } else {
+            Work::Sleep(LOOK_NS)
+        }
     }
 
-    fn await_work(&mut self) -> Work {
-        loop {
-            let inner = &*self.inner;
-            // Acquire pairs with the release in `Log::close`: what was committed before is seen.
-            if inner.is_closing.load(Ordering::Acquire) {
-                return Work::End;
-            }
-            let now_ns = time::now_ns();
-            let pause_ns = if inner.buffers.newest() > self.through {
-                let is_wanted = inner.watermark.wanted() > self.through;
-                if is_wanted || inner.buffers.pending() >= GATHER_BYTES {
-                    return Work::Group;
-                }
-                if self.gathers_since_ns == 0 {
-                    self.gathers_since_ns = now_ns;
-                }
-                match (self.gathers_since_ns + GATHER_NS).checked_sub(now_ns) {
-                    Some(left_ns) if left_ns > 0 => left_ns,
-                    _ => return Work::Group,
-                }
-            } else if self.uncovered_since_ns != 0 && now_ns >= self.uncovered_since_ns + IDLE_NS {
-                return Work::Cover;
-            } else {
-                LOOK_NS
-            };
-            inner
-                .alarm
-                .sleep(pause_ns, || inner.watermark.wanted() > self.through);
-        }
+    /// Writes the next group, and ends the log when that fails.
+    fn lead_group(&mut self) {
+        // Until it is done: it may panic.
+        self.has_ended = true;
+        let written = self.write_next();
+        self.check(written);
     }
 
     /// Closes a log epoch and writes its group.
-    fn write_next(&mut self, group: &mut Group) -> disk::Result<()> {
+    fn write_next(&mut self) -> disk::Result<()> {
         let through = self.inner.epochs.close().0;
         self.gathers_since_ns = 0;
-        self.inner.buffers.take(through, group);
+        let mut group = std::mem::take(&mut self.group);
+        self.inner.buffers.take(through, &mut group);
         let epochs = (self.through + 1, through);
         if !group.pieces.is_empty() {
             if Canary::AcknowledgedBeforeWrite.sings() {
                 self.inner.watermark.advance(through);
             }
-            let bytes = self.write(group, epochs)?;
+            let written = self.write(&group, epochs);
+            let bytes = match written {
+                Ok(bytes) => bytes,
+                Err(error) => {
+                    self.group = group;
+                    return Err(error);
+                }
+            };
             let mut statistics = lock(&self.inner.statistics);
             statistics.entries += group.entries;
             statistics.entry_bytes += group.bytes() as u64;
             statistics.written_bytes += bytes;
             statistics.group_entries.add(group.entries);
         }
-        self.inner.buffers.recycle(group);
+        self.inner.buffers.recycle(&mut group);
+        self.group = group;
         self.through = through;
         self.inner.watermark.advance(through);
         Ok(())
@@ -238,19 +286,33 @@ impl Writer {
         Ok(())
     }
 
-    /// Nothing becomes durable any more. What is still committed, by transactions that had begun, is no longer among what waits
-    /// for the disk: then none would begin.
-    fn fail(self, error: &disk::Error, group: Group) {
+    fn check(&mut self, written: disk::Result<()>) {
+        match written {
+            Ok(()) => self.has_ended = false,
+            Err(error) => self.fail(disk_error(&error)),
+        }
+    }
+
+    /// Nothing becomes durable any more. What is still committed, by transactions that had begun, is no longer among what waits for the
+    /// disk: then none would begin.
+    fn fail(&mut self, error: Error) {
         let inner = &*self.inner;
+        self.has_ended = true;
         inner.refuses.store(true, Ordering::Relaxed);
-        inner.lose(group, &mut lock(&inner.lost));
+        inner.lose(std::mem::take(&mut self.group), &mut lock(&inner.lost));
         // Release pairs with the acquire in `Log::has_failed`.
         inner.has_failed.store(true, Ordering::Release);
-        inner.watermark.fail(disk_error(error));
-        while !inner.is_closing.load(Ordering::Acquire) {
-            inner.gather_lost(&mut lock(&inner.lost));
+        inner.watermark.fail(error);
+    }
+}
+
+impl Inner {
+    /// After a failed write: keeps what is still committed, until the log is closed.
+    fn collect_lost(&self) {
+        while !self.is_closing.load(Ordering::Acquire) {
+            self.gather_lost(&mut lock(&self.lost));
             thread::park_for(LOOK_NS);
         }
-        inner.watermark.close();
+        self.watermark.close();
     }
 }

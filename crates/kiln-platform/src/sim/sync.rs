@@ -398,6 +398,12 @@ impl<T> Default for OnceLock<T> {
     }
 }
 
+impl<T> From<T> for OnceLock<T> {
+    fn from(value: T) -> Self {
+        OnceLock(real::OnceLock::from(value))
+    }
+}
+
 impl<T> OnceLock<T> {
     /// A cell without a value.
     pub const fn new() -> OnceLock<T> {

@@ -1,6 +1,7 @@
 //! A client's socket and where the client is: with the poller, in a thread, or at a worker.
 
 use kiln_platform::net::{Error, Stream};
+use kiln_sql::CancelHandle;
 use std::io;
 
 use crate::client::{Client, Progress};
@@ -33,7 +34,7 @@ pub(super) struct Connection {
     encrypted: Option<Encrypted>,
     /// Tells it from others that had its place before.
     pub generation: u32,
-    /// `None` while a thread has it.
+    /// `None` after a panic.
     pub client: Option<Box<Client>>,
     pub waits: Waits,
     /// Whether there may be something to be received.
@@ -46,6 +47,8 @@ pub(super) struct Connection {
     is_ending: bool,
     /// When it began.
     pub since_ns: u64,
+    /// When it had news last.
+    pub active_ns: u64,
 }
 
 impl Connection {
@@ -61,10 +64,31 @@ impl Connection {
             is_broken: false,
             is_ending: false,
             since_ns: now_ns,
+            active_ns: 0,
         }
     }
 
-    /// Whether its client has not begun a session, or is not known to have.
+    /// Whether its client has a transaction block open.
+    pub fn in_transaction(&self) -> bool {
+        (self.client.as_ref()).is_some_and(|client| client.in_transaction())
+    }
+
+    /// Whether its client holds a worker slot.
+    pub fn holds_slot(&self) -> bool {
+        (self.client.as_ref()).is_some_and(|client| client.holds_slot())
+    }
+
+    /// What cancels its client's statements, if it has a session.
+    pub fn cancel_handle(&self) -> Option<CancelHandle> {
+        self.client.as_ref()?.cancel_handle()
+    }
+
+    /// Whether answers wait to be sent.
+    pub fn has_answers(&mut self) -> bool {
+        (self.client.as_mut()).is_some_and(|client| !client.answers().is_empty())
+    }
+
+    /// Whether its client has not begun a session.
     pub fn is_starting(&self) -> bool {
         (self.client.as_ref()).is_some_and(|client| !client.has_session())
     }

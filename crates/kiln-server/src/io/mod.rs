@@ -1,5 +1,6 @@
 //! Sockets and threads around clients: accepting them, moving their bytes, and ending in good order.
 
+mod attend;
 mod connection;
 mod poller;
 mod pool;

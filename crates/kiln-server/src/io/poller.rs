@@ -4,11 +4,12 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use kiln_platform::atomic::{AtomicBool, Ordering};
-use kiln_platform::net::{self, Events, Listener, Peer, Stream, Token, Waker};
+use kiln_platform::net::{self, Event, Events, Listener, Peer, Stream, Token, Waker};
 use kiln_platform::sync::{Arc, Mutex, lock};
 use kiln_platform::time;
-use kiln_sql::{Completion, Completions, Error, SqlState};
+use kiln_sql::{CancelHandle, Completion, Completions, Error, SqlState};
 
+use super::attend::{ATTEND_NS, Attendance, Desk};
 use super::connection::{Connection, RECEIVED_BYTES, Waits};
 use super::pool::{Pool, ThreadLimits, Urgency};
 use super::{Counts, ServerOptions};
@@ -24,8 +25,16 @@ const ACCEPTED_MAX: usize = 256;
 /// Sockets with news that are looked at in one go.
 const EVENTS_MAX: usize = 1_024;
 
-/// Clients that threads give back, and whether they have ended.
-type Returned = Mutex<Vec<(u64, Option<Box<Client>>)>>;
+/// Connections that threads give back, under their numbers; `None` after a panic.
+type Returned = Mutex<Vec<(u64, Option<Connection>)>>;
+
+/// A place for a connection.
+enum Slot {
+    Free,
+    Here(Connection),
+    /// In a thread; the connection's generation, and what cancels its statement.
+    Away(u32, Option<CancelHandle>),
+}
 
 pub(super) struct Poller {
     sockets: net::Poller,
@@ -34,7 +43,9 @@ pub(super) struct Poller {
     options: ServerOptions,
     counts: Arc<Counts>,
     is_ending: Arc<AtomicBool>,
-    connections: Vec<Option<Connection>>,
+    connections: Vec<Slot>,
+    /// How many connections are in threads.
+    away: usize,
     /// Places of connections that are free.
     free: Vec<usize>,
     generation: u32,
@@ -74,6 +85,7 @@ impl Poller {
             counts,
             is_ending,
             connections: Vec::new(),
+            away: 0,
             free: Vec::new(),
             generation: 0,
             turns: VecDeque::new(),
@@ -103,18 +115,15 @@ impl Poller {
             if self.sockets.wait(&mut events, Some(pause_ns)).is_err() {
                 kiln_platform::thread::sleep(PAUSE_NS);
             }
+            let is_alone = events.len() == 1
+                && self.away == 0
+                && self.turns.is_empty()
+                && self.completions.outstanding() == 0;
             for event in events.iter() {
                 let Token(token) = event.token;
                 match token.checked_sub(self.listeners_registered()) {
                     None => self.accept(token),
-                    Some(position) => {
-                        if let Some(Some(connection)) = self.connections.get_mut(position) {
-                            connection.is_readable |= event.readable || event.closed;
-                            if connection.waits == Waits::Socket {
-                                self.serve(position);
-                            }
-                        }
-                    }
+                    Some(position) => self.take_news(position, event, is_alone),
                 }
             }
             self.take_outcomes(&mut ended);
@@ -147,6 +156,26 @@ impl Poller {
                 }
             }
         }
+    }
+
+    /// Serves a connection that something has happened to. One whose client asks again at once, while no other client asks for anything,
+    /// goes to a thread.
+    fn take_news(&mut self, position: usize, event: &Event, is_alone: bool) {
+        let Some(Slot::Here(connection)) = self.connections.get_mut(position) else {
+            return;
+        };
+        connection.is_readable |= event.readable || event.closed;
+        if connection.waits != Waits::Socket {
+            return;
+        }
+        if is_alone && !connection.is_starting() {
+            let now_ns = time::now_ns();
+            let active_ns = std::mem::replace(&mut connection.active_ns, now_ns);
+            if now_ns - active_ns < ATTEND_NS {
+                return self.hand_over(position, true);
+            }
+        }
+        self.serve(position);
     }
 
     /// Accepts clients, some at a time.
@@ -182,7 +211,7 @@ impl Poller {
             return;
         }
         let position = self.free.pop().unwrap_or_else(|| {
-            self.connections.push(None);
+            self.connections.push(Slot::Free);
             self.connections.len() - 1
         });
         let token = Token(self.listeners_registered() + position);
@@ -194,7 +223,7 @@ impl Poller {
         let client = Client::new(self.shared.clone(), peer);
         let now_ns = time::now_ns();
         let connection = Connection::new(stream, self.generation, client, now_ns);
-        self.connections[position] = Some(connection);
+        self.connections[position] = Slot::Here(connection);
         self.counts.accepted.fetch_add(1, Ordering::Relaxed);
         self.counts.clients.fetch_add(1, Ordering::Relaxed);
         self.serve(position);
@@ -207,7 +236,7 @@ impl Poller {
 
     /// Serves a connection as far as it goes, and sees to what it waits for.
     fn serve(&mut self, position: usize) {
-        let Some(Some(connection)) = self.connections.get_mut(position) else {
+        let Some(Slot::Here(connection)) = self.connections.get_mut(position) else {
             return;
         };
         let number = number_of(position, connection.generation);
@@ -218,36 +247,58 @@ impl Poller {
             // A panic has been reported; its client went with it, and the others go on.
             connection.waits = Waits::Nothing;
         }
+        self.see_to(position);
+    }
+
+    /// Sees to what a connection waits for that was served.
+    fn see_to(&mut self, position: usize) {
+        let Some(Slot::Here(connection)) = self.connections.get(position) else {
+            return;
+        };
         match connection.waits {
             Waits::Socket | Waits::Outcome => {}
             Waits::Turn => self.turns.push_back(position),
-            Waits::Thread => {
-                if let Some(client) = connection.client.take() {
-                    self.hand_over(number, client);
-                }
-            }
+            Waits::Thread => self.hand_over(position, false),
             Waits::Nothing => self.remove(position),
         }
     }
 
-    /// Has a thread handle the client's next message.
-    fn hand_over(&mut self, number: u64, mut client: Box<Client>) {
+    /// Has a thread handle the client's next message, and attend it.
+    fn hand_over(&mut self, position: usize, is_alone: bool) {
+        let place = &mut self.connections[position];
+        let mut connection = match std::mem::replace(place, Slot::Free) {
+            Slot::Here(connection) => connection,
+            other => {
+                *place = other;
+                return;
+            }
+        };
+        *place = Slot::Away(connection.generation, connection.cancel_handle());
+        self.away += 1;
+        let number = number_of(position, connection.generation);
+        // One that fails is refused by the next poller, and given up.
+        let _ = connection.stream.deregister(&self.sockets);
         let (returned, waker) = (self.returned.clone(), self.sockets.waker());
-        let urgency = match client.holds_slot() {
+        let urgency = match connection.holds_slot() {
             true => Urgency::Next,
             false => Urgency::InTurn,
         };
-        let work = move || {
-            let handled = catch_unwind(AssertUnwindSafe(|| {
-                let _ = client.advance(Place::Thread);
-                client
+        let attendance = Attendance {
+            tls: self.options.tls.clone(),
+            is_alone,
+            is_ending: self.is_ending.clone(),
+        };
+        let work = move |desk: &mut Desk, is_wanted: &dyn Fn() -> bool| {
+            let attended = catch_unwind(AssertUnwindSafe(|| {
+                attendance.attend(&mut connection, desk, is_wanted);
+                connection
             }));
             // A panic has been reported; its client is gone, and nobody else's.
-            lock(&returned).push((number, handled.ok()));
+            lock(&returned).push((number, attended.ok()));
             waker.wake();
         };
         if self.pool.run(urgency, Box::new(work)).is_err() {
-            // The work is dropped, and the client with it.
+            // The work is dropped, and the connection with it.
             lock(&self.returned).push((number, None));
         }
     }
@@ -259,7 +310,7 @@ impl Poller {
             let Some(position) = self.position_of(completion.token) else {
                 continue;
             };
-            if let Some(Some(connection)) = self.connections.get_mut(position)
+            if let Slot::Here(connection) = &mut self.connections[position]
                 && let Some(client) = &mut connection.client
             {
                 let completed = AssertUnwindSafe(|| client.complete(completion.result));
@@ -272,19 +323,26 @@ impl Poller {
         }
     }
 
-    /// Takes clients back from threads.
+    /// Takes connections back from threads.
     fn take_returned(&mut self) {
         let returned = std::mem::take(&mut *lock(&self.returned));
-        for (number, client) in returned {
+        for (number, connection) in returned {
+            self.away -= 1;
             let Some(position) = self.position_of(number) else {
                 continue;
             };
-            match (client, self.connections.get_mut(position)) {
-                (Some(client), Some(Some(connection))) => {
-                    connection.client = Some(client);
-                    self.serve(position);
+            let token = Token(self.listeners_registered() + position);
+            let connection = connection.and_then(|mut connection| {
+                let registered = connection.stream.register(&self.sockets, token);
+                registered.is_ok().then_some(connection)
+            });
+            match connection {
+                // The poller tells of what has come meanwhile.
+                Some(connection) => {
+                    self.connections[position] = Slot::Here(connection);
+                    self.see_to(position);
                 }
-                _ => self.remove(position),
+                None => self.remove(position),
             }
         }
     }
@@ -292,13 +350,18 @@ impl Poller {
     /// The place of the connection with this number, unless another one has it by now.
     fn position_of(&self, number: u64) -> Option<usize> {
         let position = (number & u64::from(u32::MAX)) as usize;
-        let connection = self.connections.get(position)?.as_ref()?;
-        (number_of(position, connection.generation) == number).then_some(position)
+        let generation = match self.connections.get(position)? {
+            Slot::Here(connection) => connection.generation,
+            Slot::Away(generation, _) => *generation,
+            Slot::Free => return None,
+        };
+        (number_of(position, generation) == number).then_some(position)
     }
 
     fn remove(&mut self, position: usize) {
         // A stream that is dropped is closed, and not waited for any more.
-        if self.connections[position].take().is_some() {
+        let removed = std::mem::replace(&mut self.connections[position], Slot::Free);
+        if !matches!(removed, Slot::Free) {
             self.free.push(position);
             self.counts.clients.fetch_sub(1, Ordering::Relaxed);
         }
@@ -308,7 +371,7 @@ impl Poller {
     fn look(&mut self, now_ns: u64) {
         let limit_ns = self.options.startup_s * 1_000_000_000;
         for position in 0..self.connections.len() {
-            let Some(connection) = &mut self.connections[position] else {
+            let Slot::Here(connection) = &mut self.connections[position] else {
                 continue;
             };
             if connection.is_starting() && now_ns >= connection.since_ns + limit_ns {
@@ -330,8 +393,21 @@ impl Poller {
         );
         let mut is_empty = true;
         for position in 0..self.connections.len() {
-            let Some(connection) = &mut self.connections[position] else {
-                continue;
+            let connection = match &mut self.connections[position] {
+                Slot::Here(connection) => connection,
+                Slot::Away(_, cancel) if is_over => {
+                    if let Some(cancel) = cancel {
+                        cancel.cancel();
+                    }
+                    // The pool waits for its thread.
+                    self.remove(position);
+                    continue;
+                }
+                Slot::Away(..) => {
+                    is_empty = false;
+                    continue;
+                }
+                Slot::Free => continue,
             };
             let is_idle = match (&connection.client, connection.waits) {
                 (Some(client), Waits::Socket) => !client.in_transaction(),

@@ -7,11 +7,14 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use kiln_platform::atomic::{AtomicUsize, Ordering};
 use kiln_platform::sync::{Arc, Condvar, Mutex, lock};
 use kiln_platform::thread;
 
-/// What a thread of the pool does.
-pub type Work = Box<dyn FnOnce() + Send>;
+use super::attend::Desk;
+
+/// What a thread of the pool does: with its desk, and what says whether other work waits for a thread.
+pub type Work = Box<dyn FnOnce(&mut Desk, &dyn Fn() -> bool) + Send>;
 
 /// How long a thread waits for work before it ends.
 const IDLE: Duration = Duration::from_secs(10);
@@ -41,6 +44,8 @@ pub struct Pool {
 struct Shared {
     limits: ThreadLimits,
     state: Mutex<State>,
+    /// How much work waits for a thread.
+    waiting: AtomicUsize,
     has_work: Condvar,
     has_ended: Condvar,
 }
@@ -114,6 +119,7 @@ impl Pool {
                     in_turn: limits.in_turn.max(1),
                 },
                 state: Mutex::default(),
+                waiting: AtomicUsize::new(0),
                 has_work: Condvar::new(),
                 has_ended: Condvar::new(),
             }),
@@ -127,6 +133,7 @@ impl Pool {
     pub fn run(&self, urgency: Urgency, work: Work) -> std::io::Result<()> {
         let mut state = lock(&self.shared.state);
         state.queue(urgency).waiting.push_back(work);
+        self.shared.waiting.fetch_add(1, Ordering::Relaxed);
         if state.free() >= state.ready(self.shared.limits) {
             drop(state);
             self.shared.has_work.notify_one();
@@ -143,6 +150,7 @@ impl Pool {
         match state.threads {
             0 => {
                 state.queue(urgency).waiting.pop_back();
+                self.shared.waiting.fetch_sub(1, Ordering::Relaxed);
                 Err(error)
             }
             // The others will come to it.
@@ -166,11 +174,15 @@ impl Drop for Pool {
 
 impl Shared {
     fn serve(&self) {
+        let mut desk = Desk::default();
+        // Relaxed: a thread that sees it late gives its client back late.
+        let is_wanted = || self.waiting.load(Ordering::Relaxed) > 0;
         let mut state = lock(&self.state);
         loop {
             if let Some((urgency, work)) = state.take(self.limits) {
                 drop(state);
-                work();
+                self.waiting.fetch_sub(1, Ordering::Relaxed);
+                work(&mut desk, &is_wanted);
                 state = lock(&self.state);
                 state.queue(urgency).busy -= 1;
                 continue;
@@ -194,7 +206,7 @@ impl Shared {
 #[cfg(all(test, not(kiln_sim)))]
 mod tests {
     use super::*;
-    use kiln_platform::atomic::{AtomicBool, AtomicUsize, Ordering};
+    use kiln_platform::atomic::AtomicBool;
 
     #[test]
     fn all_work_is_done_by_few_threads() {
@@ -205,7 +217,7 @@ mod tests {
         });
         for number in 0..100 {
             let done = done.clone();
-            let work = move || {
+            let work = move |_: &mut Desk, _: &dyn Fn() -> bool| {
                 thread::sleep(100_000);
                 done.fetch_add(1, Ordering::Relaxed);
             };
@@ -229,7 +241,7 @@ mod tests {
         let is_open = Arc::new(AtomicBool::new(false));
         for _ in 0..10 {
             let is_open = is_open.clone();
-            let work = move || {
+            let work = move |_: &mut Desk, _: &dyn Fn() -> bool| {
                 while !is_open.load(Ordering::Relaxed) {
                     thread::sleep(100_000);
                 }
@@ -237,7 +249,7 @@ mod tests {
             (pool.run(Urgency::InTurn, Box::new(work))).expect("there are threads");
         }
         let opens = is_open.clone();
-        let work = move || opens.store(true, Ordering::Relaxed);
+        let work = move |_: &mut Desk, _: &dyn Fn() -> bool| opens.store(true, Ordering::Relaxed);
         (pool.run(Urgency::Next, Box::new(work))).expect("there are threads");
         drop(pool);
         assert!(is_open.load(Ordering::Relaxed));
