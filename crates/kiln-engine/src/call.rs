@@ -66,6 +66,7 @@ pub struct Call {
     pub(crate) key: Option<IdempotencyKey>,
     pub(crate) interrupt: Option<Interrupt>,
     pub(crate) is_synchronous: bool,
+    pub(crate) is_early: bool,
 }
 
 impl Call {
@@ -93,6 +94,7 @@ impl Call {
             key: None,
             interrupt: None,
             is_synchronous: true,
+            is_early: false,
         }
     }
 
@@ -101,6 +103,14 @@ impl Call {
     #[must_use]
     pub fn synchronous_commit(mut self, is_synchronous: bool) -> Call {
         self.is_synchronous = is_synchronous;
+        self
+    }
+
+    /// Has the outcome arrive in [`Completions`](crate::Completions) as soon as the call has ended. The receiver keeps it from the client until
+    /// what the [completion](crate::Completion::observed) rests on is on disk ([`Engine::is_durable`](crate::Engine::is_durable)).
+    #[must_use]
+    pub(crate) fn early(mut self, is_early: bool) -> Call {
+        self.is_early = is_early;
         self
     }
 

@@ -150,21 +150,24 @@ impl Session {
     /// `token`; see [`Engine::submit_to`]. It is the statement that began last
     /// ([`Session::begin_statement`]): its deadline and its cancel are the call's.
     ///
+    /// One that is `is_early` is told when it has ended, perhaps before it is durable: the caller keeps its result from the client until
+    /// [`Engine::is_durable`].
+    ///
     /// # Errors
     /// As there; and 25001 in a transaction block, whose statements run in the caller's thread.
     pub fn submit(
         &self,
         statement: Arc<dyn Statement>,
         arguments: Arguments,
-        completions: &Arc<Completions>,
-        token: u64,
+        (completions, token): (&Arc<Completions>, u64),
+        is_early: bool,
     ) -> std::result::Result<(), SubmitError> {
         if self.in_transaction() {
             let message = "a statement of a transaction block cannot be submitted";
             return Err(Error::new(SqlState::ACTIVE_SQL_TRANSACTION, message).into());
         }
         let call = Call::statement(statement, arguments).interrupt(&self.interrupt);
-        let mut call = call.synchronous_commit(self.is_synchronous());
+        let mut call = (call.synchronous_commit(self.is_synchronous())).early(is_early);
         if let Some(deadline_ns) = self.limits().deadline_ns {
             let left_ns = deadline_ns.saturating_sub(time::now_ns());
             call = call.deadline(Duration::from_nanos(left_ns));

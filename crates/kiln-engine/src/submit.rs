@@ -2,7 +2,9 @@
 
 use kiln_platform::sync::Arc;
 use kiln_storage::error::{Error, Result};
+use kiln_storage::log_epoch::LogEpoch;
 
+use crate::Rows;
 use crate::call::{Call, Refused, Reply, SubmitError, Target};
 use crate::catalog::Catalog;
 use crate::completion::{
@@ -142,6 +144,45 @@ impl Engine {
         Err(Refused { call, error })
     }
 
+    /// Whether all is on disk that was observed in log epochs up to this one; always without a log. If not, the log writes it as soon as
+    /// it can.
+    pub fn is_durable(&self, observed: LogEpoch) -> bool {
+        self.log().is_none_or(|log| log.is_durable(observed))
+    }
+
+    /// Tells `completions`, by a completion under `token` without rows, when all is on disk that was observed in log epochs up to this one, or
+    /// why it will not be.
+    ///
+    /// # Errors
+    /// [`SubmitError::Overloaded`] when `completions` is full; 55000 when it belongs to another database.
+    pub fn tell_durable(
+        &self,
+        observed: LogEpoch,
+        completions: &Arc<Completions>,
+        token: u64,
+    ) -> std::result::Result<(), SubmitError> {
+        if let Some(log) = self.log() {
+            completions.keep_with(log)?;
+        }
+        if !completions.reserve() {
+            return Err(SubmitError::Overloaded);
+        }
+        let delivery = Delivery {
+            queue: completions.clone(),
+            token,
+            waits: true,
+        };
+        delivery.deliver(Observed {
+            result: Ok(Reply::Committed(Rows::of(
+                Arc::new([]),
+                Vec::new(),
+                Vec::new(),
+            ))),
+            epoch: observed,
+        });
+        Ok(())
+    }
+
     fn offer(&self, mut call: Call, deadline_ns: Option<u64>, wanted: Wanted<'_>) -> Offered {
         let inner = self.inner();
         let catalog = inner.catalog();
@@ -155,10 +196,11 @@ impl Engine {
             return Offered::Refused(call, error);
         }
         let waits = call.is_synchronous;
+        let is_held = waits && !call.is_early;
         let delivery = |queue: &Arc<Completions>, token| Delivery {
             queue: queue.clone(),
             token,
-            waits,
+            waits: is_held,
         };
         let ticket_for = |pending| Ticket::new(pending, inner.log().filter(|_| waits).cloned());
         let (mut follows, mut keyed) = (None, None);

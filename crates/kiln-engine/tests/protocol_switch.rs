@@ -146,7 +146,8 @@ fn the_first_call_after_a_switch_holds_up_no_change_and_can_be_cancelled() {
             let completions = Completions::new(1);
             caller.begin_statement();
             let arguments = numbers(&[TAKEN, 10]);
-            (caller.submit(Arc::new(Deposit), arguments, &completions, 0)).expect("there is room");
+            let told = (&completions, 0);
+            (caller.submit(Arc::new(Deposit), arguments, told, false)).expect("there is room");
             thread::sleep(20_000_000);
             let created = create_table(&engine, "later");
             created.unwrap_or_else(|error| panic!("{protocol}: {error}"));

@@ -4,7 +4,7 @@ use kiln_platform::net::Peer;
 use kiln_platform::random::entropy;
 use kiln_platform::sync::Arc;
 use kiln_sql::secret::Hash;
-use kiln_sql::{CancelHandle, Database, Error, Reply, Result, SqlState};
+use kiln_sql::{CancelHandle, Database, Error, LogEpoch, Reply, Result, SqlState};
 use kiln_wire::backend::{Answers, AuthenticationStep, Severity};
 use kiln_wire::connection::{Incoming, Input};
 use kiln_wire::frontend::{CancelKey, Limits, Message, Opening, Startup, violation};
@@ -103,6 +103,11 @@ pub struct Client {
     number: Option<u32>,
     /// Whether its connection is encrypted.
     is_encrypted: bool,
+    /// What has to be on disk before answers may be sent, while the client's pipeline goes on; and the bytes of answers that were there
+    /// before.
+    rests_on: Option<(LogEpoch, usize)>,
+    /// Whether the outcome that comes next says that it is.
+    is_settling: bool,
     has_ended: bool,
 }
 
@@ -127,6 +132,8 @@ impl Client {
             session: None,
             number: None,
             is_encrypted: false,
+            rests_on: None,
+            is_settling: false,
             has_ended: false,
         }
     }
@@ -171,8 +178,44 @@ impl Client {
         Some(self.session.as_ref()?.cancel_handle())
     }
 
+    /// Whether its answers may be sent: what they rest on is on disk.
+    pub fn may_answer(&self) -> bool {
+        self.rests_on.is_none()
+    }
+
     /// Handles what was received, as far as it goes.
     pub fn advance(&mut self, place: Place<'_>) -> Progress {
+        let progress = self.handle(place);
+        match self.rests_on {
+            Some((epoch, _)) if progress != Progress::Outcome => {
+                self.settle(epoch, progress, place)
+            }
+            _ => progress,
+        }
+    }
+
+    /// Goes on when all is on disk that the answers rest on.
+    fn settle(&mut self, epoch: LogEpoch, progress: Progress, place: Place<'_>) -> Progress {
+        let engine = self.shared.database.engine();
+        if engine.is_durable(epoch) {
+            self.rests_on = None;
+            return progress;
+        }
+        let Place::Poller(completions, token) = place else {
+            // In a thread outcomes are durable when they come.
+            return progress;
+        };
+        match engine.tell_durable(epoch, completions, token) {
+            Ok(()) => {
+                self.is_settling = true;
+                Progress::Outcome
+            }
+            Err(_) => Progress::Turn,
+        }
+    }
+
+    /// Handles messages.
+    fn handle(&mut self, place: Place<'_>) -> Progress {
         if self.has_ended {
             return Progress::End;
         }
@@ -253,8 +296,24 @@ impl Client {
     }
 
     /// Takes the outcome of what was submitted.
-    pub fn complete(&mut self, outcome: Result<Reply>) {
+    pub fn complete(&mut self, outcome: Result<Reply>, observed: LogEpoch) {
+        if std::mem::take(&mut self.is_settling) {
+            let rested_on = self.rests_on.take();
+            if let (Err(error), Some((_, answered))) = (outcome, rested_on) {
+                // What was done may be lost, and the answers say that it is not.
+                self.answers().truncate(answered);
+                self.end(Some(&error));
+            }
+            return;
+        }
         if let Some(session) = &mut self.session {
+            if session.is_early() {
+                let (epoch, answered) = match self.rests_on {
+                    Some((epoch, answered)) => (epoch.max(observed), answered),
+                    None => (observed, session.answers().len()),
+                };
+                self.rests_on = Some((epoch, answered));
+            }
             let step = session.complete(outcome);
             self.take_step(step);
         }

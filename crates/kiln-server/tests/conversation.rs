@@ -68,7 +68,7 @@ impl Talk {
                     let mut ended = Vec::new();
                     self.completions.wait(&mut ended, Duration::from_secs(5));
                     for completion in ended {
-                        self.client.complete(completion.result);
+                        self.client.complete(completion.result, completion.observed);
                     }
                 }
             }

@@ -193,7 +193,7 @@ fn converse(shared: &Arc<Shared>, completions: &Arc<Completions>, seed: u64) {
                 let mut ended = Vec::new();
                 completions.wait(&mut ended, Duration::from_secs(5));
                 for completion in ended {
-                    client.complete(completion.result);
+                    client.complete(completion.result, completion.observed);
                 }
             }
             Progress::Turn => {}

@@ -21,16 +21,17 @@ fn plan(protocols: &[&str], seeds: u64) -> CrashPlan {
     }
 }
 
-#[cfg(not(feature = "canaries"))]
 #[test]
 fn nothing_acknowledged_is_lost() {
     let plan = plan(&["silo+cu+ts", "mvcc", "2pl-wait-die", "strife", "vll"], 2);
     assert_eq!(kiln_sim::first_loss(&plan), Ok(None));
+    // In one test: a flaw is there for the whole process.
+    #[cfg(feature = "canaries")]
+    every_canary_is_caught();
 }
 
 /// Each flaw is found within so many seeds of a protocol.
 #[cfg(feature = "canaries")]
-#[test]
 fn every_canary_is_caught() {
     use kiln_durability::canary::{self, Canary};
     use kiln_protocols::canary as order;

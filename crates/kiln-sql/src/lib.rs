@@ -21,7 +21,7 @@ pub use kiln_durability::backup::{BackupReport, RestoreReport};
 pub use kiln_engine::canary;
 pub use kiln_engine::{
     Access, Call, CancelHandle, CatalogStatement, Completion, Completions, FIRST_ROLE,
-    IdempotencyKey, IntoValues, Logging, Object, ObjectKind, Options, PUBLIC, Privilege,
+    IdempotencyKey, IntoValues, LogEpoch, Logging, Object, ObjectKind, Options, PUBLIC, Privilege,
     Privileges, Protocol, Refused, Reply, Role, Roles, SubmitError, Ticket, WrittenCatalog,
 };
 pub use kiln_storage::error::{Error, Result, SqlState};

@@ -47,6 +47,8 @@ pub struct Received<'a> {
     /// Whether a Sync was received that comes next, but for what neither runs nor prepares anything: then an Execute is all that
     /// its transaction does.
     pub ends_pipeline: bool,
+    /// Whether anything was received behind it, and behind the Sync that ends its pipeline.
+    pub is_followed: bool,
 }
 
 /// What a client has sent and its session has not used.
@@ -186,10 +188,15 @@ impl Input {
             self.used += frame.bytes();
             (frame, &waiting[frame.bytes()..])
         };
+        let behind_sync = match taken.kind {
+            b'E' => behind_sync(after, limit),
+            _ => None,
+        };
         Ok(Some(Incoming::Message(Received {
             message: taken.message(),
             is_extended: b"PBDECH".contains(&taken.kind),
-            ends_pipeline: taken.kind == b'E' && ends_with_sync(after, limit),
+            ends_pipeline: behind_sync.is_some(),
+            is_followed: !behind_sync.unwrap_or(after).is_empty(),
         })))
     }
 
@@ -213,16 +220,17 @@ impl Input {
     }
 }
 
-/// Whether the first message that runs, prepares or asks for anything is a Sync.
-fn ends_with_sync(mut bytes: &[u8], limit: usize) -> bool {
+/// What is behind the Sync, if that is the first message which runs, prepares or asks for anything.
+fn behind_sync(mut bytes: &[u8], limit: usize) -> Option<&[u8]> {
     while let Ok(Some(frame)) = Frame::split(bytes, limit) {
+        let after = &bytes[frame.bytes()..];
         match frame.kind {
-            b'S' => return true,
-            b'C' | b'D' => bytes = &bytes[frame.bytes()..],
-            _ => return false,
+            b'S' => return Some(after),
+            b'C' | b'D' => bytes = after,
+            _ => return None,
         }
     }
-    false
+    None
 }
 
 #[cfg(test)]

@@ -173,6 +173,9 @@ impl Connection {
 
     /// Sends what there is and the system takes.
     fn send(&mut self, client: &mut Client) {
+        if !client.may_answer() {
+            return;
+        }
         let answers = client.answers();
         while !answers.is_empty() {
             let written = match &mut self.encrypted {

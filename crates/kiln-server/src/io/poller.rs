@@ -313,7 +313,8 @@ impl Poller {
             if let Slot::Here(connection) = &mut self.connections[position]
                 && let Some(client) = &mut connection.client
             {
-                let completed = AssertUnwindSafe(|| client.complete(completion.result));
+                let completed =
+                    AssertUnwindSafe(|| client.complete(completion.result, completion.observed));
                 match catch_unwind(completed) {
                     Ok(()) => self.serve(position),
                     // As in `serve`.

@@ -8,7 +8,7 @@ use kiln_wire::format;
 use kiln_wire::frontend::{Bind, Execute, Format, Parse, Target, violation};
 
 use super::describe::answer_fields;
-use super::{Bound, Executed, Place, Session, Step, Submitted};
+use super::{Bound, Executed, Place, Session, Step};
 
 /// Portals that a session may have at a time.
 const PORTALS_MAX: usize = 10_000;
@@ -129,13 +129,8 @@ impl Session {
                 return Ok(Step::Thread);
             }
             // An error drops the portal, as one of its execution does.
-            let Bound { portal, formats } = bound;
-            let portal = self.sql.submit(portal, completions, token)?;
-            self.submitted = Some(Submitted {
-                bound: Bound { portal, formats },
-                executed: Some(Executed { name, row_limit }),
-            });
-            return Ok(Step::Submitted);
+            let executed = Some(Executed { name, row_limit });
+            return self.submit(bound, executed, (completions, token));
         }
         if bound.portal.statement().command() == "COPY" {
             let statement = bound.portal.statement().clone();

@@ -62,6 +62,8 @@ struct Submitted {
     bound: Bound,
     /// `None` for a statement of the simple protocol.
     executed: Option<Executed>,
+    /// Whether its outcome comes when it has ended, perhaps before it is durable.
+    is_early: bool,
 }
 
 /// An Execute on its way.
@@ -82,6 +84,8 @@ pub struct Session {
     /// Whether all that the present text has run can be undone together.
     is_unit: bool,
     submitted: Option<Submitted>,
+    /// Whether other messages wait behind the present one.
+    is_followed: bool,
 }
 
 impl Session {
@@ -95,6 +99,7 @@ impl Session {
             is_implicit: false,
             is_unit: false,
             submitted: None,
+            is_followed: false,
         }
     }
 
@@ -129,7 +134,9 @@ impl Session {
             message,
             is_extended,
             ends_pipeline,
+            is_followed,
         } = received;
+        self.is_followed = is_followed;
         if self.is_copying() {
             return self.take_copy(message, place);
         }
@@ -181,11 +188,39 @@ impl Session {
         }
     }
 
+    /// Submits a portal to the workers. While other messages wait behind it, it need not be durable before they are handled: the client
+    /// keeps the answers.
+    fn submit(
+        &mut self,
+        bound: Bound,
+        executed: Option<Executed>,
+        (completions, token): (&Arc<Completions>, u64),
+    ) -> Result<Step> {
+        let Bound { portal, formats } = bound;
+        let is_early = self.is_followed && self.sql.is_synchronous();
+        let portal = match is_early {
+            true => self.sql.submit_early(portal, completions, token)?,
+            false => self.sql.submit(portal, completions, token)?,
+        };
+        self.submitted = Some(Submitted {
+            bound: Bound { portal, formats },
+            executed,
+            is_early,
+        });
+        Ok(Step::Submitted)
+    }
+
+    /// Whether the outcome of what was submitted comes before it is durable.
+    pub fn is_early(&self) -> bool {
+        (self.submitted.as_ref()).is_some_and(|submitted| submitted.is_early)
+    }
+
     /// Takes the outcome of what was submitted.
     pub fn complete(&mut self, outcome: Result<Reply>) -> Step {
         let Some(Submitted {
             mut bound,
             executed,
+            ..
         }) = self.submitted.take()
         else {
             return Step::Next;

@@ -7,7 +7,7 @@ use kiln_sql::parse::{SourceStatement, script};
 use kiln_sql::{Error, Result, SqlState};
 use kiln_wire::backend::Severity;
 
-use super::{Bound, POLLED_TEXT_BYTES, Place, Session, Step, Submitted};
+use super::{Bound, POLLED_TEXT_BYTES, Place, Session, Step};
 
 /// How often a text is tried of which others were always faster.
 const ATTEMPTS_MAX: u32 = 1_000;
@@ -47,15 +47,10 @@ impl Session {
                 Ok(_) => return Step::Thread,
                 Err(error) => return self.refuse(&error, Some(text), &source),
             };
-            let portal = bound.portal.clone();
-            return match self.sql.submit(portal, completions, token) {
-                Ok(portal) => {
+            return match self.submit(bound, None, (completions, token)) {
+                Ok(step) => {
                     self.forget_unnamed();
-                    self.submitted = Some(Submitted {
-                        bound: Bound { portal, ..bound },
-                        executed: None,
-                    });
-                    Step::Submitted
+                    step
                 }
                 Err(error) => self.refuse(&error, None, &source),
             };

@@ -249,10 +249,39 @@ impl Session {
         completions: &Arc<Completions>,
         token: u64,
     ) -> Result<Portal> {
+        self.submit_as(portal, (completions, token), false)
+    }
+
+    /// [`Session::submit`] of a statement behind which others wait in this session: its outcome arrives as soon as it has ended, perhaps
+    /// before it is durable. The caller keeps its result from the client until all that the
+    /// [completion](kiln_engine::Completion::observed) rests on is on disk ([`kiln_engine::Engine::is_durable`]).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn submit_early(
+        &mut self,
+        portal: Portal,
+        completions: &Arc<Completions>,
+        token: u64,
+    ) -> Result<Portal> {
+        self.submit_as(portal, (completions, token), true)
+    }
+
+    /// Whether what this session's transactions rest on is on disk before they are acknowledged.
+    pub fn is_synchronous(&self) -> bool {
+        self.session.is_synchronous()
+    }
+
+    fn submit_as(
+        &mut self,
+        portal: Portal,
+        told: (&Arc<Completions>, u64),
+        is_early: bool,
+    ) -> Result<Portal> {
         self.check_idle()?;
         portal.check_bound()?;
         self.session.begin_statement();
-        let submitted = self.offer(&portal, completions, token);
+        let submitted = self.offer(&portal, told, is_early);
         if let Err(error) = submitted {
             self.session.end_statement();
             let statement = portal.statement();
@@ -262,7 +291,7 @@ impl Session {
         Ok(portal)
     }
 
-    fn offer(&self, portal: &Portal, completions: &Arc<Completions>, token: u64) -> Result<()> {
+    fn offer(&self, portal: &Portal, told: (&Arc<Completions>, u64), is_early: bool) -> Result<()> {
         let statement = portal.statement();
         self.authorize(statement)?;
         self.check_writable(statement)?;
@@ -274,7 +303,7 @@ impl Session {
             ),
             _ => return Err(cannot_submit()),
         };
-        let submitted = self.session.submit(program, arguments, completions, token);
+        let submitted = self.session.submit(program, arguments, told, is_early);
         Ok(submitted?)
     }
 
