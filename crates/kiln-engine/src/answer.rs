@@ -23,7 +23,7 @@ use kiln_procedure::frame::Notice;
 use kiln_storage::bytes::{Reader, append_string, corrupt, read_text};
 use kiln_storage::error::{Error, Position, Result, SqlState};
 use kiln_storage::types::bytes::DEPTH_MAX;
-use kiln_storage::types::{DataType, Value};
+use kiln_storage::types::{CatalogType, DataType, Value};
 
 use crate::call::{Reply, Rows};
 
@@ -194,7 +194,8 @@ fn read_error(reader: &mut Reader<'_>) -> Result<Error> {
 }
 
 /// Appends the form of a type, and what the form has: of NUMERIC with them the precision and the scale, a byte each; of CHAR, and of
-/// VARCHAR with one, the limit in 4 bytes; of an array the type of its elements.
+/// VARCHAR with one, the limit in 4 bytes; of an array the type of its elements;
+/// of a type of the catalogs its number in 4 bytes.
 fn write_type(data_type: &DataType, target: &mut Vec<u8>) {
     let form = match data_type {
         DataType::SmallInt => 0,
@@ -217,6 +218,7 @@ fn write_type(data_type: &DataType, target: &mut Vec<u8>) {
         DataType::Uuid => 15,
         DataType::Interval => 16,
         DataType::Array(_) => 17,
+        DataType::Catalog(_) => 18,
     };
     target.push(form);
     match data_type {
@@ -227,6 +229,7 @@ fn write_type(data_type: &DataType, target: &mut Vec<u8>) {
             target.extend_from_slice(&limit.to_le_bytes());
         }
         DataType::Array(element) => write_type(element, target),
+        DataType::Catalog(catalog) => target.extend_from_slice(&catalog.oid().to_le_bytes()),
         _ => {}
     }
 }
@@ -252,6 +255,12 @@ fn read_type(reader: &mut Reader<'_>, depth: usize) -> Result<DataType> {
         14 => DataType::TimestampTz,
         15 => DataType::Uuid,
         16 => DataType::Interval,
+        18 => {
+            let oid = reader.number(4)? as u32;
+            let mut known = CatalogType::ALL.into_iter();
+            let known = known.find(|known| known.oid() == oid);
+            DataType::Catalog(known.ok_or_else(|| corrupt(format!("no type has number {oid}")))?)
+        }
         17 if depth < DEPTH_MAX => DataType::array(read_type(reader, depth + 1)?),
         form => return Err(corrupt(format!("no type has the form {form}"))),
     })
@@ -327,6 +336,8 @@ mod tests {
             DataType::TimestampTz,
             DataType::Uuid,
             DataType::Interval,
+            DataType::OID,
+            DataType::NAME,
         ];
         let data_type = types[random.below(types.len())].clone();
         match random.below(5) {

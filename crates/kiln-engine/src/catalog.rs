@@ -1,8 +1,9 @@
 //! The catalog: which tables and procedures there are. Immutable; a change makes the next one.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 
-use kiln_platform::sync::Arc;
+use kiln_platform::sync::{Arc, Mutex, OnceLock, Weak, lock};
 use kiln_procedure::Program;
 use kiln_storage::error::Result;
 use kiln_storage::schema::{ColumnId, TableId};
@@ -11,6 +12,7 @@ use kiln_storage::types::DataType;
 
 use crate::errors;
 use crate::lookups::Lookups;
+use crate::numbers::ObjectNumbers;
 use crate::records::RecordPrograms;
 use crate::roles::{Access, Roles};
 use crate::statement::{CatalogStatement, Source};
@@ -154,6 +156,23 @@ pub trait RowPrograms: Send + Sync {
     fn delete(&self, catalog: &Catalog, table: &Arc<Table>) -> Result<Program>;
 }
 
+/// Which catalog is in force: for programs, which outlive the catalog for which they were compiled. All catalogs of a database share it.
+#[derive(Default)]
+pub struct CurrentCatalog {
+    catalog: Mutex<Weak<Catalog>>,
+}
+
+impl CurrentCatalog {
+    /// The catalog in force; `None` before the first one, and when the database is gone.
+    pub fn get(&self) -> Option<Arc<Catalog>> {
+        lock(&self.catalog).upgrade()
+    }
+
+    pub(crate) fn set(&self, catalog: &Arc<Catalog>) {
+        *lock(&self.catalog) = Arc::downgrade(catalog);
+    }
+}
+
 /// Which tables and procedures there are at one time.
 pub struct Catalog {
     pub(crate) version: u64,
@@ -163,8 +182,12 @@ pub struct Catalog {
     pub(crate) changed: BTreeMap<TableId, u64>,
     pub(crate) procedures: BTreeMap<String, Arc<Procedure>>,
     pub(crate) roles: Arc<Roles>,
+    pub(crate) numbers: Arc<ObjectNumbers>,
     pub(crate) statement: Option<Arc<CatalogStatement>>,
     pub(crate) row_programs: Option<Arc<dyn RowPrograms>>,
+    pub(crate) current: Arc<CurrentCatalog>,
+    /// What a layer above has made of it; it goes with this catalog.
+    pub(crate) derived: OnceLock<Arc<dyn Any + Send + Sync>>,
     /// Programs made on demand; they go with this catalog.
     pub(crate) record_programs: RecordPrograms,
 }
@@ -178,8 +201,11 @@ impl Default for Catalog {
             changed: BTreeMap::new(),
             procedures: BTreeMap::new(),
             roles: Arc::default(),
+            numbers: Arc::default(),
             statement: None,
             row_programs: None,
+            current: Arc::default(),
+            derived: OnceLock::new(),
             record_programs: RecordPrograms::default(),
         }
     }
@@ -195,8 +221,11 @@ impl Catalog {
             changed: self.changed.clone(),
             procedures: self.procedures.clone(),
             roles: self.roles.clone(),
+            numbers: self.numbers.clone(),
             statement: None,
             row_programs: self.row_programs.clone(),
+            current: self.current.clone(),
+            derived: OnceLock::new(),
             record_programs: RecordPrograms::default(),
         }
     }
@@ -270,6 +299,26 @@ impl Catalog {
     /// The roles, and what they may do.
     pub fn roles(&self) -> &Roles {
         &self.roles
+    }
+
+    /// What `make` makes of it, once for each catalog. It must not hold the catalog.
+    ///
+    /// # Panics
+    /// When something of another type was asked for before.
+    pub fn derived<T: Any + Send + Sync>(&self, make: impl FnOnce(&Catalog) -> T) -> Arc<T> {
+        let derived = self.derived.get_or_init(|| Arc::new(make(self)));
+        let derived = derived.clone().downcast();
+        derived.expect("one type is made of catalogs")
+    }
+
+    /// Which catalog is in force, now and later.
+    pub fn current(&self) -> &Arc<CurrentCatalog> {
+        &self.current
+    }
+
+    /// The numbers of its objects.
+    pub fn numbers(&self) -> &ObjectNumbers {
+        &self.numbers
     }
 
     /// The names of the tables that reference `name`, itself included if it does.

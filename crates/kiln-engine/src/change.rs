@@ -183,6 +183,7 @@ impl<'a> CatalogChange<'a> {
             self.catalog.tables.insert(name, Arc::new(made));
         }
         self.catalog.roles = Arc::new(written.roles.clone());
+        self.catalog.numbers = Arc::new(written.numbers.clone());
         Ok(())
     }
 
@@ -532,7 +533,7 @@ impl<'a> CatalogChange<'a> {
     /// replaced or gone; nobody runs a transaction.
     ///
     /// # Errors
-    /// 2BP01.
+    /// 2BP01; 54000 when all numbers of objects are given out.
     pub(crate) fn complete(mut self) -> Result<(Catalog, Vec<Arc<Table>>)> {
         if let Some(procedure) = self.stale_procedures().first() {
             return Err(Error::new(
@@ -544,6 +545,9 @@ impl<'a> CatalogChange<'a> {
             )
             .with_hint("Compile it again, or drop it, in the same change."));
         }
+        let mut numbers = (*self.catalog.numbers).clone();
+        numbers.follow(&self.catalog)?;
+        self.catalog.numbers = Arc::new(numbers);
         for (table, columns) in &self.splits {
             table.split_by(*columns);
         }

@@ -137,6 +137,7 @@ impl Shared {
             .catalog
             .write()
             .unwrap_or_else(|poisoned| poisoned.into_inner());
+        catalog.current().set(&catalog);
         *current = catalog;
     }
 

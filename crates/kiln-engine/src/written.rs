@@ -3,7 +3,7 @@
 //! A catalog is written as the list of what is in it, and not of the statements that made it: a
 //! database that creates and drops tables all day has a list as long as the number of its objects.
 //! Written are the tables, with their numbers, the order and the kind of their indexes, derived ones
-//! included, and their next row numbers; and the statements that created the procedures. Nothing
+//! included, and their next row numbers; the statements that created the procedures; and the numbers of objects. Nothing
 //! else of a catalog depends on how it came about, as the programs of procedures follow from their
 //! statements and the tables ([`Lookups`](crate::Lookups) sees to that).
 //!
@@ -27,6 +27,7 @@ use kiln_storage::table::Table;
 
 use crate::catalog::Catalog;
 use crate::engine::Engine;
+use crate::numbers::ObjectNumbers;
 use crate::roles::Roles;
 use crate::statement::{Source, read_source, write_source};
 use crate::text_form::{Columns, Counted, Reader};
@@ -42,6 +43,7 @@ pub struct WrittenCatalog {
     /// In the order of the names of the procedures that they create.
     pub(crate) procedures: Vec<Arc<Source>>,
     pub(crate) roles: Roles,
+    pub(crate) numbers: ObjectNumbers,
 }
 
 /// A table that was written down.
@@ -88,6 +90,7 @@ impl Catalog {
         Ok(WrittenCatalog {
             procedures: procedures.collect::<Result<_>>()?,
             roles: self.roles().clone(),
+            numbers: self.numbers().clone(),
             version: self.version(),
             next_table_id: self.next_table_id(),
             tables: self
@@ -215,6 +218,7 @@ impl fmt::Display for WrittenCatalog {
             write_source(f, source)?;
         }
         roles::write(f, &self.roles)?;
+        write!(f, "{}", self.numbers)?;
         f.write_str("end\n")
     }
 }
@@ -332,6 +336,7 @@ impl FromStr for WrittenCatalog {
             procedures.push(Arc::new(read_source(&mut reader)?));
         }
         let roles = roles::read(&mut reader)?;
+        let numbers = ObjectNumbers::read(&mut reader)?;
         reader.expect("end")?;
         reader.end()?;
         Ok(WrittenCatalog {
@@ -340,6 +345,7 @@ impl FromStr for WrittenCatalog {
             tables,
             procedures,
             roles,
+            numbers,
         })
     }
 }

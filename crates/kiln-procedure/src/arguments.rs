@@ -8,7 +8,7 @@ use kiln_platform::atomic::prefetch_plain;
 use kiln_platform::plain;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::slot::{Heap, Slot};
-use kiln_storage::types::{DataType, Decimal, Value};
+use kiln_storage::types::{CatalogType, DataType, Decimal, ObjectName, Representation, Value};
 
 use crate::frame::{push_value, to_value};
 use crate::program::Program;
@@ -30,6 +30,7 @@ enum Kind {
     Timestamp,
     Uuid,
     Interval,
+    Object,
     IntegerArray,
     /// An array of anything else: converted element by element.
     Array,
@@ -49,6 +50,7 @@ impl Kind {
             Value::Timestamp(_) | Value::TimestampTz(_) => Kind::Timestamp,
             Value::Uuid(_) => Kind::Uuid,
             Value::Interval(_) => Kind::Interval,
+            Value::Object(_) => Kind::Object,
             Value::Array(values) => match values.iter().all(|value| {
                 matches!(
                     value,
@@ -256,6 +258,7 @@ impl Arguments {
                 (Kind::IntegerArray, DataType::Array(element)) => self.array_fits(slot, element),
                 // CHAR values are held without trailing blanks.
                 (Kind::Text, DataType::Char(_)) => !self.heap.bytes(slot).ends_with(b" "),
+                (kind, DataType::Catalog(catalog)) => self.catalog_fits(slot, kind, *catalog),
                 (kind, data_type) => {
                     matches!(
                         (kind, data_type),
@@ -285,6 +288,27 @@ impl Arguments {
             DataType::BigInt => true,
             DataType::Integer => values.all(|value| i32::try_from(value).is_ok()),
             DataType::SmallInt => values.all(|value| i16::try_from(value).is_ok()),
+            DataType::Catalog(catalog) if catalog.representation() == Representation::Number => {
+                values.all(|value| u32::try_from(value).is_ok())
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether a value of the catalogs' types is as it must be.
+    fn catalog_fits(&self, slot: Slot, kind: Kind, catalog: CatalogType) -> bool {
+        match (kind, catalog.representation()) {
+            (Kind::Integer, Representation::Number) => u32::try_from(slot.as_i64()).is_ok(),
+            (Kind::Text, Representation::Text) => {
+                let text = self.heap.str(slot);
+                catalog.fit(text).len() == text.len()
+            }
+            (Kind::Double, Representation::Double) => true,
+            (Kind::Object, Representation::Object) => true,
+            (Kind::IntegerArray, Representation::Vector) => {
+                let element = catalog.element();
+                element.is_some_and(|element| self.array_fits(slot, &element))
+            }
             _ => false,
         }
     }
@@ -326,6 +350,7 @@ impl Arguments {
             Kind::Timestamp => DataType::Timestamp,
             Kind::Uuid => DataType::Uuid,
             Kind::Interval => DataType::Interval,
+            Kind::Object => DataType::Catalog(CatalogType::RegClass),
             Kind::IntegerArray => DataType::array(DataType::BigInt),
             Kind::Array => {
                 let array = self
@@ -413,6 +438,7 @@ pub fn convert(value: Value, data_type: &DataType) -> Result<Value> {
         }
         (DataType::Text | DataType::VarChar(_), Value::Text(_)) => value,
         (_, Value::Text(text)) => kiln_storage::types::parse_value(data_type, text)?,
+        (DataType::Catalog(catalog), _) if let Some(value) = to_catalog(&value, *catalog)? => value,
         (DataType::Array(element), Value::Array(values)) => {
             let values = values.iter().map(|value| convert(value.clone(), element));
             Value::Array(values.collect::<Result<_>>()?)
@@ -427,6 +453,43 @@ pub fn convert(value: Value, data_type: &DataType) -> Result<Value> {
                 ),
             ));
         }
+    })
+}
+
+/// The value as one of a type of the catalogs; `None` where it does not convert.
+fn to_catalog(value: &Value, catalog: CatalogType) -> Result<Option<Value>> {
+    let number = match *value {
+        Value::SmallInt(value) => Some(i64::from(value)),
+        Value::Integer(value) => Some(i64::from(value)),
+        Value::BigInt(value) => Some(value),
+        _ => None,
+    };
+    Ok(match (catalog.representation(), value) {
+        (Representation::Number | Representation::Object, _) if let Some(number) = number => {
+            let oid = u32::try_from(number).map_err(|_| {
+                let message = format!("{} out of range", catalog.name());
+                Error::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message)
+            })?;
+            Some(match catalog.representation() {
+                Representation::Number => Value::BigInt(oid.into()),
+                _ => Value::Object(Box::new(ObjectName {
+                    oid,
+                    name: oid.to_string(),
+                })),
+            })
+        }
+        (Representation::Object, Value::Object(_)) => Some(value.clone()),
+        (Representation::Number, Value::Object(object)) => Some(Value::BigInt(object.oid.into())),
+        (Representation::Double, _) if let Some(number) = number => {
+            Some(Value::Double(number as f64))
+        }
+        (Representation::Double, Value::Double(_)) => Some(value.clone()),
+        (Representation::Double, Value::Numeric(number)) => Some(Value::Double(number.to_f64())),
+        (Representation::Vector, Value::Array(_)) => {
+            let element = catalog.element().unwrap_or(DataType::SmallInt);
+            Some(convert(value.clone(), &DataType::array(element))?)
+        }
+        _ => None,
     })
 }
 

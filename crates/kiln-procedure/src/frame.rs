@@ -8,7 +8,7 @@ use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::index::Sighting;
 use kiln_storage::slot::{Heap, Memory, Slot};
 use kiln_storage::table::SightKey;
-use kiln_storage::types::{DataType, Value};
+use kiln_storage::types::{DataType, ObjectName, Representation, Value};
 
 use crate::access::Handle;
 use crate::arguments::Arguments;
@@ -279,6 +279,10 @@ fn is_within_slot(data_type: &DataType) -> bool {
         | DataType::Uuid
         | DataType::Interval
         | DataType::Array(_) => false,
+        DataType::Catalog(catalog) => matches!(
+            catalog.representation(),
+            Representation::Number | Representation::Double
+        ),
     }
 }
 
@@ -313,6 +317,7 @@ pub fn push_value(heap: &mut Heap, value: &Value) -> Slot {
             let slots: Vec<Slot> = values.iter().map(|value| push_value(heap, value)).collect();
             heap.push_array(&slots)
         }
+        Value::Object(object) => heap.push_bytes(&object.to_bytes()),
     }
 }
 
@@ -349,6 +354,19 @@ pub fn to_value(heap: &Heap, slot: Slot, data_type: &DataType) -> Value {
                     .collect(),
             )
         }
+        DataType::Catalog(catalog) => match catalog.representation() {
+            Representation::Number => Value::BigInt(slot.as_i64()),
+            Representation::Text => Value::Text(heap.str(slot).to_owned()),
+            Representation::Double => Value::Double(slot.as_f64()),
+            Representation::Vector => {
+                let element = catalog.element().unwrap_or(DataType::SmallInt);
+                to_value(heap, slot, &DataType::array(element))
+            }
+            Representation::Object => {
+                let object = ObjectName::from_bytes(heap.bytes(slot));
+                Value::Object(Box::new(object))
+            }
+        },
     }
 }
 

@@ -17,11 +17,14 @@
 //! a register is written before it is read on every path; parameters and constants are never
 //! written; an operation's handle is only used where the operation found its record.
 
+use kiln_platform::sync::Arc;
 use kiln_storage::error::SqlState;
 use kiln_storage::record::Words;
 use kiln_storage::schema::{ColumnId, TableId};
 use kiln_storage::slot::{Heap, Slot};
-use kiln_storage::types::{DataType, Value};
+use kiln_storage::types::{DataType, Representation, Value};
+
+use crate::outside::{OutsideFunction, OutsideRows};
 
 /// A register's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -136,6 +139,12 @@ pub enum Instruction {
         target: Reg,
         arguments: Box<[Reg]>,
     },
+    /// A function that asks the database around the program.
+    Consult {
+        function: Arc<dyn OutsideFunction>,
+        target: Reg,
+        arguments: Box<[Reg]>,
+    },
     /// Raises `error` when `condition` is FALSE — or also when it is NULL, if `null_fails`.
     Require {
         condition: Reg,
@@ -202,7 +211,7 @@ pub enum Class {
     Decimal,
     /// DOUBLE PRECISION; NaN equals itself and is greatest, as in PostgreSQL.
     Double,
-    /// Text (C collation), BYTEA, UUID: bytes in memcmp order.
+    /// Text (C collation), BYTEA, UUID, named objects: bytes in memcmp order.
     Bytes,
     /// INTERVAL: by length, months as 30 days.
     Interval,
@@ -228,6 +237,12 @@ impl Class {
             | DataType::Uuid => Class::Bytes,
             DataType::Interval => Class::Interval,
             DataType::Array(_) => return None,
+            DataType::Catalog(catalog) => match catalog.representation() {
+                Representation::Number => Class::Integer,
+                Representation::Double => Class::Double,
+                Representation::Text | Representation::Object => Class::Bytes,
+                Representation::Vector => return None,
+            },
         })
     }
 }
@@ -389,6 +404,12 @@ pub enum Step {
     RestoreRecord { record: RecordReg, source: Reg },
     /// Empties a buffer.
     BufferClear { buffer: BufferId },
+    /// Empties a buffer, and fills it with rows that are no table's.
+    BufferFill {
+        buffer: BufferId,
+        rows: Arc<dyn OutsideRows>,
+        arguments: Box<[Reg]>,
+    },
     /// Appends a row; all rows of a buffer have the same width.
     BufferPush { buffer: BufferId, row: Box<[Reg]> },
     /// Appends a row unless an equal one is there (NULLs are equal); sets `added`. `classes` has

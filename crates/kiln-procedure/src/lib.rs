@@ -14,6 +14,7 @@
 //! | [`access`] | what a protocol must offer to the executor |
 //! | [`arguments`] | a call's arguments |
 //! | [`buffer`] | rows kept within a run |
+//! | [`outside`] | functions and rows that are the database's, and no table's |
 //! | [`calls`] | how often a stored procedure was called |
 //! | [`frame`] | the memory of a running procedure |
 //! | [`interrupt`] | the request to end before its time |
@@ -32,6 +33,7 @@ pub mod frame;
 pub mod interrupt;
 pub mod ir;
 pub mod optimise;
+pub mod outside;
 pub mod program;
 pub mod reconnaissance;
 pub mod updater;

@@ -57,7 +57,7 @@ impl Updater {
                 | DataType::Uuid
                 | DataType::Interval => with_bytes |= 1_u128.checked_shl(position as u32)?,
                 // Their elements would have to be copied too.
-                DataType::Array(_) => return None,
+                DataType::Array(_) | DataType::Catalog(_) => return None,
                 _ if position >= u128::BITS as usize => return None,
                 _ => {}
             }

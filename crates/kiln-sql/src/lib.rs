@@ -6,6 +6,7 @@
 //! | [`compile`] | syntax trees to programs |
 //! | [`database`] | [`Database`] and [`Session`]: scripts, definitions, results |
 
+mod catalog;
 pub mod compile;
 pub mod database;
 pub mod parse;

@@ -81,7 +81,7 @@ impl KeyField {
             DataType::Bytea => Encoding::Bytea,
             DataType::Uuid => Encoding::Uuid,
             DataType::Char(_) | DataType::VarChar(_) | DataType::Text => Encoding::Text,
-            DataType::Interval | DataType::Array(_) => {
+            DataType::Interval | DataType::Array(_) | DataType::Catalog(_) => {
                 unreachable!("columns of type {data_type} are refused when a table is created")
             }
         };

@@ -797,7 +797,7 @@ impl Dataflow<'_> {
             Step::RestoreRecord { record, source } => {
                 state.records[record.0 as usize] = state.registers[source.0 as usize];
             }
-            Step::BufferClear { buffer } => {
+            Step::BufferClear { buffer } | Step::BufferFill { buffer, .. } => {
                 let chosen_by = self.control();
                 let rows = &mut state.buffers[buffer.0 as usize];
                 rows.columns.fill(Flow::default());

@@ -49,7 +49,8 @@ macro_rules! register_visitors {
                     visit(target, Use::Write);
                 }
                 I::AnyNull { target, sources: arguments }
-                | I::Call { target, arguments, .. } => {
+                | I::Call { target, arguments, .. }
+                | I::Consult { target, arguments, .. } => {
                     for argument in arguments {
                         visit(argument, Use::Read);
                     }
@@ -146,6 +147,11 @@ macro_rules! register_visitors {
                 Step::SaveRecord { target, .. } => visit(target, Use::Write),
                 Step::RestoreRecord { source, .. } => visit(source, Use::Read),
                 Step::BufferClear { .. } | Step::BufferSort { .. } => {}
+                Step::BufferFill { arguments, .. } => {
+                    for register in arguments {
+                        visit(register, Use::Read);
+                    }
+                }
                 Step::BufferPush { row, .. } | Step::Emit { row } => {
                     for register in row {
                         visit(register, Use::Read);
@@ -316,6 +322,7 @@ pub fn step_name(step: &Step) -> &'static str {
             I::Element { .. } => "Element",
             I::ArrayLength { .. } => "ArrayLength",
             I::Call { .. } => "Call",
+            I::Consult { .. } => "Consult",
             I::Require { .. } => "Require",
             I::RequireNotNull { .. } => "RequireNotNull",
         },
@@ -338,6 +345,7 @@ pub fn step_name(step: &Step) -> &'static str {
         Step::SaveRecord { .. } => "SaveRecord",
         Step::RestoreRecord { .. } => "RestoreRecord",
         Step::BufferClear { .. } => "BufferClear",
+        Step::BufferFill { .. } => "BufferFill",
         Step::BufferPush { .. } => "BufferPush",
         Step::BufferPushDistinct { .. } => "BufferPushDistinct",
         Step::BufferSort { .. } => "BufferSort",

@@ -39,7 +39,12 @@ impl Arguments {
                         }
                     }
                 }
-                Kind::Bytea | Kind::Date | Kind::Uuid | Kind::Interval | Kind::Array => {
+                Kind::Bytea
+                | Kind::Date
+                | Kind::Uuid
+                | Kind::Interval
+                | Kind::Object
+                | Kind::Array => {
                     self.value(position).append_to(target);
                 }
             }

@@ -37,6 +37,7 @@ use kiln_storage::table::Table;
 
 use crate::analysis::Observed;
 use crate::ir::*;
+use crate::outside::OutsideRows;
 use crate::updater::Updater;
 
 /// A position in the code.
@@ -509,6 +510,11 @@ pub(crate) struct PrefetchedLookup {
 pub(crate) enum Rows {
     Clear {
         buffer: BufferId,
+    },
+    Fill {
+        buffer: BufferId,
+        rows: Arc<dyn OutsideRows>,
+        arguments: Box<[Reg]>,
     },
     Push {
         buffer: BufferId,

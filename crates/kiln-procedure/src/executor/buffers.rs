@@ -95,6 +95,22 @@ impl<'a, A: Access> Executor<'a, A> {
 pub(super) fn rows(frame: &mut Frame, rows: &Rows) {
     match rows {
         Rows::Clear { buffer } => frame.buffers[buffer.0 as usize].clear(),
+        Rows::Fill {
+            buffer,
+            rows,
+            arguments,
+        } => {
+            let Frame {
+                buffers,
+                memory: Memory { slots, heap },
+                ..
+            } = frame;
+            let buffer = &mut buffers[buffer.0 as usize];
+            let arguments = arguments.iter().map(|register| slots[register.0 as usize]);
+            let arguments: Vec<Slot> = arguments.collect();
+            buffer.clear();
+            rows.append_to(heap, &arguments, &mut buffer.rows);
+        }
         Rows::Push { buffer, row } => {
             let rows = &mut frame.buffers[buffer.0 as usize].rows;
             let slots = &frame.memory.slots;

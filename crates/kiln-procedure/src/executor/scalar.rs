@@ -95,6 +95,14 @@ pub(crate) fn compute(memory: &mut Memory, instruction: &Instruction) -> Result<
             let any = sources.iter().any(|source| get(*source).is_null());
             (target, Slot::from_bool(any))
         }
+        Instruction::Consult {
+            ref function,
+            target,
+            ref arguments,
+        } => {
+            let arguments: Vec<Slot> = arguments.iter().map(|register| get(*register)).collect();
+            (target, function.call(&mut memory.heap, &arguments)?)
+        }
         ref other => unreachable!("{other:?} has an op of its own"),
     };
     memory.slots[target.0 as usize] = slot;

@@ -78,7 +78,10 @@ struct Listing<'a> {
 
 fn has_operations(block: &[Step]) -> bool {
     let mut found = false;
-    for_each_step(block, &mut |step| found |= step_operation(step).is_some());
+    for_each_step(block, &mut |step| {
+        let fills = matches!(step, Step::BufferFill { .. });
+        found |= fills || step_operation(step).is_some();
+    });
     found
 }
 
@@ -166,6 +169,9 @@ impl Listing<'_> {
                 };
                 self.control(format!("for each row of buffer {}{condition}", buffer.0));
                 self.indented(body);
+            }
+            Step::BufferFill { buffer, rows, .. } => {
+                self.control(format!("fill buffer {} with {}", buffer.0, rows.name()));
             }
             _ => step_blocks(step)
                 .into_iter()

@@ -206,6 +206,17 @@ impl<'a> Terms<'a> {
                     .collect();
                 format!("{name}({})", arguments.join(", "))
             }
+            I::Consult {
+                function,
+                arguments,
+                ..
+            } => {
+                let arguments: Vec<String> = arguments
+                    .iter()
+                    .map(|argument| self.term(*argument, open, false))
+                    .collect();
+                format!("{}({})", function.name(), arguments.join(", "))
+            }
             I::Require { .. } | I::RequireNotNull { .. } => "…".to_owned(),
         }
     }

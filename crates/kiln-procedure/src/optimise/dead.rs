@@ -23,7 +23,9 @@ pub(super) fn remove(program: &mut Program) {
 fn remove_empty_walks(program: &mut Program) -> bool {
     let mut is_filled = vec![false; program.buffers.len()];
     for_each_step(&program.body, &mut |step| {
-        if let Step::BufferPush { buffer, .. } | Step::BufferPushDistinct { buffer, .. } = step
+        if let Step::BufferPush { buffer, .. }
+        | Step::BufferPushDistinct { buffer, .. }
+        | Step::BufferFill { buffer, .. } = step
             && let Some(is_filled) = is_filled.get_mut(buffer.0 as usize)
         {
             *is_filled = true;
@@ -95,6 +97,7 @@ fn remove_buffers(program: &mut Program) -> bool {
             }
             match step {
                 Step::BufferClear { buffer }
+                | Step::BufferFill { buffer, .. }
                 | Step::BufferPush { buffer, .. }
                 | Step::BufferPushDistinct { buffer, .. }
                 | Step::BufferSort { buffer, .. } => is_read[buffer.0 as usize],
@@ -259,6 +262,7 @@ pub(super) fn is_pure(instruction: &Instruction) -> bool {
         | I::Rescale { .. }
         | I::Concat { .. }
         | I::Call { .. }
+        | I::Consult { .. }
         | I::Require { .. }
         | I::RequireNotNull { .. } => false,
     }

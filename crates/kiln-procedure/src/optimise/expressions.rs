@@ -116,6 +116,7 @@ impl Expression {
             Instruction::Move { .. }
             | Instruction::SetNull { .. }
             | Instruction::Call { .. }
+            | Instruction::Consult { .. }
             | Instruction::Require { .. }
             | Instruction::RequireNotNull { .. } => return None,
         };

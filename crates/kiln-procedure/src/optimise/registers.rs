@@ -99,6 +99,11 @@ pub fn renumber_registers(program: &mut Program) {
 fn fits_register(value: &Value) -> bool {
     !matches!(
         value,
-        Value::Text(_) | Value::Bytea(_) | Value::Uuid(_) | Value::Interval(_) | Value::Array(_)
+        Value::Text(_)
+            | Value::Bytea(_)
+            | Value::Uuid(_)
+            | Value::Interval(_)
+            | Value::Array(_)
+            | Value::Object(_)
     )
 }

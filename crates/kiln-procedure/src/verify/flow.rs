@@ -135,7 +135,9 @@ impl Flow {
             _ => {}
         }
         match step {
-            Step::BufferClear { buffer } => state.buffers.insert(buffer.0),
+            Step::BufferClear { buffer } | Step::BufferFill { buffer, .. } => {
+                state.buffers.insert(buffer.0);
+            }
             Step::BufferPush { buffer, .. }
             | Step::BufferPushDistinct { buffer, .. }
             | Step::BufferSort { buffer, .. }

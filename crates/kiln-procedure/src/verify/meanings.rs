@@ -122,6 +122,12 @@ impl Meanings {
                 }
                 return Ok(changed);
             }
+            Step::BufferFill { buffer, rows, .. } => {
+                for (known, _) in &mut self.columns[buffer.0 as usize][..rows.width()] {
+                    let fault = |()| format!("buffer {} holds two kinds of things", buffer.0);
+                    changed |= agree(known, Content::Value).map_err(fault)?;
+                }
+            }
             Step::BufferPush { buffer, row } => {
                 for (column, register) in row.iter().enumerate() {
                     changed |= self.push(program, *buffer, column, *register)?;

@@ -68,6 +68,7 @@ fn declarations(program: &Program) -> Result<(), String> {
         }
         if let Some(value_type) = constant.value.data_type()
             && !types::assignable(&value_type, data_type)
+            && !types::names_objects(&constant.value, data_type)
         {
             return Err(format!(
                 "register {register} is {data_type}, its constant {value_type}"

@@ -94,6 +94,16 @@ impl Numbers<'_> {
             Step::BufferClear { buffer }
             | Step::BufferSort { buffer, .. }
             | Step::BufferCount { buffer, .. } => drop(self.buffer(*buffer)?),
+            Step::BufferFill { buffer, rows, .. } => {
+                let (width, given) = (self.buffer(*buffer)?, rows.width());
+                if given != width {
+                    let buffer = buffer.0;
+                    return Err(format!(
+                        "buffer {buffer} has {width} columns, the rows of {} {given}",
+                        rows.name()
+                    ));
+                }
+            }
             Step::BufferPush { buffer, row }
             | Step::BufferPushDistinct { buffer, row, .. }
             | Step::ForBuffer { buffer, row, .. } => {
@@ -148,9 +158,9 @@ impl Numbers<'_> {
                 let (given, columns) = (row.len(), program.result.columns.len());
                 return Err(format!("{given} values for {columns} result columns"));
             }
-            Step::Scalar(Instruction::Call { arguments, .. })
-                if arguments.len() > ARGUMENTS_MAX =>
-            {
+            Step::Scalar(
+                Instruction::Call { arguments, .. } | Instruction::Consult { arguments, .. },
+            ) if arguments.len() > ARGUMENTS_MAX => {
                 return Err(format!(
                     "{} arguments, at most {ARGUMENTS_MAX}",
                     arguments.len()

@@ -1,7 +1,7 @@
 //! The last pass: operands have the types that their steps expect.
 
 use kiln_storage::schema::ColumnId;
-use kiln_storage::types::DataType;
+use kiln_storage::types::{DataType, Representation, Value};
 
 use super::meanings::{Content, Meanings};
 use super::{Path, block_names};
@@ -28,8 +28,21 @@ pub(super) fn assignable(from: &DataType, to: &DataType) -> bool {
         (T::Integer, T::Integer | T::BigInt) | (T::BigInt, T::BigInt) => true,
         (T::Timestamp | T::TimestampTz, T::Timestamp | T::TimestampTz) => true,
         (T::Array(from), T::Array(to)) => assignable(from, to),
+        (T::Catalog(catalog), T::BigInt) => catalog.representation() == Representation::Number,
+        (T::SmallInt | T::Integer | T::BigInt, T::Catalog(catalog)) => {
+            catalog.representation() == Representation::Number
+        }
         _ => same_family(from, to) && !from.is_integer(),
     }
+}
+
+/// Whether a value names an object, of whatever kind, and the type is one of objects.
+pub(super) fn names_objects(value: &Value, data_type: &DataType) -> bool {
+    let is_of_objects = matches!(
+        data_type,
+        DataType::Catalog(catalog) if catalog.representation() == Representation::Object
+    );
+    is_of_objects && matches!(value, Value::Object(_))
 }
 
 /// Whether two types have one representation and compare with each other.
@@ -37,12 +50,33 @@ fn same_family(left: &DataType, right: &DataType) -> bool {
     use DataType as T;
     match (left, right) {
         (T::Array(left), T::Array(right)) => same_family(left, right),
+        (T::Catalog(_), _) | (_, T::Catalog(_)) => {
+            let plain = |data_type: &DataType| plain(data_type).unwrap_or(data_type.clone());
+            match (plain(left), plain(right)) {
+                (T::Catalog(left), T::Catalog(right)) => left == right,
+                (left, right) => same_family(&left, &right),
+            }
+        }
         (T::Timestamp | T::TimestampTz, T::Timestamp | T::TimestampTz) => true,
         _ => {
             left.is_integer() && right.is_integer()
                 || left.is_string() && right.is_string()
                 || left.without_modifier() == right.without_modifier()
         }
+    }
+}
+
+/// The type whose representation a type of the catalogs has, if it has that of another one.
+fn plain(data_type: &DataType) -> Option<DataType> {
+    let DataType::Catalog(catalog) = data_type else {
+        return None;
+    };
+    match catalog.representation() {
+        Representation::Number => Some(DataType::BigInt),
+        Representation::Text => Some(DataType::Text),
+        Representation::Double => Some(DataType::Double),
+        Representation::Vector => catalog.element().map(DataType::array),
+        Representation::Object => None,
     }
 }
 
@@ -176,9 +210,9 @@ impl Types<'_> {
                 variable, array, ..
             } => {
                 let expected = format!("an array of {}", self.type_of(*variable));
-                self.expect(*array, &expected, |data_type| match data_type {
-                    DataType::Array(element) => assignable(element, self.type_of(*variable)),
-                    _ => false,
+                self.expect(*array, &expected, |data_type| {
+                    let element = data_type.element();
+                    element.is_some_and(|element| assignable(&element, self.type_of(*variable)))
                 })
             }
             Step::Exit { .. } | Step::Continue { .. } | Step::Return => Ok(()),
@@ -242,7 +276,7 @@ impl Types<'_> {
                 }
                 conflict.map_or(Ok(()), |conflict| self.boolean(conflict.inserted))
             }
-            Step::Delete { .. } | Step::BufferClear { .. } => Ok(()),
+            Step::Delete { .. } | Step::BufferClear { .. } | Step::BufferFill { .. } => Ok(()),
             Step::SaveRecord { record, .. } => match self.meanings.records[record.0 as usize] {
                 Some(_) => Ok(()),
                 None => Err(format!("record {} is never found", record.0)),
@@ -331,7 +365,7 @@ impl Types<'_> {
         use Instruction as I;
         match instruction {
             I::Move { target, source } => self.moves(*source, self.type_of(*target)),
-            I::SetNull { .. } | I::Call { .. } => Ok(()),
+            I::SetNull { .. } | I::Call { .. } | I::Consult { .. } => Ok(()),
             I::Integer {
                 width,
                 target,
@@ -438,14 +472,14 @@ impl Types<'_> {
             } => {
                 self.integer(*index)?;
                 let expected = format!("an array of {}", self.type_of(*target));
-                self.expect(*array, &expected, |data_type| match data_type {
-                    DataType::Array(element) => assignable(element, self.type_of(*target)),
-                    _ => false,
+                self.expect(*array, &expected, |data_type| {
+                    let element = data_type.element();
+                    element.is_some_and(|element| assignable(&element, self.type_of(*target)))
                 })
             }
             I::ArrayLength { target, array } => {
                 self.expect(*array, "an array", |data_type| {
-                    matches!(data_type, DataType::Array(_))
+                    data_type.element().is_some()
                 })?;
                 self.integer(*target)
             }

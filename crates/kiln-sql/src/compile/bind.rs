@@ -69,6 +69,12 @@ impl Compiler<'_> {
 
     fn bind_node(&mut self, expr: &Expr) -> Result<Bound> {
         match expr {
+            // A function that is called without parentheses.
+            Expr::Identifier(ident)
+                if ident.quote_style.is_none() && ident.value == "current_schema" =>
+            {
+                functions::bind("current_schema", Vec::new(), position_of(expr))
+            }
             Expr::Identifier(ident) => self.resolve(std::slice::from_ref(ident)),
             Expr::CompoundIdentifier(idents) => self.resolve(idents),
             Expr::Value(value) => self.bind_literal(value),
@@ -487,6 +493,9 @@ impl Compiler<'_> {
         subscript: &Subscript,
         position: Position,
     ) -> Result<Bound> {
+        // Vectors count from 0.
+        let is_vector = matches!(array.data_type, DataType::Catalog(_));
+        let array = as_array(array)?;
         let element = match &array.data_type {
             DataType::Array(element) if !array.is_unknown() => (**element).clone(),
             other => {
@@ -503,6 +512,13 @@ impl Compiler<'_> {
         match subscript {
             Subscript::Index { index } => {
                 let index = self.bind_as(index, &DataType::Integer, CastContext::Assignment)?;
+                let index = match is_vector {
+                    true => {
+                        let one = Bound::integer(1);
+                        operators::arithmetic(Arithmetic::Add, index, one, position)?
+                    }
+                    false => index,
+                };
                 Ok(operation(
                     Operation::Element,
                     vec![array, index],
@@ -671,6 +687,16 @@ fn alike(left: Bound, items: Vec<Bound>, position: Position) -> Result<(Bound, V
     Ok((decide(left)?, items?))
 }
 
+/// A vector as an array; anything else as it is.
+pub(super) fn as_array(bound: Bound) -> Result<Bound> {
+    match (&bound.data_type, bound.data_type.element()) {
+        (DataType::Catalog(_), Some(element)) => {
+            coerce(bound, &DataType::array(element), CastContext::Implicit)
+        }
+        _ => Ok(bound),
+    }
+}
+
 fn any_of_array(
     comparison: Comparison,
     left: Bound,
@@ -688,6 +714,7 @@ fn any_of_array(
     } else {
         array
     };
+    let array = as_array(array)?;
     let DataType::Array(element) = array.data_type.clone() else {
         return Err(fail(
             SqlState::WRONG_OBJECT_TYPE,

@@ -9,6 +9,7 @@ use super::parameters::OpenParameter;
 use super::plpgsql::Callee;
 use super::scope::SourceId;
 use super::subquery::Subquery;
+use crate::catalog::CatalogCall;
 
 /// An expression with its type.
 #[derive(Clone, Debug)]
@@ -65,15 +66,22 @@ pub(crate) enum Operation {
     Decimal(Arithmetic),
     Double(Arithmetic),
     Compare(Comparison, Class),
-    IsNull { negated: bool },
+    IsNull {
+        negated: bool,
+    },
     Not,
     IntegerToDecimal,
     IntegerToDouble,
     CheckWidth(Width),
-    Rescale { precision: u8, scale: u8 },
+    Rescale {
+        precision: u8,
+        scale: u8,
+    },
     Concat,
     Element,
     Call(Builtin),
+    /// A function over the catalog.
+    Consult(CatalogCall),
 }
 
 /// A function written in Rust.
@@ -105,6 +113,7 @@ impl PartialEq for Operation {
                 },
             ) => a == c && b == d,
             (Call(a), Call(b)) => a.name == b.name,
+            (Consult(a), Consult(b)) => a.name == b.name,
             (Not, Not)
             | (IntegerToDecimal, IntegerToDecimal)
             | (IntegerToDouble, IntegerToDouble)
@@ -227,6 +236,12 @@ impl Bound {
 
     pub(super) fn text(value: impl Into<String>) -> Bound {
         Bound::constant(Value::Text(value.into()), DataType::Text, None)
+    }
+
+    /// The same where another expression stands.
+    pub(super) fn at(mut self, position: Position) -> Bound {
+        self.position = position;
+        self
     }
 
     /// Whether its type is not decided yet.
@@ -453,7 +468,8 @@ impl Operation {
             | Operation::Double(_)
             | Operation::CheckWidth(_)
             | Operation::Rescale { .. }
-            | Operation::Call(_) => true,
+            | Operation::Call(_)
+            | Operation::Consult(_) => true,
             Operation::Compare(..)
             | Operation::IsNull { .. }
             | Operation::Not

@@ -3,11 +3,13 @@
 use kiln_procedure::frame::{push_value, to_value};
 use kiln_procedure::ir::{Class, Comparison, Width};
 use kiln_storage::error::{Error, Result, SqlState};
-use kiln_storage::types::{DataType, Decimal, Value};
+use kiln_storage::types::{CatalogType, DataType, Decimal, Representation, Value};
 
 use super::bound::{Bound, Builtin, Kind, Operation};
 use super::functions::cast;
 use super::{Position, constant, fail, unsupported};
+use crate::catalog::CatalogCall;
+use crate::catalog::functions::{OBJECT_TO_OID, object_of_oid, object_of_text};
 
 /// In which way a value is converted; each admits what the one before does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,6 +50,13 @@ pub(super) fn category(data_type: &DataType) -> Category {
         DataType::Interval => Category::Timespan,
         DataType::Array(_) => Category::Array,
         DataType::Bytea | DataType::Uuid => Category::User,
+        DataType::Catalog(catalog) => match catalog {
+            CatalogType::Name | CatalogType::Char | CatalogType::NodeTree => Category::String,
+            CatalogType::Int2Vector | CatalogType::OidVector => Category::Array,
+            CatalogType::Oid | CatalogType::Real => Category::Number,
+            _ if catalog.representation() == Representation::Object => Category::Number,
+            _ => Category::User,
+        },
     }
 }
 
@@ -60,6 +69,7 @@ pub(super) fn is_preferred(data_type: &DataType) -> bool {
             | DataType::Boolean
             | DataType::TimestampTz
             | DataType::Interval
+            | DataType::Catalog(CatalogType::Oid)
     )
 }
 
@@ -90,6 +100,9 @@ pub(super) fn cast_context(source: &DataType, target: &DataType) -> Option<CastC
     if let (Some(from), Some(to)) = (rank(source), rank(target)) {
         return Some(if from < to { Implicit } else { Assignment });
     }
+    if let Some(context) = catalog_cast_context(source, target) {
+        return Some(context);
+    }
     Some(match (source, target) {
         (source, target) if source.is_string() && target.is_string() => Implicit,
         (Date, Timestamp | TimestampTz) | (Timestamp, TimestampTz) => Implicit,
@@ -98,6 +111,49 @@ pub(super) fn cast_context(source: &DataType, target: &DataType) -> Option<CastC
         (Array(source), Array(target)) => cast_context(source, target)?,
         (_, target) if target.is_string() => Assignment,
         (source, _) if source.is_string() => Explicit,
+        _ => return None,
+    })
+}
+
+/// The weakest context for conversions from and to the types of the catalogs that are not those of texts.
+fn catalog_cast_context(source: &DataType, target: &DataType) -> Option<CastContext> {
+    use CastContext::{Assignment, Explicit, Implicit};
+    let kind = |data_type: &DataType| match data_type {
+        DataType::Catalog(catalog) => Some((*catalog, catalog.representation())),
+        _ => None,
+    };
+    Some(match (kind(source), kind(target)) {
+        (Some((_, Representation::Object)), Some((CatalogType::Oid, _)))
+        | (Some((CatalogType::Oid, _)), Some((_, Representation::Object))) => Implicit,
+        (Some((CatalogType::RegProc, _)), Some((CatalogType::RegProcedure, _)))
+        | (Some((CatalogType::RegProcedure, _)), Some((CatalogType::RegProc, _))) => Implicit,
+        (None, Some((CatalogType::Oid, _) | (_, Representation::Object)))
+            if source.is_integer() =>
+        {
+            Implicit
+        }
+        (None, Some((CatalogType::RegClass, _))) if source.is_string() => Implicit,
+        (Some((CatalogType::Oid, _)), None) if *target == DataType::BigInt => Implicit,
+        (Some((CatalogType::Oid, _) | (_, Representation::Object)), None)
+            if target.is_integer() =>
+        {
+            Assignment
+        }
+        (Some((CatalogType::Real, _)), None) if target.is_number() => match target {
+            DataType::Double => Implicit,
+            _ => Assignment,
+        },
+        (None, Some((CatalogType::Real, _))) if source.is_number() => match source {
+            DataType::Double => Assignment,
+            _ => Implicit,
+        },
+        (Some((_, Representation::Vector)), None) => {
+            let (Some(from), Some(to)) = (source.element(), target.element()) else {
+                return None;
+            };
+            cast_context(&from, &to)?
+        }
+        (None, Some((CatalogType::Xid, _))) if source.is_integer() => Explicit,
         _ => return None,
     })
 }
@@ -144,6 +200,9 @@ pub(super) fn coerce(bound: Bound, target: &DataType, context: CastContext) -> R
     let position = bound.position;
     match bound.kind {
         Kind::Unknown(None) => return Ok(Bound::null(target.clone(), position)),
+        Kind::Unknown(Some(text)) if is_object(target) => {
+            return convert(Bound::text(text).at(position), target);
+        }
         Kind::Unknown(Some(text)) => {
             let value = parse_value(&text, target).map_err(|error| located(error, position))?;
             return Ok(apply_modifier(
@@ -230,6 +289,9 @@ fn convert(bound: Bound, target: &DataType) -> Result<Bound> {
     if same_base(&source, target) {
         return Ok(bound);
     }
+    if let Some(converted) = convert_catalog(&bound, target)? {
+        return Ok(converted);
+    }
     let to = |call_of, data_type| Ok(call(call_of, vec![bound.clone()], data_type, position));
     let step = |step, data_type| Ok(operation(step, vec![bound.clone()], data_type, position));
     match (&source, target) {
@@ -267,12 +329,15 @@ fn convert(bound: Bound, target: &DataType) -> Result<Bound> {
         (_, target) if target.is_string() => to_text(bound),
         (source, _) if source.is_string() => from_text(bound, target),
         (Array(from), Array(to)) => {
+            let is_number = |data_type: &DataType| matches!(data_type, Catalog(catalog) if catalog.representation() == Representation::Number);
             let widens = matches!(
                 (&**from, &**to),
                 (SmallInt, Integer | BigInt) | (Integer, BigInt)
-            );
+            ) || is_number(to) && from.is_integer()
+                || is_number(from) && **to == BigInt;
             let free = widens
-                || (from.is_string() && matches!(**to, Text | VarChar(None))
+                || (from.is_string()
+                    && matches!(**to, Text | VarChar(None) | Catalog(CatalogType::Name))
                     || matches!(
                         (&**from, &**to),
                         (Timestamp, TimestampTz) | (TimestampTz, Timestamp)
@@ -312,6 +377,90 @@ fn convert(bound: Bound, target: &DataType) -> Result<Bound> {
             let text = to_output_text(bound)?;
             from_text(text, target)
         }
+    }
+}
+
+/// Whether a type is one of those whose values name objects.
+fn is_object(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Catalog(catalog) if catalog.representation() == Representation::Object)
+}
+
+/// Converts from and to the types of the catalogs; `None` where the ways of the others do.
+fn convert_catalog(bound: &Bound, target: &DataType) -> Result<Option<Bound>> {
+    let position = bound.position;
+    let source = &bound.data_type;
+    let to = |named, data_type: &DataType| {
+        Ok(Some(call(
+            named,
+            vec![bound.clone()],
+            data_type.clone(),
+            position,
+        )))
+    };
+    let ask = |of: Option<CatalogCall>, operand: Bound, data_type: &DataType| {
+        let call = of.ok_or_else(|| Error::internal(format!("no value of {data_type} is made")))?;
+        let kind = Kind::Operation(Operation::Consult(call), vec![operand]);
+        Ok(Some(Bound::new(kind, data_type.clone(), position)))
+    };
+    if let DataType::Catalog(own) = source {
+        match (own.representation(), target) {
+            (Representation::Object, DataType::Catalog(CatalogType::Oid)) => {
+                return ask(Some(OBJECT_TO_OID), bound.clone(), target);
+            }
+            (Representation::Object, target) if target.is_string() => {
+                return to(cast::OBJECT_TO_TEXT, &DataType::Text);
+            }
+            (Representation::Object, _) => {
+                let oid = ask(Some(OBJECT_TO_OID), bound.clone(), &DataType::OID)?;
+                return oid.map(|oid| convert(oid, target)).transpose();
+            }
+            (Representation::Number, DataType::BigInt) => {
+                return Ok(Some(retype(bound.clone(), DataType::BigInt)));
+            }
+            (Representation::Number, DataType::Integer) => {
+                return to(cast::OID_TO_INTEGER, target);
+            }
+            (Representation::Double, DataType::Double) => {
+                return Ok(Some(retype(bound.clone(), DataType::Double)));
+            }
+            (Representation::Double, target) if target.is_number() => {
+                return convert(retype(bound.clone(), DataType::Double), target).map(Some);
+            }
+            (Representation::Vector, DataType::Array(_)) => {
+                let own = DataType::array(source.element().unwrap_or(DataType::SmallInt));
+                return convert(retype(bound.clone(), own), target).map(Some);
+            }
+            _ => {}
+        }
+    }
+    let DataType::Catalog(wanted) = target else {
+        return Ok(None);
+    };
+    match wanted.representation() {
+        Representation::Number if source.is_integer() => to(cast::INTEGER_TO_OID, target),
+        Representation::Object if source.is_string() => {
+            let text = convert(bound.clone(), &DataType::Text)?;
+            ask(object_of_text(*wanted), text, target)
+        }
+        Representation::Object => {
+            let oid = convert(bound.clone(), &DataType::OID)?;
+            ask(object_of_oid(*wanted), oid, target)
+        }
+        Representation::Text if source.is_string() => match wanted {
+            CatalogType::Name => to(cast::TEXT_TO_NAME, target),
+            CatalogType::Char => to(cast::TEXT_TO_CHAR, target),
+            _ => Ok(Some(bound.clone().relabel(target.clone()))),
+        },
+        Representation::Double if source.is_number() => {
+            let double = convert(bound.clone(), &DataType::Double)?;
+            Ok(Some(call(
+                cast::DOUBLE_TO_REAL,
+                vec![double],
+                target.clone(),
+                position,
+            )))
+        }
+        _ => Ok(None),
     }
 }
 
@@ -373,6 +522,13 @@ pub(super) fn to_text(bound: Bound) -> Result<Bound> {
         DataType::Uuid => cast::UUID_TO_TEXT,
         DataType::Bytea => cast::BYTEA_TO_TEXT,
         DataType::Interval => cast::INTERVAL_TO_TEXT,
+        DataType::Catalog(catalog) => match catalog.representation() {
+            Representation::Number => cast::INTEGER_TO_TEXT,
+            Representation::Text => return Ok(bound.relabel(DataType::Text)),
+            Representation::Double => cast::REAL_TO_TEXT,
+            Representation::Vector => cast::VECTOR_TO_TEXT,
+            Representation::Object => cast::OBJECT_TO_TEXT,
+        },
         DataType::Array(element) => match &**element {
             DataType::SmallInt | DataType::Integer | DataType::BigInt => cast::INTEGERS_TO_TEXT,
             DataType::Numeric { .. } => cast::DECIMALS_TO_TEXT,
@@ -381,6 +537,16 @@ pub(super) fn to_text(bound: Bound) -> Result<Bound> {
             DataType::VarChar(_) | DataType::Text => cast::TEXTS_TO_TEXT,
             DataType::Date => cast::DATES_TO_TEXT,
             DataType::Timestamp => cast::TIMESTAMPS_TO_TEXT,
+            DataType::Catalog(element) => match element.representation() {
+                Representation::Number => cast::INTEGERS_TO_TEXT,
+                Representation::Text => cast::TEXTS_TO_TEXT,
+                Representation::Double => cast::REALS_TO_TEXT,
+                Representation::Object => cast::OBJECTS_TO_TEXT,
+                Representation::Vector => {
+                    let message = format!("a cast from {element:?} arrays to text");
+                    return Err(unsupported(message, position));
+                }
+            },
             other => {
                 return Err(unsupported(
                     format!("a cast from {other}[] to text"),
@@ -438,7 +604,19 @@ fn from_text(bound: Bound, target: &DataType) -> Result<Bound> {
         DataType::Char(_) | DataType::VarChar(_) | DataType::Text => {
             return Ok(bound.relabel(DataType::Text));
         }
+        DataType::Catalog(catalog) => match catalog {
+            CatalogType::Oid | CatalogType::Xid => cast::TEXT_TO_OID,
+            CatalogType::Real => cast::TEXT_TO_REAL,
+            CatalogType::Int2Vector => cast::TEXT_TO_INT2VECTOR,
+            CatalogType::OidVector => cast::TEXT_TO_OIDVECTOR,
+            _ => return Ok(bound.relabel(target.clone())),
+        },
         DataType::Array(element) => match **element {
+            DataType::Catalog(CatalogType::Oid) => cast::TEXT_TO_OIDS,
+            DataType::Catalog(CatalogType::Name) => cast::TEXT_TO_NAMES,
+            DataType::Catalog(element) if element.representation() == Representation::Text => {
+                cast::TEXT_TO_TEXTS
+            }
             DataType::SmallInt => cast::TEXT_TO_SMALLINTS,
             DataType::Integer => cast::TEXT_TO_INTEGERS,
             DataType::BigInt => cast::TEXT_TO_BIGINTS,
@@ -615,5 +793,6 @@ pub(crate) fn parse_value(text: &str, data_type: &DataType) -> Result<Value> {
             }
             Value::Array(values)
         }
+        DataType::Catalog(_) => kiln_storage::types::parse_value(data_type, text)?,
     })
 }

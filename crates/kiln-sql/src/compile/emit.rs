@@ -261,6 +261,11 @@ impl Compiler<'_> {
                 array: left,
                 index: right,
             },
+            Operation::Consult(call) => Instruction::Consult {
+                function: call.over(self.current_catalog()?),
+                target,
+                arguments: registers.into(),
+            },
             Operation::Call(builtin) => Instruction::Call {
                 function: builtin.function,
                 name: builtin.name,
@@ -498,7 +503,10 @@ fn small_columns(bound: &Bound, columns: &mut Vec<(SourceId, u16)>) {
     bound.visit(&mut |node| {
         if let Kind::Column { source, column } = node.kind {
             let in_heap = node.data_type.is_string()
-                || matches!(node.data_type, DataType::Bytea | DataType::Uuid);
+                || matches!(
+                    node.data_type,
+                    DataType::Bytea | DataType::Uuid | DataType::Catalog(_)
+                );
             if !in_heap {
                 all.push((source, column));
             }

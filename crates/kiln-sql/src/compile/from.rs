@@ -17,6 +17,7 @@ use super::{
     Compiler, Position, fail, name_of, object_name, operators, position_of, relation_name,
     unsupported,
 };
+use crate::catalog::Relation;
 
 /// What FROM has given so far.
 #[derive(Default)]
@@ -261,6 +262,9 @@ impl Compiler<'_> {
                         position,
                     );
                 }
+                if let Some(relation) = self.system_relation(name)? {
+                    return self.bind_relation(relation, alias.as_ref(), scope, position);
+                }
                 let table_name = relation_name(name)?;
                 let alias_name = alias
                     .as_ref()
@@ -336,6 +340,25 @@ impl Compiler<'_> {
             } => self.bind_joined(table_with_joins, scope),
             _ => Err(unsupported("this source of rows in FROM", position)),
         }
+    }
+
+    fn bind_relation(
+        &mut self,
+        relation: &'static Relation,
+        alias: Option<&TableAlias>,
+        scope: &mut FromScope,
+        position: Position,
+    ) -> Result<()> {
+        let columns = relation.columns.iter().map(|column| ColumnMeta {
+            name: column.name.to_owned(),
+            data_type: column.data_type.clone(),
+            origin: None,
+        });
+        let columns: Vec<ColumnMeta> = columns.collect();
+        let session = self.session_of(relation, position)?;
+        let name = alias.map_or_else(|| relation.name.to_owned(), |alias| name_of(&alias.name));
+        let kind = ItemKind::Catalog(relation, session);
+        self.add_derived(kind, &columns, &name, alias, scope, position)
     }
 
     pub(super) fn check_alias(

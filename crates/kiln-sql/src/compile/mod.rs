@@ -19,6 +19,7 @@
 //! | `emit` | bound expressions to instructions |
 //! | `parameters` | parameters of statements, whose types are inferred |
 //! | `query`, `with`, `select`, `set`, `from`, `table_function`, `names`, `aggregate`, `subquery` | binding queries |
+//! | `relation` | relations of the system |
 //! | `plan`, `path`, `produce`, `read`, `group`, `limit`, `rows` | access paths and the loops over them |
 //! | `once` | what a statement computes only once |
 
@@ -46,6 +47,7 @@ pub mod plpgsql;
 mod produce;
 mod query;
 mod read;
+mod relation;
 mod rows;
 mod scope;
 mod select;
@@ -61,11 +63,12 @@ mod with;
 
 use std::collections::HashMap;
 
-use kiln_engine::{Access, IndexUse, Object, Privilege};
+use kiln_engine::{Access, CurrentCatalog, IndexUse, Object, Privilege};
 use kiln_platform::sync::Arc;
 use kiln_procedure::ProgramBuilder;
 use kiln_procedure::ir::Reg;
 use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::schema::TableSchema;
 use kiln_storage::table::Table;
 use kiln_storage::types::DataType;
 use sqlparser::ast::Expr;
@@ -75,6 +78,8 @@ pub use arguments::{CallArgumentValue, CallArguments, bind_call};
 pub(crate) use bound::Bound;
 pub use coerce::CastContext;
 pub use control::LoopHandle;
+pub(crate) use dml::stored_expression;
+pub(crate) use functions::quote_identifier;
 pub(crate) use parameters::Parameters;
 pub use parameters::{PARAMETERS_MAX, count as parameter_count};
 pub use query::{ColumnMeta, ColumnOrigin, OutputColumn, QueryOptions};
@@ -116,6 +121,11 @@ pub trait CatalogView {
     /// Who runs what is compiled must be allowed to do this.
     fn note_access(&self, access: Access) {
         let _ = access;
+    }
+
+    /// Which catalog is in force when what is compiled runs; `None` where there is none to be asked.
+    fn current(&self) -> Option<Arc<CurrentCatalog>> {
+        None
     }
 
     /// Whether a user's function or procedure is called `name`: only for better messages.
@@ -195,6 +205,15 @@ impl<'a> Compiler<'a> {
             routines: plpgsql::Memory::default(),
             session_values: None,
         }
+    }
+
+    /// Which catalog is in force when what is compiled runs.
+    ///
+    /// # Errors
+    /// 0A000 where there is none to be asked.
+    fn current_catalog(&self) -> Result<Arc<CurrentCatalog>> {
+        let current = self.catalog.current();
+        current.ok_or_else(|| unsupported("a question about the catalog", None))
     }
 
     /// The table called `name`.
@@ -377,6 +396,44 @@ impl<'a> Compiler<'a> {
         let bound = coerce::coerce(bound, data_type, context)?;
         self.emit_into(&bound, target)
     }
+}
+
+/// The type of an expression over the columns of a table; `None` for what has no meaning, or no type of its own.
+pub(crate) fn expression_type(expr: &Expr, schema: Option<&TableSchema>) -> Option<DataType> {
+    let bound = bound_expression(expr, schema)?;
+    (!bound.is_unknown()).then_some(bound.data_type)
+}
+
+/// The columns of a table that an expression names, by their positions.
+pub(crate) fn expression_columns(expr: &Expr, schema: &TableSchema) -> Vec<usize> {
+    let bound = bound_expression(expr, Some(schema));
+    let columns = bound.map(|bound| bound.columns()).unwrap_or_default();
+    columns
+        .into_iter()
+        .map(|(_, column)| usize::from(column))
+        .collect()
+}
+
+/// An expression over the columns of a table, bound; `None` for what has no meaning.
+fn bound_expression(expr: &Expr, schema: Option<&TableSchema>) -> Option<Bound> {
+    struct Nothing;
+    impl CatalogView for Nothing {
+        fn table(&self, _: &str) -> Option<Arc<Table>> {
+            None
+        }
+    }
+    let mut compiler = Compiler::new(ProgramBuilder::new("", Vec::new()), &Nothing);
+    if let Some(schema) = schema {
+        let columns = schema.columns.iter().map(|column| ColumnMeta {
+            name: column.name.clone(),
+            data_type: column.data_type.clone(),
+            origin: None,
+        });
+        let columns: Vec<ColumnMeta> = columns.collect();
+        let source = compiler.add_derived_source(&schema.name, &columns, None);
+        compiler.push_rows(&[source]);
+    }
+    compiler.bind(expr).ok()
 }
 
 /// An error of `state` at `position`.

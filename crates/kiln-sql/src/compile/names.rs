@@ -4,6 +4,7 @@ use kiln_storage::types::DataType;
 use sqlparser::ast::{self, Expr, SelectItem};
 
 use super::name_of;
+use crate::catalog::internal_name;
 
 /// The name that PostgreSQL gives an output column without an alias.
 pub(super) fn figure_name(expr: &Expr) -> String {
@@ -70,27 +71,10 @@ fn figure(expr: &Expr) -> Option<(String, bool)> {
 /// The internal name of a type, which names the column of a cast.
 fn type_column_name(written: &ast::DataType) -> Option<String> {
     let data_type = super::types::data_type(written, None).ok()?;
-    Some(
-        match data_type {
-            DataType::SmallInt => "int2",
-            DataType::Integer => "int4",
-            DataType::BigInt => "int8",
-            DataType::Numeric { .. } => "numeric",
-            DataType::Double => "float8",
-            DataType::Boolean => "bool",
-            DataType::Char(_) => "bpchar",
-            DataType::VarChar(_) => "varchar",
-            DataType::Text => "text",
-            DataType::Bytea => "bytea",
-            DataType::Date => "date",
-            DataType::Timestamp => "timestamp",
-            DataType::TimestampTz => "timestamptz",
-            DataType::Uuid => "uuid",
-            DataType::Interval => "interval",
-            DataType::Array(_) => return figure_array(written),
-        }
-        .to_owned(),
-    )
+    match data_type {
+        DataType::Array(_) => figure_array(written),
+        other => Some(internal_name(&other).to_owned()),
+    }
 }
 
 fn figure_array(written: &ast::DataType) -> Option<String> {

@@ -14,6 +14,7 @@ use super::bound::{Bound, Kind, Operation};
 use super::query::QueryOptions;
 use super::subquery::{Subquery, SubqueryKind};
 use super::{Compiler, Position, unsupported};
+use crate::catalog::Relation;
 
 /// The statement that is being compiled.
 #[derive(Default)]
@@ -21,6 +22,8 @@ pub(super) struct Statement {
     /// How many loops of the IR are around it.
     outside: usize,
     known: Vec<Known>,
+    /// The relations of the system that it has asked for: where their rows are kept, and whether they are there.
+    relations: Vec<(&'static Relation, Reg, BufferId)>,
     /// The tables that it reads itself.
     reads: Vec<TableId>,
     /// The tables that functions write which it calls.
@@ -107,6 +110,10 @@ impl<'a> Compiler<'a> {
         for known in statement.known {
             self.forget(known);
         }
+        for (_, done, buffer) in statement.relations {
+            self.set_truth(done, false);
+            self.builder.push(Step::BufferClear { buffer });
+        }
         for step in steps {
             self.builder.push(step);
         }
@@ -168,6 +175,20 @@ impl<'a> Compiler<'a> {
         result
     }
 
+    /// Where the rows of a relation are kept, and what says whether they are there; `None` outside of a statement.
+    pub(super) fn kept_relation(&mut self, relation: &'static Relation) -> Option<(Reg, BufferId)> {
+        let statement = self.statement.as_ref()?;
+        let mut known = statement.relations.iter();
+        if let Some((_, done, buffer)) = known.find(|(known, ..)| std::ptr::eq(*known, relation)) {
+            return Some((*done, *buffer));
+        }
+        let done = self.builder.register(DataType::Boolean);
+        let buffer = self.builder.buffer(relation.columns.len());
+        let statement = self.statement.as_mut()?;
+        statement.relations.push((relation, done, buffer));
+        Some((done, buffer))
+    }
+
     fn forget(&mut self, known: Known) {
         self.set_truth(known.done, false);
         match known.result {
@@ -179,7 +200,7 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    fn set_truth(&mut self, target: Reg, value: bool) {
+    pub(super) fn set_truth(&mut self, target: Reg, value: bool) {
         let source = self
             .builder
             .constant(DataType::Boolean, Value::Boolean(value));

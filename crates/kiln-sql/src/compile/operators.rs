@@ -2,7 +2,7 @@
 
 use kiln_procedure::ir::{Arithmetic, Class, Comparison, Width};
 use kiln_storage::error::{Error, Result, SqlState};
-use kiln_storage::types::{DataType, Value};
+use kiln_storage::types::{CatalogType, DataType, Representation, Value};
 
 use super::bound::{Bound, Kind, Operation};
 use super::coerce::{
@@ -121,6 +121,13 @@ pub(super) fn arithmetic(
         }
         (false, false) => (left, right),
     };
+    let double = |bound: Bound| match bound.data_type {
+        DataType::Catalog(CatalogType::Real) => {
+            coerce(bound, &DataType::Double, CastContext::Implicit)
+        }
+        _ => Ok(bound),
+    };
+    let (left, right) = (double(left)?, double(right)?);
     if left.data_type.is_number() && right.data_type.is_number() {
         return numbers(operator, left, right, position);
     }
@@ -320,6 +327,7 @@ pub(super) fn compare(
         return compare_rows(comparison, left, right, position);
     }
     let (left, right) = comparable(symbol, left, right, position)?;
+    let (left, right) = (numbered(left)?, numbered(right)?);
     if let DataType::Array(element) = &left.data_type {
         let Some(class) = Class::of(element) else {
             return Err(no_operator(symbol, &left, &right, position));
@@ -347,6 +355,16 @@ pub(super) fn compare(
         DataType::Boolean,
         position,
     ))
+}
+
+/// An object by its number, by which objects compare.
+fn numbered(bound: Bound) -> Result<Bound> {
+    match bound.data_type {
+        DataType::Catalog(catalog) if catalog.representation() == Representation::Object => {
+            coerce(bound, &DataType::OID, CastContext::Implicit)
+        }
+        _ => Ok(bound),
+    }
 }
 
 /// `(a, b) = (c, d)` and the like, column by column.

@@ -173,7 +173,7 @@ impl Compiler<'_> {
             let scans = !candidate.each.is_empty()
                 || match &item.kind {
                     ItemKind::Table(_) => matches!(candidate.access, Access::Scan { .. }),
-                    ItemKind::Derived(_) | ItemKind::With(_) => true,
+                    ItemKind::Derived(_) | ItemKind::With(_) | ItemKind::Catalog(..) => true,
                     ItemKind::Routine(callee, _) if callee.is_volatile() => true,
                     _ => item_expressions(item).into_iter().any(Bound::is_volatile),
                 };
@@ -482,7 +482,9 @@ fn item_expressions(item: &FromItem) -> Vec<&Bound> {
         ItemKind::Unnest(array) => vec![array],
         ItemKind::Series(first, last, step) => vec![first, last, step],
         ItemKind::Routine(_, arguments) => arguments.iter().collect(),
-        ItemKind::Table(_) | ItemKind::Derived(_) | ItemKind::With(_) => Vec::new(),
+        ItemKind::Table(_) | ItemKind::Derived(_) | ItemKind::With(_) | ItemKind::Catalog(..) => {
+            Vec::new()
+        }
     }
 }
 

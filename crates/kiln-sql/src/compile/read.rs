@@ -151,6 +151,9 @@ impl<'a> Compiler<'a> {
                 }
                 body(compiler)
             }),
+            (_, ItemKind::Catalog(relation, session)) => {
+                self.emit_relation(step, relation, session.as_ref(), body)
+            }
             (_, ItemKind::Unnest(array)) => {
                 let data_type = self.column_type(step.source, 0);
                 let array = self.emit(array)?;

@@ -363,7 +363,8 @@ impl Compiler<'_> {
             .first()
             .and_then(|ident| position_of_span(ident.span));
         let mut path: Vec<String> = idents.iter().map(name_of).collect();
-        if path.len() == 3 && path[0] == "public" && self.variable(&path).is_none() {
+        let is_schema = |name: &str| matches!(name, "public" | "pg_catalog" | "information_schema");
+        if path.len() == 3 && is_schema(&path[0]) && self.variable(&path).is_none() {
             path.remove(0);
         }
         let column = match path.as_slice() {

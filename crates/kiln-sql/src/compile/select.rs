@@ -24,6 +24,7 @@ use super::scope::{AggregatePolicy, Level, Source, SourceId};
 use super::with::WithReference;
 use super::{Compiler, Position, fail, name_of, object_name, position_of};
 use super::{position_of_span, unsupported};
+use crate::catalog::Relation;
 
 /// A bound SELECT.
 #[derive(Clone, Debug)]
@@ -63,6 +64,8 @@ pub(crate) enum ItemKind {
     Derived(Box<BoundQuery>),
     /// A query of WITH.
     With(WithReference),
+    /// A relation of the system; what the session tells it, if it asks for something.
+    Catalog(&'static Relation, Option<Bound>),
     /// `unnest(array)`.
     Unnest(Bound),
     /// `generate_series(first, last, step)`.
@@ -117,7 +120,7 @@ impl Select {
     pub(super) fn visit(&self, f: &mut dyn FnMut(&Bound)) {
         for item in &self.items {
             match &item.kind {
-                ItemKind::Table(_) | ItemKind::With(_) => {}
+                ItemKind::Table(_) | ItemKind::With(_) | ItemKind::Catalog(..) => {}
                 ItemKind::Derived(query) => query.visit(f),
                 ItemKind::Unnest(array) => array.visit(f),
                 ItemKind::Series(first, last, step) => {
@@ -147,7 +150,7 @@ impl Select {
     pub(super) fn rewrite(&mut self, replace: &mut dyn FnMut(&Bound) -> Option<Bound>) {
         for item in &mut self.items {
             match &mut item.kind {
-                ItemKind::Table(_) | ItemKind::With(_) => {}
+                ItemKind::Table(_) | ItemKind::With(_) | ItemKind::Catalog(..) => {}
                 ItemKind::Derived(query) => query.rewrite(replace),
                 ItemKind::Unnest(array) => rewrite_in_place(array, replace),
                 ItemKind::Series(first, last, step) => {

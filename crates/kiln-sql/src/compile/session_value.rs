@@ -15,6 +15,10 @@ pub enum SessionValue {
     Role,
     /// The session's number.
     Number,
+    /// All settings: their names, values, and what they are for, one after the other.
+    Settings,
+    /// What the session is: its number, its role, and the name of the client's program.
+    Session,
     /// `current_setting(name, missing_ok)`.
     Setting {
         /// The setting.
@@ -47,6 +51,8 @@ impl SessionValue {
     pub fn data_type(&self) -> DataType {
         match self {
             SessionValue::Number => DataType::Integer,
+            SessionValue::Role => DataType::NAME,
+            SessionValue::Settings | SessionValue::Session => DataType::array(DataType::Text),
             _ => DataType::Text,
         }
     }
@@ -92,6 +98,19 @@ impl Compiler<'_> {
             },
             _ => return Ok(None),
         };
+        self.ask_session(value, name, position).map(Some)
+    }
+
+    /// What the session says.
+    ///
+    /// # Errors
+    /// 0A000 within a routine.
+    pub(super) fn ask_session(
+        &mut self,
+        value: SessionValue,
+        name: &str,
+        position: Position,
+    ) -> Result<Bound> {
         let Some(values) = &mut self.session_values else {
             let message = format!("{name} within a function is not supported");
             return Err(fail(SqlState::FEATURE_NOT_SUPPORTED, message, position));
@@ -101,12 +120,12 @@ impl Compiler<'_> {
         values.asked.push(value);
         if at >= values.reserved {
             // The statement is compiled again, with room for it.
-            return Ok(Some(Bound::null(data_type, position)));
+            return Ok(Bound::null(data_type, position));
         }
         let number = values.own + at + 1;
         let bound = self.positional.reference(number, position);
         let missing = || Error::internal("a value of the session has no parameter");
-        bound.ok_or_else(missing).map(Some)
+        bound.ok_or_else(missing)
     }
 
     fn operand(&mut self, expr: &Expr, position: Position) -> Result<Operand> {

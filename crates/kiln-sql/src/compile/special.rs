@@ -2,21 +2,22 @@
 
 use kiln_procedure::ir::{Class, Comparison, Instruction};
 use kiln_storage::error::{Result, SqlState};
-use kiln_storage::types::DataType;
+use kiln_storage::types::{CatalogType, DataType, Representation};
 use sqlparser::ast::{
     CeilFloorKind, DateTimeField, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr,
     FunctionArgumentClause, FunctionArguments, Ident, TrimWhereField,
 };
 
 use super::aggregate;
-use super::bind::case;
+use super::bind::{as_array, case};
 use super::bound::{Bound, Kind};
 use super::coerce::{CastContext, call, coerce, common_type, padded};
 use super::functions::Now;
 use super::plpgsql::Callee;
 use super::scope::{AggregatePolicy, SourceId};
 use super::{Compiler, Position, fail, functions, object_name, operators, position_of};
-use super::{types, unsupported};
+use super::{SessionValue, types, unsupported};
+use crate::catalog::functions::{type_object, unknown_type};
 
 /// The arguments of a call as they were written.
 struct Call<'e> {
@@ -363,6 +364,10 @@ impl Compiler<'_> {
         for argument in &call.arguments {
             arguments.push(self.bind(argument)?);
         }
+        if functions::takes_role(name, arguments.len()) {
+            let role = self.ask_session(SessionValue::Role, name, position)?;
+            arguments.insert(0, role);
+        }
         let count = arguments.len();
         match (name.as_str(), count) {
             ("coalesce", 1..) => {
@@ -408,6 +413,15 @@ impl Compiler<'_> {
             }
             ("now" | "current_timestamp" | "transaction_timestamp", 0) => {
                 Ok(self.now(Now::Transaction, position))
+            }
+            ("pg_typeof", 1) => {
+                let argument = &arguments[0];
+                let object = match argument.is_unknown() {
+                    true => unknown_type(),
+                    false => type_object(&argument.data_type),
+                };
+                let data_type = DataType::Catalog(CatalogType::RegType);
+                Ok(Bound::constant(object, data_type, position))
             }
             // There are no advisory locks, so that none is left.
             ("pg_advisory_unlock_all", 0) => Ok(Bound::text("")),
@@ -493,7 +507,18 @@ impl Compiler<'_> {
     /// The elements of an array as they are printed.
     fn texts_of(&mut self, array: Bound, position: Position) -> Result<Bound> {
         let texts = DataType::array(DataType::Text);
+        let array = as_array(array)?;
         match &array.data_type {
+            DataType::Array(element)
+                if matches!(&**element, DataType::Catalog(catalog)
+                    if catalog.representation() == Representation::Text) =>
+            {
+                Ok(array.relabel(texts))
+            }
+            DataType::Array(element) if matches!(**element, DataType::Catalog(_)) => {
+                let text = super::coerce::to_output_text(array)?;
+                coerce(text, &texts, CastContext::Explicit)
+            }
             DataType::Array(element) if element.is_string() => {
                 coerce(array, &texts, CastContext::Explicit)
             }

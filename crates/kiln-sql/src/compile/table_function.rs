@@ -1,9 +1,10 @@
 //! Functions in FROM: `unnest`, `generate_series` and the user's own.
 
 use kiln_storage::error::{Result, SqlState};
-use kiln_storage::types::{DataType, Value};
+use kiln_storage::types::{CatalogType, DataType, Value};
 use sqlparser::ast::{self, Expr, Ident, TableAlias};
 
+use super::bind::as_array;
 use super::bound::Bound;
 use super::coerce::{CastContext, coerce};
 use super::from::FromScope;
@@ -59,7 +60,7 @@ impl Compiler<'_> {
         }
         let (kind, data_type) = match (name, bounds.len()) {
             ("unnest", 1) => {
-                let array = bounds.swap_remove(0);
+                let array = as_array(bounds.swap_remove(0))?;
                 let DataType::Array(element) = array.data_type.clone() else {
                     return Err(fail(
                         SqlState::UNDEFINED_FUNCTION,
@@ -68,6 +69,12 @@ impl Compiler<'_> {
                     ));
                 };
                 (ItemKind::Unnest(array), *element)
+            }
+            ("pg_partition_ancestors", 1) => {
+                let class = DataType::Catalog(CatalogType::RegClass);
+                let relation = coerce(bounds.swap_remove(0), &class, CastContext::Implicit)?;
+                let array = functions::partition_ancestors(relation, position);
+                (ItemKind::Unnest(array), class)
             }
             ("generate_series", 2 | 3) => {
                 let is_wide = bounds

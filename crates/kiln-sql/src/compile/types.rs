@@ -1,12 +1,13 @@
 //! Types as SQL writes them.
 
 use kiln_storage::error::{Result, SqlState};
-use kiln_storage::types::{DataType, NUMERIC_PRECISION_MAX};
+use kiln_storage::types::{CatalogType, DataType, NUMERIC_PRECISION_MAX};
 use sqlparser::ast::{
     ArrayElemTypeDef, CharacterLength, DataType as Written, ExactNumberInfo, TimezoneInfo,
 };
 
-use super::{Position, fail, object_name, unsupported};
+use super::{Position, fail, name_of, unsupported};
+use crate::catalog::type_named;
 
 /// The longest CHAR and VARCHAR, as in PostgreSQL.
 const LENGTH_MAX: u64 = 10_485_760;
@@ -76,6 +77,7 @@ pub fn data_type(written: &Written, position: Position) -> Result<DataType> {
             }
         }
         Written::Uuid => DataType::Uuid,
+        Written::Regclass => DataType::Catalog(CatalogType::RegClass),
         Written::Interval {
             fields: None,
             precision: None,
@@ -92,7 +94,12 @@ pub fn data_type(written: &Written, position: Position) -> Result<DataType> {
             DataType::array(data_type(element, position)?)
         }
         Written::Custom(name, modifiers) => {
-            let name = object_name(name)?;
+            let (schema, name) = qualified(name, position)?;
+            if let Some(known) = of_schema(schema.as_deref(), &name)
+                && modifiers.is_empty()
+            {
+                return Ok(known);
+            }
             match name.as_str() {
                 "bpchar" if modifiers.is_empty() => {
                     return Err(unsupported("type bpchar without a length", position));
@@ -104,8 +111,8 @@ pub fn data_type(written: &Written, position: Position) -> Result<DataType> {
                 "float8" => DataType::Double,
                 "bool" => DataType::Boolean,
                 "time" | "timetz" | "money" | "json" | "jsonb" | "xml" | "inet" | "cidr"
-                | "macaddr" | "oid" | "name" | "serial" | "bigserial" | "smallserial"
-                | "hstore" | "regclass" | "tsvector" | "tsquery" | "bit" | "varbit" | "point" => {
+                | "macaddr" | "serial" | "bigserial" | "smallserial" | "hstore" | "tsvector"
+                | "tsquery" | "bit" | "varbit" | "point" => {
                     return Err(unsupported(format!("type {name}"), position));
                 }
                 _ => {
@@ -122,6 +129,39 @@ pub fn data_type(written: &Written, position: Position) -> Result<DataType> {
             return Err(unsupported(format!("type {name}"), position));
         }
     })
+}
+
+/// The schema of a type's name, if it was written, and the name.
+fn qualified(
+    name: &sqlparser::ast::ObjectName,
+    position: Position,
+) -> Result<(Option<String>, String)> {
+    let parts = name.0.iter().filter_map(|part| part.as_ident());
+    let is_char =
+        |ident: &&sqlparser::ast::Ident| ident.quote_style.is_some() && ident.value == "char";
+    match parts.collect::<Vec<_>>().as_slice() {
+        // With quotes it is another type than CHAR.
+        [.., last] if is_char(last) => Ok((None, "\"char\"".to_owned())),
+        [schema, name] => Ok((Some(name_of(schema)), name_of(name))),
+        [name] => Ok((None, name_of(name))),
+        _ => Err(unsupported("a type of another database", position)),
+    }
+}
+
+/// The type with this name in the catalog, or in `information_schema`.
+fn of_schema(schema: Option<&str>, name: &str) -> Option<DataType> {
+    match (schema, name) {
+        (Some("information_schema"), "sql_identifier") => Some(DataType::NAME),
+        (Some("information_schema"), "cardinal_number") => Some(DataType::Integer),
+        (Some("information_schema"), "character_data") => Some(DataType::VarChar(None)),
+        (Some("information_schema"), "yes_or_no") => Some(DataType::VarChar(Some(3))),
+        (Some("information_schema"), "time_stamp") => Some(DataType::TimestampTz),
+        (None | Some("pg_catalog"), "\"char\"") => Some(DataType::Catalog(CatalogType::Char)),
+        // REAL is refused where a column or a variable would have it.
+        (None, "float4" | "bpchar" | "char") => None,
+        (None | Some("pg_catalog"), name) => type_named(name),
+        _ => None,
+    }
 }
 
 fn numeric(info: &ExactNumberInfo, position: Position) -> Result<DataType> {

@@ -129,6 +129,11 @@ impl Compiler<'_> {
         queries
     }
 
+    /// Whether a query of WITH in scope has this name.
+    pub(super) fn is_with_name(&self, name: &str) -> bool {
+        self.with_names.iter().any(|known| known.name == name)
+    }
+
     /// The query of WITH that `name` means, with its columns, if it means one.
     pub(super) fn with_query(&mut self, name: &str) -> Option<(WithReference, Vec<ColumnMeta>)> {
         let mut names = self.with_names.iter_mut().rev();

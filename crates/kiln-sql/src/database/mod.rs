@@ -52,7 +52,8 @@ use std::time::Duration;
 use kiln_engine::{
     Call, Completions, Engine, FIRST_ROLE, IntoValues, Options, Refused, Reply, SubmitError, Ticket,
 };
-use kiln_platform::sync::{Arc, Mutex, lock};
+use kiln_platform::sync::{Arc, Mutex, OnceLock, lock};
+use kiln_platform::time::wall_clock_us;
 use kiln_storage::error::{Error, Result, SqlState};
 
 pub use copy::Copying;
@@ -62,11 +63,21 @@ pub use prepared::{Column, Statement, StatementKind};
 pub use recovery::{Recovery, RecoveryProgress, RecoveryStage};
 pub use result::{Notice, ResultSet, StatementResult};
 pub use session::Session;
+pub(crate) use settings::SERVER_VERSION;
 pub use transaction::Transaction;
 pub use values::parameter_value;
+pub(crate) use view::routine as routine_of;
 
 use cache::StatementCache;
 pub use cache::StatementsKept;
+
+/// When the first database of the process was opened, in microseconds since 1970.
+static STARTED_US: OnceLock<i64> = OnceLock::new();
+
+/// When the process began to serve, in microseconds since 1970.
+pub(crate) fn started_us() -> i64 {
+    *STARTED_US.get_or_init(wall_clock_us)
+}
 
 /// Sessions that are kept for the next statement outside of one.
 const IDLE_SESSIONS_MAX: usize = 4;
@@ -159,6 +170,7 @@ impl Database {
     }
 
     fn open_empty(options: Options) -> Result<Database> {
+        STARTED_US.get_or_init(wall_clock_us);
         let engine = Engine::open(options)?;
         engine.change_catalog(|change| {
             change.set_row_programs(Arc::new(rows::CheckedRows));

@@ -847,6 +847,15 @@ impl Session {
             SessionValue::Number => {
                 Value::Integer(i32::try_from(self.session.number()).unwrap_or(i32::MAX))
             }
+            SessionValue::Settings => {
+                let settings = self.settings.all().into_iter().flatten();
+                Value::Array(settings.map(Value::Text).collect())
+            }
+            SessionValue::Session => Value::Array(vec![
+                Value::Text(self.session.number().to_string()),
+                Value::Text(self.role.clone()),
+                Value::Text(self.setting("application_name")?),
+            ]),
             SessionValue::Setting { name, missing_ok } => match text(name) {
                 None => Value::Null,
                 Some(name) => match self.setting(&name.to_lowercase()) {

@@ -41,6 +41,9 @@ const LEVELS: &[&str] = &[
     "debug5", "debug4", "debug3", "debug2", "debug1", "debug", "log", "notice", "warning", "error",
 ];
 
+/// The version of PostgreSQL that clients take the server for.
+pub(crate) const SERVER_VERSION: &str = "15.0 (Kiln)";
+
 /// Names in lower case, as PostgreSQL writes them, defaults, values, and descriptions; by name.
 const KNOWN: &[Known] = &[
     (
@@ -298,7 +301,7 @@ const KNOWN: &[Known] = &[
     (
         "server_version",
         "server_version",
-        "15.0 (Kiln)",
+        SERVER_VERSION,
         Kind::ReadOnly,
         "The version of PostgreSQL whose protocol and SQL this is like.",
     ),

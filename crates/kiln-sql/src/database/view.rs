@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use kiln_engine::{Access, Catalog, Lookups, Procedure, Source};
+use kiln_engine::{Access, Catalog, CurrentCatalog, Lookups, Procedure, Source};
 use kiln_platform::sync::Arc;
 use kiln_procedure::ir::{Failure, Step, TextSource};
 use kiln_procedure::{Program, ProgramBuilder};
@@ -74,6 +74,10 @@ impl CatalogView for View<'_> {
         Some(definition)
     }
 
+    fn current(&self) -> Option<Arc<CurrentCatalog>> {
+        Some(self.catalog.current().clone())
+    }
+
     fn note_access(&self, access: Access) {
         self.lookups.borrow_mut().note_access(access);
     }
@@ -102,7 +106,7 @@ fn definition(source: &Source) -> Option<Arc<FunctionDefinition>> {
 }
 
 /// The header of a stored function or procedure; `None` for one that Rust code made.
-pub(super) fn routine(catalog: &Catalog, procedure: &Procedure) -> Option<Routine> {
+pub(crate) fn routine(catalog: &Catalog, procedure: &Procedure) -> Option<Routine> {
     let header = function_header(&statement(procedure.source()?)).ok()?;
     Routine::of(&View::of(catalog), &header).ok()
 }

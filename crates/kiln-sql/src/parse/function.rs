@@ -152,6 +152,42 @@ pub fn function_header(source: &SourceStatement<'_>) -> Result<FunctionHeader> {
     header(&tokens, 0..end, kind, or_replace).map(|(header, _)| header)
 }
 
+/// What a routine was created with, as far as catalogs show it.
+#[derive(Clone, Debug)]
+pub struct FunctionSource {
+    /// Its header.
+    pub header: FunctionHeader,
+    /// The language of its body.
+    pub language: String,
+    /// Its body, as it was written.
+    pub body: String,
+}
+
+/// Reads a CREATE FUNCTION or CREATE PROCEDURE that was parsed before; its body stays a text.
+///
+/// # Errors
+/// As [`function_header`].
+pub fn function_source(source: &SourceStatement<'_>) -> Result<FunctionSource> {
+    let tokens = Tokens::new(source.text, source.position())?;
+    let mut end = tokens.len();
+    if end > 0 && *tokens.get(end - 1) == Token::SemiColon {
+        end -= 1;
+    }
+    let or_replace = tokens.words(1, &["or", "replace"]);
+    let kind = if or_replace { 3 } else { 1 };
+    let (header, attributes) = header(&tokens, 0..end, kind, or_replace)?;
+    let body = attributes
+        .body
+        .map(|at| body_text(&tokens, at))
+        .transpose()?;
+    let language = attributes.language.map(|(_, language)| language);
+    Ok(FunctionSource {
+        header,
+        language: language.unwrap_or_default(),
+        body: body.map(|(text, _)| text.into_owned()).unwrap_or_default(),
+    })
+}
+
 fn header(
     tokens: &Tokens<'_>,
     range: Range<usize>,

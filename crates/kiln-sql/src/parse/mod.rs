@@ -31,13 +31,13 @@ mod tests;
 pub use copy::{Copied, Copy};
 pub use cursor::{Declare, Direction, Fetch};
 pub use function::{
-    Argument, ArgumentMode, Body, FunctionDefinition, FunctionHeader, ResultColumn, Returns,
-    Volatility, function_header,
+    Argument, ArgumentMode, Body, FunctionDefinition, FunctionHeader, FunctionSource, ResultColumn,
+    Returns, Volatility, function_header, function_source,
 };
 pub use kiln_storage::error::Position;
 pub use position::position_of;
 pub use prepare::{Execute, Part, Prepare};
-pub use reserved::is_reserved;
+pub use reserved::{is_quoted_when_printed, is_reserved};
 pub use role::{DropRole, Grant, GrantObjects, RoleDefinition, RoleName};
 pub use script::{SourceStatement, highest_placeholder, is_complete, script};
 pub use sqlparser;
@@ -46,4 +46,4 @@ pub use statement::{
     RoutineKind, RoutineSignature, Statement, TableChange, Vacuum, statement,
 };
 pub use tokens::Expression;
-pub use types::{TypeKind, TypeReference};
+pub use types::{TypeKind, TypeReference, type_of_text};

@@ -83,6 +83,89 @@ const RESERVED: [&str; 78] = [
     "with",
 ];
 
+/// Words that may name columns, or functions, but not everything: PostgreSQL quotes them when it prints a name.
+const NOT_FREE: [&str; 74] = [
+    "authorization",
+    "between",
+    "bigint",
+    "binary",
+    "bit",
+    "boolean",
+    "char",
+    "character",
+    "coalesce",
+    "collation",
+    "concurrently",
+    "cross",
+    "current_schema",
+    "dec",
+    "decimal",
+    "exists",
+    "extract",
+    "float",
+    "freeze",
+    "full",
+    "greatest",
+    "grouping",
+    "ilike",
+    "inner",
+    "inout",
+    "int",
+    "integer",
+    "interval",
+    "is",
+    "isnull",
+    "join",
+    "least",
+    "left",
+    "like",
+    "national",
+    "natural",
+    "nchar",
+    "none",
+    "normalize",
+    "notnull",
+    "nullif",
+    "numeric",
+    "out",
+    "outer",
+    "overlaps",
+    "overlay",
+    "position",
+    "precision",
+    "real",
+    "right",
+    "row",
+    "setof",
+    "similar",
+    "smallint",
+    "substring",
+    "tablesample",
+    "time",
+    "timestamp",
+    "treat",
+    "trim",
+    "values",
+    "varchar",
+    "verbose",
+    "xmlattributes",
+    "xmlconcat",
+    "xmlelement",
+    "xmlexists",
+    "xmlforest",
+    "xmlnamespaces",
+    "xmlparse",
+    "xmlpi",
+    "xmlroot",
+    "xmlserialize",
+    "xmltable",
+];
+
+/// Whether PostgreSQL quotes a name that is this word, in lower case, when it prints it.
+pub fn is_quoted_when_printed(word: &str) -> bool {
+    is_reserved(word) || NOT_FREE.binary_search(&word).is_ok()
+}
+
 /// Whether an unquoted `word`, in lower case, is reserved.
 pub fn is_reserved(word: &str) -> bool {
     RESERVED.binary_search(&word).is_ok()
@@ -94,7 +177,8 @@ mod tests {
 
     #[test]
     fn reserved_words_are_found() {
-        assert!(RESERVED.is_sorted());
+        assert!(RESERVED.is_sorted() && NOT_FREE.is_sorted());
+        assert!(is_quoted_when_printed("time") && !is_quoted_when_printed("name"));
         assert!(RESERVED.iter().all(|word| is_reserved(word)));
         for free in [
             "account", "name", "value", "date", "key", "left", "commit", "",

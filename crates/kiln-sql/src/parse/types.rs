@@ -120,3 +120,12 @@ pub(super) fn identifier(tokens: &Tokens<'_>, index: usize) -> Result<Ident> {
         _ => Err(tokens.syntax_error(index)),
     }
 }
+
+/// The type that a text names, as `::` would read it.
+///
+/// # Errors
+/// 42601.
+pub fn type_of_text(text: &str) -> Result<DataType> {
+    let tokens = Tokens::new(text, Position { line: 1, column: 1 })?;
+    tokens.sql(0..tokens.len(), |parser| parser.parse_data_type())
+}

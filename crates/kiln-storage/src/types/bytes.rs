@@ -16,8 +16,9 @@
 //! | 13 | UUID (16) |
 //! | 14 | INTERVAL: months (4), days (4), microseconds (8) |
 //! | 15 | an array: the number of its elements (4), which follow |
+//! | 16 | a named object: its number (4), and the length and the bytes of its name |
 
-use super::{Decimal, Interval, Value};
+use super::{Decimal, Interval, ObjectName, Value};
 use crate::bytes::{Reader, append_string, corrupt, read_string, read_text};
 use crate::error::Result;
 
@@ -67,6 +68,7 @@ impl Value {
             Value::Uuid(_) => 13,
             Value::Interval(_) => 14,
             Value::Array(_) => form::ARRAY,
+            Value::Object(_) => 16,
         };
         target.push(form);
         match self {
@@ -94,6 +96,10 @@ impl Value {
             Value::Array(values) => {
                 target.extend_from_slice(&(values.len() as u32).to_le_bytes());
                 values.iter().for_each(|value| value.append_to(target));
+            }
+            Value::Object(object) => {
+                target.extend_from_slice(&object.oid.to_le_bytes());
+                append_string(target, object.name.as_bytes());
             }
         }
     }
@@ -146,6 +152,10 @@ fn read(reader: &mut Reader<'_>, depth: usize) -> Result<Value> {
             }
             Value::Array(values)
         }
+        16 => Value::Object(Box::new(ObjectName {
+            oid: reader.number(4)? as u32,
+            name: read_text(reader)?.to_owned(),
+        })),
         form => return Err(corrupt(format!("no value has the form {form}"))),
     })
 }

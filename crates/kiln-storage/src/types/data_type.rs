@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use super::CatalogType;
+
 /// The most significant digits that every NUMERIC value can have; see
 /// [`Decimal`](super::Decimal).
 pub const NUMERIC_PRECISION_MAX: u8 = 33;
@@ -46,6 +48,8 @@ pub enum DataType {
     Interval,
     /// A one-dimensional array; a type of arguments and variables, not of columns.
     Array(Box<DataType>),
+    /// A type of PostgreSQL's catalogs; a type of expressions, not of columns.
+    Catalog(CatalogType),
 }
 
 impl DataType {
@@ -53,6 +57,12 @@ impl DataType {
     pub const NUMERIC: DataType = DataType::Numeric {
         precision_scale: None,
     };
+
+    /// OID, the number of an object.
+    pub const OID: DataType = DataType::Catalog(CatalogType::Oid);
+
+    /// NAME, a text of at most 63 bytes.
+    pub const NAME: DataType = DataType::Catalog(CatalogType::Name);
 
     /// NUMERIC(precision, scale).
     pub const fn numeric(precision: u8, scale: u8) -> DataType {
@@ -68,7 +78,10 @@ impl DataType {
 
     /// Whether a table's column can have this type.
     pub fn is_storable(&self) -> bool {
-        !matches!(self, DataType::Interval | DataType::Array(_))
+        !matches!(
+            self,
+            DataType::Interval | DataType::Array(_) | DataType::Catalog(_)
+        )
     }
 
     /// SMALLINT, INTEGER or BIGINT.
@@ -84,12 +97,22 @@ impl DataType {
         self.is_integer() || matches!(self, DataType::Numeric { .. } | DataType::Double)
     }
 
-    /// CHAR, VARCHAR or TEXT.
+    /// CHAR, VARCHAR, TEXT, or a type of the catalogs whose values are used as texts.
     pub fn is_string(&self) -> bool {
-        matches!(
-            self,
-            DataType::Char(_) | DataType::VarChar(_) | DataType::Text
-        )
+        match self {
+            DataType::Char(_) | DataType::VarChar(_) | DataType::Text => true,
+            DataType::Catalog(catalog) => catalog.is_string(),
+            _ => false,
+        }
+    }
+
+    /// The type of the elements of an array, or of a vector.
+    pub fn element(&self) -> Option<DataType> {
+        match self {
+            DataType::Array(element) => Some((**element).clone()),
+            DataType::Catalog(catalog) => catalog.element(),
+            _ => None,
+        }
     }
 
     /// DATE, TIMESTAMP or TIMESTAMPTZ.
@@ -146,7 +169,9 @@ impl DataType {
                 DataType::Uuid => "uuid[]",
                 DataType::Interval => "interval[]",
                 DataType::Array(_) => "array",
+                DataType::Catalog(element) => element.array_name(),
             },
+            DataType::Catalog(catalog) => catalog.name(),
         }
     }
 }
@@ -198,6 +223,10 @@ impl FromStr for DataType {
         if let Some(plain) = PLAIN.iter().find(|known| known.base_name() == name) {
             return Ok(plain.clone());
         }
+        let mut catalogs = CatalogType::ALL.into_iter();
+        if let Some(known) = catalogs.find(|known| known.name() == name) {
+            return Ok(DataType::Catalog(known));
+        }
         let (base, modifier) = name.split_once('(').ok_or(())?;
         let modifier = modifier.strip_suffix(')').ok_or(())?;
         let length = || modifier.parse::<u32>().map_err(drop);
@@ -231,6 +260,9 @@ mod tests {
             (DataType::TimestampTz, "timestamp with time zone"),
             (DataType::array(DataType::numeric(4, 1)), "numeric(4,1)[]"),
             (DataType::array(DataType::Integer), "integer[]"),
+            (DataType::NAME, "name"),
+            (DataType::Catalog(CatalogType::Char), "\"char\""),
+            (DataType::array(DataType::OID), "oid[]"),
         ] {
             assert_eq!(data_type.to_string(), name);
             assert_eq!(name.parse(), Ok(data_type));

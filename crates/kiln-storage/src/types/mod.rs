@@ -5,6 +5,7 @@
 //! | [`decimal`] | NUMERIC in two words |
 //! | [`datetime`] | DATE, TIMESTAMP, TIMESTAMPTZ and INTERVAL |
 //! | [`double`] | DOUBLE PRECISION in and out of text, and its order |
+//! | `catalog` | the types of PostgreSQL's catalogs |
 //! | [`bytes`] | values as bytes that name their types |
 //! | [`text`] | LIKE, character functions, BYTEA and UUID |
 
@@ -14,11 +15,13 @@ pub mod decimal;
 pub mod double;
 pub mod text;
 
+mod catalog;
 mod convert;
 mod data_type;
 mod parse;
 mod value;
 
+pub use catalog::{CatalogType, ObjectName, Representation};
 pub use convert::{FromRow, FromValue};
 pub use data_type::{DataType, NUMERIC_PRECISION_MAX};
 pub use datetime::Interval;

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::datetime::{parse_date, parse_interval, parse_timestamp, parse_timestamptz};
 use super::double::parse_double;
 use super::text::{character_length, parse_bytea, parse_uuid};
-use super::{DataType, Decimal, Value};
+use super::{CatalogType, DataType, Decimal, ObjectName, Representation, Value};
 use crate::error::{Error, Result, SqlState};
 
 /// The value of this type that the text writes. A length, or precision and scale, of the type is
@@ -38,6 +38,49 @@ pub fn parse_value(data_type: &DataType, text: &str) -> Result<Value> {
         DataType::Uuid => Value::Uuid(parse_uuid(text)?),
         DataType::Interval => Value::Interval(parse_interval(text)?),
         DataType::Array(element) => ArrayReader { text, rest: text }.read(element)?,
+        DataType::Catalog(catalog) => parse_catalog_value(*catalog, text)?,
+    })
+}
+
+fn parse_catalog_value(catalog: CatalogType, text: &str) -> Result<Value> {
+    Ok(match catalog.representation() {
+        Representation::Number => Value::BigInt(parse_number(text, catalog.name())?.into()),
+        Representation::Text => Value::Text(catalog.fit(text).to_owned()),
+        Representation::Double => {
+            let number = parse_double(text)?;
+            let narrow = number as f32;
+            if narrow.is_infinite() && number.is_finite() {
+                return Err(Error::new(
+                    SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+                    format!("\"{text}\" is out of range for type real"),
+                ));
+            }
+            Value::Double(narrow.into())
+        }
+        Representation::Vector => {
+            let element = catalog.element().unwrap_or(DataType::SmallInt);
+            let elements = text.split_ascii_whitespace();
+            let elements = elements.map(|element_text| parse_value(&element, element_text));
+            Value::Array(elements.collect::<Result<_>>()?)
+        }
+        // The object is looked for where there is a catalog.
+        Representation::Object => Value::Object(Box::new(ObjectName {
+            oid: 0,
+            name: text.to_owned(),
+        })),
+    })
+}
+
+/// A number of 32 bits without a sign. As in PostgreSQL, one with a sign stands for what has the same bits.
+fn parse_number(text: &str, type_name: &str) -> Result<u32> {
+    let number: i64 = parse_integer(text, type_name)?;
+    let bits = u32::try_from(number).ok();
+    let bits = bits.or_else(|| i32::try_from(number).ok().map(|number| number as u32));
+    bits.ok_or_else(|| {
+        Error::new(
+            SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+            format!("value \"{text}\" is out of range for type {type_name}"),
+        )
     })
 }
 
@@ -292,6 +335,10 @@ mod tests {
             DataType::Uuid,
             DataType::Interval,
             DataType::array(DataType::Date),
+            DataType::OID,
+            DataType::NAME,
+            DataType::Catalog(CatalogType::OidVector),
+            DataType::Catalog(CatalogType::Real),
         ];
         let alphabet: Vec<char> = "0123456789-+:./ ,{}\"\\xeETZPYMDHSabcdjn@é日"
             .chars()

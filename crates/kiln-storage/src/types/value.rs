@@ -4,9 +4,9 @@ use std::fmt;
 use std::fmt::Write;
 
 use super::datetime::{Interval, format_date, format_timestamp, format_timestamptz};
-use super::double::format_double;
+use super::double::{format_double, format_real};
 use super::text::{format_bytea, format_uuid};
-use super::{DataType, Decimal};
+use super::{CatalogType, DataType, Decimal, ObjectName, Representation};
 
 /// One owned value of any type, or NULL.
 ///
@@ -45,6 +45,8 @@ pub enum Value {
     Interval(Interval),
     /// An array's elements.
     Array(Vec<Value>),
+    /// What a value of REGCLASS and its like names.
+    Object(Box<ObjectName>),
 }
 
 impl Value {
@@ -72,6 +74,7 @@ impl Value {
             Value::Uuid(_) => "uuid",
             Value::Interval(_) => "interval",
             Value::Array(_) => "array",
+            Value::Object(_) => "regclass",
         }
     }
 
@@ -94,6 +97,7 @@ impl Value {
             Value::Uuid(_) => DataType::Uuid,
             Value::Interval(_) => DataType::Interval,
             Value::Array(elements) => DataType::array(elements.iter().find_map(Value::data_type)?),
+            Value::Object(_) => DataType::Catalog(CatalogType::RegClass),
         })
     }
 
@@ -116,6 +120,7 @@ impl Value {
             Value::Uuid(value) => format_uuid(value),
             Value::Interval(value) => value.to_string(),
             Value::Array(elements) => format_array(elements, None),
+            Value::Object(object) => object.name.clone(),
         })
     }
 }
@@ -137,6 +142,13 @@ pub fn format_value(value: &Value, data_type: &DataType) -> String {
             format!("{text}{}", " ".repeat(blanks))
         }
         (Value::Array(elements), DataType::Array(element)) => format_array(elements, Some(element)),
+        (Value::Array(elements), DataType::Catalog(vector))
+            if vector.representation() == Representation::Vector =>
+        {
+            let elements: Vec<String> = elements.iter().map(Value::to_string).collect();
+            elements.join(" ")
+        }
+        (Value::Double(value), DataType::Catalog(CatalogType::Real)) => format_real(*value),
         _ => value.to_text().unwrap_or_default(),
     }
 }
@@ -234,6 +246,21 @@ mod tests {
             format_value(&array, &DataType::array(DataType::Char(3))),
             "{\"añ \"}"
         );
+    }
+
+    #[test]
+    fn values_of_the_catalogs_print_as_their_types_say() {
+        let vector = Value::Array(vec![Value::SmallInt(1), Value::SmallInt(3)]);
+        let number = Value::BigInt(4_294_967_295);
+        for (value, data_type, printed) in [
+            (&vector, CatalogType::Int2Vector, "1 3"),
+            (&number, CatalogType::Oid, "4294967295"),
+            (&Value::Double(-1.0), CatalogType::Real, "-1"),
+            (&Value::Double(1e6), CatalogType::Real, "1e+06"),
+            (&Value::Double(0.1), CatalogType::Real, "0.1"),
+        ] {
+            assert_eq!(format_value(value, &DataType::Catalog(data_type)), printed);
+        }
     }
 
     #[test]

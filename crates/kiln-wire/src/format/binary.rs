@@ -11,13 +11,19 @@
 //! | timestamp, timestamptz | 8: microseconds since 2000-01-01 |
 //! | interval | microseconds 8, days 4, months 4 |
 //! | uuid | 16 |
+//! | oid, xid; the oid of a named object | 4 |
+//! | real | 4: IEEE 754 |
+//! | name, "char", pg_node_tree | as they are |
+//! | int2vector, oidvector | an array whose first subscript is 0 |
 //! | array | dimensions 4 (0 or 1), whether it has NULLs 4, type of elements 4; elements 4, first subscript 4; and the elements, each with its length 4 (-1 for NULL) |
 
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::datetime::{date_in_range, timestamp_in_range};
-use kiln_storage::types::{DataType, Decimal, Interval, Value};
+use kiln_storage::types::{
+    CatalogType, DataType, Decimal, Interval, ObjectName, Representation, Value,
+};
 
-use super::{TYPES, known, oid};
+use super::{oid, parameter_type};
 use crate::frontend::{not_utf8, utf8};
 
 /// Appends a value of this type in its binary format. NULL is nothing.
@@ -27,6 +33,13 @@ pub fn encode_binary(value: &Value, data_type: &DataType, bytes: &mut Vec<u8>) {
         Value::Boolean(value) => bytes.push(u8::from(*value)),
         Value::SmallInt(value) => bytes.extend_from_slice(&value.to_be_bytes()),
         Value::Integer(value) | Value::Date(value) => bytes.extend_from_slice(&value.to_be_bytes()),
+        Value::BigInt(value) if matches!(data_type, DataType::Catalog(_)) => {
+            bytes.extend_from_slice(&(*value as u32).to_be_bytes());
+        }
+        Value::Double(value) if matches!(data_type, DataType::Catalog(_)) => {
+            bytes.extend_from_slice(&(*value as f32).to_be_bytes());
+        }
+        Value::Object(object) => bytes.extend_from_slice(&object.oid.to_be_bytes()),
         Value::BigInt(value) | Value::Timestamp(value) | Value::TimestampTz(value) => {
             bytes.extend_from_slice(&value.to_be_bytes());
         }
@@ -55,19 +68,18 @@ pub fn encode_binary(value: &Value, data_type: &DataType, bytes: &mut Vec<u8>) {
 }
 
 fn encode_array(elements: &[Value], data_type: &DataType, bytes: &mut Vec<u8>) {
-    let element = match data_type {
-        DataType::Array(element) => element,
-        _ => &DataType::Text,
-    };
+    let element = &data_type.element().unwrap_or(DataType::Text);
+    let is_vector = matches!(data_type, DataType::Catalog(_));
     let mut word = |value: u32| bytes.extend_from_slice(&value.to_be_bytes());
-    word(u32::from(!elements.is_empty()));
+    // A vector without elements has its dimension all the same.
+    word(u32::from(is_vector || !elements.is_empty()));
     word(u32::from(elements.contains(&Value::Null)));
     word(oid(element));
-    if elements.is_empty() {
+    if elements.is_empty() && !is_vector {
         return;
     }
     word(elements.len() as u32);
-    word(1);
+    word(u32::from(!is_vector));
     for value in elements {
         let at = bytes.len();
         bytes.extend_from_slice(&[0xff; 4]);
@@ -196,6 +208,30 @@ impl<'a> Reader<'a> {
                 months: self.i32()?,
             }),
             DataType::Array(element) => Value::Array(self.elements(element)?),
+            DataType::Catalog(catalog) => self.catalog_value(*catalog)?,
+        })
+    }
+
+    fn catalog_value(&mut self, catalog: CatalogType) -> Result<Value> {
+        Ok(match catalog.representation() {
+            Representation::Number => Value::BigInt(u32::from_be_bytes(self.array()?).into()),
+            Representation::Double => Value::Double(f32::from_be_bytes(self.array()?).into()),
+            Representation::Text => {
+                let bytes = self.rest();
+                if bytes.contains(&0) {
+                    return Err(not_utf8(&[0]));
+                }
+                Value::Text(catalog.fit(utf8(bytes)?).to_owned())
+            }
+            Representation::Vector => {
+                let element = catalog.element().unwrap_or(DataType::SmallInt);
+                Value::Array(self.elements(&element)?)
+            }
+            Representation::Object => {
+                let oid = u32::from_be_bytes(self.array()?);
+                let name = oid.to_string();
+                Value::Object(Box::new(ObjectName { oid, name }))
+            }
         })
     }
 
@@ -206,10 +242,10 @@ impl<'a> Reader<'a> {
         }
         let declared = u32::from_be_bytes(self.array()?);
         let is_text = |oid: u32| {
-            let known = TYPES.iter().find(|(_, known, ..)| *known == oid);
-            known.is_some_and(|(data_type, ..)| data_type.is_string())
+            let known = parameter_type(oid).ok().flatten();
+            known.is_some_and(|data_type| data_type.is_string())
         };
-        let own = known(element).map_or(0, |(_, oid, ..)| *oid);
+        let own = oid(element);
         if declared != own && !(is_text(declared) && is_text(own)) {
             let message =
                 format!("binary data has array element type {declared} instead of expected {own}");
@@ -288,7 +324,7 @@ fn incorrect() -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::decode_text;
+    use crate::format::{TYPES, decode_text};
 
     fn hex(text: &str) -> Vec<u8> {
         let pairs = text.as_bytes().as_chunks::<2>().0.iter();
@@ -354,6 +390,21 @@ mod tests {
             (DataType::Boolean, "t", "01"),
             (DataType::SmallInt, "-2", "fffe"),
             (DataType::Bytea, "\\x00ff", "00ff"),
+            (DataType::OID, "4294967295", "ffffffff"),
+            (DataType::NAME, "pg_class", "70675f636c617373"),
+            (DataType::Catalog(CatalogType::Char), "r", "72"),
+            (DataType::Catalog(CatalogType::Real), "-1", "bf800000"),
+            (
+                DataType::Catalog(CatalogType::Int2Vector),
+                "1 3",
+                "000000010000000000000015000000020000000000000002000100000002\
+                 0003",
+            ),
+            (
+                DataType::array(DataType::OID),
+                "{26}",
+                "00000001000000000000001a0000000100000001000000040000001a",
+            ),
         ] {
             let value = decode_text(text.as_bytes(), &data_type).expect(text);
             let mut written = Vec::new();
@@ -428,7 +479,8 @@ mod tests {
         };
         let types = TYPES.iter().map(|(data_type, ..)| data_type.clone());
         let arrays = TYPES.iter().map(|(it, ..)| DataType::array(it.clone()));
-        let types: Vec<DataType> = types.chain(arrays).collect();
+        let catalogs = CatalogType::ALL.map(DataType::Catalog);
+        let types: Vec<DataType> = types.chain(arrays).chain(catalogs).collect();
         for round in 0..20_000 {
             let data_type = &types[round % types.len()];
             let length = usize::from(random() % 40);

@@ -4,7 +4,7 @@ mod binary;
 mod text;
 
 use kiln_storage::error::{Error, Result, SqlState};
-use kiln_storage::types::DataType;
+use kiln_storage::types::{CatalogType, DataType};
 
 pub use binary::{decode_binary, encode_binary};
 pub use text::{decode_text, encode_text};
@@ -30,9 +30,6 @@ const TYPES: &[(DataType, u32, u32, i16)] = &[
 
 /// "unknown": the type of a literal, which is to be inferred.
 const UNKNOWN: u32 = 705;
-/// Types of PostgreSQL's own tables that a client may declare, and what they are here.
-const ALIASES: &[(u32, DataType)] = &[(18, DataType::Text), (19, DataType::Text)];
-
 fn known(data_type: &DataType) -> Option<&'static (DataType, u32, u32, i16)> {
     let is_same =
         |known: &DataType| std::mem::discriminant(known) == std::mem::discriminant(data_type);
@@ -42,14 +39,21 @@ fn known(data_type: &DataType) -> Option<&'static (DataType, u32, u32, i16)> {
 /// The number of a type.
 pub fn oid(data_type: &DataType) -> u32 {
     match data_type {
-        DataType::Array(element) => known(element).map_or(UNKNOWN, |(_, _, array, _)| *array),
+        DataType::Array(element) => match **element {
+            DataType::Catalog(element) => element.array_oid(),
+            _ => known(element).map_or(UNKNOWN, |(_, _, array, _)| *array),
+        },
+        DataType::Catalog(catalog) => catalog.oid(),
         _ => known(data_type).map_or(UNKNOWN, |(_, oid, ..)| *oid),
     }
 }
 
 /// The bytes that a value of the type has, or -1 where they vary.
 pub fn type_length(data_type: &DataType) -> i16 {
-    known(data_type).map_or(-1, |(.., length)| *length)
+    match data_type {
+        DataType::Catalog(catalog) => catalog.length(),
+        _ => known(data_type).map_or(-1, |(.., length)| *length),
+    }
 }
 
 /// What the type was declared with, as PostgreSQL keeps it (`atttypmod`), or -1.
@@ -72,9 +76,13 @@ pub fn parameter_type(oid: u32) -> Result<Option<DataType>> {
     if oid == 0 || oid == UNKNOWN {
         return Ok(None);
     }
-    let alias = ALIASES.iter().find(|(known, _)| *known == oid);
-    if let Some((_, data_type)) = alias {
-        return Ok(Some(data_type.clone()));
+    for catalog in CatalogType::ALL {
+        if catalog.oid() == oid {
+            return Ok(Some(DataType::Catalog(catalog)));
+        }
+        if catalog.array_oid() == oid {
+            return Ok(Some(DataType::array(DataType::Catalog(catalog))));
+        }
     }
     for (data_type, own, array, _) in TYPES {
         // What a parameter of CHAR has is not cut or padded.
@@ -106,6 +114,9 @@ mod tests {
             if !matches!(data_type, DataType::Char(_)) {
                 assert_eq!(back.as_ref(), Some(data_type));
             }
+        }
+        for catalog in CatalogType::ALL.map(DataType::Catalog) {
+            assert_eq!(parameter_type(oid(&catalog)), Ok(Some(catalog)));
         }
         assert_eq!(parameter_type(0), Ok(None));
         assert!(parameter_type(99_999).is_err());

@@ -59,7 +59,9 @@ pub(super) fn fold(
                 );
                 let stays_present = match instruction {
                     I::IsNull { .. } | I::AnyNull { .. } => true,
-                    I::SetNull { .. } | I::Element { .. } | I::Call { .. } => false,
+                    I::SetNull { .. } | I::Element { .. } | I::Call { .. } | I::Consult { .. } => {
+                        false
+                    }
                     _ => inputs_present,
                 };
                 if let I::RequireNotNull { source, .. } = instruction

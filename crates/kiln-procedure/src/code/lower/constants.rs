@@ -122,9 +122,13 @@ impl Lowering<'_> {
             let heap = &mut code.constant_bytes;
             match &constant.value {
                 Value::Array(_) | Value::Text(_) | Value::Bytea(_) if is_rare => {}
-                Value::Uuid(_) | Value::Interval(_) if is_rare => {}
+                Value::Uuid(_) | Value::Interval(_) | Value::Object(_) if is_rare => {}
                 Value::Array(_) => code.other_constants.push(constant.clone()),
-                Value::Text(_) | Value::Bytea(_) | Value::Uuid(_) | Value::Interval(_) => {
+                Value::Text(_)
+                | Value::Bytea(_)
+                | Value::Uuid(_)
+                | Value::Interval(_)
+                | Value::Object(_) => {
                     let slot = push_value(heap, &constant.value);
                     code.byte_constants.push((register, slot));
                 }

@@ -210,6 +210,15 @@ impl Lowering<'_> {
         let width = |buffer: &BufferId| self.program.buffers[buffer.0 as usize];
         let rows = match step {
             Step::BufferClear { buffer } => Rows::Clear { buffer: *buffer },
+            Step::BufferFill {
+                buffer,
+                rows,
+                arguments,
+            } => Rows::Fill {
+                buffer: *buffer,
+                rows: rows.clone(),
+                arguments: arguments.clone(),
+            },
             Step::BufferPush { buffer, row } => Rows::Push {
                 buffer: *buffer,
                 row: row.clone(),

@@ -428,7 +428,7 @@ impl Pass<'_> {
                 };
                 (*target, known)
             }
-            I::Element { target, .. } | I::Call { target, .. } => {
+            I::Element { target, .. } | I::Call { target, .. } | I::Consult { target, .. } => {
                 (*target, Known::of(self.sets.fresh()))
             }
             I::Require { .. } => return true,

@@ -317,7 +317,7 @@ pub(super) fn for_column(bound: Bound, column: &Column, what: &str) -> Result<Bo
 }
 
 /// The expression that the catalog keeps as text.
-pub(super) fn stored_expression(text: &str) -> Result<Expr> {
+pub(crate) fn stored_expression(text: &str) -> Result<Expr> {
     use crate::parse::{SourceStatement, Statement, statement};
     let select = format!("SELECT {text}");
     if let Statement::Query(query) = statement(&SourceStatement::from(select.as_str()))?

@@ -12,7 +12,7 @@ use kiln_storage::types::datetime::{
 };
 use kiln_storage::types::double::{format_double, parse_double};
 use kiln_storage::types::text::{format_bytea, format_uuid, parse_bytea, parse_uuid};
-use kiln_storage::types::{DataType, Decimal, Value};
+use kiln_storage::types::{CatalogType, DataType, Decimal, ObjectName, Value, format_value};
 
 use super::super::coerce::parse_value;
 
@@ -164,6 +164,59 @@ strict! {
     TEXT_TO_BOOLEANS = "array_in", |heap, text| text_array(heap, text, DataType::Boolean);
     TEXT_TO_TEXTS = "array_in", |heap, text| text_array(heap, text, DataType::Text);
 
+    INTEGER_TO_OID = "oid", |heap, number| {
+        let number = number.as_i64();
+        // An INTEGER below 0 stands for what has the same bits.
+        let oid = u32::try_from(number).ok();
+        let oid = oid.or_else(|| i32::try_from(number).ok().map(|number| number as u32));
+        oid.map(|oid| Slot::from_i64(oid.into())).ok_or_else(|| Error::out_of_range("OID"))
+    };
+    OID_TO_INTEGER = "int4", |heap, oid| Ok(Slot::from_i64((oid.as_i64() as u32 as i32).into()));
+    OBJECT_TO_TEXT = "text", |heap, object| {
+        let object = ObjectName::from_bytes(heap.bytes(object));
+        Ok(heap.push_str(&object.name))
+    };
+    DOUBLE_TO_REAL = "float4", |heap, number| {
+        let (number, narrow) = (number.as_f64(), number.as_f64() as f32);
+        match narrow.is_infinite() && number.is_finite() {
+            true => Err(Error::new(
+                SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+                "value out of range: overflow",
+            )),
+            false => Ok(Slot::from_f64(narrow.into())),
+        }
+    };
+    TEXT_TO_NAME = "name", |heap, text| {
+        let kept = CatalogType::Name.fit(heap.str(text)).len();
+        Ok(shortened(text, kept))
+    };
+    TEXT_TO_CHAR = "char", |heap, text| {
+        let kept = CatalogType::Char.fit(heap.str(text)).len();
+        Ok(shortened(text, kept))
+    };
+    REAL_TO_TEXT = "text", |heap, value| formatted(heap, value, CatalogType::Real);
+    VECTOR_TO_TEXT = "text", |heap, value| formatted(heap, value, CatalogType::OidVector);
+    REALS_TO_TEXT = "array_out", |heap, value| {
+        let real = DataType::Catalog(CatalogType::Real);
+        formatted_as(heap, value, &DataType::array(real))
+    };
+    OBJECTS_TO_TEXT = "array_out", |heap, value| {
+        let object = DataType::Catalog(CatalogType::RegClass);
+        formatted_as(heap, value, &DataType::array(object))
+    };
+    TEXT_TO_OID = "oid", |heap, text| parsed(heap, text, &DataType::OID);
+    TEXT_TO_REAL = "float4", |heap, text| {
+        parsed(heap, text, &DataType::Catalog(CatalogType::Real))
+    };
+    TEXT_TO_INT2VECTOR = "int2vector", |heap, text| {
+        parsed(heap, text, &DataType::Catalog(CatalogType::Int2Vector))
+    };
+    TEXT_TO_OIDVECTOR = "oidvector", |heap, text| {
+        parsed(heap, text, &DataType::Catalog(CatalogType::OidVector))
+    };
+    TEXT_TO_OIDS = "array_in", |heap, text| text_array(heap, text, DataType::OID);
+    TEXT_TO_NAMES = "array_in", |heap, text| text_array(heap, text, DataType::NAME);
+
     INTEGERS_TO_DECIMALS = "numeric", |heap, array| {
         let elements: Vec<Slot> = heap
             .array(array)
@@ -227,6 +280,23 @@ strict! {
         }
         Ok(shortened(text, kept.len()))
     };
+}
+
+/// A value of a type of the catalogs as it is printed.
+fn formatted(heap: &mut Heap, value: Slot, catalog: CatalogType) -> Result<Slot> {
+    formatted_as(heap, value, &DataType::Catalog(catalog))
+}
+
+fn formatted_as(heap: &mut Heap, value: Slot, data_type: &DataType) -> Result<Slot> {
+    let text = format_value(&to_value(heap, value, data_type), data_type);
+    super::check_length(text.len())?;
+    Ok(heap.push_str(&text))
+}
+
+/// The value that a text writes.
+fn parsed(heap: &mut Heap, text: Slot, data_type: &DataType) -> Result<Slot> {
+    let value = parse_value(heap.str(text), data_type)?;
+    Ok(push_value(heap, &value))
 }
 
 /// The first `length` characters.

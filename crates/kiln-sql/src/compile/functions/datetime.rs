@@ -21,6 +21,11 @@ pub(super) const CLOCK: ScalarFunction = {
     function
 };
 
+/// When the server began, as a TIMESTAMPTZ.
+pub(super) fn started(_: &mut Heap, _: &[Slot]) -> Result<Slot> {
+    Ok(timestamp(crate::database::started_us()))
+}
+
 /// The time at which the transaction began, as a TIMESTAMPTZ.
 pub(super) const TRANSACTION_CLOCK: ScalarFunction = {
     fn function(heap: &mut Heap, _: &[Slot]) -> Result<Slot> {

@@ -3,6 +3,7 @@
 
 mod array;
 pub(super) mod cast;
+mod catalog;
 mod datetime;
 mod format;
 mod math;
@@ -11,7 +12,7 @@ mod string;
 use kiln_procedure::ir::ScalarFunction;
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::slot::{Heap, Slot};
-use kiln_storage::types::{DataType, Decimal};
+use kiln_storage::types::{CatalogType, DataType, Decimal};
 
 use super::bound::{Bound, Builtin, Kind, Operation};
 use super::coerce::{
@@ -19,6 +20,7 @@ use super::coerce::{
     same_base,
 };
 use super::{Position, fail};
+use crate::catalog::CatalogCall;
 
 pub(crate) use array::array_set;
 pub(super) use array::{
@@ -26,8 +28,10 @@ pub(super) use array::{
     compare_arrays, construct_array, extreme,
 };
 pub(crate) use cast::Named;
+pub(super) use catalog::{partition_ancestors, takes_role};
 pub(super) use datetime::{date_operator, extract, interval_negate};
 pub(super) use math::{double_negate, integer_operator, power};
+pub(crate) use string::quote_identifier;
 pub(super) use string::{bytea_concat, like};
 
 /// The most bytes that one call may produce.
@@ -68,6 +72,9 @@ enum Ty {
     /// …that type.
     AnyElement,
     TextArray,
+    NameArray,
+    /// A type of the catalogs.
+    Catalog(CatalogType),
     /// The rest of the arguments, as they are printed.
     AnyText,
 }
@@ -89,6 +96,8 @@ impl Ty {
             Ty::Uuid => DataType::Uuid,
             Ty::Interval => DataType::Interval,
             Ty::TextArray => DataType::array(DataType::Text),
+            Ty::NameArray => DataType::array(DataType::NAME),
+            Ty::Catalog(catalog) => DataType::Catalog(catalog),
         }
     }
 
@@ -103,8 +112,15 @@ struct Signature {
     name: &'static str,
     arguments: &'static [Ty],
     result: Ty,
-    function: ScalarFunction,
+    function: Function,
     volatile: bool,
+}
+
+/// What computes a builtin.
+#[derive(Clone, Copy)]
+enum Function {
+    Scalar(ScalarFunction),
+    Catalog(CatalogCall),
 }
 
 /// Declares the signatures of a subject.
@@ -115,7 +131,7 @@ macro_rules! signatures {
                 name: $name,
                 arguments: &[$($crate::compile::functions::Ty::$argument),*],
                 result: $crate::compile::functions::Ty::$result,
-                function: $named.1,
+                function: $crate::compile::functions::Function::Scalar($named.1),
                 volatile: false,
             }),*
         ];
@@ -130,6 +146,7 @@ fn candidates(name: &str) -> Vec<Signature> {
         datetime::SIGNATURES,
         array::SIGNATURES,
         format::SIGNATURES,
+        catalog::SIGNATURES,
     ]
     .into_iter()
     .flatten()
@@ -139,21 +156,21 @@ fn candidates(name: &str) -> Vec<Signature> {
         name: "gen_random_uuid",
         arguments: &[],
         result: Ty::Uuid,
-        function: math::GEN_RANDOM_UUID,
+        function: Function::Scalar(math::GEN_RANDOM_UUID),
         volatile: true,
     }))
     .chain((name == "random").then_some(Signature {
         name: "random",
         arguments: &[],
         result: Ty::Double,
-        function: math::RANDOM,
+        function: Function::Scalar(math::RANDOM),
         volatile: true,
     }))
     .chain((name == "clock_timestamp").then_some(Signature {
         name: "clock_timestamp",
         arguments: &[],
         result: Ty::TimestampTz,
-        function: datetime::CLOCK,
+        function: Function::Scalar(datetime::CLOCK),
         volatile: true,
     }))
     .collect()
@@ -197,12 +214,12 @@ pub(super) fn bind(name: &str, arguments: Vec<Bound>, position: Position) -> Res
     };
     let mut element = None;
     for (ty, argument) in signature.arguments.iter().zip(&arguments) {
-        match (ty, &argument.data_type) {
-            (Ty::AnyArray, DataType::Array(inner)) if !argument.is_unknown() => {
-                element = Some((**inner).clone());
+        match (ty, argument.data_type.element()) {
+            (Ty::AnyArray, Some(inner)) if !argument.is_unknown() => {
+                element = Some(inner);
             }
-            (Ty::AnyElement, other) if !argument.is_unknown() && element.is_none() => {
-                element = Some(other.clone());
+            (Ty::AnyElement, _) if !argument.is_unknown() && element.is_none() => {
+                element = Some(argument.data_type.clone());
             }
             _ => {}
         }
@@ -237,17 +254,15 @@ pub(super) fn bind(name: &str, arguments: Vec<Bound>, position: Position) -> Res
         Ty::AnyElement => element,
         other => other.data_type(),
     };
-    let builtin = Builtin {
-        name: signature.name,
-        function: signature.function,
-        volatile: signature.volatile,
+    let call = match signature.function {
+        Function::Scalar(function) => Operation::Call(Builtin {
+            name: signature.name,
+            function,
+            volatile: signature.volatile,
+        }),
+        Function::Catalog(call) => Operation::Consult(call),
     };
-    Ok(operation(
-        Operation::Call(builtin),
-        operands,
-        result,
-        position,
-    ))
+    Ok(operation(call, operands, result, position))
 }
 
 #[cold]
@@ -289,7 +304,7 @@ fn accepts(signature: &Signature, arguments: &[Bound]) -> bool {
     if !fits {
         return false;
     }
-    let mut element: Option<&DataType> = None;
+    let mut element: Option<DataType> = None;
     signature
         .arguments
         .iter()
@@ -298,18 +313,20 @@ fn accepts(signature: &Signature, arguments: &[Bound]) -> bool {
             if argument.is_unknown() {
                 return true;
             }
-            match (ty, &argument.data_type) {
+            match (ty, argument.data_type.element()) {
                 (Ty::AnyText, _) => true,
-                (Ty::AnyArray, DataType::Array(inner)) => {
-                    let agrees = element.is_none_or(|known| same_base(known, inner));
+                (Ty::AnyArray, Some(inner)) => {
+                    let agrees = element
+                        .as_ref()
+                        .is_none_or(|known| same_base(known, &inner));
                     element = Some(inner);
                     agrees
                 }
-                (Ty::AnyArray, _) => false,
-                (Ty::AnyElement, other) => match element {
+                (Ty::AnyArray, None) => false,
+                (Ty::AnyElement, _) => match &element {
                     Some(known) => converts_implicitly(argument, known),
                     None => {
-                        element = Some(other);
+                        element = Some(argument.data_type.clone());
                         true
                     }
                 },

@@ -144,25 +144,17 @@ pub(super) fn quote_literal(text: &str) -> String {
 }
 
 /// The text as an identifier of SQL.
-pub(super) fn quote_identifier(text: &str) -> String {
+pub(crate) fn quote_identifier(text: &str) -> String {
     let is_plain = text.starts_with(|first: char| first.is_ascii_lowercase() || first == '_')
         && text
             .chars()
             .all(|next| next.is_ascii_lowercase() || next.is_ascii_digit() || next == '_')
-        && !is_reserved(text);
+        && !crate::parse::is_quoted_when_printed(text);
     if is_plain {
         text.to_owned()
     } else {
         format!("\"{}\"", text.replace('"', "\"\""))
     }
-}
-
-fn is_reserved(word: &str) -> bool {
-    use sqlparser::keywords::{ALL_KEYWORDS, ALL_KEYWORDS_INDEX, RESERVED_FOR_COLUMN_ALIAS};
-    let upper = word.to_ascii_uppercase();
-    ALL_KEYWORDS
-        .binary_search(&upper.as_str())
-        .is_ok_and(|index| RESERVED_FOR_COLUMN_ALIAS.contains(&ALL_KEYWORDS_INDEX[index]))
 }
 
 strict! {

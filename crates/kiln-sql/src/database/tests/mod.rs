@@ -1,6 +1,7 @@
 //! Whole statements, from text to rows.
 
 mod cancel;
+mod catalogs;
 mod changes;
 mod constraints;
 mod definitions;

@@ -1,0 +1,359 @@
+//! Tables, indexes and columns: `pg_class`, `pg_attribute`, `pg_attrdef`, `pg_index`.
+
+use kiln_engine::Object;
+use kiln_storage::types::{CatalogType, DataType, Value};
+
+use super::relation::RelationColumn;
+use super::snapshot::{IndexEntry, Snapshot, TableEntry, has_default, type_oid};
+use super::values::{Row, array, boolean, column_numbers, integer, oid, optional, small, text};
+use super::{FIRST_ROLE_OID, PUBLIC_OID, Relation, builtin, expression, names, roles};
+
+/// The access method of tables.
+const HEAP: u32 = 2;
+/// The access method that indexes have for clients: ordered ones answer what PostgreSQL's B-trees do.
+const BTREE: u32 = 403;
+/// The collation of texts.
+const DEFAULT_COLLATION: u32 = 100;
+/// The collation of names.
+const C_COLLATION: u32 = 950;
+
+/// What of a row of `pg_class` differs.
+struct Class {
+    oid: u32,
+    name: String,
+    schema: u32,
+    row_type: u32,
+    method: u32,
+    pages: i32,
+    has_index: bool,
+    kind: &'static str,
+    columns: usize,
+    checks: usize,
+    /// Whether foreign keys are checked for it, which PostgreSQL does by triggers.
+    has_triggers: bool,
+    privileges: Value,
+    /// How an update says which row it changed: by its key, or not at all.
+    identity: &'static str,
+}
+
+impl Class {
+    fn into_row(self) -> Row {
+        let is_stored = matches!(self.kind, "r" | "i");
+        let none = || boolean(false);
+        vec![
+            oid(self.oid),
+            text(self.name),
+            oid(self.schema),
+            oid(self.row_type),
+            oid(0),
+            oid(FIRST_ROLE_OID),
+            oid(self.method),
+            oid(if is_stored { self.oid } else { 0 }),
+            oid(0),
+            integer(self.pages),
+            // Nobody counts them.
+            Value::Double(-1.0),
+            integer(0),
+            oid(0),
+            boolean(self.has_index),
+            none(),
+            text("p"),
+            text(self.kind),
+            small(self.columns),
+            small(self.checks),
+            boolean(self.kind == "v"),
+            boolean(self.has_triggers),
+            none(),
+            none(),
+            none(),
+            boolean(true),
+            text(self.identity),
+            none(),
+            oid(0),
+            Value::BigInt(0),
+            Value::BigInt(0),
+            self.privileges,
+            Value::Null,
+            Value::Null,
+        ]
+    }
+}
+
+/// Tables, indexes, and the relations of the system.
+pub(super) fn pg_class(snapshot: &Snapshot) -> Vec<Row> {
+    let system = Relation::all().iter().map(|relation| {
+        let class = Class {
+            oid: relation.oid,
+            name: relation.name.to_owned(),
+            schema: names::schema_oid(relation.schema).unwrap_or_default(),
+            row_type: 0,
+            method: if relation.kind == "r" { HEAP } else { 0 },
+            pages: 0,
+            has_index: false,
+            kind: relation.kind,
+            columns: relation.columns.len(),
+            checks: 0,
+            has_triggers: false,
+            privileges: array([text("kiln=arwdDxt/kiln"), text("=r/kiln")]),
+            identity: "n",
+        };
+        class.into_row()
+    });
+    let mut rows: Vec<Row> = system.collect();
+    for table in &snapshot.tables {
+        rows.push(table_row(snapshot, table));
+        rows.extend(table.indexes.iter().map(index_row));
+    }
+    rows
+}
+
+fn table_row(snapshot: &Snapshot, table: &TableEntry) -> Row {
+    let schema = table.schema();
+    let class = Class {
+        oid: table.oid,
+        name: schema.name.clone(),
+        schema: PUBLIC_OID,
+        row_type: table.row_type,
+        method: HEAP,
+        pages: pages(table.table.slab().bytes_reserved()),
+        has_index: !table.indexes.is_empty(),
+        kind: "r",
+        columns: schema.columns.len(),
+        checks: schema.checks.len(),
+        has_triggers: has_foreign_keys(snapshot, table),
+        privileges: roles::privileges_of(snapshot, &Object::table(schema.name.clone())),
+        identity: "d",
+    };
+    class.into_row()
+}
+
+/// Whether a table has foreign keys, or others refer to it.
+pub(super) fn has_foreign_keys(snapshot: &Snapshot, table: &TableEntry) -> bool {
+    let mut keys = snapshot.tables.iter().flat_map(|other| {
+        let keys = other.schema().foreign_keys.iter();
+        keys.map(|key| (other.oid, key.table.as_str()))
+    });
+    keys.any(|(of, to)| of == table.oid || to == table.name())
+}
+
+fn index_row(index: &IndexEntry) -> Row {
+    let definition = &index.definition;
+    let class = Class {
+        oid: index.oid,
+        name: definition.name.clone(),
+        schema: PUBLIC_OID,
+        row_type: 0,
+        method: BTREE,
+        pages: 0,
+        has_index: false,
+        kind: "i",
+        columns: definition.columns.len(),
+        checks: 0,
+        has_triggers: false,
+        privileges: Value::Null,
+        identity: "n",
+    };
+    class.into_row()
+}
+
+/// Bytes as PostgreSQL's pages.
+fn pages(bytes: usize) -> i32 {
+    i32::try_from(bytes.div_ceil(8_192)).unwrap_or(i32::MAX)
+}
+
+/// What of a row of `pg_attribute` differs.
+struct Attribute<'a> {
+    relation: u32,
+    name: &'a str,
+    data_type: &'a DataType,
+    number: i16,
+    not_null: bool,
+    has_default: bool,
+}
+
+impl Attribute<'_> {
+    fn into_row(self) -> Row {
+        let type_oid = type_oid(self.data_type);
+        let known = builtin::type_by_oid(type_oid);
+        let dimensions = i32::from(matches!(self.data_type, DataType::Array(_)));
+        vec![
+            oid(self.relation),
+            text(self.name),
+            oid(type_oid),
+            // What ANALYZE counts.
+            integer(-1),
+            Value::SmallInt(known.map_or(-1, |known| known.length)),
+            Value::SmallInt(self.number),
+            integer(dimensions),
+            integer(-1),
+            integer(type_modifier(self.data_type)),
+            boolean(known.is_some_and(|known| known.by_value)),
+            text(known.map_or("i", |known| known.alignment)),
+            text(known.map_or("p", |known| known.storage)),
+            text(""),
+            boolean(self.not_null),
+            boolean(self.has_default),
+            boolean(false),
+            text(""),
+            text(""),
+            boolean(false),
+            boolean(true),
+            integer(0),
+            oid(collation(self.data_type)),
+            Value::Null,
+            Value::Null,
+            Value::Null,
+            Value::Null,
+        ]
+    }
+}
+
+/// What a type was declared with, as PostgreSQL keeps it, or -1.
+pub(super) fn type_modifier(data_type: &DataType) -> i32 {
+    match data_type {
+        DataType::Char(u32::MAX) => -1,
+        DataType::Char(length) | DataType::VarChar(Some(length)) => {
+            i32::try_from(*length).map_or(-1, |length| length.saturating_add(4))
+        }
+        DataType::Numeric {
+            precision_scale: Some((precision, scale)),
+        } => (i32::from(*precision) << 16 | i32::from(*scale)) + 4,
+        _ => -1,
+    }
+}
+
+/// The collation of a type; 0 where it has none.
+pub(super) fn collation(data_type: &DataType) -> u32 {
+    match data_type {
+        DataType::Catalog(CatalogType::Name | CatalogType::NodeTree) => C_COLLATION,
+        DataType::Catalog(_) => 0,
+        DataType::Array(element) => collation(element),
+        other if other.is_string() => DEFAULT_COLLATION,
+        _ => 0,
+    }
+}
+
+/// Columns of tables, indexes, and the relations of the system.
+pub(super) fn pg_attribute(snapshot: &Snapshot) -> Vec<Row> {
+    let number = |at: usize| i16::try_from(at + 1).unwrap_or(i16::MAX);
+    let mut rows: Vec<Row> = Vec::new();
+    for relation in Relation::all() {
+        for (at, column) in relation.columns.iter().enumerate() {
+            let RelationColumn {
+                name,
+                data_type,
+                not_null,
+            } = column;
+            let attribute = Attribute {
+                relation: relation.oid,
+                name,
+                data_type,
+                number: number(at),
+                not_null: *not_null,
+                has_default: false,
+            };
+            rows.push(attribute.into_row());
+        }
+    }
+    for table in &snapshot.tables {
+        let columns = &table.schema().columns;
+        for (at, column) in columns.iter().enumerate() {
+            let attribute = Attribute {
+                relation: table.oid,
+                name: &column.name,
+                data_type: &column.data_type,
+                number: number(at),
+                not_null: column.not_null,
+                has_default: has_default(column),
+            };
+            rows.push(attribute.into_row());
+        }
+        for index in &table.indexes {
+            for (at, column) in index.definition.columns.iter().enumerate() {
+                let column = &columns[column.index()];
+                let attribute = Attribute {
+                    relation: index.oid,
+                    name: &column.name,
+                    data_type: &column.data_type,
+                    number: number(at),
+                    not_null: false,
+                    has_default: false,
+                };
+                rows.push(attribute.into_row());
+            }
+        }
+    }
+    rows
+}
+
+/// Default values.
+pub(super) fn pg_attrdef(snapshot: &Snapshot) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for table in &snapshot.tables {
+        for (number, column) in &table.defaults {
+            rows.push(vec![
+                oid(*number),
+                oid(table.oid),
+                small(column + 1),
+                optional(expression::column_default(table, *column)),
+            ]);
+        }
+    }
+    rows
+}
+
+/// Indexes.
+pub(super) fn pg_index(snapshot: &Snapshot) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for table in &snapshot.tables {
+        for index in &table.indexes {
+            let definition = &index.definition;
+            let columns = || definition.columns.iter();
+            let types = columns().map(|column| &table.schema().columns[column.index()].data_type);
+            rows.push(vec![
+                oid(index.oid),
+                oid(table.oid),
+                small(columns().count()),
+                small(columns().count()),
+                boolean(definition.unique),
+                boolean(false),
+                boolean(index.is_primary),
+                boolean(false),
+                boolean(true),
+                boolean(false),
+                boolean(true),
+                boolean(false),
+                boolean(true),
+                boolean(true),
+                boolean(false),
+                column_numbers(columns().map(|column| column.index())),
+                array(types.clone().map(|data_type| oid(collation(data_type)))),
+                array(types.map(|data_type| oid(operator_class(data_type)))),
+                array(columns().map(|_| Value::SmallInt(0))),
+                Value::Null,
+                Value::Null,
+            ]);
+        }
+    }
+    rows
+}
+
+/// The class of operators by which an index orders values of a type.
+pub(super) fn operator_class(data_type: &DataType) -> u32 {
+    // VARCHAR is ordered as TEXT is.
+    let wanted = match data_type {
+        DataType::VarChar(_) => type_oid(&DataType::Text),
+        other => type_oid(other),
+    };
+    let classes = builtin::rows("pg_opclass").iter();
+    let mut classes = classes.filter(|row| {
+        let [_, method, _, _, _, _, input, is_default, ..] = row.as_slice() else {
+            return false;
+        };
+        *method == oid(BTREE) && *input == oid(wanted) && *is_default == boolean(true)
+    });
+    match classes.next().and_then(|row| row.first()) {
+        Some(Value::BigInt(found)) => u32::try_from(*found).unwrap_or_default(),
+        _ => 0,
+    }
+}

@@ -1,0 +1,154 @@
+//! Constraints: `pg_constraint`, and what they depend on, `pg_depend`.
+
+use kiln_storage::types::Value;
+
+use super::snapshot::{ConstraintEntry, ConstraintKind, Snapshot, TableEntry, type_oid};
+use super::values::{Row, array, boolean, column_numbers, integer, oid, optional, text};
+use super::{PUBLIC_OID, builtin, expression};
+
+/// The number of `pg_class`.
+const PG_CLASS: u32 = 1259;
+/// The number of `pg_constraint`.
+const PG_CONSTRAINT: u32 = 2606;
+
+/// Constraints of tables.
+pub(super) fn pg_constraint(snapshot: &Snapshot) -> Vec<Row> {
+    let tables = snapshot.tables.iter();
+    let rows = tables.flat_map(|table| {
+        let constraints = table.constraints.iter();
+        constraints.map(|constraint| row(snapshot, table, constraint))
+    });
+    rows.collect()
+}
+
+fn row(snapshot: &Snapshot, table: &TableEntry, constraint: &ConstraintEntry) -> Row {
+    let schema = table.schema();
+    let key_of = |at: &usize| {
+        let index = &table.indexes[*at];
+        let columns = index.definition.columns.iter().map(|column| column.index());
+        (index.oid, column_numbers(columns))
+    };
+    let (letter, index, key) = match &constraint.kind {
+        ConstraintKind::Check(text) => {
+            ("c", 0, column_numbers(expression::columns_of(schema, text)))
+        }
+        ConstraintKind::Primary(at) => {
+            let (index, key) = key_of(at);
+            ("p", index, key)
+        }
+        ConstraintKind::Unique(at) => {
+            let (index, key) = key_of(at);
+            ("u", index, key)
+        }
+        ConstraintKind::ForeignKey(foreign) => {
+            let referenced = snapshot.table(&foreign.table);
+            let index = referenced.and_then(|table| table.index_over(&foreign.referenced));
+            let columns = foreign.columns.iter().map(|column| column.index());
+            (
+                "f",
+                index.map_or(0, |index| index.oid),
+                column_numbers(columns),
+            )
+        }
+    };
+    let foreign = match &constraint.kind {
+        ConstraintKind::ForeignKey(foreign) => Some(foreign),
+        _ => None,
+    };
+    let referenced = foreign.and_then(|foreign| snapshot.table(&foreign.table));
+    let condition = match &constraint.kind {
+        ConstraintKind::Check(text) => Some(expression::check(schema, text)),
+        _ => None,
+    };
+    let when_foreign = |value: &str| text(if foreign.is_some() { value } else { " " });
+    let operators = || match foreign {
+        Some(foreign) => array(foreign.columns.iter().map(|column| {
+            let data_type = &schema.columns[column.index()].data_type;
+            oid(equality(type_oid(data_type)))
+        })),
+        None => Value::Null,
+    };
+    vec![
+        oid(constraint.oid),
+        text(constraint.name.clone()),
+        oid(PUBLIC_OID),
+        text(letter),
+        boolean(false),
+        boolean(false),
+        boolean(true),
+        oid(table.oid),
+        oid(0),
+        oid(index),
+        oid(0),
+        oid(referenced.map_or(0, |table| table.oid)),
+        when_foreign("a"),
+        when_foreign("a"),
+        when_foreign("s"),
+        boolean(true),
+        integer(0),
+        boolean(letter != "c"),
+        key,
+        match foreign {
+            Some(foreign) => column_numbers(foreign.referenced.iter().map(|column| column.index())),
+            None => Value::Null,
+        },
+        operators(),
+        operators(),
+        operators(),
+        Value::Null,
+        Value::Null,
+        optional(condition),
+    ]
+}
+
+/// The operator `=` of a type with itself.
+fn equality(data_type: u32) -> u32 {
+    // VARCHAR is compared as TEXT is.
+    let wanted = if data_type == 1043 { 25 } else { data_type };
+    let mut operators = builtin::rows("pg_operator").iter();
+    let found = operators.find(|row| {
+        matches!(row.as_slice(), [_, name, _, _, _, _, _, left, right, ..]
+            if *name == text("=") && *left == oid(wanted) && *right == oid(wanted))
+    });
+    match found.and_then(|row| row.first()) {
+        Some(Value::BigInt(found)) => u32::try_from(*found).unwrap_or_default(),
+        _ => 0,
+    }
+}
+
+/// Which indexes are there for a constraint, and which indexes a foreign key needs.
+pub(super) fn pg_depend(snapshot: &Snapshot) -> Vec<Row> {
+    let mut rows = Vec::new();
+    let mut add = |of: (u32, u32), on: (u32, u32), kind: &str| {
+        rows.push(vec![
+            oid(of.0),
+            oid(of.1),
+            integer(0),
+            oid(on.0),
+            oid(on.1),
+            integer(0),
+            text(kind),
+        ]);
+    };
+    for table in &snapshot.tables {
+        for index in &table.indexes {
+            match index.constraint {
+                Some(constraint) => add((PG_CLASS, index.oid), (PG_CONSTRAINT, constraint), "i"),
+                None => add((PG_CLASS, index.oid), (PG_CLASS, table.oid), "a"),
+            }
+        }
+        for constraint in &table.constraints {
+            add((PG_CONSTRAINT, constraint.oid), (PG_CLASS, table.oid), "a");
+            if let ConstraintKind::ForeignKey(foreign) = &constraint.kind
+                && let Some(referenced) = snapshot.table(&foreign.table)
+            {
+                add(
+                    (PG_CONSTRAINT, constraint.oid),
+                    (PG_CLASS, referenced.oid),
+                    "n",
+                );
+            }
+        }
+    }
+    rows
+}

@@ -1,0 +1,173 @@
+//! Definitions as SQL: what `pg_get_constraintdef` and its like print.
+
+use kiln_storage::schema::{ColumnId, TableSchema};
+
+use super::expression;
+use super::pretty::pretty;
+use super::routines::{RoutineFacts, RoutineResult};
+use super::snapshot::{
+    ConstraintEntry, ConstraintKind, IndexEntry, RoutineEntry, Snapshot, TableEntry,
+};
+use crate::compile::quote_identifier;
+use crate::parse::{RoutineKind, Volatility};
+
+/// The names of columns, with commas between them.
+pub(super) fn column_list(schema: &TableSchema, columns: &[ColumnId]) -> String {
+    let names = columns
+        .iter()
+        .map(|column| quote_identifier(&schema.columns[column.index()].name));
+    names.collect::<Vec<_>>().join(", ")
+}
+
+/// What follows the name in ADD CONSTRAINT.
+pub(super) fn constraint(
+    snapshot: &Snapshot,
+    table: &TableEntry,
+    constraint: &ConstraintEntry,
+) -> String {
+    let schema = table.schema();
+    let key = |word: &str, at: &usize| {
+        let columns = &table.indexes[*at].definition.columns;
+        format!("{word} ({})", column_list(schema, columns))
+    };
+    match &constraint.kind {
+        ConstraintKind::Check(text) => format!("CHECK ({})", expression::check(schema, text)),
+        ConstraintKind::Primary(at) => key("PRIMARY KEY", at),
+        ConstraintKind::Unique(at) => key("UNIQUE", at),
+        ConstraintKind::ForeignKey(foreign) => {
+            let referenced = snapshot.table(&foreign.table);
+            let referenced =
+                referenced.map(|table| column_list(table.schema(), &foreign.referenced));
+            format!(
+                "FOREIGN KEY ({}) REFERENCES {}({})",
+                column_list(schema, &foreign.columns),
+                quote_identifier(&foreign.table),
+                referenced.unwrap_or_default()
+            )
+        }
+    }
+}
+
+/// The same for people.
+pub(super) fn pretty_constraint(
+    snapshot: &Snapshot,
+    table: &TableEntry,
+    entry: &ConstraintEntry,
+) -> String {
+    match &entry.kind {
+        ConstraintKind::Check(text) => {
+            format!(
+                "CHECK ({})",
+                pretty(&expression::check(table.schema(), text))
+            )
+        }
+        _ => constraint(snapshot, table, entry),
+    }
+}
+
+/// CREATE INDEX for people: without the schema where that is not needed.
+pub(super) fn pretty_index(table: &TableEntry, entry: &IndexEntry) -> String {
+    index(table, entry).replacen(" ON public.", " ON ", 1)
+}
+
+/// CREATE INDEX.
+pub(super) fn index(table: &TableEntry, index: &IndexEntry) -> String {
+    let definition = &index.definition;
+    let unique = if definition.unique { "UNIQUE " } else { "" };
+    format!(
+        "CREATE {unique}INDEX {} ON public.{} USING btree ({})",
+        quote_identifier(&definition.name),
+        quote_identifier(table.name()),
+        column_list(table.schema(), &definition.columns)
+    )
+}
+
+/// The arguments of a routine, as its header lists them.
+pub(super) fn arguments(facts: &RoutineFacts, with_defaults: bool) -> String {
+    let listed = facts
+        .arguments
+        .iter()
+        .filter(|argument| argument.mode != 't');
+    let listed = listed.map(|argument| {
+        let mode = match (argument.mode, facts.kind) {
+            ('i', RoutineKind::Procedure) => "IN ",
+            ('o', _) => "OUT ",
+            ('b', _) => "INOUT ",
+            _ => "",
+        };
+        let name = match argument.name.as_str() {
+            "" => String::new(),
+            name => format!("{} ", quote_identifier(name)),
+        };
+        let default = argument.default.as_ref().filter(|_| with_defaults);
+        let default = default.map(|default| format!(" DEFAULT {default}"));
+        format!(
+            "{mode}{name}{}{}",
+            argument.printed,
+            default.unwrap_or_default()
+        )
+    });
+    listed.collect::<Vec<_>>().join(", ")
+}
+
+/// What a function returns; `None` for a procedure.
+pub(super) fn result(facts: &RoutineFacts) -> Option<String> {
+    if facts.kind == RoutineKind::Procedure {
+        return None;
+    }
+    let columns = facts
+        .arguments
+        .iter()
+        .filter(|argument| argument.mode == 't');
+    let columns: Vec<String> = columns
+        .map(|column| format!("{} {}", quote_identifier(&column.name), column.printed))
+        .collect();
+    if !columns.is_empty() {
+        return Some(format!("TABLE({})", columns.join(", ")));
+    }
+    let set = if facts.is_set { "SETOF " } else { "" };
+    Some(match &facts.result {
+        RoutineResult::Of(_, printed) => format!("{set}{printed}"),
+        RoutineResult::RowOf(table) => format!("{set}{}", quote_identifier(table)),
+    })
+}
+
+/// CREATE OR REPLACE FUNCTION or PROCEDURE.
+pub(super) fn routine(routine: &RoutineEntry, facts: &RoutineFacts) -> String {
+    let header = &facts.source.header;
+    let kind = match facts.kind {
+        RoutineKind::Function => "FUNCTION",
+        RoutineKind::Procedure => "PROCEDURE",
+    };
+    let mut text = format!(
+        "CREATE OR REPLACE {kind} public.{}({})\n",
+        quote_identifier(&routine.name),
+        arguments(facts, true)
+    );
+    if let Some(result) = result(facts) {
+        text += &format!(" RETURNS {result}\n");
+    }
+    text += &format!(" LANGUAGE {}\n", facts.source.language);
+    let volatility = match header.volatility {
+        Volatility::Immutable => " IMMUTABLE",
+        Volatility::Stable => " STABLE",
+        Volatility::Volatile => "",
+    };
+    let strict = if header.strict { " STRICT" } else { "" };
+    let definer = if header.is_definer {
+        " SECURITY DEFINER"
+    } else {
+        ""
+    };
+    let attributes = format!("{volatility}{strict}{definer}");
+    if !attributes.is_empty() {
+        text += &format!("{attributes}\n");
+    }
+    // The mark that ends the body must not stand in it.
+    let word = kind.to_lowercase();
+    let mut mark = format!("${word}$");
+    while facts.source.body.contains(&mark) {
+        mark.insert(1, 'x');
+    }
+    text + &format!("AS {mark}{}{mark}\n", facts.source.body)
+}

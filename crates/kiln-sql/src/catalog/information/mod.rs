@@ -1,0 +1,183 @@
+//! The relations of `information_schema`.
+//!
+//! A superuser sees what there is, and so does everybody else: it is no more than `pg_catalog` says.
+
+mod constraints;
+mod routines;
+mod tables;
+
+use std::collections::HashMap;
+
+use kiln_storage::types::{DataType, Value};
+
+use super::snapshot::Snapshot;
+use super::values::{Row, integer, text};
+use super::{DATABASE, Relation, builtin};
+
+/// Who makes the rows of a relation; `None` where there is nothing of the kind.
+pub(super) fn rows_of(name: &str) -> Option<fn(&Snapshot) -> Vec<Row>> {
+    Some(match name {
+        "schemata" => tables::schemata,
+        "tables" => tables::tables,
+        "columns" => tables::columns,
+        "table_privileges" | "role_table_grants" => tables::table_privileges,
+        "table_constraints" => constraints::table_constraints,
+        "key_column_usage" => constraints::key_column_usage,
+        "constraint_column_usage" => constraints::constraint_column_usage,
+        "constraint_table_usage" => constraints::constraint_table_usage,
+        "referential_constraints" => constraints::referential_constraints,
+        "check_constraints" => constraints::check_constraints,
+        "routines" => routines::routines,
+        "parameters" => routines::parameters,
+        "routine_privileges" | "role_routine_grants" => routines::routine_privileges,
+        "information_schema_catalog_name" => catalog_name,
+        "enabled_roles" => enabled_roles,
+        _ => return None,
+    })
+}
+
+/// Makes rows of a relation from values by name; the other columns are NULL.
+struct Maker {
+    columns: HashMap<&'static str, usize>,
+    width: usize,
+}
+
+impl Maker {
+    fn of(relation: &str) -> Maker {
+        let relation = Relation::find("information_schema", relation);
+        let columns = relation.map_or(&[][..], |relation| &relation.columns);
+        Maker {
+            columns: columns
+                .iter()
+                .enumerate()
+                .map(|(at, column)| (column.name, at))
+                .collect(),
+            width: columns.len(),
+        }
+    }
+
+    fn row(&self) -> RowOf<'_> {
+        RowOf {
+            maker: self,
+            row: vec![Value::Null; self.width],
+        }
+    }
+}
+
+/// A row in the making.
+struct RowOf<'a> {
+    maker: &'a Maker,
+    row: Row,
+}
+
+impl RowOf<'_> {
+    /// Gives a column its value.
+    fn with(mut self, column: &str, value: impl Into<Value>) -> Self {
+        let at = self.maker.columns.get(column);
+        debug_assert!(at.is_some(), "no column {column}");
+        if let Some(at) = at {
+            self.row[*at] = value.into();
+        }
+        self
+    }
+
+    /// Names an object of `public` in the columns that begin so.
+    fn named(self, prefix: &str, schema: &str, name: &str) -> Self {
+        self.with(&format!("{prefix}_catalog"), DATABASE)
+            .with(&format!("{prefix}_schema"), schema)
+            .with(&format!("{prefix}_name"), name)
+    }
+
+    /// What there is to be said of a type.
+    fn of_type(self, data_type: &DataType) -> Self {
+        let facts = TypeFacts::of(data_type);
+        let named = match data_type {
+            DataType::Array(_) => "ARRAY",
+            other => other.base_name(),
+        };
+        self.named("udt", "pg_catalog", builtin::internal_name(data_type))
+            .with("data_type", named)
+            .with("character_maximum_length", facts.characters)
+            .with("character_octet_length", facts.bytes)
+            .with("numeric_precision", facts.precision)
+            .with("numeric_precision_radix", facts.radix)
+            .with("numeric_scale", facts.scale)
+            .with("datetime_precision", facts.datetime)
+    }
+}
+
+/// The numbers that belong to a type.
+#[derive(Default)]
+struct TypeFacts {
+    characters: Option<i32>,
+    bytes: Option<i32>,
+    precision: Option<i32>,
+    radix: Option<i32>,
+    scale: Option<i32>,
+    datetime: Option<i32>,
+}
+
+impl TypeFacts {
+    fn of(data_type: &DataType) -> TypeFacts {
+        /// The bytes of a text without a limit, as PostgreSQL says it.
+        const TEXT_BYTES: i32 = 1 << 30;
+        let none = TypeFacts::default;
+        let binary = |precision, scale| TypeFacts {
+            precision: Some(precision),
+            radix: Some(2),
+            scale,
+            ..none()
+        };
+        let length = |length: u32| i32::try_from(length).unwrap_or(i32::MAX);
+        match data_type {
+            DataType::SmallInt => binary(16, Some(0)),
+            DataType::Integer => binary(32, Some(0)),
+            DataType::BigInt => binary(64, Some(0)),
+            DataType::Double => binary(53, None),
+            DataType::Numeric { precision_scale } => TypeFacts {
+                precision: precision_scale.map(|(precision, _)| precision.into()),
+                radix: Some(10),
+                scale: precision_scale.map(|(_, scale)| scale.into()),
+                ..none()
+            },
+            DataType::Char(limit) | DataType::VarChar(Some(limit)) if *limit != u32::MAX => {
+                TypeFacts {
+                    characters: Some(length(*limit)),
+                    bytes: Some(length(limit.saturating_mul(4))),
+                    ..none()
+                }
+            }
+            DataType::Char(_) | DataType::VarChar(_) | DataType::Text => TypeFacts {
+                bytes: Some(TEXT_BYTES),
+                ..none()
+            },
+            DataType::Date => TypeFacts {
+                datetime: Some(0),
+                ..none()
+            },
+            DataType::Timestamp | DataType::TimestampTz | DataType::Interval => TypeFacts {
+                datetime: Some(6),
+                ..none()
+            },
+            _ => none(),
+        }
+    }
+}
+
+/// The name of the database.
+fn catalog_name(_: &Snapshot) -> Vec<Row> {
+    vec![vec![text(DATABASE)]]
+}
+
+/// Roles.
+fn enabled_roles(snapshot: &Snapshot) -> Vec<Row> {
+    let roles = snapshot.roles.iter();
+    roles
+        .map(|(_, role)| vec![text(role.name.clone())])
+        .collect()
+}
+
+/// A position, from 1.
+fn position(at: usize) -> Value {
+    integer(i32::try_from(at + 1).unwrap_or(i32::MAX))
+}

@@ -1,0 +1,174 @@
+//! Schemas, tables and columns.
+
+use kiln_engine::{Object, ObjectKind, PUBLIC, Privileges};
+use kiln_storage::types::{CatalogType, DataType};
+
+use super::super::snapshot::Snapshot;
+use super::super::values::{Row, optional, yes_or_no};
+use super::super::{Relation, expression};
+use super::{Maker, position};
+
+/// Schemas.
+pub(super) fn schemata(_: &Snapshot) -> Vec<Row> {
+    let maker = Maker::of("schemata");
+    let schemas = [
+        ("public", "pg_database_owner"),
+        ("pg_catalog", "kiln"),
+        ("information_schema", "kiln"),
+    ];
+    let rows = schemas.map(|(schema, owner)| {
+        let row = maker.row().with("catalog_name", super::DATABASE);
+        row.with("schema_name", schema)
+            .with("schema_owner", owner)
+            .row
+    });
+    rows.into()
+}
+
+/// Tables, and the relations of the system.
+pub(super) fn tables(snapshot: &Snapshot) -> Vec<Row> {
+    let maker = Maker::of("tables");
+    let row = |schema: &str, name: &str, is_view: bool| {
+        maker
+            .row()
+            .named("table", schema, name)
+            .with("table_type", if is_view { "VIEW" } else { "BASE TABLE" })
+            .with("is_insertable_into", yes_or_no(!is_view))
+            .with("is_typed", yes_or_no(false))
+            .row
+    };
+    let system = Relation::all().iter();
+    let system = system.map(|relation| row(relation.schema, relation.name, relation.kind == "v"));
+    let own = snapshot
+        .tables
+        .iter()
+        .map(|table| row("public", table.name(), false));
+    system.chain(own).collect()
+}
+
+/// A column of a table or of a relation of the system.
+struct ColumnOf<'a> {
+    schema: &'a str,
+    table: &'a str,
+    name: &'a str,
+    data_type: &'a DataType,
+    at: usize,
+    not_null: bool,
+    default: Option<String>,
+    is_updatable: bool,
+}
+
+fn column_row(maker: &Maker, column: ColumnOf<'_>) -> Row {
+    let row = maker
+        .row()
+        .named("table", column.schema, column.table)
+        .with("column_name", column.name)
+        .with("ordinal_position", position(column.at))
+        .with("column_default", optional(column.default))
+        .with("is_nullable", yes_or_no(!column.not_null))
+        .of_type(column.data_type)
+        .with("dtd_identifier", (column.at + 1).to_string())
+        .with("is_self_referencing", yes_or_no(false))
+        .with("is_identity", yes_or_no(false))
+        .with("identity_cycle", yes_or_no(false))
+        .with("is_generated", "NEVER")
+        .with("is_updatable", yes_or_no(column.is_updatable));
+    // Those that have not the default one.
+    match column.data_type {
+        DataType::Catalog(CatalogType::Name | CatalogType::NodeTree) => {
+            row.named("collation", "pg_catalog", "C").row
+        }
+        _ => row.row,
+    }
+}
+
+/// Columns.
+pub(super) fn columns(snapshot: &Snapshot) -> Vec<Row> {
+    let maker = Maker::of("columns");
+    let mut rows = Vec::new();
+    for relation in Relation::all() {
+        for (at, column) in relation.columns.iter().enumerate() {
+            let column = ColumnOf {
+                schema: relation.schema,
+                table: relation.name,
+                name: column.name,
+                data_type: &column.data_type,
+                at,
+                not_null: column.not_null,
+                default: None,
+                is_updatable: relation.kind == "r",
+            };
+            rows.push(column_row(&maker, column));
+        }
+    }
+    for table in &snapshot.tables {
+        for (at, column) in table.schema().columns.iter().enumerate() {
+            let column = ColumnOf {
+                schema: "public",
+                table: table.name(),
+                name: &column.name,
+                data_type: &column.data_type,
+                at,
+                not_null: column.not_null,
+                default: expression::column_default(table, at),
+                is_updatable: true,
+            };
+            rows.push(column_row(&maker, column));
+        }
+    }
+    rows
+}
+
+/// Who may do what with tables.
+pub(super) fn table_privileges(snapshot: &Snapshot) -> Vec<Row> {
+    const OWNERS: [&str; 7] = [
+        "INSERT",
+        "SELECT",
+        "UPDATE",
+        "DELETE",
+        "TRUNCATE",
+        "REFERENCES",
+        "TRIGGER",
+    ];
+    let maker = Maker::of("table_privileges");
+    let row = |table: &str, grantee: &str, privilege: &str, is_owner: bool| {
+        maker
+            .row()
+            .with("grantor", "kiln")
+            .with("grantee", grantee)
+            .named("table", "public", table)
+            .with("privilege_type", privilege)
+            .with("is_grantable", yes_or_no(is_owner))
+            .with("with_hierarchy", yes_or_no(privilege == "SELECT"))
+            .row
+    };
+    let mut rows = Vec::new();
+    for table in &snapshot.tables {
+        let name = table.name();
+        rows.extend(OWNERS.map(|privilege| row(name, "kiln", privilege, true)));
+        for (grantee, privileges) in granted(snapshot, &Object::table(name)) {
+            let privileges = privileges
+                .iter()
+                .map(|privilege| privilege.name().to_uppercase());
+            rows.extend(privileges.map(|privilege| row(name, &grantee, &privilege, false)));
+        }
+    }
+    rows
+}
+
+/// The grantees of an object other than the first role, with what they may do.
+pub(super) fn granted(snapshot: &Snapshot, object: &Object) -> Vec<(String, Privileges)> {
+    let public = || ("PUBLIC".to_owned(), Privileges::of(object.kind));
+    match snapshot.privileges.grantees(object) {
+        None if object.kind == ObjectKind::Routine => vec![public()],
+        None => Vec::new(),
+        Some(grantees) => {
+            let grantees = grantees.iter().filter(|(name, _)| *name != "kiln");
+            let named = grantees.map(|(name, privileges)| match name.as_str() {
+                PUBLIC => ("PUBLIC".to_owned(), *privileges),
+                _ => (name.clone(), *privileges),
+            });
+            named.collect()
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! What the database says of itself: the relations of `pg_catalog` and `information_schema`, and the functions over them.
+//!
+//! A relation is a source of rows as any other to the compiler. When a program runs, the relation fills a buffer with the rows
+//! that follow from the catalog in force then ([`kiln_procedure::outside`]); joins, conditions and the rest are the compiler's.
+//! Functions such as `format_type` are computed the same way, one call at a time.
+//!
+//! PostgreSQL's own objects (types, functions, operators) are facts of PostgreSQL 15, kept in `data/` as COPY writes them. There are only
+//! those that exist here.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `relation` | the relations: names, columns, and who makes their rows |
+//! | `builtin` | PostgreSQL's own objects |
+//! | `snapshot` | a catalog's objects by name and by number |
+//! | `outside` | relations and functions as programs ask for them |
+//! | `functions` | the functions |
+//! | `names` | objects by name, as REGCLASS and its like read and print them |
+//! | `deparse` | definitions as SQL |
+//! | `expression`, `pretty` | expressions as PostgreSQL prints them, and as it does for people |
+//! | `class`, `constraint`, `types`, `routines`, `roles`, `views`, `statistics`, `information` | rows |
+
+mod builtin;
+mod class;
+mod constraint;
+mod deparse;
+mod expression;
+pub(crate) mod functions;
+mod information;
+pub(crate) mod names;
+pub(crate) mod outside;
+mod pretty;
+pub(crate) mod relation;
+mod roles;
+mod routines;
+mod snapshot;
+mod statistics;
+mod types;
+mod values;
+mod views;
+
+pub(crate) use builtin::{internal_name, type_named};
+pub(crate) use outside::CatalogCall;
+pub(crate) use relation::Relation;
+pub(crate) use snapshot::Snapshot;
+
+/// The name of the database; there is one.
+pub(crate) const DATABASE: &str = "kiln";
+
+/// The number of the database.
+pub(crate) const DATABASE_OID: u32 = 5;
+
+/// The number of the schema `pg_catalog`.
+pub(crate) const PG_CATALOG_OID: u32 = 11;
+
+/// The number of the schema `public`.
+pub(crate) const PUBLIC_OID: u32 = 2200;
+
+/// The number of the first role.
+pub(crate) const FIRST_ROLE_OID: u32 = 10;

@@ -1,0 +1,316 @@
+//! A catalog's objects by name and by number.
+
+use std::collections::HashMap;
+
+use kiln_engine::{Catalog, NumberedObject, ObjectNumbers, Role, Roles};
+use kiln_platform::sync::{Arc, OnceLock};
+use kiln_storage::schema::{Column, ForeignKey, IndexDefinition, TableSchema};
+use kiln_storage::table::Table;
+use kiln_storage::types::DataType;
+
+use super::routines::RoutineFacts;
+use super::{FIRST_ROLE_OID, Relation, builtin};
+use crate::database::is_auxiliary;
+
+/// What the relations and functions need of a catalog. It is made once for each, when it is first asked for.
+pub(crate) struct Snapshot {
+    /// By name.
+    pub tables: Vec<TableEntry>,
+    pub routines: Vec<RoutineEntry>,
+    pub roles: Vec<(u32, Arc<Role>)>,
+    /// Who may do what.
+    pub privileges: Roles,
+    objects: HashMap<u32, Found>,
+}
+
+/// A table, and what belongs to it.
+pub(crate) struct TableEntry {
+    pub oid: u32,
+    pub row_type: u32,
+    pub row_array_type: u32,
+    pub table: Arc<Table>,
+    pub indexes: Vec<IndexEntry>,
+    pub constraints: Vec<ConstraintEntry>,
+    /// The numbers of default values, and of their columns, from 0.
+    pub defaults: Vec<(u32, usize)>,
+}
+
+/// An index that a user declared.
+pub(crate) struct IndexEntry {
+    pub oid: u32,
+    pub definition: IndexDefinition,
+    pub is_primary: bool,
+    /// The constraint that it is for.
+    pub constraint: Option<u32>,
+}
+
+/// A constraint of a table.
+pub(crate) struct ConstraintEntry {
+    pub oid: u32,
+    pub name: String,
+    pub kind: ConstraintKind,
+}
+
+/// What a constraint says.
+pub(crate) enum ConstraintKind {
+    /// CHECK of an expression.
+    Check(String),
+    /// REFERENCES.
+    ForeignKey(ForeignKey),
+    /// PRIMARY KEY, by the position of its index among the entries.
+    Primary(usize),
+    /// UNIQUE, likewise.
+    Unique(usize),
+}
+
+/// A function or procedure.
+pub(crate) struct RoutineEntry {
+    pub oid: u32,
+    pub name: String,
+    /// What its header says; `None` for one that Rust code made.
+    pub facts: Option<RoutineFacts>,
+}
+
+/// Where an object is found.
+#[derive(Clone, Copy)]
+enum Found {
+    Table(usize),
+    Index(usize, usize),
+    Constraint(usize, usize),
+    Default,
+    RowType(usize),
+    RowArrayType(usize),
+    Routine(usize),
+    Role(usize),
+}
+
+/// An object with a number.
+pub(crate) enum ObjectOf<'a> {
+    Table(&'a TableEntry),
+    Index(&'a TableEntry, &'a IndexEntry),
+    Constraint(&'a TableEntry, &'a ConstraintEntry),
+    Default,
+    RowType(&'a TableEntry),
+    RowArrayType(&'a TableEntry),
+    Routine(&'a RoutineEntry),
+    Role(&'a Role),
+}
+
+impl Snapshot {
+    /// That of a catalog.
+    pub fn of(catalog: &Catalog) -> Arc<Snapshot> {
+        catalog.derived(Snapshot::new)
+    }
+
+    fn new(catalog: &Catalog) -> Snapshot {
+        let numbers = catalog.numbers();
+        let tables = catalog.tables();
+        let tables = tables.map(|(_, table)| TableEntry::new(table, numbers));
+        let routines = catalog.procedures().map(|procedure| RoutineEntry {
+            oid: number(
+                numbers,
+                NumberedObject::Routine(procedure.name().to_owned()),
+            ),
+            name: procedure.name().to_owned(),
+            facts: RoutineFacts::of(catalog, procedure),
+        });
+        let roles = catalog.roles().iter().map(|role| {
+            let oid = numbers.get(&NumberedObject::Role(role.name.clone()));
+            (oid.unwrap_or(FIRST_ROLE_OID), role.clone())
+        });
+        let mut snapshot = Snapshot {
+            tables: tables.collect(),
+            routines: routines.collect(),
+            roles: roles.collect(),
+            privileges: catalog.roles().clone(),
+            objects: HashMap::new(),
+        };
+        snapshot.index();
+        snapshot
+    }
+
+    fn index(&mut self) {
+        let objects = &mut self.objects;
+        for (at, table) in self.tables.iter().enumerate() {
+            objects.insert(table.oid, Found::Table(at));
+            objects.insert(table.row_type, Found::RowType(at));
+            objects.insert(table.row_array_type, Found::RowArrayType(at));
+            for (inner, index) in table.indexes.iter().enumerate() {
+                objects.insert(index.oid, Found::Index(at, inner));
+            }
+            for (inner, constraint) in table.constraints.iter().enumerate() {
+                objects.insert(constraint.oid, Found::Constraint(at, inner));
+            }
+            for (oid, _) in &table.defaults {
+                objects.insert(*oid, Found::Default);
+            }
+        }
+        for (at, routine) in self.routines.iter().enumerate() {
+            objects.insert(routine.oid, Found::Routine(at));
+        }
+        for (at, (oid, _)) in self.roles.iter().enumerate() {
+            objects.insert(*oid, Found::Role(at));
+        }
+    }
+
+    /// The user's object with this number.
+    pub fn object(&self, oid: u32) -> Option<ObjectOf<'_>> {
+        Some(match *self.objects.get(&oid)? {
+            Found::Table(at) => ObjectOf::Table(&self.tables[at]),
+            Found::Index(at, inner) => {
+                ObjectOf::Index(&self.tables[at], &self.tables[at].indexes[inner])
+            }
+            Found::Constraint(at, inner) => {
+                ObjectOf::Constraint(&self.tables[at], &self.tables[at].constraints[inner])
+            }
+            Found::Default => ObjectOf::Default,
+            Found::RowType(at) => ObjectOf::RowType(&self.tables[at]),
+            Found::RowArrayType(at) => ObjectOf::RowArrayType(&self.tables[at]),
+            Found::Routine(at) => ObjectOf::Routine(&self.routines[at]),
+            Found::Role(at) => ObjectOf::Role(&self.roles[at].1),
+        })
+    }
+
+    /// The table with this name.
+    pub fn table(&self, name: &str) -> Option<&TableEntry> {
+        let at = self.tables.binary_search_by(|table| table.name().cmp(name));
+        at.ok().map(|at| &self.tables[at])
+    }
+
+    /// The number of the table, index or view with this name in `public`.
+    pub fn relation_oid(&self, name: &str) -> Option<u32> {
+        let table = self.table(name).map(|table| table.oid);
+        table.or_else(|| {
+            let mut indexes = self.tables.iter().flat_map(|table| &table.indexes);
+            indexes
+                .find(|index| index.definition.name == name)
+                .map(|index| index.oid)
+        })
+    }
+
+    /// The role with this name.
+    pub fn role_oid(&self, name: &str) -> Option<u32> {
+        let mut roles = self.roles.iter();
+        roles
+            .find(|(_, role)| role.name == name)
+            .map(|(oid, _)| *oid)
+    }
+
+    /// The relation of the system with this number.
+    pub fn system_relation(oid: u32) -> Option<&'static Relation> {
+        static BY_OID: OnceLock<HashMap<u32, &'static Relation>> = OnceLock::new();
+        let by_oid = BY_OID.get_or_init(|| {
+            let all = Relation::all().iter();
+            all.map(|relation| (relation.oid, relation)).collect()
+        });
+        by_oid.get(&oid).copied()
+    }
+}
+
+impl TableEntry {
+    fn new(table: &Arc<Table>, numbers: &ObjectNumbers) -> TableEntry {
+        let schema = table.schema();
+        let name = || schema.name.clone();
+        let indexes = indexes(table, numbers);
+        let mut constraints = Vec::new();
+        let mut add = |constraint: &str, kind: ConstraintKind| {
+            let object = NumberedObject::Constraint(name(), constraint.to_owned());
+            constraints.push(ConstraintEntry {
+                oid: number(numbers, object),
+                name: constraint.to_owned(),
+                kind,
+            });
+        };
+        for check in &schema.checks {
+            add(&check.name, ConstraintKind::Check(check.expression.clone()));
+        }
+        for key in &schema.foreign_keys {
+            add(&key.name, ConstraintKind::ForeignKey(key.clone()));
+        }
+        for (at, index) in indexes.iter().enumerate() {
+            match (index.constraint, index.is_primary) {
+                (Some(_), true) => add(&index.definition.name, ConstraintKind::Primary(at)),
+                (Some(_), false) => add(&index.definition.name, ConstraintKind::Unique(at)),
+                (None, _) => {}
+            }
+        }
+        let columns = schema.columns.iter().enumerate();
+        // NULL as a default value is none.
+        let defaults = columns.filter(|(_, column)| has_default(column));
+        let defaults = defaults.map(|(at, column)| {
+            let object = NumberedObject::Default(name(), column.name.clone());
+            (number(numbers, object), at)
+        });
+        TableEntry {
+            oid: number(numbers, NumberedObject::Table(name())),
+            row_type: number(numbers, NumberedObject::RowType(name())),
+            row_array_type: number(numbers, NumberedObject::RowArrayType(name())),
+            defaults: defaults.collect(),
+            table: table.clone(),
+            indexes,
+            constraints,
+        }
+    }
+
+    /// What was declared.
+    pub fn schema(&self) -> &TableSchema {
+        self.table.schema()
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.schema().name
+    }
+
+    /// The unique index over these columns, in any order.
+    pub fn index_over(&self, columns: &[kiln_storage::schema::ColumnId]) -> Option<&IndexEntry> {
+        self.indexes.iter().find(|index| {
+            let own = &index.definition.columns;
+            index.definition.unique
+                && own.len() == columns.len()
+                && own.iter().all(|column| columns.contains(column))
+        })
+    }
+}
+
+/// Whether a column has a default value other than NULL.
+pub(super) fn has_default(column: &Column) -> bool {
+    let default = column.default.as_deref();
+    default.is_some_and(|default| !default.trim().eq_ignore_ascii_case("null"))
+}
+
+/// The indexes that users declared.
+fn indexes(table: &Table, numbers: &ObjectNumbers) -> Vec<IndexEntry> {
+    let schema = table.schema();
+    let all = table.indexes().iter().enumerate();
+    let declared = all.filter(|(_, index)| {
+        let definition = index.definition();
+        !definition.columns.is_empty() && !is_auxiliary(table, definition)
+    });
+    let entries = declared.map(|(at, index)| {
+        let definition = index.definition().clone();
+        let name = &definition.name;
+        let is_primary = match schema.primary_key.is_empty() {
+            true => schema.primary_key_name.as_ref() == Some(name),
+            false => at == 0,
+        };
+        let object = NumberedObject::Constraint(schema.name.clone(), name.clone());
+        IndexEntry {
+            oid: number(numbers, NumberedObject::Index(name.clone())),
+            is_primary,
+            constraint: definition.constraint.then(|| number(numbers, object)),
+            definition,
+        }
+    });
+    entries.collect()
+}
+
+/// The number of an object; 0 in a catalog that a change has not completed.
+fn number(numbers: &ObjectNumbers, object: NumberedObject) -> u32 {
+    numbers.get(&object).unwrap_or_default()
+}
+
+/// The number of a type of ours.
+pub(super) fn type_oid(data_type: &DataType) -> u32 {
+    builtin::oid_of(data_type)
+}
