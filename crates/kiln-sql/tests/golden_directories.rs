@@ -126,10 +126,20 @@ fn declared(database: &Database) -> String {
     let written = written.expect("it can be written").to_string();
     let is_declared = |line: &&str| {
         let is_derived = line.starts_with("  index ") && line.contains(" hash");
-        !(is_derived || line.starts_with("catalog ") || line.starts_with("  row-number "))
+        let is_number = line.starts_with("numbers ") || line.starts_with("  number ");
+        let counts = line.starts_with("catalog ") || line.starts_with("  row-number ");
+        !(is_derived || is_number || counts)
     };
     let lines = written.lines().filter(is_declared);
     lines.flat_map(|line| [line.trim_end(), "\n"]).collect()
+}
+
+/// The numbers of what a user has declared. Where a directory has none, they are given out when it is opened.
+fn numbers(database: &Database) -> String {
+    let query = "SELECT relname, oid FROM pg_class WHERE relnamespace = 2200 \
+                 UNION ALL SELECT conname, oid FROM pg_constraint \
+                 UNION ALL SELECT proname, oid FROM pg_proc WHERE pronamespace = 2200 ORDER BY 1, 2";
+    csv(database, query)
 }
 
 fn csv(database: &Database, query: &str) -> String {
@@ -162,8 +172,12 @@ fn what_earlier_versions_have_written_is_all_there_and_goes_on() {
         let directory = temporary();
         let path = directory.path().join("data");
         Image::of(&place(golden.name)).put(&path);
+        let mut first_numbers = None;
         for life in 0..4_usize {
             let database = Database::open(options(&path)).expect(golden.name);
+            let numbers = numbers(&database);
+            let first = first_numbers.get_or_insert_with(|| numbers.clone());
+            assert_eq!(numbers, *first, "{}, life {life}", golden.name);
             let recovery = database.recovery().expect("it has a directory");
             assert_eq!(recovery.cut, None, "{}", golden.name);
             assert!(

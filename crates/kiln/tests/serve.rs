@@ -261,6 +261,76 @@ fn psql_proves_who_it_is_and_is_encrypted() {
     assert_eq!(server.psql(&["-d", target, "-c", "CALL take(NULL)"]), "5\n");
 }
 
+/// The descriptions of psql that are compared with those of PostgreSQL.
+const DESCRIPTIONS: [&str; 25] = [
+    "\\d",
+    "\\d items",
+    "\\d+ items",
+    "\\d orders",
+    "\\d lines",
+    "\\d plain",
+    "\\d items_pkey",
+    "\\d orders_day",
+    "\\dt",
+    "\\dt public.*",
+    "\\di",
+    "\\dv",
+    "\\ds",
+    "\\dm",
+    "\\df",
+    "\\df+ total",
+    "\\sf rows_of",
+    "\\dn",
+    "\\dn+",
+    "\\du",
+    "\\dT",
+    "\\dp",
+    "\\dp items",
+    "\\dD",
+    "\\d nothing",
+];
+
+/// `\\d` and its kin print of the same tables what they print with PostgreSQL. What Kiln's SQL does not have yet is refused by name.
+#[test]
+fn psql_describes_what_there_is() {
+    let postgres = std::env::var("KILN_TEST_POSTGRES").unwrap_or_default();
+    if program("psql").is_none() || postgres.is_empty() {
+        return println!("skipped: there is no psql, or KILN_TEST_POSTGRES names no server");
+    }
+    let schema = include_str!("postgres/catalogs/schema.sql");
+    let theirs = format!("kiln_describe_{}", std::process::id());
+    let psql = |target: &str, arguments: &[&str]| {
+        let output = Command::new(program("psql").expect("it was found before"))
+            .args(["-X", "-q", "-d", target])
+            .args(arguments)
+            .output()
+            .expect("it can be run");
+        String::from_utf8([output.stdout, output.stderr].concat()).expect("it prints text")
+    };
+    psql(&postgres, &["-c", &format!("CREATE DATABASE {theirs}")]);
+    psql(&postgres, &["-c", "DROP ROLE IF EXISTS kiln_catalogs_shop"]);
+    let target = format!("{postgres} dbname={theirs}");
+    let directory = temporary();
+    let server = Server::start(&directory.path().join("data"));
+    let ours = format!("host=127.0.0.1 port={} user=kiln dbname=kiln", server.port);
+    let made = psql(&ours, &["-c", schema]);
+    assert_eq!(made, psql(&target, &["-c", schema]), "the schema is made");
+    let mut differences = String::new();
+    let mut refused = Vec::new();
+    for description in DESCRIPTIONS {
+        let (ours, theirs) = (psql(&ours, &["-c", description]), psql(&target, &["-c", description]));
+        if ours.contains("is not supported") {
+            refused.push(description);
+        } else if ours != theirs {
+            differences += &format!("{description}\nKiln:\n{ours}\nPostgreSQL:\n{theirs}\n");
+        }
+    }
+    psql(&postgres, &["-c", &format!("DROP DATABASE {theirs}")]);
+    psql(&postgres, &["-c", "DROP ROLE IF EXISTS kiln_catalogs_shop"]);
+    assert!(differences.is_empty(), "{differences}");
+    println!("refused: {refused:?}");
+}
+
 #[test]
 fn mistakes_are_named() {
     for (arguments, part) in [

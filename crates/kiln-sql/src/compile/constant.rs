@@ -31,6 +31,7 @@ pub(super) fn fold(
     let strict = !matches!(
         operation,
         Operation::Call(_)
+            | Operation::Consult(_)
             | Operation::IsNull { .. }
             | Operation::Compare(Comparison::Distinct | Comparison::NotDistinct, _)
     );

@@ -1,6 +1,6 @@
 //! What `pg_catalog` and `information_schema` show.
 
-use kiln_engine::Options;
+use kiln_engine::{Options, Protocol};
 use kiln_platform::disk::TemporaryDirectory;
 use kiln_storage::types::{DataType, Value};
 
@@ -312,5 +312,34 @@ fn rows_are_of_their_relations() {
         let query = format!("SELECT * FROM {}.{}", relation.schema, relation.name);
         let rows = database.query(&query, ());
         rows.unwrap_or_else(|error| panic!("{query}: {error}"));
+    }
+}
+
+/// Under every protocol, outside of a block and within one, in a query and in a procedure.
+#[test]
+fn every_protocol_reads_the_catalogs() {
+    for protocol in Protocol::ALL.into_iter().filter(|it| it.is_serializable()) {
+        let options = Options::new().workers(2).pin_workers(false);
+        let database = Database::open(options.protocol(protocol)).expect("the options are good");
+        let mut session = database.session().expect("a session is free");
+        let transcript = transcript_in(
+            &mut session,
+            "CREATE TABLE named (name TEXT PRIMARY KEY, kind TEXT);
+             INSERT INTO named VALUES ('named', NULL), ('other', NULL);
+             CREATE PROCEDURE note(OUT changed INTEGER) LANGUAGE plpgsql AS $$
+                 BEGIN
+                     UPDATE named SET kind = (SELECT relkind FROM pg_class WHERE relname = named.name);
+                     SELECT count(*) INTO changed FROM named n JOIN pg_class c ON c.relname = n.name AND c.relkind = n.kind;
+                 END $$;
+             CALL note(NULL);
+             BEGIN;
+             SELECT name, kind, name::regclass FROM named WHERE kind = 'r';
+             INSERT INTO named SELECT relname, 'i' FROM pg_class WHERE relname = 'named_pkey';
+             COMMIT;
+             SELECT name, kind FROM named ORDER BY name;",
+        );
+        let expected = "CREATE TABLE\nINSERT 0 2\nCREATE PROCEDURE\nchanged\n1\nBEGIN\nname,kind,name\nnamed,r,named\n\
+                        INSERT 0 1\nCOMMIT\nname,kind\nnamed,r\nnamed_pkey,i\nother,\n";
+        assert_eq!(transcript, expected, "{protocol}");
     }
 }

@@ -454,7 +454,9 @@ fn damaged_texts_are_refused() {
     let good = numbered.written();
     for (from, to) in [
         ("4:date", "8:interval"),
-        (" 1\nend", " 18446744073709551615\nend"),
+        (" 1\nnumbers", " 18446744073709551615\nnumbers"),
+        ("number 16385 row", "number 16384 row"),
+        ("numbers next 16387", "numbers next 16385"),
         ("table 1 ", "table 9 "),
         ("unique", "unique constraint hash\n index 1:h 0"),
     ] {
