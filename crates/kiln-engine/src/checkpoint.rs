@@ -94,7 +94,9 @@ pub(crate) fn with_checkpoint<T>(
         held_ns: 0,
         held_max_ns: 0,
     };
-    then(&directory, checkpoint.write()?)
+    let written = checkpoint.write();
+    inner.kept.count_checkpoint(&written);
+    then(&directory, written?)
 }
 
 struct Checkpoint<'a> {

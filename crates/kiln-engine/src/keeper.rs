@@ -12,6 +12,7 @@ use kiln_storage::error::Result;
 use crate::checkpoint::{CheckpointReport, write_checkpoint};
 use crate::durability::ReadOnly;
 use crate::engine::Engine;
+use crate::metrics::CheckpointMetrics;
 use crate::shared::Shared;
 
 /// How often it looks.
@@ -38,6 +39,8 @@ struct State {
     written_before: u64,
     /// The last checkpoint, or why there is none.
     last: Option<Result<CheckpointReport>>,
+    /// Checkpoints since the database was opened, whoever asked for them.
+    counted: CheckpointMetrics,
 }
 
 impl Kept {
@@ -63,6 +66,29 @@ impl Kept {
         let log_bytes = state.log_bytes_before + written;
         let seconds = state.rates.seconds(state.checkpoint_bytes, log_bytes);
         (log_bytes, seconds)
+    }
+
+    /// Counts a checkpoint that was written, or was not.
+    pub fn count_checkpoint(&self, written: &Result<CheckpointReport>) {
+        let counted = &mut lock(&self.state).counted;
+        match written {
+            Ok(report) => {
+                counted.written += 1;
+                counted.last = Some(report.clone());
+            }
+            Err(error) => {
+                counted.failed += 1;
+                counted.last_failure = Some(error.clone());
+            }
+        }
+    }
+
+    /// What was counted of checkpoints; the last one in the data directory was complete then.
+    pub fn metrics(&self, last_written_us: Option<i64>) -> CheckpointMetrics {
+        CheckpointMetrics {
+            last_written_us,
+            ..lock(&self.state).counted.clone()
+        }
     }
 
     /// Whether a checkpoint is due.

@@ -47,6 +47,7 @@ mod loader;
 mod lookups;
 mod loss;
 mod memory;
+mod metrics;
 mod numbers;
 mod options;
 mod records;
@@ -76,6 +77,7 @@ pub use journal::Observed;
 pub use loader::{LoadReport, Loader};
 pub use lookups::Lookups;
 pub use memory::{EpochHolder, IndexMemory, RetiredMemory, SeatUser, TableMemory};
+pub use metrics::{CheckpointMetrics, LogMetrics, Metrics, OpenBlock, TableMetrics};
 pub use numbers::{FIRST_NUMBER, NumberedObject, ObjectNumbers};
 pub use options::{BasisFactors, DesignFactors, Logging, Options};
 pub use replay::{CallReplay, LoggedCall};
@@ -91,12 +93,12 @@ pub use written::WrittenCatalog;
 
 pub use kiln_durability::log::{Histogram as LogHistogram, Log, Statistics as LogStatistics};
 pub use kiln_history::History;
-pub use kiln_procedure::{Arguments, Frame, Program, ProgramBuilder};
+pub use kiln_procedure::{AbortCause, Arguments, Frame, Program, ProgramBuilder};
 pub use kiln_protocols::factors;
 pub use kiln_protocols::schedule::strife::{
     Chosen as BatchChoices, Clusters as BatchClusters, Explained as ExplainedBatch,
     ExplainedTransaction,
 };
-pub use kiln_protocols::{Configuration, Outcome, Protocol, ProtocolOption, Statistics};
+pub use kiln_protocols::{Configuration, Counted, Outcome, Protocol, ProtocolOption, Statistics};
 pub use kiln_storage::journal::{CallAnswer, Change, ChangeKind, Commit, Listener, Listeners};
 pub use kiln_storage::log_epoch::{LogEpoch, LogEpochs};

@@ -116,6 +116,8 @@ impl Seat {
         let mut worker = Worker::new(common, participant, random);
         worker.observe(observation);
         worker.attach(journal);
+        let counters = worker.counters().clone();
+        inner.tallies.join(common.configuration(), counters);
         (worker, slot)
     }
 

@@ -21,7 +21,7 @@ use limits::Limits;
 pub(crate) use replay::ReplayCounts;
 pub use replay::Replays;
 use state::Block;
-pub(crate) use state::{State, idle_block, reap, rows};
+pub(crate) use state::{BlockClock, State, idle_block, reap, rows};
 
 /// How a transaction block ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -369,10 +369,10 @@ impl Session {
         inner.check_open()?;
         state.block = Block::Begun;
         state.has_lost = false;
-        state.began_us = time::wall_clock_us();
+        let clock = state.start_clock().clone();
         state.idle_since_ns = time::now_ns();
         if !std::mem::replace(&mut state.is_watched, true) {
-            inner.watch(Arc::downgrade(&self.state));
+            inner.watch(Arc::downgrade(&self.state), clock);
         }
         Ok(())
     }
@@ -389,6 +389,7 @@ impl Session {
         match state.block {
             Block::None => Err(no_block()),
             Block::Begun => {
+                state.stop_clock();
                 state.block = Block::None;
                 Ok(Ended::Committed)
             }

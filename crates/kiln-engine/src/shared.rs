@@ -25,8 +25,9 @@ use crate::journal::Observed;
 use crate::keeper::Kept;
 use crate::loss::Loss;
 use crate::memory::SeatUsers;
+use crate::metrics::Tallies;
 use crate::options::{Options, RESERVED};
-use crate::session::{self, ReplayCounts, State};
+use crate::session::{self, BlockClock, ReplayCounts, State};
 use crate::slots::Slots;
 
 /// What the engine's threads and everybody with a seat share.
@@ -56,6 +57,8 @@ pub(crate) struct Shared {
     pub log: OnceLock<Arc<Log>>,
     /// Where that is.
     pub data_directory: Mutex<Option<Arc<DataDirectory>>>,
+    /// What workers have counted.
+    pub tallies: Tallies,
     pub replays: ReplayCounts,
     /// What may be lost, once the log has failed.
     pub loss: Loss,
@@ -73,7 +76,7 @@ pub(crate) struct Shared {
     sessions_open: AtomicUsize,
     next_session: AtomicU64,
     /// Sessions with an open block.
-    watched: Mutex<Vec<Weak<Mutex<State>>>>,
+    watched: Mutex<Vec<(Weak<Mutex<State>>, Arc<BlockClock>)>>,
     pub stopping: AtomicBool,
 }
 
@@ -99,6 +102,7 @@ impl Shared {
             journal: Mutex::default(),
             log: OnceLock::new(),
             data_directory: Mutex::default(),
+            tallies: Tallies::default(),
             replays: ReplayCounts::default(),
             loss: Loss::default(),
             kept: Kept::default(),
@@ -246,16 +250,24 @@ impl Shared {
     }
 
     /// Lets the reaper look after a session until its block has ended.
-    pub fn watch(&self, session: Weak<Mutex<State>>) {
-        lock(&self.watched).push(session);
+    pub fn watch(&self, session: Weak<Mutex<State>>, clock: Arc<BlockClock>) {
+        lock(&self.watched).push((session, clock));
     }
 
     /// The session whose open block has idled longest, and for how many nanoseconds.
     pub fn longest_open_block(&self) -> Option<(u64, u64)> {
         let watched = lock(&self.watched).clone();
-        let idle = watched.iter().filter_map(session::idle_block);
+        let idle = watched.iter();
+        let idle = idle.filter_map(|(session, _)| session::idle_block(session));
         let (number, since_ns) = idle.min_by_key(|&(_, since_ns)| since_ns)?;
         Some((number, time::now_ns().saturating_sub(since_ns)))
+    }
+
+    /// The session whose open block began first, and when, in microseconds since 1970.
+    pub fn oldest_block(&self) -> Option<(u64, i64)> {
+        let watched = lock(&self.watched).clone();
+        let open = watched.iter().filter_map(|(_, clock)| clock.open_block());
+        open.min_by_key(|&(_, began_us)| began_us)
     }
 
     /// The time until which a change of the database waits for transactions, if it begins now.
@@ -390,9 +402,13 @@ impl Shared {
             return;
         }
         // Outside the mutex: rolling back takes a moment.
-        let mut watched = std::mem::take(&mut *lock(&self.watched));
-        watched.retain(|session| session::reap(session, now_ns));
-        lock(&self.watched).append(&mut watched);
+        let watched = lock(&self.watched).clone();
+        let stays = watched.iter();
+        let stays = stays.map(|(session, _)| session::reap(session, now_ns));
+        let stays: Vec<bool> = stays.collect();
+        // The others have only added some behind these meanwhile.
+        let mut stays = stays.into_iter();
+        lock(&self.watched).retain(|_| stays.next().unwrap_or(true));
     }
 }
 

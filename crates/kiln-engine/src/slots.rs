@@ -209,6 +209,12 @@ impl Slots {
         }
     }
 
+    /// How many slots are in use, and how many threads wait for one.
+    pub fn usage(&self) -> (usize, usize) {
+        let pool = lock(&self.pool);
+        (pool.used, pool.waiters.len())
+    }
+
     /// Drops the seats that were not used since `unused_since_ns`.
     pub fn drop_idle(&self, unused_since_ns: u64) {
         let mut old = Vec::new();

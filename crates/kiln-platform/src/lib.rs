@@ -12,6 +12,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`atomic`] | atomic integers and pointers, fences, orderings |
+//! | [`counter`] | counts for reports |
 //! | [`plain`] | plain memory that goes from thread to thread, for virtual caches |
 //! | [`words`] | bulk relaxed reads and writes of a record's words, one call each |
 //! | [`spin`] | spin hints, bounded spinning, randomised exponential backoff |
@@ -24,6 +25,7 @@
 //! | [`work`] | what is computed between accesses, for virtual clocks |
 //! | [`mod@file`] | small text files, read and written by their path |
 //! | [`disk`] | files whose durability matters: syncs, directories, locks, durable writes, errors to act on; simulated in a run |
+//! | [`process`] | memory, files and time of this process; its service manager |
 //! | [`net`] | sockets that never block, and a poller for them; simulated in a run |
 
 #[cfg(not(kiln_sim))]
@@ -34,9 +36,11 @@ mod backend;
 #[path = "sim/mod.rs"]
 mod backend;
 
+pub mod counter;
 pub mod disk;
 pub mod net;
 pub mod plain;
+pub mod process;
 pub mod random;
 pub mod schedule;
 pub mod spin;

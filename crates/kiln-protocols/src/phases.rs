@@ -3,9 +3,10 @@
 //! Reading the cycle counter costs about ten nanoseconds, so only every so many transactions are
 //! measured; the shares are those of the sample.
 
+use kiln_platform::sync::Arc;
 use kiln_platform::time;
 
-use crate::Statistics;
+use crate::{Counters, Statistics};
 
 /// What a worker is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +61,9 @@ impl Phase {
 pub trait Phased {
     /// The measurement.
     fn phases(&mut self) -> &mut Phases;
+
+    /// Counts there as well what all may read at any time.
+    fn count_in(&mut self, _counters: &Arc<Counters>) {}
 
     /// Adds what it counts besides.
     fn add_counts(&self, _statistics: &mut Statistics) {}

@@ -52,12 +52,6 @@ impl Statistics {
         self.restored.values().sum()
     }
 
-    /// Counts a failed attempt.
-    #[inline]
-    pub fn count_abort(&mut self, cause: AbortCause) {
-        self.aborts[cause.number()] += 1;
-    }
-
     /// Adds another worker's counters.
     pub fn add(&mut self, other: &Statistics) {
         self.committed += other.committed;

@@ -43,7 +43,7 @@ use crate::shared::locks::{
 use crate::shared::recorder::{Observation, Recorded};
 use crate::shared::turns::Turn;
 use crate::shared::unwinding::Unwinding;
-use crate::{AnswerWriter, Statistics};
+use crate::{AnswerWriter, Counters, Statistics};
 
 /// How a call ended. It never ends "please retry".
 #[derive(Debug)]
@@ -632,6 +632,11 @@ impl Worker {
     /// The memory of the last run, with the rows that it emitted.
     pub fn frame(&self) -> &Frame {
         for_any_worker!(self, worker => worker.frame())
+    }
+
+    /// What this worker counts, for all to read at any time.
+    pub fn counters(&mut self) -> &Arc<Counters> {
+        for_any_direct!(self, direct => direct.counters())
     }
 
     /// What this worker has counted.

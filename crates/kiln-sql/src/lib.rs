@@ -21,9 +21,11 @@ pub use database::{
 pub use kiln_durability::backup::{BackupReport, RestoreReport};
 pub use kiln_engine::canary;
 pub use kiln_engine::{
-    Access, Call, CancelHandle, CatalogStatement, Completion, Completions, FIRST_ROLE,
-    IdempotencyKey, IntoValues, LogEpoch, Logging, Object, ObjectKind, Options, PUBLIC, Privilege,
-    Privileges, Protocol, Refused, Reply, Role, Roles, SubmitError, Ticket, WrittenCatalog,
+    AbortCause, Access, Call, CancelHandle, CatalogStatement, CheckpointMetrics, Completion,
+    Completions, Configuration, Counted, FIRST_ROLE, IdempotencyKey, IntoValues, LogEpoch,
+    LogHistogram, LogMetrics, Logging, Metrics, Object, ObjectKind, OpenBlock, Options, PUBLIC,
+    Privilege, Privileges, Protocol, ReadOnly, Refused, Reply, Role, Roles, SubmitError,
+    TableMetrics, Ticket, WrittenCatalog,
 };
 pub use kiln_storage::error::{Error, Result, SqlState};
 pub use kiln_storage::types::{DataType, Decimal, FromRow, FromValue, Interval, Value};

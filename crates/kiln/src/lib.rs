@@ -47,14 +47,16 @@
 //! | have transactions of several statements | [`Database::session`] |
 //! | load many rows | [`Engine::loader`] of [`Database::engine`] |
 //! | write the catalog down, and rebuild it | [`Engine::written_catalog`], [`Database::rebuild`] |
+//! | read what it has counted, and how it stands | [`Database::metrics`] |
 //! | learn why a database takes no changes any more | [`Engine::read_only`] |
 //! | copy a database that is kept in a directory, and make a directory of a copy | [`Database::backup`], [`Database::restore`] |
 //! | choose a protocol and its options | [`Options::protocol`], [`Configuration`] |
 //! | change the protocol of a running database | [`Engine::set_protocol`] |
 
 pub use kiln_engine::{
-    CatalogStatement, Configuration, Engine, EpochHolder, LoadReport, Loader, ProtocolOption,
-    ReadOnly, RetiredMemory, Row, Rows, ScanRange, SeatUser, Statistics, TableMemory, TableSplit,
+    AbortCause, CatalogStatement, CheckpointMetrics, Configuration, Counted, Engine, EpochHolder,
+    LoadReport, Loader, LogMetrics, Metrics, OpenBlock, ProtocolOption, ReadOnly, RetiredMemory,
+    Row, Rows, ScanRange, SeatUser, Statistics, TableMemory, TableMetrics, TableSplit,
     WrittenCatalog,
 };
 pub use kiln_sql::{

@@ -68,6 +68,18 @@ impl Histogram {
         self.count
     }
 
+    /// Their sum.
+    pub fn sum(&self) -> u64 {
+        self.sum
+    }
+
+    /// How many of them are at most `value`; those of a bucket that goes beyond it are not counted, an eighth below it at most.
+    pub fn count_at_most(&self, value: u64) -> u64 {
+        let counts = self.counts.iter().enumerate();
+        let within = counts.take_while(|(bucket, _)| upper(*bucket) <= value);
+        within.map(|(_, count)| count).sum()
+    }
+
     /// Their mean; 0 for none.
     pub fn mean(&self) -> f64 {
         match self.count {
@@ -166,6 +178,9 @@ mod tests {
         let mut histogram = Histogram::default();
         assert_eq!((histogram.quantile(0.5), histogram.mean()), (0, 0.0));
         (1..=1_000).for_each(|value| histogram.add(value));
+        assert_eq!((histogram.count_at_most(8), histogram.sum()), (8, 500_500));
+        assert!((440..=500).contains(&histogram.count_at_most(500)));
+        assert_eq!(histogram.count_at_most(u64::MAX), 1_000);
         let early = histogram.clone();
         assert!((500..=563).contains(&histogram.quantile(0.5)));
         assert_eq!((histogram.quantile(1.0), histogram.max()), (1_000, 1_000));

@@ -47,8 +47,8 @@ pub(super) struct Transcript {
     bytes: usize,
     /// Whether something was run that is not among the entries.
     is_lost: bool,
-    /// Drawn when the first result is noted.
-    keys: Option<Keys>,
+    /// Drawn when the first result is noted. Boxed, so that a session without blocks stays small.
+    keys: Option<Box<Keys>>,
 }
 
 struct Entry {
@@ -112,7 +112,10 @@ impl Transcript {
         self.entries.push(Entry {
             statement: statement.clone(),
             arguments,
-            seen: self.keys.get_or_insert_with(Keys::draw).digest(rows),
+            seen: self
+                .keys
+                .get_or_insert_with(|| Box::new(Keys::draw()))
+                .digest(rows),
         });
     }
 }
@@ -187,6 +190,7 @@ impl State {
                 Err(Failure::Final(error)) => return Err(error),
             };
             if !self.transcript.is_whole() {
+                inner.replays.refused.fetch_add(1, Ordering::Relaxed);
                 return Err(self.lose(Failure::Conflict(conflict)));
             }
             limits.check()?;
@@ -235,7 +239,10 @@ impl State {
         is_alone: bool,
         inner: &Shared,
     ) -> std::result::Result<(), Failure> {
-        let keys = *self.transcript.keys.get_or_insert_with(Keys::draw);
+        let keys = **self
+            .transcript
+            .keys
+            .get_or_insert_with(|| Box::new(Keys::draw()));
         let entries = take(&mut self.transcript.entries);
         let mut again = entries.iter().enumerate();
         let replayed = again.try_for_each(|(position, entry)| {
@@ -281,6 +288,8 @@ pub struct Replays {
     pub alone: u64,
     /// Those in which a result was another one, so that the client was told (40001).
     pub differing: u64,
+    /// Conflicts of blocks that were not kept, so that they could not be replayed and the client was told (40001).
+    pub refused: u64,
 }
 
 /// The same, while it is counted. Replays are rare, so that one place for all threads will do.
@@ -289,6 +298,7 @@ pub(crate) struct ReplayCounts {
     replays: AtomicU64,
     alone: AtomicU64,
     differing: AtomicU64,
+    refused: AtomicU64,
 }
 
 impl ReplayCounts {
@@ -304,6 +314,7 @@ impl ReplayCounts {
             replays: self.replays.load(Ordering::Relaxed),
             alone: self.alone.load(Ordering::Relaxed),
             differing: self.differing.load(Ordering::Relaxed),
+            refused: self.refused.load(Ordering::Relaxed),
         }
     }
 }

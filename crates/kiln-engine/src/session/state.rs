@@ -1,5 +1,6 @@
 //! What a session is between its statements, and how a program runs in it: alone, or in the open block.
 
+use kiln_platform::atomic::{AtomicI64, Ordering};
 use kiln_platform::sync::{Arc, Mutex, Weak};
 use kiln_platform::time;
 use kiln_procedure::{Arguments, Program, Stop};
@@ -49,6 +50,30 @@ impl Failure {
     }
 }
 
+/// Since when a session's block is open: beside the session's mutex, which a statement holds while it runs.
+#[derive(Debug)]
+pub(crate) struct BlockClock {
+    number: u64,
+    /// In microseconds since 1970; 0 while no block is open.
+    since_us: AtomicI64,
+}
+
+impl BlockClock {
+    pub fn new(number: u64) -> BlockClock {
+        BlockClock {
+            number,
+            since_us: AtomicI64::new(0),
+        }
+    }
+
+    /// The session's number, and when its block began that is open, in microseconds since 1970, if one is.
+    pub fn open_block(&self) -> Option<(u64, i64)> {
+        // Relaxed, here and below: its session writes it, and others read it for reports.
+        let since_us = self.since_us.load(Ordering::Relaxed);
+        (since_us != 0).then_some((self.number, since_us))
+    }
+}
+
 /// What a session is; shared with the reaper of idle transactions while a block is open.
 pub(crate) struct State {
     pub(super) number: u64,
@@ -59,8 +84,8 @@ pub(crate) struct State {
     pub(super) has_attempt: bool,
     /// Whether the reaper knows the session.
     pub(super) is_watched: bool,
-    /// When the block began, in microseconds since 1970.
-    pub(super) began_us: i64,
+    /// When the block began; there from the first one on.
+    pub(super) clock: Option<Arc<BlockClock>>,
     /// When the last statement of the open transaction ended.
     pub(super) idle_since_ns: u64,
     /// How long an open block may idle before it is rolled back; 0 for as long as it likes.
@@ -86,13 +111,30 @@ impl State {
             block: Block::None,
             has_attempt: false,
             is_watched: false,
-            began_us: 0,
+            clock: None,
             idle_since_ns: 0,
             observed: LogEpoch::default(),
             is_synchronous: true,
             version: 0,
             transcript: Transcript::default(),
             has_lost: false,
+        }
+    }
+
+    /// A block begins now; returns its clock.
+    pub(super) fn start_clock(&mut self) -> &Arc<BlockClock> {
+        let number = self.number;
+        let clock = (self.clock).get_or_insert_with(|| Arc::new(BlockClock::new(number)));
+        clock
+            .since_us
+            .store(time::wall_clock_us(), Ordering::Relaxed);
+        clock
+    }
+
+    /// No block is open any more.
+    pub(super) fn stop_clock(&self) {
+        if let Some(clock) = &self.clock {
+            clock.since_us.store(0, Ordering::Relaxed);
         }
     }
 
@@ -116,7 +158,8 @@ impl State {
 
     /// Enters the seat, and begins an attempt of the block's transaction.
     pub(super) fn begin_attempt(&mut self, limits: Limits<'_>) -> Result<()> {
-        let began_us = self.began_us;
+        let began_us = self.clock.as_ref().and_then(|clock| clock.open_block());
+        let began_us = began_us.map_or(0, |(_, began_us)| began_us);
         let seat = self.seat();
         let entered = seat.enter(limits.deadline_ns);
         entered.map_err(|refusal| limits.refused(refusal))?;
@@ -189,6 +232,7 @@ impl State {
         }
         self.has_attempt = false;
         self.transcript.clear();
+        self.stop_clock();
         self.block = block;
     }
 
@@ -234,6 +278,7 @@ impl State {
             Block::None | Block::Open => {}
             Block::Begun => {
                 if let Err(error) = self.open(inner, limits) {
+                    self.stop_clock();
                     self.block = Block::Failed;
                     return Observed::nothing(error);
                 }

@@ -358,7 +358,7 @@ impl<C> InFlight<C> {
             }
             Err(cause) => {
                 direct.record_end(End::Aborted(cause));
-                direct.counted().count_abort(cause);
+                direct.counters().count_abort(cause);
                 self.failures += 1;
             }
         }
@@ -375,12 +375,7 @@ impl<C> InFlight<C> {
         plain::reads(self.used());
         if let Some(outcome) = self.outcome.take() {
             self.has_ended = true;
-            let counted = direct.counted();
-            match &outcome {
-                Outcome::Committed => counted.committed += 1,
-                Outcome::Rejected(_) => counted.rejected += 1,
-                Outcome::Expired => counted.expired += 1,
-            }
+            direct.counters().count(&outcome);
             calls.ended(&self.call, outcome, &self.frame);
         }
     }

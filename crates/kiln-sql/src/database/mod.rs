@@ -50,7 +50,8 @@ mod tests;
 use std::time::Duration;
 
 use kiln_engine::{
-    Call, Completions, Engine, FIRST_ROLE, IntoValues, Options, Refused, Reply, SubmitError, Ticket,
+    Call, Completions, Engine, FIRST_ROLE, IntoValues, Metrics, Options, Refused, Reply,
+    SubmitError, Ticket,
 };
 use kiln_platform::sync::{Arc, Mutex, OnceLock, lock};
 use kiln_platform::time::wall_clock_us;
@@ -194,6 +195,11 @@ impl Database {
     /// The engine below, for drivers, loaders and the like.
     pub fn engine(&self) -> &Engine {
         &self.shared.engine
+    }
+
+    /// What the database has counted since it was opened, and how it stands; see [`Engine::metrics`].
+    pub fn metrics(&self) -> Metrics {
+        self.engine().metrics()
     }
 
     /// A session of its own, with transaction blocks, for the first role: a superuser.

@@ -64,7 +64,7 @@ impl Portal {
     }
 
     /// The values of its parameters.
-    pub(super) fn values(&self) -> &[Value] {
+    pub fn values(&self) -> &[Value] {
         &self.values
     }
 

@@ -220,6 +220,17 @@ impl Statement {
         self.tree().map_or("", |tree| command(tree))
     }
 
+    /// The procedure that it calls, if it is a CALL.
+    pub fn procedure(&self) -> Option<&str> {
+        match self.tree().map(|tree| &**tree) {
+            Some(parse::Statement::Call(call)) => {
+                let name = call.name.0.last()?.as_ident()?;
+                Some(&name.value)
+            }
+            _ => None,
+        }
+    }
+
     /// Gives the parameters their values, converted to the parameters' types; texts are read as
     /// literals of them. The session that will execute the portal may be asked to do it instead, as
     /// an error must fail its block: [`Session::bind`](super::Session::bind).

@@ -547,6 +547,11 @@ impl Session {
         accesses.try_for_each(|access| roles.check(role, access))
     }
 
+    /// Its number, by which metrics and messages name it; no other session of the database has the same.
+    pub fn number(&self) -> u64 {
+        self.session.number()
+    }
+
     /// The name of the role that runs the statements.
     pub fn role(&self) -> &str {
         &self.role

@@ -39,7 +39,7 @@ pub use position::position_of;
 pub use prepare::{Execute, Part, Prepare};
 pub use reserved::{is_quoted_when_printed, is_reserved};
 pub use role::{DropRole, Grant, GrantObjects, RoleDefinition, RoleName};
-pub use script::{SourceStatement, highest_placeholder, is_complete, script};
+pub use script::{SourceStatement, highest_placeholder, is_complete, script, without_literals};
 pub use sqlparser;
 pub use statement::{
     AddedKey, AlterTable, Call, CallArgument, Discarded, Drop, DropFunction, DropKind, Explain,

@@ -76,6 +76,7 @@ mod validate;
 
 use kiln_history::{Log, Version};
 use kiln_platform::schedule::point;
+use kiln_platform::sync::Arc;
 use kiln_platform::thread;
 use kiln_procedure::access::{Inserted, Recalled, Sought, Visit};
 use kiln_procedure::ir::{Intent, OpId, Reg};
@@ -575,6 +576,10 @@ impl Recorded for Healing {
 impl Phased for Healing {
     fn phases(&mut self) -> &mut Phases {
         self.sets.phases()
+    }
+
+    fn count_in(&mut self, counters: &Arc<crate::Counters>) {
+        self.counters.shared = counters.clone();
     }
 
     fn add_counts(&self, statistics: &mut Statistics) {

@@ -6,6 +6,7 @@
 //! own; what is paid for it is that what the program only computes is computed again.
 
 use kiln_platform::schedule::point;
+use kiln_platform::sync::Arc;
 use kiln_procedure::access::{Recalled, Sought, Visit};
 use kiln_procedure::ir::OpId;
 use kiln_procedure::{AbortCause, Access, Program, Stop};
@@ -43,7 +44,7 @@ impl Healing {
         }
         self.sets.phases.enter(Phase::Restore);
         self.round += 1;
-        self.counters.healings += 1;
+        self.counters.count_healing();
         self.has_restored = false;
         if std::mem::take(&mut self.is_calm) {
             self.late.is_on = self.late.is_allowed;
@@ -137,7 +138,9 @@ const OTHERS: &str = "(other procedures)";
 #[derive(Default)]
 pub(super) struct Counters {
     /// Runs of programs to restore an attempt.
-    pub healings: u64,
+    healings: u64,
+    /// Where they are counted for all to read.
+    pub shared: Arc<crate::Counters>,
     /// How often locks were given up for one below them.
     pub let_go: u64,
     /// By procedure.
@@ -161,6 +164,12 @@ struct Restored {
 }
 
 impl Counters {
+    /// A program is run again to restore an attempt.
+    pub fn count_healing(&mut self) {
+        self.healings += 1;
+        self.shared.count_healing();
+    }
+
     /// An attempt begins. Until [`Counters::runs`] names a program it has none.
     #[inline(always)]
     pub fn begin(&mut self) {

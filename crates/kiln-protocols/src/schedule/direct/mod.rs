@@ -21,14 +21,17 @@ use crate::phases::{Phase, Phased};
 use crate::shared::recorder::{Observation, Recorded, Recorder};
 use crate::shared::turns::Turn;
 use crate::shared::unwinding;
-use crate::{AnswerWriter, Outcome, Statistics, broken_down};
+use crate::{AnswerWriter, Counted, Counters, Outcome, Statistics, broken_down};
 
 /// One worker's scheduler over one access.
 pub struct Direct<A> {
     access: A,
     frame: Frame,
     backoff: Backoff,
-    statistics: Statistics,
+    counters: Arc<Counters>,
+    /// What had been counted when counting began anew.
+    counted_before: Counted,
+    batches: BatchStatistics,
     open: Open,
     factors: Factors,
     /// Whether the last call was given up, and is repeated next.
@@ -80,12 +83,16 @@ const STATEMENTS: &str = "transaction";
 
 impl<A: Access + Phased + Recorded> Direct<A> {
     /// Runs calls over `access`; the waits between attempts are drawn from `random`.
-    pub fn new(access: A, random: Random) -> Direct<A> {
+    pub fn new(mut access: A, random: Random) -> Direct<A> {
+        let counters = Arc::<Counters>::default();
+        access.count_in(&counters);
         Direct {
             access,
             frame: Frame::new(),
             backoff: Backoff::new(random),
-            statistics: Statistics::default(),
+            counters,
+            counted_before: Counted::default(),
+            batches: BatchStatistics::default(),
             open: Open::default(),
             factors: Factors::default(),
             was_given_up: false,
@@ -128,7 +135,7 @@ impl<A: Access + Phased + Recorded> Direct<A> {
     /// Whether it is time to leave the turn to somebody who waits, or to wait for one.
     #[inline(always)]
     pub(crate) fn is_turn_over(&mut self) -> bool {
-        let ended = self.statistics.ended();
+        let ended = self.counters.ended();
         (self.turn.as_mut()).is_some_and(|turn| turn.is_over(ended))
     }
 
@@ -161,7 +168,7 @@ impl<A: Access + Phased + Recorded> Direct<A> {
     #[inline(always)]
     pub(crate) fn leave_turn(&mut self) {
         if let Some(turn) = &mut self.turn {
-            turn.leave(self.statistics.ended());
+            turn.leave(self.counters.ended());
         }
     }
 
@@ -191,9 +198,10 @@ impl<A: Access + Phased + Recorded> Direct<A> {
         &mut self.access
     }
 
-    /// What was counted, for a scheduler that runs attempts itself.
-    pub(crate) fn counted(&mut self) -> &mut Statistics {
-        &mut self.statistics
+    /// What the worker counts, for all to read at any time; a scheduler that runs attempts itself counts there as well.
+    #[inline(always)]
+    pub fn counters(&self) -> &Arc<Counters> {
+        &self.counters
     }
 
     /// Records how an attempt ended.
@@ -235,7 +243,7 @@ impl<A: Access + Phased + Recorded> Direct<A> {
         let read_only = program.analysis.is_read_only();
         let outcome = loop {
             if self.frame.is_over() {
-                self.statistics.expired += 1;
+                self.counters.count_expiry();
                 break Outcome::Expired;
             }
             if self.backoff.attempts() > 0 && self.is_broken() {
@@ -267,7 +275,7 @@ impl<A: Access + Phased + Recorded> Direct<A> {
             match self.attempt(program, arguments, invoked, answer) {
                 Ok(()) => {
                     self.record_end(End::Committed);
-                    self.statistics.committed += 1;
+                    self.counters.count_commit();
                     break Outcome::Committed;
                 }
                 Err(Stop::Abort(cause)) => {
@@ -290,10 +298,10 @@ impl<A: Access + Phased + Recorded> Direct<A> {
                     };
                     self.record_end(End::Rejected);
                     if self.frame.is_over() {
-                        self.statistics.expired += 1;
+                        self.counters.count_expiry();
                         break Outcome::Expired;
                     }
-                    self.statistics.rejected += 1;
+                    self.counters.count_rejection(error.state());
                     break Outcome::Rejected(error);
                 }
             }
@@ -352,7 +360,7 @@ impl<A: Access + Phased + Recorded> Direct<A> {
 
     #[cold]
     fn wait(&mut self, cause: AbortCause, read_only: bool) {
-        self.statistics.count_abort(cause);
+        self.counters.count_abort(cause);
         if cause == AbortCause::FootprintMiss {
             // The next plan has what this one missed, and waits for it.
             self.backoff.skip();
@@ -477,11 +485,11 @@ impl<A: Access + Phased + Recorded> Direct<A> {
         };
         match result {
             Ok(()) => {
-                self.statistics.committed += 1;
+                self.counters.count_commit();
                 self.close(End::Committed);
             }
             Err(cause) => {
-                self.statistics.count_abort(cause);
+                self.counters.count_abort(cause);
                 self.access.roll_back();
                 self.close(End::Aborted(cause));
             }
@@ -532,15 +540,19 @@ impl<A: Access + Phased + Recorded> Direct<A> {
     /// What is counted of batches, for a scheduler that makes some; times are in cycles.
     #[inline]
     pub(crate) fn batches(&mut self) -> &mut BatchStatistics {
-        &mut self.statistics.batches
+        &mut self.batches
     }
 
     /// What this worker has counted.
     pub fn statistics(&mut self) -> Statistics {
-        self.statistics.phase_cycles = self.access.phases().cycles();
-        let mut statistics = self.statistics.clone();
-        if statistics.batches != BatchStatistics::default() {
-            statistics.batches = statistics.batches.in_nanoseconds(time::cycles_per_us());
+        let mut statistics = Statistics {
+            phase_cycles: self.access.phases().cycles(),
+            ..Statistics::default()
+        };
+        let counted = self.counters.read();
+        counted.since(&self.counted_before, &mut statistics);
+        if self.batches != BatchStatistics::default() {
+            statistics.batches = self.batches.in_nanoseconds(time::cycles_per_us());
         }
         self.access.add_counts(&mut statistics);
         statistics
@@ -548,7 +560,8 @@ impl<A: Access + Phased + Recorded> Direct<A> {
 
     /// Starts counting anew.
     pub fn reset_statistics(&mut self) {
-        self.statistics = Statistics::default();
+        self.counted_before = self.counters.read();
+        self.batches = BatchStatistics::default();
         self.access.phases().reset();
         self.access.reset_counts();
     }

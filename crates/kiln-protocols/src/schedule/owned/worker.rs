@@ -520,7 +520,7 @@ impl<T: PartitionTable> Owned<T> {
                             AbortCause::LockTimeout
                         }
                     };
-                    self.direct.counted().count_abort(cause);
+                    self.direct.counters().count_abort(cause);
                     self.leave(context, calls);
                 } else {
                     self.run_one(context, calls);

@@ -634,7 +634,7 @@ impl<L: Ledger> Vll<L> {
                 return self.park(context);
             }
             Stage::Expired => {
-                self.direct.counted().count_abort(AbortCause::LockTimeout);
+                self.direct.counters().count_abort(AbortCause::LockTimeout);
                 context.flight.outcome = Some(Outcome::Expired);
             }
             _ => {}
@@ -716,7 +716,7 @@ impl<L: Ledger> Vll<L> {
             self.waiting.retain(|(waiting, _)| *waiting != place);
             // Else somebody runs it.
             if let Some(mut context) = self.shared.queue.withdraw(place) {
-                self.direct.counted().count_abort(AbortCause::LockTimeout);
+                self.direct.counters().count_abort(AbortCause::LockTimeout);
                 context.flight.outcome = Some(Outcome::Expired);
                 self.receive(context, calls, false);
             }
