@@ -11,6 +11,7 @@ use kiln_wire::frontend::{CancelKey, Limits, Message, Opening, Startup, violatio
 
 use crate::authentication::{self, Authentication, Exchange};
 use crate::cancellation::Cancellations;
+use crate::monitor::{Monitor, Refusal, refusal_of};
 use crate::session::{Place, Session, Step};
 
 /// The only database of a data directory.
@@ -36,6 +37,8 @@ pub struct Shared {
     pub authentication: Authentication,
     /// What a client without a role sees is made of this; nobody knows it.
     pub pretended: Hash,
+    /// What is counted of them, and logged.
+    pub monitor: Arc<Monitor>,
     /// Whether connections can be encrypted.
     pub encryption: Option<Encryption>,
 }
@@ -64,6 +67,7 @@ impl Shared {
             limits,
             authentication,
             pretended: random()?,
+            monitor: Arc::default(),
             encryption: None,
         })
     }
@@ -229,6 +233,7 @@ impl Client {
                     self.input.rest();
                     return Progress::Bytes;
                 }
+                Err(error) if self.session.is_none() => return self.refuse_role(None, &error),
                 Err(error) => return self.end(Some(&error)),
             };
             let step = match (incoming, &mut self.session) {
@@ -239,7 +244,7 @@ impl Client {
                     // What came behind the request came before it was answered, and is not the client's perhaps.
                     if self.input.has_waiting() {
                         let message = "received unencrypted data after SSL request".to_owned();
-                        return self.end(Some(&violation(message)));
+                        return self.refuse_role(None, &violation(message));
                     }
                     self.greeting.encryption(true);
                     self.is_encrypted = true;
@@ -257,11 +262,12 @@ impl Client {
                 (Incoming::Opening(Opening::Startup(startup)), _) => {
                     let asked = match ask(&startup, &mut self.greeting) {
                         Ok(asked) => Box::new(asked),
-                        Err(error) => return self.end(Some(&error)),
+                        Err(error) => return self.refuse_role(None, &error),
                     };
+                    let role = asked.role.clone();
                     match self.begin(asked) {
                         Ok(step) => step,
-                        Err(error) => return self.end(Some(&error)),
+                        Err(error) => return self.refuse_role(Some(&role), &error),
                     }
                 }
                 (Incoming::Message(received), None) => {
@@ -274,6 +280,7 @@ impl Client {
                         Ok(_) => Err(violation("expected SASL response".to_owned())),
                         Err(error) => Err(error),
                     };
+                    let role = self.asked.as_ref().map(|asked| asked.role.clone());
                     let proved = match (proved, self.asked.take()) {
                         (Ok(true), Some(asked)) => self.start(*asked),
                         (Ok(_), asked) => {
@@ -284,7 +291,7 @@ impl Client {
                     };
                     match proved {
                         Ok(step) => step,
-                        Err(error) => return self.end(Some(&error)),
+                        Err(error) => return self.refuse_role(role.as_deref(), &error),
                     }
                 }
             };
@@ -338,10 +345,35 @@ impl Client {
         }
     }
 
+    /// Ends a connection that gets no session.
+    fn refuse_role(&mut self, role: Option<&str>, error: &Error) -> Progress {
+        let refusal = match self.lacks_encryption() {
+            true => Refusal::NoEncryption,
+            false => refusal_of(error),
+        };
+        let monitor = &self.shared.monitor;
+        monitor.refuse(refusal, Some(&self.peer), role, error.message());
+        self.end(Some(error))
+    }
+
+    /// Whether it comes from another machine, whose clients must use TLS, without it.
+    fn lacks_encryption(&self) -> bool {
+        let encryption = self.shared.encryption.as_ref();
+        encryption.is_some_and(|it| it.is_required)
+            && !self.is_encrypted
+            && !authentication::is_local(&self.peer)
+    }
+
+    /// Where it comes from.
+    pub fn peer(&self) -> &Peer {
+        &self.peer
+    }
+
     /// Ends the session, with an error if that is why.
     pub fn end(&mut self, error: Option<&Error>) -> Progress {
         if let Some(error) = error {
             self.answers().error(Severity::Fatal, error, None);
+            self.shared.monitor.count_error(error);
         }
         self.has_ended = true;
         Progress::End
@@ -355,6 +387,7 @@ impl Drop for Client {
         }
         if let Some(session) = &mut self.session {
             session.end();
+            self.shared.monitor.sessions.end(session.number());
         }
     }
 }
@@ -420,15 +453,12 @@ impl Asked {
 impl Client {
     /// Begins the session, or has the client prove first who it is.
     fn begin(&mut self, mut asked: Box<Asked>) -> Result<Step> {
-        let encryption = self.shared.encryption.as_ref();
-        if encryption.is_some_and(|it| it.is_required)
-            && !self.is_encrypted
-            && !authentication::is_local(&self.peer)
-        {
+        if self.lacks_encryption() {
             let message = "connections from other machines must be encrypted";
             let error = Error::new(SqlState::INVALID_AUTHORIZATION_SPECIFICATION, message);
             return Err(error.with_hint("Connect with sslmode=require."));
         }
+        let encryption = self.shared.encryption.as_ref();
         let catalog = self.shared.database.engine().catalog();
         let roles = catalog.roles();
         if self.shared.authentication.trusts(&self.peer, roles) {
@@ -468,7 +498,7 @@ impl Client {
             let error = Error::new(SqlState::INVALID_CATALOG_NAME, message);
             return Err(error.with_hint(format!("The only database is {NAME}.")));
         }
-        let mut session = Session::new(database.session_as(role)?);
+        let mut session = Session::new(database.session_as(role)?, self.shared.monitor.clone());
         let secret: Box<[u8]> = match asked.minor < MINOR_LONG_SECRETS {
             true => Box::new(random::<4>()?),
             false => Box::new(random::<32>()?),
@@ -482,6 +512,7 @@ impl Client {
         session.begin(parameters.map(|(name, value)| (name.as_str(), value.as_str())));
         session.answers().backend_key_data(number, &secret);
         session.ready();
+        self.shared.monitor.begin_session(&session, &self.peer);
         self.number = Some(number);
         self.session = Some(Box::new(session));
         self.input.begin_session();

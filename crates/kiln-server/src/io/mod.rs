@@ -6,15 +6,17 @@ mod poller;
 mod pool;
 mod tls;
 
-use kiln_platform::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use kiln_platform::net::{self, Address, Listener, Waker};
+use kiln_platform::atomic::{AtomicBool, AtomicUsize, Ordering};
+use kiln_platform::net::{self, Address, Listener, SocketAddr, Waker};
 use kiln_platform::sync::{Arc, Mutex, lock};
 use kiln_platform::thread::{self, JoinHandle};
 use kiln_sql::{Database, Error, Result, SqlState};
 use kiln_wire::frontend::Limits;
 
+use crate::admin::{Admin, Subject};
 use crate::authentication::Authentication;
 use crate::client::{Encryption, Shared};
+use crate::monitor::{Logged, Monitor, Refusal};
 use poller::Poller;
 pub use tls::Tls;
 
@@ -40,6 +42,10 @@ pub struct ServerOptions {
     pub tls: Option<Tls>,
     /// Whether clients from other machines must ask for it.
     pub tls_required: bool,
+    /// Where metrics and health are answered over HTTP, to all who ask; nowhere without one.
+    pub admin: Option<SocketAddr>,
+    /// What is worth a line in the log.
+    pub logged: Logged,
 }
 
 impl Default for ServerOptions {
@@ -54,25 +60,19 @@ impl Default for ServerOptions {
             authentication: Authentication::default(),
             tls: None,
             tls_required: false,
+            admin: None,
+            logged: Logged::default(),
         }
     }
-}
-
-/// What was counted since the server started.
-#[derive(Debug, Default)]
-pub(crate) struct Counts {
-    /// Clients now.
-    pub clients: AtomicUsize,
-    /// Clients that were accepted.
-    pub accepted: AtomicU64,
-    /// Clients that were refused because there were too many.
-    pub refused: AtomicU64,
 }
 
 /// A server that runs. Dropped, it ends: statements that run are ended in good order.
 pub struct Server {
     addresses: Vec<Address>,
-    counts: Arc<Counts>,
+    admin: Option<Admin>,
+    admin_address: Option<Address>,
+    clients: Arc<AtomicUsize>,
+    monitor: Arc<Monitor>,
     is_ending: Arc<AtomicBool>,
     waker: Waker,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -96,24 +96,44 @@ impl Server {
             .iter()
             .map(|it| it.local_address().clone())
             .collect();
+        let admin_listener = match options.admin {
+            None => None,
+            Some(address) => Some(
+                Listener::tcp(address)
+                    .map_err(|error| cannot_listen(&Address::Tcp(address), &error))?,
+            ),
+        };
+        let admin_address = admin_listener.as_ref().map(|it| it.local_address().clone());
         let mut shared = Shared::new(database, options.limits, options.authentication)?;
+        let monitor = Arc::new(Monitor::new(options.logged));
+        shared.monitor = monitor.clone();
         shared.encryption = options.tls.as_ref().map(|tls| Encryption {
             end_point: tls.end_point().map(Box::from),
             is_required: options.tls_required,
         });
         let shared = Arc::new(shared);
-        let counts = Arc::new(Counts::default());
+        let clients = Arc::new(AtomicUsize::new(0));
         let is_ending = Arc::new(AtomicBool::new(false));
-        let (counted, ending) = (counts.clone(), is_ending.clone());
+        let subject = Subject {
+            database: shared.database.clone(),
+            monitor: monitor.clone(),
+            is_ending: is_ending.clone(),
+        };
+        let has_admin = admin_listener.is_some() || options.logged.database;
+        let (counted, ending) = (clients.clone(), is_ending.clone());
         let poller = Poller::new(listeners, shared, options, counted, ending).map_err(system)?;
         let waker = poller.waker();
-        let thread = thread::spawn("kiln-server", move || poller.run()).map_err(|error| {
-            let message = format!("the system starts no further thread: {error}");
-            Error::new(SqlState::INSUFFICIENT_RESOURCES, message)
-        })?;
+        let admin = match has_admin {
+            true => Some(Admin::start(subject, admin_listener).map_err(no_thread)?),
+            false => None,
+        };
+        let thread = thread::spawn("kiln-server", move || poller.run()).map_err(no_thread)?;
         Ok(Server {
             addresses,
-            counts,
+            admin,
+            admin_address,
+            clients,
+            monitor,
             is_ending,
             waker,
             thread: Mutex::new(Some(thread)),
@@ -125,23 +145,28 @@ impl Server {
         &self.addresses
     }
 
+    /// Where metrics and health are answered.
+    pub fn admin_address(&self) -> Option<&Address> {
+        self.admin_address.as_ref()
+    }
+
+    /// What was counted of its clients and their statements.
+    pub fn monitor(&self) -> &Monitor {
+        &self.monitor
+    }
+
     /// How many clients there are.
     pub fn clients(&self) -> usize {
-        self.counts.clients.load(Ordering::Relaxed)
+        self.clients.load(Ordering::Relaxed)
     }
 
     /// How many clients were accepted, and how many were refused because there were too many.
     pub fn accepted(&self) -> (u64, u64) {
-        let Counts {
-            accepted, refused, ..
-        } = &*self.counts;
-        (
-            accepted.load(Ordering::Relaxed),
-            refused.load(Ordering::Relaxed),
-        )
+        let refused = self.monitor.refused(Refusal::TooManyClients);
+        (self.monitor.accepted.get(), refused)
     }
 
-    /// Ends: takes no further client, lets those end their statements and blocks for a time, then ends the rest, and returns.
+    /// Ends: takes no further client, says so where it answers for its health, lets those end their statements and blocks for a time, then ends the rest, and returns.
     pub fn end(&self) {
         // Release pairs with the acquire in the poller.
         self.is_ending.store(true, Ordering::Release);
@@ -149,6 +174,9 @@ impl Server {
         if let Some(thread) = lock(&self.thread).take() {
             // A panic there has been reported, and there is nothing to be done.
             let _ = thread.join();
+        }
+        if let Some(admin) = &self.admin {
+            admin.end();
         }
     }
 }
@@ -167,6 +195,11 @@ fn cannot_listen(address: &Address, failure: &net::Error) -> Error {
             .with_hint("Another server runs there, PostgreSQL perhaps. Choose another address."),
         _ => error,
     }
+}
+
+fn no_thread(error: std::io::Error) -> Error {
+    let message = format!("the system starts no further thread: {error}");
+    Error::new(SqlState::INSUFFICIENT_RESOURCES, message)
 }
 
 fn system(error: net::Error) -> Error {

@@ -3,17 +3,18 @@
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use kiln_platform::atomic::{AtomicBool, Ordering};
+use kiln_platform::atomic::{AtomicBool, AtomicUsize, Ordering};
 use kiln_platform::net::{self, Event, Events, Listener, Peer, Stream, Token, Waker};
 use kiln_platform::sync::{Arc, Mutex, lock};
 use kiln_platform::time;
 use kiln_sql::{CancelHandle, Completion, Completions, Error, SqlState};
 
+use super::ServerOptions;
 use super::attend::{ATTEND_NS, Attendance, Desk};
 use super::connection::{Connection, RECEIVED_BYTES, Waits};
 use super::pool::{Pool, ThreadLimits, Urgency};
-use super::{Counts, ServerOptions};
 use crate::client::{Client, Shared};
+use crate::monitor::{Refusal, SessionStates};
 use crate::session::Place;
 
 /// Nanoseconds between two looks at what takes too long.
@@ -41,7 +42,7 @@ pub(super) struct Poller {
     listeners: Vec<Listener>,
     shared: Arc<Shared>,
     options: ServerOptions,
-    counts: Arc<Counts>,
+    clients: Arc<AtomicUsize>,
     is_ending: Arc<AtomicBool>,
     connections: Vec<Slot>,
     /// How many connections are in threads.
@@ -64,7 +65,7 @@ impl Poller {
         mut listeners: Vec<Listener>,
         shared: Arc<Shared>,
         options: ServerOptions,
-        counts: Arc<Counts>,
+        clients: Arc<AtomicUsize>,
         is_ending: Arc<AtomicBool>,
     ) -> net::Result<Poller> {
         let sockets = net::Poller::new()?;
@@ -82,7 +83,7 @@ impl Poller {
             }),
             shared,
             options,
-            counts,
+            clients,
             is_ending,
             connections: Vec::new(),
             away: 0,
@@ -188,7 +189,9 @@ impl Poller {
                 Ok(Some((stream, peer))) => self.admit(stream, peer),
                 Ok(None) => return,
                 Err(error) if error.kind() == net::Kind::Aborted => {}
-                Err(_) => {
+                Err(error) => {
+                    let (monitor, why) = (&self.shared.monitor, error.to_string());
+                    monitor.refuse(Refusal::NoResources, None, None, &why);
                     self.accepts_ns = Some(time::now_ns() + PAUSE_NS);
                     return;
                 }
@@ -201,11 +204,12 @@ impl Poller {
     fn admit(&mut self, mut stream: Stream, peer: Peer) {
         let clients = self.connections.len() - self.free.len();
         if clients >= self.options.connections_max {
-            self.counts.refused.fetch_add(1, Ordering::Relaxed);
             let error = Error::new(
                 SqlState::TOO_MANY_CONNECTIONS,
                 format!("sorry, too many clients already: there are {clients}"),
             );
+            let (monitor, why) = (&self.shared.monitor, error.message());
+            monitor.refuse(Refusal::TooManyClients, Some(&peer), None, why);
             // The client may have gone.
             let _ = Connection::refuse(&stream, &error);
             return;
@@ -215,7 +219,9 @@ impl Poller {
             self.connections.len() - 1
         });
         let token = Token(self.listeners_registered() + position);
-        if stream.register(&self.sockets, token).is_err() {
+        if let Err(error) = stream.register(&self.sockets, token) {
+            let (monitor, why) = (&self.shared.monitor, error.to_string());
+            monitor.refuse(Refusal::NoResources, Some(&peer), None, &why);
             self.free.push(position);
             return;
         }
@@ -224,8 +230,8 @@ impl Poller {
         let now_ns = time::now_ns();
         let connection = Connection::new(stream, self.generation, client, now_ns);
         self.connections[position] = Slot::Here(connection);
-        self.counts.accepted.fetch_add(1, Ordering::Relaxed);
-        self.counts.clients.fetch_add(1, Ordering::Relaxed);
+        self.shared.monitor.accepted.add(1);
+        self.clients.fetch_add(1, Ordering::Relaxed);
         self.serve(position);
     }
 
@@ -245,6 +251,7 @@ impl Poller {
         let served = catch_unwind(AssertUnwindSafe(|| connection.serve(place, tls, buffer)));
         if served.is_err() {
             // A panic has been reported; its client went with it, and the others go on.
+            self.shared.monitor.panics.add_shared(1);
             connection.waits = Waits::Nothing;
         }
         self.see_to(position);
@@ -279,6 +286,7 @@ impl Poller {
         // One that fails is refused by the next poller, and given up.
         let _ = connection.stream.deregister(&self.sockets);
         let (returned, waker) = (self.returned.clone(), self.sockets.waker());
+        let monitor = self.shared.monitor.clone();
         let urgency = match connection.holds_slot() {
             true => Urgency::Next,
             false => Urgency::InTurn,
@@ -294,6 +302,7 @@ impl Poller {
                 connection
             }));
             // A panic has been reported; its client is gone, and nobody else's.
+            monitor.panics.add_shared(u64::from(attended.is_err()));
             lock(&returned).push((number, attended.ok()));
             waker.wake();
         };
@@ -318,7 +327,10 @@ impl Poller {
                 match catch_unwind(completed) {
                     Ok(()) => self.serve(position),
                     // As in `serve`.
-                    Err(_) => self.remove(position),
+                    Err(_) => {
+                        self.shared.monitor.panics.add_shared(1);
+                        self.remove(position);
+                    }
                 }
             }
         }
@@ -364,26 +376,44 @@ impl Poller {
         let removed = std::mem::replace(&mut self.connections[position], Slot::Free);
         if !matches!(removed, Slot::Free) {
             self.free.push(position);
-            self.counts.clients.fetch_sub(1, Ordering::Relaxed);
+            self.clients.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
     /// Looks at what takes too long.
     fn look(&mut self, now_ns: u64) {
         let limit_ns = self.options.startup_s * 1_000_000_000;
+        let mut states = SessionStates::default();
         for position in 0..self.connections.len() {
-            let Slot::Here(connection) = &mut self.connections[position] else {
-                continue;
+            let connection = match &mut self.connections[position] {
+                Slot::Free => continue,
+                Slot::Away(..) => {
+                    states.active += 1;
+                    continue;
+                }
+                Slot::Here(connection) => connection,
             };
             if connection.is_starting() && now_ns >= connection.since_ns + limit_ns {
                 let error = Error::new(
                     SqlState::PROTOCOL_VIOLATION,
                     format!("no session was begun in {} s", self.options.startup_s),
                 );
+                let peer = connection.client.as_ref().map(|client| *client.peer());
+                let (monitor, why) = (&self.shared.monitor, error.message());
+                monitor.refuse(Refusal::Timeout, peer.as_ref(), None, why);
                 connection.end(&error);
                 self.remove(position);
+                continue;
             }
+            let count = match (&connection.client, connection.waits) {
+                (Some(client), _) if !client.has_session() => &mut states.starting,
+                (Some(client), Waits::Socket) if client.in_transaction() => &mut states.in_block,
+                (Some(_), Waits::Socket) => &mut states.idle,
+                _ => &mut states.active,
+            };
+            *count += 1;
         }
+        self.shared.monitor.sessions.set_states(states);
     }
 
     /// Ends clients that have nothing under way, or all when it has lasted too long. Returns whether none is left.

@@ -9,6 +9,7 @@ use kiln_wire::copy::{Decoder, Encoder, Layout, Options};
 use kiln_wire::frontend::{Format, Message, violation};
 
 use super::{Place, Session, Step};
+use crate::monitor::Ended;
 
 /// A COPY whose rows come.
 pub(super) struct CopyIn {
@@ -136,6 +137,9 @@ impl Session {
             )),
             Err(error) => Err(error),
         };
+        if is_end || taken.is_err() {
+            self.end_copy(&copy, taken.as_ref().err());
+        }
         match (taken, copy.text.take()) {
             (Ok(()), text) if !is_end => {
                 copy.text = text;
@@ -160,6 +164,22 @@ impl Session {
                 Step::Next
             }
         }
+    }
+
+    /// A COPY has ended, as far as it gets.
+    fn end_copy(&mut self, copy: &CopyIn, error: Option<&Error>) {
+        let Some(began_ns) = self.began_ns else {
+            return;
+        };
+        let ended = Ended {
+            command: "COPY",
+            procedure: None,
+            text: &format!("COPY {} FROM STDIN", copy.copying.name),
+            values: &[],
+        };
+        let number = self.sql.number();
+        let ended_ns = (self.monitor).end_statement(number, &ended, began_ns, error);
+        self.began_ns = Some(ended_ns);
     }
 
     /// Inserts the rows that are whole.

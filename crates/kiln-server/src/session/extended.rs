@@ -24,8 +24,7 @@ impl Session {
             Ok(None) => return Ok(Step::Thread),
             Err(error) => {
                 self.sql.fail();
-                let severity = kiln_wire::backend::Severity::Error;
-                self.answers.error(severity, &error, Some(parse.text));
+                self.tell_error(&error, Some(parse.text));
                 return Ok(Step::SkipToSync);
             }
         };

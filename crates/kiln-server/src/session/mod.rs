@@ -13,6 +13,7 @@ mod simple;
 use std::collections::HashMap;
 
 use kiln_platform::sync::Arc;
+use kiln_platform::time;
 use kiln_sql::{
     CancelHandle, Completions, DataType, Error, Notice, Portal, Portion, Reply, Result, SqlState,
     Statement, StatementKind,
@@ -21,8 +22,11 @@ use kiln_wire::backend::{Answers, Severity, TransactionStatus};
 use kiln_wire::connection::Received;
 use kiln_wire::frontend::{Format, Message};
 
+use crate::monitor::Monitor;
 use copy::CopyIn;
 
+/// The setting in which clients say what they are.
+const APPLICATION_NAME: &str = "application_name";
 /// Bytes of a text that is parsed on a poller's thread, where all other clients wait meanwhile.
 const POLLED_TEXT_BYTES: usize = 8 << 10;
 
@@ -86,13 +90,19 @@ pub struct Session {
     submitted: Option<Submitted>,
     /// Whether other messages wait behind the present one.
     is_followed: bool,
+    /// What its statements are told to when they end.
+    monitor: Arc<Monitor>,
+    /// When the message came whose statement runs.
+    began_ns: Option<u64>,
 }
 
 impl Session {
     /// Of a client for which these statements run.
-    pub fn new(sql: kiln_sql::Session) -> Session {
+    pub fn new(sql: kiln_sql::Session, monitor: Arc<Monitor>) -> Session {
         Session {
             sql,
+            monitor,
+            began_ns: None,
             answers: Answers::default(),
             portals: HashMap::new(),
             copy_in: None,
@@ -101,6 +111,21 @@ impl Session {
             submitted: None,
             is_followed: false,
         }
+    }
+
+    /// Its number among the sessions of the database.
+    pub fn number(&self) -> u64 {
+        self.sql.number()
+    }
+
+    /// The role that runs its statements.
+    pub fn role(&self) -> &str {
+        self.sql.role()
+    }
+
+    /// What its client calls itself.
+    pub fn application(&self) -> String {
+        self.sql.setting(APPLICATION_NAME).unwrap_or_default()
     }
 
     /// What is to be sent to the client.
@@ -116,6 +141,11 @@ impl Session {
     /// Says that the next statement is waited for.
     pub fn ready(&mut self) {
         for (name, value) in self.sql.changed_settings() {
+            if name == APPLICATION_NAME {
+                self.monitor
+                    .sessions
+                    .rename(self.sql.number(), value.clone());
+            }
             if greeting::is_reported(name) {
                 self.answers.parameter_status(name, &value);
             }
@@ -130,6 +160,21 @@ impl Session {
 
     /// Handles one message.
     pub fn handle(&mut self, received: Received<'_>, place: Place<'_>) -> Step {
+        if matches!(
+            &received.message,
+            Ok(Message::Query(_) | Message::Execute(_))
+        ) {
+            // The same message comes again when a thread handles it.
+            self.began_ns.get_or_insert_with(time::now_ns);
+        }
+        let step = self.handle_message(received, place);
+        if !matches!(step, Step::Thread | Step::Submitted) && !self.is_copying() {
+            self.began_ns = None;
+        }
+        step
+    }
+
+    fn handle_message(&mut self, received: Received<'_>, place: Place<'_>) -> Step {
         let Received {
             message,
             is_extended,
@@ -226,6 +271,8 @@ impl Session {
             return Step::Next;
         };
         let completed = self.sql.complete(&mut bound.portal, outcome);
+        self.end_statement(&bound.portal, completed.as_ref().err());
+        self.began_ns = None;
         let Some(Executed { name, row_limit }) = executed else {
             match completed {
                 Ok(()) => self.answer_simple(&mut bound),
@@ -267,7 +314,24 @@ impl Session {
     }
 
     fn answer_error(&mut self, error: &Error) {
-        self.answers.error(Severity::Error, error, None);
+        self.tell_error(error, None);
+    }
+
+    /// Answers an error, with its place in the text if that is given.
+    fn tell_error(&mut self, error: &Error, text: Option<&str>) {
+        self.monitor.count_error(error);
+        self.answers.error(Severity::Error, error, text);
+    }
+
+    /// A portal's statement has ended; one that comes behind it in the same message begins now.
+    fn end_statement(&mut self, portal: &Portal, error: Option<&Error>) {
+        if let Some(began_ns) = self.began_ns {
+            let number = self.sql.number();
+            let ended_ns = self
+                .monitor
+                .end_statement(number, &portal.into(), began_ns, error);
+            self.began_ns = Some(ended_ns);
+        }
     }
 
     fn answer_notices(&mut self, notices: &[Notice]) {
@@ -344,6 +408,8 @@ impl Session {
             }
             _ => {}
         }
-        self.sql.execute_portal(portal, row_limit)
+        let executed = self.sql.execute_portal(portal, row_limit);
+        self.end_statement(portal, executed.as_ref().err());
+        executed
     }
 }

@@ -5,7 +5,6 @@
 
 use kiln_sql::parse::{SourceStatement, script};
 use kiln_sql::{Error, Result, SqlState};
-use kiln_wire::backend::Severity;
 
 use super::{Bound, POLLED_TEXT_BYTES, Place, Session, Step};
 
@@ -197,7 +196,7 @@ impl Session {
         // A failed block refuses a statement for no place in it.
         let text = text.filter(|_| error.state() != SqlState::IN_FAILED_SQL_TRANSACTION);
         let placed = within(error.clone(), source);
-        self.answers.error(Severity::Error, &placed, text);
+        self.tell_error(&placed, text);
         self.ready();
         Step::Next
     }

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "no test uses all of it")]
 
+pub mod exposition;
+
 use kiln_platform::net::{Address, Error, Events, Kind, Poller, Stream, Token};
 use kiln_server::{Server, ServerOptions};
 use kiln_sql::{Database, Options};
