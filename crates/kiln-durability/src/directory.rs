@@ -7,6 +7,7 @@
 //! | `MANIFEST.new` | a manifest that is being written, or was when the process ended |
 //! | `log/` | the segments of the log |
 //! | `checkpoints/` | a directory for each checkpoint, named by its number in 20 digits |
+//! | `kiln.toml` | settings of a server, where its user has put some: no part of the database |
 //!
 //! # Changes
 //!
@@ -34,6 +35,8 @@ const MANIFEST: &str = "MANIFEST";
 const MANIFEST_NEW: &str = "MANIFEST.new";
 const LOG: &str = "log";
 const CHECKPOINTS: &str = "checkpoints";
+/// What a server goes by; of the user, and no part of the database.
+const SETTINGS: &str = "kiln.toml";
 
 /// A data directory that this process has open, and no other one.
 #[derive(Debug)]
@@ -341,7 +344,7 @@ fn find(root: &Directory) -> Result<Found> {
         let name = entry.name.as_str();
         let is_ours = match entry.is_directory {
             true => [LOG, CHECKPOINTS].contains(&name),
-            false => [LOCK, MANIFEST_NEW].contains(&name),
+            false => [LOCK, MANIFEST_NEW, SETTINGS].contains(&name),
         };
         if !is_ours {
             let hint = match name {

@@ -37,6 +37,8 @@ enum Command {
     Sql(commands::sql::Arguments),
     /// Serve a database to clients of PostgreSQL: psql, drivers, pgbench
     Serve(commands::serve::Arguments),
+    Config(commands::config::Arguments),
+    Health(commands::health::Arguments),
     /// Check, inspect and sum up the directory in which a database is kept
     Data(commands::data::Arguments),
     Backup(commands::backup::Backup),
@@ -53,6 +55,8 @@ fn main() -> ExitCode {
         Command::Check(arguments) => commands::check::run(arguments),
         Command::Sql(arguments) => commands::sql::run(arguments),
         Command::Serve(arguments) => commands::serve::run(arguments),
+        Command::Config(arguments) => commands::config::run(arguments),
+        Command::Health(arguments) => commands::health::run(arguments),
         Command::Data(arguments) => commands::data::run(arguments),
         Command::Backup(arguments) => commands::backup::back_up(arguments),
         Command::Restore(arguments) => commands::backup::restore(arguments),

@@ -32,20 +32,31 @@ impl DatabaseArguments {
     /// # Errors
     /// A sentence for a protocol that does not serialize transactions, unless that is allowed.
     pub fn options(&self) -> Result<Options, String> {
-        let protocol = self.protocol.unwrap_or_default();
-        if !protocol.protocol.is_serializable() && !self.allow_unserializable {
-            return Err(format!(
-                "protocol {protocol} does not serialize transactions ({}): it loses updates and breaks constraints, and exists to \
-                 be measured; --allow-unserializable runs it all the same",
-                protocol.protocol.description()
-            ));
-        }
+        let protocol = allowed(self.protocol.unwrap_or_default(), self.allow_unserializable)?;
         Ok(Options::new()
             .protocol(protocol)
             .allow_unserializable(self.allow_unserializable)
             .data_dir(self.data.clone())
             .logging(self.logging))
     }
+}
+
+/// The protocol, if it may be run.
+///
+/// # Errors
+/// A sentence for one that does not serialize transactions, unless that is allowed.
+pub fn allowed(
+    protocol: Configuration,
+    allow_unserializable: bool,
+) -> Result<Configuration, String> {
+    if !protocol.protocol.is_serializable() && !allow_unserializable {
+        return Err(format!(
+            "protocol {protocol} does not serialize transactions ({}): it loses updates and breaks constraints, and exists to \
+             be measured; --allow-unserializable runs it all the same",
+            protocol.protocol.description()
+        ));
+    }
+    Ok(protocol)
 }
 
 /// Opens a database, and says on standard error how far its recovery has come, what it has read, and what was wrong with it.

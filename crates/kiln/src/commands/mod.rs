@@ -4,13 +4,16 @@ pub mod backup;
 mod basis_factors;
 pub mod bench;
 pub mod check;
+pub mod config;
 pub mod crash;
 pub mod data;
 mod database;
 pub mod explain;
+pub mod health;
 pub mod model;
 mod opening;
 pub mod serve;
+mod settings;
 pub mod sim;
 pub mod sql;
 
