@@ -76,9 +76,12 @@ pub(crate) struct Shared {
     sessions_open: AtomicUsize,
     next_session: AtomicU64,
     /// Sessions with an open block.
-    watched: Mutex<Vec<(Weak<Mutex<State>>, Arc<BlockClock>)>>,
+    watched: Mutex<Vec<WatchedSession>>,
     pub stopping: AtomicBool,
 }
+
+/// A session with an open block, and since when it is open.
+type WatchedSession = (Weak<Mutex<State>>, Arc<BlockClock>);
 
 /// An unused seat is kept for so long.
 const IDLE_SEAT_NS: u64 = 1_000_000_000;

@@ -427,6 +427,13 @@ pub enum Step {
     },
     /// Sets `target` to the number of rows (BIGINT).
     BufferCount { buffer: BufferId, target: Reg },
+    /// Sets `row` to the columns of the row at the position `at` (BIGINT, from 1), or to NULLs where
+    /// there is none. The columns hold values, no records.
+    BufferRow {
+        buffer: BufferId,
+        at: Reg,
+        row: Box<[Reg]>,
+    },
     /// Runs `body` for each row with its columns in `row`; with `matching`, only for the rows
     /// that have all of these values, which are taken once, before the first turn. Rows come in
     /// the order of the buffer.

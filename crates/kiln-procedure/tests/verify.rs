@@ -490,6 +490,31 @@ fn loops_are_left_from_within() {
 }
 
 #[test]
+fn a_row_at_a_position_has_values() {
+    let at_position = |columns: usize, position: DataType| {
+        move |program: &mut Program| {
+            let at = new_register(program, position);
+            let row = (0..columns).map(|_| new_register(program, DataType::Integer));
+            let row = row.collect();
+            let buffer = BufferId(0);
+            program
+                .body
+                .push(Step::Scalar(Instruction::SetNull { target: at }));
+            program.body.push(Step::BufferRow { buffer, at, row });
+        }
+    };
+    refuses(
+        at_position(1, DataType::BigInt),
+        "buffer 0 has 2 columns, the row 1",
+    );
+    refuses(
+        at_position(2, DataType::BigInt),
+        "a row of buffer 0 has a handle",
+    );
+    refuses(at_position(2, DataType::Text), "");
+}
+
+#[test]
 fn widths_agree() {
     refuses(
         first(Step::Emit {

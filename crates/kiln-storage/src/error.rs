@@ -95,6 +95,10 @@ conditions! {
     SUBSTRING_ERROR = b"22011", "substring_error";
     DIVISION_BY_ZERO = b"22012", "division_by_zero";
     INTERVAL_FIELD_OVERFLOW = b"22015", "interval_field_overflow";
+    INVALID_PRECEDING_OR_FOLLOWING_SIZE = b"22013", "invalid_preceding_or_following_size";
+    INVALID_ARGUMENT_FOR_NTILE_FUNCTION = b"22014", "invalid_argument_for_ntile_function";
+    INVALID_ARGUMENT_FOR_NTH_VALUE_FUNCTION = b"22016", "invalid_argument_for_nth_value_function";
+    INVALID_REGULAR_EXPRESSION = b"2201B", "invalid_regular_expression";
     INVALID_ARGUMENT_FOR_LOGARITHM = b"2201E", "invalid_argument_for_logarithm";
     INVALID_ARGUMENT_FOR_POWER_FUNCTION = b"2201F", "invalid_argument_for_power_function";
     INVALID_ROW_COUNT_IN_LIMIT_CLAUSE = b"2201W", "invalid_row_count_in_limit_clause";
@@ -162,6 +166,8 @@ conditions! {
     INVALID_FUNCTION_DEFINITION = b"42P13", "invalid_function_definition";
     INVALID_TABLE_DEFINITION = b"42P16", "invalid_table_definition";
     INDETERMINATE_DATATYPE = b"42P18", "indeterminate_datatype";
+    INVALID_RECURSION = b"42P19", "invalid_recursion";
+    WINDOWING_ERROR = b"42P20", "windowing_error";
     INSUFFICIENT_RESOURCES = b"53000", "insufficient_resources";
     DISK_FULL = b"53100", "disk_full";
     OUT_OF_MEMORY = b"53200", "out_of_memory";

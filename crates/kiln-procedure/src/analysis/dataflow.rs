@@ -835,6 +835,18 @@ impl Dataflow<'_> {
                     found_by: NONE,
                 };
             }
+            Step::BufferRow { buffer, at, row } => {
+                let at = state.registers[at.0 as usize].from;
+                let chosen_by = state.buffers[buffer.0 as usize].chosen_by;
+                let chosen_by = self.sets.union(chosen_by, at);
+                for (column, register) in row.iter().enumerate() {
+                    let column = state.buffers[buffer.0 as usize].columns[column];
+                    state.registers[register.0 as usize] = Flow {
+                        from: self.sets.union(column.from, chosen_by),
+                        found_by: NONE,
+                    };
+                }
+            }
             step => {
                 let (mut from, mut targets) = (NONE, Vec::new());
                 step_registers(step, &mut |register, usage| match usage {

@@ -164,6 +164,12 @@ macro_rules! register_visitors {
                     visit(added, Use::Write);
                 }
                 Step::BufferCount { target, .. } => visit(target, Use::Write),
+                Step::BufferRow { at, row, .. } => {
+                    visit(at, Use::Read);
+                    for register in row {
+                        visit(register, Use::Write);
+                    }
+                }
                 Step::ForBuffer { matching, row, .. } => {
                     for Match { value, .. } in matching {
                         visit(value, Use::Read);
@@ -350,6 +356,7 @@ pub fn step_name(step: &Step) -> &'static str {
         Step::BufferPushDistinct { .. } => "BufferPushDistinct",
         Step::BufferSort { .. } => "BufferSort",
         Step::BufferCount { .. } => "BufferCount",
+        Step::BufferRow { .. } => "BufferRow",
         Step::ForBuffer { .. } => "ForBuffer",
         Step::Emit { .. } => "Emit",
     }

@@ -536,6 +536,11 @@ pub(crate) enum Rows {
         width: usize,
         target: Reg,
     },
+    At {
+        buffer: BufferId,
+        at: Reg,
+        row: Box<[Reg]>,
+    },
 }
 
 /// A loop over the rows of a buffer: the fields of [`Step::ForBuffer`] but for its body.

@@ -134,6 +134,20 @@ pub(super) fn rows(frame: &mut Frame, rows: &Rows) {
             let rows = frame.buffers[buffer.0 as usize].rows.len() / (*width).max(1);
             frame.memory.slots[target.0 as usize] = Slot::from_i64(rows as i64);
         }
+        Rows::At { buffer, at, row } => {
+            let at = frame.memory.slots[at.0 as usize];
+            let from = match at.is_null() {
+                true => None,
+                false => usize::try_from(at.as_i64().wrapping_sub(1)).ok(),
+            };
+            let from = from.and_then(|at| at.checked_mul(row.len()));
+            let rows = &frame.buffers[buffer.0 as usize].rows;
+            let found = from.and_then(|from| rows.get(from..from.checked_add(row.len())?));
+            for (column, register) in row.iter().enumerate() {
+                let slot = found.map_or(Slot::NULL, |found| found[column]);
+                frame.memory.slots[register.0 as usize] = slot;
+            }
+        }
     }
 }
 

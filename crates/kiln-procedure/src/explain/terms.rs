@@ -141,6 +141,9 @@ impl<'a> Terms<'a> {
                 terms.join(" | ")
             }
             Step::BufferCount { buffer, .. } => format!("rows of buffer {}", buffer.0),
+            Step::BufferRow { buffer, at, .. } => {
+                format!("row {} of buffer {}", self.term(*at, open, true), buffer.0)
+            }
             Step::BufferPushDistinct { buffer, .. } => format!("new in buffer {}", buffer.0),
             Step::SaveRecord { .. } => "a record".to_owned(),
             _ => "…".to_owned(),

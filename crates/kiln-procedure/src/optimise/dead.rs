@@ -77,7 +77,9 @@ fn remove_buffers(program: &mut Program) -> bool {
     let is_asked = read_registers(program);
     let mut is_read = vec![false; program.buffers.len()];
     for_each_step(&program.body, &mut |step| match step {
-        Step::ForBuffer { buffer, .. } | Step::BufferCount { buffer, .. } => {
+        Step::ForBuffer { buffer, .. }
+        | Step::BufferCount { buffer, .. }
+        | Step::BufferRow { buffer, .. } => {
             is_read[buffer.0 as usize] = true;
         }
         Step::BufferPushDistinct { buffer, added, .. } => {

@@ -142,6 +142,7 @@ impl Flow {
             | Step::BufferPushDistinct { buffer, .. }
             | Step::BufferSort { buffer, .. }
             | Step::BufferCount { buffer, .. }
+            | Step::BufferRow { buffer, .. }
             | Step::ForBuffer { buffer, .. }
                 if !state.buffers.contains(buffer.0) =>
             {

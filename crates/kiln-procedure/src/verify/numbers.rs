@@ -106,6 +106,7 @@ impl Numbers<'_> {
             }
             Step::BufferPush { buffer, row }
             | Step::BufferPushDistinct { buffer, row, .. }
+            | Step::BufferRow { buffer, row, .. }
             | Step::ForBuffer { buffer, row, .. } => {
                 let width = self.buffer(*buffer)?;
                 if row.len() != width {

@@ -317,18 +317,18 @@ impl Types<'_> {
                     self.column_class(*buffer, one.column, one.class)?;
                     self.class(one.value, one.class)?;
                 }
-                for (column, register) in row.iter().enumerate() {
-                    let (content, data_type) = &self.meanings.columns[buffer.0 as usize][column];
-                    if let (Some(Content::Value), Some(pushed)) = (content, data_type)
-                        && !assignable(pushed, self.type_of(*register))
-                    {
-                        let (register, data_type) = (register.0, self.type_of(*register));
-                        return Err(format!(
-                            "column {column} holds {pushed}, register {register} is {data_type}"
-                        ));
-                    }
+                self.columns_of_row(*buffer, row)
+            }
+            Step::BufferRow { buffer, at, row } => {
+                self.width(*at, Width::Eight)?;
+                let columns = &self.meanings.columns[buffer.0 as usize];
+                if columns
+                    .iter()
+                    .any(|(content, _)| matches!(content, Some(Content::Handle(_))))
+                {
+                    return Err(format!("a row of buffer {} has a handle", buffer.0));
                 }
-                Ok(())
+                self.columns_of_row(*buffer, row)
             }
             Step::Emit { row } => {
                 for (register, (_, data_type)) in row.iter().zip(&*self.program.result.columns) {
@@ -337,6 +337,22 @@ impl Types<'_> {
                 Ok(())
             }
         }
+    }
+
+    /// The registers hold what a row of the buffer has.
+    fn columns_of_row(&self, buffer: BufferId, row: &[Reg]) -> Result<(), String> {
+        for (column, register) in row.iter().enumerate() {
+            let (content, data_type) = &self.meanings.columns[buffer.0 as usize][column];
+            if let (Some(Content::Value), Some(pushed)) = (content, data_type)
+                && !assignable(pushed, self.type_of(*register))
+            {
+                let (register, data_type) = (register.0, self.type_of(*register));
+                return Err(format!(
+                    "column {column} holds {pushed}, register {register} is {data_type}"
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// A buffer's column holds values that compare as `class`.

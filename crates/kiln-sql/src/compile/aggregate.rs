@@ -6,6 +6,7 @@ use kiln_storage::types::{DataType, Decimal, Value};
 
 use super::bound::{Bound, Kind};
 use super::coerce::{CastContext, coerce};
+use super::query::OrderKey;
 use super::{Compiler, Position, fail, functions, unsupported};
 
 /// The aggregate functions.
@@ -50,7 +51,11 @@ pub(crate) struct AggregateCall {
     pub delimiter: Option<Bound>,
     pub distinct: bool,
     pub filter: Option<Bound>,
+    /// In which order it takes its values, where that matters.
+    pub order: Vec<OrderKey>,
     pub data_type: DataType,
+    /// The number of the query level whose rows it is over.
+    pub level: usize,
 }
 
 impl AggregateCall {
@@ -77,6 +82,13 @@ impl AggregateCall {
             && same(&self.argument, &other.argument)
             && same(&self.delimiter, &other.delimiter)
             && same(&self.filter, &other.filter)
+            && self.level == other.level
+            && self.order.len() == other.order.len()
+            && self.order.iter().zip(&other.order).all(|(one, other)| {
+                one.bound.is_same(&other.bound, by_form)
+                    && one.descending == other.descending
+                    && one.nulls_first == other.nulls_first
+            })
     }
 
     pub(super) fn operands(&self) -> Vec<&Bound> {
@@ -84,8 +96,67 @@ impl AggregateCall {
             .iter()
             .chain(&self.delimiter)
             .chain(&self.filter)
+            .chain(self.order.iter().map(|key| &key.bound))
             .collect()
     }
+
+    pub(super) fn operands_mut(&mut self) -> impl Iterator<Item = &mut Bound> {
+        self.argument
+            .iter_mut()
+            .chain(&mut self.delimiter)
+            .chain(&mut self.filter)
+            .chain(self.order.iter_mut().map(|key| &mut key.bound))
+    }
+
+    /// The order of its values: that which is asked for, and with DISTINCT by the values themselves.
+    /// It does not matter to aggregates that take their values in any order.
+    ///
+    /// # Errors
+    /// 42P10 when DISTINCT leaves out what the order is by.
+    fn set_order(&mut self, order: Vec<OrderKey>) -> Result<()> {
+        let values = || self.argument.iter().chain(&self.delimiter);
+        if self.distinct
+            && let Some(stray) = order
+                .iter()
+                .find(|key| !values().any(|one| *one == key.bound))
+        {
+            return Err(fail(
+                SqlState::INVALID_COLUMN_REFERENCE,
+                "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list",
+                stray.bound.position,
+            ));
+        }
+        if !matches!(
+            self.kind,
+            AggregateKind::StringAgg | AggregateKind::ArrayAgg
+        ) {
+            return Ok(());
+        }
+        let mut order = order;
+        if self.distinct {
+            for value in self.argument.iter().chain(&self.delimiter) {
+                if value.as_constant().is_none() && !order.iter().any(|key| key.bound == *value) {
+                    order.push(OrderKey {
+                        bound: value.clone(),
+                        descending: false,
+                        nulls_first: false,
+                    });
+                }
+            }
+        }
+        self.order = order;
+        Ok(())
+    }
+}
+
+/// What a call of an aggregate says beside its arguments.
+pub(super) struct Clauses {
+    pub is_star: bool,
+    pub distinct: bool,
+    pub filter: Option<Bound>,
+    pub order: Vec<OrderKey>,
+    /// The number of the level whose rows it is over.
+    pub level: usize,
 }
 
 /// Binds a call of an aggregate.
@@ -96,11 +167,16 @@ pub(super) fn call(
     kind: AggregateKind,
     name: &str,
     mut arguments: Vec<Bound>,
-    is_star: bool,
-    distinct: bool,
-    filter: Option<Bound>,
+    clauses: Clauses,
     position: Position,
 ) -> Result<Bound> {
+    let Clauses {
+        is_star,
+        distinct,
+        filter,
+        order,
+        level,
+    } = clauses;
     let undefined = |arguments: &[Bound]| {
         let types: Vec<String> = arguments.iter().map(Bound::type_name).collect();
         fail(
@@ -209,14 +285,17 @@ pub(super) fn call(
             position,
         ));
     }
-    let call = AggregateCall {
+    let mut call = AggregateCall {
         kind,
         argument,
         delimiter,
         distinct,
         filter,
+        order: Vec::new(),
         data_type: data_type.clone(),
+        level,
     };
+    call.set_order(order)?;
     Ok(Bound::new(
         Kind::Aggregate(Box::new(call)),
         data_type,
@@ -232,12 +311,16 @@ pub(super) struct State {
     count: Option<Reg>,
     /// The values seen, for DISTINCT: the group's keys, then the value.
     distinct: Option<BufferId>,
+    /// With an order, the value is an array of all values; and these are arrays of the delimiters, if
+    /// there are some, and of what the values are sorted by.
+    sorted: Vec<Reg>,
 }
 
 impl State {
     /// The registers that hold what was accumulated.
     pub(super) fn registers(&self) -> impl Iterator<Item = Reg> {
-        std::iter::once(self.value).chain(self.count)
+        let sorted = self.sorted.iter().copied();
+        std::iter::once(self.value).chain(self.count).chain(sorted)
     }
 }
 
@@ -246,6 +329,8 @@ pub(super) struct Inputs {
     pub argument: Option<Reg>,
     pub delimiter: Option<Reg>,
     pub filter: Option<Reg>,
+    /// What its values are sorted by.
+    pub order: Vec<Reg>,
     /// Whether the argument cannot be NULL.
     pub never_null: bool,
     /// The keys of the group, with their classes.
@@ -261,8 +346,19 @@ impl Compiler<'_> {
             (AggregateKind::Average, Some(argument)) if argument.data_type.is_integer() => {
                 DataType::BigInt
             }
+            (_, Some(argument)) if !call.order.is_empty() => {
+                DataType::array(argument.data_type.clone())
+            }
             _ => call.data_type.clone(),
         };
+        let mut sorted = Vec::new();
+        if !call.order.is_empty() {
+            let by = call.order.iter().map(|key| &key.bound);
+            for bound in call.delimiter.iter().chain(by) {
+                let data_type = DataType::array(bound.data_type.clone());
+                sorted.push(self.builder.register(data_type));
+            }
+        }
         let distinct = call.distinct.then(|| self.builder.buffer(keys + 1));
         if let Some(buffer) = distinct {
             self.builder.push(Step::BufferClear { buffer });
@@ -272,6 +368,7 @@ impl Compiler<'_> {
             value: self.builder.register(data_type),
             count: sums.then(|| self.builder.register(DataType::BigInt)),
             distinct,
+            sorted,
         }
     }
 
@@ -300,6 +397,10 @@ impl Compiler<'_> {
                 target: count,
                 source: zero,
             });
+        }
+        for target in &state.sorted {
+            self.builder
+                .scalar(Instruction::SetNull { target: *target });
         }
     }
 
@@ -406,7 +507,18 @@ impl Compiler<'_> {
             self.open();
             conditions += 1;
         }
-        self.accumulate(state, inputs.argument, inputs.delimiter);
+        if state.sorted.is_empty() {
+            self.accumulate(state, inputs.argument, inputs.delimiter);
+        } else {
+            let values = inputs.argument.iter().chain(&inputs.delimiter);
+            let values: Vec<Reg> = values.chain(&inputs.order).copied().collect();
+            for (array, value) in std::iter::once(&state.value)
+                .chain(&state.sorted)
+                .zip(values)
+            {
+                self.append(*array, value);
+            }
+        }
         for _ in 0..conditions {
             let then = self.close();
             let Some(condition) = guards.pop() else { break };
@@ -532,16 +644,41 @@ impl Compiler<'_> {
                     });
                 });
             }
-            AggregateKind::ArrayAgg => {
-                let (name, function) = functions::array_append();
-                self.builder.scalar(Instruction::Call {
-                    function,
-                    name,
-                    target: value,
-                    arguments: [value, argument].into(),
-                });
-            }
+            AggregateKind::ArrayAgg => self.append(value, argument),
         }
+    }
+
+    fn append(&mut self, array: Reg, value: Reg) {
+        let (name, function) = functions::array_append();
+        self.builder.scalar(Instruction::Call {
+            function,
+            name,
+            target: array,
+            arguments: [array, value].into(),
+        });
+    }
+
+    /// The value of an aggregate that has kept its values to sort them.
+    fn sorted_result(&mut self, state: &State) -> Reg {
+        let keys = state.call.order.iter().filter_map(|key| {
+            let class = Class::of(&key.bound.data_type)?;
+            Some((class, key.descending, key.nulls_first))
+        });
+        let order = functions::order_of(&keys.collect::<Vec<_>>());
+        let order = self.builder.constant(DataType::Text, Value::Text(order));
+        let (name, function) = match state.call.kind {
+            AggregateKind::StringAgg => functions::sorted_texts(),
+            _ => functions::sorted_values(),
+        };
+        let target = self.builder.register(state.call.data_type.clone());
+        let arguments = state.registers().chain([order]).collect();
+        self.builder.scalar(Instruction::Call {
+            function,
+            name,
+            target,
+            arguments,
+        });
+        target
     }
 
     /// `value := argument` when it is NULL so far, else `combine`.
@@ -575,6 +712,9 @@ impl Compiler<'_> {
 
     /// The aggregate's value after the last row.
     pub(super) fn aggregate_result(&mut self, state: &State) -> Reg {
+        if !state.sorted.is_empty() {
+            return self.sorted_result(state);
+        }
         let Some(count) = state.count else {
             return state.value;
         };

@@ -96,7 +96,9 @@ impl Compiler<'_> {
                 let bound = self.bind(expr)?;
                 coerce(bound, &target, CastContext::Explicit)
             }
-            Expr::Case { .. } => self.bind_case(expr),
+            Expr::Case { .. } => {
+                self.without_rows(Some("CASE"), |compiler| compiler.bind_case(expr))
+            }
             Expr::CompoundFieldAccess { root, access_chain } => {
                 self.bind_access(root, access_chain)
             }
@@ -172,14 +174,33 @@ impl Compiler<'_> {
                 expr,
                 pattern,
                 escape_char,
-            } => self.bind_like(false, *negated, expr, pattern, escape_char.as_deref()),
+            } => {
+                let test = Pattern::like(false, *negated);
+                self.bind_pattern(test, expr, pattern, escape_char.as_deref())
+            }
             Expr::ILike {
                 negated,
                 any: false,
                 expr,
                 pattern,
                 escape_char,
-            } => self.bind_like(true, *negated, expr, pattern, escape_char.as_deref()),
+            } => {
+                let test = Pattern::like(true, *negated);
+                self.bind_pattern(test, expr, pattern, escape_char.as_deref())
+            }
+            Expr::SimilarTo {
+                negated,
+                expr,
+                pattern,
+                escape_char,
+            } => {
+                let test = Pattern {
+                    syntax: Syntax::Similar,
+                    ignore_case: false,
+                    negated: *negated,
+                };
+                self.bind_pattern(test, expr, pattern, escape_char.as_deref())
+            }
             Expr::AnyOp {
                 left,
                 compare_op,
@@ -196,8 +217,9 @@ impl Compiler<'_> {
                 subquery,
                 negated,
             } => {
-                let test =
-                    self.bind_subquery_test(expr, Comparison::Equal, subquery, false, position)?;
+                let equal =
+                    |row, column| operators::compare(Comparison::Equal, row, column, position);
+                let test = self.bind_subquery_test(expr, &equal, subquery, position)?;
                 Ok(if *negated { operators::not(test) } else { test })
             }
             Expr::Exists { subquery, negated } => {
@@ -294,15 +316,13 @@ impl Compiler<'_> {
             BinaryOperator::PGStartsWith => {
                 functions::bind("starts_with", vec![left, right], position)
             }
-            BinaryOperator::PGLikeMatch => self.like_of(false, false, left, right, None, position),
-            BinaryOperator::PGILikeMatch => self.like_of(true, false, left, right, None, position),
-            BinaryOperator::PGNotLikeMatch => {
-                self.like_of(false, true, left, right, None, position)
-            }
-            BinaryOperator::PGNotILikeMatch => {
-                self.like_of(true, true, left, right, None, position)
-            }
-            other => Err(unsupported(format!("operator {other}"), position)),
+            other => match Pattern::of(other) {
+                Some(pattern) => pattern_test(pattern, left, right, None, position),
+                None if let BinaryOperator::PGCustomBinaryOperator(name) = other => {
+                    Err(unknown_operator(name, &left, &right, position))
+                }
+                None => Err(unsupported(format!("operator {other}"), position)),
+            },
         }
     }
 
@@ -545,10 +565,9 @@ impl Compiler<'_> {
         }
     }
 
-    fn bind_like(
+    fn bind_pattern(
         &mut self,
-        ignore_case: bool,
-        negated: bool,
+        test: Pattern,
         operand: &Expr,
         pattern: &Expr,
         escape: Option<&Expr>,
@@ -560,47 +579,7 @@ impl Compiler<'_> {
             Some(escape) => Some(self.bind_as(escape, &DataType::Text, CastContext::Implicit)?),
             None => None,
         };
-        self.like_of(ignore_case, negated, left, right, escape, position)
-    }
-
-    fn like_of(
-        &mut self,
-        ignore_case: bool,
-        negated: bool,
-        left: Bound,
-        right: Bound,
-        escape: Option<Bound>,
-        position: Position,
-    ) -> Result<Bound> {
-        let is_text = |bound: &Bound| bound.is_unknown() || bound.data_type.is_string();
-        if !is_text(&left) || !is_text(&right) {
-            let symbol = match (ignore_case, negated) {
-                (false, false) => "~~",
-                (false, true) => "!~~",
-                (true, false) => "~~*",
-                (true, true) => "!~~*",
-            };
-            return Err(operators::no_operator(symbol, &left, &right, position));
-        }
-        // LIKE sees the padding of CHAR(n).
-        let left = match left.data_type {
-            DataType::Char(length) if !left.is_unknown() => super::coerce::padded(left, length),
-            _ => coerce(left, &DataType::Text, CastContext::Implicit)?,
-        };
-        let right = coerce(right, &DataType::Text, CastContext::Implicit)?;
-        let known = match right.as_constant() {
-            Some(Value::Text(pattern)) => Some(pattern.clone()),
-            _ => None,
-        };
-        let (named, instead) = functions::like(known.as_deref(), ignore_case, escape.is_some());
-        let right = match instead {
-            Some(text) => Bound::text(text),
-            None => right,
-        };
-        let mut operands = vec![left, right];
-        operands.extend(escape);
-        let test = call(named, operands, DataType::Boolean, position);
-        Ok(if negated { operators::not(test) } else { test })
+        pattern_test(test, left, right, escape, position)
     }
 
     /// `left <op> ANY (array or subquery)`, or ALL.
@@ -612,35 +591,44 @@ impl Compiler<'_> {
         all: bool,
     ) -> Result<Bound> {
         let position = position_of(left);
-        let Some(mut comparison) = comparison_of(op) else {
-            return Err(unsupported(
-                format!("operator {op} with ANY or ALL"),
-                position,
-            ));
-        };
-        if all {
-            // `x < ALL (…)` is `NOT (x >= ANY (…))`, in three values too.
-            comparison = match comparison {
-                Comparison::Equal => Comparison::NotEqual,
-                Comparison::NotEqual => Comparison::Equal,
-                Comparison::Less => Comparison::GreaterOrEqual,
-                Comparison::LessOrEqual => Comparison::Greater,
-                Comparison::Greater => Comparison::LessOrEqual,
-                _ => Comparison::Less,
-            };
-        }
         let mut inner = right;
         while let Expr::Nested(nested) = inner {
             inner = nested;
         }
-        let test = match inner {
-            Expr::Subquery(query) => {
-                self.bind_subquery_test(left, comparison, query, true, position)?
+        let test = match (comparison_of(op), inner) {
+            (Some(comparison), inner) => {
+                // `x < ALL (…)` is `NOT (x >= ANY (…))`, in three values too.
+                let comparison = if all { inverse(comparison) } else { comparison };
+                match inner {
+                    Expr::Subquery(query) => self.bind_subquery_test(
+                        left,
+                        &|row, column| operators::compare(comparison, row, column, position),
+                        query,
+                        position,
+                    )?,
+                    _ => {
+                        let left = self.bind(left)?;
+                        let right = self.bind(inner)?;
+                        any_of_array(comparison, left, right, position)?
+                    }
+                }
             }
-            _ => {
-                let left = self.bind(left)?;
-                let right = self.bind(inner)?;
-                any_of_array(comparison, left, right, position)?
+            (None, inner) => {
+                let Some(mut pattern) = Pattern::of(op) else {
+                    let what = format!("operator {op} with ANY or ALL");
+                    return Err(unsupported(what, position));
+                };
+                pattern.negated ^= all;
+                let test = |row, column| pattern_test(pattern, row, column, None, position);
+                match inner {
+                    Expr::Subquery(query) => {
+                        self.bind_subquery_test(left, &test, query, position)?
+                    }
+                    _ => {
+                        let array = self.bind(inner)?;
+                        self.bind_array_test(left, &test, array, position)?
+                    }
+                }
             }
         };
         Ok(if all { operators::not(test) } else { test })
@@ -805,6 +793,146 @@ pub(super) fn case(
         otherwise: otherwise.map(Box::new),
     };
     Ok(Bound::new(kind, data_type, position))
+}
+
+/// The error of `OPERATOR(…)` that names none.
+#[cold]
+fn unknown_operator(
+    name: &[String],
+    left: &Bound,
+    right: &Bound,
+    position: Position,
+) -> super::Error {
+    match name {
+        [schema, _] if schema != "pg_catalog" && schema != "public" => {
+            let message = format!("schema \"{schema}\" does not exist");
+            fail(SqlState::INVALID_SCHEMA_NAME, message, position)
+        }
+        _ => {
+            let symbol = name.last().map_or("", String::as_str);
+            operators::no_operator(symbol, left, right, position)
+        }
+    }
+}
+
+/// A test of a text by a pattern.
+#[derive(Clone, Copy)]
+struct Pattern {
+    syntax: Syntax,
+    ignore_case: bool,
+    negated: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Syntax {
+    Like,
+    Similar,
+    Regex,
+}
+
+impl Pattern {
+    fn like(ignore_case: bool, negated: bool) -> Pattern {
+        Pattern {
+            syntax: Syntax::Like,
+            ignore_case,
+            negated,
+        }
+    }
+
+    /// The test that an operator makes.
+    fn of(op: &BinaryOperator) -> Option<Pattern> {
+        let (syntax, ignore_case, negated) = match op {
+            BinaryOperator::PGLikeMatch => (Syntax::Like, false, false),
+            BinaryOperator::PGILikeMatch => (Syntax::Like, true, false),
+            BinaryOperator::PGNotLikeMatch => (Syntax::Like, false, true),
+            BinaryOperator::PGNotILikeMatch => (Syntax::Like, true, true),
+            BinaryOperator::PGRegexMatch => (Syntax::Regex, false, false),
+            BinaryOperator::PGRegexIMatch => (Syntax::Regex, true, false),
+            BinaryOperator::PGRegexNotMatch => (Syntax::Regex, false, true),
+            BinaryOperator::PGRegexNotIMatch => (Syntax::Regex, true, true),
+            _ => return None,
+        };
+        Some(Pattern {
+            syntax,
+            ignore_case,
+            negated,
+        })
+    }
+
+    /// The operator, for messages.
+    fn symbol(self) -> &'static str {
+        match (self.syntax, self.ignore_case, self.negated) {
+            (Syntax::Similar, _, false) => "SIMILAR TO",
+            (Syntax::Similar, _, true) => "NOT SIMILAR TO",
+            (Syntax::Like, false, false) => "~~",
+            (Syntax::Like, false, true) => "!~~",
+            (Syntax::Like, true, false) => "~~*",
+            (Syntax::Like, true, true) => "!~~*",
+            (Syntax::Regex, false, false) => "~",
+            (Syntax::Regex, false, true) => "!~",
+            (Syntax::Regex, true, false) => "~*",
+            (Syntax::Regex, true, true) => "!~*",
+        }
+    }
+}
+
+/// Binds a test of a text by a pattern.
+fn pattern_test(
+    test: Pattern,
+    left: Bound,
+    right: Bound,
+    escape: Option<Bound>,
+    position: Position,
+) -> Result<Bound> {
+    let is_text = |bound: &Bound| bound.is_unknown() || bound.data_type.is_string();
+    if !is_text(&left) || !is_text(&right) {
+        return Err(operators::no_operator(
+            test.symbol(),
+            &left,
+            &right,
+            position,
+        ));
+    }
+    // A pattern sees the padding of CHAR(n).
+    let left = match left.data_type {
+        DataType::Char(length) if !left.is_unknown() => super::coerce::padded(left, length),
+        _ => coerce(left, &DataType::Text, CastContext::Implicit)?,
+    };
+    let right = coerce(right, &DataType::Text, CastContext::Implicit)?;
+    let known = match right.as_constant() {
+        Some(Value::Text(pattern)) => Some(pattern.clone()),
+        _ => None,
+    };
+    let (named, instead) = match test.syntax {
+        Syntax::Like => functions::like(known.as_deref(), test.ignore_case, escape.is_some()),
+        Syntax::Similar => (functions::similar_to(escape.is_some()), None),
+        Syntax::Regex => (functions::regex_match(test.ignore_case), None),
+    };
+    let right = match instead {
+        Some(text) => Bound::text(text),
+        None => right,
+    };
+    let mut operands = vec![left, right];
+    operands.extend(escape);
+    let matches = call(named, operands, DataType::Boolean, position);
+    Ok(match test.negated {
+        true => operators::not(matches),
+        false => matches,
+    })
+}
+
+/// The comparison that holds where another one does not.
+fn inverse(comparison: Comparison) -> Comparison {
+    match comparison {
+        Comparison::Equal => Comparison::NotEqual,
+        Comparison::NotEqual => Comparison::Equal,
+        Comparison::Less => Comparison::GreaterOrEqual,
+        Comparison::LessOrEqual => Comparison::Greater,
+        Comparison::Greater => Comparison::LessOrEqual,
+        Comparison::GreaterOrEqual => Comparison::Less,
+        Comparison::Distinct => Comparison::NotDistinct,
+        Comparison::NotDistinct => Comparison::Distinct,
+    }
 }
 
 fn comparison_of(op: &BinaryOperator) -> Option<Comparison> {

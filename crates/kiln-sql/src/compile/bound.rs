@@ -9,6 +9,7 @@ use super::parameters::OpenParameter;
 use super::plpgsql::Callee;
 use super::scope::SourceId;
 use super::subquery::Subquery;
+use super::window::WindowCall;
 use crate::catalog::CatalogCall;
 
 /// An expression with its type.
@@ -51,6 +52,8 @@ pub(crate) enum Kind {
     Shared(u16, Box<Bound>),
     /// An aggregate of the query level that is being bound.
     Aggregate(Box<AggregateCall>),
+    /// A call with OVER, of the query level that is being bound.
+    Window(Box<WindowCall>),
     /// A subquery.
     Subquery(Box<Subquery>),
     /// `(a, b)`: an operand of a row comparison only.
@@ -197,6 +200,7 @@ impl Bound {
             (Kind::Shared(_, a), _) => a.is_same(other, by_form),
             (_, Kind::Shared(_, b)) => self.is_same(b, by_form),
             (Kind::Aggregate(a), Kind::Aggregate(b)) => a.is_same(b, by_form),
+            (Kind::Window(a), Kind::Window(b)) => a.is_same(b, by_form),
             (Kind::Routine(a, b), Kind::Routine(c, d)) => {
                 (by_form || !a.is_volatile()) && a.is_same(c) && each(b, d)
             }
@@ -314,6 +318,7 @@ impl Bound {
                 .collect(),
             Kind::Shared(_, inner) => vec![inner],
             Kind::Aggregate(call) => call.operands(),
+            Kind::Window(call) => call.operands(),
             Kind::Subquery(subquery) => subquery.operand.iter().collect(),
             _ => Vec::new(),
         }
@@ -437,6 +442,13 @@ impl Bound {
                 otherwise: otherwise.map(|inner| Box::new(inner.rewrite(&mut *replace))),
             },
             Kind::Shared(id, inner) => Kind::Shared(id, Box::new(inner.rewrite(replace))),
+            Kind::Window(mut call) => {
+                for operand in call.operands_mut() {
+                    let taken = std::mem::replace(operand, Bound::boolean(true));
+                    *operand = taken.rewrite(&mut *replace);
+                }
+                Kind::Window(call)
+            }
             Kind::Subquery(mut subquery) => {
                 subquery.operand = subquery
                     .operand

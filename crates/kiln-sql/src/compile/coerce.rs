@@ -742,7 +742,19 @@ pub(super) fn common_type(
     Ok(match common {
         None => DataType::Text,
         Some(data_type) if exact => data_type,
-        Some(char @ DataType::Char(_)) => char,
+        // A literal that is longer is not cut: there is no CHAR without a length.
+        Some(DataType::Char(length)) => {
+            let fits = |bound: &&Bound| match &bound.kind {
+                Kind::Unknown(Some(text)) => {
+                    text.trim_end_matches(' ').chars().count() <= length as usize
+                }
+                _ => true,
+            };
+            match alternatives.iter().all(fits) {
+                true => DataType::Char(length),
+                false => DataType::Text,
+            }
+        }
         Some(data_type) => data_type.without_modifier(),
     })
 }

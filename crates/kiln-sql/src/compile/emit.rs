@@ -148,6 +148,9 @@ impl Compiler<'_> {
                 if self.is_repeated(subquery) {
                     return self.emit_once(subquery, data_type);
                 }
+                if let Some(found) = self.emit_semi_join(subquery)? {
+                    return Ok(found);
+                }
                 let result = self.result(bound, target);
                 self.emit_subquery(subquery, data_type, result)?;
                 Ok(result)
@@ -162,6 +165,7 @@ impl Compiler<'_> {
                 Ok(result)
             }
             Kind::Aggregate(_) => Err(Error::internal("an aggregate was not replaced")),
+            Kind::Window(_) => Err(Error::internal("a window function was not replaced")),
             Kind::Row(_) => Err(super::unsupported("a row as a value", bound.position)),
         }
     }

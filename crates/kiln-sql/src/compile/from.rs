@@ -1,4 +1,8 @@
 //! Binding FROM: tables, subqueries, functions, and how they are joined.
+//!
+//! A join of inner joins is a flat list of items and conditions, whose order the planner chooses, and
+//! so is the left side of LEFT JOIN. The side of an outer join that gives NULLs has to be one item: a
+//! join there becomes one (`join`), as do the two sides of FULL JOIN.
 
 use kiln_engine::Privilege;
 use kiln_platform::sync::Arc;
@@ -6,12 +10,16 @@ use kiln_procedure::ir::Comparison;
 use kiln_storage::error::{Result, SqlState};
 use kiln_storage::table::Table;
 use kiln_storage::types::DataType;
-use sqlparser::ast::{Expr, JoinConstraint, JoinOperator, TableAlias, TableFactor, TableWithJoins};
+use sqlparser::ast::{
+    Expr, Join, JoinConstraint, JoinOperator, TableAlias, TableFactor, TableWithJoins,
+};
 
 use super::bound::{Bound, Kind};
+use super::coerce::{CastContext, coerce, common_type};
 use super::query::{Body, BoundQuery, ColumnMeta};
-use super::scope::{AggregatePolicy, Level, Source, SourceId};
+use super::scope::{AggregatePolicy, Level, NamedColumn, Source, SourceId};
 use super::select::{FromItem, ItemKind, Select, conjuncts};
+use super::special::coalesce;
 use super::table_function::function_arguments;
 use super::{
     Compiler, Position, fail, name_of, object_name, operators, position_of, relation_name,
@@ -19,214 +27,211 @@ use super::{
 };
 use crate::catalog::Relation;
 
-/// What FROM has given so far.
+/// What a FROM, or a part of it, gives.
 #[derive(Default)]
 pub(super) struct FromScope {
     pub items: Vec<FromItem>,
     pub filters: Vec<Bound>,
-    /// In the order in which `*` lists them.
+    /// The rows by which columns can be named.
     pub sources: Vec<SourceId>,
-    /// The columns that USING merged, which `*` lists first.
-    pub merged: Vec<(SourceId, usize)>,
+    /// What can be named without them, in the order in which `*` lists it.
+    pub columns: Vec<NamedColumn>,
+}
+
+impl FromScope {
+    /// The scope as the innermost level of names.
+    pub(super) fn level(&self, aggregates: AggregatePolicy) -> Level {
+        Level {
+            number: 0,
+            sources: self.sources.clone(),
+            columns: self.columns.iter().cloned().collect(),
+            aggregates,
+            is_barred: false,
+        }
+    }
+
+    /// The source of the only item, if an outer join can give NULLs for it as it stands.
+    fn only_source(&self) -> Option<SourceId> {
+        match self.items.as_slice() {
+            [item] if item.left.is_none() && self.filters.is_empty() => Some(item.source),
+            _ => None,
+        }
+    }
+
+    /// Adds what stands behind it, without its names.
+    fn take_rows(&mut self, other: &mut FromScope) {
+        self.items.append(&mut other.items);
+        self.filters.append(&mut other.filters);
+    }
+
+    fn take_names(&mut self, other: &mut FromScope) {
+        self.sources.append(&mut other.sources);
+        self.columns.append(&mut other.columns);
+    }
 }
 
 impl Compiler<'_> {
     pub(super) fn bind_from(&mut self, from: &[TableWithJoins]) -> Result<FromScope> {
-        let mut scope = FromScope::default();
+        self.bind_from_after(FromScope::default(), from)
+    }
+
+    /// Binds what stands behind `scope` in FROM.
+    fn bind_from_after(
+        &mut self,
+        mut scope: FromScope,
+        from: &[TableWithJoins],
+    ) -> Result<FromScope> {
         for joined in from {
-            self.bind_joined(joined, &mut scope)?;
+            let around = [scope.level(LATERAL)];
+            let mut next = self.bind_joined(joined, &around)?;
+            self.check_names(&scope, &next)?;
+            scope.take_rows(&mut next);
+            scope.take_names(&mut next);
         }
         Ok(scope)
     }
 
-    fn bind_joined(&mut self, joined: &TableWithJoins, scope: &mut FromScope) -> Result<()> {
-        let first_source = scope.sources.len();
-        let first_item = scope.items.len();
-        self.bind_factor(&joined.relation, scope)?;
+    /// Binds a join. What is LATERAL in it may name the rows of `around`.
+    fn bind_joined(&mut self, joined: &TableWithJoins, around: &[Level]) -> Result<FromScope> {
+        let mut scope = self.bind_factor(&joined.relation, around)?;
         for join in &joined.joins {
-            let position = position_of(&join.relation);
-            if join.global {
-                return Err(unsupported("GLOBAL joins", position));
-            }
-            let (constraint, side) = match &join.join_operator {
-                JoinOperator::Join(constraint) | JoinOperator::Inner(constraint) => {
-                    (constraint, Side::Inner)
-                }
-                JoinOperator::CrossJoin(constraint) => (constraint, Side::Inner),
-                JoinOperator::Left(constraint) | JoinOperator::LeftOuter(constraint) => {
-                    (constraint, Side::Left)
-                }
-                JoinOperator::Right(constraint) | JoinOperator::RightOuter(constraint) => {
-                    (constraint, Side::Right)
-                }
-                JoinOperator::FullOuter(_) => {
-                    return Err(unsupported("FULL JOIN", position));
-                }
-                _ => return Err(unsupported("this kind of join", position)),
-            };
-            let middle = scope.sources.len();
-            let items_before = scope.items.len();
-            self.bind_factor(&join.relation, scope)?;
-            let mut on = Vec::new();
-            match constraint {
-                JoinConstraint::On(expr) => {
-                    self.levels.push(Level {
-                        sources: scope.sources[first_source..].to_vec(),
-                        aggregates: AggregatePolicy::Refused("JOIN conditions"),
-                    });
-                    let bound = self.bind_condition(expr, "JOIN/ON");
-                    self.levels.pop();
-                    conjuncts(bound?, &mut on);
-                }
-                JoinConstraint::Using(names) => {
-                    for name in names {
-                        let position = position_of(name);
-                        let name = object_name(name)?;
-                        self.merge(&name, first_source, middle, side, scope, &mut on, position)?;
-                    }
-                }
-                JoinConstraint::Natural => {
-                    let names = self.common_columns(scope, first_source, middle);
-                    for name in names {
-                        self.merge(&name, first_source, middle, side, scope, &mut on, position)?;
-                    }
-                }
-                JoinConstraint::None => {}
-            }
-            match side {
-                Side::Inner => scope.filters.append(&mut on),
-                Side::Left => {
-                    if scope.items.len() != items_before + 1
-                        || scope.items[items_before].left.is_some()
-                    {
-                        return Err(unsupported(
-                            "a LEFT JOIN with a join on its right",
-                            position,
-                        ));
-                    }
-                    scope.items[items_before].left = Some(on);
-                    self.source_mut(scope.sources[middle]).nullable = true;
-                }
-                Side::Right => {
-                    let left_is_one = items_before == first_item + 1
-                        && scope.items[first_item].left.is_none()
-                        && scope.items.len() == items_before + 1;
-                    if !left_is_one {
-                        return Err(unsupported(
-                            "a RIGHT JOIN with a join on its left",
-                            position,
-                        ));
-                    }
-                    // `a RIGHT JOIN b` is `b LEFT JOIN a`.
-                    scope.items.swap(first_item, items_before);
-                    scope.items[items_before].left = Some(on);
-                    self.source_mut(scope.sources[first_source]).nullable = true;
-                }
-            }
+            scope = self.bind_join(scope, join, around)?;
         }
-        Ok(())
+        Ok(scope)
     }
 
-    fn common_columns(&self, scope: &FromScope, first: usize, middle: usize) -> Vec<String> {
-        let names = |sources: &[SourceId]| -> Vec<String> {
-            sources
-                .iter()
-                .flat_map(|id| {
-                    let source = self.source(*id);
-                    source.columns[..source.visible]
-                        .iter()
-                        .map(|(name, _)| name.clone())
-                })
-                .collect()
-        };
-        let right = names(&scope.sources[middle..]);
-        let mut common: Vec<String> = Vec::new();
-        for name in names(&scope.sources[first..middle]) {
-            if right.contains(&name) && !common.contains(&name) {
-                common.push(name);
-            }
-        }
-        common
-    }
-
-    /// One column of USING.
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "where the two sides are, and what to add to"
-    )]
-    fn merge(
+    fn bind_join(
         &mut self,
-        name: &str,
-        first: usize,
-        middle: usize,
+        mut left: FromScope,
+        join: &Join,
+        around: &[Level],
+    ) -> Result<FromScope> {
+        let position = position_of(&join.relation);
+        if join.global {
+            return Err(unsupported("GLOBAL joins", position));
+        }
+        let (constraint, side) = side_of(&join.join_operator, position)?;
+        let mut right = match &join.relation {
+            TableFactor::Table { args: None, .. } => self.bind_factor(&join.relation, &[])?,
+            factor => {
+                let mut before = left.level(LATERAL);
+                before.is_barred = matches!(side, Side::Right | Side::Full);
+                let around: Vec<Level> = around.iter().cloned().chain([before]).collect();
+                self.bind_factor(factor, &around)?
+            }
+        };
+        self.check_names(&left, &right)?;
+        if matches!(side, Side::Right | Side::Full) && left.only_source().is_none() {
+            left = self.one_item(left);
+        }
+        if matches!(side, Side::Left | Side::Full) && right.only_source().is_none() {
+            right = self.one_item(right);
+        }
+        let (on, columns) = self.bind_constraint(constraint, &left, &right, side)?;
+        let mut joined = FromScope::default();
+        match side {
+            Side::Inner => {
+                joined.take_rows(&mut left);
+                joined.take_rows(&mut right);
+                joined.filters.extend(on);
+            }
+            Side::Left => {
+                self.set_outer(&mut right, on);
+                joined.take_rows(&mut left);
+                joined.take_rows(&mut right);
+            }
+            // `a RIGHT JOIN b` is `b LEFT JOIN a`.
+            Side::Right => {
+                self.set_outer(&mut left, on);
+                joined.take_rows(&mut right);
+                joined.take_rows(&mut left);
+            }
+            Side::Full => return self.full_join(left, right, on, columns),
+        }
+        joined.take_names(&mut left);
+        joined.take_names(&mut right);
+        joined.columns = columns;
+        Ok(joined)
+    }
+
+    /// Makes the only item of `scope` the side of an outer join that gives NULLs.
+    fn set_outer(&mut self, scope: &mut FromScope, on: Vec<Bound>) {
+        for item in &mut scope.items {
+            item.left = Some(on.clone());
+            self.source_mut(item.source).nullable = true;
+        }
+    }
+
+    /// The conditions of a join, and what can be named of it without a table.
+    fn bind_constraint(
+        &mut self,
+        constraint: &JoinConstraint,
+        left: &FromScope,
+        right: &FromScope,
         side: Side,
-        scope: &mut FromScope,
-        on: &mut Vec<Bound>,
-        position: Position,
-    ) -> Result<()> {
-        let left = self.using_column(&scope.sources[first..middle], name, "left", position)?;
-        let right = self.using_column(&scope.sources[middle..], name, "right", position)?;
-        let column = |compiler: &Self, (source, column): (SourceId, usize)| {
-            let data_type = compiler.source(source).columns[column].1.clone();
-            let kind = Kind::Column {
-                source,
-                column: column as u16,
-            };
-            Bound::new(kind, data_type, position)
+    ) -> Result<(Vec<Bound>, Vec<NamedColumn>)> {
+        let names = match constraint {
+            JoinConstraint::On(expr) => {
+                let mut level = left.level(AggregatePolicy::Refused("JOIN conditions"));
+                level.sources.extend(&right.sources);
+                let columns = left.columns.iter().chain(&right.columns).cloned();
+                let columns: Vec<NamedColumn> = columns.collect();
+                level.columns = columns.as_slice().into();
+                self.levels.push(level);
+                let bound = self.bind_condition(expr, "JOIN/ON");
+                self.levels.pop();
+                let mut on = Vec::new();
+                conjuncts(bound?, &mut on);
+                return Ok((on, columns));
+            }
+            JoinConstraint::Using(names) => {
+                let name = |name| Ok((object_name(name)?, position_of(name)));
+                names.iter().map(name).collect::<Result<Vec<_>>>()?
+            }
+            JoinConstraint::Natural => common_columns(left, right)
+                .into_iter()
+                .map(|name| (name, None))
+                .collect(),
+            JoinConstraint::None => Vec::new(),
         };
-        let (one, other) = (column(self, left), column(self, right));
-        on.push(operators::compare(Comparison::Equal, one, other, position)?);
-        let (shown, hidden) = if side == Side::Right {
-            (right, left)
-        } else {
-            (left, right)
-        };
-        self.source_mut(hidden.0).merged.push(hidden.1);
-        if !scope.merged.contains(&shown) {
-            scope.merged.retain(|known| *known != hidden);
-            scope.merged.push(shown);
+        let (mut on, mut columns) = (Vec::new(), Vec::new());
+        for (name, position) in &names {
+            let one = using_column(&left.columns, name, "left", *position)?;
+            let other = using_column(&right.columns, name, "right", *position)?;
+            on.push(operators::compare(
+                Comparison::Equal,
+                one.clone(),
+                other.clone(),
+                *position,
+            )?);
+            columns.push(NamedColumn {
+                name: name.clone(),
+                bound: merged(one, other, side, *position)?,
+            });
+        }
+        let is_merged = |column: &&NamedColumn| names.iter().any(|(name, _)| *name == column.name);
+        let rest = left.columns.iter().chain(&right.columns);
+        columns.extend(rest.filter(|column| !is_merged(column)).cloned());
+        Ok((on, columns))
+    }
+
+    /// Refuses a name that two parts of FROM have.
+    fn check_names(&self, left: &FromScope, right: &FromScope) -> Result<()> {
+        for id in &right.sources {
+            let Source { name, position, .. } = self.source(*id);
+            let is_known = |known: &SourceId| self.source(*known).name == *name;
+            if left.sources.iter().any(is_known) {
+                return Err(fail(
+                    SqlState::DUPLICATE_ALIAS,
+                    format!("table name \"{name}\" specified more than once"),
+                    *position,
+                ));
+            }
         }
         Ok(())
     }
 
-    fn using_column(
-        &self,
-        sources: &[SourceId],
-        name: &str,
-        side: &str,
-        position: Position,
-    ) -> Result<(SourceId, usize)> {
-        let mut found = None;
-        for id in sources {
-            let source = self.source(*id);
-            for (index, (known, _)) in source.columns[..source.visible].iter().enumerate() {
-                if known == name && !source.merged.contains(&index) {
-                    if found.is_some() {
-                        return Err(fail(
-                            SqlState::AMBIGUOUS_COLUMN,
-                            format!(
-                                "common column name \"{name}\" appears more than once in {side} \
-                                 table"
-                            ),
-                            position,
-                        ));
-                    }
-                    found = Some((*id, index));
-                }
-            }
-        }
-        found.ok_or_else(|| {
-            fail(
-                SqlState::UNDEFINED_COLUMN,
-                format!(
-                    "column \"{name}\" specified in USING clause does not exist in {side} table"
-                ),
-                position,
-            )
-        })
-    }
-
-    fn bind_factor(&mut self, factor: &TableFactor, scope: &mut FromScope) -> Result<()> {
+    fn bind_factor(&mut self, factor: &TableFactor, around: &[Level]) -> Result<FromScope> {
         let position = position_of(factor);
         match factor {
             TableFactor::Table {
@@ -243,7 +248,6 @@ impl Compiler<'_> {
             } => {
                 if !with_hints.is_empty()
                     || version.is_some()
-                    || *with_ordinality
                     || !partitions.is_empty()
                     || json_path.is_some()
                     || sample.is_some()
@@ -254,37 +258,43 @@ impl Compiler<'_> {
                 if let Some(args) = args {
                     let table_name = object_name(name)?;
                     let exprs = function_arguments(&args.args, position)?;
-                    return self.bind_table_function(
-                        &table_name,
-                        &exprs,
-                        alias.as_ref(),
-                        scope,
+                    let call = CallInFrom {
+                        name: &table_name,
+                        arguments: &exprs,
+                        alias: alias.as_ref(),
+                        has_ordinality: *with_ordinality,
                         position,
-                    );
+                    };
+                    return self.bind_table_function(&call, around);
+                }
+                if *with_ordinality {
+                    return Err(fail(
+                        SqlState::SYNTAX_ERROR,
+                        "syntax error at or near \"with\"",
+                        position,
+                    ));
                 }
                 if let Some(relation) = self.system_relation(name)? {
-                    return self.bind_relation(relation, alias.as_ref(), scope, position);
+                    return self.bind_relation(relation, alias.as_ref(), position);
                 }
                 let table_name = relation_name(name)?;
                 let alias_name = alias
                     .as_ref()
                     .map_or_else(|| table_name.clone(), |alias| name_of(&alias.name));
-                if let Some((reference, columns)) = self.with_query(&table_name) {
+                let is_plain = name.0.len() == 1;
+                let with = match is_plain {
+                    true => self.with_query(&table_name, position)?,
+                    false => None,
+                };
+                if let Some((reference, columns)) = with {
                     let kind = ItemKind::With(reference);
                     let alias = alias.as_ref();
-                    return self.add_derived(kind, &columns, &alias_name, alias, scope, position);
+                    return self.derived(kind, &columns, &alias_name, alias, position);
                 }
                 let table = self.table_for(Privilege::Select, &table_name, position)?;
-                self.check_alias(&alias_name, scope, position)?;
                 let source = self.add_table_source(&table, &alias_name, position);
                 self.rename_columns(source, alias.as_ref(), position)?;
-                scope.sources.push(source);
-                scope.items.push(FromItem {
-                    source,
-                    kind: ItemKind::Table(table),
-                    left: None,
-                });
-                Ok(())
+                Ok(self.scope_of(source, ItemKind::Table(table)))
             }
             TableFactor::Derived {
                 lateral,
@@ -292,9 +302,6 @@ impl Compiler<'_> {
                 alias,
                 sample,
             } => {
-                if *lateral {
-                    return Err(unsupported("LATERAL", position));
-                }
                 if sample.is_some() {
                     return Err(unsupported("TABLESAMPLE", position));
                 }
@@ -306,38 +313,64 @@ impl Compiler<'_> {
                     )
                     .with_hint("For example, FROM (SELECT ...) [AS] foo."));
                 };
-                let mut bound = self.bind_query(subquery)?;
+                let outside = self.levels.len();
+                if *lateral {
+                    self.levels.extend_from_slice(around);
+                }
+                let bound = self.bind_query(subquery);
+                self.levels.truncate(outside);
+                let mut bound = bound?;
                 bound.decide_outputs()?;
                 let columns = bound.columns.clone();
                 let kind = ItemKind::Derived(Box::new(bound));
                 let name = name_of(&alias.name);
-                self.add_derived(kind, &columns, &name, Some(alias), scope, position)
+                self.derived(kind, &columns, &name, Some(alias), position)
             }
             TableFactor::UNNEST {
                 alias,
                 array_exprs,
                 with_offset: false,
                 with_offset_alias: None,
-                with_ordinality: false,
+                with_ordinality,
             } => {
                 let exprs: Vec<_> = array_exprs.iter().map(|expr| (None, expr)).collect();
-                self.bind_table_function("unnest", &exprs, alias.as_ref(), scope, position)
+                let call = CallInFrom {
+                    name: "unnest",
+                    arguments: &exprs,
+                    alias: alias.as_ref(),
+                    has_ordinality: *with_ordinality,
+                    position,
+                };
+                self.bind_table_function(&call, around)
             }
             TableFactor::Function {
                 lateral: _,
                 name,
                 args,
-                with_ordinality: false,
+                with_ordinality,
                 alias,
             } => {
                 let exprs = function_arguments(args, position)?;
                 let name = object_name(name)?;
-                self.bind_table_function(&name, &exprs, alias.as_ref(), scope, position)
+                let call = CallInFrom {
+                    name: &name,
+                    arguments: &exprs,
+                    alias: alias.as_ref(),
+                    has_ordinality: *with_ordinality,
+                    position,
+                };
+                self.bind_table_function(&call, around)
             }
             TableFactor::NestedJoin {
                 table_with_joins,
-                alias: None,
-            } => self.bind_joined(table_with_joins, scope),
+                alias,
+            } => {
+                let scope = self.bind_joined(table_with_joins, around)?;
+                match alias {
+                    None => Ok(scope),
+                    Some(alias) => self.named_join(scope, alias, position),
+                }
+            }
             _ => Err(unsupported("this source of rows in FROM", position)),
         }
     }
@@ -346,9 +379,8 @@ impl Compiler<'_> {
         &mut self,
         relation: &'static Relation,
         alias: Option<&TableAlias>,
-        scope: &mut FromScope,
         position: Position,
-    ) -> Result<()> {
+    ) -> Result<FromScope> {
         let columns = relation.columns.iter().map(|column| ColumnMeta {
             name: column.name.to_owned(),
             data_type: column.data_type.clone(),
@@ -358,48 +390,35 @@ impl Compiler<'_> {
         let session = self.session_of(relation, position)?;
         let name = alias.map_or_else(|| relation.name.to_owned(), |alias| name_of(&alias.name));
         let kind = ItemKind::Catalog(relation, session);
-        self.add_derived(kind, &columns, &name, alias, scope, position)
+        self.derived(kind, &columns, &name, alias, position)
     }
 
-    pub(super) fn check_alias(
-        &self,
-        name: &str,
-        scope: &FromScope,
-        position: Position,
-    ) -> Result<()> {
-        if scope
-            .sources
-            .iter()
-            .any(|source| self.source(*source).name == name)
-        {
-            return Err(fail(
-                SqlState::DUPLICATE_ALIAS,
-                format!("table name \"{name}\" specified more than once"),
-                position,
-            ));
+    /// The scope of one item.
+    pub(super) fn scope_of(&self, source: SourceId, kind: ItemKind) -> FromScope {
+        FromScope {
+            items: vec![FromItem {
+                source,
+                kind,
+                left: None,
+            }],
+            filters: Vec::new(),
+            sources: vec![source],
+            columns: self.columns_of_row(source),
         }
-        Ok(())
     }
 
-    fn add_derived(
+    /// The scope of rows that are no table's.
+    pub(super) fn derived(
         &mut self,
         kind: ItemKind,
         columns: &[ColumnMeta],
         name: &str,
         alias: Option<&TableAlias>,
-        scope: &mut FromScope,
         position: Position,
-    ) -> Result<()> {
-        self.check_alias(name, scope, position)?;
+    ) -> Result<FromScope> {
         let source = self.add_derived_source(name, columns, position);
         self.rename_columns(source, alias, position)?;
-        scope.sources.push(source);
-        scope.items.push(FromItem {
-            source,
-            kind,
-            left: None,
-        });
-        Ok(())
+        Ok(self.scope_of(source, kind))
     }
 
     pub(super) fn add_table_source(
@@ -421,7 +440,7 @@ impl Compiler<'_> {
             table: Some(table.clone()),
             record: None,
             position,
-            merged: Vec::new(),
+            within: None,
             nullable: false,
         })
     }
@@ -441,7 +460,7 @@ impl Compiler<'_> {
             table: None,
             record: None,
             position,
-            merged: Vec::new(),
+            within: None,
             visible: columns.len(),
             nullable: true,
         })
@@ -484,23 +503,16 @@ impl Compiler<'_> {
         from: &[TableWithJoins],
         selection: Option<&Expr>,
         position: Position,
-    ) -> Result<(BoundQuery, SourceId)> {
+    ) -> Result<(BoundQuery, SourceId, Level)> {
         let target = self.add_table_source(table, alias, position);
-        let mut scope = FromScope::default();
-        scope.sources.push(target);
-        scope.items.push(FromItem {
-            source: target,
-            kind: ItemKind::Table(table.clone()),
-            left: None,
-        });
-        for joined in from {
-            self.bind_joined(joined, &mut scope)?;
-        }
+        let scope = self.scope_of(target, ItemKind::Table(table.clone()));
+        let scope = self.bind_from_after(scope, from)?;
+        let names = scope.level(AggregatePolicy::Refused("this clause"));
         let mut filters = scope.filters;
         if let Some(selection) = selection {
             self.levels.push(Level {
-                sources: scope.sources.clone(),
                 aggregates: AggregatePolicy::Refused("WHERE"),
+                ..names.clone()
             });
             let bound = self.bind_condition(selection, "WHERE");
             self.levels.pop();
@@ -512,6 +524,8 @@ impl Compiler<'_> {
             outputs: Vec::new(),
             open_outputs: Vec::new(),
             distinct: false,
+            distinct_on: Vec::new(),
+            row_functions: Vec::new(),
             grouping: None,
         };
         let query = BoundQuery {
@@ -522,8 +536,20 @@ impl Compiler<'_> {
             limit: None,
             offset: None,
         };
-        Ok((query, target))
+        Ok((query, target, names))
     }
+}
+
+/// Where aggregates stand that a LATERAL item takes from the rows before it.
+const LATERAL: AggregatePolicy = AggregatePolicy::Refused("FROM clause of their own query level");
+
+/// A call of a function in FROM.
+pub(super) struct CallInFrom<'e> {
+    pub name: &'e str,
+    pub arguments: &'e [(Option<&'e sqlparser::ast::Ident>, &'e Expr)],
+    pub alias: Option<&'e TableAlias>,
+    pub has_ordinality: bool,
+    pub position: Position,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -531,6 +557,84 @@ enum Side {
     Inner,
     Left,
     Right,
+    Full,
+}
+
+fn side_of(operator: &JoinOperator, position: Position) -> Result<(&JoinConstraint, Side)> {
+    let (constraint, side) = match operator {
+        JoinOperator::CrossJoin(constraint) => return Ok((constraint, Side::Inner)),
+        JoinOperator::Join(constraint) | JoinOperator::Inner(constraint) => {
+            (constraint, Side::Inner)
+        }
+        JoinOperator::Left(constraint) | JoinOperator::LeftOuter(constraint) => {
+            (constraint, Side::Left)
+        }
+        JoinOperator::Right(constraint) | JoinOperator::RightOuter(constraint) => {
+            (constraint, Side::Right)
+        }
+        JoinOperator::FullOuter(constraint) => (constraint, Side::Full),
+        _ => return Err(unsupported("this kind of join", position)),
+    };
+    match constraint {
+        JoinConstraint::None => Err(fail(
+            SqlState::SYNTAX_ERROR,
+            "syntax error: a join without ON, USING or NATURAL",
+            position,
+        )),
+        _ => Ok((constraint, side)),
+    }
+}
+
+/// The names that both sides of a join have.
+fn common_columns(left: &FromScope, right: &FromScope) -> Vec<String> {
+    let mut common: Vec<String> = Vec::new();
+    for NamedColumn { name, .. } in &left.columns {
+        let is_right = right.columns.iter().any(|column| column.name == *name);
+        if is_right && !common.contains(name) {
+            common.push(name.clone());
+        }
+    }
+    common
+}
+
+/// The column of one side of a join that USING means.
+fn using_column(
+    columns: &[NamedColumn],
+    name: &str,
+    side: &str,
+    position: Position,
+) -> Result<Bound> {
+    let mut found = columns.iter().filter(|column| column.name == name);
+    match (found.next(), found.next()) {
+        (Some(column), None) => Ok(column.bound.clone()),
+        (Some(_), Some(_)) => Err(fail(
+            SqlState::AMBIGUOUS_COLUMN,
+            format!("common column name \"{name}\" appears more than once in {side} table"),
+            position,
+        )),
+        (None, _) => Err(fail(
+            SqlState::UNDEFINED_COLUMN,
+            format!("column \"{name}\" specified in USING clause does not exist in {side} table"),
+            position,
+        )),
+    }
+}
+
+/// The value of a column that USING merges.
+fn merged(left: Bound, right: Bound, side: Side, position: Position) -> Result<Bound> {
+    let data_type = common_type("JOIN/USING", &[&left, &right], position)?;
+    let convert = |bound: Bound| coerce(bound, &data_type, CastContext::Implicit);
+    let is_column = |bound: &Bound| matches!(bound.kind, Kind::Column { .. });
+    match side {
+        Side::Inner => {
+            let (left, right) = (convert(left)?, convert(right)?);
+            let is_left = is_column(&left) || !is_column(&right);
+            Ok(if is_left { left } else { right })
+        }
+        Side::Left => convert(left),
+        Side::Right => convert(right),
+        Side::Full => coalesce(vec![left, right], data_type, position),
+    }
 }
 
 pub(super) fn rename(

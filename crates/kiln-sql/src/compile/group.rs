@@ -2,7 +2,7 @@
 
 use kiln_procedure::ir::{BufferId, Class, Comparison, Instruction, Reg, SortKey, Step};
 use kiln_storage::error::Result;
-use kiln_storage::types::{DataType, Value};
+use kiln_storage::types::DataType;
 
 use super::aggregate::{AggregateKind, Inputs, State};
 use super::bound::{Bound, Kind};
@@ -94,9 +94,11 @@ impl<'a> Compiler<'a> {
         self.start_limits(limits);
         let outside = self.depth;
         self.emit_filters(&having, &mut |compiler| {
-            compiler.within_limits(limits, outside, &mut |compiler| {
-                let row = compiler.emit_row(&select.outputs)?;
-                sink(compiler, &row)
+            compiler.emit_output_functions(&select.row_functions, &mut |compiler| {
+                compiler.within_limits(limits, outside, &mut |compiler| {
+                    let row = compiler.emit_row(&select.outputs)?;
+                    sink(compiler, &row)
+                })
             })
         })
     }
@@ -116,10 +118,15 @@ impl<'a> Compiler<'a> {
             Some(bound) => Some(self.emit(bound)?),
             None => None,
         };
+        let mut order = Vec::with_capacity(call.order.len());
+        for key in &call.order {
+            order.push(self.emit(&key.bound)?);
+        }
         Ok(Inputs {
             argument,
             delimiter,
             filter: None,
+            order,
             never_null,
             keys: Vec::new(),
         })
@@ -198,7 +205,8 @@ impl<'a> Compiler<'a> {
             buffer
         });
         self.open_ir_loop();
-        let result = self.emit_filters(&having, &mut |compiler| {
+        let functions = &select.row_functions;
+        let mut each = |compiler: &mut Compiler<'a>| {
             let row = compiler.emit_row(outputs)?;
             let mut emit = |compiler: &mut Compiler<'a>| match sorted {
                 Some(buffer) => {
@@ -223,6 +231,9 @@ impl<'a> Compiler<'a> {
                 otherwise: Vec::new(),
             });
             result
+        };
+        let result = self.emit_filters(&having, &mut |compiler| {
+            compiler.emit_output_functions(functions, &mut each)
         });
         let body = self.close_ir_loop();
         self.builder.push(Step::ForBuffer {
@@ -250,7 +261,7 @@ impl<'a> Compiler<'a> {
     /// The registers of a run, before its first row.
     fn start_run(&mut self, grouping: &Grouping, rows: &[Bound]) -> Result<Run> {
         let started = self.builder.register(DataType::Boolean);
-        self.set_to(started, false);
+        self.set_truth(started, false);
         let mut keys = Vec::with_capacity(grouping.keys.len());
         for bound in &rows[..grouping.keys.len()] {
             let class = Class::of(&bound.data_type)
@@ -278,17 +289,11 @@ impl<'a> Compiler<'a> {
         })
     }
 
-    fn set_to(&mut self, target: Reg, value: bool) {
-        let value = Value::Boolean(value);
-        let source = self.builder.constant(DataType::Boolean, value);
-        self.builder.scalar(Instruction::Move { target, source });
-    }
-
     /// Before a row whose first columns are its keys: when these are others than the run's, ends that,
     /// which `push` puts away, and starts the next one.
     fn next_of_run(&mut self, run: &Run, row: &[Reg], push: impl FnOnce(&mut Self)) {
         let changes = self.builder.register(DataType::Boolean);
-        self.set_to(changes, true);
+        self.set_truth(changes, true);
         self.open();
         let mut equals = Vec::with_capacity(run.keys.len());
         for (key, value) in run.keys.iter().zip(row) {
@@ -306,7 +311,7 @@ impl<'a> Compiler<'a> {
             equals.push(equal);
             self.open();
         }
-        self.set_to(changes, false);
+        self.set_truth(changes, false);
         for condition in equals.into_iter().rev() {
             let then = self.close();
             self.builder.push(Step::If {
@@ -329,7 +334,7 @@ impl<'a> Compiler<'a> {
                 source: *value,
             });
         }
-        self.set_to(run.started, true);
+        self.set_truth(run.started, true);
         for state in &run.states {
             self.aggregate_start(state);
         }
@@ -372,6 +377,7 @@ impl<'a> Compiler<'a> {
                 argument: argument.map(|place| row[place]),
                 delimiter: places.delimiter.map(|place| row[place]),
                 filter: places.filter.map(|place| row[place]),
+                order: places.order.iter().map(|place| row[*place]).collect(),
                 never_null,
                 keys: keys.collect(),
             };
@@ -498,6 +504,7 @@ struct Places {
     argument: Option<usize>,
     delimiter: Option<usize>,
     filter: Option<usize>,
+    order: Vec<usize>,
 }
 
 /// The columns of a row to be grouped: the keys, then what the aggregates take; and where that is.
@@ -515,6 +522,7 @@ fn columns_of(grouping: &Grouping) -> (Vec<Bound>, Vec<Places>) {
         argument: call.argument.as_ref().map(&mut place),
         delimiter: call.delimiter.as_ref().map(&mut place),
         filter: call.filter.as_ref().map(&mut place),
+        order: call.order.iter().map(|key| place(&key.bound)).collect(),
     });
     let places = places.collect();
     (columns, places)

@@ -71,10 +71,8 @@ impl Compiler<'_> {
 
     /// The operand of LIMIT or OFFSET; `None` for NULL, which limits nothing.
     fn bind_count(&mut self, expr: &Expr, clause: &'static str) -> Result<Option<Bound>> {
-        self.levels.push(Level {
-            sources: Vec::new(),
-            aggregates: AggregatePolicy::Refused(clause),
-        });
+        self.levels
+            .push(Level::empty(AggregatePolicy::Refused(clause)));
         let bound = self.bind_as(expr, &DataType::BigInt, CastContext::Assignment);
         self.levels.pop();
         let bound = bound.map_err(|error| {

@@ -18,10 +18,10 @@
 //! | `bind`, `operators`, `coerce`, `functions` | binding expressions |
 //! | `emit` | bound expressions to instructions |
 //! | `parameters` | parameters of statements, whose types are inferred |
-//! | `query`, `with`, `select`, `set`, `from`, `table_function`, `names`, `aggregate`, `subquery` | binding queries |
+//! | `query`, `with`, `select`, `set`, `from`, `join`, `table_function`, `row_function`, `names`, `aggregate`, `window`, `subquery` | binding queries |
 //! | `relation` | relations of the system |
-//! | `plan`, `path`, `produce`, `read`, `group`, `limit`, `rows` | access paths and the loops over them |
-//! | `once` | what a statement computes only once |
+//! | `plan`, `path`, `produce`, `read`, `group`, `windowed`, `recursion`, `limit`, `rows` | access paths and the loops over them |
+//! | `once`, `semijoin` | what a statement computes only once |
 
 mod aggregate;
 mod arguments;
@@ -36,6 +36,7 @@ mod emit;
 mod from;
 mod functions;
 mod group;
+mod join;
 mod limit;
 mod names;
 mod once;
@@ -47,10 +48,13 @@ pub mod plpgsql;
 mod produce;
 mod query;
 mod read;
+mod recursion;
 mod relation;
+mod row_function;
 mod rows;
 mod scope;
 mod select;
+mod semijoin;
 mod session_value;
 mod set;
 mod special;
@@ -59,6 +63,8 @@ mod table_function;
 #[cfg(test)]
 mod tests;
 mod types;
+mod window;
+mod windowed;
 mod with;
 
 use std::collections::HashMap;
@@ -166,6 +172,16 @@ pub struct Compiler<'a> {
     with_names: Vec<with::WithName>,
     /// The queries of WITH that can be named, while a query is emitted.
     open_with: Vec<with::OpenWith>,
+    /// Whether the query that is bound next is a whole statement, whose WITH may change data.
+    is_statement: bool,
+    /// What the output of a SELECT asks for, while that is bound.
+    output: Option<select::Output>,
+    /// The windows that the WINDOW clause of the SELECT names.
+    windows: Vec<sqlparser::ast::NamedWindowDefinition>,
+    /// The table that an INSERT, UPDATE or DELETE was compiled for last.
+    changed: Option<kiln_storage::schema::TableId>,
+    /// The recursion that is being emitted.
+    recursion: Option<recursion::Recursion>,
     next_slot: usize,
     /// The statement that is being compiled, but for expressions of a procedure's own.
     statement: Option<once::Statement>,
@@ -198,6 +214,11 @@ impl<'a> Compiler<'a> {
             slots: HashMap::new(),
             with_names: Vec::new(),
             open_with: Vec::new(),
+            is_statement: false,
+            output: None,
+            windows: Vec::new(),
+            changed: None,
+            recursion: None,
             next_slot: 0,
             statement: None,
             shared: 0,

@@ -5,13 +5,15 @@
 //! a buffer for `IN (SELECT …)`, which is then searched for each row; a flag says whether it is there.
 //! The flags are taken down where the statement begins, because it may run several times in a loop.
 
-use kiln_procedure::ir::{BufferId, Class, Comparison, Instruction, Match, Reg, Step};
-use kiln_storage::error::Result;
+use kiln_procedure::ir::{BufferId, Class, Comparison, Instruction, MATCHES_MAX, Match, Reg, Step};
+use kiln_storage::error::{Error, Result};
 use kiln_storage::schema::TableId;
 use kiln_storage::types::{DataType, Value};
+use sqlparser::ast::{self, SetExpr};
 
 use super::bound::{Bound, Kind, Operation};
-use super::query::QueryOptions;
+use super::dml::Sink;
+use super::query::{ColumnMeta, QueryOptions};
 use super::subquery::{Subquery, SubqueryKind};
 use super::{Compiler, Position, unsupported};
 use crate::catalog::Relation;
@@ -28,6 +30,14 @@ pub(super) struct Statement {
     reads: Vec<TableId>,
     /// The tables that functions write which it calls.
     writes: Vec<Written>,
+    /// What its WITH has changed before the rest of it.
+    changes: Vec<Change>,
+}
+
+/// A change that is a part of a statement.
+struct Change {
+    table: TableId,
+    position: Position,
 }
 
 /// What a function does that a statement calls.
@@ -39,7 +49,7 @@ pub(super) struct Written {
 
 /// A subquery that is computed once.
 #[derive(Clone, Copy)]
-struct Known {
+pub(super) struct Known {
     number: usize,
     /// Whether it is computed.
     done: Reg,
@@ -66,6 +76,37 @@ impl Subquery {
     fn is_independent(&self) -> bool {
         self.query
             .is_independent(&self.own_sources, &self.own_slots)
+    }
+
+    /// What its columns equal, if it is `(…) = ANY (SELECT …)` of several columns.
+    fn row_search(&self) -> Option<Vec<(Bound, Class)>> {
+        let [test] = self.operand.as_slice() else {
+            return None;
+        };
+        let Kind::And(tests) = &test.kind else {
+            return None;
+        };
+        if tests.len() != self.slots.len() || tests.len() > MATCHES_MAX {
+            return None;
+        }
+        let names_row = |bound: &Bound| {
+            bound.any(|node| matches!(node.kind, Kind::Slot(slot) if self.slots.contains(&slot)))
+        };
+        let each = tests.iter().zip(&self.slots).map(|(test, slot)| {
+            let Kind::Operation(Operation::Compare(Comparison::Equal, class), operands) =
+                &test.kind
+            else {
+                return None;
+            };
+            match operands.as_slice() {
+                [left, right] if !names_row(left) => {
+                    let is_column = matches!(right.kind, Kind::Slot(known) if known == *slot);
+                    is_column.then(|| (left.clone(), *class))
+                }
+                _ => None,
+            }
+        });
+        each.collect()
     }
 
     /// How its test searches its rows, if it is `left = ANY (SELECT …)`.
@@ -129,11 +170,106 @@ impl<'a> Compiler<'a> {
                 format!("a call of {function} by a statement that reads what the function writes");
             return Err(unsupported(feature, *position));
         }
+        self.check_changes(&statement.changes, &statement.reads)?;
         if let Some(around) = &mut self.statement {
             around.reads.extend(statement.reads);
             around.writes.extend(statement.writes);
         }
         Ok(result)
+    }
+
+    /// Refuses to read what a change in WITH has written: PostgreSQL's statement reads what was there
+    /// when it began.
+    fn check_changes(&self, changes: &[Change], reads: &[TableId]) -> Result<()> {
+        match changes.iter().find(|change| reads.contains(&change.table)) {
+            None => Ok(()),
+            Some(change) => {
+                let what = "a statement that reads a table which its WITH changes";
+                Err(unsupported(what, change.position))
+            }
+        }
+    }
+
+    /// Makes an INSERT, UPDATE or DELETE that is a part of the statement, before the rest of it.
+    pub(super) fn change_apart(
+        &mut self,
+        body: &SetExpr,
+        position: Position,
+        keep: Sink<'_, 'a>,
+    ) -> Result<Vec<ColumnMeta>> {
+        let around = self.statement.replace(Statement {
+            outside: self.depth,
+            ..Statement::default()
+        });
+        let hidden = std::mem::take(&mut self.levels);
+        let made = self.change(body, Some(keep), None, position);
+        self.levels = hidden;
+        let own = std::mem::replace(&mut self.statement, around);
+        let (table, columns) = made?;
+        let reads = own.map(|own| own.reads).unwrap_or_default();
+        let changes = match &mut self.statement {
+            Some(statement) => std::mem::take(&mut statement.changes),
+            None => Vec::new(),
+        };
+        let checked = self.check_changes(&changes, &reads);
+        if let Some(statement) = &mut self.statement {
+            statement.changes = changes;
+            statement.changes.push(Change { table, position });
+        }
+        checked.map(|()| columns)
+    }
+
+    /// Compiles an INSERT, UPDATE or DELETE that stands where a query may; RETURNING decides whether it
+    /// gives rows.
+    pub(super) fn change(
+        &mut self,
+        body: &SetExpr,
+        sink: Option<Sink<'_, 'a>>,
+        counter: Option<Reg>,
+        position: Position,
+    ) -> Result<(TableId, Vec<ColumnMeta>)> {
+        let columns = match body {
+            SetExpr::Insert(ast::Statement::Insert(insert)) => {
+                let sink = sink.filter(|_| insert.returning.is_some());
+                self.insert(insert, sink, counter)?
+            }
+            SetExpr::Update(ast::Statement::Update(update)) => {
+                let sink = sink.filter(|_| update.returning.is_some());
+                self.update(update, sink, counter)?
+            }
+            SetExpr::Delete(ast::Statement::Delete(delete)) => {
+                let sink = sink.filter(|_| delete.returning.is_some());
+                self.delete(delete, sink, counter)?
+            }
+            _ => return Err(unsupported("MERGE", position)),
+        };
+        let table = self
+            .changed
+            .ok_or_else(|| Error::internal("a change of no table"))?;
+        Ok((table, columns))
+    }
+
+    /// Compiles `WITH … INSERT`, UPDATE or DELETE.
+    ///
+    /// # Errors
+    /// As those of the statements, and of queries.
+    pub fn change_with(
+        &mut self,
+        query: &ast::Query,
+        sink: Option<Sink<'_, 'a>>,
+        counter: Option<Reg>,
+    ) -> Result<Vec<ColumnMeta>> {
+        let (names, open) = (self.with_names.len(), self.open_with.len());
+        let result = self.statement(|compiler| {
+            if let Some(with) = &query.with {
+                compiler.open_changing_with(with)?;
+            }
+            let made = compiler.change(&query.body, sink, counter, None)?;
+            Ok(made.1)
+        });
+        self.with_names.truncate(names);
+        self.open_with.truncate(open);
+        result
     }
 
     /// Notes that the statement reads a table.
@@ -200,6 +336,7 @@ impl<'a> Compiler<'a> {
         }
     }
 
+    /// `target := value`.
     pub(super) fn set_truth(&mut self, target: Reg, value: bool) {
         let source = self
             .builder
@@ -207,13 +344,36 @@ impl<'a> Compiler<'a> {
         self.builder.scalar(Instruction::Move { target, source });
     }
 
+    /// Whether what is emitted may be computed several times for the statement.
+    pub(super) fn is_in_loop(&self) -> bool {
+        let statement = self.statement.as_ref();
+        statement.is_some_and(|statement| self.depth > statement.outside)
+    }
+
     /// Whether a subquery would be computed several times and need not be.
     pub(super) fn is_repeated(&self, subquery: &Subquery) -> bool {
-        let in_loop = self
-            .statement
-            .as_ref()
-            .is_some_and(|statement| self.depth > statement.outside);
-        in_loop && subquery.is_independent()
+        self.is_in_loop() && subquery.is_independent()
+    }
+
+    /// Where the rows of the subquery with this number are kept, which have so many columns.
+    pub(super) fn known_rows(&mut self, number: usize, width: usize) -> (Known, BufferId) {
+        let statement = self.statement.iter().flat_map(|statement| &statement.known);
+        let mut statement = statement.copied();
+        if let Some(known) = statement.find(|known| known.number == number)
+            && let Kept::Rows(buffer, _) = known.result
+        {
+            return (known, buffer);
+        }
+        let buffer = self.builder.buffer(width);
+        let known = Known {
+            number,
+            done: self.builder.register(DataType::Boolean),
+            result: Kept::Rows(buffer, self.builder.register(DataType::Boolean)),
+        };
+        if let Some(statement) = &mut self.statement {
+            statement.known.push(known);
+        }
+        (known, buffer)
     }
 
     /// Computes a subquery unless the statement has done so; says where its value is.
@@ -233,7 +393,7 @@ impl<'a> Compiler<'a> {
                 })?;
                 match &search {
                     Some(search) => self.search_kept(search, buffer, unknown),
-                    None => self.test_kept(subquery, buffer),
+                    None => self.find_kept(subquery, buffer, unknown),
                 }
             }
         }
@@ -255,7 +415,7 @@ impl<'a> Compiler<'a> {
                 let unknown = self.builder.register(DataType::Boolean);
                 Kept::Rows(self.builder.buffer(width), unknown)
             }
-            SubqueryKind::Scalar | SubqueryKind::Exists => {
+            SubqueryKind::Scalar | SubqueryKind::Exists | SubqueryKind::Array => {
                 Kept::Value(self.builder.register(data_type.clone()))
             }
         };
@@ -270,7 +430,8 @@ impl<'a> Compiler<'a> {
         known
     }
 
-    fn unless_done(
+    /// Computes what is not known yet.
+    pub(super) fn unless_done(
         &mut self,
         known: Known,
         compute: impl FnOnce(&mut Self) -> Result<()>,
@@ -302,24 +463,79 @@ impl<'a> Compiler<'a> {
                     buffer,
                     row: row.into(),
                 });
+                compiler.note_null(row, unknown);
                 return Ok(());
             };
             compiler.name_row(subquery, row);
             let value = compiler.emit(search.right)?;
-            let is_null = compiler.builder.register(DataType::Boolean);
-            compiler.builder.scalar(Instruction::IsNull {
-                target: is_null,
-                source: value,
-                negated: false,
-            });
-            compiler.builder.scalar(Instruction::Or {
-                target: unknown,
-                left: unknown,
-                right: is_null,
-            });
+            compiler.note_null(&[value], unknown);
             compiler.push_distinct(buffer, &[search.class], &[value]);
             Ok(())
         })
+    }
+
+    /// Sets `unknown` when one of `values` is NULL.
+    fn note_null(&mut self, values: &[Reg], unknown: Reg) {
+        let is_null = self.builder.register(DataType::Boolean);
+        self.builder.scalar(Instruction::AnyNull {
+            target: is_null,
+            sources: values.into(),
+        });
+        self.builder.scalar(Instruction::Or {
+            target: unknown,
+            left: unknown,
+            right: is_null,
+        });
+    }
+
+    /// The test of a subquery over its kept rows. Where it compares each column with a value, a row that
+    /// equals all of them is looked up first; only NULLs make it necessary to look at the others.
+    fn find_kept(&mut self, subquery: &Subquery, buffer: BufferId, unknown: Reg) -> Result<Reg> {
+        let Some(values) = subquery.row_search() else {
+            return self.test_kept(subquery, buffer);
+        };
+        let (bounds, classes): (Vec<Bound>, Vec<Class>) = values.into_iter().unzip();
+        let values = self.emit_row(&bounds)?;
+        let result = self.builder.register(DataType::Boolean);
+        self.set_truth(result, false);
+        self.open_ir_loop();
+        self.set_truth(result, true);
+        self.builder.push(Step::Exit { depth: 0 });
+        let body = self.close_ir_loop();
+        let matching = values.iter().zip(classes).enumerate();
+        let matching = matching.map(|(column, (value, class))| Match {
+            column: column as u16,
+            value: *value,
+            class,
+        });
+        let columns = subquery.query.columns.iter();
+        let row: Vec<Reg> = columns
+            .map(|column| self.builder.register(column.data_type.clone()))
+            .collect();
+        self.builder.push(Step::ForBuffer {
+            buffer,
+            matching: matching.collect(),
+            row: row.into(),
+            body,
+        });
+        let maybe = self.builder.register(DataType::Boolean);
+        self.set_truth(maybe, false);
+        self.note_null(&values, maybe);
+        self.builder.scalar(Instruction::Or {
+            target: maybe,
+            left: maybe,
+            right: unknown,
+        });
+        self.open();
+        self.open();
+        let tested = self.test_kept(subquery, buffer);
+        if let Ok(source) = tested {
+            let target = result;
+            self.builder.scalar(Instruction::Move { target, source });
+        }
+        self.close_if(maybe);
+        self.close_unless(result);
+        tested.map(|_| result)
     }
 
     /// TRUE when `left` is among the kept values, NULL when that is unknown, else FALSE.

@@ -278,8 +278,17 @@ pub(super) fn comparable(
             if from.is_number() && to.is_number() {
                 wider(from, to)
             } else if from.is_string() && to.is_string() {
-                // CHAR is held without the blanks that conversion to TEXT would take off.
-                return Ok((left, right));
+                // CHAR is held without the blanks that conversion to TEXT would take off, and beside
+                // it VARCHAR counts as CHAR.
+                let trimmed = |bound: Bound| -> Result<Bound> {
+                    let trimmed = functions::bind("rtrim", vec![bound], position)?;
+                    Ok(trimmed.relabel(DataType::Char(u32::MAX)))
+                };
+                return match (from, to) {
+                    (DataType::VarChar(_), DataType::Char(_)) => Ok((trimmed(left)?, right)),
+                    (DataType::Char(_), DataType::VarChar(_)) => Ok((left, trimmed(right)?)),
+                    _ => Ok((left, right)),
+                };
             } else if category(from) == category(to)
                 && cast_context(from, to) == Some(CastContext::Implicit)
             {

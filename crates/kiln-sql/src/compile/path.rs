@@ -5,12 +5,12 @@ use kiln_storage::schema::ColumnId;
 use kiln_storage::table::Table;
 use kiln_storage::types::DataType;
 
-use super::Compiler;
-use super::bound::{Bound, Kind, Operation};
+use super::bound::{Bound, Builtin, Kind, Operation};
 use super::query::OrderKey;
 use super::scope::SourceId;
 use super::select::{FromItem, ItemKind};
 use super::subquery::Subquery;
+use super::{Compiler, functions};
 
 /// How a source is read.
 #[derive(Clone, Debug)]
@@ -52,6 +52,8 @@ pub(super) struct Each {
 pub(super) enum Values {
     /// They are written out.
     List(Vec<Bound>),
+    /// The elements of an array.
+    Array(Bound),
     /// The rows of a subquery, and the columns of sources before that it names.
     Rows(Box<Subquery>, Vec<Bound>),
 }
@@ -132,11 +134,16 @@ impl Compiler<'_> {
         limited: bool,
     ) -> Candidate {
         let ItemKind::Table(table) = &item.kind else {
-            let single = item.kind.gives_one_row();
+            let rank = match &item.kind {
+                kind if kind.gives_one_row() => 0,
+                // One row at a time.
+                ItemKind::With(reference) if reference.is_recursive() => 1,
+                _ => FULL,
+            };
             return Candidate {
                 access: Access::Rows,
                 each: Vec::new(),
-                cost: (if single { 0 } else { 3 }, 0),
+                cost: (rank, 0),
                 implied: Vec::new(),
                 known: Vec::new(),
                 ordered: false,
@@ -427,7 +434,8 @@ impl<'b> Fixed<'_, 'b> {
 /// What a path computes before it reads.
 pub(super) fn candidate_expressions<'p>(access: &'p Access, each: &'p [Each]) -> Vec<&'p Bound> {
     let values = each.iter().flat_map(|each| match &each.values {
-        Values::List(values) | Values::Rows(_, values) => values,
+        Values::List(values) | Values::Rows(_, values) => values.as_slice(),
+        Values::Array(array) => std::slice::from_ref(array),
     });
     let mut all: Vec<&Bound> = values.collect();
     all.extend(access_expressions(access));
@@ -512,6 +520,9 @@ fn list(
     let operands = match &bound.kind {
         Kind::Or(operands) => operands,
         Kind::Subquery(subquery) => return rows_as_list(source, conjunct, subquery, is_there),
+        Kind::Operation(Operation::Call(builtin), operands) => {
+            return array_as_list(source, conjunct, builtin, operands, is_there);
+        }
         _ => return None,
     };
     let equalities: Option<Vec<Restriction<'_>>> = operands
@@ -539,6 +550,37 @@ fn list(
         data_type,
         values: Values::List(values),
         count: equalities.len(),
+    })
+}
+
+/// `column = ANY (array)` as a list, when the array is there.
+fn array_as_list(
+    source: SourceId,
+    conjunct: usize,
+    builtin: &Builtin,
+    operands: &[Bound],
+    is_there: &dyn Fn(&Bound) -> bool,
+) -> Option<List> {
+    let [left, array] = operands else {
+        return None;
+    };
+    let column = match left.kind {
+        Kind::Column { source: of, column } if of == source => column,
+        _ => return None,
+    };
+    let DataType::Array(element) = &array.data_type else {
+        return None;
+    };
+    let class = Class::of(element)?;
+    let (name, _) = functions::any_of(Comparison::Equal, class)?;
+    let names_source = array.sources().contains(&source);
+    (builtin.name == name && !names_source && is_there(array)).then(|| List {
+        conjunct,
+        column,
+        class,
+        data_type: (**element).clone(),
+        values: Values::Array(array.clone()),
+        count: usize::MAX,
     })
 }
 

@@ -63,6 +63,18 @@ impl PlanStep {
         !is_of_joined_row && sources.iter().all(|source| *source == self.source)
     }
 
+    /// The columns of the source that are looked at once its rows are there.
+    pub(super) fn used_columns(&self) -> Vec<u16> {
+        let filters = self.filters.iter().flat_map(Bound::columns);
+        let used = self.all_needed.iter().copied().chain(filters);
+        let own = used.filter(|(source, _)| *source == self.source);
+        let mut columns: Vec<u16> = own.map(|(_, column)| column).collect();
+        columns.extend(self.matches.iter().map(|(column, _, _)| *column));
+        columns.sort_unstable();
+        columns.dedup();
+        columns
+    }
+
     /// The filters that are left to be checked when the rows are visited.
     pub(super) fn late_filters(&self) -> Vec<Bound> {
         let filters = self.filters.iter();
@@ -91,10 +103,12 @@ impl Choice<'_> {
                 *source != item.source && self.own.contains(source) && !joined.contains(source)
             })
         };
+        let missing_of_item =
+            |(source, _): &(SourceId, u16)| self.own.contains(source) && !joined.contains(source);
         joined.contains(&item.source)
             || (item.left.is_some() && joined.is_empty())
             || item.left.iter().flatten().any(missing)
-            || item_expressions(item).into_iter().any(missing)
+            || item.kind.columns().iter().any(missing_of_item)
     }
 }
 
@@ -168,14 +182,17 @@ impl Compiler<'_> {
             self.note_use(item, &candidate.access);
             let depends = candidate_expressions(&candidate.access, &candidate.each)
                 .into_iter()
-                .chain(item_expressions(item))
-                .any(|bound| bound.sources().iter().any(is_own));
+                .any(|bound| bound.sources().iter().any(is_own))
+                || item.kind.columns().iter().any(|(source, _)| is_own(source));
             let scans = !candidate.each.is_empty()
                 || match &item.kind {
                     ItemKind::Table(_) => matches!(candidate.access, Access::Scan { .. }),
-                    ItemKind::Derived(_) | ItemKind::With(_) | ItemKind::Catalog(..) => true,
-                    ItemKind::Routine(callee, _) if callee.is_volatile() => true,
-                    _ => item_expressions(item).into_iter().any(Bound::is_volatile),
+                    ItemKind::Derived(_)
+                    | ItemKind::With(_)
+                    | ItemKind::Catalog(..)
+                    | ItemKind::Full(_) => true,
+                    kind if kind.calls_volatile() => true,
+                    kind => kind.expressions().into_iter().any(Bound::is_volatile),
                 };
             let buffered =
                 !is_first && !all_single && scans && !depends && target != Some(item.source);
@@ -414,20 +431,9 @@ impl Compiler<'_> {
             for (_, _, bound) in &step.matches {
                 add(bound, &mut eager, &mut all);
             }
-            match &step.kind {
-                ItemKind::Unnest(array) => add(array, &mut eager, &mut all),
-                ItemKind::Series(first, last, step) => {
-                    for bound in [first, last, step] {
-                        add(bound, &mut eager, &mut all);
-                    }
-                }
-                ItemKind::Routine(_, arguments) => {
-                    for bound in arguments {
-                        add(bound, &mut eager, &mut all);
-                    }
-                }
-                _ => {}
-            }
+            let of_item = step.kind.columns();
+            eager.extend(&of_item);
+            all.extend(of_item);
         }
     }
 
@@ -472,18 +478,6 @@ impl Compiler<'_> {
             if proven.len() == before {
                 return proven.len() == own.len();
             }
-        }
-    }
-}
-
-/// The expressions of a function in FROM, which may name sources before it.
-fn item_expressions(item: &FromItem) -> Vec<&Bound> {
-    match &item.kind {
-        ItemKind::Unnest(array) => vec![array],
-        ItemKind::Series(first, last, step) => vec![first, last, step],
-        ItemKind::Routine(_, arguments) => arguments.iter().collect(),
-        ItemKind::Table(_) | ItemKind::Derived(_) | ItemKind::With(_) | ItemKind::Catalog(..) => {
-            Vec::new()
         }
     }
 }

@@ -12,6 +12,8 @@ use super::operators;
 use super::path::Access;
 use super::plan::{Plan, PlanStep};
 use super::query::{BoundQuery, OrderKey, QueryOptions, sort_key};
+use super::row_function::RowFunctions;
+use super::scope::SourceId;
 use super::select::{ItemKind, Select};
 use super::{Compiler, unsupported};
 
@@ -31,15 +33,19 @@ impl<'a> Compiler<'a> {
         limits: &Limits,
         sink: OutputSink<'_, 'a>,
     ) -> Result<()> {
+        if !select.distinct_on.is_empty() {
+            return self.emit_distinct_on(query, select, limits, sink);
+        }
         if let Some(grouping) = &select.grouping {
             return self.emit_grouped(query, select, grouping, limits, sink);
         }
         let limited = limits.limit.is_some();
         let plan = self.plan(select, &query.order, limited);
         let sorts = !plan.ordered && !query.order.is_empty();
-        let distinct = select.distinct && !plan.single;
-        if !sorts && (!options.materialise || plan.single) {
-            return self.emit_direct(&plan, &select.outputs, distinct, limits, sink);
+        let single = plan.single && select.row_functions.is_empty();
+        let distinct = select.distinct && !single;
+        if !sorts && (!options.materialise || single) {
+            return self.emit_direct(&plan, select, &select.outputs, distinct, limits, sink);
         }
         let (columns, keys) = with_sort_keys(&select.outputs, &query.order)?;
         let buffer = self.builder.buffer(columns.len());
@@ -57,7 +63,7 @@ impl<'a> Compiler<'a> {
         } else {
             (limits, &unlimited)
         };
-        self.emit_direct(&plan, &columns, distinct, inner, &mut push)?;
+        self.emit_direct(&plan, select, &columns, distinct, inner, &mut push)?;
         if sorts {
             self.sort(buffer, keys);
         }
@@ -68,10 +74,65 @@ impl<'a> Compiler<'a> {
         })
     }
 
+    /// DISTINCT ON: of the rows that are equal in some expressions, the first one in the order.
+    fn emit_distinct_on(
+        &mut self,
+        query: &BoundQuery,
+        select: &Select,
+        limits: &Limits,
+        sink: OutputSink<'_, 'a>,
+    ) -> Result<()> {
+        let mut order = query.order.clone();
+        for bound in &select.distinct_on {
+            if !order.iter().any(|key| key.bound == *bound) {
+                order.push(OrderKey {
+                    bound: bound.clone(),
+                    descending: false,
+                    nulls_first: false,
+                });
+            }
+        }
+        let (outputs, by) = with_sort_keys(&select.outputs, &order)?;
+        let places = select.distinct_on.iter().map(|bound| {
+            let place = outputs.iter().position(|known| known == bound);
+            place.ok_or_else(|| Error::internal("DISTINCT ON of what is not sorted by"))
+        });
+        let places: Vec<usize> = places.collect::<Result<_>>()?;
+        let types = types_of(&outputs);
+        let rows = BoundQuery::of(Select {
+            outputs,
+            distinct_on: Vec::new(),
+            ..select.clone()
+        });
+        let buffer = self.builder.buffer(types.len());
+        self.builder.push(Step::BufferClear { buffer });
+        self.emit_query(&rows, QueryOptions::default(), &mut |compiler, row| {
+            let row = row.into();
+            compiler.builder.push(Step::BufferPush { buffer, row });
+            Ok(())
+        })?;
+        self.sort(buffer, by);
+        let (seen, classes) = self.start_distinct(&select.distinct_on)?;
+        let outside = self.depth;
+        let width = select.outputs.len();
+        self.start_limits(limits);
+        self.emit_buffer_rows(buffer, &types, &Limits::default(), &mut |compiler, row| {
+            let keys: Vec<Reg> = places.iter().map(|place| row[*place]).collect();
+            let added = compiler.push_distinct(seen, &classes, &keys);
+            compiler.open();
+            let result = compiler.within_limits(limits, outside, &mut |compiler| {
+                sink(compiler, &row[..width])
+            });
+            compiler.close_if(added);
+            result
+        })
+    }
+
     /// The rows of a plan as they come, without duplicates if `distinct`.
     fn emit_direct(
         &mut self,
         plan: &Plan,
+        select: &Select,
         outputs: &[Bound],
         distinct: bool,
         limits: &Limits,
@@ -84,7 +145,7 @@ impl<'a> Compiler<'a> {
         } else {
             None
         };
-        self.emit_plan(plan, &mut |compiler| {
+        let mut each = |compiler: &mut Compiler<'a>| {
             let Some((buffer, classes)) = &seen else {
                 return compiler.within_limits(limits, outside, &mut |compiler| {
                     let row = compiler.emit_row(outputs)?;
@@ -103,6 +164,25 @@ impl<'a> Compiler<'a> {
                 otherwise: Vec::new(),
             });
             result
+        };
+        self.emit_plan(plan, &mut |compiler| {
+            compiler.emit_output_functions(&select.row_functions, &mut each)
+        })
+    }
+
+    /// Runs `body` for each row that the functions in the output of a SELECT give.
+    pub(super) fn emit_output_functions(
+        &mut self,
+        functions: &[(SourceId, RowFunctions)],
+        body: RowSink<'_, 'a>,
+    ) -> Result<()> {
+        let Some(((source, calls), others)) = functions.split_first() else {
+            return body(self);
+        };
+        let position = self.source(*source).position;
+        self.emit_row_functions(calls, position, &mut |compiler, row| {
+            compiler.set_row(*source, row);
+            compiler.emit_output_functions(others, &mut *body)
         })
     }
 
@@ -148,7 +228,7 @@ impl<'a> Compiler<'a> {
             let mut buffers = Vec::with_capacity(plan.steps.len());
             for step in &plan.steps {
                 let buffer = if step.buffered {
-                    Some(compiler.fill_buffer(step)?)
+                    Some(compiler.copied_once(|compiler| compiler.fill_buffer(step))?)
                 } else {
                     None
                 };

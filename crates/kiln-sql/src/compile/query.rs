@@ -1,5 +1,7 @@
 //! Queries as a whole: what the parts are called, set operations, order and limits.
 
+use std::borrow::Cow;
+
 use kiln_procedure::ir::{BufferId, Class, Reg, SortKey, Step};
 use kiln_storage::error::{Result, SqlState};
 use kiln_storage::schema::{ColumnId, TableId};
@@ -14,11 +16,13 @@ use crate::database::panics::planted;
 
 use super::bound::{Bound, Kind};
 use super::limit::Limits;
+use super::recursion::Recursive;
 use super::scope::SourceId;
 use super::select::{ItemKind, Select};
 use super::set::reopened;
-use super::with::{WithQuery, WithReference};
-use super::{Compiler, fail, position_of, unsupported};
+use super::window::Windowed;
+use super::with::{self, WithQuery, WithReference};
+use super::{Compiler, fail, object_name, position_of, unsupported};
 
 /// A column of a query's result.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,6 +87,31 @@ pub(crate) enum Body {
         right: Box<BoundQuery>,
         all: bool,
     },
+    /// Rows with the results of window functions.
+    Windowed(Box<Windowed>),
+    /// WITH RECURSIVE.
+    Recursive(Box<Recursive>),
+}
+
+impl Body {
+    /// The queries that it is made of, apart from those of a SELECT.
+    fn queries(&self) -> Vec<&BoundQuery> {
+        match self {
+            Body::Select(_) | Body::Values(_) => Vec::new(),
+            Body::Union { left, right, .. } => vec![left, right],
+            Body::Windowed(windowed) => vec![&windowed.input],
+            Body::Recursive(recursive) => vec![&recursive.first, &recursive.next],
+        }
+    }
+
+    fn queries_mut(&mut self) -> Vec<&mut BoundQuery> {
+        match self {
+            Body::Select(_) | Body::Values(_) => Vec::new(),
+            Body::Union { left, right, .. } => vec![left, right],
+            Body::Windowed(windowed) => vec![&mut windowed.input],
+            Body::Recursive(recursive) => vec![&mut recursive.first, &mut recursive.next],
+        }
+    }
 }
 
 /// A key of ORDER BY.
@@ -96,16 +125,25 @@ pub(crate) struct OrderKey {
 }
 
 impl BoundQuery {
+    /// The query of a SELECT alone, whose columns have no names yet.
+    pub(super) fn of(select: Select) -> BoundQuery {
+        BoundQuery {
+            with: Vec::new(),
+            body: Body::Select(Box::new(select)),
+            columns: Vec::new(),
+            order: Vec::new(),
+            limit: None,
+            offset: None,
+        }
+    }
+
     /// Calls `f` for every expression node.
     pub(super) fn visit(&self, f: &mut dyn FnMut(&Bound)) {
         self.with.iter().for_each(|with| with.query.visit(f));
         match &self.body {
             Body::Select(select) => select.visit(f),
             Body::Values(rows) => rows.iter().flatten().for_each(|bound| bound.visit(f)),
-            Body::Union { left, right, .. } => {
-                left.visit(f);
-                right.visit(f);
-            }
+            body => body.queries().into_iter().for_each(|query| query.visit(f)),
         }
         self.order.iter().for_each(|key| key.bound.visit(f));
         self.limit
@@ -126,9 +164,10 @@ impl BoundQuery {
                     rewrite_in_place(bound, replace);
                 }
             }
-            Body::Union { left, right, .. } => {
-                left.rewrite(replace);
-                right.rewrite(replace);
+            body => {
+                for query in body.queries_mut() {
+                    query.rewrite(replace);
+                }
             }
         }
         for key in &mut self.order {
@@ -140,22 +179,19 @@ impl BoundQuery {
     }
 
     /// Calls `f` for the sources of its FROM, of its parts and of subqueries in FROM.
-    fn visit_from(&self, f: &mut dyn FnMut(&ItemKind)) {
+    pub(super) fn visit_from(&self, f: &mut dyn FnMut(&ItemKind)) {
         self.with.iter().for_each(|with| with.query.visit_from(f));
         match &self.body {
             Body::Select(select) => {
                 for item in &select.items {
-                    f(&item.kind);
-                    if let ItemKind::Derived(query) = &item.kind {
-                        query.visit_from(f);
-                    }
+                    item.kind.visit_from(f);
                 }
             }
             Body::Values(_) => {}
-            Body::Union { left, right, .. } => {
-                left.visit_from(f);
-                right.visit_from(f);
-            }
+            body => body
+                .queries()
+                .into_iter()
+                .for_each(|query| query.visit_from(f)),
         }
     }
 
@@ -172,7 +208,7 @@ impl BoundQuery {
     pub(super) fn calls_volatile_in_from(&self) -> bool {
         let mut found = false;
         self.visit_from(&mut |kind| {
-            found |= matches!(kind, ItemKind::Routine(callee, _) if callee.is_volatile());
+            found |= kind.calls_volatile();
         });
         found
     }
@@ -185,12 +221,46 @@ impl BoundQuery {
         }
         match &self.body {
             Body::Select(select) => match &select.grouping {
+                _ if !select.row_functions.is_empty() => false,
                 Some(grouping) => grouping.keys.is_empty(),
                 None => select.items.is_empty(),
             },
             Body::Values(rows) => rows.len() < 2,
-            Body::Union { .. } => false,
+            Body::Windowed(windowed) => windowed.input.gives_one_row(),
+            Body::Union { .. } | Body::Recursive(_) => false,
         }
+    }
+
+    /// The query without those columns that nothing looks at, and which columns it has then.
+    pub(super) fn with_columns(&self, used: &[u16]) -> (Cow<'_, BoundQuery>, Vec<u16>) {
+        let all = 0..self.columns.len() as u16;
+        let Body::Select(select) = &self.body else {
+            return (Cow::Borrowed(self), all.collect());
+        };
+        let is_kept = |column: &u16| {
+            select.distinct
+                || !select.distinct_on.is_empty()
+                || used.contains(column)
+                || select.outputs[usize::from(*column)].is_volatile()
+        };
+        let kept: Vec<u16> = all.filter(is_kept).collect();
+        if kept.len() == self.columns.len() {
+            return (Cow::Borrowed(self), kept);
+        }
+        let mut query = self.clone();
+        let at = |column: &u16| usize::from(*column);
+        query.columns = kept
+            .iter()
+            .map(|one| self.columns[at(one)].clone())
+            .collect();
+        if let Body::Select(fewer) = &mut query.body {
+            fewer.outputs = kept
+                .iter()
+                .map(|one| select.outputs[at(one)].clone())
+                .collect();
+            fewer.open_outputs.clear();
+        }
+        (Cow::Owned(query), kept)
     }
 
     /// Its own row sources.
@@ -224,9 +294,32 @@ impl Compiler<'_> {
         options: QueryOptions,
         sink: &mut dyn FnMut(&mut Self, &[OutputColumn]) -> Result<()>,
     ) -> Result<Vec<ColumnMeta>> {
-        let bound = self.bind_query(query)?;
-        self.emit_outputs(&bound, options, sink)?;
-        Ok(bound.columns)
+        self.statement_query(query, |compiler, bound| {
+            compiler.emit_outputs(bound, options, sink)
+        })
+    }
+
+    /// Binds a query that is a whole statement, and emits it.
+    fn statement_query(
+        &mut self,
+        query: &Query,
+        emit: impl FnOnce(&mut Self, &BoundQuery) -> Result<()>,
+    ) -> Result<Vec<ColumnMeta>> {
+        let changes = query.with.as_ref().is_some_and(with::changes_data);
+        if !changes {
+            let bound = self.bind_query(query)?;
+            emit(self, &bound)?;
+            return Ok(bound.columns);
+        }
+        let open = self.open_with.len();
+        let result = self.statement(|compiler| {
+            compiler.is_statement = true;
+            let bound = compiler.bind_query(query)?;
+            emit(compiler, &bound)?;
+            Ok(bound.columns)
+        });
+        self.open_with.truncate(open);
+        result
     }
 
     /// As [`Compiler::query`], for rows that are stored in columns of these types: a literal among
@@ -281,13 +374,13 @@ impl Compiler<'_> {
         options: QueryOptions,
         body: &mut dyn FnMut(&mut Self, &[OutputColumn]) -> Result<()>,
     ) -> Result<Vec<ColumnMeta>> {
-        let bound = self.bind_query(query)?;
-        let outside = self.depth;
-        let counts = bound.limit.is_some();
-        self.emit_outputs(&bound, options, &mut |compiler, row| {
-            compiler.language_loop_body(label, outside, counts, |compiler| body(compiler, row))
-        })?;
-        Ok(bound.columns)
+        self.statement_query(query, |compiler, bound| {
+            let outside = compiler.depth;
+            let counts = bound.limit.is_some();
+            compiler.emit_outputs(bound, options, &mut |compiler, row| {
+                compiler.language_loop_body(label, outside, counts, |compiler| body(compiler, row))
+            })
+        })
     }
 
     fn emit_outputs(
@@ -330,6 +423,14 @@ impl Compiler<'_> {
     }
 
     fn bind_query_parts(&mut self, query: &Query) -> Result<BoundQuery> {
+        // Functions that give rows, and windows, belong to the output of one query.
+        let output = self.output.take();
+        let bound = self.bind_query_clauses(query);
+        self.output = output;
+        bound
+    }
+
+    fn bind_query_clauses(&mut self, query: &Query) -> Result<BoundQuery> {
         #[cfg(test)]
         planted::reach(planted::Step::Bind);
         let position = position_of(query);
@@ -356,27 +457,32 @@ impl Compiler<'_> {
             return Err(unsupported("this clause of a query", position));
         }
         let known = self.with_names.len();
-        let bound = self.bind_with_body(query);
+        let may_change = std::mem::take(&mut self.is_statement);
+        let bound = self.bind_with_body(query, may_change);
         self.with_names.truncate(known);
         bound
     }
 
-    fn bind_with_body(&mut self, query: &Query) -> Result<BoundQuery> {
+    fn bind_with_body(&mut self, query: &Query, may_change: bool) -> Result<BoundQuery> {
         let known = self.with_names.len();
         let queries = match &query.with {
+            Some(with) if may_change && with::changes_data(with) => {
+                self.open_changing_with(with)?;
+                Vec::new()
+            }
             Some(with) => self.bind_with(with)?,
             None => Vec::new(),
         };
         let mut bound = self.bind_body(&query.body, query)?;
         self.bind_limit(query, &mut bound)?;
-        if let Some(with) = &query.with {
+        if let Some(with) = query.with.as_ref().filter(|_| !queries.is_empty()) {
             let queries = self.end_with(known, with, queries);
             bound.with.splice(0..0, queries);
         }
         Ok(bound)
     }
 
-    fn bind_body(&mut self, body: &SetExpr, query: &Query) -> Result<BoundQuery> {
+    pub(super) fn bind_body(&mut self, body: &SetExpr, query: &Query) -> Result<BoundQuery> {
         let position = position_of(body);
         match body {
             SetExpr::Select(select) => self.bind_select(select, query),
@@ -524,6 +630,14 @@ impl Compiler<'_> {
                 }
                 self.emit_buffer(query, buffer, limits, sink)
             }
+            Body::Windowed(windowed) => {
+                self.start_limits(limits);
+                let outside = self.depth;
+                self.emit_windowed(windowed, &mut |compiler, row| {
+                    compiler.within_limits(limits, outside, &mut |compiler| sink(compiler, row))
+                })
+            }
+            Body::Recursive(recursive) => self.emit_recursive(recursive, sink),
             Body::Union { left, right, all } => {
                 let buffer = self.builder.buffer(query.columns.len());
                 self.builder.push(Step::BufferClear { buffer });
@@ -642,7 +756,7 @@ impl Compiler<'_> {
     }
 }
 
-fn bare_query() -> Query {
+pub(super) fn bare_query() -> Query {
     Query {
         with: None,
         body: Box::new(SetExpr::Values(sqlparser::ast::Values {
@@ -684,13 +798,33 @@ pub(super) fn order_items(query: &Query) -> Result<Vec<(&Expr, OrderByOptions)>>
 }
 
 /// A key with its direction.
-pub(super) fn order_key(bound: Bound, options: OrderByOptions) -> OrderKey {
-    let descending = matches!(options.sort, Some(OrderBySort::Desc));
-    OrderKey {
+///
+/// # Errors
+/// 42809 for an operator that does not sort.
+pub(super) fn order_key(bound: Bound, options: OrderByOptions) -> Result<OrderKey> {
+    let descending = match &options.sort {
+        None | Some(OrderBySort::Asc) => false,
+        Some(OrderBySort::Desc) => true,
+        Some(OrderBySort::Using(operator)) => match object_name(operator)?.as_str() {
+            "<" => false,
+            ">" => true,
+            other => {
+                return Err(fail(
+                    SqlState::WRONG_OBJECT_TYPE,
+                    format!("operator {other} is not a valid ordering operator"),
+                    bound.position,
+                )
+                .with_hint(
+                    "Ordering operators must be \"<\" or \">\" members of btree operator families.",
+                ));
+            }
+        },
+    };
+    Ok(OrderKey {
         bound,
         descending,
         nulls_first: options.nulls_first.unwrap_or(descending),
-    }
+    })
 }
 
 /// The output column that a plain number in ORDER BY or GROUP BY means, counted from 0.

@@ -1,8 +1,7 @@
 //! Emitting the access to one source: look-ups, scans, and the loops over what is no table.
 
-use kiln_procedure::ir::{Bound as KeyBound, BufferId, Class, Instruction, Range, Reg, Step};
+use kiln_procedure::ir::{Bound as KeyBound, BufferId, Class, Range, Reg, Step};
 use kiln_storage::error::{Error, Result};
-use kiln_storage::types::{DataType, Value};
 
 use super::Compiler;
 use super::bound::Bound;
@@ -10,6 +9,7 @@ use super::path::{Access, Each, KeyRange, Values};
 use super::plan::PlanStep;
 use super::produce::RowSink;
 use super::query::QueryOptions;
+use super::scope::SourceId;
 use super::select::ItemKind;
 use super::subquery::Subquery;
 
@@ -34,6 +34,20 @@ impl<'a> Compiler<'a> {
                     self.emit_into(bound, value)?;
                     self.push_distinct(buffer, &[first.class], &[value]);
                 }
+            }
+            Values::Array(array) => {
+                let array = self.emit(array)?;
+                let is_there = self.not_null(array);
+                self.open();
+                self.open_ir_loop();
+                self.push_distinct(buffer, &[first.class], &[value]);
+                let body = self.close_ir_loop();
+                self.builder.push(Step::ForEach {
+                    variable: value,
+                    array,
+                    body,
+                });
+                self.close_if(is_there);
             }
             Values::Rows(subquery, _) => self.push_listed(subquery, first.class, buffer, value)?,
         }
@@ -138,111 +152,39 @@ impl<'a> Compiler<'a> {
                 result
             }
             (_, ItemKind::Derived(query)) => {
-                self.emit_query(query, QueryOptions::default(), &mut |compiler, row| {
-                    for (column, register) in row.iter().enumerate() {
-                        compiler.set_column(step.source, column, *register);
+                let (query, columns) = query.with_columns(&step.used_columns());
+                self.emit_query(&query, QueryOptions::default(), &mut |compiler, row| {
+                    for (column, register) in columns.iter().zip(row) {
+                        compiler.set_column(step.source, *column as usize, *register);
                     }
                     body(compiler)
                 })
             }
-            (_, ItemKind::With(reference)) => self.emit_with(*reference, &mut |compiler, row| {
-                for (column, register) in row.iter().enumerate() {
-                    compiler.set_column(step.source, column, *register);
-                }
+            (_, ItemKind::Full(join)) => self.emit_full(join, &mut |compiler, row| {
+                compiler.set_row(step.source, row);
                 body(compiler)
             }),
             (_, ItemKind::Catalog(relation, session)) => {
                 self.emit_relation(step, relation, session.as_ref(), body)
             }
-            (_, ItemKind::Unnest(array)) => {
-                let data_type = self.column_type(step.source, 0);
-                let array = self.emit(array)?;
-                let condition = self.not_null(array);
-                let variable = self.builder.register(data_type);
-                self.open();
-                self.open_ir_loop();
-                self.set_column(step.source, 0, variable);
-                let result = body(self);
-                let steps = self.close_ir_loop();
-                self.builder.push(Step::ForEach {
-                    variable,
-                    array,
-                    body: steps,
-                });
-                let then = self.close();
-                self.builder.push(Step::If {
-                    condition,
-                    then,
-                    otherwise: Vec::new(),
-                });
-                result
-            }
-            (_, ItemKind::Series(first, last, stride)) => {
-                let data_type = self.column_type(step.source, 0);
-                let reverse = matches!(stride.as_constant(), Some(Value::BigInt(by)) if *by < 0);
-                let stride = match stride.as_constant() {
-                    Some(Value::BigInt(by)) => by.checked_abs().unwrap_or(i64::MAX),
-                    _ => 1,
-                };
-                let first = self.emit(first)?;
-                let last = self.emit(last)?;
-                let by = self
-                    .builder
-                    .constant(DataType::BigInt, Value::BigInt(stride));
-                let (one, other) = (self.not_null(first), self.not_null(last));
-                let condition = self.builder.register(DataType::Boolean);
-                self.builder.scalar(Instruction::And {
-                    target: condition,
-                    left: one,
-                    right: other,
-                });
-                let variable = self.builder.register(data_type);
-                self.open();
-                self.open_ir_loop();
-                self.set_column(step.source, 0, variable);
-                let result = body(self);
-                let steps = self.close_ir_loop();
-                self.builder.push(Step::ForRange {
-                    variable,
-                    first,
-                    last,
-                    step: by,
-                    reverse,
-                    body: steps,
-                });
-                let then = self.close();
-                self.builder.push(Step::If {
-                    condition,
-                    then,
-                    otherwise: Vec::new(),
-                });
-                result
-            }
-            (_, ItemKind::Routine(callee, arguments)) => {
-                let arguments = self.emit_all(arguments)?;
-                let arguments: Vec<Reg> = arguments.iter().map(|typed| typed.register).collect();
-                let position = self.source(step.source).position;
-                let buffer = callee.call_rows(self, &arguments, position)?;
-                let columns = callee.columns_in_from("");
-                let row: Vec<Reg> = columns
-                    .iter()
-                    .map(|(_, data_type)| self.builder.register(data_type.clone()))
-                    .collect();
-                self.open_ir_loop();
-                for (column, register) in row.iter().enumerate() {
-                    self.set_column(step.source, column, *register);
-                }
-                let result = body(self);
-                let body = self.close_ir_loop();
-                self.builder.push(Step::ForBuffer {
-                    buffer,
-                    matching: Box::default(),
-                    row: row.into(),
-                    body,
-                });
-                result
+            (_, ItemKind::With(reference)) => self.emit_with(*reference, &mut |compiler, row| {
+                compiler.set_row(step.source, row);
+                body(compiler)
+            }),
+            (_, ItemKind::Functions(calls)) => {
+                self.emit_row_functions(calls, position, &mut |compiler, row| {
+                    compiler.set_row(step.source, row);
+                    body(compiler)
+                })
             }
             _ => Err(Error::internal("a path to something that is no table")),
+        }
+    }
+
+    /// Says where the columns of a row are.
+    pub(super) fn set_row(&mut self, source: SourceId, row: &[Reg]) {
+        for (column, register) in row.iter().enumerate() {
+            self.set_column(source, column, *register);
         }
     }
 

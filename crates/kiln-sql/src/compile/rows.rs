@@ -7,8 +7,10 @@ use kiln_storage::table::Table;
 use kiln_storage::types::DataType;
 use sqlparser::ast::{Expr, TableWithJoins};
 
+use super::bound::Bound;
 use super::query::Body;
 use super::scope::SourceId;
+use super::select::ItemKind;
 use super::{Compiler, Position, unsupported};
 
 /// A row that matched, inside the body of [`Compiler::for_each_matching_row`].
@@ -45,27 +47,38 @@ impl Compiler<'_> {
         position: Position,
         body: &mut dyn FnMut(&mut Self, RowSource) -> Result<()>,
     ) -> Result<()> {
-        let (query, target) = self.bind_target(table, alias, from, selection, position)?;
+        let (query, target, names) = self.bind_target(table, alias, from, selection, position)?;
         let sources = query.sources();
-        let Body::Select(select) = query.body else {
+        let Body::Select(mut select) = query.body else {
             return Ok(());
         };
         let reference = self.builder.table(table);
-        if !from.is_empty() && !self.matches_once(&select, target) {
+        let repeats = !from.is_empty() && !self.matches_once(&select, target);
+        let primary_key = &table.schema().primary_key;
+        if repeats && primary_key.is_empty() {
             return Err(unsupported(
-                "a join that may match a row several times",
+                "a join that may match a row several times, of a table without a primary key",
                 position,
             ));
         }
+        // What is no table, and what is a copy, has only the columns that are asked for.
+        for item in &select.items {
+            let is_table = matches!(item.kind, ItemKind::Table(_)) && !repeats;
+            if item.source != target && !is_table {
+                let columns = 0..self.source(item.source).columns.len();
+                let columns = columns.map(|column| self.column_of(item.source, column, None));
+                select.outputs.extend(columns);
+            }
+        }
         // The target's record is what is wanted: it cannot be a copy of its columns.
         let plan = self.plan_for(&select, &[], false, Some(target));
-        if plan.single || !materialise {
+        if !repeats && (plan.single || !materialise) {
             return self.emit_plan(&plan, &mut |compiler| {
                 let Some((_, record)) = compiler.source(target).record else {
                     return Ok(());
                 };
                 let hidden = std::mem::take(&mut compiler.levels);
-                compiler.push_rows(&sources);
+                compiler.levels.push(names.clone());
                 let result = body(
                     compiler,
                     RowSource {
@@ -88,10 +101,27 @@ impl Compiler<'_> {
             .collect();
         let buffer = self.builder.buffer(1 + others.len());
         self.builder.push(Step::BufferClear { buffer });
+        // A row that is matched several times is changed once.
+        let key: Vec<Bound> = primary_key
+            .iter()
+            .map(|column| self.column_of(target, column.index(), None))
+            .collect();
+        let seen = match repeats {
+            true => Some(self.start_distinct(&key)?),
+            false => None,
+        };
         self.emit_plan(&plan, &mut |compiler| {
             let Some((_, record)) = compiler.source(target).record else {
                 return Ok(());
             };
+            let is_new = match &seen {
+                Some((seen, classes)) => {
+                    let key = compiler.emit_row(&key)?;
+                    Some(compiler.push_distinct(*seen, classes, &key))
+                }
+                None => None,
+            };
+            compiler.open();
             let saved = compiler.builder.register(DataType::BigInt);
             compiler.builder.push(Step::SaveRecord {
                 target: saved,
@@ -106,6 +136,17 @@ impl Compiler<'_> {
                 buffer,
                 row: row.into(),
             });
+            let steps = compiler.close();
+            match is_new {
+                Some(condition) => compiler.builder.push(Step::If {
+                    condition,
+                    then: steps,
+                    otherwise: Vec::new(),
+                }),
+                None => steps
+                    .into_iter()
+                    .for_each(|step| compiler.builder.push(step)),
+            }
             Ok(())
         })?;
         let saved = self.builder.register(DataType::BigInt);
@@ -124,7 +165,7 @@ impl Compiler<'_> {
         });
         self.source_mut(target).record = Some((reference, record));
         let hidden = std::mem::take(&mut self.levels);
-        self.push_rows(&sources);
+        self.levels.push(names);
         let result = body(
             self,
             RowSource {

@@ -1,5 +1,7 @@
 //! What a name means: variables of blocks around a statement, and columns of the rows at hand.
 
+use std::rc::Rc;
+
 use kiln_platform::sync::Arc;
 use kiln_procedure::ir::{RecordReg, Reg, TableRef};
 use kiln_storage::error::{Result, SqlState};
@@ -66,8 +68,9 @@ pub(super) struct Source {
     /// Where to read columns that are in no register yet.
     pub record: Option<(TableRef, RecordReg)>,
     pub position: Position,
-    /// Columns that JOIN … USING merged into the other side's: found only when qualified.
-    pub merged: Vec<usize>,
+    /// Where its columns are when it is a part of a join whose rows are one source: that source,
+    /// and the first of them there.
+    pub within: Option<(SourceId, u16)>,
     /// Columns that cannot be named at all, such as the sort keys of a materialised subquery.
     pub visible: usize,
     /// Whether all its columns may be NULL, as those of an outer join's inner side.
@@ -85,11 +88,37 @@ pub(super) enum AggregatePolicy {
     Refused(&'static str),
 }
 
+/// A column that can be named without its table.
+#[derive(Clone, Debug)]
+pub(super) struct NamedColumn {
+    pub name: String,
+    pub bound: Bound,
+}
+
 /// The row sources of one query level.
 #[derive(Clone, Debug)]
 pub(super) struct Level {
+    /// Tells it from others: aggregates and windows belong to one.
+    pub number: usize,
     pub sources: Vec<SourceId>,
+    /// What can be named without a table, in the order in which `*` lists it.
+    pub columns: Rc<[NamedColumn]>,
     pub aggregates: AggregatePolicy,
+    /// Whether its names are known, but refused: LATERAL on the right of RIGHT JOIN or FULL JOIN.
+    pub is_barred: bool,
+}
+
+impl Level {
+    /// A level without rows.
+    pub fn empty(aggregates: AggregatePolicy) -> Level {
+        Level {
+            number: 0,
+            sources: Vec::new(),
+            columns: Rc::default(),
+            aggregates,
+            is_barred: false,
+        }
+    }
 }
 
 /// A column that is in a register now.
@@ -233,7 +262,7 @@ impl Compiler<'_> {
             table: Some(table.clone()),
             record: Some((reference, record)),
             position,
-            merged: Vec::new(),
+            within: None,
             nullable: false,
         })
     }
@@ -255,7 +284,7 @@ impl Compiler<'_> {
             table: None,
             record: None,
             position,
-            merged: Vec::new(),
+            within: None,
             visible: columns.len(),
             nullable: true,
         });
@@ -286,10 +315,59 @@ impl Compiler<'_> {
 
     /// Puts rows in scope, as one level inside those that are.
     pub fn push_rows(&mut self, sources: &[SourceId]) {
-        self.levels.push(Level {
+        let level = self.level_of(sources, AggregatePolicy::Refused("this clause"));
+        self.levels.push(level);
+    }
+
+    /// A level of these sources, whose columns can be named without them.
+    pub(super) fn level_of(&self, sources: &[SourceId], aggregates: AggregatePolicy) -> Level {
+        let columns = sources
+            .iter()
+            .flat_map(|source| self.columns_of_row(*source));
+        Level {
+            number: 0,
             sources: sources.to_vec(),
-            aggregates: AggregatePolicy::Refused("this clause"),
-        });
+            columns: columns.collect(),
+            aggregates,
+            is_barred: false,
+        }
+    }
+
+    /// Names and values of a row's columns.
+    pub(super) fn columns_of_row(&self, source: SourceId) -> Vec<NamedColumn> {
+        let row = self.source(source);
+        let columns = row.columns[..row.visible].iter().enumerate();
+        columns
+            .map(|(column, (name, _))| NamedColumn {
+                name: name.clone(),
+                bound: self.column_of(source, column, None),
+            })
+            .collect()
+    }
+
+    /// Whether the rows of a level have the columns of a source.
+    pub(super) fn has_source(&self, level: &Level, source: SourceId) -> bool {
+        level.sources.iter().any(|known| {
+            let within = self.source(*known).within;
+            *known == source || within.is_some_and(|(whole, _)| whole == source)
+        })
+    }
+
+    /// The value of a row's column.
+    pub(super) fn column_of(&self, source: SourceId, column: usize, position: Position) -> Bound {
+        let row = self.source(source);
+        let data_type = row.columns[column].1.clone();
+        let kind = match row.within {
+            Some((source, first)) => Kind::Column {
+                source,
+                column: first + column as u16,
+            },
+            None => Kind::Column {
+                source,
+                column: column as u16,
+            },
+        };
+        Bound::new(kind, data_type, position)
     }
 
     /// Takes the innermost rows out of scope.
@@ -380,15 +458,7 @@ impl Compiler<'_> {
                 position,
             )
             .with_detail("It could refer to either a PL/pgSQL variable or a table column.")),
-            (Some((source, column)), None) => {
-                let data_type = self.source(source).columns[column].1.clone();
-                let column = column as u16;
-                Ok(Bound {
-                    kind: Kind::Column { source, column },
-                    data_type,
-                    position,
-                })
-            }
+            (Some(bound), None) => Ok(bound),
             (
                 None,
                 Some(Variable::Scalar {
@@ -444,50 +514,61 @@ impl Compiler<'_> {
         }
     }
 
-    fn find_column(&self, name: &str, position: Position) -> Result<Option<(SourceId, usize)>> {
+    fn find_column(&self, name: &str, position: Position) -> Result<Option<Bound>> {
         for level in self.levels.iter().rev() {
-            let mut found = None;
-            for id in &level.sources {
-                let source = self.source(*id);
-                let columns = source.columns[..source.visible].iter().enumerate();
-                for (index, (known, _)) in columns {
-                    if known != name || source.merged.contains(&index) {
-                        continue;
-                    }
-                    if found.is_some() {
-                        return Err(fail(
-                            SqlState::AMBIGUOUS_COLUMN,
-                            format!("column reference \"{name}\" is ambiguous"),
-                            position,
-                        ));
-                    }
-                    found = Some((*id, index));
-                }
+            let mut found = level.columns.iter().filter(|column| column.name == name);
+            let Some(column) = found.next() else {
+                continue;
+            };
+            if found.next().is_some() {
+                return Err(fail(
+                    SqlState::AMBIGUOUS_COLUMN,
+                    format!("column reference \"{name}\" is ambiguous"),
+                    position,
+                ));
             }
-            if found.is_some() {
-                return Ok(found);
+            if level.is_barred {
+                return Err(self.barred(&column.bound, position));
             }
+            let bound = column.bound.clone();
+            return Ok(Some(Bound { position, ..bound }));
         }
         Ok(None)
     }
 
-    fn find_qualified(
-        &self,
-        table: &str,
-        name: &str,
-        position: Position,
-    ) -> Result<Option<(SourceId, usize)>> {
-        let sources = self.levels.iter().rev().flat_map(|level| &level.sources);
-        for id in sources {
-            let source = self.source(*id);
+    /// The refusal of a name that only an inner or left join would let a LATERAL item use.
+    #[cold]
+    fn barred(&self, bound: &Bound, position: Position) -> kiln_storage::error::Error {
+        let sources = bound.sources();
+        let table = sources.first().map_or("", |id| &self.source(*id).name);
+        fail(
+            SqlState::INVALID_COLUMN_REFERENCE,
+            format!("invalid reference to FROM-clause entry for table \"{table}\""),
+            position,
+        )
+        .with_detail("The combining JOIN type must be INNER or LEFT for a LATERAL reference.")
+    }
+
+    fn find_qualified(&self, table: &str, name: &str, position: Position) -> Result<Option<Bound>> {
+        let levels = self.levels.iter().rev();
+        let sources = levels.flat_map(|level| level.sources.iter().map(move |id| (level, *id)));
+        for (level, id) in sources {
+            let source = self.source(id);
             if source.name != table {
                 continue;
             }
-            let column = source.columns[..source.visible]
-                .iter()
-                .position(|(known, _)| known == name);
+            let mut columns = source.columns[..source.visible].iter().enumerate();
+            let column = columns.find(|(_, (known, _))| known == name);
             return match column {
-                Some(column) => Ok(Some((*id, column))),
+                Some((column, _)) if level.is_barred => {
+                    Err(self.barred(&self.column_of(id, column, position), position))
+                }
+                Some(_) if columns.any(|(_, (known, _))| known == name) => Err(fail(
+                    SqlState::AMBIGUOUS_COLUMN,
+                    format!("column reference \"{name}\" is ambiguous"),
+                    position,
+                )),
+                Some((column, _)) => Ok(Some(self.column_of(id, column, position))),
                 // A record variable may have the table's name and this field.
                 None if self
                     .variable(&[table.to_owned(), name.to_owned()])

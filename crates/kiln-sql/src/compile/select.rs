@@ -14,13 +14,14 @@ use super::aggregate::AggregateCall;
 use super::bound::{Bound, Kind};
 use super::coerce::{CastContext, coerce};
 use super::from::FromScope;
+use super::join::FullJoin;
 use super::names::figure_name;
-use super::plpgsql::Callee;
 use super::query::{
     Body, BoundQuery, ColumnMeta, ColumnOrigin, OrderKey, order_items, order_key, output_number,
     rewrite_in_place,
 };
-use super::scope::{AggregatePolicy, Level, Source, SourceId};
+use super::row_function::{RowFunction, RowFunctions};
+use super::scope::{AggregatePolicy, Level, SourceId};
 use super::with::WithReference;
 use super::{Compiler, Position, fail, name_of, object_name, position_of};
 use super::{position_of_span, unsupported};
@@ -36,7 +37,19 @@ pub(crate) struct Select {
     /// Which outputs are literals without a type of their own.
     pub open_outputs: Vec<usize>,
     pub distinct: bool,
+    /// The expressions of DISTINCT ON.
+    pub distinct_on: Vec<Bound>,
+    /// Functions in the output that give rows, and the sources whose columns are their values.
+    pub row_functions: Vec<(SourceId, RowFunctions)>,
     pub grouping: Option<Grouping>,
+}
+
+/// What the output of a SELECT asks for besides expressions.
+#[derive(Debug, Default)]
+pub(super) struct Output {
+    pub row_functions: Vec<(SourceId, RowFunctions)>,
+    /// What cannot call a function that gives rows, where that is bound.
+    pub refuses_rows: Option<&'static str>,
 }
 
 /// GROUP BY, or aggregates without it.
@@ -66,12 +79,10 @@ pub(crate) enum ItemKind {
     With(WithReference),
     /// A relation of the system; what the session tells it, if it asks for something.
     Catalog(&'static Relation, Option<Bound>),
-    /// `unnest(array)`.
-    Unnest(Bound),
-    /// `generate_series(first, last, step)`.
-    Series(Bound, Bound, Bound),
-    /// A call of a user's function.
-    Routine(Box<Callee>, Vec<Bound>),
+    /// `a FULL JOIN b`.
+    Full(Box<FullJoin>),
+    /// Calls of functions.
+    Functions(Box<RowFunctions>),
 }
 
 impl ItemKind {
@@ -82,6 +93,78 @@ impl ItemKind {
             ItemKind::With(reference) => reference.gives_one_row,
             _ => false,
         }
+    }
+
+    /// The expressions that are its own, apart from those of queries.
+    pub(super) fn expressions(&self) -> Vec<&Bound> {
+        match self {
+            ItemKind::Table(_)
+            | ItemKind::With(_)
+            | ItemKind::Derived(_)
+            | ItemKind::Catalog(..) => Vec::new(),
+            ItemKind::Full(join) => join.expressions().collect(),
+            ItemKind::Functions(calls) => {
+                let parts = calls.parts.iter();
+                parts.flat_map(RowFunction::expressions).collect()
+            }
+        }
+    }
+
+    /// Calls `f` for every expression node.
+    pub(super) fn visit(&self, f: &mut dyn FnMut(&Bound)) {
+        match self {
+            ItemKind::Derived(query) => query.visit(f),
+            ItemKind::Full(join) => join.sides.iter().for_each(|(_, kind)| kind.visit(f)),
+            _ => {}
+        }
+        self.expressions()
+            .into_iter()
+            .for_each(|bound| bound.visit(f));
+    }
+
+    fn rewrite(&mut self, replace: &mut dyn FnMut(&Bound) -> Option<Bound>) {
+        let mut each = |bounds: &mut dyn Iterator<Item = &mut Bound>| {
+            bounds.for_each(|bound| rewrite_in_place(bound, replace));
+        };
+        match self {
+            ItemKind::Table(_) | ItemKind::With(_) | ItemKind::Catalog(..) => {}
+            ItemKind::Derived(query) => query.rewrite(replace),
+            ItemKind::Full(join) => {
+                each(&mut join.expressions_mut());
+                join.kinds_mut().for_each(|kind| kind.rewrite(replace));
+            }
+            ItemKind::Functions(calls) => {
+                let parts = calls.parts.iter_mut();
+                each(&mut parts.flat_map(RowFunction::expressions_mut));
+            }
+        }
+    }
+
+    /// Whether a function in it is volatile.
+    pub(super) fn calls_volatile(&self) -> bool {
+        matches!(self, ItemKind::Functions(calls)
+            if calls.parts.iter().any(RowFunction::calls_volatile))
+    }
+
+    /// Calls `f` for it and for what it is made of.
+    pub(super) fn visit_from(&self, f: &mut dyn FnMut(&ItemKind)) {
+        f(self);
+        match self {
+            ItemKind::Derived(query) => query.visit_from(f),
+            ItemKind::Full(join) => join.sides.iter().for_each(|(_, kind)| kind.visit_from(f)),
+            _ => {}
+        }
+    }
+
+    /// The columns of other sources that its rows depend on; those of its own queries too.
+    pub(super) fn columns(&self) -> Vec<(SourceId, u16)> {
+        let mut columns = Vec::new();
+        self.visit(&mut |bound| {
+            if let Kind::Column { source, column } = bound.kind {
+                columns.push((source, column));
+            }
+        });
+        columns
     }
 }
 
@@ -98,15 +181,48 @@ impl Select {
             outputs,
             open_outputs: Vec::new(),
             distinct: false,
+            distinct_on: Vec::new(),
+            row_functions: Vec::new(),
             grouping: None,
         }
+    }
+
+    fn function_expressions(&self) -> impl Iterator<Item = &Bound> {
+        let calls = self
+            .row_functions
+            .iter()
+            .flat_map(|(_, calls)| &calls.parts);
+        calls.flat_map(RowFunction::expressions)
+    }
+
+    /// What is computed after the rows and their groups are there; `order` are the keys of the sort.
+    pub(super) fn output_expressions<'b>(&'b self, order: &'b [OrderKey]) -> Vec<&'b Bound> {
+        let outputs = self.outputs.iter().chain(&self.distinct_on);
+        let all = outputs.chain(order.iter().map(|key| &key.bound));
+        all.chain(self.function_expressions()).collect()
+    }
+
+    /// As [`Select::output_expressions`].
+    pub(super) fn output_expressions_mut<'b>(
+        &'b mut self,
+        order: &'b mut [OrderKey],
+    ) -> Vec<&'b mut Bound> {
+        let outputs = self.outputs.iter_mut().chain(&mut self.distinct_on);
+        let all = outputs.chain(order.iter_mut().map(|key| &mut key.bound));
+        let calls = self.row_functions.iter_mut();
+        let calls = calls.flat_map(|(_, calls)| &mut calls.parts);
+        all.chain(calls.flat_map(RowFunction::expressions_mut))
+            .collect()
     }
 
     /// The expressions over the rows of FROM, apart from those of the items.
     pub(super) fn row_expressions(&self) -> Vec<&Bound> {
         let mut all: Vec<&Bound> = Vec::new();
         match &self.grouping {
-            None => all.extend(&self.outputs),
+            None => {
+                all.extend(&self.outputs);
+                all.extend(self.function_expressions());
+            }
             Some(grouping) => {
                 all.extend(grouping.keys.iter().map(|(key, _)| key));
                 for (call, _) in &grouping.aggregates {
@@ -119,24 +235,12 @@ impl Select {
 
     pub(super) fn visit(&self, f: &mut dyn FnMut(&Bound)) {
         for item in &self.items {
-            match &item.kind {
-                ItemKind::Table(_) | ItemKind::With(_) | ItemKind::Catalog(..) => {}
-                ItemKind::Derived(query) => query.visit(f),
-                ItemKind::Unnest(array) => array.visit(f),
-                ItemKind::Series(first, last, step) => {
-                    [first, last, step]
-                        .into_iter()
-                        .for_each(|bound| bound.visit(f));
-                }
-                ItemKind::Routine(_, arguments) => {
-                    arguments.iter().for_each(|bound| bound.visit(f));
-                }
-            }
+            item.kind.visit(f);
             item.left.iter().flatten().for_each(|bound| bound.visit(f));
         }
         self.filters
             .iter()
-            .chain(&self.outputs)
+            .chain(self.output_expressions(&[]))
             .for_each(|bound| bound.visit(f));
         if let Some(grouping) = &self.grouping {
             grouping.keys.iter().for_each(|(key, _)| key.visit(f));
@@ -149,26 +253,15 @@ impl Select {
 
     pub(super) fn rewrite(&mut self, replace: &mut dyn FnMut(&Bound) -> Option<Bound>) {
         for item in &mut self.items {
-            match &mut item.kind {
-                ItemKind::Table(_) | ItemKind::With(_) | ItemKind::Catalog(..) => {}
-                ItemKind::Derived(query) => query.rewrite(replace),
-                ItemKind::Unnest(array) => rewrite_in_place(array, replace),
-                ItemKind::Series(first, last, step) => {
-                    for bound in [first, last, step] {
-                        rewrite_in_place(bound, replace);
-                    }
-                }
-                ItemKind::Routine(_, arguments) => {
-                    for bound in arguments {
-                        rewrite_in_place(bound, replace);
-                    }
-                }
-            }
+            item.kind.rewrite(replace);
             for bound in item.left.iter_mut().flatten() {
                 rewrite_in_place(bound, replace);
             }
         }
-        for bound in self.filters.iter_mut().chain(&mut self.outputs) {
+        for bound in &mut self.filters {
+            rewrite_in_place(bound, replace);
+        }
+        for bound in self.output_expressions_mut(&mut []) {
             rewrite_in_place(bound, replace);
         }
         if let Some(grouping) = &mut self.grouping {
@@ -176,8 +269,7 @@ impl Select {
                 rewrite_in_place(key, replace);
             }
             for (call, _) in &mut grouping.aggregates {
-                let parts = call.argument.iter_mut().chain(&mut call.delimiter);
-                for bound in parts.chain(&mut call.filter) {
+                for bound in call.operands_mut() {
                     rewrite_in_place(bound, replace);
                 }
             }
@@ -214,11 +306,14 @@ impl Compiler<'_> {
     ) -> Result<BoundQuery> {
         refuse_unknown_clauses(select)?;
         let from = self.bind_from(&select.from)?;
+        let number = self.new_slot();
         self.levels.push(Level {
-            sources: from.sources.clone(),
-            aggregates: AggregatePolicy::Refused("WHERE"),
+            number,
+            ..from.level(AggregatePolicy::Refused("WHERE"))
         });
-        let result = self.bind_select_parts(select, query, from);
+        let windows = std::mem::replace(&mut self.windows, select.named_window.clone());
+        let result = self.bind_select_parts(select, query, from, number);
+        self.windows = windows;
         self.levels.pop();
         result
     }
@@ -228,9 +323,11 @@ impl Compiler<'_> {
         select: &ast::Select,
         query: &Query,
         from: FromScope,
+        level: usize,
     ) -> Result<BoundQuery> {
         let mut filters = from.filters;
         self.allow_aggregates(AggregatePolicy::Allowed);
+        self.output = Some(Output::default());
         let mut outputs = Vec::new();
         let mut columns = Vec::new();
         let mut open_outputs = Vec::new();
@@ -256,8 +353,9 @@ impl Compiler<'_> {
                             position,
                         ));
                     }
-                    for (source, column) in self.wildcard(&from.sources, &from.merged) {
-                        self.push_column(source, column, &mut outputs, &mut columns);
+                    for column in &from.columns {
+                        columns.push(column.name.clone());
+                        outputs.push(column.bound.clone());
                     }
                 }
                 SelectItem::QualifiedWildcard(
@@ -278,6 +376,7 @@ impl Compiler<'_> {
                 }
             }
         }
+        let output = self.output.take();
         // After the output, as in PostgreSQL: the first context decides a parameter's type.
         if let Some(selection) = &select.selection {
             self.allow_aggregates(AggregatePolicy::Refused("WHERE"));
@@ -305,13 +404,7 @@ impl Compiler<'_> {
                 *bound = self.share(taken);
             }
         }
-        let distinct = match &select.distinct {
-            None | Some(Distinct::All) => false,
-            Some(Distinct::Distinct) => true,
-            Some(Distinct::On(_)) => {
-                return Err(unsupported("DISTINCT ON", position_of(query)));
-            }
-        };
+        let distinct = matches!(select.distinct, Some(Distinct::Distinct));
         if distinct && outputs.is_empty() {
             return Err(fail(
                 SqlState::SYNTAX_ERROR,
@@ -327,6 +420,7 @@ impl Compiler<'_> {
             having = Some(self.bind_condition(expr, "HAVING")?);
         }
         self.allow_aggregates(AggregatePolicy::Allowed);
+        self.output = output;
         let mut order = Vec::new();
         for (expr, options) in order_items(query)? {
             let bound = self.bind_order_item(expr, &outputs, &columns)?;
@@ -338,24 +432,40 @@ impl Compiler<'_> {
                 ));
             }
             if bound.as_constant().is_none() {
-                order.push(order_key(bound, options));
+                order.push(order_key(bound, options)?);
             }
         }
+        let distinct_on = match &select.distinct {
+            Some(Distinct::On(items)) => {
+                self.bind_distinct_on(items, &outputs, &columns, &order)?
+            }
+            _ => Vec::new(),
+        };
+        let output = self.output.take().unwrap_or_default();
+        let mut bound = Select {
+            items: from.items,
+            filters,
+            outputs,
+            open_outputs,
+            distinct,
+            distinct_on,
+            row_functions: output.row_functions,
+            grouping: None,
+        };
         let is_grouped = keys.is_some()
             || having.is_some()
-            || outputs
-                .iter()
-                .chain(order.iter().map(|key| &key.bound))
-                .any(has_aggregate);
-        let grouping = if is_grouped {
+            || bound
+                .output_expressions(&order)
+                .into_iter()
+                .any(|expression| has_aggregate(expression, level));
+        if is_grouped {
             let keys = keys.unwrap_or_default();
-            Some(self.group(keys, having, &mut outputs, &mut order, &from.sources)?)
-        } else {
-            None
-        };
+            self.group(&mut bound, keys, having, &mut order, level)?;
+        }
+        self.split_at_windows(&mut bound, &mut order, level)?;
         let columns = columns
             .into_iter()
-            .zip(&outputs)
+            .zip(&bound.outputs)
             .zip(origins)
             .map(|((name, bound), origin)| ColumnMeta {
                 name,
@@ -365,14 +475,7 @@ impl Compiler<'_> {
             .collect();
         Ok(BoundQuery {
             with: Vec::new(),
-            body: Body::Select(Box::new(Select {
-                items: from.items,
-                filters,
-                outputs,
-                open_outputs,
-                distinct,
-                grouping,
-            })),
+            body: Body::Select(Box::new(bound)),
             columns,
             order,
             limit: None,
@@ -408,8 +511,9 @@ impl Compiler<'_> {
         let source = self.add_table_source(&table, &alias, None);
         let mut outputs = Vec::new();
         let mut columns = Vec::new();
-        for column in 0..self.source(source).visible {
-            self.push_column(source, column, &mut outputs, &mut columns);
+        for column in self.columns_of_row(source) {
+            columns.push(column.name);
+            outputs.push(column.bound);
         }
         let columns: Vec<ColumnMeta> = columns
             .into_iter()
@@ -421,17 +525,13 @@ impl Compiler<'_> {
             })
             .collect();
         let mut order = Vec::new();
-        self.levels.push(Level {
-            sources: vec![source],
-            aggregates: AggregatePolicy::Refused("ORDER BY"),
-        });
+        let level = self.level_of(&[source], AggregatePolicy::Refused("ORDER BY"));
+        self.levels.push(level);
         let names: Vec<String> = columns.iter().map(|column| column.name.clone()).collect();
         let mut bind = || -> Result<()> {
             for (expr, options) in order_items(query)? {
-                order.push(order_key(
-                    self.bind_order_item(expr, &outputs, &names)?,
-                    options,
-                ));
+                let bound = self.bind_order_item(expr, &outputs, &names)?;
+                order.push(order_key(bound, options)?);
             }
             Ok(())
         };
@@ -450,40 +550,6 @@ impl Compiler<'_> {
         })
     }
 
-    fn push_column(
-        &self,
-        source: SourceId,
-        column: usize,
-        outputs: &mut Vec<Bound>,
-        columns: &mut Vec<String>,
-    ) {
-        let (name, data_type) = self.source(source).columns[column].clone();
-        columns.push(name);
-        let column = column as u16;
-        outputs.push(Bound::new(Kind::Column { source, column }, data_type, None));
-    }
-
-    fn wildcard(
-        &self,
-        sources: &[SourceId],
-        merged: &[(SourceId, usize)],
-    ) -> Vec<(SourceId, usize)> {
-        let mut all: Vec<(SourceId, usize)> = merged.to_vec();
-        for source in sources {
-            let Source {
-                visible,
-                merged: hidden,
-                ..
-            } = self.source(*source);
-            for column in 0..*visible {
-                if !hidden.contains(&column) && !merged.contains(&(*source, column)) {
-                    all.push((*source, column));
-                }
-            }
-        }
-        all
-    }
-
     fn qualified_wildcard(
         &self,
         name: &str,
@@ -498,8 +564,9 @@ impl Compiler<'_> {
             .flat_map(|level| &level.sources)
             .find(|source| self.source(**source).name == name);
         if let Some(source) = found {
-            for column in 0..self.source(*source).visible {
-                self.push_column(*source, column, outputs, columns);
+            for column in self.columns_of_row(*source) {
+                columns.push(column.name);
+                outputs.push(column.bound);
             }
             return Ok(());
         }
@@ -551,7 +618,8 @@ impl Compiler<'_> {
                     output_of_form(bound, outputs)
                 }
             };
-            if has_aggregate(&bound) {
+            let level = self.levels.last().map_or(0, |level| level.number);
+            if has_aggregate(&bound, level) {
                 return Err(fail(
                     SqlState::GROUPING_ERROR,
                     "aggregate functions are not allowed in GROUP BY",
@@ -631,16 +699,45 @@ impl Compiler<'_> {
         Ok(output_of_form(bound, outputs))
     }
 
-    /// Replaces group keys and aggregates in the outputs by slots.
+    /// DISTINCT ON, whose expressions have to lead the order.
+    fn bind_distinct_on(
+        &mut self,
+        items: &[Expr],
+        outputs: &[Bound],
+        names: &[String],
+        order: &[OrderKey],
+    ) -> Result<Vec<Bound>> {
+        let mut keys: Vec<Bound> = Vec::with_capacity(items.len());
+        for item in items {
+            let bound = self.bind_order_item(item, outputs, names)?;
+            if !keys.contains(&bound) {
+                keys.push(bound);
+            }
+        }
+        // Those that the order names come first in it, in any order.
+        let leading = order.iter().take(keys.len());
+        let others = leading.filter(|key| !keys.contains(&key.bound)).count();
+        if others > 0 {
+            return Err(fail(
+                SqlState::INVALID_COLUMN_REFERENCE,
+                "SELECT DISTINCT ON expressions must match initial ORDER BY expressions",
+                items.first().and_then(position_of),
+            ));
+        }
+        Ok(keys)
+    }
+
+    /// Groups the rows of a SELECT: group keys and aggregates in its outputs become slots.
     fn group(
         &mut self,
+        select: &mut Select,
         mut keys: Vec<Bound>,
         having: Option<Bound>,
-        outputs: &mut [Bound],
         order: &mut [OrderKey],
-        sources: &[SourceId],
-    ) -> Result<Grouping> {
-        self.add_dependent_keys(&mut keys, outputs, order, having.as_ref(), sources);
+        level: usize,
+    ) -> Result<()> {
+        let sources: Vec<SourceId> = select.items.iter().map(|item| item.source).collect();
+        self.add_dependent_keys(&mut keys, select, order, having.as_ref(), &sources);
         let keys: Vec<(Bound, usize)> =
             keys.into_iter().map(|key| (key, self.new_slot())).collect();
         let mut aggregates: Vec<(AggregateCall, usize)> = Vec::new();
@@ -661,6 +758,9 @@ impl Compiler<'_> {
             let Kind::Aggregate(call) = &bound.kind else {
                 return None;
             };
+            if call.level != level {
+                return None;
+            }
             if let Some((_, number)) = aggregates
                 .iter()
                 .find(|(known, _)| known.is_same(call, false))
@@ -672,19 +772,15 @@ impl Compiler<'_> {
             Some(slot(next))
         };
         let mut having = having;
-        for bound in outputs
-            .iter_mut()
-            .chain(order.iter_mut().map(|key| &mut key.bound))
+        for bound in select
+            .output_expressions_mut(order)
+            .into_iter()
             .chain(&mut having)
         {
             rewrite_in_place(bound, &mut replace);
         }
         self.next_slot = next;
-        let all = outputs
-            .iter()
-            .chain(order.iter().map(|key| &key.bound))
-            .chain(&having);
-        for bound in all {
+        for bound in select.output_expressions(order).into_iter().chain(&having) {
             let mut stray = None;
             bound.visit(&mut |node| {
                 if let Kind::Column { source, column } = node.kind
@@ -707,11 +803,12 @@ impl Compiler<'_> {
                 ));
             }
         }
-        Ok(Grouping {
+        select.grouping = Some(Grouping {
             keys,
             aggregates,
             having,
-        })
+        });
+        Ok(())
     }
 
     /// With a table's whole primary key among the group keys, its other columns are keys too: they
@@ -719,17 +816,13 @@ impl Compiler<'_> {
     fn add_dependent_keys(
         &self,
         keys: &mut Vec<Bound>,
-        outputs: &[Bound],
+        select: &Select,
         order: &[OrderKey],
         having: Option<&Bound>,
         sources: &[SourceId],
     ) {
         let mut used = Vec::new();
-        let all = outputs
-            .iter()
-            .chain(order.iter().map(|key| &key.bound))
-            .chain(having);
-        for bound in all {
+        for bound in select.output_expressions(order).into_iter().chain(having) {
             collect_outside_aggregates(bound, &mut used);
         }
         for source in sources {
@@ -768,21 +861,9 @@ fn output_of_form(bound: Bound, outputs: &[Bound]) -> Bound {
     outputs.iter().find(same).cloned().unwrap_or(bound)
 }
 
-fn has_aggregate(bound: &Bound) -> bool {
-    let mut found = false;
-    visit_level(bound, &mut |node| {
-        found |= matches!(node.kind, Kind::Aggregate(_))
-    });
-    found
-}
-
-/// Visits the nodes of this query level only.
-fn visit_level(bound: &Bound, f: &mut dyn FnMut(&Bound)) {
-    f(bound);
-    bound
-        .operands()
-        .into_iter()
-        .for_each(|operand| visit_level(operand, f));
+/// Whether an aggregate over the rows of a level is in it, in subqueries too.
+fn has_aggregate(bound: &Bound, level: usize) -> bool {
+    bound.any(|node| matches!(&node.kind, Kind::Aggregate(call) if call.level == level))
 }
 
 fn collect_outside_aggregates(bound: &Bound, columns: &mut Vec<Bound>) {
@@ -820,8 +901,8 @@ fn refuse_unknown_clauses(select: &ast::Select) -> Result<()> {
     if select.into.is_some() {
         return refuse("SELECT INTO here");
     }
-    if !select.named_window.is_empty() || select.qualify.is_some() {
-        return refuse("WINDOW and QUALIFY");
+    if select.qualify.is_some() {
+        return refuse("QUALIFY");
     }
     if select.top.is_some()
         || select.exclude.is_some()

@@ -1,6 +1,6 @@
 //! Queries that are no SELECT: VALUES and UNION, and the order of what they give.
 
-use kiln_storage::error::{Result, SqlState};
+use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::{DataType, Value};
 use sqlparser::ast::{Expr, Query};
 
@@ -16,10 +16,8 @@ impl Compiler<'_> {
         values: &sqlparser::ast::Values,
     ) -> Result<Vec<Vec<Bound>>> {
         let mut rows: Vec<Vec<Bound>> = Vec::with_capacity(values.rows.len());
-        self.levels.push(Level {
-            sources: Vec::new(),
-            aggregates: AggregatePolicy::Refused("VALUES"),
-        });
+        self.levels
+            .push(Level::empty(AggregatePolicy::Refused("VALUES")));
         let mut bind = || -> Result<()> {
             for row in &values.rows {
                 let mut bounds = Vec::new();
@@ -145,7 +143,7 @@ impl Compiler<'_> {
             };
             let data_type = columns[index].data_type.clone();
             let bound = Bound::new(Kind::Slot(index), data_type, position);
-            keys.push(order_key(bound, options));
+            keys.push(order_key(bound, options)?);
         }
         Ok(keys)
     }
@@ -186,6 +184,9 @@ impl BoundQuery {
                 let (one, other) = (same(left), same(right));
                 left.cast_column(index, one, data_type)?;
                 right.cast_column(index, other, data_type)?;
+            }
+            Body::Windowed(_) | Body::Recursive(_) => {
+                return Err(Error::internal("a conversion of what is within a query"));
             }
         }
         self.columns[index].data_type = data_type.clone();

@@ -5,16 +5,19 @@ use kiln_storage::error::{Result, SqlState};
 use kiln_storage::types::{CatalogType, DataType, Representation};
 use sqlparser::ast::{
     CeilFloorKind, DateTimeField, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentClause, FunctionArguments, Ident, TrimWhereField,
+    FunctionArgumentClause, FunctionArguments, Ident, OrderByExpr, TrimWhereField,
 };
 
-use super::aggregate;
+use super::aggregate::{self, Clauses};
 use super::bind::{as_array, case};
 use super::bound::{Bound, Kind};
 use super::coerce::{CastContext, call, coerce, common_type, padded};
 use super::functions::Now;
 use super::plpgsql::Callee;
-use super::scope::{AggregatePolicy, SourceId};
+use super::query::{OrderKey, order_key};
+use super::row_function::{self, RowFunction, RowFunctions, gives_rows};
+use super::scope::{AggregatePolicy, Source};
+use super::window::WindowFunction;
 use super::{Compiler, Position, fail, functions, object_name, operators, position_of};
 use super::{SessionValue, types, unsupported};
 use crate::catalog::functions::{type_object, unknown_type};
@@ -26,6 +29,7 @@ struct Call<'e> {
     is_star: bool,
     distinct: bool,
     filter: Option<&'e Expr>,
+    order: &'e [OrderByExpr],
     position: Position,
 }
 
@@ -209,7 +213,6 @@ impl Compiler<'_> {
                     _ => Err(unsupported("AT TIME ZONE on this type", position)),
                 }
             }
-            Expr::SimilarTo { .. } => Err(unsupported("SIMILAR TO", position)),
             Expr::Like { .. } | Expr::ILike { .. } => {
                 Err(unsupported("LIKE with ANY or ALL", position))
             }
@@ -279,6 +282,10 @@ impl Compiler<'_> {
     ) -> Result<Bound> {
         let is_over_rows = self.levels.iter().any(|level| !level.sources.is_empty());
         let (callee, arguments) = Callee::bind(self, name, given, is_over_rows, position)?;
+        if callee.value_type(position).is_err() && callee.columns_in_from(name).len() == 1 {
+            let call = RowFunction::Routine(Box::new(callee), arguments);
+            return self.add_row_function(call, position);
+        }
         let data_type = callee.value_type(position)?;
         Ok(Bound::new(
             Kind::Routine(Box::new(callee), arguments),
@@ -330,9 +337,18 @@ impl Compiler<'_> {
         if let Some(bound) = self.bind_named_call(function)? {
             return Ok(bound);
         }
+        if let FunctionArguments::Subquery(query) = &function.args {
+            return self.bind_array_subquery(query, position_of(function));
+        }
+        if function.over.is_some() {
+            return self.bind_window_call(function);
+        }
         let call = read_call(function)?;
         let Call { name, position, .. } = &call;
         let position = *position;
+        if let Some(bound) = self.bind_row_function(&call)? {
+            return Ok(bound);
+        }
         if let Some(kind) = aggregate::AggregateKind::of(name) {
             if call.is_star && *name != "count" {
                 return Err(fail(
@@ -343,11 +359,20 @@ impl Compiler<'_> {
             }
             return self.bind_aggregate(kind, &call);
         }
-        if call.is_star || call.distinct || call.filter.is_some() {
+        if WindowFunction::of(name).is_some() && !self.knows_routine(name) {
+            return Err(fail(
+                SqlState::WRONG_OBJECT_TYPE,
+                format!("window function {name} requires an OVER clause"),
+                position,
+            ));
+        }
+        if call.is_star || call.distinct || call.filter.is_some() || !call.order.is_empty() {
             let what = if call.is_star {
                 "(*)"
             } else if call.distinct {
                 "DISTINCT"
+            } else if !call.order.is_empty() {
+                "ORDER BY"
             } else {
                 "FILTER"
             };
@@ -360,10 +385,12 @@ impl Compiler<'_> {
         if let Some(bound) = self.bind_session_value(name, &call.arguments, position)? {
             return Ok(bound);
         }
-        let mut arguments = Vec::with_capacity(call.arguments.len());
-        for argument in &call.arguments {
-            arguments.push(self.bind(argument)?);
-        }
+        let refused = (name == "coalesce").then_some("COALESCE");
+        let mut arguments = self.without_rows(refused, |compiler| {
+            let each = call.arguments.iter();
+            each.map(|argument| compiler.bind(argument))
+                .collect::<Result<Vec<Bound>>>()
+        })?;
         if functions::takes_role(name, arguments.len()) {
             let role = self.ask_session(SessionValue::Role, name, position)?;
             arguments.insert(0, role);
@@ -380,13 +407,12 @@ impl Compiler<'_> {
                 let (Some(left), Some(right)) = (arguments.next(), arguments.next()) else {
                     return Err(unsupported("this call", position));
                 };
-                let left = if left.is_unknown() && right.is_unknown() {
-                    coerce(left, &DataType::Text, CastContext::Implicit)?
-                } else if left.is_unknown() {
-                    let target = right.data_type.without_modifier();
-                    coerce(left, &target, CastContext::Implicit)?
-                } else {
-                    left
+                // The result has the type that the comparison takes the left side for.
+                let (left, right) = operators::comparable("=", left, right, position)?;
+                // A CHAR without a length is for comparisons only.
+                let left = match left.data_type {
+                    DataType::Char(u32::MAX) => left.relabel(DataType::Text),
+                    _ => left,
                 };
                 let left = self.share(left);
                 let same = operators::compare(Comparison::Equal, left.clone(), right, position)?;
@@ -485,16 +511,10 @@ impl Compiler<'_> {
                 let text = super::coerce::to_text(arguments.remove(0))?;
                 functions::bind(name, vec![text], position)
             }
-            ("array_to_string", 2) if !arguments[0].is_unknown() => {
-                let delimiter = arguments.pop();
-                let array = arguments.pop();
-                match (array, delimiter) {
-                    (Some(array), Some(delimiter)) => {
-                        let array = self.texts_of(array, position)?;
-                        functions::bind(name, vec![array, delimiter], position)
-                    }
-                    _ => Err(unsupported("this call", position)),
-                }
+            ("array_to_string", 2 | 3) if !arguments[0].is_unknown() => {
+                let array = arguments.remove(0);
+                arguments.insert(0, self.texts_of(array, position)?);
+                functions::bind(name, arguments, position)
             }
             _ if !functions::exists(name) && self.knows_routine(name) => {
                 let given = arguments.into_iter().map(|bound| (None, bound)).collect();
@@ -537,75 +557,151 @@ impl Compiler<'_> {
     fn bind_aggregate(&mut self, kind: aggregate::AggregateKind, call: &Call<'_>) -> Result<Bound> {
         let position = call.position;
         let name = &call.name;
-        let policy = self.levels.last().map(|level| level.aggregates);
-        match policy {
-            Some(AggregatePolicy::Allowed) => {}
-            Some(AggregatePolicy::Inside) => {
-                return Err(fail(
-                    SqlState::GROUPING_ERROR,
-                    "aggregate function calls cannot be nested",
-                    position,
-                ));
-            }
-            Some(AggregatePolicy::Refused(clause)) => {
-                return Err(fail(
-                    SqlState::GROUPING_ERROR,
-                    format!("aggregate functions are not allowed in {clause}"),
-                    position,
-                ));
-            }
-            None => return Err(unsupported("an aggregate outside of a query", position)),
-        }
-        if let Some(level) = self.levels.last_mut() {
-            level.aggregates = AggregatePolicy::Inside;
-        }
-        let mut arguments = Vec::with_capacity(call.arguments.len());
-        let mut bind = || -> Result<Option<Bound>> {
-            for argument in &call.arguments {
-                arguments.push(self.bind(argument)?);
-            }
-            match call.filter {
-                Some(filter) => self.bind_condition(filter, "FILTER").map(Some),
-                None => Ok(None),
+        let Some(last) = self.levels.len().checked_sub(1) else {
+            return Err(unsupported("an aggregate outside of a query", position));
+        };
+        let output = self.output.take();
+        let policy = std::mem::replace(&mut self.levels[last].aggregates, AggregatePolicy::Inside);
+        let parts = self.bind_aggregate_parts(call);
+        self.levels[last].aggregates = policy;
+        self.output = output;
+        let (arguments, filter, order) = parts?;
+        let expressions = || {
+            let keys = order.iter().map(|key: &OrderKey| &key.bound);
+            arguments.iter().chain(&filter).chain(keys)
+        };
+        let owner = self.owner_of(expressions()).unwrap_or(last);
+        let refused = match self.levels[owner].aggregates {
+            AggregatePolicy::Allowed => None,
+            AggregatePolicy::Inside => Some("aggregate function calls cannot be nested".to_owned()),
+            AggregatePolicy::Refused(clause) => {
+                Some(format!("aggregate functions are not allowed in {clause}"))
             }
         };
-        let filter = bind();
-        if let Some(level) = self.levels.last_mut() {
-            level.aggregates = AggregatePolicy::Allowed;
+        if let Some(message) = refused {
+            return Err(fail(SqlState::GROUPING_ERROR, message, position));
         }
-        if self.is_of_outer_rows(
-            arguments
-                .iter()
-                .chain(filter.as_ref().ok().into_iter().flatten()),
-        ) {
-            return Err(unsupported(
-                "an aggregate of the rows of an outer query",
-                position,
-            ));
-        }
-        aggregate::call(
-            kind,
-            name,
-            arguments,
-            call.is_star,
-            call.distinct,
-            filter?,
-            position,
-        )
+        let clauses = Clauses {
+            is_star: call.is_star,
+            distinct: call.distinct,
+            filter,
+            order,
+            level: self.levels[owner].number,
+        };
+        aggregate::call(kind, name, arguments, clauses, position)
     }
 
-    /// Whether expressions name rows, but none of the innermost query: PostgreSQL takes an
-    /// aggregate of them for one of the outer query.
-    fn is_of_outer_rows<'b>(&self, expressions: impl Iterator<Item = &'b Bound>) -> bool {
-        let own = self.levels.last().map(|level| level.sources.as_slice());
-        let outer = self.levels.iter().rev().skip(1);
-        let outer: Vec<SourceId> = outer.flat_map(|level| level.sources.clone()).collect();
-        let (mut of_own, mut of_outer) = (false, false);
-        for source in expressions.flat_map(Bound::sources) {
-            of_own |= own.is_some_and(|own| own.contains(&source));
-            of_outer |= outer.contains(&source);
+    /// The arguments of an aggregate, its filter and its order.
+    fn bind_aggregate_parts(
+        &mut self,
+        call: &Call<'_>,
+    ) -> Result<(Vec<Bound>, Option<Bound>, Vec<OrderKey>)> {
+        let mut arguments = Vec::with_capacity(call.arguments.len());
+        for argument in &call.arguments {
+            arguments.push(self.bind(argument)?);
         }
-        of_outer && !of_own
+        let filter = match call.filter {
+            Some(filter) => Some(self.bind_condition(filter, "FILTER")?),
+            None => None,
+        };
+        let mut order = Vec::with_capacity(call.order.len());
+        for item in call.order {
+            let bound = self.bind_expected(&item.expr, None)?;
+            if bound.as_constant().is_none() {
+                order.push(order_key(bound, item.options.clone())?);
+            }
+        }
+        Ok((arguments, filter, order))
+    }
+
+    /// The innermost level whose rows expressions name: an aggregate of them is over these, whichever
+    /// query it stands in.
+    fn owner_of<'b>(&self, expressions: impl Iterator<Item = &'b Bound>) -> Option<usize> {
+        let sources = expressions.flat_map(Bound::sources);
+        let level_of = |source| {
+            let levels = &self.levels;
+            levels
+                .iter()
+                .rposition(|level| self.has_source(level, source))
+        };
+        sources.filter_map(level_of).max()
+    }
+
+    /// Binds a call of a builtin that gives rows.
+    fn bind_row_function(&mut self, call: &Call<'_>) -> Result<Option<Bound>> {
+        if !gives_rows(&call.name) {
+            return Ok(None);
+        }
+        let mut arguments = Vec::with_capacity(call.arguments.len());
+        for argument in &call.arguments {
+            arguments.push(self.bind(argument)?);
+        }
+        let function = row_function::builtin(&call.name, arguments, call.position)?;
+        self.add_row_function(function, call.position).map(Some)
+    }
+
+    /// Adds a function that gives rows to the output; its value is a column of these rows.
+    fn add_row_function(&mut self, function: RowFunction, position: Position) -> Result<Bound> {
+        let refuse = |place: &str| {
+            let message = format!("set-returning functions are not allowed in {place}");
+            Err(fail(SqlState::FEATURE_NOT_SUPPORTED, message, position))
+        };
+        match &self.output {
+            None => return refuse("this clause"),
+            Some(output) => {
+                if let Some(place) = output.refuses_rows {
+                    return refuse(place);
+                }
+            }
+        }
+        let columns = function.columns("");
+        let needed: Vec<_> = function
+            .expressions()
+            .iter()
+            .flat_map(|one| one.sources())
+            .collect();
+        let output = self.output.take().unwrap_or_default();
+        let mut functions = output.row_functions;
+        // A function of a function's rows comes after it.
+        let known = functions
+            .iter()
+            .rposition(|(source, _)| needed.contains(source));
+        let place = known.map_or(0, |known| known + 1);
+        if place == functions.len() {
+            let source = self.add_derived_source("", &[], position);
+            functions.push((source, RowFunctions::default()));
+        }
+        let (source, calls) = &mut functions[place];
+        let source = *source;
+        calls.parts.push(function);
+        self.output = Some(super::select::Output {
+            row_functions: functions,
+            ..output
+        });
+        let Source { columns: known, .. } = self.source_mut(source);
+        let column = known.len();
+        known.extend(columns);
+        Ok(self.column_of(source, column, position))
+    }
+
+    /// Binds what cannot call functions that give rows.
+    pub(super) fn without_rows<T>(
+        &mut self,
+        place: Option<&'static str>,
+        bind: impl FnOnce(&mut Self) -> T,
+    ) -> T {
+        let Some(place) = place else {
+            return bind(self);
+        };
+        let before = self
+            .output
+            .as_mut()
+            .map(|output| output.refuses_rows.replace(place));
+        let bound = bind(self);
+        if let (Some(output), Some(before)) = (&mut self.output, before) {
+            output.refuses_rows = before;
+        }
+        bound
     }
 
     /// The time at which the transaction or the statement began: read once, before anything else.
@@ -630,7 +726,11 @@ impl Compiler<'_> {
 }
 
 /// COALESCE over bound operands of one type.
-fn coalesce(arguments: Vec<Bound>, data_type: DataType, position: Position) -> Result<Bound> {
+pub(super) fn coalesce(
+    arguments: Vec<Bound>,
+    data_type: DataType,
+    position: Position,
+) -> Result<Bound> {
     let arguments: Result<Vec<Bound>> = arguments
         .into_iter()
         .map(|argument| coerce(argument, &data_type, CastContext::Implicit))
@@ -659,9 +759,6 @@ fn read_call(function: &Function) -> Result<Call<'_>> {
     let position = position_of(function);
     let name = object_name(&function.name)?;
     let refuse = |what: &str| Err(unsupported(what, position));
-    if function.over.is_some() {
-        return refuse("a window function");
-    }
     if !function.within_group.is_empty() {
         return refuse("WITHIN GROUP");
     }
@@ -677,6 +774,7 @@ fn read_call(function: &Function) -> Result<Call<'_>> {
         is_star: false,
         distinct: false,
         filter: function.filter.as_deref(),
+        order: &[],
         position,
     };
     let list = match &function.args {
@@ -686,9 +784,7 @@ fn read_call(function: &Function) -> Result<Call<'_>> {
     };
     match list.clauses.first() {
         None => {}
-        Some(FunctionArgumentClause::OrderBy(_)) => {
-            return refuse("ORDER BY within an aggregate");
-        }
+        Some(FunctionArgumentClause::OrderBy(order)) => call.order = order,
         Some(_) => return refuse("this form of a call"),
     }
     call.distinct = list.duplicate_treatment == Some(DuplicateTreatment::Distinct);

@@ -2,14 +2,17 @@
 
 use std::ops::Range;
 
-use kiln_procedure::ir::{Comparison, Instruction, Reg, Step};
+use kiln_procedure::ir::{Instruction, Reg, Step};
 use kiln_storage::error::{Result, SqlState};
 use kiln_storage::types::{DataType, Value};
 use sqlparser::ast::{Expr, Query};
 
 use super::bound::{Bound, Kind};
-use super::query::{Body, BoundQuery, QueryOptions};
-use super::{Compiler, Position, fail, operators};
+use super::coerce::{CastContext, coerce};
+use super::query::{Body, BoundQuery, ColumnMeta, QueryOptions};
+use super::row_function::{RowFunction, RowFunctions};
+use super::select::{ItemKind, Select};
+use super::{Compiler, Position, fail, functions, unsupported};
 
 /// A bound subquery of an expression.
 #[derive(Clone, Debug)]
@@ -34,6 +37,8 @@ pub(crate) enum SubqueryKind {
     Scalar,
     /// Whether there is a row.
     Exists,
+    /// The values of all rows.
+    Array,
     /// Whether the test holds for a row: TRUE, or NULL when it is unknown for one, or FALSE.
     Any,
 }
@@ -92,21 +97,104 @@ impl Compiler<'_> {
         ))
     }
 
-    /// `left <comparison> ANY (query)`; `quantified` when it was written so and not as IN.
+    /// `left <operator> ANY (query)`; `test` makes the test of what stands on both sides of the
+    /// operator.
     pub(super) fn bind_subquery_test(
         &mut self,
         left: &Expr,
-        comparison: Comparison,
+        test: &dyn Fn(Bound, Bound) -> Result<Bound>,
         query: &Query,
-        quantified: bool,
         position: Position,
     ) -> Result<Bound> {
         let left = self.bind(left)?;
+        let rows = self.bind_inner(query)?;
+        self.any_of_rows(left, test, rows, position)
+    }
+
+    /// `left <operator> ANY (array)`, as of a query of the array's elements.
+    pub(super) fn bind_array_test(
+        &mut self,
+        left: &Expr,
+        test: &dyn Fn(Bound, Bound) -> Result<Bound>,
+        array: Bound,
+        position: Position,
+    ) -> Result<Bound> {
+        let left = self.bind(left)?;
+        let array = match array.is_unknown() {
+            true => coerce(
+                array,
+                &DataType::array(DataType::Text),
+                CastContext::Implicit,
+            )?,
+            false => array,
+        };
+        let DataType::Array(element) = array.data_type.clone() else {
+            return Err(fail(
+                SqlState::WRONG_OBJECT_TYPE,
+                "op ANY/ALL (array) requires array on right side",
+                position,
+            ));
+        };
+        let (first_source, first_slot) = (self.sources.len(), self.next_slot + 1);
+        let column = ColumnMeta {
+            name: String::new(),
+            data_type: (*element).clone(),
+            origin: None,
+        };
+        let kind = ItemKind::Functions(Box::new(RowFunctions {
+            parts: vec![RowFunction::Unnest(array)],
+            has_ordinality: false,
+        }));
+        let source = self.add_derived_source("", std::slice::from_ref(&column), position);
+        let outputs = vec![self.column_of(source, 0, position)];
+        let query = BoundQuery {
+            columns: vec![column],
+            ..BoundQuery::of(Select::over(source, kind, outputs))
+        };
+        let sources = first_source as u32..self.sources.len() as u32;
+        let rows = (query, sources, first_slot..self.next_slot + 1);
+        self.any_of_rows(left, test, rows, position)
+    }
+
+    /// `ARRAY(query)`.
+    pub(super) fn bind_array_subquery(
+        &mut self,
+        query: &Query,
+        position: Position,
+    ) -> Result<Bound> {
+        let (query, own_sources, own_slots) = self.bind_inner(query)?;
+        let [column] = query.columns.as_slice() else {
+            let message = "subquery must return only one column";
+            return Err(fail(SqlState::SYNTAX_ERROR, message, position));
+        };
+        if matches!(column.data_type, DataType::Array(_)) {
+            return Err(unsupported("an array of more than one dimension", position));
+        }
+        let data_type = DataType::array(column.data_type.without_modifier());
+        let subquery = Subquery {
+            number: self.new_slot(),
+            kind: SubqueryKind::Array,
+            operand: Vec::new(),
+            slots: Vec::new(),
+            query,
+            own_sources,
+            own_slots,
+        };
+        let kind = Kind::Subquery(Box::new(subquery));
+        Ok(Bound::new(kind, data_type, position))
+    }
+
+    fn any_of_rows(
+        &mut self,
+        left: Bound,
+        test: &dyn Fn(Bound, Bound) -> Result<Bound>,
+        (query, own_sources, own_slots): (BoundQuery, Range<u32>, Range<usize>),
+        position: Position,
+    ) -> Result<Bound> {
         let left = match left.is_volatile() {
             true => self.share(left),
             false => left,
         };
-        let (query, own_sources, own_slots) = self.bind_inner(query)?;
         let width = match &left.kind {
             Kind::Row(columns) => columns.len(),
             _ => 1,
@@ -123,7 +211,6 @@ impl Compiler<'_> {
                 position,
             ));
         }
-        let _ = quantified;
         let mut slots = Vec::with_capacity(width);
         let mut right = Vec::with_capacity(width);
         for column in &query.columns {
@@ -140,7 +227,7 @@ impl Compiler<'_> {
         } else {
             right.swap_remove(0)
         };
-        let test = operators::compare(comparison, left, right, position)?;
+        let test = test(left, right)?;
         let number = self.new_slot();
         let subquery = Subquery {
             number,
@@ -250,6 +337,26 @@ impl Compiler<'_> {
                     },
                 )
             }
+            SubqueryKind::Array => {
+                let (name, function) = functions::array_append();
+                let empty = self
+                    .builder
+                    .constant(data_type.clone(), Value::Array(Vec::new()));
+                self.builder.scalar(Instruction::Move {
+                    target: result,
+                    source: empty,
+                });
+                let options = QueryOptions::default();
+                self.emit_query(&subquery.query, options, &mut |compiler, row| {
+                    compiler.builder.scalar(Instruction::Call {
+                        function,
+                        name,
+                        target: result,
+                        arguments: [result, row[0]].into(),
+                    });
+                    Ok(())
+                })
+            }
             SubqueryKind::Exists => {
                 truth(self, false);
                 self.emit_query(
@@ -341,6 +448,8 @@ impl BoundQuery {
     fn keep_existence(&mut self) {
         if let Body::Select(select) = &mut self.body
             && select.grouping.is_none()
+            && select.row_functions.is_empty()
+            && select.distinct_on.is_empty()
             && self.offset.is_none()
         {
             select.outputs.clear();

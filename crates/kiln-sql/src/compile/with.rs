@@ -8,17 +8,17 @@
 
 use std::rc::Rc;
 
-use kiln_procedure::ir::{BufferId, Instruction, Reg, Step};
+use kiln_procedure::ir::{BufferId, Reg, Step};
 use kiln_storage::error::{Error, Result, SqlState};
-use kiln_storage::types::{DataType, Value};
+use kiln_storage::types::DataType;
 use sqlparser::ast::{self, CteAsMaterialized, SetExpr};
 
-use super::Compiler;
 use super::bound::{Bound, Kind};
 use super::from::rename;
 use super::limit::Limits;
-use super::query::{BoundQuery, ColumnMeta, QueryOptions};
-use super::{fail, name_of, position_of_span, unsupported};
+use super::query::{BoundQuery, ColumnMeta, OutputColumn, QueryOptions};
+use super::recursion::mentions;
+use super::{Compiler, Position, fail, name_of, position_of_span, unsupported};
 
 /// A name of WITH that is in scope.
 #[derive(Clone, Debug)]
@@ -39,6 +39,9 @@ pub(crate) struct WithReference {
     pub gives_one_row: bool,
     /// Whether it gives the same whatever rows are around it.
     is_independent: bool,
+    is_recursive: bool,
+    /// Whether it is a change without RETURNING.
+    lacks_rows: bool,
 }
 
 /// A query of WITH, kept with the query that it belongs to.
@@ -50,61 +53,212 @@ pub(crate) struct WithQuery {
     is_kept: bool,
 }
 
+impl WithReference {
+    pub(super) fn is_number(self, number: usize) -> bool {
+        self.number == number
+    }
+
+    /// Whether it is the row at hand of a recursion.
+    pub(super) fn is_recursive(self) -> bool {
+        self.is_recursive
+    }
+}
+
 /// A query of WITH while what names it is emitted.
 #[derive(Clone)]
 pub(super) struct OpenWith {
     number: usize,
-    query: Rc<BoundQuery>,
-    /// Whether its rows are there, and where.
-    kept: Option<(Reg, BufferId)>,
+    rows: OpenRows,
+}
+
+/// Where the rows of a query of WITH come from.
+#[derive(Clone)]
+enum OpenRows {
+    /// The query is computed where it is named.
+    Query(Rc<BoundQuery>),
+    /// The query is computed when its rows are first asked for: whether they are there, and where.
+    Kept(Rc<BoundQuery>, Reg, BufferId),
+    /// They are there.
+    There(BufferId, Rc<[DataType]>),
+    /// The one row that a recursion has come to.
+    Row(Rc<[Reg]>),
 }
 
 impl Compiler<'_> {
     /// Binds the queries of a WITH, which are in scope from then on.
     pub(super) fn bind_with(&mut self, with: &ast::With) -> Result<Vec<WithQuery>> {
-        if with.recursive {
-            let position = position_of_span(with.with_token.0.span);
-            return Err(unsupported("WITH RECURSIVE", position));
-        }
         let first = self.with_names.len();
         let mut queries = Vec::with_capacity(with.cte_tables.len());
         for cte in &with.cte_tables {
             let position = position_of_span(cte.alias.name.span);
             let name = name_of(&cte.alias.name);
-            if cte.from.is_some() {
-                return Err(unsupported("this form of WITH", position));
+            self.check_with_name(&name, first, position)?;
+            if changes(&cte.query.body) {
+                return Err(fail(
+                    SqlState::FEATURE_NOT_SUPPORTED,
+                    "WITH clause containing a data-modifying statement must be at the top level",
+                    position,
+                ));
             }
-            if changes_data(&cte.query.body) {
-                return Err(unsupported("INSERT, UPDATE or DELETE in WITH", position));
-            }
-            let own = &self.with_names[first..];
-            if own.iter().any(|known| known.name == name) {
-                let message = format!("WITH query name \"{name}\" specified more than once");
-                return Err(fail(SqlState::DUPLICATE_ALIAS, message, position));
-            }
-            let (mut query, own_sources, own_slots) = self.bind_inner(&cte.query)?;
-            let columns = cte.alias.columns.iter();
-            let columns: Vec<String> = columns.map(|column| name_of(&column.name)).collect();
-            rename(&mut query.columns, &columns, &name, position)?;
-            let number = self.new_slot();
-            self.with_names.push(WithName {
-                name,
-                columns: query.columns.clone(),
-                reference: WithReference {
-                    number,
-                    gives_one_row: query.gives_one_row(),
-                    is_independent: query.is_independent(&own_sources, &own_slots),
-                },
-                uses: 0,
-            });
-            queries.push(WithQuery {
-                number,
-                is_kept: query.is_volatile()
-                    || cte.materialized == Some(CteAsMaterialized::Materialized),
-                query,
-            });
+            queries.push(self.bind_with_query(cte, &name, with.recursive, position)?);
         }
         Ok(queries)
+    }
+
+    /// Refuses a name that a WITH has already, whose names begin at `first`.
+    fn check_with_name(&self, name: &str, first: usize, position: Position) -> Result<()> {
+        let own = &self.with_names[first..];
+        if own.iter().any(|known| known.name == name) {
+            let message = format!("WITH query name \"{name}\" specified more than once");
+            return Err(fail(SqlState::DUPLICATE_ALIAS, message, position));
+        }
+        Ok(())
+    }
+
+    /// Binds a query of WITH, which can be named from then on.
+    fn bind_with_query(
+        &mut self,
+        cte: &ast::Cte,
+        name: &str,
+        recursive: bool,
+        position: Position,
+    ) -> Result<WithQuery> {
+        if cte.from.is_some() {
+            return Err(unsupported("this form of WITH", position));
+        }
+        let (first_source, first_slot) = (self.sources.len(), self.next_slot + 1);
+        let itself = match recursive {
+            true => self.bind_recursive(cte, name, position)?,
+            false => None,
+        };
+        let mut query = match itself {
+            Some(query) => query,
+            None => {
+                let query = self.bind_inner(&cte.query).map(|(query, ..)| query);
+                query.map_err(|error| invalid_recursion(error, cte, name, recursive))?
+            }
+        };
+        let own_sources = first_source as u32..self.sources.len() as u32;
+        let own_slots = first_slot..self.next_slot + 1;
+        let columns = cte.alias.columns.iter();
+        let columns: Vec<String> = columns.map(|column| name_of(&column.name)).collect();
+        rename(&mut query.columns, &columns, name, position)?;
+        let number = self.new_slot();
+        self.with_names.push(WithName {
+            name: name.to_owned(),
+            columns: query.columns.clone(),
+            reference: WithReference {
+                number,
+                gives_one_row: query.gives_one_row(),
+                is_independent: query.is_independent(&own_sources, &own_slots),
+                is_recursive: false,
+                lacks_rows: false,
+            },
+            uses: 0,
+        });
+        Ok(WithQuery {
+            number,
+            is_kept: query.is_volatile()
+                || cte.materialized == Some(CteAsMaterialized::Materialized),
+            query,
+        })
+    }
+
+    /// Binds the queries of a WITH of which some change data, and opens them all: changes are made here,
+    /// in the order in which they are written, and before what follows; queries are computed when their
+    /// rows are first asked for. Both keep their rows.
+    pub(super) fn open_changing_with(&mut self, with: &ast::With) -> Result<()> {
+        let first = self.with_names.len();
+        for cte in &with.cte_tables {
+            let position = position_of_span(cte.alias.name.span);
+            let name = name_of(&cte.alias.name);
+            self.check_with_name(&name, first, position)?;
+            if changes(&cte.query.body) {
+                self.make_change(cte, &name, position)?;
+                continue;
+            }
+            let mut query = self.bind_with_query(cte, &name, with.recursive, position)?;
+            query.is_kept = true;
+            self.open_with_query(&query);
+        }
+        Ok(())
+    }
+
+    /// Makes a change of WITH, whose RETURNING columns can be named from then on.
+    fn make_change(&mut self, cte: &ast::Cte, name: &str, position: Position) -> Result<()> {
+        if cte.query.with.is_some() {
+            return Err(unsupported("WITH before a change within WITH", position));
+        }
+        self.builder.open();
+        let mut buffer = None;
+        let mut keep = |compiler: &mut Self, row: &[OutputColumn]| {
+            let kept = *buffer.get_or_insert_with(|| compiler.builder.buffer(row.len()));
+            let row = row.iter().map(|column| column.register).collect();
+            compiler
+                .builder
+                .push(Step::BufferPush { buffer: kept, row });
+            Ok(())
+        };
+        let made = self.change_apart(&cte.query.body, position, &mut keep);
+        let steps = self.builder.close();
+        let mut columns = made?;
+        let lacks_rows = columns.is_empty();
+        let buffer = buffer.unwrap_or_else(|| self.builder.buffer(columns.len()));
+        self.builder.push(Step::BufferClear { buffer });
+        for step in steps {
+            self.builder.push(step);
+        }
+        let names = cte.alias.columns.iter();
+        let names: Vec<String> = names.map(|column| name_of(&column.name)).collect();
+        rename(&mut columns, &names, name, position)?;
+        let number = self.new_slot();
+        let types = columns.iter().map(|column| column.data_type.clone());
+        self.open_with.push(OpenWith {
+            number,
+            rows: OpenRows::There(buffer, types.collect()),
+        });
+        self.with_names.push(WithName {
+            name: name.to_owned(),
+            columns,
+            reference: WithReference {
+                number,
+                gives_one_row: false,
+                is_independent: true,
+                is_recursive: false,
+                lacks_rows,
+            },
+            uses: 0,
+        });
+        Ok(())
+    }
+
+    /// Names the rows of a recursion in its recursive term.
+    pub(super) fn name_recursion(&mut self, name: &str, number: usize, columns: &[ColumnMeta]) {
+        self.with_names.push(WithName {
+            name: name.to_owned(),
+            columns: columns.to_vec(),
+            reference: WithReference {
+                number,
+                gives_one_row: false,
+                is_independent: false,
+                is_recursive: true,
+                lacks_rows: false,
+            },
+            uses: 0,
+        });
+    }
+
+    /// How often the name at this place of those in scope was used.
+    pub(super) fn uses_since(&self, place: usize) -> usize {
+        self.with_names.get(place).map_or(0, |name| name.uses)
+    }
+
+    /// Says where the row is that a recursion has come to.
+    pub(super) fn open_recursion(&mut self, number: usize, row: &[Reg]) {
+        self.open_with.push(OpenWith {
+            number,
+            rows: OpenRows::Row(row.into()),
+        });
     }
 
     /// Ends the scope of the names behind the first `known`, those of `with` and `queries`; says
@@ -135,35 +289,52 @@ impl Compiler<'_> {
     }
 
     /// The query of WITH that `name` means, with its columns, if it means one.
-    pub(super) fn with_query(&mut self, name: &str) -> Option<(WithReference, Vec<ColumnMeta>)> {
+    ///
+    /// # Errors
+    /// 0A000 for a change without RETURNING.
+    pub(super) fn with_query(
+        &mut self,
+        name: &str,
+        position: Position,
+    ) -> Result<Option<(WithReference, Vec<ColumnMeta>)>> {
         let mut names = self.with_names.iter_mut().rev();
-        let known = names.find(|known| known.name == name)?;
+        let Some(known) = names.find(|known| known.name == name) else {
+            return Ok(None);
+        };
+        if known.reference.lacks_rows {
+            return Err(fail(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                format!("WITH query \"{name}\" does not have a RETURNING clause"),
+                position,
+            ));
+        }
         known.uses += 1;
-        Some((known.reference, known.columns.clone()))
+        Ok(Some((known.reference, known.columns.clone())))
     }
 
     /// Makes the queries of the WITH of `query` known to what is emitted next.
     pub(super) fn open_with(&mut self, query: &BoundQuery) {
         for with in &query.with {
-            let kept = with.is_kept.then(|| {
-                let done = self.builder.register(DataType::Boolean);
-                let buffer = self.builder.buffer(with.query.columns.len());
-                self.set_with_done(done, false);
-                self.builder.push(Step::BufferClear { buffer });
-                (done, buffer)
-            });
-            self.open_with.push(OpenWith {
-                number: with.number,
-                query: Rc::new(with.query.clone()),
-                kept,
-            });
+            self.open_with_query(with);
         }
     }
 
-    fn set_with_done(&mut self, target: Reg, done: bool) {
-        let value = Value::Boolean(done);
-        let source = self.builder.constant(DataType::Boolean, value);
-        self.builder.scalar(Instruction::Move { target, source });
+    fn open_with_query(&mut self, with: &WithQuery) {
+        let query = Rc::new(with.query.clone());
+        let rows = match with.is_kept {
+            false => OpenRows::Query(query),
+            true => {
+                let done = self.builder.register(DataType::Boolean);
+                let buffer = self.builder.buffer(query.columns.len());
+                self.set_truth(done, false);
+                self.builder.push(Step::BufferClear { buffer });
+                OpenRows::Kept(query, done, buffer)
+            }
+        };
+        self.open_with.push(OpenWith {
+            number: with.number,
+            rows,
+        });
     }
 
     /// Emits the rows of a query of WITH.
@@ -174,29 +345,31 @@ impl Compiler<'_> {
     ) -> Result<()> {
         let mut open = self.open_with.iter().rev();
         let open = open.find(|open| open.number == reference.number).cloned();
-        let Some(OpenWith { query, kept, .. }) = open else {
+        let Some(OpenWith { rows, .. }) = open else {
             return Err(Error::internal("a query of WITH is not at hand"));
         };
-        let Some((done, buffer)) = kept else {
-            return self.emit_query(&query, QueryOptions::default(), sink);
-        };
-        self.open();
-        let computed = self.emit_query(&query, QueryOptions::default(), &mut |compiler, row| {
-            let row = row.into();
-            compiler.builder.push(Step::BufferPush { buffer, row });
-            Ok(())
-        });
-        self.set_with_done(done, true);
-        let otherwise = self.close();
-        self.builder.push(Step::If {
-            condition: done,
-            then: Vec::new(),
-            otherwise,
-        });
-        computed?;
-        let types = query.columns.iter();
-        let types: Vec<DataType> = types.map(|column| column.data_type.clone()).collect();
-        self.emit_buffer_rows(buffer, &types, &Limits::default(), sink)
+        match rows {
+            OpenRows::Query(query) => self.emit_query(&query, QueryOptions::default(), sink),
+            OpenRows::Row(row) => sink(self, &row),
+            OpenRows::There(buffer, types) => {
+                self.emit_buffer_rows(buffer, &types, &Limits::default(), sink)
+            }
+            OpenRows::Kept(query, done, buffer) => {
+                self.open();
+                let options = QueryOptions::default();
+                let computed = self.emit_query(&query, options, &mut |compiler, row| {
+                    let row = row.into();
+                    compiler.builder.push(Step::BufferPush { buffer, row });
+                    Ok(())
+                });
+                self.set_truth(done, true);
+                self.close_unless(done);
+                computed?;
+                let types = query.columns.iter();
+                let types: Vec<DataType> = types.map(|column| column.data_type.clone()).collect();
+                self.emit_buffer_rows(buffer, &types, &Limits::default(), sink)
+            }
+        }
     }
 }
 
@@ -239,9 +412,39 @@ impl BoundQuery {
     }
 }
 
-fn changes_data(body: &SetExpr) -> bool {
+fn changes(body: &SetExpr) -> bool {
     matches!(
         body,
         SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_)
+    )
+}
+
+/// Whether a query of a WITH changes data.
+pub(super) fn changes_data(with: &ast::With) -> bool {
+    with.cte_tables.iter().any(|cte| changes(&cte.query.body))
+}
+
+/// The error of a query of WITH RECURSIVE that names itself in another form than the one there is.
+fn invalid_recursion(error: Error, cte: &ast::Cte, name: &str, recursive: bool) -> Error {
+    let names_itself = recursive
+        && error.state() == SqlState::UNDEFINED_TABLE
+        && error.message().contains(&format!("relation \"{name}\""))
+        && mentions(&cte.query.to_string(), name);
+    if !names_itself {
+        return error;
+    }
+    let message = match &*cte.query.body {
+        SetExpr::SetOperation { .. } => format!(
+            "recursive reference to query \"{name}\" must not appear within its non-recursive term"
+        ),
+        _ => format!(
+            "recursive query \"{name}\" does not have the form non-recursive-term UNION [ALL] \
+             recursive-term"
+        ),
+    };
+    fail(
+        SqlState::INVALID_RECURSION,
+        message,
+        position_of_span(cte.alias.name.span),
     )
 }

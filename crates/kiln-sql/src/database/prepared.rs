@@ -272,6 +272,11 @@ impl Statement {
         };
         let shape = match tree {
             Some(parse::Statement::Call(_)) => return Ok(result_of_call(rows)),
+            Some(parse::Statement::Query(query))
+                if let Some((command, returning)) = parse::change_of(query) =>
+            {
+                returns(returning, command)
+            }
             Some(
                 parse::Statement::Query(_)
                 | parse::Statement::Declare(_)

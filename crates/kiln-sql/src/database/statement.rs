@@ -13,7 +13,7 @@ use super::view::View;
 use crate::compile::{
     ColumnMeta, Compiler, OutputColumn, Parameters, QueryOptions, SessionValue, SessionValues,
 };
-use crate::parse::Statement;
+use crate::parse::{self, Statement};
 
 /// What a program's rows are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,7 +85,11 @@ fn compile_on_data(
         compiler.builder.push(Step::Emit { row });
         Ok(())
     };
-    if let Statement::Query(query) = statement {
+    let behind_with = match statement {
+        Statement::Query(query) => parse::change_of(query),
+        _ => None,
+    };
+    if let (Statement::Query(query), None) = (statement, behind_with) {
         let columns = compiler.query(query, QueryOptions::default(), &mut emit)?;
         return finish(compiler, Shape::Query, columns, &parameters);
     }
@@ -93,6 +97,7 @@ fn compile_on_data(
         Statement::Insert(insert) => ("INSERT 0", insert.returning.is_some()),
         Statement::Update(update) => ("UPDATE", update.returning.is_some()),
         Statement::Delete(delete) => ("DELETE", delete.returning.is_some()),
+        Statement::Query(_) if let Some(change) = behind_with => change,
         _ => return Err(Error::internal("only statements on data are compiled")),
     };
     let counter = (!returns).then(|| compiler.builder.register(DataType::BigInt));
@@ -102,6 +107,7 @@ fn compile_on_data(
         Statement::Insert(insert) => compiler.insert(insert, sink, counter)?,
         Statement::Update(update) => compiler.update(update, sink, counter)?,
         Statement::Delete(delete) => compiler.delete(delete, sink, counter)?,
+        Statement::Query(query) => compiler.change_with(query, sink, counter)?,
         _ => Vec::new(),
     };
     let Some(counter) = counter else {

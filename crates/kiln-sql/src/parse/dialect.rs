@@ -2,10 +2,13 @@
 //! name of a result column without AS. The library takes `ON` for such a name, which makes
 //! `INSERT … SELECT 1 ON CONFLICT …` a syntax error.
 
-use sqlparser::ast::{BinaryOperator, Expr, UnaryOperator};
+use sqlparser::ast::{
+    BinaryOperator, Expr, Function, FunctionArguments, Ident, ObjectName, UnaryOperator,
+};
 use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::Token;
 use std::any::TypeId;
 
 /// The words that PostgreSQL lists as "requires AS" (appendix C of its manual), as far as the
@@ -116,7 +119,28 @@ impl Dialect for Postgres {
         operand: &Expr,
         _precedence: u8,
     ) -> Option<Result<Expr, ParserError>> {
-        symmetric_between(parser, operand).transpose()
+        match symmetric_between(parser, operand) {
+            Ok(None) => self.operator_by_name(parser, operand).transpose(),
+            found => found.transpose(),
+        }
+    }
+
+    fn parse_prefix(&self, parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
+        if let Some(values) = values_as_value(parser) {
+            return Some(values);
+        }
+        let op = match parser.peek_token_ref().token {
+            Token::Minus => UnaryOperator::Minus,
+            Token::Plus => UnaryOperator::Plus,
+            _ => return None,
+        };
+        parser.advance_token();
+        // The library binds a sign less tightly than `^`.
+        let operand = parser.parse_subexpr(self.prec_value(Precedence::Caret));
+        Some(operand.map(|expr| Expr::UnaryOp {
+            op,
+            expr: Box::new(expr),
+        }))
     }
 
     delegate! {
@@ -156,6 +180,181 @@ impl Dialect for Postgres {
         supports_aliased_function_args
         supports_comment_optimizer_hint
     }
+}
+
+impl Postgres {
+    /// `OPERATOR(pg_catalog.+)`, with ANY and ALL too, and LIKE with these, which the library does not
+    /// know. `None` when nothing like it follows.
+    fn operator_by_name(
+        &self,
+        parser: &mut Parser<'_>,
+        left: &Expr,
+    ) -> Result<Option<Expr>, ParserError> {
+        let precedence = self.prec_value(Precedence::PgOther);
+        if parser.peek_keyword(Keyword::OPERATOR) {
+            parser.advance_token();
+            let op = named_operator(parser)?;
+            let quantified = self.quantified(parser, left, &op, precedence)?;
+            return match quantified {
+                Some(expr) => Ok(Some(expr)),
+                None => Ok(Some(Expr::BinaryOp {
+                    left: Box::new(left.clone()),
+                    op,
+                    right: Box::new(parser.parse_subexpr(precedence)?),
+                })),
+            };
+        }
+        for (words, op) in [
+            (&[Keyword::LIKE][..], BinaryOperator::PGLikeMatch),
+            (&[Keyword::ILIKE], BinaryOperator::PGILikeMatch),
+            (
+                &[Keyword::NOT, Keyword::LIKE],
+                BinaryOperator::PGNotLikeMatch,
+            ),
+            (
+                &[Keyword::NOT, Keyword::ILIKE],
+                BinaryOperator::PGNotILikeMatch,
+            ),
+        ] {
+            let is_quantified = |after: usize| {
+                let word = &parser.peek_nth_token_ref(after).token;
+                matches!(word, Token::Word(word) if QUANTIFIERS.contains(&word.keyword))
+                    && parser.peek_nth_token_ref(after + 1).token == Token::LParen
+            };
+            if is_quantified(words.len()) && parser.parse_keywords(words) {
+                return self.quantified(parser, left, &op, precedence);
+            }
+        }
+        Ok(None)
+    }
+
+    /// ANY, SOME or ALL behind an operator.
+    fn quantified(
+        &self,
+        parser: &mut Parser<'_>,
+        left: &Expr,
+        op: &BinaryOperator,
+        precedence: u8,
+    ) -> Result<Option<Expr>, ParserError> {
+        let Some(quantifier) = parser.parse_one_of_keywords(&QUANTIFIERS) else {
+            return Ok(None);
+        };
+        parser.expect_token(&Token::LParen)?;
+        let is_query = [Keyword::SELECT, Keyword::WITH, Keyword::VALUES]
+            .into_iter()
+            .any(|word| parser.peek_keyword(word));
+        let right = if is_query {
+            parser.prev_token();
+            parser.parse_subexpr(precedence)?
+        } else {
+            let right = parser.parse_expr()?;
+            parser.expect_token(&Token::RParen)?;
+            right
+        };
+        let (left, right) = (Box::new(left.clone()), Box::new(right));
+        let compare_op = op.clone();
+        Ok(Some(match quantifier {
+            Keyword::ALL => Expr::AllOp {
+                left,
+                compare_op,
+                right,
+            },
+            _ => Expr::AnyOp {
+                left,
+                compare_op,
+                right,
+                is_some: quantifier == Keyword::SOME,
+            },
+        }))
+    }
+}
+
+/// `(VALUES …)` or `ARRAY(VALUES …)` in an expression, which the library takes for a call.
+fn values_as_value(parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
+    let is_array = parser.peek_keyword(Keyword::ARRAY);
+    let open = usize::from(is_array);
+    let word = &parser.peek_nth_token_ref(open + 1).token;
+    let is_values = parser.peek_nth_token_ref(open).token == Token::LParen
+        && matches!(word, Token::Word(word) if word.keyword == Keyword::VALUES)
+        && parser.peek_nth_token_ref(open + 2).token == Token::LParen;
+    if !is_values {
+        return None;
+    }
+    let name = is_array.then(|| parser.next_token());
+    parser.advance_token();
+    let query = parser.parse_query().and_then(|query| {
+        parser.expect_token(&Token::RParen)?;
+        Ok(query)
+    });
+    Some(query.map(|query| match name {
+        None => Expr::Subquery(query),
+        Some(_) => Expr::Function(Function {
+            name: ObjectName::from(vec![Ident::new("array")]),
+            uses_odbc_syntax: false,
+            parameters: FunctionArguments::None,
+            args: FunctionArguments::Subquery(query),
+            filter: None,
+            null_treatment: None,
+            over: None,
+            within_group: Vec::new(),
+        }),
+    }))
+}
+
+const QUANTIFIERS: [Keyword; 3] = [Keyword::ANY, Keyword::SOME, Keyword::ALL];
+
+/// The operator in the parentheses behind OPERATOR.
+fn named_operator(parser: &mut Parser<'_>) -> Result<BinaryOperator, ParserError> {
+    parser.expect_token(&Token::LParen)?;
+    let mut parts: Vec<String> = vec![String::new()];
+    loop {
+        match parser.next_token().token {
+            Token::RParen => break,
+            Token::Period => parts.push(String::new()),
+            Token::EOF | Token::SemiColon => {
+                return Err(ParserError::ParserError("Expected: )".to_owned()));
+            }
+            token => {
+                if let Some(last) = parts.last_mut() {
+                    *last += &token.to_string();
+                }
+            }
+        }
+    }
+    let is_known = matches!(parts.as_slice(), [_])
+        || matches!(parts.as_slice(), [schema, _] if schema == "pg_catalog");
+    let symbol = parts.last().map_or("", String::as_str);
+    Ok(match symbol {
+        _ if !is_known => BinaryOperator::PGCustomBinaryOperator(parts),
+        "=" => BinaryOperator::Eq,
+        "<>" | "!=" => BinaryOperator::NotEq,
+        "<" => BinaryOperator::Lt,
+        "<=" => BinaryOperator::LtEq,
+        ">" => BinaryOperator::Gt,
+        ">=" => BinaryOperator::GtEq,
+        "+" => BinaryOperator::Plus,
+        "-" => BinaryOperator::Minus,
+        "*" => BinaryOperator::Multiply,
+        "/" => BinaryOperator::Divide,
+        "%" => BinaryOperator::Modulo,
+        "^" => BinaryOperator::PGExp,
+        "||" => BinaryOperator::StringConcat,
+        "&" => BinaryOperator::BitwiseAnd,
+        "|" => BinaryOperator::BitwiseOr,
+        "#" => BinaryOperator::PGBitwiseXor,
+        "<<" => BinaryOperator::PGBitwiseShiftLeft,
+        ">>" => BinaryOperator::PGBitwiseShiftRight,
+        "~" => BinaryOperator::PGRegexMatch,
+        "~*" => BinaryOperator::PGRegexIMatch,
+        "!~" => BinaryOperator::PGRegexNotMatch,
+        "!~*" => BinaryOperator::PGRegexNotIMatch,
+        "~~" => BinaryOperator::PGLikeMatch,
+        "~~*" => BinaryOperator::PGILikeMatch,
+        "!~~" => BinaryOperator::PGNotLikeMatch,
+        "!~~*" => BinaryOperator::PGNotILikeMatch,
+        "^@" => BinaryOperator::PGStartsWith,
+        _ => BinaryOperator::PGCustomBinaryOperator(parts),
+    })
 }
 
 /// `[NOT] BETWEEN SYMMETRIC low AND high`, which the library does not know, as what it stands for: one

@@ -43,7 +43,7 @@ pub use script::{SourceStatement, highest_placeholder, is_complete, script, with
 pub use sqlparser;
 pub use statement::{
     AddedKey, AlterTable, Call, CallArgument, Discarded, Drop, DropFunction, DropKind, Explain,
-    RoutineKind, RoutineSignature, Statement, TableChange, Vacuum, statement,
+    RoutineKind, RoutineSignature, Statement, TableChange, Vacuum, change_of, statement,
 };
 pub use tokens::Expression;
 pub use types::{TypeKind, TypeReference, type_of_text};

@@ -223,6 +223,22 @@ pub struct Explain {
     pub statement: Box<Statement>,
 }
 
+/// The command of the INSERT, UPDATE or DELETE that stands behind a WITH, and whether it has RETURNING.
+pub fn change_of(query: &ast::Query) -> Option<(&'static str, bool)> {
+    match &*query.body {
+        ast::SetExpr::Insert(ast::Statement::Insert(insert)) => {
+            Some(("INSERT 0", insert.returning.is_some()))
+        }
+        ast::SetExpr::Update(ast::Statement::Update(update)) => {
+            Some(("UPDATE", update.returning.is_some()))
+        }
+        ast::SetExpr::Delete(ast::Statement::Delete(delete)) => {
+            Some(("DELETE", delete.returning.is_some()))
+        }
+        _ => None,
+    }
+}
+
 /// Statements of PostgreSQL that are refused by name; everything else is a syntax error.
 const REFUSED: &[&str] = &[
     "checkpoint",

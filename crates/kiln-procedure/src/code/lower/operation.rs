@@ -244,6 +244,11 @@ impl Lowering<'_> {
                 width: width(buffer),
                 target: *target,
             },
+            Step::BufferRow { buffer, at, row } => Rows::At {
+                buffer: *buffer,
+                at: *at,
+                row: row.clone(),
+            },
             other => unreachable!("{other:?} is lowered elsewhere"),
         };
         let rows = number(&mut self.code.rows, rows);

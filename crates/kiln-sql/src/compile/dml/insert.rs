@@ -84,6 +84,7 @@ impl<'a> Compiler<'a> {
             return Err(unsupported("this form of INSERT", position));
         }
         let table = self.table_for(Privilege::Insert, &relation_name(name)?, position)?;
+        let changed = table.id();
         let alias = match &insert.table_alias {
             Some(alias) => name_of(&alias.alias),
             None => table.schema().name.clone(),
@@ -160,6 +161,7 @@ impl<'a> Compiler<'a> {
         if let OnConflictPlan::Update { references, .. } = &on_conflict {
             self.finish_references(&table, references, position)?;
         }
+        self.changed = Some(changed);
         Ok(metas)
     }
 

@@ -34,7 +34,7 @@ use kiln_storage::table::Table;
 use kiln_storage::types::{DataType, Value};
 use sqlparser::ast::{Expr, Ident, ObjectName, SelectItem, SelectItemQualifiedWildcardKind};
 
-use super::bound::{Bound, Kind};
+use super::bound::Bound;
 use super::coerce::{CastContext, cast_context, coerce};
 use super::names::figure_name;
 use super::query::{ColumnMeta, OutputColumn};
@@ -106,9 +106,9 @@ impl<'a> Compiler<'a> {
                 }
                 SelectItem::Wildcard(_) => {
                     for source in wildcard {
-                        self.columns_of_row(*source)
-                            .into_iter()
-                            .for_each(|(n, b)| push(n, b));
+                        for column in self.columns_of_row(*source) {
+                            push(column.name, column.bound);
+                        }
                     }
                 }
                 SelectItem::QualifiedWildcard(
@@ -124,9 +124,9 @@ impl<'a> Compiler<'a> {
                             position_of(name),
                         )
                     })?;
-                    self.columns_of_row(*source)
-                        .into_iter()
-                        .for_each(|(n, b)| push(n, b));
+                    for column in self.columns_of_row(*source) {
+                        push(column.name, column.bound);
+                    }
                 }
                 _ => return Err(unsupported("this form of output", position_of(item))),
             }
@@ -149,21 +149,6 @@ impl<'a> Compiler<'a> {
         Ok(Returning {
             columns: columns.collect(),
         })
-    }
-
-    /// Names and values of a row's columns.
-    fn columns_of_row(&self, source: SourceId) -> Vec<(String, Bound)> {
-        let row = self.source(source);
-        let columns = row.columns[..row.visible].iter().enumerate();
-        columns
-            .map(|(column, (name, data_type))| {
-                let kind = Kind::Column {
-                    source,
-                    column: column as u16,
-                };
-                (name.clone(), Bound::new(kind, data_type.clone(), None))
-            })
-            .collect()
     }
 
     /// Computes a RETURNING list.

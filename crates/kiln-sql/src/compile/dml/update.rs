@@ -140,6 +140,7 @@ impl<'a> Compiler<'a> {
             )?;
         }
         self.finish_references(&table, &references, position)?;
+        self.changed = Some(table.id());
         Ok(metas)
     }
 
@@ -220,6 +221,7 @@ impl<'a> Compiler<'a> {
             },
         )?;
         self.finish_references(&table, &references, position)?;
+        self.changed = Some(table.id());
         Ok(metas)
     }
 

@@ -13,7 +13,7 @@ use super::{Named, signatures};
 /// The most elements of an array.
 const ELEMENTS_MAX: usize = 1 << 26;
 
-fn check_elements(count: usize) -> Result<()> {
+pub(super) fn check_elements(count: usize) -> Result<()> {
     if count > ELEMENTS_MAX {
         return Err(Error::new(
             SqlState::PROGRAM_LIMIT_EXCEEDED,
@@ -388,6 +388,141 @@ strict! {
     };
 }
 
+/// `array_to_string` with a text for NULL elements, which may be NULL itself.
+const fn array_to_string_with_nulls() -> Named {
+    fn function(heap: &mut Heap, arguments: &[Slot]) -> Result<Slot> {
+        let [array, delimiter, instead] = arguments else {
+            return Ok(Slot::NULL);
+        };
+        if array.is_null() || delimiter.is_null() {
+            return Ok(Slot::NULL);
+        }
+        let mut joined = Vec::new();
+        let mut is_first = true;
+        for element in heap.array(*array) {
+            let element = match element.is_null() {
+                true => *instead,
+                false => *element,
+            };
+            if element.is_null() {
+                continue;
+            }
+            if !is_first {
+                joined.extend_from_slice(heap.bytes(*delimiter));
+            }
+            is_first = false;
+            joined.extend_from_slice(heap.bytes(element));
+            super::check_length(joined.len())?;
+        }
+        Ok(heap.push_bytes(&joined))
+    }
+    ("array_to_string_with_nulls", function)
+}
+
+/// The values of an aggregate in its own order: the arguments are the values, arrays of what they are
+/// sorted by, and how, see [`order_of`].
+pub(in super::super) fn sorted_values() -> Named {
+    fn function(heap: &mut Heap, arguments: &[Slot]) -> Result<Slot> {
+        let Some((values, order)) = sorted(heap, arguments)? else {
+            return Ok(Slot::NULL);
+        };
+        let values: Vec<Slot> = order.into_iter().map(|at| values[at]).collect();
+        Ok(heap.push_array(&values))
+    }
+    ("sorted_values", function)
+}
+
+/// The texts of `string_agg` in its own order, with the delimiters that are the second argument; a
+/// NULL delimiter counts as empty.
+pub(in super::super) fn sorted_texts() -> Named {
+    fn function(heap: &mut Heap, arguments: &[Slot]) -> Result<Slot> {
+        let [values, delimiters, keys @ ..] = arguments else {
+            return Ok(Slot::NULL);
+        };
+        if values.is_null() {
+            return Ok(Slot::NULL);
+        }
+        let delimiters = heap.array(*delimiters).to_vec();
+        let arguments: Vec<Slot> = std::iter::once(*values)
+            .chain(keys.iter().copied())
+            .collect();
+        let Some((values, order)) = sorted(heap, &arguments)? else {
+            return Ok(Slot::NULL);
+        };
+        let mut joined = Vec::new();
+        for (place, at) in order.into_iter().enumerate() {
+            if place > 0 && !delimiters[at].is_null() {
+                joined.extend_from_slice(heap.bytes(delimiters[at]));
+            }
+            joined.extend_from_slice(heap.bytes(values[at]));
+            super::check_length(joined.len())?;
+        }
+        Ok(heap.push_bytes(&joined))
+    }
+    ("sorted_texts", function)
+}
+
+/// How [`sorted_values`] sorts: three letters a key, its class, its direction, and where NULLs are.
+pub(in super::super) fn order_of(keys: &[(Class, bool, bool)]) -> String {
+    let mut text = String::with_capacity(keys.len() * 3);
+    for (class, descending, nulls_first) in keys {
+        text.push(match class {
+            Class::Integer => 'i',
+            Class::Decimal => 'n',
+            Class::Double => 'd',
+            Class::Bytes => 'b',
+            Class::Interval => 't',
+        });
+        text.push(if *descending { '>' } else { '<' });
+        text.push(if *nulls_first { 'f' } else { 'l' });
+    }
+    text
+}
+
+/// The values, and the positions in which they are in order; `None` without values.
+fn sorted(heap: &Heap, arguments: &[Slot]) -> Result<Option<(Vec<Slot>, Vec<usize>)>> {
+    let [values, keys @ .., order] = arguments else {
+        return Err(Error::internal("sorted values without an order"));
+    };
+    if values.is_null() {
+        return Ok(None);
+    }
+    let letters: Vec<char> = heap.str(*order).chars().collect();
+    let mut by = Vec::with_capacity(keys.len());
+    for (key, letters) in keys.iter().zip(letters.chunks(3)) {
+        let class = match letters[0] {
+            'i' => Class::Integer,
+            'n' => Class::Decimal,
+            'd' => Class::Double,
+            'b' => Class::Bytes,
+            _ => Class::Interval,
+        };
+        by.push((
+            heap.array(*key),
+            class,
+            letters[1] == '>',
+            letters[2] == 'f',
+        ));
+    }
+    let values = heap.array(*values).to_vec();
+    let mut order: Vec<usize> = (0..values.len()).collect();
+    order.sort_by(|&one, &other| {
+        let keys = by.iter().map(|(keys, class, descending, nulls_first)| {
+            let (one, other) = (keys[one], keys[other]);
+            match (one.is_null(), other.is_null()) {
+                (false, false) => {
+                    let order = compare(heap, *class, one, other);
+                    if *descending { order.reverse() } else { order }
+                }
+                (one, other) if *nulls_first => other.cmp(&one),
+                (one, other) => one.cmp(&other),
+            }
+        });
+        keys.fold(Ordering::Equal, Ordering::then)
+    });
+    Ok(Some((values, order)))
+}
+
 signatures! {
     "cardinality"(AnyArray) -> Int4 = CARDINALITY;
     "array_length"(AnyArray, Int4) -> Int4 = ARRAY_LENGTH;
@@ -399,4 +534,5 @@ signatures! {
     "array_cat"(AnyArray, AnyArray) -> AnyArray = array_concat();
     "string_to_array"(Text, Text) -> TextArray = STRING_TO_ARRAY;
     "array_to_string"(TextArray, Text) -> Text = ARRAY_TO_STRING;
+    "array_to_string"(TextArray, Text, Text) -> Text = array_to_string_with_nulls();
 }

@@ -7,6 +7,9 @@ mod catalog;
 mod datetime;
 mod format;
 mod math;
+mod pattern;
+mod regex;
+mod series;
 mod string;
 
 use kiln_procedure::ir::ScalarFunction;
@@ -25,12 +28,14 @@ use crate::catalog::CatalogCall;
 pub(crate) use array::array_set;
 pub(super) use array::{
     any_of, array_append, array_concat, array_position, array_prepend, array_remove, array_slice,
-    compare_arrays, construct_array, extreme,
+    compare_arrays, construct_array, extreme, order_of, sorted_texts, sorted_values,
 };
 pub(crate) use cast::Named;
 pub(super) use catalog::{partition_ancestors, takes_role};
 pub(super) use datetime::{date_operator, extract, interval_negate};
 pub(super) use math::{double_negate, integer_operator, power};
+pub(super) use regex::{regex_match, similar_to};
+pub(super) use series::series;
 pub(crate) use string::quote_identifier;
 pub(super) use string::{bytea_concat, like};
 
@@ -147,6 +152,7 @@ fn candidates(name: &str) -> Vec<Signature> {
         array::SIGNATURES,
         format::SIGNATURES,
         catalog::SIGNATURES,
+        regex::SIGNATURES,
     ]
     .into_iter()
     .flatten()

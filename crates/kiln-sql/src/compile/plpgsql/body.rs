@@ -133,7 +133,7 @@ impl Body {
     /// Declares parameters, output columns and FOUND.
     fn start(&mut self, c: &mut Compiler<'_>, block: &Block, arguments: &[Reg]) -> Result<()> {
         let is_assigned = |name: &str| liveness::assigns(&block.body, name);
-        self.declare_parameters(c, arguments, &is_assigned)?;
+        self.declare_parameters(c, arguments, true, &is_assigned)?;
         set_boolean(c, self.found, false);
         self.assigns_found = is_assigned("found");
         if liveness::asks_for_row_count(&block.body) {
@@ -146,13 +146,16 @@ impl Body {
     }
 
     fn start_sql(&mut self, c: &mut Compiler<'_>, arguments: &[Reg]) -> Result<()> {
-        self.declare_parameters(c, arguments, &|_| false)
+        self.declare_parameters(c, arguments, false, &|_| false)
     }
 
+    /// Declares parameters by name and by number; `numbers_outputs` says whether those that only give
+    /// a value back are counted too.
     fn declare_parameters(
         &mut self,
         c: &mut Compiler<'_>,
         arguments: &[Reg],
+        numbers_outputs: bool,
         is_assigned: &dyn Fn(&str) -> bool,
     ) -> Result<()> {
         let routine = self.routine.clone();
@@ -190,10 +193,12 @@ impl Body {
                     target
                 }
             };
-            positional.push(Typed {
-                register,
-                data_type: data_type.clone(),
-            });
+            if numbers_outputs || parameter.mode.is_input() {
+                positional.push(Typed {
+                    register,
+                    data_type: data_type.clone(),
+                });
+            }
             let slot = Slot {
                 register,
                 data_type,

@@ -1,0 +1,333 @@
+//! Functions over regular expressions.
+//!
+//! A match is PostgreSQL's: the one that begins first, and of those the longest, or the shortest when
+//! the pattern's first quantifier is not greedy. What was compiled is kept for each thread.
+
+use std::cell::{OnceCell, RefCell};
+use std::ops::Range;
+use std::rc::Rc;
+
+use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::slot::{Heap, Slot};
+use regex_automata::util::captures::Captures;
+use regex_automata::util::syntax;
+use regex_automata::{Anchored, Input, MatchKind, meta};
+
+use super::cast::strict;
+use super::pattern::{Translated, invalid, similar, translate};
+use super::{Named, check_length, signatures};
+
+/// The most bytes of a compiled pattern.
+const COMPILED_BYTES_MAX: usize = 1 << 19;
+
+/// The most bytes of what is found out about a pattern while it is matched.
+const CACHE_BYTES_MAX: usize = 1 << 18;
+
+/// How many compiled patterns a thread keeps, as in PostgreSQL.
+const KEPT_MAX: usize = 32;
+
+/// A compiled pattern.
+struct Compiled {
+    pattern: String,
+    flags: String,
+    translated: Translated,
+    /// Finds where the first match begins.
+    first: meta::Regex,
+    /// Finds the longest match from there on; made when it is first asked for.
+    longest: OnceCell<meta::Regex>,
+}
+
+thread_local! {
+    /// The patterns that were used last, the latest at the end.
+    static KEPT: RefCell<Vec<Rc<Compiled>>> = const { RefCell::new(Vec::new()) };
+}
+
+fn compiled(pattern: &str, flags: &str) -> Result<Rc<Compiled>> {
+    KEPT.with_borrow_mut(|kept| {
+        let is_known = |one: &Rc<Compiled>| one.pattern == pattern && one.flags == flags;
+        if let Some(at) = kept.iter().rposition(is_known) {
+            let known = kept.remove(at);
+            kept.push(known.clone());
+            return Ok(known);
+        }
+        let new = Rc::new(compile(pattern, flags)?);
+        if kept.len() == KEPT_MAX {
+            kept.remove(0);
+        }
+        kept.push(new.clone());
+        Ok(new)
+    })
+}
+
+fn compile(pattern: &str, flags: &str) -> Result<Compiled> {
+    let translated = translate(pattern, flags)?;
+    Ok(Compiled {
+        pattern: pattern.to_owned(),
+        flags: flags.to_owned(),
+        first: build(&translated.text, MatchKind::LeftmostFirst)?,
+        longest: OnceCell::new(),
+        translated,
+    })
+}
+
+fn build(pattern: &str, kind: MatchKind) -> Result<meta::Regex> {
+    let config = meta::Config::new()
+        .match_kind(kind)
+        .nfa_size_limit(Some(COMPILED_BYTES_MAX))
+        .hybrid_cache_capacity(CACHE_BYTES_MAX);
+    meta::Builder::new()
+        .configure(config)
+        .syntax(syntax::Config::new().nest_limit(250))
+        .build(pattern)
+        .map_err(|error| match error.size_limit() {
+            Some(_) => invalid("regular expression is too complex"),
+            None => invalid("invalid pattern"),
+        })
+}
+
+impl Compiled {
+    /// Refuses to say which part of a text matches.
+    fn check_extent(&self) -> Result<()> {
+        match self.translated.is_mixed {
+            false => Ok(()),
+            true => Err(Error::unsupported(
+                "a part that matches a regular expression with greedy and other quantifiers is not \
+                 supported",
+            )),
+        }
+    }
+
+    /// The first match in `text` from the byte `start` on, with its groups.
+    ///
+    /// # Errors
+    /// 2201B when the pattern is too complex.
+    fn find(
+        &self,
+        text: &str,
+        start: usize,
+        groups: &mut Captures,
+    ) -> Result<Option<Range<usize>>> {
+        let input = Input::new(text).range(start..);
+        if self.translated.is_shortest {
+            self.first.captures(input, groups);
+        } else {
+            let Some(found) = self.first.find(input) else {
+                return Ok(None);
+            };
+            let longest = match self.longest.get() {
+                Some(longest) => longest,
+                None => {
+                    let built = build(&self.translated.text, MatchKind::All)?;
+                    self.longest.get_or_init(|| built)
+                }
+            };
+            let input = Input::new(text)
+                .range(found.start()..)
+                .anchored(Anchored::Yes);
+            longest.captures(input, groups);
+        }
+        Ok(groups.get_match().map(|found| found.range()))
+    }
+
+    fn is_match(&self, text: &str) -> bool {
+        self.first.is_match(text)
+    }
+
+    fn groups(&self) -> Captures {
+        self.first.create_captures()
+    }
+}
+
+fn matches(heap: &Heap, text: Slot, pattern: Slot, flags: &str) -> Result<Slot> {
+    let compiled = compiled(heap.str(pattern), flags)?;
+    Ok(Slot::from_bool(compiled.is_match(heap.str(text))))
+}
+
+/// The letters of `flags` that are options of the pattern, and whether there is a `g`.
+fn split_flags(flags: &str) -> Result<(String, bool)> {
+    let mut options = String::new();
+    for letter in flags.chars() {
+        match letter {
+            'g' => {}
+            'b' | 'c' | 'e' | 'i' | 'm' | 'n' | 'p' | 'q' | 's' | 't' | 'w' | 'x' => {
+                options.push(letter);
+            }
+            other => {
+                return Err(Error::new(
+                    SqlState::INVALID_PARAMETER_VALUE,
+                    format!("invalid regular expression option: \"{other}\""),
+                ));
+            }
+        }
+    }
+    Ok((options, flags.contains('g')))
+}
+
+/// Replaces the first match, or all.
+fn replace(text: &str, pattern: &str, replacement: &str, flags: &str) -> Result<String> {
+    let (options, is_global) = split_flags(flags)?;
+    let compiled = compiled(pattern, &options)?;
+    compiled.check_extent()?;
+    let mut groups = compiled.groups();
+    let mut result = String::with_capacity(text.len());
+    let (mut copied, mut start) = (0, 0);
+    while start <= text.len()
+        && let Some(found) = compiled.find(text, start, &mut groups)?
+    {
+        result.push_str(&text[copied..found.start]);
+        push_replacement(&mut result, replacement, text, &groups);
+        check_length(result.len())?;
+        copied = found.end;
+        start = after(text, &found);
+        if !is_global {
+            break;
+        }
+    }
+    result.push_str(&text[copied..]);
+    check_length(result.len())?;
+    Ok(result)
+}
+
+/// Where to look for the next match.
+fn after(text: &str, found: &Range<usize>) -> usize {
+    match found.is_empty() {
+        false => found.end,
+        true => {
+            let next = text[found.end..].chars().next();
+            found.end + next.map_or(1, char::len_utf8)
+        }
+    }
+}
+
+/// `\1` to `\9` are groups and `\&` the whole match.
+fn push_replacement(result: &mut String, replacement: &str, text: &str, groups: &Captures) {
+    let mut letters = replacement.chars();
+    while let Some(letter) = letters.next() {
+        if letter != '\\' {
+            result.push(letter);
+            continue;
+        }
+        let group = match letters.next() {
+            Some('&') => Some(0),
+            Some(digit @ '1'..='9') => digit.to_digit(10).map(|digit| digit as usize),
+            Some('\\') | None => {
+                result.push('\\');
+                continue;
+            }
+            Some(other) => {
+                result.push('\\');
+                result.push(other);
+                continue;
+            }
+        };
+        if let Some(span) = group.and_then(|group| groups.get_group(group)) {
+            result.push_str(&text[span.range()]);
+        }
+    }
+}
+
+/// The groups of the first match, or the match itself where there are none, as an array.
+fn first_match(heap: &mut Heap, text: Slot, pattern: Slot, flags: &str) -> Result<Slot> {
+    let (options, is_global) = split_flags(flags)?;
+    if is_global {
+        return Err(Error::new(
+            SqlState::INVALID_PARAMETER_VALUE,
+            "regexp_match() does not support the \"global\" option",
+        )
+        .with_hint("Use the regexp_matches function instead."));
+    }
+    let compiled = compiled(heap.str(pattern), &options)?;
+    compiled.check_extent()?;
+    let whole = heap.str(text).to_owned();
+    let mut groups = compiled.groups();
+    if compiled.find(&whole, 0, &mut groups)?.is_none() {
+        return Ok(Slot::NULL);
+    }
+    let first = usize::from(groups.group_len() > 1);
+    let parts: Vec<Slot> = (first..groups.group_len())
+        .map(|group| match groups.get_group(group) {
+            Some(span) => heap.push_str(&whole[span.range()]),
+            None => Slot::NULL,
+        })
+        .collect();
+    Ok(heap.push_array(&parts))
+}
+
+strict! {
+    MATCHES = "textregexeq", |heap, text, pattern| matches(heap, text, pattern, "");
+    MATCHES_ANY_CASE = "texticregexeq", |heap, text, pattern| {
+        matches(heap, text, pattern, "i")
+    };
+    SIMILAR = "similar_to", |heap, text, pattern| {
+        let pattern = similar(heap.str(pattern), "\\")?;
+        let compiled = compiled(&pattern, "")?;
+        Ok(Slot::from_bool(compiled.is_match(heap.str(text))))
+    };
+    SIMILAR_ESCAPE = "similar_to_escape", |heap, text, pattern, escape| {
+        let pattern = similar(heap.str(pattern), heap.str(escape))?;
+        let compiled = compiled(&pattern, "")?;
+        Ok(Slot::from_bool(compiled.is_match(heap.str(text))))
+    };
+    REPLACE = "regexp_replace", |heap, text, pattern, replacement| {
+        let replaced = replace(heap.str(text), heap.str(pattern), heap.str(replacement), "")?;
+        Ok(heap.push_str(&replaced))
+    };
+    REPLACE_FLAGS = "regexp_replace_flags", |heap, text, pattern, replacement, flags| {
+        let (text, pattern) = (heap.str(text), heap.str(pattern));
+        let replaced = replace(text, pattern, heap.str(replacement), heap.str(flags))?;
+        Ok(heap.push_str(&replaced))
+    };
+    MATCH = "regexp_match", |heap, text, pattern| first_match(heap, text, pattern, "");
+    MATCH_FLAGS = "regexp_match_flags", |heap, text, pattern, flags| {
+        let flags = heap.str(flags).to_owned();
+        first_match(heap, text, pattern, &flags)
+    };
+    LIKE_FLAGS = "regexp_like_flags", |heap, text, pattern, flags| {
+        let (options, is_global) = split_flags(heap.str(flags))?;
+        if is_global {
+            return Err(Error::new(
+                SqlState::INVALID_PARAMETER_VALUE,
+                "regexp_like() does not support the \"global\" option",
+            ));
+        }
+        matches(heap, text, pattern, &options)
+    };
+    SUBSTRING = "substring_pattern", |heap, text, pattern| {
+        let compiled = compiled(heap.str(pattern), "")?;
+        compiled.check_extent()?;
+        let whole = heap.str(text);
+        let mut groups = compiled.groups();
+        if compiled.find(whole, 0, &mut groups)?.is_none() {
+            return Ok(Slot::NULL);
+        }
+        let group = usize::from(groups.group_len() > 1);
+        Ok(match groups.get_group(group) {
+            Some(span) => super::part_of(heap, text, span.range()),
+            None => Slot::NULL,
+        })
+    };
+}
+
+/// `text ~ pattern`, or `~*`.
+pub(in super::super) fn regex_match(ignore_case: bool) -> Named {
+    if ignore_case {
+        MATCHES_ANY_CASE
+    } else {
+        MATCHES
+    }
+}
+
+/// `text SIMILAR TO pattern`, with an escape or without.
+pub(in super::super) fn similar_to(has_escape: bool) -> Named {
+    if has_escape { SIMILAR_ESCAPE } else { SIMILAR }
+}
+
+signatures! {
+    "regexp_replace"(Text, Text, Text) -> Text = REPLACE;
+    "regexp_replace"(Text, Text, Text, Text) -> Text = REPLACE_FLAGS;
+    "regexp_match"(Text, Text) -> TextArray = MATCH;
+    "regexp_match"(Text, Text, Text) -> TextArray = MATCH_FLAGS;
+    "regexp_like"(Text, Text) -> Boolean = MATCHES;
+    "regexp_like"(Text, Text, Text) -> Boolean = LIKE_FLAGS;
+    "substring"(Text, Text) -> Text = SUBSTRING;
+}

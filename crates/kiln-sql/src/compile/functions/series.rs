@@ -1,0 +1,83 @@
+//! The values of `generate_series`, as an array, where they are not a loop over integers.
+
+use kiln_storage::error::{Error, Result, SqlState};
+use kiln_storage::slot::{Heap, Slot};
+use kiln_storage::types::datetime::timestamp_add_interval;
+use kiln_storage::types::{DataType, Interval};
+
+use super::Named;
+use super::array::check_elements;
+use super::cast::strict;
+
+/// The builtin that gives the values of a series of `data_type`.
+pub(in super::super) fn series(data_type: &DataType) -> Named {
+    match data_type {
+        DataType::Integer | DataType::BigInt => INTEGERS,
+        DataType::Timestamp | DataType::TimestampTz => TIMESTAMPS,
+        _ => DECIMALS,
+    }
+}
+
+fn no_step() -> Error {
+    let message = "step size cannot equal zero";
+    Error::new(SqlState::INVALID_PARAMETER_VALUE, message)
+}
+
+/// Puts what `next` gives into an array, until it gives nothing.
+fn collect(heap: &mut Heap, mut next: impl FnMut() -> Result<Option<Slot>>) -> Result<Slot> {
+    let mut values = Vec::new();
+    while let Some(value) = next()? {
+        check_elements(values.len())?;
+        values.push(value);
+    }
+    Ok(heap.push_array(&values))
+}
+
+strict! {
+    INTEGERS = "generate_series_integer", |heap, first, last, step| {
+        let (last, step) = (last.as_i64(), step.as_i64());
+        if step == 0 {
+            return Err(no_step());
+        }
+        let mut at = Some(first.as_i64());
+        collect(heap, || {
+            let Some(value) = at.filter(|at| if step > 0 { *at <= last } else { *at >= last }) else {
+                return Ok(None);
+            };
+            at = value.checked_add(step);
+            Ok(Some(Slot::from_i64(value)))
+        })
+    };
+    DECIMALS = "generate_series_numeric", |heap, first, last, step| {
+        let (last, step) = (last.as_decimal(), step.as_decimal());
+        if step.is_zero() {
+            return Err(no_step());
+        }
+        let is_up = !step.is_negative();
+        let mut at = first.as_decimal();
+        collect(heap, || {
+            if if is_up { at > last } else { at < last } {
+                return Ok(None);
+            }
+            let value = at;
+            at = at.try_add(step)?;
+            Ok(Some(Slot::from_decimal(value)))
+        })
+    };
+    TIMESTAMPS = "generate_series_timestamp", |heap, first, last, step| {
+        let (last, step) = (last.as_i64(), heap.interval(step));
+        let is_up = match step.cmp(&Interval::default()) {
+            std::cmp::Ordering::Equal => return Err(no_step()),
+            order => order.is_gt(),
+        };
+        let mut at = first.as_i64();
+        collect(heap, || {
+            if if is_up { at > last } else { at < last } {
+                return Ok(None);
+            }
+            let value = at;
+            at = timestamp_add_interval(at, step)?;
+            Ok(Some(Slot::from_i64(value)))
+        })
+    };
+}

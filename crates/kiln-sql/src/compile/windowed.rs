@@ -1,0 +1,680 @@
+//! Window functions: emitting.
+//!
+//! The rows are sorted by a window's partition and order, and visited one after the other. What a call
+//! looks at is known by positions: where the partition begins and ends, the rows that are equal in
+//! the order, the frame. An aggregate whose frame begins with the partition goes on from row to row;
+//! others are computed anew for each.
+
+use kiln_procedure::ir::{
+    Arithmetic, BufferId, Class, Comparison, Failure, Instruction, Reg, SortKey, Step, Width,
+};
+use kiln_storage::error::{Result, SqlState};
+use kiln_storage::types::{DataType, Value};
+
+use super::aggregate::{Inputs, State};
+use super::limit::Limits;
+use super::query::QueryOptions;
+use super::window::{Definition, Frame, FrameBound, PlacedCall, WindowFunction, Windowed};
+use super::{Compiler, unsupported};
+
+/// The positions of a row's neighbours, counted from 1.
+#[derive(Clone, Copy)]
+struct Place {
+    /// The row.
+    at: Reg,
+    /// The first and the last row of its partition.
+    first: Reg,
+    last: Reg,
+    /// The first and the last row that are equal to it in the order.
+    first_peer: Reg,
+    last_peer: Reg,
+    /// How many different rows the partition has up to it.
+    distinct: Reg,
+}
+
+/// An aggregate over frames.
+struct Accumulation<'c> {
+    call: &'c PlacedCall,
+    state: State,
+    /// The last row that it has taken in.
+    done: Reg,
+}
+
+impl Accumulation<'_> {
+    /// Whether the next row's frame has all that this one's has.
+    fn goes_on(&self) -> bool {
+        matches!(self.call.call.window.frame.start, FrameBound::First)
+    }
+}
+
+/// The sorted rows.
+struct Rows {
+    buffer: BufferId,
+    types: Vec<DataType>,
+}
+
+impl Compiler<'_> {
+    /// Emits rows with the results of window functions.
+    pub(super) fn emit_windowed(
+        &mut self,
+        windowed: &Windowed,
+        sink: &mut dyn FnMut(&mut Self, &[Reg]) -> Result<()>,
+    ) -> Result<()> {
+        let columns = windowed.input.columns.iter();
+        let mut rows = Rows {
+            types: columns.map(|column| column.data_type.clone()).collect(),
+            buffer: self.builder.buffer(windowed.input.columns.len()),
+        };
+        let buffer = rows.buffer;
+        self.builder.push(Step::BufferClear { buffer });
+        self.emit_query(
+            &windowed.input,
+            QueryOptions::default(),
+            &mut |compiler, row| {
+                let row = row.into();
+                compiler.builder.push(Step::BufferPush { buffer, row });
+                Ok(())
+            },
+        )?;
+        // The results come in the order of the definitions, and are wanted in that of the calls.
+        let mut places = Vec::new();
+        for definition in &windowed.definitions {
+            let first = rows.types.len();
+            rows = self.add_results(&rows, definition)?;
+            for (offset, call) in definition.calls.iter().enumerate() {
+                places.push((call.result, first + offset));
+            }
+        }
+        places.sort_unstable();
+        let base = windowed.input.columns.len();
+        let Rows { buffer, types } = rows;
+        self.emit_buffer_rows(buffer, &types, &Limits::default(), &mut |compiler, row| {
+            let mut output = row[..base].to_vec();
+            output.extend(places.iter().map(|(_, place)| row[*place]));
+            sink(compiler, &output)
+        })
+    }
+
+    /// The rows with the results of the calls of one definition behind their columns.
+    fn add_results(&mut self, rows: &Rows, definition: &Definition) -> Result<Rows> {
+        self.sort(rows.buffer, sort_keys(rows, definition)?);
+        let mut types = rows.types.clone();
+        types.extend(definition.calls.iter().map(|call| call.data_type.clone()));
+        let results = Rows {
+            buffer: self.builder.buffer(types.len()),
+            types,
+        };
+        let buffer = results.buffer;
+        self.builder.push(Step::BufferClear { buffer });
+        let count = self.builder.register(DataType::BigInt);
+        self.builder.push(Step::BufferCount {
+            buffer: rows.buffer,
+            target: count,
+        });
+        let place = Place {
+            at: self.builder.register(DataType::BigInt),
+            first: self.zero(),
+            last: self.zero(),
+            first_peer: self.zero(),
+            last_peer: self.zero(),
+            distinct: self.zero(),
+        };
+        let mut accumulations = self.accumulations(definition);
+        let one = self.number(1);
+        self.open_ir_loop();
+        let row = self.read_row(rows, place.at);
+        self.find_partition(rows, definition, &row, place, count, &accumulations)?;
+        self.find_peers(rows, definition, &row, place)?;
+        let mut output = row.clone();
+        let mut result = Ok(());
+        for call in &definition.calls {
+            let accumulation = accumulations
+                .iter_mut()
+                .find(|one| std::ptr::eq(one.call, call));
+            match self.emit_call(rows, call, &row, place, accumulation) {
+                Ok(register) => output.push(register),
+                Err(error) => result = Err(error),
+            }
+        }
+        if result.is_ok() {
+            let row = output.into();
+            self.builder.push(Step::BufferPush { buffer, row });
+        }
+        let body = self.close_ir_loop();
+        self.builder.push(Step::ForRange {
+            variable: place.at,
+            first: one,
+            last: count,
+            step: one,
+            reverse: false,
+            body,
+        });
+        result.map(|()| results)
+    }
+
+    fn accumulations<'c>(&mut self, definition: &'c Definition) -> Vec<Accumulation<'c>> {
+        let mut accumulations = Vec::new();
+        for call in &definition.calls {
+            if let WindowFunction::Aggregate(aggregate) = &call.call.function {
+                let state = self.aggregate_state(aggregate, 0);
+                self.aggregate_start(&state);
+                accumulations.push(Accumulation {
+                    call,
+                    state,
+                    done: self.zero(),
+                });
+            }
+        }
+        accumulations
+    }
+
+    fn number(&mut self, number: i64) -> Reg {
+        self.builder
+            .constant(DataType::BigInt, Value::BigInt(number))
+    }
+
+    /// New registers with the row at a position.
+    fn read_row(&mut self, rows: &Rows, at: Reg) -> Vec<Reg> {
+        let types = rows.types.iter();
+        let row: Vec<Reg> = types
+            .map(|data_type| self.builder.register(data_type.clone()))
+            .collect();
+        self.builder.push(Step::BufferRow {
+            buffer: rows.buffer,
+            at,
+            row: row.as_slice().into(),
+        });
+        row
+    }
+
+    /// Where a new partition begins, finds its end, and starts anew what is accumulated.
+    fn find_partition(
+        &mut self,
+        rows: &Rows,
+        definition: &Definition,
+        row: &[Reg],
+        place: Place,
+        count: Reg,
+        accumulations: &[Accumulation<'_>],
+    ) -> Result<()> {
+        let is_new = self.compared(Comparison::Greater, place.at, place.last);
+        self.open();
+        self.set(place.first, place.at);
+        let zero = self.number(0);
+        self.set(place.distinct, zero);
+        let result = self.run_to_last(
+            rows,
+            &definition.partition,
+            row,
+            place.at,
+            place.last,
+            count,
+        );
+        let one = self.number(1);
+        self.computed_into(Arithmetic::Subtract, place.last_peer, place.at, one);
+        for accumulation in accumulations {
+            self.aggregate_start(&accumulation.state);
+            self.set(accumulation.done, place.last_peer);
+        }
+        self.close_if(is_new);
+        result
+    }
+
+    /// Where rows begin that are equal in the order, finds the last of them.
+    fn find_peers(
+        &mut self,
+        rows: &Rows,
+        definition: &Definition,
+        row: &[Reg],
+        place: Place,
+    ) -> Result<()> {
+        let is_new = self.compared(Comparison::Greater, place.at, place.last_peer);
+        self.open();
+        self.set(place.first_peer, place.at);
+        self.increment(place.distinct);
+        let keys: Vec<usize> = definition.order.iter().map(|(key, ..)| *key).collect();
+        let result = self.run_to_last(rows, &keys, row, place.at, place.last_peer, place.last);
+        self.close_if(is_new);
+        result
+    }
+
+    /// Sets `last` to the last row from `at` to `end` that has the values of `row` in `keys`.
+    fn run_to_last(
+        &mut self,
+        rows: &Rows,
+        keys: &[usize],
+        row: &[Reg],
+        at: Reg,
+        last: Reg,
+        end: Reg,
+    ) -> Result<()> {
+        if keys.is_empty() {
+            self.set(last, end);
+            return Ok(());
+        }
+        self.set(last, at);
+        let one = self.number(1);
+        let next = self.builder.register(DataType::BigInt);
+        self.open_ir_loop();
+        self.computed_into(Arithmetic::Add, next, last, one);
+        let is_behind = self.compared(Comparison::Greater, next, end);
+        self.exit_if(is_behind);
+        let other = self.read_row(rows, next);
+        let mut result = Ok(());
+        for key in keys {
+            let Some(class) = Class::of(&rows.types[*key]) else {
+                result = Err(unsupported("a window over arrays", None));
+                break;
+            };
+            let differs = self.builder.register(DataType::Boolean);
+            self.builder.scalar(Instruction::Compare {
+                op: Comparison::Distinct,
+                class,
+                target: differs,
+                left: row[*key],
+                right: other[*key],
+            });
+            self.exit_if(differs);
+        }
+        self.set(last, next);
+        self.close_endless();
+        result
+    }
+
+    /// The result of a call for a row.
+    fn emit_call(
+        &mut self,
+        rows: &Rows,
+        call: &PlacedCall,
+        row: &[Reg],
+        place: Place,
+        accumulation: Option<&mut Accumulation<'_>>,
+    ) -> Result<Reg> {
+        let argument = |at: usize| row[call.arguments[at]];
+        Ok(match &call.call.function {
+            WindowFunction::RowNumber => self.length(place.first, place.at),
+            WindowFunction::Rank => self.length(place.first, place.first_peer),
+            WindowFunction::DenseRank => {
+                let result = self.builder.register(DataType::BigInt);
+                self.set(result, place.distinct);
+                result
+            }
+            WindowFunction::PercentRank => {
+                let before = self.computed(Arithmetic::Subtract, place.first_peer, place.first);
+                let others = self.computed(Arithmetic::Subtract, place.last, place.first);
+                let one = self.number(1);
+                let none = self.compared(Comparison::Less, others, one);
+                self.open();
+                self.set(others, one);
+                self.close_if(none);
+                self.ratio(before, others)
+            }
+            WindowFunction::CumeDist => {
+                let up_to = self.length(place.first, place.last_peer);
+                let all = self.length(place.first, place.last);
+                self.ratio(up_to, all)
+            }
+            WindowFunction::Ntile => self.ntile(argument(0), place),
+            WindowFunction::Lag => {
+                let at = self.computed(Arithmetic::Subtract, place.at, argument(1));
+                self.shifted(rows, call, at, argument(2), place)
+            }
+            WindowFunction::Lead => {
+                let at = self.computed(Arithmetic::Add, place.at, argument(1));
+                self.shifted(rows, call, at, argument(2), place)
+            }
+            WindowFunction::FirstValue => {
+                let (first, last) = self.frame(call, row, place);
+                self.value_within(rows, call, first, first, last)
+            }
+            WindowFunction::LastValue => {
+                let (first, last) = self.frame(call, row, place);
+                self.value_within(rows, call, last, first, last)
+            }
+            WindowFunction::NthValue => {
+                let number = argument(1);
+                self.require_positive(
+                    number,
+                    SqlState::INVALID_ARGUMENT_FOR_NTH_VALUE_FUNCTION,
+                    "argument of nth_value must be greater than zero",
+                );
+                let (first, last) = self.frame(call, row, place);
+                let at = self.computed(Arithmetic::Add, first, number);
+                let one = self.number(1);
+                let at = self.computed(Arithmetic::Subtract, at, one);
+                self.value_within(rows, call, at, first, last)
+            }
+            WindowFunction::Aggregate(_) => {
+                let (first, last) = self.frame(call, row, place);
+                match accumulation {
+                    Some(accumulation) => {
+                        self.accumulate_to(rows, accumulation, first, last)?;
+                        let value = self.aggregate_result(&accumulation.state);
+                        let result = self.builder.register(call.data_type.clone());
+                        self.set(result, value);
+                        result
+                    }
+                    None => row[0],
+                }
+            }
+        })
+    }
+
+    /// Takes in the rows of a frame.
+    fn accumulate_to(
+        &mut self,
+        rows: &Rows,
+        accumulation: &Accumulation<'_>,
+        first: Reg,
+        last: Reg,
+    ) -> Result<()> {
+        let Accumulation { call, state, done } = accumulation;
+        let one = self.number(1);
+        if !accumulation.goes_on() {
+            self.aggregate_start(state);
+            self.computed_into(Arithmetic::Subtract, *done, first, one);
+        }
+        self.open_ir_loop();
+        let is_done = self.compared(Comparison::GreaterOrEqual, *done, last);
+        self.exit_if(is_done);
+        self.increment(*done);
+        let row = self.read_row(rows, *done);
+        let [argument, delimiter, filter] = call.aggregated.map(|at| at.map(|at| row[at]));
+        let inputs = Inputs {
+            argument,
+            delimiter,
+            filter,
+            order: call.sorted_by.iter().map(|at| row[*at]).collect(),
+            never_null: false,
+            keys: Vec::new(),
+        };
+        let result = self.aggregate_step(state, &inputs);
+        self.close_endless();
+        result
+    }
+
+    /// The first and the last row of a frame; it is empty when they are the wrong way round.
+    fn frame(&mut self, call: &PlacedCall, row: &[Reg], place: Place) -> (Reg, Reg) {
+        let Frame {
+            by_rows,
+            start,
+            end,
+        } = &call.call.window.frame;
+        let [start_offset, end_offset] = call.offsets.map(|at| at.map(|at| row[at]));
+        let (current_first, current_last) = match by_rows {
+            true => (place.at, place.at),
+            false => (place.first_peer, place.last_peer),
+        };
+        let first = self.frame_bound(start, start_offset, current_first, place, "starting");
+        let last = self.frame_bound(end, end_offset, current_last, place, "ending");
+        self.limit(first, Comparison::Less, place.first);
+        self.limit(last, Comparison::Greater, place.last);
+        (first, last)
+    }
+
+    fn frame_bound(
+        &mut self,
+        bound: &FrameBound,
+        offset: Option<Reg>,
+        current: Reg,
+        place: Place,
+        what: &str,
+    ) -> Reg {
+        let target = self.builder.register(DataType::BigInt);
+        let op = match bound {
+            FrameBound::First => {
+                self.set(target, place.first);
+                return target;
+            }
+            FrameBound::Last => {
+                self.set(target, place.last);
+                return target;
+            }
+            FrameBound::Current => {
+                self.set(target, current);
+                return target;
+            }
+            FrameBound::Preceding(_) => Arithmetic::Subtract,
+            FrameBound::Following(_) => Arithmetic::Add,
+        };
+        let Some(offset) = offset else { return target };
+        self.builder.scalar(Instruction::RequireNotNull {
+            source: offset,
+            error: failure(
+                SqlState::NULL_VALUE_NOT_ALLOWED,
+                format!("frame {what} offset must not be null"),
+            ),
+        });
+        let zero = self.number(0);
+        let condition = self.compared(Comparison::GreaterOrEqual, offset, zero);
+        self.builder.scalar(Instruction::Require {
+            condition,
+            null_fails: true,
+            error: failure(
+                SqlState::INVALID_PRECEDING_OR_FOLLOWING_SIZE,
+                format!("frame {what} offset must not be negative"),
+            ),
+        });
+        // No frame is longer than this, and so no sum too large.
+        let most = self.number(i64::MAX / 4);
+        let distance = self.builder.register(DataType::BigInt);
+        self.set(distance, offset);
+        self.limit(distance, Comparison::Greater, most);
+        self.computed_into(op, target, current, distance);
+        target
+    }
+
+    /// `value := bound` where `value <comparison> bound`.
+    fn limit(&mut self, value: Reg, comparison: Comparison, bound: Reg) {
+        let exceeds = self.compared(comparison, value, bound);
+        self.open();
+        self.set(value, bound);
+        self.close_if(exceeds);
+    }
+
+    /// The first argument of the row at a position within a frame, else NULL.
+    fn value_within(
+        &mut self,
+        rows: &Rows,
+        call: &PlacedCall,
+        at: Reg,
+        first: Reg,
+        last: Reg,
+    ) -> Reg {
+        let result = self.builder.register(call.data_type.clone());
+        self.builder.scalar(Instruction::SetNull { target: result });
+        let is_within = self.is_within(at, first, last);
+        self.open();
+        let row = self.read_row(rows, at);
+        self.set(result, row[call.arguments[0]]);
+        self.close_if(is_within);
+        result
+    }
+
+    /// The first argument of another row of the partition, `otherwise` where there is none, and NULL
+    /// without a position.
+    fn shifted(
+        &mut self,
+        rows: &Rows,
+        call: &PlacedCall,
+        at: Reg,
+        otherwise: Reg,
+        place: Place,
+    ) -> Reg {
+        let result = self.value_within(rows, call, at, place.first, place.last);
+        let is_within = self.is_within(at, place.first, place.last);
+        let is_known = self.not_null(at);
+        self.open();
+        self.open();
+        self.set(result, otherwise);
+        self.close_unless(is_within);
+        self.close_if(is_known);
+        result
+    }
+
+    fn is_within(&mut self, at: Reg, first: Reg, last: Reg) -> Reg {
+        let left = self.compared(Comparison::GreaterOrEqual, at, first);
+        let right = self.compared(Comparison::LessOrEqual, at, last);
+        let target = self.builder.register(DataType::Boolean);
+        self.builder.scalar(Instruction::And {
+            target,
+            left,
+            right,
+        });
+        target
+    }
+
+    /// In which of `buckets` stretches of the partition the row is; those that are a row longer come
+    /// first.
+    fn ntile(&mut self, buckets: Reg, place: Place) -> Reg {
+        self.require_positive(
+            buckets,
+            SqlState::INVALID_ARGUMENT_FOR_NTILE_FUNCTION,
+            "argument of ntile must be greater than zero",
+        );
+        let one = self.number(1);
+        let rows = self.length(place.first, place.last);
+        let before = self.computed(Arithmetic::Subtract, place.at, place.first);
+        let short = self.computed(Arithmetic::Divide, rows, buckets);
+        let longer = self.computed(Arithmetic::Remainder, rows, buckets);
+        let long = self.computed(Arithmetic::Add, short, one);
+        let in_long = self.computed(Arithmetic::Multiply, long, longer);
+        let bucket = self.builder.register(DataType::BigInt);
+        let is_long = self.compared(Comparison::Less, before, in_long);
+        self.open();
+        self.computed_into(Arithmetic::Divide, bucket, before, long);
+        let then = self.close();
+        self.open();
+        // NULL where there are no buckets.
+        let rest = self.computed(Arithmetic::Subtract, before, in_long);
+        let rest = self.computed(Arithmetic::Divide, rest, short);
+        self.computed_into(Arithmetic::Add, bucket, rest, longer);
+        let otherwise = self.close();
+        self.builder.push(Step::If {
+            condition: is_long,
+            then,
+            otherwise,
+        });
+        let result = self.builder.register(DataType::Integer);
+        self.builder.scalar(Instruction::Integer {
+            op: Arithmetic::Add,
+            width: Width::Four,
+            target: result,
+            left: bucket,
+            right: one,
+        });
+        result
+    }
+
+    fn require_positive(&mut self, number: Reg, state: SqlState, message: &str) {
+        let zero = self.number(0);
+        let condition = self.compared(Comparison::Greater, number, zero);
+        self.builder.scalar(Instruction::Require {
+            condition,
+            null_fails: false,
+            error: failure(state, message.to_owned()),
+        });
+    }
+
+    /// How many rows there are from one to another.
+    fn length(&mut self, first: Reg, last: Reg) -> Reg {
+        let distance = self.computed(Arithmetic::Subtract, last, first);
+        self.increment(distance);
+        distance
+    }
+
+    fn ratio(&mut self, dividend: Reg, divisor: Reg) -> Reg {
+        let as_double = |compiler: &mut Self, source: Reg| {
+            let target = compiler.builder.register(DataType::Double);
+            let convert = Instruction::IntegerToDouble { target, source };
+            compiler.builder.scalar(convert);
+            target
+        };
+        let (left, right) = (as_double(self, dividend), as_double(self, divisor));
+        let target = self.builder.register(DataType::Double);
+        self.builder.scalar(Instruction::Double {
+            op: Arithmetic::Divide,
+            target,
+            left,
+            right,
+        });
+        target
+    }
+
+    fn computed(&mut self, op: Arithmetic, left: Reg, right: Reg) -> Reg {
+        let target = self.builder.register(DataType::BigInt);
+        self.computed_into(op, target, left, right);
+        target
+    }
+
+    fn computed_into(&mut self, op: Arithmetic, target: Reg, left: Reg, right: Reg) {
+        self.builder.scalar(Instruction::Integer {
+            op,
+            width: Width::Eight,
+            target,
+            left,
+            right,
+        });
+    }
+
+    fn compared(&mut self, op: Comparison, left: Reg, right: Reg) -> Reg {
+        let target = self.builder.register(DataType::Boolean);
+        self.builder.scalar(Instruction::Compare {
+            op,
+            class: Class::Integer,
+            target,
+            left,
+            right,
+        });
+        target
+    }
+
+    fn set(&mut self, target: Reg, source: Reg) {
+        self.builder.scalar(Instruction::Move { target, source });
+    }
+
+    /// Leaves the innermost loop where `condition` is TRUE.
+    fn exit_if(&mut self, condition: Reg) {
+        self.open();
+        self.builder.push(Step::Exit { depth: 0 });
+        self.close_if(condition);
+    }
+
+    /// Closes a loop that only EXIT ends.
+    fn close_endless(&mut self) {
+        let body = self.close_ir_loop();
+        self.builder.push(Step::Loop {
+            before: Vec::new(),
+            condition: None,
+            body,
+        });
+    }
+}
+
+/// How the rows are sorted for the calls of a definition.
+fn sort_keys(rows: &Rows, definition: &Definition) -> Result<Vec<SortKey>> {
+    let partition = definition.partition.iter().map(|key| (*key, false, false));
+    let keys = partition.chain(definition.order.iter().copied());
+    keys.map(|(column, descending, nulls_first)| {
+        let class = Class::of(&rows.types[column]);
+        Ok(SortKey {
+            column: column as u16,
+            class: class.ok_or_else(|| unsupported("a window over arrays", None))?,
+            descending,
+            nulls_first,
+        })
+    })
+    .collect()
+}
+
+fn failure(state: SqlState, message: String) -> Box<Failure> {
+    Box::new(Failure {
+        state,
+        message,
+        arguments: Box::default(),
+        detail: None,
+        hint: None,
+        constraint: None,
+        position: None,
+    })
+}
