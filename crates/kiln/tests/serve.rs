@@ -318,7 +318,10 @@ fn psql_describes_what_there_is() {
     let mut differences = String::new();
     let mut refused = Vec::new();
     for description in DESCRIPTIONS {
-        let (ours, theirs) = (psql(&ours, &["-c", description]), psql(&target, &["-c", description]));
+        let (ours, theirs) = (
+            psql(&ours, &["-c", description]),
+            psql(&target, &["-c", description]),
+        );
         if ours.contains("is not supported") {
             refused.push(description);
         } else if ours != theirs {

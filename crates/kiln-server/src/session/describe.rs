@@ -48,14 +48,6 @@ impl Session {
     }
 }
 
-/// Numbers below are PostgreSQL's own.
-const FIRST_OID: u32 = 16_384;
-
-/// The number of a table as clients see it.
-fn table_oid(table: u32) -> u32 {
-    FIRST_OID + table
-}
-
 /// The columns of rows.
 pub(super) fn answer_fields(answers: &mut Answers, columns: &[Column], formats: &[Format]) {
     let fields = columns.iter().enumerate();
@@ -68,7 +60,7 @@ pub(super) fn answer_fields(answers: &mut Answers, columns: &[Column], formats: 
         Field {
             name,
             origin: origin.as_ref().map_or((0, 0), |origin| {
-                (table_oid(origin.table.0), origin.column.0 as i16 + 1)
+                (origin.table_oid, origin.column.0 as i16 + 1)
             }),
             type_oid: format::oid(data_type),
             type_length: format::type_length(data_type),

@@ -104,12 +104,7 @@ pub(super) struct BuiltinType {
 /// PostgreSQL's types.
 pub(super) fn types() -> &'static [BuiltinType] {
     static TYPES: OnceLock<Vec<BuiltinType>> = OnceLock::new();
-    TYPES.get_or_init(|| {
-        rows("pg_type")
-            .iter()
-            .filter_map(|row| builtin_type(row))
-            .collect()
-    })
+    TYPES.get_or_init(|| rows("pg_type").iter().filter_map(builtin_type).collect())
 }
 
 /// The type with this number.

@@ -21,9 +21,11 @@ pub(super) fn pretty(text: &str) -> String {
 enum Parent<'a> {
     /// AND or OR.
     Connective(&'a BinaryOperator),
+    /// NOT.
+    Not,
     /// An operator, and whether the expression is its first operand.
     Operator(&'a str, bool),
-    /// A cast, IS NULL, NOT, and the like.
+    /// A cast, IS NULL, and the like.
     Other,
 }
 
@@ -65,7 +67,7 @@ fn is_simple(expr: &Expr, parent: Parent<'_>) -> bool {
             ..
         } => matches!(parent, Parent::Connective(_)),
         Expr::BinaryOp { op, .. } => match parent {
-            Parent::Connective(_) => true,
+            Parent::Connective(_) | Parent::Not => true,
             Parent::Operator(outer, is_first) => {
                 match (priority(&op.to_string()), priority(outer)) {
                     (Some(own), Some(outer)) => own > outer || own == outer && is_first,
@@ -83,7 +85,7 @@ fn is_simple(expr: &Expr, parent: Parent<'_>) -> bool {
         | Expr::IsNotFalse(_)
         | Expr::IsDistinctFrom(..)
         | Expr::AnyOp { .. }
-        | Expr::AllOp { .. } => matches!(parent, Parent::Connective(_)),
+        | Expr::AllOp { .. } => matches!(parent, Parent::Connective(_) | Parent::Not),
         _ => true,
     }
 }
@@ -111,7 +113,7 @@ fn print(expr: &Expr) -> String {
         Expr::UnaryOp {
             op: UnaryOperator::Not,
             expr: operand,
-        } => format!("NOT {}", within(operand, Parent::Other)),
+        } => format!("NOT {}", within(operand, Parent::Not)),
         Expr::UnaryOp { op, expr: operand } => {
             format!("{op} {}", within(operand, Parent::Operator("", false)))
         }
@@ -183,7 +185,7 @@ fn quantified(left: &Expr, op: &BinaryOperator, quantifier: &str, right: &Expr) 
 
 fn call(function: &Function) -> String {
     let FunctionArguments::List(list) = &function.args else {
-        return function.to_string();
+        return function.to_string().to_uppercase();
     };
     let arguments: Vec<String> = list
         .args
@@ -215,7 +217,11 @@ mod tests {
             ("(a - (b - c))", "a - (b - c)"),
             ("((a OR b) AND c)", "(a OR b) AND c"),
             ("((a AND b) OR c)", "a AND b OR c"),
-            ("(NOT (a IS NULL))", "NOT (a IS NULL)"),
+            ("(NOT (a IS NULL))", "NOT a IS NULL"),
+            ("(NOT (a AND b))", "NOT (a AND b)"),
+            ("(NOT (a = 3))", "NOT a = 3"),
+            ("CURRENT_TIMESTAMP", "CURRENT_TIMESTAMP"),
+            ("now()", "now()"),
             (
                 "(kind = ANY (ARRAY['a'::text, 'b'::text]))",
                 "kind = ANY (ARRAY['a'::text, 'b'::text])",

@@ -63,6 +63,7 @@ fn rows_of(schema: &str, name: &str) -> Rows {
         "pg_namespace" => types::pg_namespace,
         "pg_description" => types::pg_description,
         "pg_proc" => routines::pg_proc,
+        "pg_extension" => routines::pg_extension,
         "pg_database" => roles::pg_database,
         "pg_authid" => roles::pg_authid,
         "pg_roles" => roles::pg_roles,

@@ -2,6 +2,7 @@
 
 use kiln_storage::types::{CatalogType, ObjectName, Value};
 
+use super::routines::PLPGSQL;
 use super::snapshot::{Snapshot, TableEntry};
 use super::values::{Row, boolean, integer, no_function, oid, text};
 use super::{FIRST_ROLE_OID, PG_CATALOG_OID, PUBLIC_OID, builtin};
@@ -98,6 +99,7 @@ pub(super) fn schema_description(schema: u32) -> Option<&'static str> {
 /// What is said of objects.
 pub(super) fn pg_description(_: &Snapshot) -> Vec<Row> {
     const PG_NAMESPACE: u32 = 2615;
+    const PG_EXTENSION: u32 = 3079;
     let schemas = [PG_CATALOG_OID, PUBLIC_OID].into_iter();
     let rows = schemas.map(|schema| {
         let description = schema_description(schema).unwrap_or_default();
@@ -108,7 +110,13 @@ pub(super) fn pg_description(_: &Snapshot) -> Vec<Row> {
             text(description),
         ]
     });
-    rows.collect()
+    let language = vec![
+        oid(PLPGSQL),
+        oid(PG_EXTENSION),
+        integer(0),
+        text("PL/pgSQL procedural language"),
+    ];
+    rows.chain([language]).collect()
 }
 
 /// Schemas.

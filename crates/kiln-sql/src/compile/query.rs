@@ -40,6 +40,8 @@ pub struct ColumnMeta {
 pub struct ColumnOrigin {
     /// The table.
     pub table: TableId,
+    /// The number of the table in `pg_class`.
+    pub table_oid: u32,
     /// Its column.
     pub column: ColumnId,
     /// Whether it is never NULL in the result.

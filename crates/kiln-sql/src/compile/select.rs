@@ -499,6 +499,7 @@ impl Compiler<'_> {
         let definition = table.schema().columns.get(usize::from(column))?;
         Some(ColumnOrigin {
             table: table.id(),
+            table_oid: self.catalog.table_oid(&table.schema().name),
             column: ColumnId(column),
             not_null: definition.not_null && !source.nullable,
         })

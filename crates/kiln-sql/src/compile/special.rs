@@ -18,7 +18,7 @@ use super::query::{OrderKey, order_key};
 use super::row_function::{self, RowFunction, RowFunctions, gives_rows};
 use super::scope::{AggregatePolicy, Source};
 use super::window::WindowFunction;
-use super::{Compiler, Position, fail, functions, object_name, operators, position_of};
+use super::{Compiler, Position, fail, functions, name_of, object_name, operators, position_of};
 use super::{SessionValue, types, unsupported};
 use crate::catalog::functions::{type_object, unknown_type};
 
@@ -757,6 +757,11 @@ pub(super) fn coalesce(
 
 fn read_call(function: &Function) -> Result<Call<'_>> {
     let position = position_of(function);
+    let schema = function.name.0.first().and_then(|part| part.as_ident());
+    if schema.is_some_and(|schema| name_of(schema) == "information_schema") {
+        let what = format!("function {}", function.name);
+        return Err(unsupported(what, position));
+    }
     let name = object_name(&function.name)?;
     let refuse = |what: &str| Err(unsupported(what, position));
     if !function.within_group.is_empty() {

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use kiln_engine::{Access, Catalog, CurrentCatalog, Lookups, Procedure, Source};
+use kiln_engine::{Access, Catalog, CurrentCatalog, Lookups, NumberedObject, Procedure, Source};
 use kiln_platform::sync::Arc;
 use kiln_procedure::ir::{Failure, Step, TextSource};
 use kiln_procedure::{Program, ProgramBuilder};
@@ -72,6 +72,11 @@ impl CatalogView for View<'_> {
         let definition = definition(found?.source()?)?;
         definitions.insert(name.to_owned(), definition.clone());
         Some(definition)
+    }
+
+    fn table_oid(&self, name: &str) -> u32 {
+        let object = NumberedObject::Table(name.to_owned());
+        self.catalog.numbers().get(&object).unwrap_or_default()
     }
 
     fn current(&self) -> Option<Arc<CurrentCatalog>> {
