@@ -416,10 +416,6 @@ fn what_is_wrong_is_said_with_its_place() {
             SqlState::INVALID_COLUMN_REFERENCE,
         ),
         (
-            "SELECT row_number() OVER () FROM orders",
-            SqlState::FEATURE_NOT_SUPPORTED,
-        ),
-        (
             "SELECT 1 FROM orders a FULL JOIN orders b ON true",
             SqlState::FEATURE_NOT_SUPPORTED,
         ),
