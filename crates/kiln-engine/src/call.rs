@@ -210,7 +210,7 @@ impl Reply {
 }
 
 /// The rows that a program emitted, and the notices that it raised.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Rows {
     columns: Arc<[(String, DataType)]>,
     values: Vec<Vec<Value>>,

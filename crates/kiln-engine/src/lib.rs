@@ -85,7 +85,7 @@ pub use restore::Restoration;
 pub use roles::{
     Access, FIRST_ROLE, Object, ObjectKind, PUBLIC, Privilege, Privileges, Role, Roles,
 };
-pub use session::{CancelHandle, Ended, Replays, Session};
+pub use session::{CancelHandle, Ended, Replays, Savepoint, Session};
 pub use statement::{CatalogStatement, Source, TableSplit};
 pub use transaction::{Row, ScanRange, Transaction};
 pub use values::IntoValues;

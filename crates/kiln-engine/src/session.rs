@@ -16,12 +16,17 @@ use crate::call::{Call, Reply, Rows, Statement, SubmitError};
 use crate::catalog::Catalog;
 use crate::completion::{Completions, deadline_after};
 use crate::engine::Engine;
+use crate::errors;
 use crate::journal::Observed;
 use limits::Limits;
 pub(crate) use replay::ReplayCounts;
 pub use replay::Replays;
 use state::Block;
 pub(crate) use state::{BlockClock, State, idle_block, reap, rows};
+
+/// A place in a transaction block: how many statements it had run, if they were kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Savepoint(Option<usize>);
 
 /// How a transaction block ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -389,8 +394,7 @@ impl Session {
         match state.block {
             Block::None => Err(no_block()),
             Block::Begun => {
-                state.stop_clock();
-                state.block = Block::None;
+                state.end(Block::None);
                 Ok(Ended::Committed)
             }
             Block::Open => {
@@ -405,11 +409,11 @@ impl Session {
                 self.acknowledge(guard).map(|()| Ended::Committed)
             }
             Block::Failed => {
-                state.block = Block::None;
+                state.end(Block::None);
                 Ok(Ended::RolledBack)
             }
             Block::TimedOut => {
-                state.block = Block::None;
+                state.end(Block::None);
                 Err(timed_out())
             }
         }
@@ -424,9 +428,78 @@ impl Session {
         match guard.block {
             Block::None => return Err(no_block()),
             Block::Begun | Block::Open => guard.abandon(Block::None),
-            Block::Failed | Block::TimedOut => guard.block = Block::None,
+            Block::Failed | Block::TimedOut => guard.end(Block::None),
         }
         Ok(())
+    }
+
+    /// A place in the transaction block, to which [`Session::roll_back_to`] goes back.
+    ///
+    /// # Errors
+    /// 25P01 when no block is open, 25P02 in a failed one.
+    pub fn savepoint(&mut self) -> Result<Savepoint> {
+        let mut state = self.state();
+        match state.block {
+            Block::None => return Err(no_block()),
+            Block::Failed => return Err(errors::failed_transaction()),
+            Block::TimedOut => return Err(state.tell_of_timeout()),
+            Block::Begun | Block::Open => {}
+        }
+        state.transcript.has_savepoint = true;
+        Ok(Savepoint(state.transcript.len()))
+    }
+
+    /// Undoes what the block has done since a savepoint, and an error that it has failed with. The block is run again up to the
+    /// savepoint, and its results are compared with what the client has seen, as after a conflict.
+    ///
+    /// # Errors
+    /// 25P01 when no block is open; 0A000 when its statements are not kept ([`Session::set_replay`] says which are); 40001 when a
+    /// result is another one now, or on a conflict where blocks are not replayed; 25P03 when it has idled too long. The block has
+    /// failed then.
+    pub fn roll_back_to(&mut self, savepoint: Savepoint) -> Result<()> {
+        let mut guard = self.state();
+        let state = &mut *guard;
+        let is_new = match state.block {
+            Block::None => return Err(no_block()),
+            Block::TimedOut => return Err(state.tell_of_timeout()),
+            // It has idled too long, and was told so.
+            Block::Failed if !state.transcript.has_savepoint => {
+                return Err(errors::failed_transaction());
+            }
+            Block::Begun | Block::Failed => true,
+            Block::Open => false,
+        };
+        let left = match state.transcript.truncate(savepoint.0) {
+            Ok(left) => left,
+            Err(error) => {
+                state.give_up();
+                return Err(error);
+            }
+        };
+        if left == 0 {
+            state.abandon(Block::Begun);
+        } else if is_new {
+            state.block = Block::Begun;
+        }
+        state.idle_since_ns = time::now_ns();
+        if !std::mem::replace(&mut state.is_watched, true) {
+            let clock = state.clock().clone();
+            self.engine
+                .inner()
+                .watch(Arc::downgrade(&self.state), clock);
+        }
+        drop(guard);
+        if left == 0 {
+            return Ok(());
+        }
+        let run = self.limited(|session, state, limits| {
+            let inner = session.engine.inner();
+            state.in_block(inner, limits, |state| {
+                let run = state.run_up_to_savepoint(inner, limits, is_new);
+                run.map(|()| Rows::default())
+            })
+        });
+        run.map(drop)
     }
 
     /// Fails the open transaction block, for errors that the layer above finds by itself. Does

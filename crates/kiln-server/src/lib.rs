@@ -19,6 +19,6 @@ pub mod monitor;
 pub mod session;
 
 pub use authentication::Authentication;
-pub use io::{Server, ServerOptions, Tls};
+pub use io::{Server, ServerOptions, Tls, tls_end_point};
 pub use kiln_platform::net::Address;
 pub use monitor::Logged;

@@ -437,6 +437,33 @@ fn a_copy_that_fails_leaves_nothing_and_the_session_goes_on() {
     });
 }
 
+/// psycopg 3 wants it so.
+#[test]
+fn what_precedes_binary_rows_comes_with_the_first_of_them() {
+    both(|mut talk| {
+        for (query, messages) in [
+            ("SELECT 1 UNION ALL SELECT 2", 3),
+            ("SELECT 1 WHERE FALSE", 1),
+        ] {
+            let text = format!("COPY ({query}) TO STDOUT (FORMAT binary)");
+            talk.requests.query(&text);
+            let pieces = talk.ask();
+            let pieces = pieces.iter().filter_map(|answer| match answer {
+                Answer::CopyData(piece) => Some(piece.as_slice()),
+                _ => None,
+            });
+            let pieces: Vec<&[u8]> = pieces.collect();
+            assert_eq!(pieces.len(), messages, "{pieces:?}");
+            assert!(pieces[0].starts_with(b"PGCOPY\n\xff\r\n\0"));
+            assert!(pieces[0].len() > 19, "something follows");
+        }
+        talk.requests
+            .query("COPY (SELECT 1 AS a) TO STDOUT (FORMAT csv, HEADER)");
+        let answers = talk.ask();
+        assert_eq!(answers[1], Answer::CopyData(b"a\n".to_vec()));
+    });
+}
+
 #[test]
 fn rows_are_copied_in_the_extended_protocol() {
     both(|mut talk| {
@@ -670,6 +697,66 @@ fn cursors_go_forward_and_back_until_their_block_ends() {
             assert!(refused[0].starts_with(state), "{text}: {refused:?}");
         }
         assert_eq!(talk.query("CLOSE ALL")[0], "CLOSE CURSOR ALL");
+    });
+}
+
+#[test]
+fn portals_that_messages_have_bound_are_cursors_as_well() {
+    both(|mut talk| {
+        talk.query("BEGIN");
+        let requests = &mut talk.requests;
+        let text = "SELECT i FROM generate_series(1, 9) AS g(i)";
+        requests.parse("", text, &[]);
+        for portal in ["p", "q"] {
+            requests.bind(portal, "", (Format::Text, &[]), Format::Binary);
+        }
+        requests.execute("p", 2).sync();
+        let rows: Vec<String> = talk.ask().iter().map(line).collect();
+        assert_eq!(rows[5..], ["PortalSuspended", "Open"]);
+        assert_eq!(talk.query("MOVE FORWARD 3 IN p"), ["MOVE 3", "Open"]);
+        assert_eq!(talk.query("FETCH 2 FROM p")[1..3], ["6", "7"]);
+        // One that was never executed, and what is left, in the format of the portal.
+        assert_eq!(talk.query("FETCH 1 FROM q")[1], "1");
+        talk.requests.execute("q", 1).execute("p", 0).sync();
+        let rows = talk.ask();
+        assert_eq!(rows[0], Answer::Row(vec![Some(vec![0, 0, 0, 2])]));
+        assert_eq!(rows[2], Answer::Row(vec![Some(vec![0, 0, 0, 8])]));
+        assert_eq!(line(&rows[4]), "SELECT 2");
+        assert_eq!(talk.query("CLOSE q"), ["CLOSE CURSOR", "Open"]);
+        assert!(talk.query("FETCH PRIOR FROM p")[0].starts_with("55000"));
+        talk.query("ROLLBACK");
+        // Portals of messages are gone with the Sync behind their transaction.
+        talk.requests.sync();
+        talk.ask();
+        assert!(talk.query("FETCH p")[0].starts_with("34000"));
+        // And the other way round.
+        talk.query("BEGIN");
+        talk.query("DECLARE c CURSOR FOR SELECT i FROM generate_series(1, 3) AS g(i)");
+        talk.requests.execute("c", 2).execute("c", 0).sync();
+        let rows: Vec<String> = talk.ask().iter().map(line).collect();
+        assert_eq!(rows, ["1", "2", "PortalSuspended", "3", "SELECT 1", "Open"]);
+        assert_eq!(talk.query("FETCH FIRST FROM c")[1], "1");
+        talk.query("COMMIT");
+    });
+}
+
+#[test]
+fn savepoints_are_those_of_the_clients_own_block() {
+    both(|mut talk| {
+        talk.query("CREATE TABLE t (id INTEGER PRIMARY KEY)");
+        let refused = talk.query("INSERT INTO t VALUES (1); SAVEPOINT a");
+        assert!(refused[1].starts_with("25P01"), "{refused:?}");
+        assert_eq!(talk.query("SELECT count(*) FROM t")[1], "0");
+        assert!(talk.query("SAVEPOINT a")[0].starts_with("25P01"));
+        talk.query("BEGIN ISOLATION LEVEL REPEATABLE READ, READ WRITE NOT DEFERRABLE");
+        assert_eq!(
+            talk.query("SAVEPOINT a; INSERT INTO t VALUES (1)")[1],
+            "INSERT 0 1"
+        );
+        assert_eq!(talk.query("INSERT INTO t VALUES (1)")[1], "Failed");
+        assert_eq!(talk.query("ROLLBACK TO a"), ["ROLLBACK", "Open"]);
+        assert_eq!(talk.query("COMMIT"), ["COMMIT", "Idle"]);
+        assert_eq!(talk.query("SELECT count(*) FROM t")[1], "0");
     });
 }
 

@@ -80,6 +80,7 @@ conditions! {
     WARNING = b"01000", "warning";
     NO_DATA = b"02000", "no_data";
     CONNECTION_EXCEPTION = b"08000", "connection_exception";
+    CONNECTION_FAILURE = b"08006", "connection_failure";
     PROTOCOL_VIOLATION = b"08P01", "protocol_violation";
     FEATURE_NOT_SUPPORTED = b"0A000", "feature_not_supported";
     INVALID_GRANT_OPERATION = b"0LP01", "invalid_grant_operation";
@@ -129,6 +130,7 @@ conditions! {
     SQL_ROUTINE_EXCEPTION = b"2F000", "sql_routine_exception";
     FUNCTION_EXECUTED_NO_RETURN_STATEMENT = b"2F005", "function_executed_no_return_statement";
     INVALID_CURSOR_NAME = b"34000", "invalid_cursor_name";
+    INVALID_SAVEPOINT_SPECIFICATION = b"3B001", "invalid_savepoint_specification";
     INVALID_CATALOG_NAME = b"3D000", "invalid_catalog_name";
     INVALID_SCHEMA_NAME = b"3F000", "invalid_schema_name";
     TRANSACTION_ROLLBACK = b"40000", "transaction_rollback";

@@ -221,6 +221,8 @@ pub enum Answer {
     Error(Fields),
     /// A notice's fields.
     Notice(Fields),
+    /// Another session's word to those that listen: its number, the channel, the word.
+    Notification(u32, String, String),
 }
 
 /// The fields of an error or a notice, by their letters.
@@ -330,6 +332,7 @@ impl Answer {
             b'c' => Answer::CopyDone,
             b'E' => Answer::Error(body.fields()?),
             b'N' => Answer::Notice(body.fields()?),
+            b'A' => Answer::Notification(body.u32()?, body.text()?, body.text()?),
             _ => return None,
         })
     }

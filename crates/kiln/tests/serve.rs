@@ -334,6 +334,171 @@ fn psql_describes_what_there_is() {
     println!("refused: {refused:?}");
 }
 
+/// `kiln sql --connect` there; what it prints on both channels, and whether it succeeded.
+fn connected(url: &str, arguments: &[&str]) -> (String, bool) {
+    let output = Command::new(env!("CARGO_BIN_EXE_kiln"))
+        .args(["sql", "--connect", url])
+        .args(arguments)
+        .env_remove("PGPASSWORD")
+        .output()
+        .expect("the command was built");
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8(text).expect("it prints text");
+    (text, output.status.success())
+}
+
+/// A script, and what it prints wherever it runs.
+const SHELL: &str = "CREATE TABLE shell (id INT PRIMARY KEY, name TEXT, price NUMERIC(8, 2));
+INSERT INTO shell VALUES (1, 'one', 1.5), (22, NULL, 20), (3, E'two\\nlines', NULL);
+SELECT * FROM shell ORDER BY id;
+BEGIN;
+UPDATE shell SET name = 'é' WHERE id = 1 RETURNING id, name, now() = now() AS same;
+ROLLBACK;
+COPY (SELECT * FROM shell ORDER BY id) TO STDOUT;
+DO $$ BEGIN RAISE NOTICE 'free: %', 7; END $$;
+SELECT 1
+  + nothing;
+INSERT INTO shell VALUES (1);
+COPY shell FROM STDIN;
+DROP TABLE shell";
+const SHELL_PRINTS: &str = r#"CREATE TABLE
+INSERT 0 3
+ id | name  | price~
+----+-------+-------
+  1 | one   |  1.50
+  3 | two  +|~~~~~~
+    | lines |~~~~~~
+ 22 |       | 20.00
+(3 rows)
+
+BEGIN
+ id | name | same~
+----+------+------
+  1 | é    | t
+(1 row)
+
+UPDATE 1
+ROLLBACK
+1	one	1.50
+3	two\nlines	\N
+22	\N	20.00
+COPY 3
+DO
+DROP TABLE
+NOTICE:  free: 7
+<command>:10:5: ERROR 42703: column "nothing" does not exist
+    + nothing;
+      ^
+<command>:11:1: ERROR 23505: duplicate key value violates unique constraint "shell_pkey"
+DETAIL:  Key (id)=(1) already exists.
+<command>:12:1: ERROR 57014: COPY from stdin failed: there are no data in a statement
+"#;
+
+#[test]
+fn the_shell_talks_to_servers_of_kiln_and_of_postgresql() {
+    let directory = temporary();
+    let data = directory.path().join("data");
+    // The path of a socket is short.
+    let sockets = TemporaryDirectory::within(Path::new("/tmp"), "kiln").expect("it is there");
+    let sockets = sockets.path().to_str().expect("the path is text");
+    let arguments = [
+        "--tls-cert",
+        CERTIFICATE,
+        "--tls-key",
+        KEY,
+        "--socket-dir",
+        sockets,
+    ];
+    let server = Server::start_with(&data, &arguments);
+    let url = format!("postgresql://kiln@127.0.0.1:{}/kiln", server.port);
+    let script = ["--continue-on-error", "-c", SHELL];
+    // Blanks at the ends of lines.
+    let prints = SHELL_PRINTS.replace('~', " ");
+    assert_eq!(connected(&url, &script), (prints.clone(), false));
+    let password = "ALTER ROLE kiln PASSWORD 'correct horse'";
+    assert_eq!(connected(&url, &["-c", password]).0, "ALTER ROLE\n");
+    let place = format!("kiln:correct%20horse@localhost:{}/kiln", server.port);
+    for url in [
+        format!("postgresql://{place}?sslmode=disable"),
+        format!("postgresql://{place}"),
+        format!("postgresql://{place}?sslmode=require&application_name=shell"),
+        format!("postgresql://{place}?sslmode=verify-ca&sslrootcert={AUTHORITY}"),
+        format!("postgresql://{place}?sslmode=verify-full&sslrootcert={AUTHORITY}"),
+    ] {
+        let query = ["--csv", "-c", "SELECT current_user AS who"];
+        assert_eq!(connected(&url, &query).0, "who\nkiln\n", "{url}");
+    }
+    for (url, part) in [
+        (url.clone(), "wants a password"),
+        (
+            url.replace("kiln@", "kiln:wrong@"),
+            "password authentication failed for user \"kiln\"",
+        ),
+        (
+            format!("postgresql://{place}?sslmode=verify-full&sslrootcert={CERTIFICATE}"),
+            "certificate",
+        ),
+        (
+            format!("postgresql://{place}?sslmode=verify-full"),
+            "sslrootcert=FILE",
+        ),
+        (
+            "postgresql://127.0.0.1:1".to_owned(),
+            "cannot connect to 127.0.0.1:1",
+        ),
+        ("kiln".to_owned(), "begins with postgresql://"),
+    ] {
+        let (text, succeeded) = connected(&url, &["-c", "SELECT 1"]);
+        assert!(text.contains(part) && !succeeded, "{url}: {text}");
+    }
+    drop(server);
+    let Ok(postgres) = std::env::var("KILN_TEST_POSTGRES") else {
+        return println!("skipped: there is no PostgreSQL to compare with");
+    };
+    let parameters = postgres.split(' ').collect::<Vec<_>>().join("&");
+    let url = format!("postgresql://?{parameters}");
+    assert_eq!(connected(&url, &script), (prints, false));
+    assert!(connected(&url, &["-c", "\\d"]).1);
+}
+
+/// The disk behind a server fills up: what writes is refused, and what reads goes on.
+#[test]
+fn a_full_disk_refuses_writes_and_reads_go_on() {
+    if program("psql").is_none() {
+        return println!("skipped: there is no psql");
+    }
+    let directory = temporary();
+    let data = directory.path();
+    let mount = |program: &str, arguments: &[&str]| {
+        let status = Command::new(program).args(arguments).arg(data).status();
+        status.is_ok_and(|status| status.success())
+    };
+    if !mount("mount", &["-t", "tmpfs", "-o", "size=140m", "kiln-test"]) {
+        return println!("skipped: no file system can be mounted");
+    }
+    let server = Server::start(&data.join("data"));
+    let script =
+        "CREATE TABLE item (id INT PRIMARY KEY, text TEXT); INSERT INTO item VALUES (1, 'x')";
+    server.psql(&["-c", script]);
+    // Until the log wants a third segment of 64 MiB.
+    let full = (1..12).find_map(|round| {
+        let fill = format!(
+            "INSERT INTO item SELECT {round}0000 + i, repeat('x', 2000) FROM generate_series(1, 10000) AS i"
+        );
+        let told = server.psql(&["-v", "VERBOSITY=verbose", "-c", &fill]);
+        told.contains("ERROR").then_some(told)
+    });
+    let full = full.unwrap_or_default();
+    let reads = server.psql(&["-c", "SELECT text FROM item WHERE id = 1"]);
+    let update = "UPDATE item SET text = 'y'";
+    let writes = server.psql(&["-v", "VERBOSITY=verbose", "-c", update]);
+    drop(server);
+    assert!(mount("umount", &[]), "it is free again");
+    assert!(full.contains("53100"), "{full}");
+    assert_eq!(reads, "x\n");
+    assert!(writes.contains("53100"), "{writes}");
+}
+
 #[test]
 fn mistakes_are_named() {
     for (arguments, part) in [

@@ -7,6 +7,9 @@
 //! alone, as calls are, so that it does not lose for ever.
 //!
 //! A digest has 128 bits of two hashes with keys of their own: that another result has the same one is not to be expected.
+//!
+//! A savepoint is a place in what the block has run. To roll back to it is to run all again up to there: no protocol has to undo a part
+//! of a transaction.
 
 use std::hash::{DefaultHasher, Hasher};
 use std::mem::take;
@@ -47,6 +50,8 @@ pub(super) struct Transcript {
     bytes: usize,
     /// Whether something was run that is not among the entries.
     is_lost: bool,
+    /// Whether the block has a savepoint, so that it may go on after it has failed.
+    pub has_savepoint: bool,
     /// Drawn when the first result is noted. Boxed, so that a session without blocks stays small.
     keys: Option<Box<Keys>>,
 }
@@ -90,16 +95,45 @@ impl Transcript {
         self.entries = Vec::new();
         self.bytes = 0;
         self.is_lost = false;
+        self.has_savepoint = false;
     }
 
-    /// Whether the block can be replayed as far as it has come.
+    /// Whether the block is to be replayed, and can be as far as it has come.
     fn is_whole(&self) -> bool {
         self.is_wanted && !self.is_lost
     }
 
+    /// How many statements the block has run; `None` when they are not kept.
+    pub fn len(&self) -> Option<usize> {
+        (!self.is_lost).then_some(self.entries.len())
+    }
+
+    /// Forgets the statements behind the first `count`, a length that it had before.
+    ///
+    /// # Errors
+    /// 0A000 when the first ones are not kept.
+    pub fn truncate(&mut self, count: Option<usize>) -> Result<usize> {
+        if count == Some(0) {
+            self.is_lost = false;
+        }
+        let Some(count) = count.filter(|_| !self.is_lost) else {
+            let message =
+                "ROLLBACK TO SAVEPOINT is not supported in this block: its statements are not kept";
+            let detail = format!(
+                "It has more than {STATEMENTS_MAX} of them, parameters of more than {BYTES_MAX} bytes, or EXPLAIN ANALYZE."
+            );
+            return Err(Error::unsupported(message).with_detail(detail));
+        };
+        for entry in self.entries.drain(count..) {
+            self.bytes -= entry.arguments.bytes();
+        }
+        Ok(count)
+    }
+
     /// Something was run that cannot be run again in the same way.
     fn lose(&mut self) {
-        self.clear();
+        self.entries = Vec::new();
+        self.bytes = 0;
         self.is_lost = true;
     }
 
@@ -129,7 +163,7 @@ impl State {
         arguments: &mut Arguments,
         limits: Limits<'_>,
     ) -> Result<Rows> {
-        if !self.transcript.is_whole() {
+        if self.transcript.is_lost {
             let compile = |catalog: &Arc<Catalog>, _: &mut Arguments| statement.program(catalog);
             let run = self.run_open(compile, arguments, limits, false);
             return run.map_err(|failure| self.lose(failure));
@@ -212,14 +246,43 @@ impl State {
         }
     }
 
-    /// Rolls the attempt back, and begins the next one, the `losses`-th.
-    fn restart(&mut self, limits: Limits<'_>, losses: u32) -> Result<()> {
+    /// Runs all again that the block has run up to a savepoint, in an attempt that is new if `is_new` says so.
+    pub(super) fn run_up_to_savepoint(
+        &mut self,
+        inner: &Arc<Shared>,
+        limits: Limits<'_>,
+        is_new: bool,
+    ) -> Result<()> {
+        if !is_new {
+            limits.resume(self.seat())?;
+            self.leave_attempt();
+            self.begin_attempt(limits)?;
+            (self.seat()).limit(limits.deadline_ns, Some(limits.interrupt));
+        }
+        let mut has_run = false;
+        self.persist(inner, limits, |state, is_alone| {
+            // After a conflict all was run again already.
+            match std::mem::replace(&mut has_run, true) {
+                false => state.replay(limits, is_alone, inner),
+                true => Ok(()),
+            }
+        })?;
+        self.has_lost = false;
+        Ok(())
+    }
+
+    /// Rolls the attempt back, and leaves the gate, so that a wait holds nobody up.
+    fn leave_attempt(&mut self) {
         self.roll_back_attempt();
         let seat = self.seat();
         seat.forget_tables();
-        // Outside the gate, so that the wait holds nobody up.
         seat.leave();
-        seat.back_off(limits.deadline_ns);
+    }
+
+    /// Rolls the attempt back, and begins the next one, the `losses`-th.
+    fn restart(&mut self, limits: Limits<'_>, losses: u32) -> Result<()> {
+        self.leave_attempt();
+        self.seat().back_off(limits.deadline_ns);
         if losses > 1 {
             // Two blocks that wait in vain for each other lose at one time, and would begin at one time for ever.
             let span_ns = PAUSE_NS << losses.min(PAUSE_DOUBLINGS_MAX);

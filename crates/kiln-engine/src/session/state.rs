@@ -121,10 +121,15 @@ impl State {
         }
     }
 
+    /// What says since when a block is open.
+    pub(super) fn clock(&mut self) -> &Arc<BlockClock> {
+        let number = self.number;
+        (self.clock).get_or_insert_with(|| Arc::new(BlockClock::new(number)))
+    }
+
     /// A block begins now; returns its clock.
     pub(super) fn start_clock(&mut self) -> &Arc<BlockClock> {
-        let number = self.number;
-        let clock = (self.clock).get_or_insert_with(|| Arc::new(BlockClock::new(number)));
+        let clock = self.clock();
         clock
             .since_us
             .store(time::wall_clock_us(), Ordering::Relaxed);
@@ -199,6 +204,12 @@ impl State {
         matches!(self.block, Block::Begun | Block::Open)
     }
 
+    /// The error of a block that has idled too long; from now on it has failed.
+    pub(super) fn tell_of_timeout(&mut self) -> Error {
+        self.block = Block::Failed;
+        timed_out()
+    }
+
     /// Fails the open block, if there is one.
     pub(super) fn give_up(&mut self) {
         if self.is_in_block() {
@@ -231,8 +242,17 @@ impl State {
             seat.leave();
         }
         self.has_attempt = false;
-        self.transcript.clear();
-        self.stop_clock();
+        self.end(block);
+    }
+
+    /// The block goes on as `block`, without a transaction. A failed one with a savepoint may be rolled back to that.
+    pub(super) fn end(&mut self, block: Block) {
+        let goes_on =
+            matches!(block, Block::Begun | Block::Failed) && self.transcript.has_savepoint;
+        if !goes_on {
+            self.transcript.clear();
+            self.stop_clock();
+        }
         self.block = block;
     }
 
@@ -271,15 +291,11 @@ impl State {
     ) -> Observed<Rows> {
         match self.block {
             Block::Failed => return Observed::nothing(errors::failed_transaction()),
-            Block::TimedOut => {
-                self.block = Block::Failed;
-                return Observed::nothing(timed_out());
-            }
+            Block::TimedOut => return Observed::nothing(self.tell_of_timeout()),
             Block::None | Block::Open => {}
             Block::Begun => {
                 if let Err(error) = self.open(inner, limits) {
-                    self.stop_clock();
-                    self.block = Block::Failed;
+                    self.end(Block::Failed);
                     return Observed::nothing(error);
                 }
             }

@@ -57,6 +57,14 @@ pub fn allow_descriptors(count: usize) -> std::io::Result<usize> {
     Ok(usize::try_from(allowed).unwrap_or(usize::MAX))
 }
 
+/// The addresses of a host, by its name or as text, for this port.
+///
+/// # Errors
+/// The system's, when it knows no such host.
+pub fn resolve(host: &str, port: u16) -> std::io::Result<Vec<SocketAddr>> {
+    crate::backend::net::resolve(host, port)
+}
+
 /// The user as whom this process runs: a process that connects to it as that user could read its files as well.
 pub fn own_user() -> u32 {
     crate::backend::net::own_user()

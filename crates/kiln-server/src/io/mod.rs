@@ -18,7 +18,7 @@ use crate::authentication::Authentication;
 use crate::client::{Encryption, Shared};
 use crate::monitor::{Logged, Monitor, Refusal};
 use poller::Poller;
-pub use tls::Tls;
+pub use tls::{Tls, tls_end_point};
 
 /// How a server is run.
 #[derive(Clone, Debug)]

@@ -41,7 +41,7 @@ impl Tls {
         let Some(first) = chain.first() else {
             return Err(refused("the file of the certificate has none".to_owned()));
         };
-        let end_point = end_point(first);
+        let end_point = tls_end_point(first);
         let key = PrivateKeyDer::from_pem_slice(key)
             .map_err(|error| refused(format!("the file of the key has no private key: {error}")))?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -78,8 +78,9 @@ fn refused(message: String) -> Error {
     Error::new(SqlState::CONFIG_FILE_ERROR, message)
 }
 
-/// The hash of a certificate, with the function of its signature; SHA-256 in place of MD5 and SHA-1.
-fn end_point(certificate: &[u8]) -> Option<Box<[u8]>> {
+/// What an authentication is bound to under TLS with this certificate (`tls-server-end-point`): its hash, with the function of its
+/// signature; SHA-256 in place of MD5 and SHA-1. `None` for a signature for which RFC 5929 names no function.
+pub fn tls_end_point(certificate: &[u8]) -> Option<Box<[u8]>> {
     // Certificate ::= SEQUENCE { tbsCertificate SEQUENCE, signatureAlgorithm SEQUENCE { OBJECT IDENTIFIER, … }, … }
     let (whole, _) = element(certificate, 0x30)?;
     let (_, rest) = element(whole, 0x30)?;

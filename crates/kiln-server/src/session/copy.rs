@@ -81,19 +81,23 @@ impl Session {
         let portion = self.run(&mut portal, is_alone, 0)?;
         self.answer_notices(&portion.notices);
         self.answers.copy_out(format, names.len());
-        // What comes before the rows is in the first message with data, as PostgreSQL sends it.
+        // As PostgreSQL sends it, and some clients want it: a line of names is a message, and what precedes binary rows is one
+        // with the first of them, or with their end.
         let mut start = Vec::new();
         encoder.start(&names, &mut start);
-        if !start.is_empty() {
-            (self.answers).copy_data(|bytes| bytes.extend_from_slice(&start));
+        if format == Format::Text && !start.is_empty() {
+            let line = std::mem::take(&mut start);
+            (self.answers).copy_data(|bytes| bytes.extend_from_slice(&line));
         }
         for row in &portion.rows {
-            (self.answers).copy_data(|bytes| encoder.row(row, &types, bytes));
+            (self.answers).copy_data(|bytes| {
+                bytes.append(&mut start);
+                encoder.row(row, &types, bytes);
+            });
         }
-        let mut end = Vec::new();
-        encoder.end(&mut end);
-        if !end.is_empty() {
-            (self.answers).copy_data(|bytes| bytes.extend_from_slice(&end));
+        encoder.end(&mut start);
+        if !start.is_empty() {
+            (self.answers).copy_data(|bytes| bytes.extend_from_slice(&start));
         }
         self.answers.copy_done();
         let tag = format!("COPY {}", portion.rows.len());
@@ -105,6 +109,8 @@ impl Session {
     pub(super) fn take_copy(&mut self, message: Result<Message<'_>>, place: Place<'_>) -> Step {
         let is_end = match &message {
             Ok(Message::Terminate) => return Step::End,
+            // Clients may have sent these before they knew that the statement is a COPY.
+            Ok(Message::Flush | Message::Sync) => return Step::Next,
             Ok(Message::CopyData(_) | Message::CopyDone) => {
                 if matches!(place, Place::Poller(..)) {
                     return Step::Thread;

@@ -1,7 +1,7 @@
 //! Descriptions of statements and portals, and their rows.
 
 use kiln_sql::{Column, DataType, Statement, Value};
-use kiln_wire::backend::{Answers, Field};
+use kiln_wire::backend::Field;
 use kiln_wire::format;
 use kiln_wire::frontend::Format;
 
@@ -28,7 +28,25 @@ impl Session {
         let Some(columns) = statement.columns() else {
             return self.answers.no_data();
         };
-        answer_fields(&mut self.answers, columns, formats);
+        let fields = columns.iter().enumerate();
+        self.answers
+            .row_description(fields.map(|(position, column)| {
+                let Column {
+                    name,
+                    data_type,
+                    origin,
+                } = column;
+                Field {
+                    name,
+                    origin: origin.as_ref().map_or((0, 0), |origin| {
+                        (origin.table_oid, origin.column.0 as i16 + 1)
+                    }),
+                    type_oid: format::oid(data_type),
+                    type_length: format::type_length(data_type),
+                    type_modifier: format::type_modifier(data_type),
+                    format: format_of(formats, position),
+                }
+            }));
     }
 
     /// A row.
@@ -46,26 +64,4 @@ impl Session {
             }
         });
     }
-}
-
-/// The columns of rows.
-pub(super) fn answer_fields(answers: &mut Answers, columns: &[Column], formats: &[Format]) {
-    let fields = columns.iter().enumerate();
-    answers.row_description(fields.map(|(position, column)| {
-        let Column {
-            name,
-            data_type,
-            origin,
-        } = column;
-        Field {
-            name,
-            origin: origin.as_ref().map_or((0, 0), |origin| {
-                (origin.table_oid, origin.column.0 as i16 + 1)
-            }),
-            type_oid: format::oid(data_type),
-            type_length: format::type_length(data_type),
-            type_modifier: format::type_modifier(data_type),
-            format: format_of(formats, position),
-        }
-    }));
 }

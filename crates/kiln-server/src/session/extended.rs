@@ -3,15 +3,11 @@
 //! A pipeline is one transaction, as in PostgreSQL: all that is executed up to a Sync, but that a definition is one of its own. An
 //! Execute that comes alone before its Sync needs no block, and goes to a worker.
 
-use kiln_sql::{Error, Result, SqlState, Value};
+use kiln_sql::{Result, Value};
 use kiln_wire::format;
 use kiln_wire::frontend::{Bind, Execute, Format, Parse, Target, violation};
 
-use super::describe::answer_fields;
-use super::{Bound, Executed, Place, Session, Step};
-
-/// Portals that a session may have at a time.
-const PORTALS_MAX: usize = 10_000;
+use super::{Executed, Place, Session, Step};
 
 impl Session {
     pub(super) fn parse(&mut self, parse: Parse<'_>, place: Place<'_>) -> Result<Step> {
@@ -55,23 +51,15 @@ impl Session {
             };
             values.push(value);
         }
-        if !bind.portal.is_empty() {
-            if self.portals.contains_key(bind.portal) {
-                let message = format!("cursor \"{}\" already exists", bind.portal);
-                return Err(Error::new(SqlState::DUPLICATE_CURSOR, message));
-            }
-            if self.portals.len() >= PORTALS_MAX {
-                let message = format!("a session has at most {PORTALS_MAX} portals");
-                return Err(Error::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
+        let portal = self.sql.bind(&statement, &values)?;
+        self.sql.keep_portal(bind.portal, portal)?;
+        match bind.result_formats.len() {
+            0 => drop(self.formats.remove(bind.portal)),
+            count => {
+                let formats = (0..count).map(|at| bind.result_formats.of(at)).collect();
+                self.formats.insert(bind.portal.to_owned(), formats);
             }
         }
-        let portal = self.sql.bind(&statement, &values)?;
-        let formats = match bind.result_formats.len() {
-            0 => Box::default(),
-            count => (0..count).map(|at| bind.result_formats.of(at)).collect(),
-        };
-        let bound = Bound { portal, formats };
-        self.portals.insert(bind.portal.to_owned(), bound);
         self.answers.bind_complete();
         Ok(Step::Next)
     }
@@ -83,15 +71,10 @@ impl Session {
                 self.answer_parameters(&statement);
                 self.answer_columns(&statement, &[]);
             }
-            Target::Portal(name) if self.portals.contains_key(name) => {
-                let (name, bound) = self.take_portal(name)?;
-                self.answer_columns(bound.portal.statement(), &bound.formats);
-                self.portals.insert(name, bound);
-            }
-            // A cursor is a portal that SQL has made.
             Target::Portal(name) => {
-                let columns = self.sql.cursor_columns(name)?;
-                answer_fields(&mut self.answers, columns, &[]);
+                let statement = self.sql.kept_portal(name)?.statement().clone();
+                let formats = self.formats_of(name);
+                self.answer_columns(&statement, &formats);
             }
         }
         Ok(Step::Next)
@@ -101,8 +84,7 @@ impl Session {
         // What is not there is closed.
         match target {
             Target::Statement(name) => drop(self.sql.forget_statement(name)),
-            Target::Portal(name) if self.portals.remove(name).is_some() => {}
-            Target::Portal(name) => drop(self.sql.close_cursor(name)),
+            Target::Portal(name) => self.forget_portal(name),
         }
         self.answers.close_complete();
         Ok(Step::Next)
@@ -119,35 +101,32 @@ impl Session {
             row_limit,
         } = execute;
         let is_alone = ends_pipeline && !self.sql.in_transaction();
-        let (name, mut bound) = self.take_portal(name)?;
+        let portal = self.sql.kept_portal(name)?;
         if let Place::Poller(completions, token) = place
-            && !bound.portal.is_finished()
+            && !portal.is_finished()
         {
-            if !(is_alone && self.sql.can_submit(&bound.portal)) {
-                self.portals.insert(name, bound);
+            if !(is_alone && self.sql.can_submit(portal)) {
                 return Ok(Step::Thread);
             }
-            // An error drops the portal, as one of its execution does.
-            let executed = Some(Executed { name, row_limit });
-            return self.submit(bound, executed, (completions, token));
+            let portal = self.sql.take_portal(name)?;
+            let executed = Some(Executed {
+                name: name.to_owned(),
+                row_limit,
+            });
+            return self.submit(portal, executed, (completions, token));
         }
-        if bound.portal.statement().command() == "COPY" {
-            let statement = bound.portal.statement().clone();
+        if portal.statement().command() == "COPY" {
+            let statement = portal.statement().clone();
             return self.copy(&statement, is_alone, None).map(|()| Step::Next);
         }
-        let portion = self.run(&mut bound.portal, is_alone, row_limit);
+        let mut portal = self.sql.take_portal(name)?;
+        let portion = self.run(&mut portal, is_alone, row_limit);
         if let Ok(portion) = &portion {
-            self.answer_portion(&bound, portion);
+            let formats = self.formats_of(name);
+            self.answer_portion(portal.statement(), &formats, portion);
         }
-        self.portals.insert(name, bound);
+        self.sql.put_portal(name, portal);
         portion.map(|_| Step::Next)
-    }
-
-    /// Appends what an execution gives that a worker has ended.
-    pub(super) fn answer_execution(&mut self, bound: &mut Bound, row_limit: usize) -> Result<()> {
-        let portion = bound.portal.fetch(row_limit)?;
-        self.answer_portion(bound, &portion);
-        Ok(())
     }
 
     /// The end of a pipeline, and of its transaction.
@@ -161,16 +140,10 @@ impl Session {
             self.answer_error(&error);
         }
         if !self.sql.in_transaction() {
-            self.portals.clear();
+            self.sql.forget_portals();
+            self.formats.clear();
         }
         self.ready();
         Step::Next
-    }
-
-    fn take_portal(&mut self, name: &str) -> Result<(String, Bound)> {
-        self.portals.remove_entry(name).ok_or_else(|| {
-            let message = format!("portal \"{name}\" does not exist");
-            Error::new(SqlState::INVALID_CURSOR_NAME, message)
-        })
     }
 }

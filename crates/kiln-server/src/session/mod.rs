@@ -54,16 +54,12 @@ pub enum Step {
     End,
 }
 
-/// A portal of the extended protocol.
-struct Bound {
-    portal: Portal,
-    /// How its rows are wanted: in text if this is empty, in the only one, or each column in its own.
-    formats: Box<[Format]>,
-}
+/// How the rows of a portal are wanted: in text if this is empty, in the only one, or each column in its own.
+type Formats = Box<[Format]>;
 
 /// What was submitted.
 struct Submitted {
-    bound: Bound,
+    portal: Portal,
     /// `None` for a statement of the simple protocol.
     executed: Option<Executed>,
     /// Whether its outcome comes when it has ended, perhaps before it is durable.
@@ -80,7 +76,8 @@ struct Executed {
 pub struct Session {
     sql: kiln_sql::Session,
     answers: Answers,
-    portals: HashMap<String, Bound>,
+    /// How the rows of portals are wanted whose clients do not want text.
+    formats: HashMap<String, Formats>,
     /// The COPY whose rows the client sends.
     copy_in: Option<Box<CopyIn>>,
     /// Whether the open block is that of a pipeline or of a text with several statements, and not the client's.
@@ -104,7 +101,7 @@ impl Session {
             monitor,
             began_ns: None,
             answers: Answers::default(),
-            portals: HashMap::new(),
+            formats: HashMap::new(),
             copy_in: None,
             is_implicit: false,
             is_unit: false,
@@ -237,18 +234,17 @@ impl Session {
     /// keeps the answers.
     fn submit(
         &mut self,
-        bound: Bound,
+        portal: Portal,
         executed: Option<Executed>,
         (completions, token): (&Arc<Completions>, u64),
     ) -> Result<Step> {
-        let Bound { portal, formats } = bound;
         let is_early = self.is_followed && self.sql.is_synchronous();
         let portal = match is_early {
             true => self.sql.submit_early(portal, completions, token)?,
             false => self.sql.submit(portal, completions, token)?,
         };
         self.submitted = Some(Submitted {
-            bound: Bound { portal, formats },
+            portal,
             executed,
             is_early,
         });
@@ -263,33 +259,48 @@ impl Session {
     /// Takes the outcome of what was submitted.
     pub fn complete(&mut self, outcome: Result<Reply>) -> Step {
         let Some(Submitted {
-            mut bound,
+            mut portal,
             executed,
             ..
         }) = self.submitted.take()
         else {
             return Step::Next;
         };
-        let completed = self.sql.complete(&mut bound.portal, outcome);
-        self.end_statement(&bound.portal, completed.as_ref().err());
+        let completed = self.sql.complete(&mut portal, outcome);
+        self.end_statement(&portal, completed.as_ref().err());
         self.began_ns = None;
         let Some(Executed { name, row_limit }) = executed else {
             match completed {
-                Ok(()) => self.answer_simple(&mut bound),
+                Ok(()) => self.answer_simple(&mut portal),
                 Err(error) => self.answer_error(&error),
             }
             self.ready();
             return Step::Next;
         };
-        let answered = completed.and_then(|()| self.answer_execution(&mut bound, row_limit));
-        self.portals.insert(name, bound);
-        match answered {
-            Ok(()) => Step::Next,
+        let portion = completed.and_then(|()| portal.fetch(row_limit));
+        if let Ok(portion) = &portion {
+            let formats = self.formats_of(&name);
+            self.answer_portion(portal.statement(), &formats, portion);
+        }
+        self.sql.put_portal(&name, portal);
+        match portion {
+            Ok(_) => Step::Next,
             Err(error) => {
                 self.answer_error(&error);
                 Step::SkipToSync
             }
         }
+    }
+
+    /// How the rows of a portal are wanted.
+    fn formats_of(&self, portal: &str) -> Formats {
+        self.formats.get(portal).cloned().unwrap_or_default()
+    }
+
+    /// Forgets a portal, if there is one of this name.
+    fn forget_portal(&mut self, name: &str) {
+        self.sql.forget_portal(name);
+        self.formats.remove(name);
     }
 
     /// Rolls an open block back: the client has gone.
@@ -345,16 +356,16 @@ impl Session {
     }
 
     /// Appends notices, rows and the end of a portion.
-    fn answer_portion(&mut self, bound: &Bound, portion: &Portion) {
+    fn answer_portion(&mut self, statement: &Statement, formats: &[Format], portion: &Portion) {
         self.answer_notices(&portion.notices);
-        let columns = bound.portal.statement().columns().unwrap_or_default();
+        let columns = statement.columns().unwrap_or_default();
         let types: Vec<&DataType> = columns.iter().map(|column| &column.data_type).collect();
         for row in &portion.rows {
-            self.answer_row(&types, &bound.formats, row);
+            self.answer_row(&types, formats, row);
         }
         match portion.suspended {
             true => self.answers.portal_suspended(),
-            false if bound.portal.statement().command().is_empty() => self.answers.empty_query(),
+            false if statement.command().is_empty() => self.answers.empty_query(),
             false => self.answers.command_complete(&portion.tag),
         }
     }
@@ -405,6 +416,12 @@ impl Session {
                         ..Portion::default()
                     });
                 }
+            }
+            // As in PostgreSQL: the block that is open is not the client's.
+            StatementKind::Savepoint if self.is_implicit => {
+                let command = portal.statement().command();
+                let message = format!("{command} can only be used in transaction blocks");
+                return Err(Error::new(SqlState::NO_ACTIVE_SQL_TRANSACTION, message));
             }
             _ => {}
         }

@@ -4,9 +4,9 @@
 //! text is committed first.
 
 use kiln_sql::parse::{SourceStatement, script};
-use kiln_sql::{Error, Result, SqlState};
+use kiln_sql::{Error, Portal, Portion, Result, SqlState, Statement};
 
-use super::{Bound, POLLED_TEXT_BYTES, Place, Session, Step};
+use super::{POLLED_TEXT_BYTES, Place, Session, Step};
 
 /// How often a text is tried of which others were always faster.
 const ATTEMPTS_MAX: u32 = 1_000;
@@ -41,12 +41,12 @@ impl Session {
             if self.sql.in_transaction() {
                 return Step::Thread;
             }
-            let bound = match self.bind_source(&source, place) {
-                Ok(Some(bound)) if self.sql.can_submit(&bound.portal) => bound,
+            let portal = match self.bind_source(&source, place) {
+                Ok(Some(portal)) if self.sql.can_submit(&portal) => portal,
                 Ok(_) => return Step::Thread,
                 Err(error) => return self.refuse(&error, Some(text), &source),
             };
-            return match self.submit(bound, None, (completions, token)) {
+            return match self.submit(portal, None, (completions, token)) {
                 Ok(step) => {
                     self.forget_unnamed();
                     step
@@ -124,11 +124,11 @@ impl Session {
                     is_of_text,
                 }
             };
-            let bound = self.bind_source(source, Place::Thread);
-            let Some(bound) = bound.map_err(refused(true))? else {
+            let portal = self.bind_source(source, Place::Thread);
+            let Some(portal) = portal.map_err(refused(true))? else {
                 continue;
             };
-            let statement = bound.portal.statement();
+            let statement = portal.statement();
             if statement.command() == "COPY" {
                 let copied = self.copy(&statement.clone(), is_alone, Some((text, at + 1)));
                 copied.map_err(refused(false))?;
@@ -137,7 +137,7 @@ impl Session {
                 }
                 continue;
             }
-            (self.run_simple(bound, is_alone)).map_err(refused(false))?;
+            (self.run_simple(portal, is_alone)).map_err(refused(false))?;
         }
         let ended = self.end_implicitly().map_err(|error| Refused {
             error,
@@ -150,7 +150,7 @@ impl Session {
     /// A statement of the simple protocol drops the unnamed statement and the unnamed portal.
     fn forget_unnamed(&mut self) {
         self.sql.forget_statement("");
-        self.portals.remove("");
+        self.forget_portal("");
     }
 
     /// `None` when that must not be done here.
@@ -158,37 +158,32 @@ impl Session {
         &mut self,
         source: &SourceStatement<'_>,
         place: Place<'_>,
-    ) -> Result<Option<Bound>> {
+    ) -> Result<Option<Portal>> {
         let Some(statement) = self.parse_at(source.text, &[], place)? else {
             return Ok(None);
         };
-        let portal = self.sql.bind(&statement, &[])?;
-        Ok(Some(Bound {
-            portal,
-            formats: Box::default(),
-        }))
+        self.sql.bind(&statement, &[]).map(Some)
     }
 
-    fn run_simple(&mut self, mut bound: Bound, is_alone: bool) -> Result<()> {
-        let portion = self.run(&mut bound.portal, is_alone, 0)?;
-        if bound.portal.statement().columns().is_some() {
-            self.answer_columns(bound.portal.statement(), &[]);
-        }
-        self.answer_portion(&bound, &portion);
+    fn run_simple(&mut self, mut portal: Portal, is_alone: bool) -> Result<()> {
+        let portion = self.run(&mut portal, is_alone, 0)?;
+        self.answer_whole(portal.statement(), &portion);
         Ok(())
     }
 
     /// The whole answer of a statement that a worker has run.
-    pub(super) fn answer_simple(&mut self, bound: &mut Bound) {
-        match bound.portal.fetch(0) {
-            Ok(portion) => {
-                if bound.portal.statement().columns().is_some() {
-                    self.answer_columns(bound.portal.statement(), &[]);
-                }
-                self.answer_portion(bound, &portion);
-            }
+    pub(super) fn answer_simple(&mut self, portal: &mut Portal) {
+        match portal.fetch(0) {
+            Ok(portion) => self.answer_whole(portal.statement(), &portion),
             Err(error) => self.answer_error(&error),
         }
+    }
+
+    fn answer_whole(&mut self, statement: &Statement, portion: &Portion) {
+        if statement.columns().is_some() {
+            self.answer_columns(statement, &[]);
+        }
+        self.answer_portion(statement, &[], portion);
     }
 
     /// Answers an error, which ends the text; with its place in the text if that is given.

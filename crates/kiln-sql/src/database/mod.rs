@@ -2,7 +2,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `session` | statements one after the other, transaction blocks |
+//! | `session`, `savepoints` | statements one after the other, transaction blocks |
 //! | `prepared`, `portal`, `values` | statements in stages: parse, describe, bind, execute, fetch |
 //! | `transaction` | SQL within transactions that are Rust closures |
 //! | `definition` | CREATE, DROP, TRUNCATE |
@@ -35,6 +35,7 @@ mod recovery;
 mod result;
 mod roles;
 mod rows;
+mod savepoints;
 pub mod secret;
 mod session;
 mod settings;

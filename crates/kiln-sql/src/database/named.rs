@@ -1,54 +1,65 @@
-//! What a session gives names to: prepared statements and cursors.
+//! What a session gives names to: prepared statements and portals, which SQL calls cursors.
 
 use std::collections::HashMap;
 
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::{DataType, Value};
 
+use super::portal::Portal;
 use super::prepared::{Column, Statement, StatementKind};
 use super::result::{ResultSet, StatementResult};
 use super::session::Session;
 use crate::compile::data_type;
-use crate::parse::{Declare, Direction, Execute, Fetch, Prepare, Statement as Tree};
+use crate::parse::{Declare, Execute, Fetch, Prepare, Statement as Tree};
 
-/// Prepared statements, and cursors, that a session may have at a time.
+/// Prepared statements, and portals, that a session may have at a time.
 pub const NAMES_MAX: usize = 10_000;
 
 /// The names of a session.
 #[derive(Default)]
 pub(super) struct Names {
     statements: HashMap<String, Statement>,
-    cursors: HashMap<String, Cursor>,
+    portals: HashMap<String, Named>,
 }
 
-/// A finished result, and a place in it.
-struct Cursor {
-    columns: Vec<Column>,
-    rows: Vec<Vec<Value>>,
-    /// The row, from 1, that was fetched last; 0 before the first, and one more than there are behind the last.
-    at: usize,
-    /// Whether it may only go forward.
-    is_forward: bool,
-    /// Whether it outlives its transaction.
+/// A portal with a name: that of a cursor, or one that the layer above has bound.
+struct Named {
+    /// `None` while it is run.
+    portal: Option<Portal>,
+    /// Whether DECLARE has made it, so that it ends with its block.
+    is_declared: bool,
+    /// Whether it outlives the block.
     is_held: bool,
     /// Whether it is of the open block.
     is_of_block: bool,
+    /// How many savepoints the block had when it was made.
+    savepoints: usize,
 }
 
 impl Names {
     /// Whether nothing has a name.
     pub fn is_empty(&self) -> bool {
-        self.statements.is_empty() && self.cursors.is_empty()
+        self.statements.is_empty() && self.portals.is_empty()
     }
 
-    /// The block is over, and with it what does not outlive it.
+    /// The block is over, and with it cursors that do not outlive it.
     pub fn end_block(&mut self, is_committed: bool) {
-        self.cursors.retain(|_, cursor| match is_committed {
-            true => cursor.is_held,
-            false => !cursor.is_of_block,
+        self.portals.retain(|_, named| match is_committed {
+            true => !named.is_declared || named.is_held,
+            false => !named.is_declared || !named.is_of_block,
         });
-        for cursor in self.cursors.values_mut() {
-            cursor.is_of_block = false;
+        for named in self.portals.values_mut() {
+            named.is_of_block = false;
+            named.savepoints = 0;
+        }
+    }
+
+    /// The block has only so many savepoints from now on: what was made under a later one belongs to the last of them, or is
+    /// forgotten, if it was rolled back.
+    pub fn end_savepoints(&mut self, left: usize, is_rolled_back: bool) {
+        (self.portals).retain(|_, named| !is_rolled_back || named.savepoints <= left);
+        for named in self.portals.values_mut() {
+            named.savepoints = named.savepoints.min(left);
         }
     }
 
@@ -56,9 +67,10 @@ impl Names {
     pub fn described(&self, statement: Statement) -> Statement {
         match statement.tree().map(|tree| &**tree) {
             Some(Tree::Fetch(fetch)) if !fetch.is_move => {
-                let cursor = self.cursors.get(&fetch.cursor);
-                let columns = cursor.map(|cursor| cursor.columns.clone());
-                statement.with_description(columns, StatementKind::Utility)
+                let named = self.portals.get(&fetch.cursor);
+                let portal = named.and_then(|named| named.portal.as_ref());
+                let columns = portal.and_then(|portal| portal.statement().columns());
+                statement.with_description(columns.map(<[Column]>::to_vec), StatementKind::Utility)
             }
             Some(Tree::Execute(execute)) => match self.statements.get(&execute.name) {
                 Some(prepared) => {
@@ -109,19 +121,72 @@ impl Session {
         self.names.statements.remove(name).is_some()
     }
 
-    /// The columns of a cursor.
+    /// Gives a portal a name, by which FETCH finds it too. The empty name is taken without a question, and any other once.
     ///
     /// # Errors
-    /// 34000 when there is none of this name.
-    pub fn cursor_columns(&self, name: &str) -> Result<&[Column]> {
-        let cursor = self.names.cursors.get(name);
-        let cursor = cursor.ok_or_else(|| no_cursor(name))?;
-        Ok(&cursor.columns)
+    /// 42P03 when the name is taken, 54000 for too many.
+    pub fn keep_portal(&mut self, name: &str, portal: Portal) -> Result<()> {
+        if !name.is_empty() {
+            self.check_portal_name(name)?;
+        }
+        let named = Named {
+            portal: Some(portal),
+            is_declared: false,
+            is_held: false,
+            is_of_block: self.in_transaction(),
+            savepoints: self.savepoints.len(),
+        };
+        self.names.portals.insert(name.to_owned(), named);
+        Ok(())
     }
 
-    /// Forgets the cursor of this name; says whether there was one.
-    pub fn close_cursor(&mut self, name: &str) -> bool {
-        self.names.cursors.remove(name).is_some()
+    /// Whether a portal may get this name.
+    ///
+    /// # Errors
+    /// 42P03 when it is taken, 54000 for too many portals.
+    fn check_portal_name(&self, name: &str) -> Result<()> {
+        if self.names.portals.contains_key(name) {
+            let message = format!("cursor \"{name}\" already exists");
+            return Err(Error::new(SqlState::DUPLICATE_CURSOR, message));
+        }
+        check_room(self.names.portals.len(), "portals")
+    }
+
+    /// The portal of this name, which may be a cursor.
+    ///
+    /// # Errors
+    /// 34000 when there is none.
+    pub fn kept_portal(&self, name: &str) -> Result<&Portal> {
+        let named = self.names.portals.get(name);
+        let portal = named.and_then(|named| named.portal.as_ref());
+        portal.ok_or_else(|| no_portal(name))
+    }
+
+    /// Takes the portal of this name, to run it; [`Session::put_portal`] brings it back.
+    ///
+    /// # Errors
+    /// 34000 when there is none.
+    pub fn take_portal(&mut self, name: &str) -> Result<Portal> {
+        let named = self.names.portals.get_mut(name);
+        let portal = named.and_then(|named| named.portal.take());
+        portal.ok_or_else(|| no_portal(name))
+    }
+
+    /// Brings a portal back that was taken, unless its name was given up meanwhile.
+    pub fn put_portal(&mut self, name: &str, portal: Portal) {
+        if let Some(named) = self.names.portals.get_mut(name) {
+            named.portal = Some(portal);
+        }
+    }
+
+    /// Forgets the portal of this name; says whether there was one.
+    pub fn forget_portal(&mut self, name: &str) -> bool {
+        self.names.portals.remove(name).is_some()
+    }
+
+    /// Forgets all portals but cursors.
+    pub fn forget_portals(&mut self) {
+        self.names.portals.retain(|_, named| named.is_declared);
     }
 
     /// PREPARE.
@@ -189,28 +254,32 @@ impl Session {
             let message = "DECLARE CURSOR can only be used in transaction blocks";
             return Err(Error::new(SqlState::NO_ACTIVE_SQL_TRANSACTION, message));
         }
-        if self.names.cursors.contains_key(name) {
-            let message = format!("cursor \"{name}\" already exists");
-            return Err(Error::new(SqlState::DUPLICATE_CURSOR, message));
-        }
-        check_room(self.names.cursors.len(), "cursors")?;
-        let result = self.run_data(statement, values)?;
-        let ResultSet { columns, rows } = result.result.unwrap_or_default();
-        let columns = columns.into_iter().map(|(name, data_type)| Column {
-            name,
-            data_type,
-            origin: None,
+        self.check_portal_name(name)?;
+        let mut result = self.run_data(statement, values)?;
+        let notices = std::mem::take(&mut result.notices);
+        let columns = result.result.as_ref().map(|result| {
+            let columns = result.columns.iter().cloned();
+            let columns = columns.map(|(name, data_type)| Column {
+                name,
+                data_type,
+                origin: None,
+            });
+            columns.collect()
         });
-        let cursor = Cursor {
-            columns: columns.collect(),
-            rows,
-            at: 0,
-            is_forward: *scroll == Some(false),
+        let query = statement.with_description(columns, StatementKind::Utility);
+        let mut portal = Portal::new(query, Vec::new());
+        portal.end(Ok(result))?;
+        if *scroll != Some(false) {
+            portal.goes_back();
+        }
+        let named = Named {
+            portal: Some(portal),
+            is_declared: true,
             is_held: *hold,
             is_of_block,
+            savepoints: self.savepoints.len(),
         };
-        self.names.cursors.insert(name.clone(), cursor);
-        let notices = result.notices;
+        self.names.portals.insert(name.clone(), named);
         Ok(StatementResult {
             notices,
             ..StatementResult::of_tag("DECLARE CURSOR")
@@ -220,21 +289,37 @@ impl Session {
     /// FETCH and MOVE.
     pub(super) fn fetch(&mut self, fetch: &Fetch) -> Result<StatementResult> {
         let name = &fetch.cursor;
-        let cursor = self.names.cursors.get_mut(name);
-        let cursor = cursor.ok_or_else(|| no_cursor(name))?;
-        let taken = cursor.take(fetch.direction)?;
-        if fetch.is_move {
-            return Ok(StatementResult::of_tag(&format!("MOVE {}", taken.len())));
+        let mut portal = self.take_portal(name).map_err(|_| no_cursor(name))?;
+        let result = self.fetch_from(&mut portal, fetch);
+        self.put_portal(name, portal);
+        result
+    }
+
+    fn fetch_from(&mut self, portal: &mut Portal, fetch: &Fetch) -> Result<StatementResult> {
+        let mut notices = Vec::new();
+        if portal.check_bound().is_ok() {
+            // It was bound by a message, and not executed yet.
+            let statement = portal.statement().clone();
+            let mut result = self.dispatch(&statement, portal.values());
+            if let Ok(result) = &mut result {
+                notices = std::mem::take(&mut result.notices);
+            }
+            portal.end(result)?;
         }
-        let columns = cursor.columns.iter();
+        let (rows, count) = portal.take(fetch.direction, fetch.is_move)?;
+        if fetch.is_move {
+            let moved = StatementResult::of_tag(&format!("MOVE {count}"));
+            return Ok(StatementResult { notices, ..moved });
+        }
+        let columns = portal.statement().columns().unwrap_or_default().iter();
         let columns = columns.map(|column| (column.name.clone(), column.data_type.clone()));
-        let rows = taken.iter().map(|row| cursor.rows[row - 1].clone());
         Ok(StatementResult {
             result: Some(ResultSet {
                 columns: columns.collect(),
-                rows: rows.collect(),
+                rows,
             }),
-            ..StatementResult::of_tag(&format!("FETCH {}", taken.len()))
+            notices,
+            ..StatementResult::of_tag(&format!("FETCH {count}"))
         })
     }
 
@@ -242,67 +327,24 @@ impl Session {
     pub(super) fn close(&mut self, name: Option<&str>) -> Result<StatementResult> {
         match name {
             None => {
-                self.names.cursors.clear();
+                self.names.portals.clear();
                 Ok(StatementResult::of_tag("CLOSE CURSOR ALL"))
             }
-            Some(name) if self.close_cursor(name) => Ok(StatementResult::of_tag("CLOSE CURSOR")),
+            Some(name) if self.forget_portal(name) => Ok(StatementResult::of_tag("CLOSE CURSOR")),
             Some(name) => Err(no_cursor(name)),
         }
-    }
-}
-
-impl Cursor {
-    /// The rows, from 1, that come next in a direction, and goes there.
-    ///
-    /// # Errors
-    /// 55000 for a direction that it may not take.
-    fn take(&mut self, direction: Direction) -> Result<Vec<usize>> {
-        let count = self.rows.len();
-        let (at, behind) = (self.at, count + 1);
-        let nearest =
-            |target: i128| usize::try_from(target.max(0)).map_or(behind, |it| it.min(behind));
-        let one = |target: i128| {
-            let target = nearest(target);
-            let is_row = (1..=count).contains(&target);
-            (if is_row { vec![target] } else { Vec::new() }, target)
-        };
-        let forward = |most: usize| {
-            let last = at.saturating_add(most).min(count);
-            let rows: Vec<usize> = (at + 1..=last).collect();
-            let to = if rows.len() < most { behind } else { last };
-            (rows, to)
-        };
-        let backward = |most: usize| {
-            let first = at.saturating_sub(most).max(1);
-            let rows: Vec<usize> = (first..at).rev().collect();
-            let to = if rows.len() < most { 0 } else { first };
-            (rows, to)
-        };
-        let size = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-        let (rows, to) = match direction {
-            Direction::Forward(0) => one(at as i128),
-            Direction::Forward(number @ 1..) => forward(size(number.unsigned_abs())),
-            Direction::Forward(number) => backward(size(number.unsigned_abs())),
-            Direction::ForwardAll => forward(usize::MAX),
-            Direction::BackwardAll => backward(usize::MAX),
-            Direction::Absolute(number @ 0..) => one(number.into()),
-            Direction::Absolute(number) => one(behind as i128 + i128::from(number)),
-            Direction::Relative(number) => one(at as i128 + i128::from(number)),
-        };
-        let goes_back = to < at || matches!(direction, Direction::BackwardAll);
-        if self.is_forward && goes_back {
-            let state = SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE;
-            let error = Error::new(state, "cursor can only scan forward");
-            return Err(error.with_hint("Declare it with SCROLL option to enable backward scan."));
-        }
-        self.at = to;
-        Ok(rows)
     }
 }
 
 #[cold]
 fn no_cursor(name: &str) -> Error {
     let message = format!("cursor \"{name}\" does not exist");
+    Error::new(SqlState::INVALID_CURSOR_NAME, message)
+}
+
+#[cold]
+fn no_portal(name: &str) -> Error {
+    let message = format!("portal \"{name}\" does not exist");
     Error::new(SqlState::INVALID_CURSOR_NAME, message)
 }
 

@@ -1,17 +1,20 @@
 //! Portals: statements with the values of their parameters, whose rows are handed out in portions.
 
+use std::ops::Range;
+
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::Value;
 
 use super::prepared::Statement;
 use super::result::{Notice, ResultSet, StatementResult};
+use crate::parse::Direction;
 
 /// A statement that is bound to the values of its parameters: to be executed once, and then fetched
 /// from.
 ///
 /// Its result is finished when it has been executed, whatever the row limit: under most protocols
 /// rows from before the commit may turn out wrong. So a portal outlives its transaction, and holds
-/// no lock.
+/// no lock. Rows that were handed out are gone, unless it is the portal of a cursor that goes backward.
 #[derive(Clone, Debug)]
 pub struct Portal {
     statement: Statement,
@@ -31,8 +34,18 @@ enum State {
 struct Finished {
     tag: String,
     /// `None` when the statement returns no rows.
-    rows: Option<std::vec::IntoIter<Vec<Value>>>,
+    rows: Option<Cursor>,
     notices: Vec<Notice>,
+}
+
+/// Rows, and a place among them.
+#[derive(Clone, Debug)]
+struct Cursor {
+    rows: Vec<Vec<Value>>,
+    /// The row, from 1, that was fetched last; 0 before the first, and one more than there are behind the last.
+    at: usize,
+    /// Whether it goes backward, so that rows stay.
+    goes_back: bool,
 }
 
 /// What one execution of a portal, or fetch from it, gives.
@@ -103,7 +116,11 @@ impl Portal {
                 result,
                 notices,
             }) => {
-                let rows = result.map(|ResultSet { rows, .. }| rows.into_iter());
+                let rows = result.map(|ResultSet { rows, .. }| Cursor {
+                    rows,
+                    at: 0,
+                    goes_back: false,
+                });
                 self.state = State::Finished(Finished { tag, rows, notices });
                 Ok(())
             }
@@ -123,7 +140,7 @@ impl Portal {
             return Err(cannot_run());
         };
         let notices = std::mem::take(&mut finished.notices);
-        let Some(rest) = &mut finished.rows else {
+        let Some(cursor) = &mut finished.rows else {
             return Ok(Portion {
                 tag: finished.tag.clone(),
                 notices,
@@ -135,7 +152,8 @@ impl Portal {
         } else {
             row_limit
         };
-        let rows: Vec<Vec<Value>> = rest.by_ref().take(limit).collect();
+        let rows = cursor.forward(limit);
+        let rows: Vec<Vec<Value>> = rows.into_iter().map(|row| cursor.row(row)).collect();
         let tag = match finished.tag.starts_with("SELECT ") {
             true => format!("SELECT {}", rows.len()),
             false => finished.tag.clone(),
@@ -146,6 +164,103 @@ impl Portal {
             tag,
             notices,
         })
+    }
+
+    /// Lets the finished result go backward as well.
+    pub(super) fn goes_back(&mut self) {
+        if let State::Finished(finished) = &mut self.state
+            && let Some(cursor) = &mut finished.rows
+        {
+            cursor.goes_back = true;
+        }
+    }
+
+    /// The rows that come next in a direction, and how many they are; only counted where that is all that is asked.
+    ///
+    /// # Errors
+    /// 55000 for a direction that it may not take, and for a portal without rows.
+    pub(super) fn take(
+        &mut self,
+        direction: Direction,
+        only_counts: bool,
+    ) -> Result<(Vec<Vec<Value>>, usize)> {
+        let State::Finished(finished) = &mut self.state else {
+            return Err(cannot_run());
+        };
+        let cursor = finished.rows.as_mut().ok_or_else(cannot_run)?;
+        let taken = cursor.take(direction)?;
+        let count = taken.len();
+        let rows = match only_counts {
+            true => Vec::new(),
+            false => taken.into_iter().map(|row| cursor.row(row)).collect(),
+        };
+        Ok((rows, count))
+    }
+}
+
+impl Cursor {
+    /// A row by its number, from 1.
+    fn row(&mut self, number: usize) -> Vec<Value> {
+        let row = &mut self.rows[number - 1];
+        match self.goes_back {
+            true => row.clone(),
+            false => std::mem::take(row),
+        }
+    }
+
+    /// The numbers of the next rows, and goes there.
+    fn forward(&mut self, most: usize) -> Range<usize> {
+        let count = self.rows.len();
+        let first = (self.at + 1).min(count + 1);
+        let last = self.at.saturating_add(most).min(count);
+        let rows = first..(last + 1).max(first);
+        self.at = if rows.len() < most { count + 1 } else { last };
+        rows
+    }
+
+    /// The rows, from 1, that come next in a direction, and goes there.
+    ///
+    /// # Errors
+    /// 55000 for a direction that it may not take.
+    fn take(&mut self, direction: Direction) -> Result<Vec<usize>> {
+        let count = self.rows.len();
+        let (at, behind) = (self.at, count + 1);
+        let nearest =
+            |target: i128| usize::try_from(target.max(0)).map_or(behind, |it| it.min(behind));
+        let one = |target: i128| {
+            let target = nearest(target);
+            let is_row = (1..=count).contains(&target);
+            (if is_row { vec![target] } else { Vec::new() }, target)
+        };
+        let backward = |most: usize| {
+            let first = at.saturating_sub(most).max(1);
+            let rows: Vec<usize> = (first..at).rev().collect();
+            let to = if rows.len() < most { 0 } else { first };
+            (rows, to)
+        };
+        let size = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+        let (rows, to) = match direction {
+            Direction::Forward(0) => one(at as i128),
+            Direction::Forward(number @ 1..) => {
+                return Ok(self.forward(size(number.unsigned_abs())).collect());
+            }
+            Direction::Forward(number) => backward(size(number.unsigned_abs())),
+            Direction::ForwardAll => return Ok(self.forward(usize::MAX).collect()),
+            Direction::BackwardAll => backward(usize::MAX),
+            Direction::Absolute(number @ 0..) => one(number.into()),
+            Direction::Absolute(number) => one(behind as i128 + i128::from(number)),
+            Direction::Relative(number) => one(at as i128 + i128::from(number)),
+        };
+        // A row that was handed out is gone as well, where it may only go forward.
+        let is_back =
+            to < at || matches!(direction, Direction::BackwardAll) || to == at && !rows.is_empty();
+        if !self.goes_back && is_back {
+            let state = SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE;
+            let error = Error::new(state, "cursor can only scan forward");
+            return Err(error.with_hint("Declare it with SCROLL option to enable backward scan."));
+        }
+        self.at = to;
+        Ok(rows)
     }
 }
 

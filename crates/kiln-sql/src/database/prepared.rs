@@ -39,6 +39,8 @@ pub enum StatementKind {
     Write,
     /// BEGIN, COMMIT or ROLLBACK.
     TransactionControl,
+    /// SAVEPOINT, RELEASE or ROLLBACK TO, in a transaction block.
+    Savepoint,
     /// SET, SHOW or EXPLAIN.
     Utility,
     /// It changes the catalog.
@@ -514,7 +516,9 @@ fn kind(tree: &parse::Statement) -> StatementKind {
     use parse::Statement as Tree;
     match tree {
         Tree::Begin(_) | Tree::Commit | Tree::Rollback => StatementKind::TransactionControl,
+        Tree::Savepoint(_) | Tree::Release(_) | Tree::RollbackTo(_) => StatementKind::Savepoint,
         Tree::Set(_)
+        | Tree::SetTransaction(_)
         | Tree::Show(_)
         | Tree::Reset(_)
         | Tree::Discard(_)
@@ -564,7 +568,9 @@ fn command(tree: &parse::Statement) -> &'static str {
         Tree::Truncate(_) => "TRUNCATE TABLE",
         Tree::Begin(_) => "BEGIN",
         Tree::Commit => "COMMIT",
-        Tree::Rollback => "ROLLBACK",
+        Tree::Rollback | Tree::RollbackTo(_) => "ROLLBACK",
+        Tree::Savepoint(_) => "SAVEPOINT",
+        Tree::Release(_) => "RELEASE",
         Tree::CreateFunction(definition) => match definition.kind {
             RoutineKind::Function => "CREATE FUNCTION",
             RoutineKind::Procedure => "CREATE PROCEDURE",
@@ -581,7 +587,7 @@ fn command(tree: &parse::Statement) -> &'static str {
         Tree::Grant(_) => "GRANT",
         Tree::Call(_) => "CALL",
         Tree::Explain(_) => "EXPLAIN",
-        Tree::Set(_) => "SET",
+        Tree::Set(_) | Tree::SetTransaction(_) => "SET",
         Tree::Show(_) => "SHOW",
         Tree::Do(_) => "DO",
         Tree::Reset(_) => "RESET",

@@ -30,9 +30,13 @@ pub(super) fn to_log(tree: &Tree, session_role: &str) -> Result<Option<(Tree, So
     }
     if let Some(Some(password)) = &mut logged.password
         && !password.is_empty()
-        && password.parse::<Secret>().is_err()
     {
-        *password = Secret::of_password(password)?.to_string();
+        match password.parse::<Secret>() {
+            // That of the empty password is no password either: psql's \password sends it.
+            Ok(secret) if secret.is_of("") => password.clear(),
+            Ok(_) => {}
+            Err(()) => *password = Secret::of_password(password)?.to_string(),
+        }
     }
     let source = Source {
         text: format!("{verb} {logged}"),

@@ -51,6 +51,11 @@ impl Secret {
         Ok(Secret::derive(password, &salt, ITERATIONS))
     }
 
+    /// Whether it is that of this password.
+    pub fn is_of(&self, password: &str) -> bool {
+        *self == Secret::derive(password, &self.salt, self.iterations)
+    }
+
     fn derive(password: &str, salt: &[u8], iterations: u32) -> Secret {
         // What SASLprep forbids is taken as it is, as clients do.
         let password = stringprep::saslprep(password).unwrap_or(password.into());

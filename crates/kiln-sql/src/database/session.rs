@@ -23,10 +23,12 @@ use super::roles::{self, check_definition};
 use super::settings::{Assignment, Scope, Settings};
 use super::statement::{notices_of, result_of_call};
 use super::view::View;
-use super::{explain, settings};
+use super::{explain, savepoints, settings};
 use crate::compile::plpgsql::compile_do;
 use crate::compile::{Operand, SessionValue, object_name, parameter_count};
-use crate::parse::{self, Discarded, SourceStatement, Statement as Tree, Vacuum, script};
+use crate::parse::{
+    self, Discarded, SourceStatement, Statement as Tree, TransactionMode, Vacuum, script,
+};
 
 /// How often a statement is started again that had to be run as several programs and met a
 /// conflict, before the conflict is reported.
@@ -39,12 +41,14 @@ const ATTEMPTS_MAX: usize = 1_000;
 /// when all results are what the client has seen; else the conflict is reported as 40001. After an error in a block everything
 /// but its end is refused with 25P02. Dropping a session rolls an open block back.
 pub struct Session {
-    session: kiln_engine::Session,
+    pub(super) session: kiln_engine::Session,
     statements: Arc<StatementCache>,
     /// Who runs the statements.
     role: String,
-    settings: Settings,
+    pub(super) settings: Settings,
     pub(super) names: Names,
+    /// Those of the open block, the last one last.
+    pub(super) savepoints: Vec<savepoints::Named>,
     /// Whether a statement was submitted whose outcome has not come.
     is_submitted: bool,
 }
@@ -62,6 +66,7 @@ impl Session {
             role: role.to_owned(),
             settings: Settings::default(),
             names: Names::default(),
+            savepoints: Vec::new(),
             is_submitted: false,
         }
     }
@@ -573,7 +578,11 @@ impl Session {
         })
     }
 
-    fn dispatch(&mut self, statement: &Statement, values: &[Value]) -> Result<StatementResult> {
+    pub(super) fn dispatch(
+        &mut self,
+        statement: &Statement,
+        values: &[Value],
+    ) -> Result<StatementResult> {
         let Some(tree) = statement.tree() else {
             return Ok(StatementResult::default());
         };
@@ -600,18 +609,13 @@ impl Session {
                 })
             }
             Tree::Begin(modes) => self.begin(modes),
-            Tree::Set(set) => {
-                let mut result = StatementResult::of_tag("SET");
-                for assignment in settings::assignments(set)? {
-                    let is_local = assignment.scope == Scope::Block;
-                    if is_local && !self.session.in_transaction() {
-                        let message = "SET LOCAL can only be used in transaction blocks";
-                        result = result.with_notice(Notice::warning(message));
-                        continue;
-                    }
-                    self.assign(assignment)?;
-                }
-                Ok(result)
+            Tree::Savepoint(name) => self.set_savepoint(name),
+            Tree::Release(name) => self.release_savepoint(name),
+            Tree::RollbackTo(name) => self.roll_back_to(name),
+            Tree::Set(set) => self.set(settings::assignments(set)?, "SET LOCAL"),
+            Tree::SetTransaction(set) => {
+                let modes = settings::modes_of(&set.modes, set.is_of_session);
+                self.set(modes, "SET TRANSACTION")
             }
             Tree::Reset(name) => {
                 let in_block = self.session.in_transaction();
@@ -707,8 +711,22 @@ impl Session {
         }
     }
 
-    fn begin(&mut self, modes: &[sqlparser::ast::TransactionMode]) -> Result<StatementResult> {
-        let modes = settings::modes_of(modes, "transaction");
+    /// SET, of a form that is called `of_block` where it is about the open block.
+    fn set(&mut self, assignments: Vec<Assignment>, of_block: &str) -> Result<StatementResult> {
+        let mut result = StatementResult::of_tag("SET");
+        for assignment in assignments {
+            if assignment.scope == Scope::Block && !self.session.in_transaction() {
+                let message = format!("{of_block} can only be used in transaction blocks");
+                result = result.with_notice(Notice::warning(&message));
+                continue;
+            }
+            self.assign(assignment)?;
+        }
+        Ok(result)
+    }
+
+    fn begin(&mut self, modes: &[TransactionMode]) -> Result<StatementResult> {
+        let modes = settings::modes_of(modes, false);
         let mut result = StatementResult::of_tag("BEGIN");
         if self.session.in_transaction() {
             let warning = Notice::warning("there is already a transaction in progress");
@@ -748,6 +766,7 @@ impl Session {
 
     /// A block is over, however it has ended: so are settings and cursors of it.
     fn end_block(&mut self, is_committed: bool) {
+        self.savepoints.clear();
         self.names.end_block(is_committed);
         if self.settings.end_block(is_committed) {
             self.apply_settings();
@@ -770,7 +789,7 @@ impl Session {
     }
 
     /// Does what the settings say that are done below.
-    fn apply_settings(&mut self) {
+    pub(super) fn apply_settings(&mut self) {
         let (settings, session) = (&self.settings, &mut self.session);
         session.set_statement_timeout(settings.duration("statement_timeout"));
         session.set_lock_timeout(settings.duration("lock_timeout"));
@@ -1092,7 +1111,7 @@ impl kiln_engine::Statement for Block {
 
 /// Refuses, in a failed block, all but its end.
 fn admit(tree: &Tree, has_failed: bool) -> Result<()> {
-    if has_failed && !matches!(tree, Tree::Commit | Tree::Rollback) {
+    if has_failed && !matches!(tree, Tree::Commit | Tree::Rollback | Tree::RollbackTo(_)) {
         return Err(Error::new(
             SqlState::IN_FAILED_SQL_TRANSACTION,
             "current transaction is aborted, commands ignored until end of transaction block",

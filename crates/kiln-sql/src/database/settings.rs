@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::types::{DataType, Value};
-use sqlparser::ast::{self, ContextModifier, Expr, Set, TransactionAccessMode, TransactionMode};
+use sqlparser::ast::{self, ContextModifier, Expr, Set};
 
 use super::result::{ResultSet, StatementResult};
 use crate::compile::unsupported;
+use crate::parse::TransactionMode;
 
 /// A setting: its name in lower case, as PostgreSQL writes it, its default, its values and what it is for.
 type Known = (&'static str, &'static str, &'static str, Kind, &'static str);
@@ -418,9 +419,17 @@ pub(super) struct Settings {
 }
 
 /// What holds after a block.
+#[derive(Clone)]
 struct After {
     commit: Values,
     rollback: Values,
+}
+
+/// Settings at a savepoint.
+pub(super) struct Saved {
+    now: Values,
+    after: Option<Box<After>>,
+    block_reads_only: Option<bool>,
 }
 
 /// How long a value holds.
@@ -552,13 +561,33 @@ impl Settings {
             return false;
         };
         let After { commit, rollback } = *after;
-        let before = std::mem::replace(&mut self.now, if is_committed { commit } else { rollback });
+        self.replace(if is_committed { commit } else { rollback });
+        true
+    }
+
+    /// As they are now.
+    pub fn save(&self) -> Saved {
+        Saved {
+            now: self.now.clone(),
+            after: self.after.clone(),
+            block_reads_only: self.block_reads_only,
+        }
+    }
+
+    /// As they were.
+    pub fn restore(&mut self, saved: &Saved) {
+        self.replace(saved.now.clone());
+        self.after = saved.after.clone();
+        self.block_reads_only = saved.block_reads_only;
+    }
+
+    fn replace(&mut self, values: Values) {
+        let before = std::mem::replace(&mut self.now, values);
         for (name, ..) in KNOWN {
             if before.get(*name) != self.now.get(*name) {
                 self.untold.push(name);
             }
         }
-        true
     }
 
     /// Settings that have changed since this was asked last, as PostgreSQL writes their names.
@@ -772,14 +801,6 @@ pub(super) fn assignments(set: &Set) -> Result<Vec<Assignment>> {
         }]
     };
     Ok(match set {
-        Set::SetTransaction { modes, session, .. } => {
-            let prefix = if *session {
-                "default_transaction"
-            } else {
-                "transaction"
-            };
-            modes_of(modes, prefix)
-        }
         Set::SetTimeZone { local, value } => {
             let scope = if *local { Scope::Block } else { Scope::Session };
             one("timezone", value_of(std::slice::from_ref(value)), scope)
@@ -816,21 +837,24 @@ pub(super) fn assignments(set: &Set) -> Result<Vec<Assignment>> {
     })
 }
 
-/// What modes of a transaction, or of those to come, set.
-pub(super) fn modes_of(modes: &[TransactionMode], prefix: &str) -> Vec<Assignment> {
-    let scope = match prefix {
-        "transaction" => Scope::Block,
-        _ => Scope::Session,
+/// What modes of the present transaction set, or of those to come.
+pub(super) fn modes_of(modes: &[TransactionMode], is_of_session: bool) -> Vec<Assignment> {
+    let (prefix, scope) = match is_of_session {
+        true => ("default_transaction", Scope::Session),
+        false => ("transaction", Scope::Block),
     };
-    let set = |name: &str, value: &str| Assignment {
-        name: format!("{prefix}_{name}"),
-        value: Some(value.to_owned()),
-        scope,
-    };
-    let modes = modes.iter().map(|mode| match mode {
-        TransactionMode::AccessMode(TransactionAccessMode::ReadOnly) => set("read_only", "on"),
-        TransactionMode::AccessMode(TransactionAccessMode::ReadWrite) => set("read_only", "off"),
-        TransactionMode::IsolationLevel(_) => set("isolation", "serializable"),
+    let on = |is_on: bool| if is_on { "on" } else { "off" };
+    let modes = modes.iter().map(|mode| {
+        let (name, value) = match mode {
+            TransactionMode::ReadOnly(is_on) => ("read_only", on(*is_on)),
+            TransactionMode::Deferrable(is_on) => ("deferrable", on(*is_on)),
+            TransactionMode::IsolationLevel => ("isolation", "serializable"),
+        };
+        Assignment {
+            name: format!("{prefix}_{name}"),
+            value: Some(value.to_owned()),
+            scope,
+        }
     });
     modes.collect()
 }

@@ -591,9 +591,12 @@ fn sql_body(tokens: &Tokens<'_>, index: usize) -> Result<Vec<(Position, Statemen
             | Statement::Update(_)
             | Statement::Delete(_)
             | Statement::Call(_) => None,
-            Statement::Begin(_) | Statement::Commit | Statement::Rollback => {
-                Some("a transaction statement in a function")
-            }
+            Statement::Begin(_)
+            | Statement::Commit
+            | Statement::Rollback
+            | Statement::Savepoint(_)
+            | Statement::Release(_)
+            | Statement::RollbackTo(_) => Some("a transaction statement in a function"),
             _ => {
                 Some("a statement other than a query, INSERT, UPDATE, DELETE or CALL in a function")
             }

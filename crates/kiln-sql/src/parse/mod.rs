@@ -23,6 +23,7 @@ mod scanner;
 mod script;
 mod statement;
 mod tokens;
+mod transaction;
 mod types;
 
 #[cfg(test)]
@@ -46,4 +47,5 @@ pub use statement::{
     RoutineKind, RoutineSignature, Statement, TableChange, Vacuum, change_of, statement,
 };
 pub use tokens::Expression;
+pub use transaction::{SetTransaction, TransactionMode};
 pub use types::{TypeKind, TypeReference, type_of_text};

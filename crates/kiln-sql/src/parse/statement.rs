@@ -8,6 +8,7 @@ use super::prepare::{self, Execute, Prepare};
 use super::role::{self, DropRole, Grant, RoleDefinition};
 use super::script::SourceStatement;
 use super::tokens::{Expression, Tokens};
+use super::transaction::{self, SetTransaction, TransactionMode};
 use super::types::{self, TypeReference};
 use kiln_storage::error::{Position, Result, SqlState};
 use sqlparser::ast;
@@ -39,11 +40,19 @@ pub enum Statement {
     /// `ANALYZE` of these tables; none stands for all.
     Analyze(Vec<ast::ObjectName>),
     /// `BEGIN` or `START TRANSACTION`.
-    Begin(Vec<ast::TransactionMode>),
+    Begin(Vec<TransactionMode>),
     /// `COMMIT` or `END`.
     Commit,
     /// `ROLLBACK` or `ABORT`.
     Rollback,
+    /// `SAVEPOINT` of this name.
+    Savepoint(String),
+    /// `RELEASE` of the savepoint of this name.
+    Release(String),
+    /// `ROLLBACK TO` the savepoint of this name.
+    RollbackTo(String),
+    /// `SET TRANSACTION`.
+    SetTransaction(SetTransaction),
     /// `CREATE FUNCTION` or `CREATE PROCEDURE`.
     CreateFunction(Box<FunctionDefinition>),
     /// `DROP FUNCTION`, `DROP PROCEDURE` or `DROP ROUTINE`.
@@ -253,8 +262,6 @@ const REFUSED: &[&str] = &[
     "reassign",
     "refresh",
     "reindex",
-    "release",
-    "savepoint",
     "security",
 ];
 
@@ -293,8 +300,11 @@ pub(super) fn parse(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statemen
         "create" => create(tokens, range),
         "drop" => drop(tokens, range),
         "alter" => alter(tokens, range),
-        "truncate" | "begin" | "start" | "commit" | "end" | "rollback" | "abort" | "set"
-        | "show" => control(tokens, range),
+        "begin" | "start" => transaction::begin(tokens, range),
+        "commit" | "end" | "rollback" | "abort" => transaction::end(tokens, range),
+        "savepoint" => transaction::savepoint(tokens, range),
+        "release" => transaction::release(tokens, range),
+        "truncate" | "set" | "show" => control(tokens, range),
         "analyze" | "analyse" => analyze(tokens, range),
         "grant" | "revoke" => role::grant(tokens, range),
         "copy" => copy::copy(tokens, range),
@@ -691,26 +701,13 @@ pub(super) fn routine_signature(
 /// Statements of a few words that the SQL parser knows.
 fn control(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
     let first = range.start;
-    let word = tokens.word(first);
-    let chain = |word: &str| range.clone().find(|index| tokens.word(*index) == word);
-    if matches!(word, "commit" | "end" | "rollback" | "abort") {
-        if let Some(to) = chain("to") {
-            return Err(tokens.unsupported(to, "ROLLBACK TO SAVEPOINT"));
-        }
-        if let Some(prepared) = chain("prepared") {
-            return Err(tokens.unsupported(prepared, "two-phase commit"));
-        }
-        if let Some(chain) = chain("chain")
-            && tokens.word(chain - 1) != "no"
-        {
-            return Err(tokens.unsupported(chain, "AND CHAIN"));
-        }
+    if tokens.word(first) == "set"
+        && let Some(set) = transaction::set(tokens, range.clone())?
+    {
+        return Ok(set);
     }
     match tokens.sql(range, |parser| parser.parse_statement())? {
         ast::Statement::Truncate(truncate) => Ok(Statement::Truncate(Box::new(truncate))),
-        ast::Statement::StartTransaction { modes, .. } => Ok(Statement::Begin(modes)),
-        ast::Statement::Commit { .. } => Ok(Statement::Commit),
-        ast::Statement::Rollback { .. } => Ok(Statement::Rollback),
         ast::Statement::Set(set) => Ok(Statement::Set(Box::new(set))),
         ast::Statement::ShowVariable { variable } => Ok(Statement::Show(variable)),
         _ => Err(tokens.syntax_error(first)),

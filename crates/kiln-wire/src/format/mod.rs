@@ -30,6 +30,9 @@ const TYPES: &[(DataType, u32, u32, i16)] = &[
 
 /// "unknown": the type of a literal, which is to be inferred.
 const UNKNOWN: u32 = 705;
+/// "void": how pgjdbc declares what a CALL gives back.
+const VOID: u32 = 2278;
+
 fn known(data_type: &DataType) -> Option<&'static (DataType, u32, u32, i16)> {
     let is_same =
         |known: &DataType| std::mem::discriminant(known) == std::mem::discriminant(data_type);
@@ -73,7 +76,7 @@ pub fn type_modifier(data_type: &DataType) -> i32 {
 /// # Errors
 /// 42704 for a number that is no type here.
 pub fn parameter_type(oid: u32) -> Result<Option<DataType>> {
-    if oid == 0 || oid == UNKNOWN {
+    if matches!(oid, 0 | UNKNOWN | VOID) {
         return Ok(None);
     }
     for catalog in CatalogType::ALL {
@@ -119,6 +122,7 @@ mod tests {
             assert_eq!(parameter_type(oid(&catalog)), Ok(Some(catalog)));
         }
         assert_eq!(parameter_type(0), Ok(None));
+        assert_eq!(parameter_type(VOID), Ok(None));
         assert!(parameter_type(99_999).is_err());
         assert_eq!(type_modifier(&DataType::Char(10)), 14);
         let money = DataType::Numeric {

@@ -27,7 +27,7 @@ use std::path::Path;
 
 pub(super) use door::Network;
 // Limits are the machine's.
-pub(crate) use real::{allow_descriptors, own_user};
+pub(crate) use real::{allow_descriptors, own_user, resolve};
 
 use super::runtime;
 use super::state::Wait;

@@ -1,9 +1,11 @@
-//! `kiln sql`: statements and scripts against a database in memory or in a data directory, and a shell.
+//! `kiln sql`: statements and scripts against a database in memory or in a data directory, or against a server, and a shell.
 
 mod describe;
 mod interactive;
+mod remote;
 mod shell;
 mod sources;
+mod target;
 
 use std::io::{IsTerminal, Read};
 use std::process::ExitCode;
@@ -13,6 +15,7 @@ use clap::Args;
 use super::database::DatabaseArguments;
 use shell::Shell;
 use sources::Sources;
+use target::Target;
 
 /// The arguments of `kiln sql`.
 #[derive(Args)]
@@ -21,12 +24,17 @@ use sources::Sources;
         kiln sql -c \"SELECT 2 + 2 AS four\"\n  \
         kiln sql --data shop\n  \
         kiln sql --data shop -c \"CREATE TABLE seats (id INTEGER PRIMARY KEY, free INTEGER)\"\n  \
+        kiln sql --connect postgresql://kiln@localhost:5432/kiln -c \"SELECT version()\"\n  \
         kiln sql -f schema.sql -f procedures.sql -c \"CALL transfer(1, 2, 10.00)\" --csv")]
 pub struct Arguments {
     #[command(flatten)]
     sources: Sources,
     #[command(flatten)]
     database: DatabaseArguments,
+    /// Run them on a server, of Kiln or of PostgreSQL: postgresql://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=MODE&sslrootcert=FILE; for a
+    /// Unix socket ?host=DIRECTORY. Passwords are better in PGPASSWORD
+    #[arg(long, value_name = "URL", conflicts_with_all = ["data", "logging", "protocol", "allow_unserializable"])]
+    connect: Option<String>,
     /// Print results as comma-separated values and nothing else, as psql -q --csv does
     #[arg(long)]
     csv: bool,
@@ -43,10 +51,14 @@ pub struct Arguments {
 /// # Errors
 /// What is to be printed before the program ends with exit code 1.
 pub fn run(arguments: Arguments) -> Result<ExitCode, String> {
-    let options = arguments.database.options()?;
     // All files are read before anything runs: a missing one is no half-done work.
     let scripts = arguments.sources.read()?;
-    let mut shell = Shell::open(options, arguments.csv, arguments.quiet || arguments.csv)?;
+    let quiet = arguments.quiet || arguments.csv;
+    let target = match &arguments.connect {
+        Some(url) => Target::connect(url)?,
+        None => Target::open(arguments.database.options()?, quiet)?,
+    };
+    let mut shell = Shell::new(target, arguments.csv, quiet);
     let mut succeeded = true;
     if !scripts.is_empty() {
         for script in &scripts {

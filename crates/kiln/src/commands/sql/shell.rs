@@ -1,22 +1,17 @@
 //! What scripts and the interactive shell have in common: running statements and printing what
 //! comes of them.
 
-use std::path::PathBuf;
-
 use kiln_platform::time;
 use kiln_sql::parse::{self, SourceStatement};
-use kiln_sql::{Options, Session};
 use kiln_storage::error::{Error, Position};
+use kiln_wire::backend::TransactionStatus;
 
-use super::describe;
-use crate::commands::database;
+use super::target::Target;
 use crate::commands::print;
 
-/// A session on a database of its own, which lives as long as the session.
+/// A shell: what runs its statements, and how their results are printed.
 pub(super) struct Shell {
-    session: Session,
-    /// The data directory, if there is one.
-    data: Option<PathBuf>,
+    target: Target,
     csv: bool,
     quiet: bool,
     timing: bool,
@@ -46,31 +41,19 @@ SQL statements end with a semicolon. Commands of the shell:
 ";
 
 impl Shell {
-    /// A shell on a database with these options: a new one, or the one that is kept in their data directory.
-    ///
-    /// # Errors
-    /// Why there is no database.
-    pub(super) fn open(options: Options, csv: bool, quiet: bool) -> Result<Shell, String> {
-        let data = options.data_dir.clone();
-        let database = database::open(options.workers(1), quiet)?;
-        let session = database
-            .session()
-            .map_err(|error| format!("cannot open a session: {error:#}"))?;
-        Ok(Shell {
-            session,
-            data,
+    /// A shell whose statements run there.
+    pub(super) fn new(target: Target, csv: bool, quiet: bool) -> Shell {
+        Shell {
+            target,
             csv,
             quiet,
             timing: false,
-        })
+        }
     }
 
     /// Where the data is, in words.
     pub(super) fn place(&self) -> String {
-        match &self.data {
-            Some(path) => format!("a database in {}", path.display()),
-            None => "a database in memory, gone when you leave".to_owned(),
-        }
+        self.target.place()
     }
 
     /// Runs a script. Returns whether all of it succeeded.
@@ -124,7 +107,7 @@ impl Shell {
         statement: SourceStatement<'_>,
     ) -> Result<bool, String> {
         let begin = time::now_ns();
-        let outcome = self.session.execute_statement(&statement);
+        let outcome = self.target.execute(&statement);
         let elapsed_ns = time::now_ns() - begin;
         let succeeded = match outcome {
             Ok(result) => {
@@ -173,14 +156,8 @@ impl Shell {
                     if self.timing { "on" } else { "off" }
                 ))?;
             }
-            "\\d" | "\\dt" => {
-                let catalog = self.session.catalog();
-                match argument {
-                    Some(name) => print(&describe::table(&catalog, name)?)?,
-                    None => print(&describe::tables(&catalog))?,
-                }
-            }
-            "\\df" => print(&describe::functions(&self.session.catalog(), argument))?,
+            "\\d" | "\\dt" => print(&self.target.describe(argument)?)?,
+            "\\df" => print(&self.target.functions(argument)?)?,
             unknown => return Err(format!("there is no command {unknown}; try \\?")),
         }
         Ok(Next::GoOn)
@@ -188,10 +165,10 @@ impl Shell {
 
     /// The prompt: it shows whether a transaction is open or has failed.
     pub(super) fn prompt(&self) -> &'static str {
-        match (self.session.in_transaction(), self.session.has_failed()) {
-            (_, true) => "kiln=!> ",
-            (true, false) => "kiln=*> ",
-            (false, false) => "kiln=> ",
+        match self.target.status() {
+            TransactionStatus::Failed => "kiln=!> ",
+            TransactionStatus::Open => "kiln=*> ",
+            TransactionStatus::Idle => "kiln=> ",
         }
     }
 }

@@ -1,0 +1,165 @@
+//! Statements about transactions: BEGIN, COMMIT, ROLLBACK, savepoints, and the modes of transactions.
+
+use std::ops::Range;
+
+use kiln_storage::error::Result;
+use sqlparser::tokenizer::Token;
+
+use super::statement::Statement;
+use super::tokens::Tokens;
+use super::types;
+
+/// What a transaction is to be like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TransactionMode {
+    /// `ISOLATION LEVEL`, whichever.
+    IsolationLevel,
+    /// `READ ONLY`, or `READ WRITE`.
+    ReadOnly(bool),
+    /// `DEFERRABLE`, or `NOT DEFERRABLE`.
+    Deferrable(bool),
+}
+
+/// `SET TRANSACTION`, or `SET SESSION CHARACTERISTICS AS TRANSACTION`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SetTransaction {
+    /// Whether it is about the session's transactions to come.
+    pub is_of_session: bool,
+    /// The modes; never empty.
+    pub modes: Vec<TransactionMode>,
+}
+
+/// Parses BEGIN or START TRANSACTION.
+pub(super) fn begin(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
+    let mut at = range.start + 1;
+    if tokens.word(range.start) == "start" {
+        expect(tokens, at, "transaction")?;
+        at += 1;
+    } else {
+        at = after_noise(tokens, at);
+    }
+    modes(tokens, at..range.end).map(Statement::Begin)
+}
+
+/// Parses COMMIT, END, ROLLBACK or ABORT.
+pub(super) fn end(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
+    let first = tokens.word(range.start);
+    if tokens.word(range.start + 1) == "prepared" {
+        return Err(tokens.unsupported(range.start + 1, "two-phase commit"));
+    }
+    let mut at = after_noise(tokens, range.start + 1);
+    if first == "rollback" && tokens.word(at) == "to" {
+        at += 1 + usize::from(tokens.word(at + 1) == "savepoint");
+        return name(tokens, at..range.end).map(Statement::RollbackTo);
+    }
+    if tokens.words(at, &["and", "chain"]) {
+        return Err(tokens.unsupported(at + 1, "AND CHAIN"));
+    }
+    if tokens.words(at, &["and", "no", "chain"]) {
+        at += 3;
+    }
+    if at != range.end {
+        return Err(tokens.syntax_error(at));
+    }
+    Ok(match first {
+        "commit" | "end" => Statement::Commit,
+        _ => Statement::Rollback,
+    })
+}
+
+/// Parses SAVEPOINT.
+pub(super) fn savepoint(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
+    name(tokens, range.start + 1..range.end).map(Statement::Savepoint)
+}
+
+/// Parses RELEASE.
+pub(super) fn release(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statement> {
+    let is_named = tokens.word(range.start + 1) == "savepoint" && range.len() > 2;
+    let start = range.start + 1 + usize::from(is_named);
+    name(tokens, start..range.end).map(Statement::Release)
+}
+
+/// Parses SET of a transaction's modes; `None` for another SET.
+pub(super) fn set(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Option<Statement>> {
+    const SESSION: &[&str] = &["session", "characteristics", "as", "transaction"];
+    let first = range.start + 1;
+    let (is_of_session, start) = match tokens.word(first) {
+        "transaction" => (false, first + 1),
+        "local" if tokens.word(first + 1) == "transaction" => (false, first + 2),
+        _ if tokens.words(first, SESSION) => (true, first + SESSION.len()),
+        _ => return Ok(None),
+    };
+    if tokens.word(start) == "snapshot" {
+        return Err(tokens.unsupported(start, "SET TRANSACTION SNAPSHOT"));
+    }
+    let modes = modes(tokens, start..range.end)?;
+    if modes.is_empty() {
+        return Err(tokens.syntax_error(range.end));
+    }
+    let set = SetTransaction {
+        is_of_session,
+        modes,
+    };
+    Ok(Some(Statement::SetTransaction(set)))
+}
+
+/// Modes, with commas between them or without.
+fn modes(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Vec<TransactionMode>> {
+    let mut modes = Vec::new();
+    let mut at = range.start;
+    while at < range.end {
+        if !modes.is_empty() && *tokens.get(at) == Token::Comma {
+            at += 1;
+        }
+        let (mode, length) = match tokens.word(at) {
+            "isolation" => {
+                expect(tokens, at + 1, "level")?;
+                let length = match tokens.word(at + 2) {
+                    "serializable" => 1,
+                    "repeatable" => 2,
+                    "read" if matches!(tokens.word(at + 3), "committed" | "uncommitted") => 2,
+                    _ => return Err(tokens.syntax_error(at + 2)),
+                };
+                if length == 2 && tokens.word(at + 2) == "repeatable" {
+                    expect(tokens, at + 3, "read")?;
+                }
+                (TransactionMode::IsolationLevel, 2 + length)
+            }
+            "read" => match tokens.word(at + 1) {
+                "only" => (TransactionMode::ReadOnly(true), 2),
+                "write" => (TransactionMode::ReadOnly(false), 2),
+                _ => return Err(tokens.syntax_error(at + 1)),
+            },
+            "deferrable" => (TransactionMode::Deferrable(true), 1),
+            "not" => {
+                expect(tokens, at + 1, "deferrable")?;
+                (TransactionMode::Deferrable(false), 2)
+            }
+            _ => return Err(tokens.syntax_error(at)),
+        };
+        modes.push(mode);
+        at += length;
+    }
+    Ok(modes)
+}
+
+/// Behind `WORK` or `TRANSACTION`, which mean nothing.
+fn after_noise(tokens: &Tokens<'_>, at: usize) -> usize {
+    at + usize::from(matches!(tokens.word(at), "work" | "transaction"))
+}
+
+fn expect(tokens: &Tokens<'_>, at: usize, word: &str) -> Result<()> {
+    match tokens.word(at) == word {
+        true => Ok(()),
+        false => Err(tokens.syntax_error(at)),
+    }
+}
+
+/// The name that is all of `range`.
+fn name(tokens: &Tokens<'_>, range: Range<usize>) -> Result<String> {
+    let name = types::identifier(tokens, range.start)?.value;
+    match range.len() {
+        1 => Ok(name),
+        _ => Err(tokens.syntax_error(range.start + 1)),
+    }
+}
