@@ -179,8 +179,10 @@ mod tests {
             kiln_platform::file::write(&path, line.as_bytes()).expect("there is room");
             for has in 0..8 {
                 let (flag, environment, file) = (has & 1 > 0, has & 2 > 0, has & 4 > 0);
-                let mut given = Given::default();
-                given.config = file.then(|| path.clone());
+                let mut given = Given {
+                    config: file.then(|| path.clone()),
+                    ..Given::default()
+                };
                 if flag {
                     given.flags.insert(setting.name, in_flag.to_owned());
                 }
