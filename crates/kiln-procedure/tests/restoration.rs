@@ -73,6 +73,7 @@ fn a_value_reaches_what_is_computed_from_it_and_nothing_else() {
     let more = b.arithmetic(Arithmetic::Add, read[0], one);
     b.update(stock, record, &[(column(3), more)], None);
     b.emit(&[price]);
+    b.returns(vec![("price".to_owned(), support::money())]);
     let program = b.finish();
     // 0, 1: the item; 2, 3, 4: stock is looked up, read, updated.
     assert_eq!(again(&program, 2, Change::Values), (vec![3, 4], vec![3, 4]));
@@ -92,6 +93,7 @@ fn a_key_brings_a_look_up_and_all_that_is_done_to_its_record() {
     let (record, other) = read_stock(&mut b, &tables, read[0], &[3]);
     b.update(stock, record, &[(column(3), i)], None);
     b.emit(&other);
+    b.returns(vec![("other".to_owned(), DataType::Integer)]);
     let program = b.finish();
     let all = vec![1, 2, 3, 4];
     assert_eq!(again(&program, 0, Change::Values), (all.clone(), all));
@@ -139,6 +141,10 @@ fn what_a_loop_has_overwritten_is_brought_back_without_having_changed() {
         array,
         body,
     });
+    b.returns(vec![
+        ("quantity".to_owned(), DataType::Integer),
+        ("price".to_owned(), support::money()),
+    ]);
     let program = b.finish();
     // The item's price is emitted beside what is read of the stock, which is as it was.
     assert_eq!(again(&program, 0, Change::Values), (vec![1, 2, 3], vec![1]));
@@ -154,6 +160,7 @@ fn what_comes_after_a_return_depends_on_it() {
     b.then(some, |b| b.push(Step::Return));
     let price = read_item(&mut b, &tables, one);
     b.emit(&[price]);
+    b.returns(vec![("price".to_owned(), support::money())]);
     let program = b.finish();
     let all = vec![1, 2, 3];
     assert_eq!(again(&program, 0, Change::Values), (all.clone(), all));

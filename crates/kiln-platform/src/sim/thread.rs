@@ -57,6 +57,14 @@ impl Thread {
         })
     }
 
+    /// Its name; virtual ones have theirs for reports alone.
+    pub fn name(&self) -> Option<&str> {
+        match &self.0 {
+            Handle::Real(thread) => thread.name(),
+            Handle::Virtual(_) => None,
+        }
+    }
+
     /// Ends its parking, or the next one at once.
     pub fn unpark(&self) {
         match &self.0 {

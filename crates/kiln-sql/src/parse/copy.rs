@@ -22,7 +22,7 @@ pub struct Copy {
     pub options: Vec<(String, Vec<String>)>,
 }
 
-/// What [`Copy`] copies.
+/// What [`struct@Copy`] copies.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Copied {
     /// These columns of a table, or all.

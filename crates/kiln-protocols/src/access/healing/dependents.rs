@@ -97,6 +97,8 @@ pub(super) struct Part {
     writes: usize,
     /// Whether columns were taken back of writes that have no others.
     empties: bool,
+    /// Whether items were given up, or may have been.
+    finds: bool,
 }
 
 impl Healing {
@@ -189,6 +191,7 @@ impl Healing {
             items: self.sets.items.len(),
             writes: self.sets.writes.len(),
             empties: false,
+            finds: part.finds,
         };
         if Canary::DependencyForgotten.sings() {
             return Ok(());
@@ -241,7 +244,8 @@ impl Healing {
             self.drop_empty_writes();
         }
         let is_same = |write: &Write| write.kind != WriteKind::Lost;
-        part.items == self.sets.items.len()
+        !part.finds
+            && part.items == self.sets.items.len()
             && part.writes == self.sets.writes.len()
             && self.sets.writes.iter().all(is_same)
     }

@@ -385,7 +385,7 @@ mod tests {
         assert!(healing.counters.calm().is_calm());
         ends(&mut healing, true);
         // … and a disturbed procedure does not keep statements from becoming so again.
-        for _ in 0..10 {
+        for _ in 0..100 {
             runs_statements(&mut healing);
             ends(&mut healing, false);
         }
