@@ -108,8 +108,6 @@ pub enum Canary {
     /// `healing` reads anew what was found to have changed first, and leaves the values of what depends on it,
     /// and has changed too, as they were.
     DependentNotRestored,
-    /// `healing` forgets that updates depend on what was read: what is read anew does not reach them.
-    DependencyForgotten,
     /// `healing` takes the record that a look-up led to before, though it looks for another key now.
     StaleHandleKept,
     /// `healing` installs what another attempt has locked, which heals.
@@ -146,7 +144,7 @@ pub enum Canary {
 
 impl Canary {
     /// All flaws.
-    pub const ALL: [Canary; 61] = [
+    pub const ALL: [Canary; 60] = [
         Canary::ReadValidationSkipped,
         Canary::NodeValidationSkipped,
         Canary::OwnInsertionHidesOthers,
@@ -193,7 +191,6 @@ impl Canary {
         Canary::UnionLost,
         Canary::LeftThoughRead,
         Canary::DependentNotRestored,
-        Canary::DependencyForgotten,
         Canary::StaleHandleKept,
         Canary::LockOfHealerIgnored,
         Canary::EarlierElementIgnored,
