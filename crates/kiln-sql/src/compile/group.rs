@@ -91,6 +91,10 @@ impl<'a> Compiler<'a> {
             self.slots.insert(*slot, register);
         }
         let having: Vec<Bound> = grouping.having.iter().cloned().collect();
+        let sorts = !query.order.is_empty() || select.distinct;
+        if sorts && !select.row_functions.is_empty() {
+            return self.emit_sorted_functions(query, select, &having, limits, sink);
+        }
         self.start_limits(limits);
         let outside = self.depth;
         self.emit_filters(&having, &mut |compiler| {
@@ -100,6 +104,47 @@ impl<'a> Compiler<'a> {
                     sink(compiler, &row)
                 })
             })
+        })
+    }
+
+    /// The rows that functions in the output give for the one row of aggregates, in order or without
+    /// duplicates.
+    fn emit_sorted_functions(
+        &mut self,
+        query: &BoundQuery,
+        select: &Select,
+        having: &[Bound],
+        limits: &Limits,
+        sink: OutputSink<'_, 'a>,
+    ) -> Result<()> {
+        let (columns, keys) = with_sort_keys(&select.outputs, &query.order)?;
+        let distinct = match select.distinct {
+            true => Some(self.start_distinct(&columns)?),
+            false => None,
+        };
+        let buffer = match &distinct {
+            Some((buffer, _)) => *buffer,
+            None => self.start_buffer(columns.len()),
+        };
+        self.emit_filters(having, &mut |compiler| {
+            compiler.emit_output_functions(&select.row_functions, &mut |compiler| {
+                let row = compiler.emit_row(&columns)?;
+                match &distinct {
+                    Some((buffer, classes)) => {
+                        compiler.push_distinct(*buffer, classes, &row);
+                    }
+                    None => {
+                        let row = row.into();
+                        compiler.builder.push(Step::BufferPush { buffer, row });
+                    }
+                }
+                Ok(())
+            })
+        })?;
+        self.sort(buffer, keys);
+        let width = select.outputs.len();
+        self.emit_buffer_rows(buffer, &types_of(&columns), limits, &mut |compiler, row| {
+            sink(compiler, &row[..width])
         })
     }
 

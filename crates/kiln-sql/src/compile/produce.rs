@@ -41,7 +41,9 @@ impl<'a> Compiler<'a> {
         }
         let limited = limits.limit.is_some();
         let plan = self.plan(select, &query.order, limited);
-        let sorts = !plan.ordered && !query.order.is_empty();
+        // A function in the output may give several rows for one.
+        let ordered = plan.ordered && select.row_functions.is_empty();
+        let sorts = !ordered && !query.order.is_empty();
         let single = plan.single && select.row_functions.is_empty();
         let distinct = select.distinct && !single;
         if !sorts && (!options.materialise || single) {

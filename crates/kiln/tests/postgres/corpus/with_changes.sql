@@ -1,0 +1,67 @@
+-- WITH RECURSIVE, and changes in WITH.
+
+-- snippet: with-recursive
+CREATE TABLE e (id integer PRIMARY KEY, boss integer, name text);
+INSERT INTO e VALUES (1, NULL, 'ann'), (2, 1, 'bob'), (3, 1, 'cid'), (4, 2, 'dan'), (5, 4, 'eve'), (6, 3, 'fay');
+WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 5) SELECT * FROM r;
+WITH RECURSIVE r(n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM r WHERE n < 100) SELECT sum(n), count(*) FROM r;
+WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n * 2 FROM r) SELECT n FROM r LIMIT 6;
+WITH RECURSIVE r AS (SELECT 1 AS n UNION SELECT n % 3 + 1 FROM r) SELECT n FROM r ORDER BY n;
+WITH RECURSIVE t AS (SELECT id, boss, name, 1 AS depth, name AS path FROM e WHERE boss IS NULL UNION ALL SELECT e.id, e.boss, e.name, t.depth + 1, t.path || '/' || e.name FROM e JOIN t ON e.boss = t.id) SELECT id, depth, path FROM t ORDER BY path;
+WITH RECURSIVE t AS (SELECT id FROM e WHERE id = 2 UNION SELECT e.id FROM t, e WHERE e.boss = t.id) SELECT e.name FROM e WHERE id IN (SELECT id FROM t) ORDER BY 1;
+WITH RECURSIVE up AS (SELECT * FROM e WHERE id = 5 UNION ALL SELECT e.* FROM up JOIN e ON e.id = up.boss) SELECT name FROM up;
+WITH RECURSIVE a AS (SELECT 1 x UNION ALL SELECT x + 1 FROM a WHERE x < 3), b AS (SELECT x * 10 y FROM a) SELECT a.x, b.y FROM a, b WHERE b.y = a.x * 10 ORDER BY 1;
+WITH RECURSIVE a AS (SELECT 7 AS q) SELECT * FROM a;
+WITH RECURSIVE r AS (SELECT id, boss FROM e WHERE boss = 1 UNION ALL SELECT e.id, e.boss FROM r LEFT JOIN e ON e.boss = r.id WHERE e.id IS NOT NULL) SELECT id FROM r ORDER BY id;
+SELECT e.name, (WITH RECURSIVE c AS (SELECT e.id AS id UNION ALL SELECT x.id FROM e x JOIN c ON x.boss = c.id) SELECT count(*) FROM c) FROM e ORDER BY 1;
+WITH RECURSIVE f(a, b) AS (SELECT 0::bigint, 1::bigint UNION ALL SELECT b, a + b FROM f WHERE b < 100) SELECT a FROM f;
+-- error: 42804
+WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1.5 FROM r WHERE n < 5) SELECT * FROM r;
+-- error: 42P19
+WITH RECURSIVE r AS (SELECT * FROM r) SELECT * FROM r;
+-- error: 42P19
+WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT count(*)::int FROM r) SELECT * FROM r;
+-- error: 42P19
+WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT a.n FROM r a, r b) SELECT * FROM r;
+-- error: 42P19
+WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT 2 WHERE EXISTS (SELECT FROM r)) SELECT * FROM r;
+-- error: 42P19
+WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT x FROM generate_series(1, 2) x LEFT JOIN r ON true) SELECT * FROM r;
+-- error: 42P19
+WITH RECURSIVE r AS (SELECT n FROM r UNION ALL SELECT 1) SELECT * FROM r;
+-- error: 42601
+WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n, n FROM r) SELECT * FROM r;
+WITH RECURSIVE r AS (SELECT 'a' AS s UNION ALL SELECT s || 'b' FROM r WHERE length(s) < 4) SELECT * FROM r;
+WITH RECURSIVE r AS (SELECT NULL::int AS n, 1 AS k UNION SELECT NULL, k FROM r) SELECT * FROM r;
+SELECT * FROM (WITH RECURSIVE r AS (SELECT 1 n UNION ALL SELECT n + 1 FROM r WHERE n < 3) SELECT n FROM r) s, generate_series(1, 2) g ORDER BY 1, 2;
+
+-- snippet: changes-in-with
+CREATE TABLE c (a int PRIMARY KEY, b text);
+CREATE TABLE log (a int, what text);
+INSERT INTO c VALUES (1, 'x'), (2, NULL), (3, 'z');
+WITH w AS (INSERT INTO c VALUES (4, 'w') RETURNING a) SELECT a FROM w;
+SELECT count(*) FROM c;
+WITH w AS (INSERT INTO c VALUES (5, 'v'), (6, 'u')) SELECT 1;
+SELECT count(*) FROM c;
+WITH w AS (INSERT INTO c VALUES (7, 'v') RETURNING a AS x, b) SELECT x + 1 AS y, b FROM w;
+WITH gone AS (DELETE FROM c WHERE a > 5 RETURNING *) INSERT INTO log SELECT a, 'gone' FROM gone;
+SELECT * FROM log ORDER BY a;
+WITH up AS (UPDATE c SET b = 'new' WHERE a = 2 RETURNING a, b) SELECT u.b, l.what FROM up u LEFT JOIN log l ON l.a = u.a;
+WITH a AS (INSERT INTO log VALUES (100, 'a') RETURNING a), b AS (INSERT INTO c SELECT a, 'from log' FROM a RETURNING a, b) SELECT * FROM b, a;
+WITH src AS (SELECT 200 AS a, 's' AS b) INSERT INTO c SELECT * FROM src;
+WITH src(a, b) AS (VALUES (201, 'p'), (202, 'q')) INSERT INTO c SELECT * FROM src RETURNING a;
+WITH q AS (SELECT 1 AS k, 'one' AS v UNION ALL SELECT 3, 'three') UPDATE c SET b = v FROM q WHERE c.a = q.k RETURNING c.a, c.b;
+WITH q AS (SELECT a FROM log WHERE what = 'gone') DELETE FROM c USING q WHERE c.a > q.a + 190;
+SELECT a, b FROM c ORDER BY a;
+WITH w AS (INSERT INTO c VALUES (1, 'dup') ON CONFLICT DO NOTHING RETURNING a) SELECT count(*) FROM w;
+-- error: 23505
+WITH w AS (INSERT INTO c VALUES (1, 'dup') RETURNING a) SELECT 1;
+-- error: 0A000
+SELECT * FROM (WITH w AS (DELETE FROM c RETURNING a) SELECT a FROM w) s;
+WITH w AS (UPDATE c SET b = b || '!' WHERE a < 3 RETURNING a) DELETE FROM log WHERE a IN (SELECT a * 50 FROM w);
+SELECT a, b FROM c WHERE a < 3 ORDER BY a;
+SELECT count(*) FROM log;
+WITH w(k) AS (INSERT INTO c VALUES (400, 'k') RETURNING a) SELECT k FROM w UNION ALL SELECT k + 1 FROM w;
+UPDATE c SET b = v.y FROM (VALUES (1, 'm'), (1, 'm'), (3, 'n')) v(x, y) WHERE c.a = v.x;
+SELECT a, b FROM c WHERE a < 4 ORDER BY a;
+SELECT a FROM c ORDER BY a;
