@@ -415,10 +415,6 @@ fn what_is_wrong_is_said_with_its_place() {
             "SELECT id FROM orders ORDER BY 9",
             SqlState::INVALID_COLUMN_REFERENCE,
         ),
-        (
-            "SELECT 1 FROM orders a FULL JOIN orders b ON true",
-            SqlState::FEATURE_NOT_SUPPORTED,
-        ),
         ("SELECT $2", SqlState::UNDEFINED_PARAMETER),
     ] {
         assert_eq!(state(sql), expected, "{sql}");
