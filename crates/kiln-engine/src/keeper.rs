@@ -39,7 +39,7 @@ struct State {
     written_before: u64,
     /// The last checkpoint, or why there is none.
     last: Option<Result<CheckpointReport>>,
-    /// Checkpoints since the database was opened, whoever asked for them.
+    /// Checkpoints since the database was opened, those asked for included.
     counted: CheckpointMetrics,
 }
 

@@ -1,6 +1,6 @@
 //! Metrics: what a database has counted since it was opened, and how it stands.
 //!
-//! Workers count in memory of their own, and whoever wants the sum reads it there: a snapshot costs the transactions nothing.
+//! Workers count in memory of their own, and a snapshot reads it there: a snapshot costs the transactions nothing.
 
 use kiln_durability::log::Statistics as LogStatistics;
 use kiln_platform::sync::{Arc, Mutex, lock};

@@ -1,4 +1,4 @@
-//! Counts for reports, which the thread that counts shares with nobody else that writes.
+//! Counts for reports, to which one thread alone writes.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 

@@ -41,7 +41,7 @@ fn a_client_that_sends_a_byte_at_a_time_holds_nobody_up() {
         thread::sleep(20 * MS);
         let began_ns = now_ns();
         assert_eq!(well.value("SELECT 1"), "1");
-        assert!(now_ns() - began_ns < 1_000 * MS, "nobody is in its way");
+        assert!(now_ns() - began_ns < 1_000 * MS, "no lock is in its way");
     }
     let answers = slow.ask().expect("it is whole now");
     assert!(matches!(answers.last(), Some(Answer::Ready(_))));
@@ -222,7 +222,7 @@ fn a_client_that_never_reads_holds_nobody_up() {
     for _ in 0..100 {
         assert_eq!(well.value("SELECT 1"), "1");
     }
-    assert!(now_ns() - began_ns < 5_000 * MS, "nobody is in its way");
+    assert!(now_ns() - began_ns < 5_000 * MS, "no lock is in its way");
     for query in 0..QUERIES {
         let answers = deaf.ask().expect("the connection holds");
         let length = answers.iter().find_map(|answer| match answer {

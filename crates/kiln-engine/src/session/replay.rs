@@ -271,7 +271,7 @@ impl State {
         Ok(())
     }
 
-    /// Rolls the attempt back, and leaves the gate, so that a wait holds nobody up.
+    /// Rolls the attempt back, and leaves the gate, so that a wait holds no other transaction up.
     fn leave_attempt(&mut self) {
         self.roll_back_attempt();
         let seat = self.seat();

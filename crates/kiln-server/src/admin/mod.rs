@@ -146,7 +146,7 @@ impl Service {
         let mut looked_ns = 0;
         // Acquire pairs with the release in `Admin::end`.
         while !self.has_ended.load(Ordering::Acquire) {
-            // What fails now fails again: nobody is answered until the system can again.
+            // What fails now fails again: no client is answered until the system can again.
             if self.sockets.wait(&mut events, Some(LOOK_NS)).is_err() {
                 thread::sleep(PAUSE_NS);
             }

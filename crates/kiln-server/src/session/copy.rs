@@ -54,7 +54,7 @@ impl Session {
         let described: Vec<(&str, &DataType)> = names.zip(types).collect();
         let decoder = Decoder::new(options, &described)?;
         self.begin_implicitly()?;
-        // The data come once: nobody can run this again.
+        // The client sends the data once, so that the statement cannot run again.
         self.is_unit = false;
         self.answers.copy_in(format, columns.len());
         self.copy_in = Some(Box::new(CopyIn {

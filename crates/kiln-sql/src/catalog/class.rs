@@ -51,7 +51,7 @@ impl Class {
             oid(if is_stored { self.oid } else { 0 }),
             oid(0),
             integer(self.pages),
-            // Nobody counts rows. That of an index is what was there when it was built.
+            // Kiln counts no rows. That of an index is what was there when it was built.
             Value::Double(if self.kind == "i" { 0.0 } else { -1.0 }),
             integer(0),
             oid(0),

@@ -41,7 +41,7 @@ fn all(snapshot: &Snapshot) -> Vec<Shown<'_>> {
     own.chain([owner]).collect()
 }
 
-/// Roles, as superusers see them. What passwords are verified with is shown to nobody.
+/// Roles, as superusers see them. What passwords are verified with is not shown.
 pub(super) fn pg_authid(snapshot: &Snapshot) -> Vec<Row> {
     let rows = all(snapshot).into_iter().map(|role| {
         vec![

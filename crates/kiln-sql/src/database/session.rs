@@ -938,7 +938,7 @@ impl Session {
         }))
     }
 
-    /// VACUUM: versions that nobody sees any more are reused without it, and tables are analysed when that is asked for.
+    /// VACUUM: versions that no transaction sees any more are reused without it, and tables are analysed when that is asked for.
     fn vacuum(&mut self, vacuum: &Vacuum) -> Result<StatementResult> {
         if self.session.in_transaction() {
             let message = "VACUUM cannot run inside a transaction block";

@@ -1,6 +1,6 @@
 //! The relations of `information_schema`.
 //!
-//! A superuser sees what there is, and so does everybody else: it is no more than `pg_catalog` says.
+//! Each role sees what there is: it is no more than `pg_catalog` says.
 
 mod constraints;
 mod routines;

@@ -98,7 +98,7 @@ settings! {
     /// Clients at a time; further ones are told that there are too many.
     connections: Number<1, 60_000> = 10_000, "N", Number;
     /// Who must prove with a password who they are: automatic asks as soon as a role has a password, and trusts this machine
-    /// until then; trust trusts this machine always; password trusts nobody. Clients from other machines are always asked.
+    /// until then; trust trusts this machine always; password trusts no client. Clients from other machines are always asked.
     auth: Authentication = "automatic", "WHO", Text;
     /// Encrypt connections of clients that ask for it, with the certificate in this PEM file, its issuers behind it.
     tls_cert: Option<PathBuf> = "", "FILE", Text;
