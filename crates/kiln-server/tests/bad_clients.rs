@@ -30,7 +30,7 @@ fn await_that(mut is_so: impl FnMut() -> bool) {
 }
 
 #[test]
-fn a_client_that_sends_a_byte_at_a_time_holds_nobody_up() {
+fn a_client_that_sends_a_byte_at_a_time_holds_no_other_client_up() {
     let database = database();
     let (server, address) = serve(&database, |options| options.startup_s = 1);
     let mut well = Talk::begin(&address).expect("it is accepted");
@@ -208,7 +208,7 @@ fn a_cancellation_that_comes_too_late_does_nothing() {
 
 /// Its answers wait within a bound, and it gets them all when it reads at last.
 #[test]
-fn a_client_that_never_reads_holds_nobody_up() {
+fn a_client_that_never_reads_holds_no_other_client_up() {
     const QUERIES: usize = 300;
     let database = database();
     let (_server, address) = serve(&database, |_| {});
