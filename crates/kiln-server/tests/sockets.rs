@@ -10,6 +10,8 @@ use kiln_platform::thread;
 use kiln_platform::time::now_ns;
 use kiln_wire::client::Answer;
 
+const MS: u64 = 1_000_000;
+
 /// The state of the first error, if there is one.
 fn state_of(answers: &[Answer]) -> Option<&str> {
     answers.iter().find_map(|answer| match answer {
@@ -224,6 +226,31 @@ fn a_server_ends_when_clients_have_ended_what_they_have_begun() {
         .query("SELECT id FROM t", ())
         .expect("the database is open");
     assert_eq!(rows.len(), 2);
+}
+
+/// When the time to end is over, statements that would run on are cancelled: one that a worker runs, and one of a block.
+#[test]
+fn a_server_ends_though_statements_do_not() {
+    let database = database();
+    let (server, address) = serve(&database, |options| options.drain_s = 1);
+    let mut talks = ["", "BEGIN"].map(|first| {
+        let mut talk = Talk::begin(&address).expect("it is accepted");
+        talk.run(first);
+        let endless = "SELECT count(*) FROM generate_series(1, 1000000000000) AS a(i)";
+        talk.requests.query(endless);
+        talk.flush().expect("it goes out");
+        talk
+    });
+    thread::sleep(100 * MS);
+    let began_ns = now_ns();
+    server.end();
+    drop(database);
+    let took_ns = now_ns() - began_ns;
+    assert!(took_ns < 5_000 * MS, "it took {} ms", took_ns / MS);
+    for talk in &mut talks {
+        // The end of the connection, with or without a last word.
+        let _ = talk.ask();
+    }
 }
 
 /// Blocks that hold all slots end although the statements of others wait for a slot in all threads.
