@@ -492,3 +492,61 @@ fn a_call_follows_a_transaction_that_has_waited_in_vain_for_a_block() {
         let _ = holder.execute("COMMIT");
     }
 }
+
+/// The change waits for calls, these for a block, and that for the change's table. Not where one transaction runs at a time.
+#[test]
+fn a_block_that_waits_for_a_change_lets_go_what_calls_wait_for() {
+    for protocol in configurations() {
+        if protocol.protocol == Protocol::Serial {
+            continue;
+        }
+        let database = &open(protocol, 30_000);
+        database
+            .execute(
+                "CREATE PROCEDURE both_tables(which INTEGER) LANGUAGE plpgsql AS $$
+                 BEGIN UPDATE busy SET value = value + 1 WHERE id = 1;
+                 UPDATE used SET value = value + 1 WHERE id = which; END $$",
+            )
+            .expect("it is sound");
+        let mut first = block(database);
+        thread::scope(|scope| {
+            let change = scope.spawn(|| {
+                let begun_ns = time::now_ns();
+                let created = database.execute("CREATE INDEX used_value ON used (value)");
+                created.map(|_| time::now_ns() - begun_ns)
+            });
+            while !database.engine().is_awaited("used") {
+                thread::sleep(200_000);
+            }
+            let second = scope.spawn(|| {
+                let mut session = database.session().expect("a session is free");
+                session.execute("BEGIN; UPDATE busy SET value = value + 1 WHERE id = 1")?;
+                let value = number(&mut session, "SELECT value FROM used WHERE id = 2")?;
+                session.execute("COMMIT").map(|_| value)
+            });
+            // So long that it has come to the table that is barred.
+            thread::sleep(5_000_000);
+            let calls: Vec<_> = (0..6)
+                .map(|number| (1 + 2 * (number % 2),))
+                .map(|arguments| scope.spawn(move || database.call("both_tables", arguments)))
+                .collect();
+            thread::sleep(5_000_000);
+            first.execute("COMMIT").expect("nothing conflicts");
+            let waited_ns = change.join().expect("no panic");
+            let waited_ns = waited_ns.unwrap_or_else(|error| panic!("{protocol}: {error}"));
+            assert!(waited_ns < 5_000_000_000, "{protocol}: {waited_ns} ns");
+            let value = second.join().expect("no panic");
+            assert_eq!(value, Ok(Some(Value::Integer(20))), "{protocol}");
+            for call in calls {
+                let reply = call.join().expect("no panic");
+                assert!(
+                    matches!(reply, Ok(Reply::Committed(_))),
+                    "{protocol}: {reply:?}"
+                );
+            }
+        });
+        let mut session = database.session().expect("a session is free");
+        let sum = number(&mut session, "SELECT sum(value) FROM busy");
+        assert_eq!(sum, Ok(Some(Value::BigInt(7))), "{protocol}");
+    }
+}

@@ -65,9 +65,17 @@ impl Limits<'_> {
             .map_err(|refusal| self.refused(refusal))
     }
 
-    /// Waits, aside, until no change of the catalog waits for a table that the program uses.
-    pub fn wait_for_tables(self, seat: &mut Seat, program: &Program) -> Result<()> {
-        seat.step_aside();
+    /// The same limits, with a shorter wait for a table.
+    pub fn lock_timeout_of_at_most(self, wait: Duration) -> Self {
+        let lock_timeout = self.lock_timeout.map_or(wait, |given| given.min(wait));
+        Limits {
+            lock_timeout: Some(lock_timeout),
+            ..self
+        }
+    }
+
+    /// Waits until no change of the catalog waits for a table that the program uses; the seat is left, or stands aside.
+    pub fn wait_for_tables(self, seat: &Seat, program: &Program) -> Result<()> {
         let deadline_ns = self.wait_deadline();
         match seat.wait_for_tables(program, deadline_ns, self.interrupt) {
             true => Ok(()),

@@ -99,7 +99,7 @@ impl Transcript {
     }
 
     /// Whether the block is to be replayed, and can be as far as it has come.
-    fn is_whole(&self) -> bool {
+    pub fn is_whole(&self) -> bool {
         self.is_wanted && !self.is_lost
     }
 
@@ -222,6 +222,13 @@ impl State {
                 Ok(value) => return Ok(value),
                 Err(Failure::Conflict(error)) => error,
                 Err(Failure::Final(error)) => return Err(error),
+                Err(Failure::Barred(program)) => {
+                    self.begin_after_change(&program, limits)?;
+                    inner.replays.count(false);
+                    let replayed = self.replay(limits, false, inner);
+                    result = replayed.and_then(|()| run(self, false));
+                    continue;
+                }
             };
             if !self.transcript.is_whole() {
                 inner.replays.refused.fetch_add(1, Ordering::Relaxed);
@@ -272,7 +279,7 @@ impl State {
     }
 
     /// Rolls the attempt back, and leaves the gate, so that a wait holds no other transaction up.
-    fn leave_attempt(&mut self) {
+    pub(super) fn leave_attempt(&mut self) {
         self.roll_back_attempt();
         let seat = self.seat();
         seat.forget_tables();
@@ -319,11 +326,11 @@ impl State {
             let differs = match self.run_open(compile, &mut arguments, limits, is_alone) {
                 Ok(rows) if is_seen(&keys, &rows, *seen) => return Ok(()),
                 Ok(_) => "it gave another result".to_owned(),
-                Err(Failure::Conflict(error)) => return Err(Failure::Conflict(error)),
                 Err(Failure::Final(error)) => {
                     limits.check().map_err(Failure::Final)?;
                     format!("it failed: {}", error.message())
                 }
+                Err(again) => return Err(again),
             };
             inner.replays.differing.fetch_add(1, Ordering::Relaxed);
             self.has_lost = true;

@@ -1,5 +1,7 @@
 //! What a session is between its statements, and how a program runs in it: alone, or in the open block.
 
+use std::time::Duration;
+
 use kiln_platform::atomic::{AtomicI64, Ordering};
 use kiln_platform::sync::{Arc, Mutex, Weak};
 use kiln_platform::time;
@@ -20,6 +22,9 @@ use crate::seat::{Seat, check_current};
 use crate::shared::Shared;
 use crate::slots::PooledSeat;
 
+/// How long a block that cannot be run again waits for a change of the catalog while it holds what others may wait for.
+const HELD_WAIT: Duration = Duration::from_secs(1);
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Block {
     /// Each program is a transaction of its own.
@@ -38,6 +43,8 @@ pub(super) enum Block {
 pub(super) enum Failure {
     /// Other transactions: the block may succeed when it is run again.
     Conflict(Error),
+    /// A change of the catalog waits for a table of this program: the block may succeed when it is run again after that.
+    Barred(Arc<Program>),
     /// Its own reasons.
     Final(Error),
 }
@@ -46,6 +53,7 @@ impl Failure {
     pub fn error(self) -> Error {
         match self {
             Failure::Conflict(error) | Failure::Final(error) => error,
+            Failure::Barred(program) => changed_meanwhile(&program),
         }
     }
 }
@@ -312,6 +320,43 @@ impl State {
         outcome
     }
 
+    /// Lets a change of the catalog pass that waits for a table of the program. The change may wait for calls as well, and these for
+    /// what the block holds: so the attempt ends, and the block is run again after the change.
+    fn let_pass(
+        &mut self,
+        program: Arc<Program>,
+        limits: Limits<'_>,
+    ) -> std::result::Result<(), Failure> {
+        if !self.seat().uses_tables() {
+            let begun = self.begin_after_change(&program, limits);
+            return begun.map_err(Failure::Final);
+        }
+        if self.transcript.is_whole() {
+            return Err(Failure::Barred(program));
+        }
+        // It cannot be run again, and so holds what it holds, but not for long.
+        self.seat().step_aside();
+        let within = limits.lock_timeout_of_at_most(HELD_WAIT);
+        if within.wait_for_tables(self.seat(), &program).is_ok() {
+            return Ok(());
+        }
+        limits.check().map_err(Failure::Final)?;
+        Err(Failure::Conflict(changed_meanwhile(&program)))
+    }
+
+    /// Gives the attempt up, and begins the next one when no change of the catalog waits for a table of the program.
+    pub(super) fn begin_after_change(
+        &mut self,
+        program: &Program,
+        limits: Limits<'_>,
+    ) -> Result<()> {
+        self.leave_attempt();
+        limits.wait_for_tables(self.seat(), program)?;
+        self.begin_attempt(limits)?;
+        (self.seat()).limit(limits.deadline_ns, Some(limits.interrupt));
+        Ok(())
+    }
+
     /// Runs a program in the open transaction. While this thread has the database alone (`is_alone`) it does not wait for a table,
     /// as nobody could give it free.
     pub(super) fn run_open(
@@ -340,11 +385,9 @@ impl State {
                 break program;
             }
             if is_alone {
-                let table = &program.tables[0].schema().name;
-                return Err(Failure::Conflict(errors::changed_meanwhile(table)));
+                return Err(Failure::Conflict(changed_meanwhile(&program)));
             }
-            let waited = limits.wait_for_tables(self.seat(), &program);
-            waited.map_err(Failure::Final)?;
+            self.let_pass(program, limits)?;
         };
         arguments.bind(&program).map_err(Failure::Final)?;
         match self.seat().run(&program, arguments) {
@@ -359,6 +402,11 @@ impl State {
             Err(Stop::Raise(error)) => Err(Failure::Final(error)),
         }
     }
+}
+
+/// The error of a block that meets a change of a program's tables.
+fn changed_meanwhile(program: &Program) -> Error {
+    errors::changed_meanwhile(&program.tables[0].schema().name)
 }
 
 /// Runs a program as a transaction of its own; returns the program as well, if there was one.
