@@ -314,25 +314,30 @@ fn a_block_that_idles_too_long_is_rolled_back() {
 }
 
 fn rolls_idle_blocks_back(protocol: Protocol) {
-    let options = small(protocol).idle_in_transaction_ms(150).ddl_wait_ms(20);
+    const LIMIT_MS: u64 = 150;
+    let options = small(protocol).idle_in_transaction_ms(LIMIT_MS);
+    let options = options.ddl_wait_ms(20);
     let engine = bank(options, 1, 0);
     let (deposit, total) = programs_of(&engine);
     let mut session = engine.session().expect("there is a seat");
     session.begin().expect("no block is open");
+    let before = time::now_ns();
     assert_eq!(run(&mut session, &deposit, &[0, 5]), Ok(Some(5)));
     // Meanwhile it keeps its table from changing. It would not change without its procedures anyway.
     let change = || {
         let changed = engine.change_catalog(|change| change.truncate_table("account"));
         changed.map(drop).expect_err("procedures use it").state()
     };
-    assert_eq!(change(), SqlState::LOCK_NOT_AVAILABLE);
     let start = time::now_ns();
-    while change() != SqlState::DEPENDENT_OBJECTS_STILL_EXIST {
+    while change() == SqlState::LOCK_NOT_AVAILABLE {
         assert!(
             time::now_ns() - start < 10_000_000_000,
             "{protocol}: still not rolled back"
         );
     }
+    let idled_ms = (time::now_ns() - before) / 1_000_000;
+    assert!(idled_ms >= LIMIT_MS, "{protocol}: {idled_ms} ms");
+    assert_eq!(change(), SqlState::DEPENDENT_OBJECTS_STILL_EXIST);
     assert_eq!(number(&engine, "total", &[]), 0, "{protocol}");
     let told = run(&mut session, &total, &[]).expect_err("it is told");
     assert_eq!(told.state().as_str(), "25P03");
