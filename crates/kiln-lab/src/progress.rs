@@ -57,7 +57,7 @@ impl Progress {
     }
 
     /// What is done now. Lines are printed for each.
-    pub(crate) fn say(&self, what: &str) {
+    pub fn say(&self, what: &str) {
         self.bar.set_message(what.to_owned());
         if !self.drawn {
             eprintln!("{what} …");

@@ -45,6 +45,8 @@ enum Command {
     Restore(commands::backup::Restore),
     /// Run a workload on virtual cores: test it under many schedules, or measure a modelled machine
     Sim(commands::sim::Arguments),
+    /// Measure the papers' figures again, and draw and judge them
+    Lab(commands::lab::Arguments),
     /// Show what a procedure does to which records: its operations, keys and footprint
     Explain(commands::explain::Arguments),
 }
@@ -61,6 +63,7 @@ fn main() -> ExitCode {
         Command::Backup(arguments) => commands::backup::back_up(arguments),
         Command::Restore(arguments) => commands::backup::restore(arguments),
         Command::Sim(arguments) => commands::sim::run(arguments),
+        Command::Lab(arguments) => commands::lab::run(arguments),
         Command::Explain(arguments) => commands::explain::run(arguments),
     };
     match result {

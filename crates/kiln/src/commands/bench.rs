@@ -204,7 +204,7 @@ pub(super) fn workload_names() -> PossibleValuesParser {
 
 impl Arguments {
     /// The plan, or what is wrong with it.
-    fn plan(self) -> Result<Plan, String> {
+    pub(super) fn plan(self) -> Result<Plan, String> {
         let name = self.workload.unwrap_or_default();
         let mut workload =
             Workload::by_name(&name).ok_or_else(|| format!("there is no workload \"{name}\""))?;

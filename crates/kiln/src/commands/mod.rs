@@ -10,6 +10,7 @@ pub mod data;
 mod database;
 pub mod explain;
 pub mod health;
+pub mod lab;
 pub mod model;
 mod opening;
 pub mod serve;

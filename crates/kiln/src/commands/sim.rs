@@ -126,7 +126,7 @@ fn preset_names() -> PossibleValuesParser {
 
 impl Arguments {
     /// The plan, or what is wrong with it.
-    fn plan(self) -> Result<Plan, String> {
+    pub(super) fn plan(self) -> Result<Plan, String> {
         self.refuse_strangers()?;
         let name = self.workload.as_deref().unwrap_or_default();
         let mut workload =

@@ -1,0 +1,328 @@
+//! Descriptions of figures.
+
+use serde::Deserialize;
+
+use crate::claim::Check;
+
+/// A paper, by what it describes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Paper {
+    /// Ren, Faleiro, Abadi: Design Principles for Scaling Multi-core OLTP Under High Contention (SIGMOD 2016)
+    Orthrus,
+    /// Ren, Thomson, Abadi: VLL: a lock manager redesign for main memory database systems (VLDB Journal 2015)
+    Vll,
+    /// Huang, Qian, Kohler, Liskov, Shrira: Opportunities for Optimism in Contended Main-Memory Multicore Transactions (VLDB 2020)
+    Sto,
+    /// Prasaad, Cheung, Suciu: Handling Highly Contended OLTP Workloads Using Fast Dynamic Partitioning (SIGMOD 2020)
+    Strife,
+    /// Wu, Chan, Tan: Transaction Healing: Scaling Optimistic Concurrency Control on Multicores (SIGMOD 2016)
+    Healing,
+}
+
+impl Paper {
+    /// All of them.
+    pub const ALL: [Paper; 5] = [
+        Paper::Orthrus,
+        Paper::Vll,
+        Paper::Sto,
+        Paper::Strife,
+        Paper::Healing,
+    ];
+
+    /// Its name in figures' names.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Paper::Orthrus => "orthrus",
+            Paper::Vll => "vll",
+            Paper::Sto => "sto",
+            Paper::Strife => "strife",
+            Paper::Healing => "healing",
+        }
+    }
+
+    /// Its title and where it appeared.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Paper::Orthrus => {
+                "Design Principles for Scaling Multi-core OLTP Under High Contention (SIGMOD 2016)"
+            }
+            Paper::Vll => {
+                "VLL: a lock manager redesign for main memory database systems (VLDB Journal 2015)"
+            }
+            Paper::Sto => {
+                "Opportunities for Optimism in Contended Main-Memory Multicore Transactions (VLDB 2020)"
+            }
+            Paper::Strife => {
+                "Handling Highly Contended OLTP Workloads Using Fast Dynamic Partitioning (SIGMOD 2020)"
+            }
+            Paper::Healing => {
+                "Transaction Healing: Scaling Optimistic Concurrency Control on Multicores (SIGMOD 2016)"
+            }
+        }
+    }
+}
+
+/// A figure or table of a paper.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Figure {
+    /// The paper.
+    pub paper: Paper,
+    /// Its number there: `9`, `8a`, `table-4`.
+    pub number: String,
+    /// What it shows, in a line.
+    pub title: String,
+    /// What differs from the paper's set-up, and why, if something does.
+    #[serde(default)]
+    pub set_up: String,
+    /// The machine: a preset of virtual cores, or `here` for the threads of this one.
+    pub machine: String,
+    /// The workload and its options, as words behind `kiln sim` or `kiln bench`.
+    pub run: String,
+    /// How long a full run measures.
+    pub full: String,
+    /// How long a quick one does.
+    pub quick: String,
+    /// What changes from point to point.
+    pub x: Axis,
+    /// What is measured; the first is drawn, tables show all.
+    pub measure: Vec<Measure>,
+    /// What is compared.
+    pub series: Vec<Series>,
+    /// Several pictures side by side; one without a title if there are none.
+    #[serde(default = "one_panel")]
+    pub panel: Vec<Panel>,
+    /// What the paper says of it.
+    #[serde(default)]
+    pub claim: Vec<Claim>,
+}
+
+fn one_panel() -> Vec<Panel> {
+    vec![Panel::default()]
+}
+
+/// The horizontal axis.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Axis {
+    /// What stands below it.
+    pub label: String,
+    /// The option that has the values. Where it is empty the values are options themselves.
+    #[serde(default)]
+    pub argument: String,
+    /// Its values.
+    pub values: Vec<String>,
+    /// Those of a quick run [all].
+    #[serde(default)]
+    pub quick: Vec<String>,
+    /// Whether each value is twice or ten times the last one, so that equal steps are equal factors.
+    #[serde(default)]
+    pub logarithmic: bool,
+    /// What stands at the values instead of them.
+    #[serde(default)]
+    pub names: Vec<String>,
+}
+
+impl Axis {
+    /// What stands at a value.
+    pub fn name<'a>(&'a self, value: &'a str) -> &'a str {
+        let position = self.values.iter().position(|other| other == value);
+        let name = position.and_then(|position| self.names.get(position));
+        name.map_or(value, String::as_str)
+    }
+}
+
+/// What is measured.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Measure {
+    /// What it is, with its unit.
+    pub label: String,
+    /// Where it is in a row, as a JSON pointer; several, separated by spaces, are added.
+    pub value: String,
+    /// What it is divided by.
+    #[serde(default = "one")]
+    pub per: f64,
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+/// A line of the picture.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Series {
+    /// The protocol, with its options behind `+`.
+    pub protocol: String,
+    /// What the legend calls it [the protocol].
+    #[serde(default)]
+    pub name: String,
+    /// Words of its own.
+    #[serde(default)]
+    pub run: String,
+}
+
+impl Series {
+    /// What the legend and the claims call it.
+    pub fn name(&self) -> &str {
+        match self.name.is_empty() {
+            true => &self.protocol,
+            false => &self.name,
+        }
+    }
+}
+
+/// One of several pictures.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Panel {
+    /// What stands above it; claims call it so.
+    #[serde(default)]
+    pub title: String,
+    /// Words of its own.
+    #[serde(default)]
+    pub run: String,
+}
+
+/// What the paper says.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Claim {
+    /// In a sentence.
+    pub says: String,
+    /// The same as a check; see [`claim`](crate::claim).
+    pub check: String,
+    /// Why it is otherwise here, where it is.
+    #[serde(default)]
+    pub differs: String,
+}
+
+/// The descriptions, in the order of the papers.
+const SOURCES: &[&str] = &include!("sources.rs");
+
+impl Figure {
+    /// All figures, in the order of the papers.
+    ///
+    /// # Panics
+    /// Never: the descriptions are read by tests.
+    pub fn all() -> Vec<Figure> {
+        let read = |text: &&str| Figure::read(text).expect("the descriptions are sound");
+        SOURCES.iter().map(read).collect()
+    }
+
+    /// The figure of that name.
+    pub fn named(name: &str) -> Option<Figure> {
+        Figure::all().into_iter().find(|it| it.name() == name)
+    }
+
+    /// Its name: paper and number, `orthrus-9`.
+    pub fn name(&self) -> String {
+        format!("{}-{}", self.paper.name(), self.number)
+    }
+
+    /// What the paper calls it: `Figure 9`, `Table 4`.
+    pub fn caption(&self) -> String {
+        match self.number.strip_prefix("table-") {
+            Some(number) => format!("Table {number}"),
+            None => format!("Figure {}", self.number),
+        }
+    }
+
+    /// Whether it runs on virtual cores.
+    pub fn is_virtual(&self) -> bool {
+        self.machine != "here"
+    }
+
+    /// Whether it is a table.
+    pub fn is_table(&self) -> bool {
+        self.number.starts_with("table-")
+    }
+
+    /// Reads a description.
+    ///
+    /// # Errors
+    /// A sentence that says what is wrong with it.
+    pub fn read(text: &str) -> Result<Figure, String> {
+        let figure: Figure = toml::from_str(text).map_err(|error| error.to_string())?;
+        figure.verify()?;
+        Ok(figure)
+    }
+
+    /// Checks that the parts fit together: what a claim names is measured, also in quick runs.
+    fn verify(&self) -> Result<(), String> {
+        let name = self.name();
+        let wrong = |what: String| Err(format!("{name}: {what}"));
+        if self.series.is_empty() || self.measure.is_empty() || self.x.values.is_empty() {
+            return wrong("it has no series, no measure or no values of x".to_owned());
+        }
+        if !self.x.names.is_empty() && self.x.names.len() != self.x.values.len() {
+            return wrong("there are not as many names as values of x".to_owned());
+        }
+        for value in &self.x.quick {
+            if !self.x.values.contains(value) {
+                return wrong(format!("x has no value {value} for a quick run"));
+            }
+        }
+        for claim in &self.claim {
+            let check = Check::read(&claim.check).map_err(|error| format!("{name}: {error}"))?;
+            for reference in check.references() {
+                let panel = self.panel.iter().any(|it| it.title == reference.panel);
+                let series = self.series.iter().any(|it| it.name() == reference.series);
+                let quick = match self.x.quick.is_empty() {
+                    true => &self.x.values,
+                    false => &self.x.quick,
+                };
+                let is_at = |x: &String| self.x.values.contains(x) && quick.contains(x);
+                if !panel || !series || !reference.x.as_ref().is_none_or(is_at) {
+                    return wrong(format!("nothing is measured that is {reference}"));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use kiln_platform::file;
+
+    use super::*;
+
+    #[test]
+    fn descriptions_are_sound_and_all_of_them_are_known() {
+        for source in SOURCES {
+            if let Err(error) = Figure::read(source) {
+                panic!("{error}\n{source}");
+            }
+        }
+        let mut names: Vec<String> = Figure::all().iter().map(Figure::name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), SOURCES.len(), "two have one name");
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("figures");
+        let files = file::list(&directory).expect("it is there");
+        assert_eq!(files.len(), SOURCES.len(), "sources.rs names all files");
+        for path in files {
+            let text = file::read_to_string(&path).expect("it can be read");
+            let figure = Figure::read(&text).expect("it is sound");
+            let stem = path.file_stem().and_then(|stem| stem.to_str());
+            assert_eq!(stem, Some(figure.name().as_str()));
+        }
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let sound = SOURCES[0];
+        let refused = |text: &str| Figure::read(text).expect_err("it has a mistake");
+        let unknown = format!("colour = 3\n{sound}");
+        assert!(refused(&unknown).contains("colour"));
+        let claim = format!("{sound}\n[[claim]]\nsays = \"\"\ncheck = \"[nobody] > 1\"\n");
+        assert!(refused(&claim).contains("nobody"), "{}", refused(&claim));
+        let claim = format!("{sound}\n[[claim]]\nsays = \"\"\ncheck = \"1 ! 2\"\n");
+        assert!(refused(&claim).contains('!'), "{}", refused(&claim));
+    }
+}

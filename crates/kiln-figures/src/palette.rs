@@ -1,0 +1,90 @@
+//! What a protocol looks like: the same in all pictures.
+//!
+//! Eight colours that are told apart whatever kind of colour-blindness somebody has (M. Okabe and K. Ito, Color Universal Design, 2008), on
+//! white and on black; protocols of a family share one, and differ in their marks. Options make the line dashed.
+
+use plotters::style::RGBColor;
+
+/// How a series is drawn.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Look {
+    pub colour: RGBColor,
+    pub mark: Mark,
+    pub is_dashed: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mark {
+    Disc,
+    Ring,
+    Square,
+    Triangle,
+    Cross,
+    Diamond,
+}
+
+const ORANGE: RGBColor = RGBColor(230, 159, 0);
+const SKY: RGBColor = RGBColor(86, 180, 233);
+const GREEN: RGBColor = RGBColor(0, 158, 115);
+/// Darker than theirs, so that it is seen on white.
+const YELLOW: RGBColor = RGBColor(190, 170, 20);
+const BLUE: RGBColor = RGBColor(45, 125, 190);
+const RED: RGBColor = RGBColor(213, 94, 0);
+const PURPLE: RGBColor = RGBColor(204, 121, 167);
+const GREY: RGBColor = RGBColor(136, 136, 136);
+
+/// The first that a protocol's name begins with.
+const LOOKS: [(&str, RGBColor, Mark); 32] = [
+    ("serial", GREY, Mark::Square),
+    ("none", GREY, Mark::Cross),
+    ("silo-unchecked", GREY, Mark::Ring),
+    ("occ-unchecked", GREY, Mark::Triangle),
+    ("silo", BLUE, Mark::Disc),
+    ("occ", SKY, Mark::Ring),
+    ("healing", RED, Mark::Disc),
+    ("tictoc", SKY, Mark::Diamond),
+    ("hybrid", SKY, Mark::Cross),
+    ("mocc", BLUE, Mark::Diamond),
+    ("mvcc", PURPLE, Mark::Disc),
+    ("2pl-no-wait", ORANGE, Mark::Disc),
+    ("2pl-wait-die", ORANGE, Mark::Square),
+    ("2pl-wait-for-graph", ORANGE, Mark::Triangle),
+    ("2pl-dreadlocks", ORANGE, Mark::Diamond),
+    ("lock-sorted", YELLOW, Mark::Disc),
+    ("split-lock-sorted", YELLOW, Mark::Ring),
+    ("lock-atomic", YELLOW, Mark::Square),
+    ("pre-no-wait", YELLOW, Mark::Triangle),
+    ("vll-single", GREEN, Mark::Cross),
+    ("vll-sca", GREEN, Mark::Ring),
+    ("vll-arrayed", GREEN, Mark::Square),
+    ("vllr-sca", GREEN, Mark::Diamond),
+    ("vllr", GREEN, Mark::Triangle),
+    ("vll", GREEN, Mark::Disc),
+    ("orthrus-shared", RED, Mark::Square),
+    ("split-orthrus", RED, Mark::Ring),
+    ("orthrus", RED, Mark::Triangle),
+    ("partitioned", PURPLE, Mark::Square),
+    ("dora", PURPLE, Mark::Triangle),
+    ("strife", RED, Mark::Diamond),
+    ("range", ORANGE, Mark::Ring),
+];
+
+/// How a protocol is drawn, the `repeated`-th time in one picture.
+pub(crate) fn look(protocol: &str, repeated: usize) -> Look {
+    let found = LOOKS.iter().find(|(name, ..)| protocol.starts_with(name));
+    let (_, colour, mark) = found.copied().unwrap_or(("", GREY, Mark::Diamond));
+    const MARKS: [Mark; 6] = [
+        Mark::Disc,
+        Mark::Ring,
+        Mark::Square,
+        Mark::Triangle,
+        Mark::Cross,
+        Mark::Diamond,
+    ];
+    let first = MARKS.iter().position(|it| *it == mark).unwrap_or(0);
+    Look {
+        colour,
+        mark: MARKS[(first + repeated) % MARKS.len()],
+        is_dashed: protocol.contains('+') && !protocol.ends_with("+table"),
+    }
+}

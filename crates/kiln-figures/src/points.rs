@@ -1,0 +1,90 @@
+//! The runs that a figure consists of.
+
+use serde::{Deserialize, Serialize};
+
+use crate::description::{Figure, Panel, Series};
+
+/// How much is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Extent {
+    /// Each point once, for a short time, at some values of x.
+    Quick,
+    /// All points with several seeds.
+    Full,
+}
+
+impl Extent {
+    /// With how many seeds each point is measured, unless the user says otherwise.
+    pub const fn seeds(self) -> u64 {
+        match self {
+            Extent::Quick => 1,
+            Extent::Full => 3,
+        }
+    }
+}
+
+/// The first seed; the others follow it.
+const SEED: u64 = 42;
+
+/// A run: one protocol at one value of x.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Point {
+    /// The title of its picture.
+    pub panel: String,
+    /// The name of its series.
+    pub series: String,
+    /// Its value of x.
+    pub x: String,
+    /// What it is repeated by.
+    pub seed: u64,
+    /// The words behind the program's name.
+    pub words: Vec<String>,
+}
+
+impl Figure {
+    /// The values of x that are measured.
+    pub fn values(&self, extent: Extent) -> &[String] {
+        match extent {
+            Extent::Quick if !self.x.quick.is_empty() => &self.x.quick,
+            _ => &self.x.values,
+        }
+    }
+
+    /// The runs, in an order that has something of each line early: seed after seed.
+    pub fn points(&self, extent: Extent, seeds: u64) -> Vec<Point> {
+        let mut points = Vec::new();
+        for seed in SEED..SEED + seeds {
+            for panel in &self.panel {
+                for x in self.values(extent) {
+                    for series in &self.series {
+                        points.push(self.point(extent, seed, panel, x, series));
+                    }
+                }
+            }
+        }
+        points
+    }
+
+    fn point(&self, extent: Extent, seed: u64, panel: &Panel, x: &str, series: &Series) -> Point {
+        let (command, machine) = match self.is_virtual() {
+            true => ("sim", format!("--machine {} --jobs 1", self.machine)),
+            false => ("bench", "--repeat 1".to_owned()),
+        };
+        let length = match extent {
+            Extent::Quick => &self.quick,
+            Extent::Full => &self.full,
+        };
+        let words = format!(
+            "{command} {} {} {} {} {x} {machine} {length} --protocol {} --seed {seed}",
+            self.run, panel.run, series.run, self.x.argument, series.protocol,
+        );
+        Point {
+            panel: panel.title.clone(),
+            series: series.name().to_owned(),
+            x: x.to_owned(),
+            seed,
+            words: words.split_whitespace().map(str::to_owned).collect(),
+        }
+    }
+}

@@ -1,0 +1,1 @@
+[include_str!("../figures/orthrus-13.toml")]
