@@ -51,6 +51,11 @@ impl CancelHandle {
     pub fn cancel(&self) -> bool {
         self.0.cancel()
     }
+
+    /// Asks the statement that runs to end, and each that begins later: the session is about to go.
+    pub fn end_all(&self) {
+        self.0.end_all();
+    }
 }
 
 /// A statement that runs, in one program or several.

@@ -10,6 +10,8 @@ const IDLE: u32 = 0;
 const RUNNING: u32 = 1;
 /// The statement that runs is to end.
 const CANCELED: u32 = 2;
+/// So are all that begin.
+const OVER: u32 = 3;
 
 /// Says whether a statement is to end before its time. Clones are handles of one word, which the
 /// thread that runs the statement looks at where it looks at its limits.
@@ -29,12 +31,22 @@ impl Interrupt {
 
     /// A statement begins.
     pub fn begin(&self) {
-        self.word.store(RUNNING, Ordering::Relaxed);
+        self.set(RUNNING);
     }
 
     /// The statement has ended: what comes now is too late.
     pub fn end(&self) {
-        self.word.store(IDLE, Ordering::Relaxed);
+        self.set(IDLE);
+    }
+
+    fn set(&self, word: u32) {
+        let set = |now| (now != OVER).then_some(word);
+        let _ = (self.word).fetch_update(Ordering::Relaxed, Ordering::Relaxed, set);
+    }
+
+    /// Asks the statement that runs to end, and each that begins later: nobody waits for them any more.
+    pub fn end_all(&self) {
+        self.word.store(OVER, Ordering::Relaxed);
     }
 
     /// Asks the statement that runs to end; false when none does.
@@ -42,13 +54,13 @@ impl Interrupt {
         let asked =
             self.word
                 .compare_exchange(RUNNING, CANCELED, Ordering::Relaxed, Ordering::Relaxed);
-        matches!(asked, Ok(_) | Err(CANCELED))
+        matches!(asked, Ok(_) | Err(CANCELED | OVER))
     }
 
     /// Whether the statement was asked to end.
     #[inline(always)]
     pub fn is_canceled(&self) -> bool {
-        self.word.load(Ordering::Relaxed) == CANCELED
+        self.word.load(Ordering::Relaxed) >= CANCELED
     }
 }
 
@@ -88,5 +100,10 @@ mod tests {
         assert!(interrupt.is_canceled());
         interrupt.end();
         assert!(!interrupt.is_canceled() && !other.cancel());
+        other.end_all();
+        interrupt.begin();
+        assert!(interrupt.is_canceled() && other.cancel());
+        interrupt.end();
+        assert!(interrupt.is_canceled());
     }
 }

@@ -228,12 +228,13 @@ fn a_server_ends_when_clients_have_ended_what_they_have_begun() {
     assert_eq!(rows.len(), 2);
 }
 
-/// When the time to end is over, statements that would run on are cancelled: one that a worker runs, and one of a block.
+/// When the time to end is over, statements that would run on are cancelled: those that workers run, those of blocks, and that of a
+/// client which is served by a thread of its own.
 #[test]
 fn a_server_ends_though_statements_do_not() {
     let database = database();
     let (server, address) = serve(&database, |options| options.drain_s = 1);
-    let mut talks = ["", "BEGIN"].map(|first| {
+    let mut talks = ["", "BEGIN", "", "BEGIN", ""].map(|first| {
         let mut talk = Talk::begin(&address).expect("it is accepted");
         talk.run(first);
         let endless = "SELECT count(*) FROM generate_series(1, 1000000000000) AS a(i)";

@@ -428,7 +428,7 @@ impl Poller {
                 Slot::Here(connection) => connection,
                 Slot::Away(_, cancel) if is_over => {
                     if let Some(cancel) = cancel {
-                        cancel.cancel();
+                        cancel.end_all();
                     }
                     // The pool waits for its thread.
                     self.remove(position);
@@ -445,6 +445,10 @@ impl Poller {
                 _ => false,
             };
             if is_idle || is_over {
+                // A worker may have its statement.
+                if let Some(cancel) = connection.cancel_handle() {
+                    cancel.end_all();
+                }
                 connection.end(&error);
                 self.remove(position);
             } else {
