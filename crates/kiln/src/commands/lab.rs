@@ -43,14 +43,14 @@ enum Subcommands {
         #[command(flatten)]
         chosen: Chosen,
         #[command(flatten)]
-        run: Run,
+        run: Runs,
     },
     /// Measure what is missing, and write all figures into one page of HTML
     Report {
         #[command(flatten)]
         chosen: Chosen,
         #[command(flatten)]
-        run: Run,
+        run: Runs,
         /// The page
         #[arg(long, value_name = "FILE", default_value = "report.html")]
         out: PathBuf,
@@ -90,7 +90,7 @@ struct Amount {
 }
 
 #[derive(Args)]
-struct Run {
+struct Runs {
     #[command(flatten)]
     amount: Amount,
     /// Where results are kept: those of --quick in its folder quick, others in full
@@ -202,7 +202,7 @@ fn show(figure: &Figure, amount: &Amount) -> Result<(), String> {
     print(&text)
 }
 
-impl Run {
+impl Runs {
     fn directory(&self) -> PathBuf {
         self.results.join(match self.amount.extent() {
             Extent::Quick => "quick",
@@ -341,7 +341,7 @@ fn tell(figure: &Figure, results: &Results) -> Result<(), String> {
     print(&text)
 }
 
-fn report(figures: Vec<Figure>, run: &Run, out: &Path, as_is: bool) -> Result<(), String> {
+fn report(figures: Vec<Figure>, run: &Runs, out: &Path, as_is: bool) -> Result<(), String> {
     let all = match as_is {
         false => run.all(figures)?,
         true => {
