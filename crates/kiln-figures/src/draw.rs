@@ -189,7 +189,9 @@ fn draw_x_axis(
     };
     let mut free_from = i32::MIN;
     let (mut bottom, mut middle) = (0, Vec::new());
-    for (value, position) in values.iter().zip(positions) {
+    let mut ticks: Vec<(&String, &f64)> = values.iter().zip(positions).collect();
+    ticks.sort_by(|one, other| one.1.total_cmp(other.1));
+    for (value, position) in ticks {
         let (x, y) = place(*position);
         let (x, y) = (x - base.0, y - base.1);
         bottom = y;

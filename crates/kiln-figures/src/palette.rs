@@ -1,7 +1,7 @@
 //! What a protocol looks like: the same in all pictures.
 //!
-//! Eight colours that are told apart whatever kind of colour-blindness somebody has (M. Okabe and K. Ito, Color Universal Design, 2008), on
-//! white and on black; protocols of a family share one, and differ in their marks. Options make the line dashed.
+//! Colours that are told apart whatever kind of colour-blindness somebody has (M. Okabe and K. Ito, Color Universal Design, 2008), on
+//! white and on black; protocols of a family share one, and differ in their marks; families that no paper compares may share one, too. Options make the line dashed.
 
 use plotters::style::RGBColor;
 
@@ -26,8 +26,6 @@ pub(crate) enum Mark {
 const ORANGE: RGBColor = RGBColor(230, 159, 0);
 const SKY: RGBColor = RGBColor(86, 180, 233);
 const GREEN: RGBColor = RGBColor(0, 158, 115);
-/// Darker than theirs, so that it is seen on white.
-const YELLOW: RGBColor = RGBColor(190, 170, 20);
 const BLUE: RGBColor = RGBColor(45, 125, 190);
 const RED: RGBColor = RGBColor(213, 94, 0);
 const PURPLE: RGBColor = RGBColor(204, 121, 167);
@@ -39,21 +37,21 @@ const LOOKS: [(&str, RGBColor, Mark); 32] = [
     ("none", GREY, Mark::Cross),
     ("silo-unchecked", GREY, Mark::Ring),
     ("occ-unchecked", GREY, Mark::Triangle),
-    ("silo", BLUE, Mark::Disc),
-    ("occ", SKY, Mark::Ring),
+    ("silo", SKY, Mark::Disc),
+    ("occ", BLUE, Mark::Ring),
     ("healing", RED, Mark::Disc),
-    ("tictoc", SKY, Mark::Diamond),
-    ("hybrid", SKY, Mark::Cross),
-    ("mocc", BLUE, Mark::Diamond),
+    ("tictoc", GREEN, Mark::Diamond),
+    ("hybrid", BLUE, Mark::Cross),
+    ("mocc", SKY, Mark::Diamond),
     ("mvcc", PURPLE, Mark::Disc),
     ("2pl-no-wait", ORANGE, Mark::Disc),
     ("2pl-wait-die", ORANGE, Mark::Square),
     ("2pl-wait-for-graph", ORANGE, Mark::Triangle),
     ("2pl-dreadlocks", ORANGE, Mark::Diamond),
-    ("lock-sorted", YELLOW, Mark::Disc),
-    ("split-lock-sorted", YELLOW, Mark::Ring),
-    ("lock-atomic", YELLOW, Mark::Square),
-    ("pre-no-wait", YELLOW, Mark::Triangle),
+    ("lock-sorted", BLUE, Mark::Disc),
+    ("split-lock-sorted", BLUE, Mark::Ring),
+    ("lock-atomic", BLUE, Mark::Square),
+    ("pre-no-wait", BLUE, Mark::Triangle),
     ("vll-single", GREEN, Mark::Cross),
     ("vll-sca", GREEN, Mark::Ring),
     ("vll-arrayed", GREEN, Mark::Square),
@@ -65,7 +63,7 @@ const LOOKS: [(&str, RGBColor, Mark); 32] = [
     ("orthrus", RED, Mark::Triangle),
     ("partitioned", PURPLE, Mark::Square),
     ("dora", PURPLE, Mark::Triangle),
-    ("strife", RED, Mark::Diamond),
+    ("strife", GREEN, Mark::Diamond),
     ("range", ORANGE, Mark::Ring),
 ];
 
